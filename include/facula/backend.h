@@ -1,0 +1,109 @@
+/* facula/backend.h: for writers of devices and kernels.  UNSTABLE tier.
+ *
+ * A backend is memory, one queue, and a list of solvers.  A solver is one way to do one kind of node; whether a backend
+ * supports a node is whether one of its solvers takes it.  The reference kernels are the last solver of the cpu backend. */
+#ifndef FACULA_BACKEND_H
+#define FACULA_BACKEND_H
+
+#include "facula/device.h"
+#include "facula/op.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A node without its data: all that a solver may choose by, all that wisdom is keyed by.  Printed and read as
+ *   conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}
+ * which is also the argument of `facula bench`, and a test case.  An absent input is "-"; known contents of a FAC_HOST input
+ * are written i64{2,3}; a body is the text of fac_body_print. */
+typedef struct fac_operand {
+    fac_type   type;                                    /* FAC_NONE: absent or unused */
+    fac_layout layout;
+    fac_time   time;
+    const fac_contents *known;                          /* of FAC_HOST inputs          */
+} fac_operand;
+typedef struct fac_problem {
+    const fac_node *node;                               /* op, attrs, bodies, nports; never its neighbours */
+    bool            exact;
+    int             nin, nout;
+    fac_operand    *in, *out;
+} fac_problem;
+
+typedef struct fac_span { void *memory; size_t at; } fac_span;  /* a place in device memory, byte offset; NULL: absent */
+
+typedef struct fac_offer {
+    double seconds;                                     /* estimate                                        */
+    size_t work;                                        /* scratch bytes                                   */
+    size_t packed[4];                                   /* bytes of in[i] after pack(); 0 = takes it as it is */
+} fac_offer;
+
+typedef struct fac_solver {
+    const char *name;                                   /* "conv2d/direct": unique in its backend          */
+    const char *op;                                     /* the op it solves; NULL = looks for itself       */
+
+    /* Can it?  It gets the layouts as they are (plain contiguous for inputs and outputs unless something else is there; the
+     * outputs' halo is the one their readers would like) and may write the ones it wants; the planner prices the conversion.
+     * Saying yes is a promise to handle exactly this problem, strides and body included. */
+    bool (*offer)(fac_device *d, fac_problem *p, fac_offer *o);
+
+    /* Everything that can be done before data: kernels, tables.  p is the problem as accepted, with all layouts settled; it
+     * lives as long as the plan.  Freed by done(). */
+    fac_status (*make)(fac_device *d, const fac_problem *p, void **plan, fac_error *err);
+    void       (*done)(fac_device *d, void *plan);      /* (optional) */
+
+    /* in[input] (contiguous, plain) into the form run() wants: at prepare time for a parameter, kept by the device under
+     * (contents, solver, pack key) and shared; a step of each run when the program updates it. (optional)
+     * The key must hold all that the packed form depends on, and not the batch size. */
+    uint64_t   (*pack_key)(const void *plan, int input);
+    fac_status (*pack)(const void *plan, fac_device *d, int input, fac_span from, fac_span to, fac_error *err);
+
+    /* Submits the work.  Re-entrant: the plan is const, all that changes is in the spans.  Span k is where the storage of
+     * operand k begins; its layout's offset counts from there. */
+    fac_status (*run)(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
+} fac_solver;
+
+typedef struct fac_backend {
+    unsigned    api;                                    /* FAC_BACKEND_API                                 */
+    const char *name;                                   /* "opencl"                                        */
+    const fac_solver *const *solvers;                   /* the best first; NULL-terminated                 */
+
+    fac_status (*open)(const char *which, const fac_device_opts *o, fac_device **out, fac_error *err);
+    void       (*close)(fac_device *d);
+
+    fac_status (*alloc)(fac_device *d, size_t bytes, void **memory, fac_error *err);
+    void       (*free)(fac_device *d, void *memory, size_t bytes);
+    fac_status (*write)(fac_device *d, fac_span to, const void *from, size_t bytes, fac_error *err);
+    fac_status (*read)(fac_device *d, fac_span from, void *to, size_t bytes, fac_error *err);    /* waits */
+    fac_status (*copy)(fac_device *d, fac_span from, fac_span to, size_t bytes, fac_error *err);
+    fac_status (*sync)(fac_device *d, fac_error *err);
+    void      *(*host)(fac_device *d, void *memory);    /* the host's view of it, NULL if there is none (optional) */
+} fac_backend;
+enum { FAC_BACKEND_API = 1 };
+
+extern const fac_backend *const fac_backends[];         /* of this build: cpu always, opencl if it was built in */
+
+/* ---- problems ------------------------------------------------------------------------------------------------------- */
+
+int fac_problem_print(const fac_problem *p, char *to, size_t size);             /* as snprintf */
+/* A graph with inputs x0, x1, ... (rank > 0 operands behind the first are parameters w1, w2, ... when `params`), the one node,
+ * and its outputs y0, y1, ... */
+fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac_error *err);
+
+/* ---- layouts -------------------------------------------------------------------------------------------------------- */
+
+fac_layout fac_layout_plain(const fac_dims *dims);                              /* row-major, contiguous */
+fac_layout fac_layout_blocked(const fac_dims *dims, int axis, int block, int halo);
+bool       fac_layout_is_plain(const fac_layout *l, const fac_dims *dims);      /* the one above, wherever it begins */
+bool       fac_layout_equal(const fac_layout *a, const fac_layout *b, const fac_dims *dims);   /* the same places */
+size_t     fac_layout_bytes(const fac_layout *l, const fac_type *type);         /* of the storage it needs, halo included */
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,52 @@
+/* facula/device.h: where work runs.  A device owns everything that outlives one program: its queue, its memory, compiled
+ * kernels, packed weights, wisdom.  Nothing of that is global: two devices share nothing.  All calls are thread safe. */
+#ifndef FACULA_DEVICE_H
+#define FACULA_DEVICE_H
+
+#include "facula/tensor.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The caller's threads.  run() calls task(arg, i) for every i in [0, n), in any order, and returns when all are done.
+ * It must be re-entrant: two programs may call it at once. */
+typedef struct fac_pool {
+    int   threads;
+    void *self;
+    void (*run)(void *self, int n, void (*task)(void *arg, int i), void *arg);
+} fac_pool;
+
+typedef struct fac_device_opts {        /* zero is the default everywhere */
+    int             threads;            /* cpu: 0 = one a core                              */
+    const fac_pool *pool;               /* cpu: NULL = our own                              */
+    const char     *cache_dir;          /* wisdom and kernel binaries; NULL = keep none     */
+    size_t          memory_limit;       /* bytes this device may hold; 0 = what there is    */
+    int             plans;              /* compiled plans kept by a program, least recently used go first; 0 = 256 */
+    const char     *isa;                /* cpu: "avx512", "avx2", "neon", "portable": at most this; NULL = the best */
+} fac_device_opts;
+
+/* name: "cpu", "opencl", "opencl:1", "opencl:nvidia".  FAC_E_UNSUPPORTED when this build or machine has none. */
+fac_status  fac_device_open(const char *name, const fac_device_opts *opts, fac_device **out, fac_error *err);
+void        fac_device_free(fac_device *device);        /* tensors and programs on it must be gone; NULL is fine */
+const char *fac_device_name(const fac_device *device);  /* "cpu" */
+const char *fac_device_about(const fac_device *device); /* "avx512, 2 threads": for people */
+
+/* Waits for all submitted work.  Errors of asynchronous work surface here and in fac_tensor_read, naming the node;
+ * after FAC_E_DEVICE the device answers every call with the same error. */
+fac_status  fac_device_sync(fac_device *device, fac_error *err);
+
+/* Memory that the device holds now and held at most, bytes: arenas, packed weights, tensors on it. */
+typedef struct fac_memory_stat { size_t now, peak; } fac_memory_stat;
+fac_memory_stat fac_device_memory(const fac_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* facula.h: everything a user needs.  Writers of ops and backends add facula/op.h and facula/backend.h. */
+#ifndef FACULA_H
+#define FACULA_H
+
+#include "facula/version.h"
+#include "facula/status.h"
+#include "facula/tensor.h"
+#include "facula/device.h"
+#include "facula/graph.h"
+#include "facula/ops.h"
+#include "facula/nn.h"
+#include "facula/zoo.h"
+#include "facula/io.h"
+#include "facula/image.h"
+#include "facula/onnx.h"
+#include "facula/program.h"
+
+#endif

@@ -1,0 +1,92 @@
+/* facula/graph.h: what is computed.
+ *
+ * A graph is pure: a value never changes, and no op writes to its inputs.  The only state is in its parameters, named
+ * leaves bound to tensors.  A graph says with fac_update() what a parameter becomes AFTER a run; inside the run every
+ * reader sees the old contents.  Weights, moments, running statistics, random counters and KV caches are all this one thing.
+ * Whether the update happens in place is the planner's affair.
+ *
+ * A graph owns its nodes and values and frees them together.  It is not thread safe while it is being built. */
+#ifndef FACULA_GRAPH_H
+#define FACULA_GRAPH_H
+
+#include <stdio.h>
+#include "facula/tensor.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fac_graph fac_graph;
+typedef struct fac_value fac_value;
+
+fac_graph *fac_graph_new(void);                         /* NULL only when memory is gone */
+fac_graph *fac_graph_clone(const fac_graph *g);         /* shares the parameter tensors; NULL only when memory is gone */
+fac_graph *fac_graph_inference(const fac_graph *g);     /* a clone without updates; dropout is off, batch norm uses its states */
+void       fac_graph_free(fac_graph *g);
+fac_status fac_graph_check(const fac_graph *g, fac_error *err);     /* the first error since fac_graph_new */
+
+/* Names the nodes built until the matching pop: errors, profiles and ONNX say "encoder.3.conv", parameters are called
+ * "encoder.3.conv.weight". */
+void fac_graph_push(fac_graph *g, const char *scope);
+void fac_graph_pop(fac_graph *g);
+
+/* ---- leaves ------------------------------------------------------------------------------------------------------- */
+
+/* A size that is known only when the graph runs.  The same name is the same size; fac_symbol(g, NULL) is a fresh one. */
+int64_t     fac_symbol(fac_graph *g, const char *name);
+const char *fac_symbol_name(const fac_graph *g, int64_t symbol);    /* "N", "?3" */
+
+fac_value *fac_input(fac_graph *g, const char *name, fac_dtype dtype, fac_dims dims);
+fac_value *fac_param(fac_graph *g, const char *name, fac_tensor *t);    /* trainable; the graph retains t      */
+fac_value *fac_state(fac_graph *g, const char *name, fac_tensor *t);    /* a parameter that is not trained     */
+fac_value *fac_const(fac_graph *g, fac_tensor *t);                      /* never changes: may be folded        */
+fac_value *fac_number(fac_graph *g, fac_dtype dtype, double x);         /* a constant scalar, part of the code */
+fac_value *fac_ints(fac_graph *g, fac_dims numbers);                    /* a constant i64[n]; numbers may be symbols */
+fac_value *fac_fail_graph(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);  /* records an error; the poison value */
+
+/* ---- what comes out ------------------------------------------------------------------------------------------------ */
+
+void fac_output(fac_graph *g, const char *name, fac_value *v);
+void fac_update(fac_value *param, fac_value *next);     /* same type; at most one for each parameter */
+
+/* ---- gradients ----------------------------------------------------------------------------------------------------- */
+
+fac_value *fac_stop(fac_value *x);                          /* x, through which no gradient flows */
+
+/* ---- reading and changing ------------------------------------------------------------------------------------------ */
+
+fac_type    fac_value_type(const fac_value *v);
+const char *fac_value_name(const fac_value *v);             /* of a leaf, or of what the importer named; may be NULL */
+fac_graph  *fac_value_graph(const fac_value *v);
+fac_value  *fac_value_other(const fac_value *v, int index); /* another output of the op that made v */
+fac_value  *fac_graph_find(fac_graph *g, const char *name); /* leaf, output or value; NULL if there is none */
+
+int        fac_graph_inputs(const fac_graph *g);            /* how many */
+fac_value *fac_graph_input(const fac_graph *g, int i);
+int        fac_graph_outputs(const fac_graph *g);
+fac_value *fac_graph_output(const fac_graph *g, int i);
+const char *fac_graph_output_name(const fac_graph *g, int i);
+int        fac_graph_params(const fac_graph *g);            /* parameters and states */
+fac_value *fac_graph_param(const fac_graph *g, int i);
+fac_tensor *fac_value_tensor(const fac_value *v);           /* of a parameter, state or constant, borrowed; else NULL */
+
+/* Every use of `old` uses `with` instead, except the uses that `with` itself is made from: so putting a new op behind a
+ * value is fac_replace(y, fac_relu(y)), and no cycle can arise.  Types must be equal. */
+void fac_replace(fac_value *old, fac_value *with);
+void fac_graph_sweep(fac_graph *g);                         /* drops what no output or update needs; re-sorts */
+
+/* Text, one node a line, stable and readable back: the format of golden tests, of diffs and of `facula show`.
+ * Parameter contents are not part of it: reading makes zeros. */
+fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err);
+fac_status fac_graph_read(FILE *from, fac_graph **out, fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

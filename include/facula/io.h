@@ -1,0 +1,40 @@
+/* facula/io.h: tensors in files.
+ *
+ * .npy / .npz (NumPy; stored and deflated entries), .safetensors, PyTorch .pth/.pt in both containers (legacy pickle and
+ * zip), read by an interpreter that executes nothing and refuses any other opcode or global by name.
+ * Contents are borrowed from the mapped file where the format allows it.  Writing is atomic: a new file, then a rename. */
+#ifndef FACULA_IO_H
+#define FACULA_IO_H
+
+#include "facula/tensor.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Named tensors, in the order of the file. */
+typedef struct fac_weights fac_weights;
+
+/* By the file's contents, not by its name. */
+fac_status  fac_weights_load(const char *path, fac_weights **out, fac_error *err);
+void        fac_weights_free(fac_weights *w);
+int         fac_weights_count(const fac_weights *w);
+const char *fac_weights_name(const fac_weights *w, int i);
+fac_tensor *fac_weights_tensor(const fac_weights *w, int i);                /* borrowed from w */
+fac_tensor *fac_weights_find(const fac_weights *w, const char *name);       /* borrowed from w; NULL if there is none */
+
+fac_status fac_npy_load(const char *path, fac_tensor **out, fac_error *err);
+fac_status fac_npy_save(const fac_tensor *t, const char *path, fac_error *err);
+fac_status fac_npz_save(const char *path, int n, const char *const names[], fac_tensor *const t[], fac_error *err);
+fac_status fac_safetensors_save(const char *path, int n, const char *const names[], fac_tensor *const t[], fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* facula/program.h: a graph made runnable.
+ *
+ * Work is done as early as its data allows.  There are three times:
+ *   compile   constants and shapes       folding, fusing, choosing solvers, planning memory
+ *   prepare   parameters                 packing and transforming weights, folding batch norm; again only when their
+ *                                        version changed, and shared by all programs of the device
+ *   run       inputs, and parameters that this program updates
+ * A program holds one plan for each set of input shapes it has met.  A run allocates nothing when every shape in it
+ * follows from the input shapes and all outputs are given. */
+#ifndef FACULA_PROGRAM_H
+#define FACULA_PROGRAM_H
+
+#include "facula/device.h"
+#include "facula/graph.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fac_program fac_program;
+
+/* Called after each node of a program compiled with it.  Such a program neither fuses nor reuses memory.
+ * value is borrowed for the call. */
+typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *value);    /* false stops the run */
+
+typedef struct fac_program_opts {
+    bool exact;                     /* no reduced precision inside f32 ops (TF32, Winograd F(4,3) and up) */
+    bool measure;                   /* time the solvers that apply instead of trusting estimates          */
+    bool no_fuse;                   /* every node its own step                                            */
+    bool no_inplace;                /* no step writes over its own input                                  */
+    const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
+    fac_observer    observe;
+    void           *observe_self;
+} fac_program_opts;
+
+/* Takes a snapshot: g may be changed or freed afterwards.  The parameter tensors are retained, and shared with every other
+ * program that has them. */
+fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out, fac_error *err);
+void       fac_program_free(fac_program *p);
+
+/* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller. */
+typedef struct fac_plan_stat { size_t arena, values, bound, packed; int steps; } fac_plan_stat;
+
+/* Compiles and prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
+ * for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */
+fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err);
+
+/* Runs once: in[] and out[] in the order of the graph's inputs and outputs.  out[i] NULL: a new tensor is put there, owned by
+ * the caller; else it is written and must have the output's type.  Returns when the work is submitted; reading an output
+ * waits for it.  When it fails no out[i] was set.
+ * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
+fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+
+/* Time and work of each step since fac_program_profile(p, true): of the plan used last. */
+typedef struct fac_step_stat { const char *nodes, *solver; double seconds, macs, bytes; int64_t runs; } fac_step_stat;
+void   fac_program_profile(fac_program *p, bool on);
+size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
+
+/* The eager convenience: computes v and what it needs.  All leaves must have data. */
+fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,23 @@
+/* Files: mapped for reading, written whole. */
+#ifndef FACULA_BASE_FILE_H
+#define FACULA_BASE_FILE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "facula/status.h"
+
+/* Counted, so that tensors can borrow from it. */
+typedef struct fac_file fac_file;
+fac_status   fac_file_map(const char *path, fac_file **out, fac_error *err);    /* regular files; empty is FAC_E_FORMAT */
+fac_file    *fac_file_memory(const void *data, size_t bytes);                   /* a copy of these bytes; NULL: no memory */
+fac_file    *fac_file_retain(fac_file *f);
+void         fac_file_free(fac_file *f);                                        /* NULL is fine */
+const void  *fac_file_data(const fac_file *f);
+size_t       fac_file_size(const fac_file *f);
+
+/* path appears complete or not at all: written beside it, synced, renamed. */
+typedef struct fac_writer fac_writer;
+fac_status fac_writer_open(const char *path, fac_writer **out, fac_error *err);
+fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_error *err);
+fac_status fac_writer_close(fac_writer *w, fac_error *err);     /* renames; frees w in any case */
+void       fac_writer_cancel(fac_writer *w);                    /* removes what was written; NULL is fine */
+#endif
