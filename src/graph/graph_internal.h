@@ -1,0 +1,84 @@
+/* The graph as the rest of the library sees it.  Passes read nodes in order (first, next) and change the graph through
+ * facula/graph.h, fac_emit and fac_rebuild. */
+#ifndef FACULA_GRAPH_INTERNAL_H
+#define FACULA_GRAPH_INTERNAL_H
+#include "base/arena.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "facula/nn.h"
+#include "facula/op.h"
+
+typedef struct fac_graph_out { const char *name; fac_value *value; } fac_graph_out;
+
+struct fac_graph {
+    fac_arena      arena;               /* nodes, values, names: one free                          */
+    fac_error      error;               /* the first; status FAC_OK while all is well              */
+    fac_value     *poison;
+    fac_node      *first, *last;        /* in the order of building, which is a topological order  */
+    int            nodes;
+    fac_value    **inputs, **params, **consts;      /* params: parameters and states */
+    size_t         ninputs, nparams, nconsts, room_inputs, room_params, room_consts;
+    fac_graph_out *outputs;
+    size_t         noutputs, room_outputs;
+    const char   **symbols;             /* name of symbol -1-k; fresh ones are called "?k" */
+    size_t         nsymbols, room_symbols;
+    fac_table      names;               /* leaves and named values: name -> fac_value      */
+    const char    *scope;               /* joined with '.'; NULL at the top                */
+    uint32_t       ids;                 /* next id of a node or value                      */
+    uint16_t       stage;               /* given to nodes as they are built                */
+    fac_source    *source;              /* fac_nn_source */
+    void          *source_self;
+    uint64_t       seed;
+};
+
+/* ---- building ---- */
+
+/* Sets the graph's error if it has none; returns poison. */
+fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
+/* Names a value if the name is free (importers do, for every value of the file). */
+void fac_value_name_set(fac_value *v, const char *name);
+/* The name of a node for people: its own, else "scope.op_7". Written to `to`. */
+const char *fac_node_label(const fac_node *n, char *to, size_t size);
+/* "f32[N,3,224,224]": symbols by name. */
+void fac_type_print(const fac_graph *g, const fac_type *type, fac_text *to);
+
+/* ---- rebuilding: how every pass is written ----
+ * Copies a graph node by node into a new one.  For each node of `from`, in order, with its inputs already translated,
+ * visit(self, to, node, in, out) may emit whatever it likes into `to` and set out[k] for the outputs; when it returns false
+ * the node is copied as it is (attributes, bodies, name, scope, stage; types are inferred anew).  Leaves are copied, sharing
+ * tensors; symbols keep their numbers; outputs and updates are translated; names survive on values that have one.
+ * visit NULL copies all.  leaf (may be NULL) may return a replacement for a leaf (an input with its size bound, say); a
+ * replacement that is not an input makes the input disappear, so keep the count: see specialize.c.
+ * NULL only when memory is gone; other errors are the new graph's.  map (may be NULL): for each old value id its new value,
+ * an array of from->ids entries owned by the new graph's arena. */
+typedef struct fac_rebuild {
+    void *self;
+    bool      (*visit)(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+    fac_value *(*leaf)(void *self, fac_graph *to, const fac_value *v);
+    bool keep_dead;                     /* else nodes that no output or update needs are dropped */
+} fac_rebuild;
+fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map);
+/* One node copied with other inputs (same count as n->nin); out[k] receives its outputs. */
+void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+
+/* ---- attributes by their table ---- */
+void     fac_attrs_print(const fac_op *op, const void *attrs, fac_text *to);    /* " stride=2,2 pad=1,1,1,1"; defaults are left out */
+/* Text ("stride=2,2 ceil_mode") into a zeroed struct; texts and copies go to the arena. */
+fac_status fac_attrs_parse(const fac_op *op, const char *text, fac_arena *arena, void *attrs, fac_error *err);
+bool     fac_attrs_equal(const fac_op *op, const void *a, const void *b);
+fac_hash fac_attrs_hash(fac_hash h, const fac_op *op, const void *attrs);
+
+/* ---- hashes ---- */
+/* Of what a node computes but for its inputs: op, attributes, bodies, stage, counts. */
+fac_hash fac_node_hash(fac_hash h, const fac_node *n);
+/* Of the whole graph: structure, leaf types with sizes, constants (<= 64 bytes by contents, else by storage), outputs and updates;
+ * not names, scopes or parameter contents. */
+fac_hash fac_graph_hash(const fac_graph *g);
+
+/* ---- text ---- */
+/* The body of a node in one line, read back by fac_body_parse: "relu" for a chain of ops on one value (further operands as
+ * "add(_, x1)", "clip(_, 0, 6)": _ is what came before, xk is body input k, numbers are scalar constants of the same type),
+ * several separated by spaces; anything else as "t0 = exp(x0); t1 = mul(t0, x1); t1". */
+void       fac_body_print(const fac_graph *body, fac_text *to);
+fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs, fac_error *err);     /* NULL after an error */
+#endif
