@@ -47,6 +47,10 @@ fac_value *fac_number(fac_graph *g, fac_dtype dtype, double x);         /* a con
 fac_value *fac_ints(fac_graph *g, fac_dims numbers);                    /* a constant i64[n]; numbers may be symbols */
 fac_value *fac_fail_graph(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);  /* records an error; the poison value */
 
+/* Where the layers of nn.h get new parameters from: a tensor of exactly this type (one reference becomes the graph's), or NULL
+ * after an error was put into err.  See fac_nn_source. */
+typedef fac_tensor *fac_source(void *self, const char *name, fac_type type, fac_error *err);
+
 /* ---- what comes out ------------------------------------------------------------------------------------------------ */
 
 void fac_output(fac_graph *g, const char *name, fac_value *v);

@@ -12,9 +12,7 @@
 extern "C" {
 #endif
 
-/* Where new parameters come from.  A tensor of exactly this type (one reference becomes the graph's), or NULL after an error
- * was put into err: FAC_E_ARGUMENT when there is no such name.  Set before building. */
-typedef fac_tensor *fac_source(void *self, const char *name, fac_type type, fac_error *err);
+/* Where new parameters come from (fac_source of graph.h: FAC_E_ARGUMENT when there is no such name).  Set before building. */
 void fac_nn_source(fac_graph *g, fac_source *source, void *self);
 
 /* Without a source: drawn as torch draws them, from this seed and the parameter's name, so order does not matter. */

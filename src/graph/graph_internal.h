@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "facula/nn.h"
 #include "facula/op.h"
 
 typedef struct fac_graph_out { const char *name; fac_value *value; } fac_graph_out;
