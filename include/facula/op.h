@@ -50,7 +50,7 @@ struct fac_node {
     const void   *attrs;            /* op->attrs_size bytes, defaults filled in */
     fac_graph    *body[2];          /* closed graphs: branches, loop body, the ops of a fused node, or an epilogue: its input 0 is
                                        the op's own output 0, the others are the inputs behind the op's ports (in[nports..]) */
-    int           nin, nout;
+    int           nin, nout;        /* in[] is filled up with NULL to the number of the op's ports: in[k] of any port may be read */
     int           nports;           /* inputs of the op itself; nin - nports belong to the epilogue */
     fac_value   **in;               /* NULL: an optional input that is absent */
     fac_value   **out;
@@ -188,7 +188,8 @@ enum {                              /* fac_op.is */
     FAC_OP_DYNAMIC  = 2,            /* its output shape is known only after it ran (nonzero, nms, if)              */
     FAC_OP_INPLACE  = 4,            /* may write output 0 over an input of the same type that died there           */
     FAC_OP_BARRIER  = 8,            /* never folded, merged or moved across a stage (all_reduce)                   */
-    FAC_OP_KNOWS    = 16            /* its infer sets known contents: run it again when more is known              */
+    FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
+    FAC_OP_BODIES   = 32            /* its bodies are its meaning (if, loop, fused), not an epilogue               */
 };
 
 extern const fac_op *const fac_ops[];           /* built in, sorted by name; NULL-terminated */
@@ -208,6 +209,10 @@ fac_value *fac_apply(fac_graph *g, const fac_op *op, const char *attrs, int n, f
 
 /* Records an error of this node; the text is led by scope, op and the types of all inputs.  Returns false. */
 bool fac_fail(fac_node *n, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
+
+/* For an op whose last output port is FAC_VARIADIC (split, if): its infer says how many outputs there are in all, before it
+ * touches n->out.  false after an error.  Until then there is one for each port. */
+bool fac_node_outputs(fac_node *n, int count);
 
 /* What is known of the contents of a small integer value (rank <= 1, at most FAC_KNOWN elements) while the graph is built:
  * numbers and symbols.  This is how Shape -> Gather -> Concat -> Reshape folds before any size is known.

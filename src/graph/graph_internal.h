@@ -8,6 +8,13 @@
 #include "facula/op.h"
 
 typedef struct fac_graph_out { const char *name; fac_value *value; } fac_graph_out;
+typedef struct fac_scope fac_scope;     /* graph.c: what fac_graph_pop goes back to */
+
+/* Symbols are far below zero, so that the small negative numbers of shape arithmetic (-1 in a reshape, -2 in a slice) can
+ * never be taken for one.  They are dense: symbol k of a graph is FAC_SYMBOL - k, its name is symbols[k]. */
+#define FAC_SYMBOL (-((int64_t)1 << 40))
+static inline int64_t fac_symbol_at(size_t k) { return FAC_SYMBOL - (int64_t)k; }
+static inline size_t  fac_symbol_index(int64_t symbol) { return (size_t)(FAC_SYMBOL - symbol); }     /* of one that is_symbol */
 
 struct fac_graph {
     fac_arena      arena;               /* nodes, values, names: one free                          */
@@ -19,10 +26,12 @@ struct fac_graph {
     size_t         ninputs, nparams, nconsts, room_inputs, room_params, room_consts;
     fac_graph_out *outputs;
     size_t         noutputs, room_outputs;
-    const char   **symbols;             /* name of symbol -1-k; fresh ones are called "?k" */
+    const char   **symbols;             /* name of symbol k; fresh ones are called "?k"    */
     size_t         nsymbols, room_symbols;
+    fac_table      symbol_names;        /* name -> its place in symbols + 1, as a pointer  */
     fac_table      names;               /* leaves and named values: name -> fac_value      */
     const char    *scope;               /* joined with '.'; NULL at the top                */
+    fac_scope     *scopes;              /* the open ones, innermost first                  */
     uint32_t       ids;                 /* next id of a node or value                      */
     uint16_t       stage;               /* given to nodes as they are built                */
     fac_source    *source;              /* fac_nn_source */
@@ -34,6 +43,8 @@ struct fac_graph {
 
 /* Sets the graph's error if it has none; returns poison. */
 fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
+/* Is this number a symbol of g? */
+static inline bool fac_is_symbol(const fac_graph *g, int64_t d) { return d <= FAC_SYMBOL && fac_symbol_index(d) < g->nsymbols; }
 /* Names a value if the name is free (importers do, for every value of the file). */
 void fac_value_name_set(fac_value *v, const char *name);
 /* The name of a node for people: its own, else "scope.op_7". Written to `to`. */
