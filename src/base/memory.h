@@ -18,4 +18,9 @@ void  fac_release_aligned(void *p);
 
 bool  fac_size_mul(size_t a, size_t b, size_t *out);        /* false on overflow */
 bool  fac_size_add(size_t a, size_t b, size_t *out);
+
+#ifdef FAC_TESTS
+/* A test program may define this: false makes the allocation at hand fail, which is how running out of memory is tested. */
+bool fac_test_allows(size_t bytes) __attribute__((weak));
+#endif
 #endif

@@ -1,0 +1,257 @@
+/* Fork and join.
+ *
+ * Each worker owns one word on a cache line of its own.  A caller offers work by writing it, a worker takes the offer with a
+ * compare-and-swap; when the caller has finished its own part it takes back the offers that nobody took yet, so it never
+ * waits for a worker that is still asleep, only for those that run.  An idle worker watches its word for a while and then
+ * sleeps on a condition variable. */
+#include "base/threads.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/memory.h"
+
+enum { CACHE_LINE = 64, MOST_THREADS = 256, SPIN_NS = 200000 };
+
+/* What a worker's word says. */
+enum { IDLE, OFFERED, ASLEEP, QUIT };
+
+typedef struct worker {
+    _Alignas(CACHE_LINE) atomic_int state;
+    int             index;              /* which task of a call is its own */
+    fac_threads    *pool;
+    pthread_t       thread;
+    pthread_mutex_t lock;               /* for sleeping only */
+    pthread_cond_t  wake;
+} worker;
+
+struct fac_threads {
+    int         threads;                /* workers and the caller */
+    worker     *workers;                /* [threads - 1]          */
+
+    _Alignas(CACHE_LINE) atomic_flag busy;      /* a call is being served; guards n, task, arg */
+    int         n;
+    void      (*task)(void *arg, int i);
+    void       *arg;
+
+    _Alignas(CACHE_LINE) atomic_int pending;    /* offers that are neither done nor taken back */
+    atomic_bool waiting;                        /* the caller sleeps, or is about to           */
+    pthread_mutex_t lock;
+    pthread_cond_t  done;
+};
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* A container may be given less than the machine: "max 100000" or "200000 100000", microseconds in each period. */
+static int cores_of_quota(void) {
+    long quota, period;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!f) return MOST_THREADS;
+    int got = fscanf(f, "%ld %ld", &quota, &period);
+    fclose(f);
+    if (got != 2 || quota <= 0 || period <= 0) return MOST_THREADS;
+    long cores = quota / period + (quota % period != 0);
+    return cores < MOST_THREADS ? (int)cores : MOST_THREADS;
+}
+
+int fac_cores(void) {
+    int n = (int)sysconf(_SC_NPROCESSORS_ONLN), quota = cores_of_quota();
+#ifdef CPU_COUNT
+    cpu_set_t set;
+    if (!sched_getaffinity(0, sizeof set, &set)) n = CPU_COUNT(&set);
+#endif
+    if (n > quota) n = quota;
+    return n < 1 ? 1 : n;
+}
+
+/* Tasks i, i + threads, i + 2 threads...: in the usual call there is one for each thread. */
+static void run_share(fac_threads *t, int first) {
+    for (int i = first; i < t->n; i += t->threads) t->task(t->arg, i);
+}
+
+static bool take(worker *w) {
+    int offered = OFFERED;
+    return atomic_compare_exchange_strong_explicit(&w->state, &offered, IDLE, memory_order_acquire, memory_order_relaxed);
+}
+
+static void fall_asleep(worker *w) {
+    int idle = IDLE;
+    pthread_mutex_lock(&w->lock);
+    if (atomic_compare_exchange_strong(&w->state, &idle, ASLEEP))
+        while (atomic_load(&w->state) == ASLEEP) pthread_cond_wait(&w->wake, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void set_state(worker *w, int state) {
+    if (atomic_exchange(&w->state, state) != ASLEEP) return;
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void *work(void *arg) {
+    worker *w = arg;
+    fac_threads *t = w->pool;
+    int64_t since = now_ns();
+    for (unsigned turn = 1;; turn++) {
+        int state = atomic_load_explicit(&w->state, memory_order_relaxed);
+        if (state == QUIT) return NULL;
+        if (state == OFFERED && take(w)) {
+            run_share(t, w->index);
+            if (atomic_fetch_sub(&t->pending, 1) == 1 && atomic_load(&t->waiting)) {
+                pthread_mutex_lock(&t->lock);
+                pthread_cond_signal(&t->done);
+                pthread_mutex_unlock(&t->lock);
+            }
+            since = now_ns();
+        } else if (turn % 64 == 0 && now_ns() - since > SPIN_NS) {
+            fall_asleep(w);
+            since = now_ns();
+        }
+        relax();
+    }
+}
+
+static void wait_for_workers(fac_threads *t) {
+    int64_t since = 0;
+    for (unsigned turn = 1; atomic_load_explicit(&t->pending, memory_order_acquire); turn++) {
+        relax();
+        if (turn % 64) continue;
+        if (!since) since = now_ns();
+        if (now_ns() - since < SPIN_NS) continue;
+        atomic_store(&t->waiting, true);
+        pthread_mutex_lock(&t->lock);
+        while (atomic_load(&t->pending)) pthread_cond_wait(&t->done, &t->lock);
+        pthread_mutex_unlock(&t->lock);
+        atomic_store(&t->waiting, false);
+    }
+}
+
+static void run_all(void *self, int n, void (*task)(void *arg, int i), void *arg) {
+    fac_threads *t = self;
+    int workers = n < t->threads ? n - 1 : t->threads - 1;
+    if (workers < 1 || atomic_flag_test_and_set_explicit(&t->busy, memory_order_acquire)) {
+        for (int i = 0; i < n; i++) task(arg, i);
+        return;
+    }
+    t->n = n, t->task = task, t->arg = arg;
+    atomic_store_explicit(&t->pending, workers, memory_order_relaxed);
+    for (int k = 0; k < workers; k++) set_state(&t->workers[k], OFFERED);
+    run_share(t, 0);
+    for (int k = 0; k < workers; k++)
+        if (take(&t->workers[k])) {
+            run_share(t, t->workers[k].index);
+            atomic_fetch_sub_explicit(&t->pending, 1, memory_order_relaxed);
+        }
+    wait_for_workers(t);
+    atomic_flag_clear_explicit(&t->busy, memory_order_release);
+}
+
+/* The program's signals are for its own threads. */
+static bool start(worker *w) {
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->wake, NULL);
+    atomic_init(&w->state, IDLE);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool started = !pthread_create(&w->thread, NULL, work, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!started) {
+        pthread_cond_destroy(&w->wake);
+        pthread_mutex_destroy(&w->lock);
+    }
+    return started;
+}
+
+fac_threads *fac_threads_new(int threads) {
+    if (threads <= 0) threads = fac_cores();
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    size_t workers = (size_t)threads - 1;
+    fac_threads *t = fac_alloc_aligned(sizeof *t);
+    worker *w = fac_alloc_aligned(workers * sizeof *w);
+    if (!t || !w) {
+        fac_release_aligned(t);
+        fac_release_aligned(w);
+        return NULL;
+    }
+    t->threads = 1;
+    t->workers = w;
+    atomic_flag_clear(&t->busy);
+    atomic_init(&t->pending, 0);
+    atomic_init(&t->waiting, false);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->done, NULL);
+    for (size_t k = 0; k < workers; k++) {
+        w[k].index = (int)k + 1;
+        w[k].pool = t;
+        if (!start(&w[k])) break;
+        t->threads++;
+    }
+    return t;
+}
+
+void fac_threads_free(fac_threads *t) {
+    if (!t) return;
+    for (int k = 0; k < t->threads - 1; k++) set_state(&t->workers[k], QUIT);
+    for (int k = 0; k < t->threads - 1; k++) {
+        pthread_join(t->workers[k].thread, NULL);
+        pthread_cond_destroy(&t->workers[k].wake);
+        pthread_mutex_destroy(&t->workers[k].lock);
+    }
+    pthread_cond_destroy(&t->done);
+    pthread_mutex_destroy(&t->lock);
+    fac_release_aligned(t->workers);
+    fac_release_aligned(t);
+}
+
+fac_pool fac_threads_pool(fac_threads *t) { return (fac_pool){ t->threads, t, run_all }; }
+
+/* ---- sharing items out, over any pool ---- */
+
+typedef struct share { _Alignas(CACHE_LINE) atomic_int taken; } share;
+typedef struct job { int n, shares; fac_task *task; void *arg; share *share; } job;
+
+static int begin_of(const job *j, int k) { return (int)((int64_t)j->n * k / j->shares); }
+
+/* The own share first, then what is left of the others', nearest first. */
+static void run_items(void *arg, int thread) {
+    const job *j = arg;
+    for (int k = 0; k < j->shares; k++) {
+        int of = (thread + k) % j->shares, first = begin_of(j, of), size = begin_of(j, of + 1) - first;
+        /* looking before taking keeps thieves off the counters of finished shares */
+        while (atomic_load_explicit(&j->share[of].taken, memory_order_relaxed) < size) {
+            int i = atomic_fetch_add_explicit(&j->share[of].taken, 1, memory_order_relaxed);
+            if (i < size) j->task(j->arg, first + i, thread);
+        }
+    }
+}
+
+void fac_parallel(const fac_pool *pool, int n, fac_task *task, void *arg) {
+    int threads = pool ? pool->threads : 1;
+    if (threads > n) threads = n;
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    if (threads < 2) {
+        for (int i = 0; i < n; i++) task(arg, i, 0);
+        return;
+    }
+    share shares[MOST_THREADS];
+    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken, 0);
+    job j = { n, threads, task, arg, shares };
+    pool->run(pool->self, threads, run_items, &j);
+}
