@@ -1,0 +1,114 @@
+/* Devices: opening by name, counted memory, and the store of packed parameters. */
+#include "backends/device.h"
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+
+fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_device **out, fac_error *err) {
+    fac_device_opts none = { 0 };
+    if (!name || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_device_open: %s is NULL", name ? "out" : "name");
+    for (const fac_backend *const *b = fac_backends; *b; b++) {
+        size_t n = strlen((*b)->name);
+        if (strncmp(name, (*b)->name, n) || (name[n] && name[n] != ':')) continue;
+        return (*b)->open(name[n] ? name + n + 1 : "", opts ? opts : &none, out, err);
+    }
+    char known[256] = "";
+    for (const fac_backend *const *b = fac_backends; *b; b++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", (*b)->name);
+    }
+    return fac_raise(err, FAC_E_UNSUPPORTED, "no device \"%s\" in this build; it has: %s", name, known);
+}
+
+void fac_device_free(fac_device *d) {
+    if (d) d->backend->close(d);
+}
+
+const char *fac_device_name(const fac_device *d) { return d->name; }
+const char *fac_device_about(const fac_device *d) { return d->about; }
+fac_status  fac_device_sync(fac_device *d, fac_error *err) { return d->backend->sync ? d->backend->sync(d, err) : FAC_OK; }
+
+fac_memory_stat fac_device_memory(const fac_device *d) {
+    fac_device *m = (fac_device *)(uintptr_t)d;     /* atomics have no const load in C11 */
+    return (fac_memory_stat){ m->held, m->peak };
+}
+
+fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err) {
+    d->backend = backend;
+    d->opts = *opts;
+    snprintf(d->name, sizeof d->name, "%s", name);
+    if (pthread_mutex_init(&d->lock, NULL)) return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", name);
+    return FAC_OK;
+}
+
+void fac_device_fini(fac_device *d) {
+    for (size_t i = 0; i < d->npacks; i++) {
+        fac_device_release(d, d->packs[i]->memory, d->packs[i]->bytes);
+        fac_release(d->packs[i]);
+    }
+    fac_release(d->packs);
+    pthread_mutex_destroy(&d->lock);
+}
+
+fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *err) {
+    size_t held = atomic_fetch_add(&d->held, bytes) + bytes, peak = d->peak, limit = d->opts.memory_limit;
+    fac_status status = FAC_OK;
+    if (limit && held > limit)
+        status = fac_raise(err, FAC_E_NOMEM, "%s: %zu bytes asked for, %zu of the limit of %zu are held", d->name, bytes, held - bytes, limit);
+    else
+        status = d->backend->alloc(d, bytes, out, err);
+    if (status) {
+        atomic_fetch_sub(&d->held, bytes);
+        return status;
+    }
+    while (held > peak && !atomic_compare_exchange_weak(&d->peak, &peak, held)) { }
+    return FAC_OK;
+}
+
+void fac_device_release(fac_device *d, void *memory, size_t bytes) {
+    if (!memory) return;
+    d->backend->free(d, memory, bytes);
+    atomic_fetch_sub(&d->held, bytes);
+}
+
+fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh, fac_error *err) {
+    for (size_t i = 0; i < d->npacks; i++) {
+        fac_pack *p = d->packs[i];
+        if (!fac_hash_equal(p->key, key) || p->bytes != bytes) continue;
+        p->refs++;
+        *out = p;
+        *fresh = false;
+        return FAC_OK;
+    }
+    fac_pack *p = fac_alloc(1, sizeof *p);
+    if (!p || !fac_reserve(&d->packs, &d->room_packs, d->npacks + 1, sizeof *d->packs)) {
+        fac_release(p);
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a packed parameter of %zu bytes", bytes);
+    }
+    *p = (fac_pack){ key, NULL, bytes, 1 };
+    fac_status status = fac_device_alloc(d, bytes, &p->memory, err);
+    if (status) {
+        fac_release(p);
+        return status;
+    }
+    d->packs[d->npacks++] = p;
+    *out = p;
+    *fresh = true;
+    return FAC_OK;
+}
+
+void fac_pack_put(fac_device *d, fac_pack *pack) {
+    if (!pack) return;
+    pthread_mutex_lock(&d->lock);
+    bool last = --pack->refs == 0;
+    for (size_t i = 0; last && i < d->npacks; i++)
+        if (d->packs[i] == pack) {
+            d->packs[i] = d->packs[--d->npacks];
+            break;
+        }
+    pthread_mutex_unlock(&d->lock);
+    if (!last) return;
+    fac_device_release(d, pack->memory, pack->bytes);
+    fac_release(pack);
+}

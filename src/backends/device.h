@@ -1,0 +1,41 @@
+/* What every device has, whatever its backend: the first member of the backend's own struct. */
+#ifndef FACULA_BACKENDS_DEVICE_H
+#define FACULA_BACKENDS_DEVICE_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/table.h"
+#include "facula/backend.h"
+#include "tensor/tensor_internal.h"
+
+/* A parameter in the form that a solver wants, shared by all programs of the device that need the same one. */
+typedef struct fac_pack {
+    fac_hash key;
+    void    *memory;
+    size_t   bytes;
+    int      refs;
+} fac_pack;
+
+struct fac_device {
+    const fac_memory_ops *memory_ops;   /* first: src/tensor reads it */
+    const fac_backend    *backend;
+    char             name[32], about[96];
+    fac_device_opts  opts;
+    pthread_mutex_t  lock;              /* of the packs */
+    fac_pack       **packs;
+    size_t           npacks, room_packs;
+    _Atomic size_t   held, peak;        /* bytes */
+};
+
+/* For backends: sets up the members above. */
+fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err);
+void       fac_device_fini(fac_device *d);
+
+/* Memory of the device, counted against its limit; 64-byte aligned. */
+fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *err);
+void       fac_device_release(fac_device *d, void *memory, size_t bytes);
+
+/* The pack of this key with one more reference; *fresh says that it was made now and the caller must fill it, before
+ * another thread may ask: hold d->lock around this and the filling. */
+fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh, fac_error *err);
+void       fac_pack_put(fac_device *d, fac_pack *pack);     /* drops a reference; takes the lock itself; NULL is fine */
+#endif

@@ -1,0 +1,36 @@
+/* Graph passes.  Each reads a graph and returns a new one (the old one stays the caller's); errors are the new graph's, NULL
+ * only when memory is gone.  Unless a pass says otherwise it preserves every bit of every output. */
+#ifndef FACULA_PASSES_H
+#define FACULA_PASSES_H
+#include "facula/backend.h"
+#include "graph/graph_internal.h"
+
+/* How a pass computes constants: the reference driver, which passes may not include. */
+typedef fac_status fac_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+
+/* Nodes whose inputs are all constants, and values whose contents are known, become constants: but not results over 64 KiB
+ * that are larger than what they are made of (ConstantOfShape weights), and nothing behind a FAC_OP_BARRIER. */
+fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);
+
+/* Equal nodes with equal inputs become one. */
+fac_graph *fac_pass_cse(const fac_graph *g);
+
+/* Ops without a meaning of their own are replaced by their expansions, until none is left. */
+fac_graph *fac_pass_expand(const fac_graph *g);
+
+/* What means the same in fewer steps: identity and inference dropout vanish, x * sigmoid(x) is silu, max(min(x, b), a) is
+ * clip, matmul + bias is linear... */
+fac_graph *fac_pass_simplify(const fac_graph *g);
+
+/* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on parameters, which the planner
+ * hoists into the prepare part.  Changes rounding. */
+fac_graph *fac_pass_batch_norm(const fac_graph *g);
+
+/* Bias, residual add and activation behind a convolution or matrix product become its bias port and its body, where
+ * accept(self, node) says that a kernel takes it. */
+typedef bool fac_accept(void *self, const fac_node *n);
+fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Chains of elementwise ops become one `fused` node each. */
+fac_graph *fac_pass_chains(const fac_graph *g);
+#endif
