@@ -1,0 +1,550 @@
+/* src/base: what everything else stands on. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "base/threads.h"
+
+/* Counts down; 0 makes every further allocation fail. */
+static long allocations_left = -1;
+bool fac_test_allows(size_t bytes) {
+    (void)bytes;
+    if (allocations_left < 0) return true;
+    if (!allocations_left) return false;
+    allocations_left--;
+    return true;
+}
+
+/* ---- errors ---- */
+
+static void errors_are_formatted(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    assert_int_equal(fac_raise(&err, FAC_E_IO, "%s: line %d", "a.txt", 7), FAC_E_IO);
+    assert_int_equal(err.status, FAC_E_IO);
+    assert_string_equal(err.text, "a.txt: line 7");
+    assert_int_equal(fac_raise_in(&err, FAC_E_FORMAT, "model %d", 3), FAC_E_FORMAT);
+    assert_string_equal(err.text, "model 3: a.txt: line 7");
+    fac_raise(&err, FAC_E_IO, "again %s", err.text);
+    assert_string_equal(err.text, "again model 3: a.txt: line 7");
+    assert_int_equal(fac_raise(NULL, FAC_E_IO, "nobody listens"), FAC_E_IO);
+    fac_raise(&err, FAC_E_IO, "bell \a escape \x1b[31m");
+    assert_string_equal(err.text, "bell ? escape ?[31m");
+}
+
+static void long_errors_are_cut(void **state) {
+    (void)state;
+    char longer[2000];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    fac_error err = { 0 };
+    fac_raise(&err, FAC_E_IO, "%s", longer);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(err.text + sizeof err.text - 5, "x...");
+    fac_raise_in(&err, FAC_E_IO, "%s", longer);
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+}
+
+static void statuses_have_names(void **state) {
+    (void)state;
+    assert_string_equal(fac_status_name(FAC_OK), "FAC_OK");
+    assert_string_equal(fac_status_name(FAC_E_INTERNAL), "FAC_E_INTERNAL");
+    assert_non_null(fac_status_name((fac_status)99));
+}
+
+/* ---- memory ---- */
+
+static void sizes_are_checked(void **state) {
+    (void)state;
+    size_t n;
+    assert_null(fac_alloc(SIZE_MAX / 2, 3));
+    assert_null(fac_alloc(SIZE_MAX, 1));
+    assert_null(fac_alloc_aligned(SIZE_MAX - 10));
+    assert_false(fac_size_mul(SIZE_MAX, 2, &n));
+    assert_false(fac_size_add(SIZE_MAX, 1, &n));
+    assert_true(fac_size_mul(1 << 20, 3, &n));
+    assert_int_equal(n, 3 << 20);
+    void *p = fac_alloc(0, 8);
+    assert_non_null(p);
+    assert_null(fac_resize(p, SIZE_MAX / 2, 4));
+    fac_release(p);
+}
+
+static void memory_is_zero_or_aligned(void **state) {
+    (void)state;
+    unsigned char *p = fac_alloc(1000, 3);
+    for (int i = 0; i < 3000; i++) assert_int_equal(p[i], 0);
+    fac_release(p);
+    for (size_t bytes = 0; bytes < 20 << 20; bytes = bytes * 3 + 1) {
+        unsigned char *q = fac_alloc_aligned(bytes);
+        assert_non_null(q);
+        assert_int_equal((uintptr_t)q % 64, 0);
+        if (bytes) q[0] = q[bytes - 1] = 1;
+        fac_release_aligned(q);
+    }
+    assert_null(fac_copy_text(NULL));
+}
+
+static void arrays_grow(void **state) {
+    (void)state;
+    int *a = NULL;
+    size_t room = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        assert_true(fac_reserve(&a, &room, i + 1, sizeof *a));
+        a[i] = (int)i;
+    }
+    for (int i = 0; i < 1000; i++) assert_int_equal(a[i], i);
+    allocations_left = 0;
+    size_t before = room;
+    assert_false(fac_reserve(&a, &room, room + 1, sizeof *a));
+    allocations_left = -1;
+    assert_int_equal(room, before);
+    assert_int_equal(a[999], 999);
+    assert_false(fac_reserve(&a, &room, SIZE_MAX / 2, sizeof *a));
+    fac_release(a);
+}
+
+/* ---- arena, text ---- */
+
+static void arenas_give_zeroed_aligned_memory(void **state) {
+    (void)state;
+    fac_arena a = { 0 };
+    char *hello = fac_arena_text(&a, "hello");
+    uint64_t sizes = 1;
+    for (int i = 0; i < 2000; i++) {
+        size_t n = fac_random_bits(5, 0, (uint64_t)i) % (i % 100 ? 300 : 700000);
+        unsigned char *p = fac_arena_alloc(&a, n, 1);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t k = 0; k < n; k++) sizes += p[k];
+        memset(p, 0xee, n);
+    }
+    assert_int_equal(sizes, 1);
+    assert_string_equal(hello, "hello");
+    assert_string_equal(fac_arena_print(&a, "%d-%s", 12, "x"), "12-x");
+    assert_null(fac_arena_text(&a, NULL));
+    assert_null(fac_arena_alloc(&a, SIZE_MAX / 2, 4));
+    assert_null(fac_arena_alloc(&a, SIZE_MAX - 8, 1));
+    assert_ptr_not_equal(fac_arena_alloc(&a, 0, 1), fac_arena_alloc(&a, 0, 1));
+    allocations_left = 0;
+    assert_null(fac_arena_alloc(&a, 1 << 21, 1));
+    allocations_left = -1;
+    assert_non_null(fac_arena_alloc(&a, 1 << 21, 1));
+    fac_arena_free(&a);
+    fac_arena_free(&a);
+}
+
+static void texts_grow_and_fail_stickily(void **state) {
+    (void)state;
+    fac_text t = { 0 };
+    for (int i = 0; i < 100; i++) fac_text_print(&t, "%d,", i);
+    fac_text_add(&t, "");
+    fac_text_add_bytes(&t, "end\0x", 5);
+    assert_int_equal(t.n, 190 + 100 + 5);
+    assert_int_equal(t.s[t.n], 0);
+    assert_memory_equal(t.s + 290, "end\0x", 5);
+    allocations_left = 0;
+    for (int i = 0; i < 1000 && !t.failed; i++) fac_text_add(&t, "0123456789");
+    allocations_left = -1;
+    assert_true(t.failed);
+    size_t n = t.n;
+    fac_text_add(&t, "x");
+    assert_int_equal(t.n, n);
+    fac_text_free(&t);
+    assert_null(t.s);
+}
+
+/* ---- tables and hashes ---- */
+
+static void tables_find_what_was_put(void **state) {
+    (void)state;
+    static char keys[5000][16];
+    fac_table t = { 0 };
+    assert_null(fac_table_get(&t, "nothing"));
+    for (int i = 0; i < 5000; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%d", i);
+        assert_true(fac_table_put(&t, keys[i], keys[i]));
+    }
+    for (int i = 0; i < 5000; i++) assert_ptr_equal(fac_table_get(&t, keys[i]), keys[i]);
+    assert_null(fac_table_get(&t, "k5000"));
+    assert_int_equal(t.n, 5000);
+    assert_true(fac_table_put(&t, "k17", keys[0]));
+    assert_int_equal(t.n, 5000);
+    assert_ptr_equal(fac_table_get(&t, "k17"), keys[0]);
+    fac_table_free(&t);
+    allocations_left = 0;
+    assert_false(fac_table_put(&t, "a", keys[0]));
+    allocations_left = -1;
+    assert_null(fac_table_get(&t, "a"));
+}
+
+static void hashes_differ(void **state) {
+    (void)state;
+    fac_hash h = fac_hash_start(0), seen[600];
+    int n = 0;
+    unsigned char bytes[40] = { 0 };
+    for (size_t k = 0; k <= 40; k++) seen[n++] = fac_hash_bytes(h, bytes, k);           /* zeros of every length */
+    for (int bit = 0; bit < 320; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        seen[n++] = fac_hash_bytes(h, bytes, 40);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    seen[n++] = fac_hash_text(h, NULL);
+    seen[n++] = fac_hash_text(fac_hash_start(1), "");
+    seen[n++] = fac_hash_text(fac_hash_text(h, "a"), "b");
+    seen[n++] = fac_hash_text(fac_hash_text(h, "b"), "a");
+    seen[n++] = fac_hash_text(h, "ab");
+    seen[n++] = fac_hash_join(h, fac_hash_start(7));
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (seen[i].a == seen[k].a || seen[i].b == seen[k].b) fail_msg("hashes %d and %d share a lane", i, k);
+    assert_true(fac_hash_equal(fac_hash_text(h, "same"), fac_hash_bytes(h, "same", 4)));
+}
+
+/* ---- random numbers ---- */
+
+/* The three vectors that come with Random123 (kat_vectors). */
+static void philox_matches_its_authors(void **state) {
+    (void)state;
+    static const struct { uint64_t key, stream, counter; uint32_t out[4]; } known[] = {
+        { 0, 0, 0, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+        { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+        { 0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        uint32_t out[4];
+        fac_philox(known[k].key, known[k].stream, known[k].counter, out);
+        assert_memory_equal(out, known[k].out, sizeof out);
+    }
+}
+
+static void random_numbers_have_their_moments(void **state) {
+    (void)state;
+    enum { N = 200000 };
+    double sum = 0, squares = 0, normal = 0, normal2 = 0, normal4 = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        double u = fac_random_uniform(1, 2, i), z = fac_random_normal(1, 3, i);
+        assert_true(u >= 0 && u < 1);
+        sum += u;
+        squares += u * u;
+        normal += z;
+        normal2 += z * z;
+        normal4 += z * z * z * z;
+    }
+    assert_true(fabs(sum / N - 1. / 2) < 0.003);
+    assert_true(fabs(squares / N - 1. / 3) < 0.003);
+    assert_true(fabs(normal / N) < 0.01);
+    assert_true(fabs(normal2 / N - 1) < 0.02);
+    assert_true(fabs(normal4 / N - 3) < 0.15);
+}
+
+static void fill_is_a_function_of_the_index(void **state) {
+    (void)state;
+    float all[1000], part[1000];
+    fac_random_fill(9, 1, -2, 3, 1000, all);
+    for (size_t n = 0; n <= 100; n++) {
+        fac_random_fill(9, 1, -2, 3, n, part);
+        assert_memory_equal(all, part, n * sizeof *all);
+    }
+    for (int i = 0; i < 1000; i++) {
+        uint32_t block[4];
+        fac_philox(9, 1, (uint64_t)i / 4, block);
+        assert_true(all[i] == -2 + 5 * 0x1p-24f * (float)(block[i % 4] >> 8));
+        assert_true(all[i] >= -2 && all[i] <= 3);
+    }
+}
+
+/* ---- threads ---- */
+
+enum { ITEMS = 1000 };
+typedef struct tally {
+    atomic_int count[ITEMS], running[300], clashes;
+    int threads;
+    const fac_pool *inner;
+} tally;
+
+static void count_item(void *arg, int item, int thread) {
+    tally *t = arg;
+    if (thread < 0 || thread >= t->threads || atomic_fetch_add(&t->running[thread], 1)) atomic_fetch_add(&t->clashes, 1);
+    atomic_fetch_add(&t->count[item], 1);
+    if (item % 97 == 0) for (volatile int k = 0; k < 5000; k++) { }
+    atomic_fetch_sub(&t->running[thread], 1);
+}
+
+static void count_once(const fac_pool *pool, int n) {
+    tally *t = calloc(1, sizeof *t);
+    t->threads = pool ? pool->threads : 1;
+    fac_parallel(pool, n, count_item, t);
+    for (int i = 0; i < ITEMS; i++)
+        if (atomic_load(&t->count[i]) != (i < n)) fail_msg("item %d of %d ran %d times", i, n, atomic_load(&t->count[i]));
+    assert_int_equal(atomic_load(&t->clashes), 0);
+    free(t);
+}
+
+static void every_item_runs_once(void **state) {
+    (void)state;
+    count_once(NULL, 0);
+    count_once(NULL, 10);
+    for (int threads = 1; threads <= 5; threads++) {
+        fac_threads *t = fac_threads_new(threads);
+        fac_pool pool = fac_threads_pool(t);
+        assert_int_equal(pool.threads, threads);
+        for (int n = 0; n < 40; n++) count_once(&pool, n);
+        for (int k = 0; k < 50; k++) count_once(&pool, ITEMS);
+        struct timespec nap = { 0, 1000000 };           /* long enough for the workers to fall asleep */
+        nanosleep(&nap, NULL);
+        count_once(&pool, ITEMS);
+        fac_threads_free(t);
+    }
+    fac_threads_free(NULL);
+    assert_true(fac_cores() >= 1);
+}
+
+static void empty_task(void *arg, int item, int thread) { (void)arg, (void)item, (void)thread; }
+
+static void pools_start_and_stop(void **state) {
+    (void)state;
+    for (int k = 0; k < 200; k++) {
+        fac_threads *t = fac_threads_new(4);
+        fac_pool pool = fac_threads_pool(t);
+        if (k % 3) fac_parallel(&pool, k % 7, empty_task, NULL);
+        fac_threads_free(t);
+    }
+}
+
+static void plain_task(void *arg, int i) { atomic_fetch_add(&((tally *)arg)->count[i], 1); }
+
+static void pool_runs_any_number_of_tasks(void **state) {
+    (void)state;
+    fac_threads *threads = fac_threads_new(3);
+    fac_pool pool = fac_threads_pool(threads);
+    for (int n = 0; n <= 20; n++) {
+        tally *t = calloc(1, sizeof *t);
+        pool.run(pool.self, n, plain_task, t);
+        for (int i = 0; i < ITEMS; i++) assert_int_equal(atomic_load(&t->count[i]), i < n);
+        free(t);
+    }
+    fac_threads_free(threads);
+}
+
+/* Two callers at once, and calls from inside a task. */
+static void nested_item(void *arg, int item, int thread) {
+    tally *t = arg;
+    (void)item, (void)thread;
+    count_once(t->inner, 50);
+}
+
+static void *caller(void *arg) {
+    fac_pool *pool = arg;
+    for (int k = 0; k < 300; k++) {
+        count_once(pool, k % 200);
+        if (k % 50 == 0) {
+            tally t = { .inner = pool };
+            fac_parallel(pool, 10, nested_item, &t);
+        }
+    }
+    return NULL;
+}
+
+static void callers_at_once_are_served(void **state) {
+    (void)state;
+    fac_threads *t = fac_threads_new(3);
+    fac_pool pool = fac_threads_pool(t);
+    pthread_t other[2];
+    for (int k = 0; k < 2; k++) pthread_create(&other[k], NULL, caller, &pool);
+    caller(&pool);
+    for (int k = 0; k < 2; k++) pthread_join(other[k], NULL);
+    fac_threads_free(t);
+}
+
+/* A caller's pool that runs everything itself, last task first. */
+static void run_backwards(void *self, int n, void (*task)(void *arg, int i), void *arg) {
+    ++*(int *)self;
+    while (n--) task(arg, n);
+}
+
+static void a_callers_pool_is_used(void **state) {
+    (void)state;
+    int calls = 0;
+    fac_pool pool = { 4, &calls, run_backwards };
+    for (int n = 0; n < 30; n++) count_once(&pool, n);
+    assert_int_equal(calls, 28);                        /* none for 0 and 1 items */
+    pool.threads = 100000;
+    count_once(&pool, ITEMS);
+}
+
+/* ---- files ---- */
+
+static char folder[] = "/tmp/facula-base-XXXXXX";
+
+static const char *in_folder(const char *name) {
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
+static int remove_folder(void **state) { (void)state; return rmdir(folder); }       /* fails if a test left something */
+
+static void written_files_read_back(void **state) {
+    (void)state;
+    enum { N = 300000 };
+    unsigned char *data = malloc(N);
+    for (int i = 0; i < N; i++) data[i] = (unsigned char)(i * 7 + i / 256);
+    fac_writer *w = NULL;
+    fac_error err = { 0 };
+    assert_int_equal(fac_writer_open(in_folder("a.bin"), &w, &err), FAC_OK);
+    size_t at = 0;
+    for (uint64_t k = 0; at < N; k++) {
+        size_t n = fac_random_bits(3, 1, k) % (k % 5 ? 1000 : 100000);
+        if (n > N - at) n = N - at;
+        assert_int_equal(fac_writer_put(w, data + at, n, &err), FAC_OK);
+        at += n;
+    }
+    assert_int_equal(access(in_folder("a.bin"), F_OK), -1);         /* not there before it is complete */
+    assert_int_equal(fac_writer_close(w, &err), FAC_OK);
+    fac_file *f = NULL;
+    assert_int_equal(fac_file_map(in_folder("a.bin"), &f, &err), FAC_OK);
+    assert_int_equal(fac_file_size(f), N);
+    assert_memory_equal(fac_file_data(f), data, N);
+    assert_ptr_equal(fac_file_retain(f), f);
+    fac_file_free(f);
+    assert_memory_equal(fac_file_data(f), data, N);
+    fac_file_free(f);
+    fac_file_free(NULL);
+    unlink(in_folder("a.bin"));
+    free(data);
+}
+
+static void a_cancelled_file_leaves_the_old_one(void **state) {
+    (void)state;
+    fac_writer *w = NULL;
+    assert_int_equal(fac_writer_open(in_folder("b"), &w, NULL), FAC_OK);
+    assert_int_equal(fac_writer_put(w, "old", 3, NULL), FAC_OK);
+    assert_int_equal(fac_writer_close(w, NULL), FAC_OK);
+    assert_int_equal(fac_writer_open(in_folder("b"), &w, NULL), FAC_OK);
+    assert_int_equal(fac_writer_put(w, "newer", 5, NULL), FAC_OK);
+    fac_writer_cancel(w);
+    fac_writer_cancel(NULL);
+    fac_file *f = NULL;
+    assert_int_equal(fac_file_map(in_folder("b"), &f, NULL), FAC_OK);
+    assert_int_equal(fac_file_size(f), 3);
+    fac_file_free(f);
+    unlink(in_folder("b"));
+}
+
+static void a_link_stays_a_link(void **state) {
+    (void)state;
+    char target[200];
+    struct stat s;
+    snprintf(target, sizeof target, "%s", in_folder("target"));
+    fclose(fopen(target, "w"));
+    assert_int_equal(symlink("target", in_folder("link")), 0);
+    fac_writer *w = NULL;
+    assert_int_equal(fac_writer_open(in_folder("link"), &w, NULL), FAC_OK);
+    assert_int_equal(fac_writer_put(w, "abc", 3, NULL), FAC_OK);
+    assert_int_equal(fac_writer_close(w, NULL), FAC_OK);
+    assert_int_equal(lstat(in_folder("link"), &s), 0);
+    assert_true(S_ISLNK(s.st_mode));
+    assert_int_equal(stat(target, &s), 0);
+    assert_int_equal(s.st_size, 3);
+    unlink(in_folder("link"));
+    unlink(target);
+}
+
+static void devices_are_written_not_replaced(void **state) {
+    (void)state;
+    struct stat s;
+    fac_writer *w = NULL;
+    fac_error err = { 0 };
+    assert_int_equal(fac_writer_open("/dev/null", &w, &err), FAC_OK);
+    assert_int_equal(fac_writer_put(w, "abc", 3, &err), FAC_OK);
+    assert_int_equal(fac_writer_close(w, &err), FAC_OK);
+    assert_int_equal(stat("/dev/null", &s), 0);
+    assert_true(S_ISCHR(s.st_mode));
+    if (access("/dev/full", W_OK)) return;
+    assert_int_equal(fac_writer_open("/dev/full", &w, &err), FAC_OK);
+    assert_int_equal(fac_writer_put(w, "abc", 3, &err), FAC_OK);
+    assert_int_equal(fac_writer_close(w, &err), FAC_E_IO);
+}
+
+static void file_errors_are_clear(void **state) {
+    (void)state;
+    fac_file *f = NULL;
+    fac_writer *w = NULL;
+    fac_error err = { 0 };
+    char expected[300];
+    assert_int_equal(fac_file_map(folder, &f, &err), FAC_E_IO);
+    snprintf(expected, sizeof expected, "%s: is a directory", folder);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(fac_writer_open(folder, &w, &err), FAC_E_IO);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(fac_file_map(in_folder("none"), &f, &err), FAC_E_IO);
+    snprintf(expected, sizeof expected, "%s: No such file or directory", in_folder("none"));
+    assert_string_equal(err.text, expected);
+    assert_int_equal(fac_file_map("/dev/null", &f, &err), FAC_E_IO);
+    assert_string_equal(err.text, "/dev/null: is not a regular file");
+    fclose(fopen(in_folder("empty"), "w"));
+    assert_int_equal(fac_file_map(in_folder("empty"), &f, &err), FAC_E_FORMAT);
+    snprintf(expected, sizeof expected, "%s: is empty", in_folder("empty"));
+    assert_string_equal(err.text, expected);
+    allocations_left = 0;
+    assert_int_equal(fac_file_map(in_folder("empty"), &f, &err), FAC_E_NOMEM);
+    assert_int_equal(fac_writer_open(in_folder("x"), &w, &err), FAC_E_NOMEM);
+    assert_null(fac_file_memory("abc", 3));
+    allocations_left = -1;
+    unlink(in_folder("empty"));
+    assert_int_equal(fac_writer_open(in_folder("no/such/folder"), &w, &err), FAC_E_IO);
+    char longer[6000];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    assert_int_equal(fac_writer_open(longer, &w, &err), FAC_E_IO);
+    assert_null(f);
+    assert_null(w);
+}
+
+static void files_in_memory(void **state) {
+    (void)state;
+    fac_file *f = fac_file_memory("abc", 3);
+    assert_int_equal(fac_file_size(f), 3);
+    assert_memory_equal(fac_file_data(f), "abc", 3);
+    fac_file_free(f);
+    f = fac_file_memory(NULL, 0);
+    assert_int_equal(fac_file_size(f), 0);
+    fac_file_free(f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut), cmocka_unit_test(statuses_have_names),
+        cmocka_unit_test(sizes_are_checked), cmocka_unit_test(memory_is_zero_or_aligned), cmocka_unit_test(arrays_grow),
+        cmocka_unit_test(arenas_give_zeroed_aligned_memory), cmocka_unit_test(texts_grow_and_fail_stickily),
+        cmocka_unit_test(tables_find_what_was_put), cmocka_unit_test(hashes_differ),
+        cmocka_unit_test(philox_matches_its_authors), cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(fill_is_a_function_of_the_index),
+        cmocka_unit_test(every_item_runs_once), cmocka_unit_test(pools_start_and_stop),
+        cmocka_unit_test(pool_runs_any_number_of_tasks), cmocka_unit_test(callers_at_once_are_served),
+        cmocka_unit_test(a_callers_pool_is_used),
+        cmocka_unit_test(written_files_read_back), cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
+        cmocka_unit_test(a_link_stays_a_link), cmocka_unit_test(devices_are_written_not_replaced),
+        cmocka_unit_test(file_errors_are_clear), cmocka_unit_test(files_in_memory),
+    };
+    return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
+}
