@@ -1,0 +1,29 @@
+# Every src/backends/cpu/simd/<name>.c is compiled once per instruction set, as gen/simd/<name>_<isa>.c, with FAC_ISA naming it:
+# FAC_SIMD(x) is x_avx512, x_avx2 or x_base (SSE2, NEON or whatever the compiler makes of vectors of 16 bytes).
+set(SIMD_ISAS base)
+set(SIMD_FLAGS_base "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+  list(APPEND SIMD_ISAS avx2 avx512)
+  set(SIMD_FLAGS_avx2 -mavx2 -mfma)
+  set(SIMD_FLAGS_avx512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma)
+endif()
+
+# The register-blocked kernels need their accumulators left alone: gcc's predictive commoning and redundancy elimination keep
+# overlapping loads in registers and spill accumulators instead (1.3 to 2 times slower), -ffast-math would split the
+# accumulators.  Contracting a * b + c is all the freedom they need.
+set(SIMD_FLAGS -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND SIMD_FLAGS -fno-predictive-commoning -fno-tree-pre -fno-tree-slp-vectorize)
+endif()
+
+file(GLOB SIMD_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/cpu/simd/*.c)
+list(FILTER SOURCES EXCLUDE REGEX "/src/backends/cpu/simd/")
+foreach(f ${SIMD_SOURCES})
+  get_filename_component(n ${f} NAME_WE)
+  foreach(isa ${SIMD_ISAS})
+    set(copy ${CMAKE_CURRENT_BINARY_DIR}/gen/simd/${n}_${isa}.c)
+    file(CONFIGURE OUTPUT ${copy} CONTENT "#define FAC_ISA ${isa}\n#include \"backends/cpu/simd/${n}.c\"\n" @ONLY)
+    set_source_files_properties(${copy} PROPERTIES COMPILE_OPTIONS "${SIMD_FLAGS};${SIMD_FLAGS_${isa}}")
+    list(APPEND SOURCES ${copy})
+  endforeach()
+endforeach()

@@ -1,0 +1,31 @@
+/* The cpu backend, as its own files see it: backend.c opens and closes it, the solvers read it. */
+#ifndef FACULA_CPU_H
+#define FACULA_CPU_H
+#include "backends/cpu/simd.h"
+#include "base/threads.h"
+#include "facula/backend.h"
+#if __has_include("run/device.h")
+#include "run/device.h"
+#else
+struct fac_device { const fac_backend *backend; };
+#endif
+
+typedef struct fac_cpu {
+    struct fac_device device;           /* first: a fac_device * of this backend is a fac_cpu *              */
+    const fac_simd   *simd;
+    fac_pool          pool;             /* the caller's or that of `threads`; work goes through fac_parallel */
+    fac_threads      *threads;          /* NULL: the caller brought a pool                                   */
+    size_t            l1, l2, l3;       /* bytes: of one core, of one core, of all                           */
+    double            flops, bandwidth; /* of all threads, rough: multiplications and additions, bytes a second */
+} fac_cpu;
+
+static inline const fac_cpu *fac_cpu_of(const fac_device *d) { return (const fac_cpu *)d; }
+
+/* simd, caches and speeds from this machine, for a pool that is already there. */
+fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err);
+
+/* Where element 0 of an operand lies. */
+static inline float *fac_span_floats(fac_span s, const fac_layout *l) {
+    return (float *)((char *)s.memory + s.at) + l->offset;
+}
+#endif

@@ -1,0 +1,61 @@
+/* What this machine is: instruction set, caches, rough speeds. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "backends/cpu/cpu.h"
+#include "base/error.h"
+
+extern const fac_simd fac_simd_base;
+#if defined(__x86_64__)
+extern const fac_simd fac_simd_avx2, fac_simd_avx512;
+#endif
+
+typedef struct choice { const fac_simd *simd; bool here; } choice;
+
+/* The best first; the last one always runs.  __builtin_cpu_supports looks at XCR0 too: the system must save the registers. */
+static int choices(choice to[3]) {
+    int n = 0;
+#if defined(__x86_64__)
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool wide = fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    to[n++] = (choice){ &fac_simd_avx512, wide };
+    to[n++] = (choice){ &fac_simd_avx2, fma };
+#endif
+    to[n++] = (choice){ &fac_simd_base, true };
+    return n;
+}
+
+fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *err) {
+    choice c[3];
+    int n = choices(c), from = 0;
+    if (!at_most) at_most = getenv("FACULA_ISA");
+    if (at_most) {
+        while (from < n && strcmp(c[from].simd->name, at_most) && !(from == n - 1 && !strcmp(at_most, "portable"))) from++;
+        if (from == n) return fac_raise(err, FAC_E_ARGUMENT, "instruction set \"%s\": this build has none of that name", at_most);
+    }
+    while (!c[from].here) from++;
+    *out = c[from].simd;
+    return FAC_OK;
+}
+
+static size_t cache(int name, size_t otherwise) {
+    long n = sysconf(name);
+    return n > 0 ? (size_t)n : otherwise;
+}
+
+fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
+    FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+    c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    c->l3 = cache(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+#else
+    c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
+#endif
+    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core and no more than 80.  Only ratios matter: estimates are compared
+     * with each other and with those of memory-bound steps. */
+    c->flops = 3e9 * 2 * 2 * c->simd->lanes * c->pool.threads;
+    c->bandwidth = 20e9 * (c->pool.threads < 4 ? c->pool.threads : 4);
+    return FAC_OK;
+}

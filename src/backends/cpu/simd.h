@@ -1,0 +1,55 @@
+/* The kernels of one instruction set, as a table of functions.  src/backends/cpu/simd/ is compiled once per instruction set
+ * (cmake/simd.cmake); everything else is compiled once and calls through the table that fac_cpu_simd() chose.
+ *
+ * All strides count floats.  A vector is `lanes` floats; images lie blocked, [C / lanes][H][W][lanes], as fac_layout_blocked
+ * makes them, so one pixel of one channel block is one vector. */
+#ifndef FACULA_CPU_SIMD_H
+#define FACULA_CPU_SIMD_H
+#include <stddef.h>
+#include <stdint.h>
+#include "facula/status.h"
+
+/* One tile of a convolution or a matrix product: m pixels times n vectors of output channels, all in registers over the
+ * whole reduction
+ *     y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r, s][c] w[c][r][s][k]
+ * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi).  A row of a matrix is a pixel too, R = S = 1.
+ * Pixels come in two runs, so that one tile may take two short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
+typedef struct fac_tile {
+    const float *x0, *x1;
+    int64_t      x_pixel;                   /* FAC_TILE_ANY and FAC_TILE_PLANAR; the others know it                         */
+    int64_t      x_block, x_row, x_column;  /* to the next channel block, kernel row, kernel column (dilation included)     */
+    int          channels, R, S;            /* real channels: what lies behind them in the last block is not read           */
+    const float *w;                         /* [block][R][S][channel in block][n lanes], without gaps                       */
+    const float *bias;                      /* n vectors, or NULL                                                           */
+    const float *row_bias;                  /* m numbers, or NULL                                                           */
+    float       *y0, *y1;
+    int64_t      y_pixel, y_vector;
+    const float *r0, *r1;                   /* residual, or NULL; may be y itself: then the tile adds to what is there      */
+    int64_t      r_pixel, r_vector;
+    float        lo, hi;                    /* -INFINITY, INFINITY for none; NaN passes                                     */
+    const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
+    int          ahead_lines;
+} fac_tile;
+typedef void fac_tile_kernel(const fac_tile *t);
+
+enum { FAC_TILE_ROWS = 14 };                /* the largest m of any instruction set */
+enum {                                      /* how the pixels of x follow each other */
+    FAC_TILE_STRIDE1, FAC_TILE_STRIDE2,     /* 1 or 2 vectors apart                                    */
+    FAC_TILE_ANY,                           /* x_pixel apart                                           */
+    FAC_TILE_PLANAR,                        /* x_pixel apart, and a channel block is one single channel */
+    FAC_TILE_KINDS
+};
+typedef struct fac_tile_table { fac_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_tile_table;    /* of[m][n - 1] */
+
+typedef struct fac_simd {
+    const char *name;                       /* "avx512", "avx2", "neon", "portable"         */
+    int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
+    int         lanes;                      /* floats in a vector = channels in a block     */
+    int         rows;                       /* tiles have at most this many pixels          */
+    const fac_tile_table *tile;             /* [FAC_TILE_KINDS]                             */
+} fac_simd;
+
+/* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which
+ * FACULA_ISA in the environment does not take less.  A name that is none of this build's is FAC_E_ARGUMENT. */
+fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *err);
+#endif

@@ -1,0 +1,20 @@
+/* The table of one instruction set. */
+#include "backends/cpu/simd/vector.h"
+#include "facula/op.h"
+
+extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
+
+extern const fac_simd FAC_SIMD(fac_simd);
+const fac_simd FAC_SIMD(fac_simd) = {
+#if defined(__AVX512F__)
+    .name = "avx512", .isa = FAC_ISA_AVX512,
+#elif defined(__AVX2__)
+    .name = "avx2", .isa = FAC_ISA_AVX2,
+#elif defined(__aarch64__)
+    .name = "neon", .isa = FAC_ISA_BASE,
+#else
+    .name = "portable", .isa = FAC_ISA_BASE,
+#endif
+    .lanes = VL, .rows = MR,
+    .tile = FAC_SIMD(fac_tile),
+};

@@ -1,0 +1,72 @@
+/* Vectors of one instruction set in portable GNU C, for the files of this folder.  FAC_ISA is set by cmake/simd.cmake. */
+#ifndef FACULA_CPU_VECTOR_H
+#define FACULA_CPU_VECTOR_H
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#include "backends/cpu/simd.h"
+
+#define FAC_JOIN_(a, b) a##_##b
+#define FAC_JOIN(a, b)  FAC_JOIN_(a, b)
+#define FAC_SIMD(name)  FAC_JOIN(name, FAC_ISA)
+
+/* VL: floats in a vector.  MR: pixels of the largest tile; MR x 2 accumulators, 2 weights and a pixel fit the registers. */
+#if defined(__AVX512F__)
+#define VL 16
+#define MR 14
+#elif defined(__AVX2__)
+#define VL 8
+#define MR 6
+#elif defined(__aarch64__)
+#define VL 4
+#define MR 12
+#else
+#define VL 4
+#define MR 6
+#endif
+
+typedef float   vec __attribute__((vector_size(VL * 4)));
+typedef int32_t ivec __attribute__((vector_size(VL * 4)));
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
+INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+INLINE vec all(float x) { return x - (vec){ 0 }; }
+
+/* a where it is NaN, else the larger (smaller) of the two. */
+INLINE vec vmax(vec a, vec b) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_max_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (vec)_mm256_max_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__)
+    return (vec)_mm_max_ps((__m128)b, (__m128)a);
+#else
+    ivec take = a < b;
+    return (vec)(((ivec)b & take) | ((ivec)a & ~take));
+#endif
+}
+INLINE vec vmin(vec a, vec b) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_min_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (vec)_mm256_min_ps((__m256)b, (__m256)a);
+#elif defined(__SSE2__)
+    return (vec)_mm_min_ps((__m128)b, (__m128)a);
+#else
+    ivec take = a > b;
+    return (vec)(((ivec)b & take) | ((ivec)a & ~take));
+#endif
+}
+INLINE vec clip(vec v, float lo, float hi) { return vmin(vmax(v, all(lo)), all(hi)); }
+#endif
