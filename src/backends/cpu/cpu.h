@@ -2,13 +2,9 @@
 #ifndef FACULA_CPU_H
 #define FACULA_CPU_H
 #include "backends/cpu/simd.h"
+#include "backends/device.h"
 #include "base/threads.h"
 #include "facula/backend.h"
-#if __has_include("run/device.h")
-#include "run/device.h"
-#else
-struct fac_device { const fac_backend *backend; };
-#endif
 
 typedef struct fac_cpu {
     struct fac_device device;           /* first: a fac_device * of this backend is a fac_cpu *              */

@@ -16,7 +16,7 @@
  * Pixels come in two runs, so that one tile may take two short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
 typedef struct fac_tile {
     const float *x0, *x1;
-    int64_t      x_pixel;                   /* FAC_TILE_ANY and FAC_TILE_PLANAR; the others know it                         */
+    int64_t      x_pixel;                   /* of FAC_TILE_ANY and FAC_TILE_PLANAR                                          */
     int64_t      x_block, x_row, x_column;  /* to the next channel block, kernel row, kernel column (dilation included)     */
     int          channels, R, S;            /* real channels: what lies behind them in the last block is not read           */
     const float *w;                         /* [block][R][S][channel in block][n lanes], without gaps                       */
@@ -34,8 +34,8 @@ typedef void fac_tile_kernel(const fac_tile *t);
 
 enum { FAC_TILE_ROWS = 14 };                /* the largest m of any instruction set */
 enum {                                      /* how the pixels of x follow each other */
-    FAC_TILE_STRIDE1, FAC_TILE_STRIDE2,     /* 1 or 2 vectors apart                                    */
-    FAC_TILE_ANY,                           /* x_pixel apart                                           */
+    FAC_TILE_NEAR,                          /* one vector apart                                         */
+    FAC_TILE_ANY,                           /* x_pixel apart                                            */
     FAC_TILE_PLANAR,                        /* x_pixel apart, and a channel block is one single channel */
     FAC_TILE_KINDS
 };

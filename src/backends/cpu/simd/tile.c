@@ -80,14 +80,12 @@ INLINE void tile(const int m, const int n, const int block, const int64_t px, co
 #define ENTRY(m, kind)   [m] = { kind##_##m##_1, kind##_##m##_2 },
 
 ALL_ROWS(KERNEL, near, VL, VL)
-ALL_ROWS(KERNEL, next, VL, 2 * VL)
 ALL_ROWS(KERNEL, any, VL, t->x_pixel)
 ALL_ROWS(KERNEL, planar, 1, t->x_pixel)
 
 extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
 const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS] = {
-    [FAC_TILE_STRIDE1] = { { ALL_ROWS(ENTRY, near) } },
-    [FAC_TILE_STRIDE2] = { { ALL_ROWS(ENTRY, next) } },
+    [FAC_TILE_NEAR]    = { { ALL_ROWS(ENTRY, near) } },
     [FAC_TILE_ANY]     = { { ALL_ROWS(ENTRY, any) } },
     [FAC_TILE_PLANAR]  = { { ALL_ROWS(ENTRY, planar) } },
 };
