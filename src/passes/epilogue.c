@@ -1,0 +1,116 @@
+/* Bias, residual add and activation become part of the convolution or matrix product before them: its bias port and its body
+ * (see fac_node.body).  Works along the chain: conv -> add -> relu is fused in two steps, the first making conv {add(_, x1)}. */
+#include "facula/ops.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+typedef struct epilogue { fac_accept *accept; void *self; } epilogue;
+
+enum { OPERANDS = 8 };
+
+static bool anchor(const fac_node *n) {
+    static const char *const names[] = { "conv2d", "conv3d", "linear", "gemm", "matmul" };
+    for (size_t i = 0; n && i < sizeof names / sizeof *names; i++)
+        if (fac_node_is(n, names[i])) return n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
+    return false;
+}
+
+static bool scalar_const(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
+
+/* The operand a of n as the result of an anchor that n alone reads, or NULL. */
+static fac_node *before(const fac_node *n, fac_value *const in[], int a) {
+    fac_node *m = in[a] ? in[a]->node : NULL;
+    return anchor(m) && in[a]->index == 0 && fac_used_once(n->in[a]) ? m : NULL;
+}
+
+/* The anchor with n at the end of its body; NULL when that cannot be. */
+static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_value *const in[], int a) {
+    fac_value *args[OPERANDS + 1], *ops[OPERANDS], *made[1];
+    int count = m->nin;
+    fac_graph *body = m->body[0] ? fac_graph_rebuild(m->body[0], &(fac_rebuild){ .keep_dead = false }, NULL) : fac_graph_new();
+    if (!body || n->nout != 1 || n->nin > OPERANDS) {
+        fac_graph_free(body);
+        return NULL;
+    }
+    fac_value *last = m->body[0] ? body->outputs[0].value : fac_input(body, "x0", m->out[0]->type.dtype, m->out[0]->type.dims);
+    for (int i = 0; i < m->nin; i++) args[i] = m->in[i];
+    for (int i = 0; i < n->nin; i++) {
+        if (i == a) {
+            ops[i] = last;
+        } else if (!in[i]) {
+            ops[i] = NULL;
+        } else if (scalar_const(in[i])) {
+            ops[i] = fac_const(body, in[i]->tensor);
+        } else if (count < OPERANDS && in[i] != in[a]) {
+            char name[16];
+            snprintf(name, sizeof name, "x%zu", body->ninputs);
+            ops[i] = fac_input(body, name, in[i]->type.dtype, in[i]->type.dims);
+            args[count++] = in[i];
+        } else {
+            fac_graph_free(body);
+            return NULL;
+        }
+    }
+    fac_node_copy(body, n, ops, made);
+    if (m->body[0]) body->outputs[0].value = made[0];
+    else fac_output(body, "y", made[0]);
+    if (body->error.status) {
+        fac_graph_free(body);
+        return NULL;
+    }
+    return fac_emit_body(to, m->op, m->attrs, count, m->nports, args, body, NULL);
+}
+
+static void name_as(fac_value *v, const fac_node *n) {
+    if (!v->node) return;
+    v->node->name = n->name;
+    v->node->scope = n->scope;
+}
+
+/* conv + [C,1,1]: into the bias port, when both are known before the run. */
+static fac_value *bias(fac_node *m, fac_value *other) {
+    int rank = m->out[0]->type.dims.n;
+    if (m->body[0] || !(fac_node_is(m, "conv2d") || fac_node_is(m, "conv3d")) || other->time == FAC_RUN || m->nports < 3) return NULL;
+    const fac_dims *d = &other->type.dims;
+    int64_t k = m->out[0]->type.dims.d[1];
+    if (fac_dims_count(d) != k || (k != 1 && (d->n < rank - 1 || d->d[d->n - rank + 1] != k))) return NULL;
+    if (m->in[2] && m->in[2]->time == FAC_RUN) return NULL;
+    fac_value *b = fac_reshape(other, fac_shape(k));
+    fac_value *args[3] = { m->in[0], m->in[1], m->in[2] ? fac_add(m->in[2], b) : b };
+    return fac_emit(m->op, m->attrs, 3, args);
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    epilogue *e = self;
+    if (!n->op->map || n->body[0] || n->nout != 1 || n->out[0]->time != FAC_RUN) return false;
+    bool add = fac_node_is(n, "add");
+    /* of two candidates the one built last: its other operand is certainly there */
+    int best = -1;
+    for (int a = 0; a < n->nin; a++) {
+        fac_node *m = before(n, in, a);
+        if (!m || !fac_dims_equal(&m->out[0]->type.dims, &n->out[0]->type.dims)) continue;
+        if (best < 0 || m->id > in[best]->node->id) best = a;
+    }
+    for (int turn = 0; best >= 0 && turn < 2; turn++) {
+        fac_node *m = in[best]->node;
+        fac_value *v = add && n->nin == 2 && in[1 - best] ? bias(m, in[1 - best]) : NULL;
+        if (!v) v = extend(to, m, n, in, best);
+        if (v && v->leaf != FAC_POISON && e->accept(e->self, v->node)) {
+            name_as(v, m);
+            out[0] = v;
+            return true;
+        }
+        if (v && v->leaf == FAC_POISON) return false;
+        /* the other operand of an add may be an anchor too */
+        int other = n->nin == 2 ? 1 - best : -1;
+        if (other < 0 || !before(n, in, other) || !fac_dims_equal(&in[other]->type.dims, &n->out[0]->type.dims)) break;
+        best = other;
+    }
+    return false;
+}
+
+fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self) {
+    epilogue e = { accept, self };
+    return fac_graph_rebuild(g, &(fac_rebuild){ .self = &e, .visit = visit }, NULL);
+}

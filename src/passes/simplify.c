@@ -1,0 +1,52 @@
+/* What means the same in fewer steps. */
+#include "facula/ops.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+/* The number of a one-element constant. */
+static bool number(const fac_value *v, double *x) {
+    fac_tensor *wide = NULL;
+    if (!v || v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) != 1 || v->type.dtype == FAC_TEXT) return false;
+    if (fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL)) return false;
+    bool ok = !fac_tensor_read(wide, x, sizeof *x, NULL);
+    fac_tensor_free(wide);
+    return ok;
+}
+
+/* One operand is a one-element constant equal to x and the other already has the result's type: that other one. */
+static fac_value *other_than(const fac_node *n, fac_value *const in[], double x, bool commutes) {
+    double c;
+    for (int i = commutes ? 0 : 1; i < 2; i++)
+        if (number(in[i], &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
+            fac_dims_equal(&in[1 - i]->type.dims, &n->out[0]->type.dims))
+            return in[1 - i];
+    return NULL;
+}
+
+/* sigmoid(x) * x, where the sigmoid has no other reader. */
+static fac_value *silu(const fac_node *n, fac_value *const in[]) {
+    for (int i = 0; i < 2; i++) {
+        fac_node *s = in[i]->node;
+        if (fac_node_is(s, "sigmoid") && s->in[0] == in[1 - i] && fac_used_once(n->in[i])) return fac_silu(in[1 - i]);
+    }
+    return NULL;
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    (void)self;
+    (void)to;
+    fac_value *v = NULL;
+    if (fac_node_is(n, "identity") || fac_node_is(n, "stop")) v = in[0];
+    else if (fac_node_is(n, "mul")) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
+    else if (fac_node_is(n, "div")) v = other_than(n, in, 1, false);
+    else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand")) {
+        /* a shape that changes nothing; transposing must also keep the order, which only rank 0 and 1 promise */
+        if (fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims) && (!fac_node_is(n, "transpose") || in[0]->type.dims.n < 2)) v = in[0];
+    }
+    if (!v || n->nout != 1) return false;
+    out[0] = v;
+    return true;
+}
+
+fac_graph *fac_pass_simplify(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
