@@ -87,6 +87,15 @@ void fac_file_free(fac_file *f) {
 const void *fac_file_data(const fac_file *f) { return f->data; }
 size_t      fac_file_size(const fac_file *f) { return f->size; }
 
+/* The mapping stays valid: whoever reads it again gets the page from the file again. */
+void fac_file_drop(const fac_file *f, size_t at, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), first, end;
+    if (!f->mapped || !fac_size_add(at, page - 1, &first) || !fac_size_add(at, bytes, &end) || end > f->size) return;
+    first = first / page * page;
+    end = end / page * page;
+    if (first < end) madvise((char *)(uintptr_t)f->data + first, end - first, MADV_DONTNEED);
+}
+
 /* ---- writing ---- */
 
 enum { BUFFER = 64 << 10, TRIES = 1000 };

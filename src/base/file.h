@@ -13,6 +13,7 @@ fac_file    *fac_file_retain(fac_file *f);
 void         fac_file_free(fac_file *f);                                        /* NULL is fine */
 const void  *fac_file_data(const fac_file *f);
 size_t       fac_file_size(const fac_file *f);
+void         fac_file_drop(const fac_file *f, size_t at, size_t bytes);         /* these were copied: their pages may leave memory */
 
 /* path appears complete or not at all: written beside it, synced, renamed. */
 typedef struct fac_writer fac_writer;

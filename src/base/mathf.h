@@ -3,7 +3,7 @@
  * 1.5 * 2^23 (the sum's low bits are the rounded integer), which is defined for NaN and infinity too.
  * inf, NaN, signed zeros, overflow and denormal results are as in math.h; largest errors in units in the last place, found
  * by tests/test_mathf.c over all of their range:
- *   exp 1.5   log 1.5   tanh 2.5   erf 2   sin, cos 1 (beyond |x| = 1e5 the library's)   pow 1.5
+ *   exp 1   log 1   expm1 3   log1p 3   tanh 1.5   erf 1.5
  * The polynomials are minimax fits (Lawson iteration in double) of the functions named beside them. */
 #ifndef FACULA_BASE_MATHF_H
 #define FACULA_BASE_MATHF_H
@@ -61,6 +61,26 @@ FAC_MATHF float fac_logf(float x) {
     y = x == INFINITY ? x : y;
     y = x == 0.0f ? -INFINITY : y;
     return x < 0.0f ? NAN : x != x ? x : y;
+}
+
+/* e^x - 1 without cancellation: below 0.34 the polynomial of fac_expf, above the difference. */
+FAC_MATHF float fac_expm1f(float x) {
+    float p = 1.991847089e-4f;
+    p = p * x + 1.394613695e-3f;
+    p = p * x + 8.333264202e-3f;
+    p = p * x + 4.166626906e-2f;
+    p = p * x + 1.666666686e-1f;
+    p = p * x + 5.000000078e-1f;
+    float small = x + x * x * p, large = fac_expf(x) - 1.0f;
+    return fabsf(x) < 0.3465f ? small : large;
+}
+
+/* ln(1 + x): the rounding of w = 1 + x is undone by the factor x / (w - 1).  (Kahan; see Goldberg, "What every computer
+ * scientist should know about floating-point arithmetic", theorem 4) */
+FAC_MATHF float fac_log1pf(float x) {
+    float w = 1.0f + x, d = w - 1.0f;
+    float y = fac_logf(w) * (x / d);
+    return d == 0.0f ? x : x == INFINITY ? x : y;
 }
 
 /* tanh x: below 0.625 a polynomial, above 1 - 2 / (e^2|x| + 1) */

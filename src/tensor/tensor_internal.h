@@ -1,0 +1,89 @@
+/* Tensors and storages as the rest of the library sees them. */
+#ifndef FACULA_TENSOR_INTERNAL_H
+#define FACULA_TENSOR_INTERNAL_H
+#include <stdatomic.h>
+#include "base/arena.h"
+#include "base/file.h"
+#include "facula/tensor.h"
+
+/* The memory of a device, as tensors need it.  This layer knows nothing else of devices: a pointer to such a table is the
+ * FIRST member of every struct fac_device.  `at` and `bytes` count bytes; write and read wait for every recorded use of the
+ * memory.  host: where the host may read and write it directly, or NULL. */
+typedef struct fac_memory_ops {
+    fac_status (*alloc)(fac_device *d, size_t bytes, void **memory, fac_error *err);        /* contents undefined; bytes > 0 */
+    void       (*free)(fac_device *d, void *memory, size_t bytes);
+    fac_status (*write)(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err);
+    fac_status (*read)(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *err);
+    void      *(*host)(fac_device *d, void *memory);
+} fac_memory_ops;
+
+/* Counted memory.  While it is retained its address identifies it, so a cache that keys on (storage, version) retains it. */
+typedef struct fac_storage {
+    atomic_int            refs;
+    atomic_uint_least64_t version;      /* starts at 1, raised by every write                                    */
+    fac_device           *device;       /* NULL: host memory                                                     */
+    const fac_memory_ops *ops;          /* NULL: host memory of our own or borrowed                              */
+    void                 *memory;       /* what device memory is called by ops; host memory: host                */
+    void                 *host;         /* the bytes, where the host can reach them; else NULL                   */
+    size_t                bytes;
+    fac_dtype             dtype;        /* of the tensor it was made for                                         */
+    bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy     */
+    void                (*release)(void *owner);
+    void                 *owner;
+    fac_arena             texts;        /* FAC_TEXT: what the elements point to                                  */
+} fac_storage;
+
+struct fac_tensor {
+    atomic_int   refs;
+    bool         contiguous;
+    fac_storage *storage;
+    fac_type     type;
+    int64_t      stride[FAC_DIMS];      /* in elements */
+    int64_t      offset;                /* of the first element, in elements from the storage's first */
+};
+
+/* ---- storages ---- */
+
+fac_storage *fac_storage_retain(fac_storage *s);
+void         fac_storage_free(fac_storage *s);                              /* NULL is fine */
+static inline fac_storage *fac_tensor_storage(const fac_tensor *t) { return t->storage; }
+static inline size_t fac_tensor_at(const fac_tensor *t) {                   /* of the first element, bytes from the storage's first */
+    const fac_dtype_info *i = fac_dtype_get(t->type.dtype);
+    return (size_t)t->offset / (size_t)i->block_elements * (size_t)i->block_bytes;
+}
+
+/* fac_tensor_new on memory that is described by ops; ops and device NULL: host memory.  zero: fill it with zeros. */
+fac_status fac_tensor_new_on(const fac_memory_ops *ops, fac_device *device, fac_type type, bool zero, fac_tensor **out,
+                             fac_error *err);
+
+/* For a writer that goes around fac_tensor_write, such as a program that updates a parameter in place: makes borrowed memory
+ * the storage's own and raises its version.  *data (may be NULL) receives the first element in host memory, NULL when it is
+ * elsewhere.  The caller has waited for whoever reads the old contents. */
+fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err);
+
+/* ---- copies and conversions ---- */
+
+/* n elements of one type at src to another type at dst, both contiguous, not overlapping; anything but FAC_TEXT and
+ * FAC_NONE.  The rules are those of fac_tensor_convert; NaN and infinity become the integer 0. */
+void fac_convert(fac_dtype to, void *dst, fac_dtype from, const void *src, size_t n);
+
+/* Elements of `size` bytes from one strided window to another; strides in elements. */
+void fac_copy_strided(const fac_dims *dims, size_t size, void *to, const int64_t *to_strides, const void *from,
+                      const int64_t *from_strides);
+
+/* A new contiguous host tensor with the same contents. */
+fac_status fac_tensor_copy_contiguous(const fac_tensor *t, fac_tensor **out, fac_error *err);
+
+/* ---- shapes ---- */
+
+void fac_dims_strides(const fac_dims *dims, fac_dtype dtype, int64_t strides[FAC_DIMS]);    /* row-major */
+/* Elements from the first to behind the last one, for dims without symbols and strides >= 0; -1 when it does not fit. */
+int64_t fac_dims_extent(const fac_dims *dims, const int64_t *strides);
+
+/* ---- tensors in files ---- */
+
+/* A tensor of the bytes of a file from `at` on, which are checked to be inside.  It borrows them, retaining the file; where
+ * they are not aligned for their type it copies them, and lets go of the pages that were read for it. */
+fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
+                                fac_error *err);
+#endif
