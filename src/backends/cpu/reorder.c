@@ -1,0 +1,52 @@
+/* Solver "reorder": `identity` from one layout to another, for every element type of whole bytes.
+ * A copy moves bits, so it is exact. */
+#include "backends/cpu/copy.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/solvers.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+typedef struct plan { fac_copy copy; const fac_problem *problem; } plan;
+
+/* Blocks of two sizes along one axis: the copy wants the small one to divide the large one. */
+static bool blocks_fit(const fac_layout *a, const fac_layout *b) {
+    if (a->block == 0 || b->block == 0 || a->axis != b->axis) return true;
+    return a->block > b->block ? a->block % b->block == 0 : b->block % a->block == 0;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const fac_operand *x = &p->in[0], *y = &p->out[0];
+    if (p->nin != 1 || p->nout != 1 || p->node->body[0] || x->type.dtype != y->type.dtype) return false;
+    if (fac_copy_size(x->type.dtype) == 0 || !fac_dims_equal(&x->type.dims, &y->type.dims) || !blocks_fit(&x->layout, &y->layout)) return false;
+    double bytes = 2.0 * (double)fac_dims_count(&x->type.dims) * (double)fac_copy_size(x->type.dtype);
+    o->seconds = 1e-6 + bytes / fac_cpu_of(d)->bandwidth;
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    (void)d;
+    plan *r = fac_alloc(1, sizeof *r);
+    if (!r) return fac_raise(err, FAC_E_NOMEM, "reorder: no memory for a plan");
+    r->problem = p;
+    fac_copy_plan(&r->copy, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout, fac_copy_size(p->in[0].type.dtype));
+    *out = r;
+    return FAC_OK;
+}
+
+static void done(fac_device *d, void *arg) {
+    (void)d;
+    fac_release(arg);
+}
+
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    (void)work, (void)err;
+    const plan *r = arg;
+    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    const fac_operand *y = &r->problem->out[0];
+    void *to = (char *)out[0].memory + out[0].at;
+    fac_copy_run(&r->copy, pool, (const char *)in[0].memory + in[0].at, to);
+    fac_halo_zero(&y->layout, &y->type.dims, r->copy.size, pool, to);
+    return FAC_OK;
+}
+
+const fac_solver fac_cpu_reorder = { .name = "reorder", .op = "identity", .offer = offer, .make = make, .done = done, .run = run };
