@@ -42,6 +42,7 @@ struct fac_value {                  /* read only; passes change graphs through g
     fac_use    *uses;               /* newest first; outputs and updates of the graph are not listed */
     fac_graph  *graph;
     uint32_t    id;                 /* unique in its graph; grows     */
+    uint32_t    roots;              /* how many outputs and updates it is */
     void       *mark;               /* for the pass at hand           */
 };
 
@@ -58,7 +59,8 @@ struct fac_node {
     uint32_t      id;               /* grows; never reused */
     uint16_t      stage;            /* 0; a recomputed copy has its own number, and CSE does not merge across stages */
     const char   *name, *scope;     /* from the ONNX file, from fac_graph_push; may be NULL */
-    fac_node     *next;             /* in the order of building   */
+    fac_node     *next, *prev;      /* in the order of building, which fac_replace keeps topological */
+    uint64_t      order;            /* grows along next           */
     void         *mark;             /* for the pass at hand       */
 };
 

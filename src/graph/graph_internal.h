@@ -72,7 +72,7 @@ fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_
 void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
 
 /* ---- attributes by their table ---- */
-void     fac_attrs_print(const fac_op *op, const void *attrs, fac_text *to);    /* " stride=2,2 pad=1,1,1,1"; defaults are left out */
+void     fac_attrs_print(const fac_op *op, const void *attrs, fac_text *to);    /* " stride=2,2"; defaults are left out */
 /* Text ("stride=2,2 ceil_mode") into a zeroed struct; texts and copies go to the arena. */
 fac_status fac_attrs_parse(const fac_op *op, const char *text, fac_arena *arena, void *attrs, fac_error *err);
 bool     fac_attrs_equal(const fac_op *op, const void *a, const void *b);

@@ -1,0 +1,132 @@
+/* Tokens of graph text. */
+#include "graph/lexer.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+
+/* ASCII only: what a byte is must not depend on the locale. */
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool digit(char c)  { return c >= '0' && c <= '9'; }
+static bool in_word(char c) { return letter(c) || digit(c); }
+static bool in_name(char c) { return in_word(c) || c == '.' || c == '/'; }
+
+fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
+    char what[400], place[40] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (l->line) snprintf(place, sizeof place, "line %d: ", l->line);
+    int rest = 0;
+    while (l->s + rest < l->end && rest < 24 && l->s[rest] != '\n') rest++;
+    if (rest)
+        return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at '%.*s'", place, what, rest, l->s);
+    return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at the end", place, what);
+}
+
+void fac_lex_space(fac_lexer *l) {
+    while (l->s < l->end && (*l->s == ' ' || *l->s == '\t' || *l->s == '\r')) l->s++;
+}
+
+bool fac_lex_is(fac_lexer *l, char c) {
+    fac_lex_space(l);
+    if (l->s == l->end || *l->s != c) return false;
+    l->s++;
+    return true;
+}
+
+fac_status fac_lex_need(fac_lexer *l, char c) {
+    return fac_lex_is(l, c) ? FAC_OK : fac_lex_fail(l, "'%c' is missing", c);
+}
+
+fac_status fac_lex_end(fac_lexer *l) {
+    fac_lex_space(l);
+    if (l->s == l->end || *l->s == '#') return FAC_OK;
+    return fac_lex_fail(l, "this was not expected");
+}
+
+bool fac_lex_letter(fac_lexer *l) {
+    fac_lex_space(l);
+    return l->s < l->end && letter(*l->s);
+}
+
+fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size) {
+    fac_lex_space(l);
+    size_t n = 0;
+    while (l->s + n < l->end && in_word(l->s[n])) n++;
+    if (!n || n >= size) return fac_lex_fail(l, n ? "%s: the word is too long" : "%s is missing", what);
+    memcpy(to, l->s, n);
+    to[n] = 0;
+    l->s += n;
+    return FAC_OK;
+}
+
+static int hex(char c) {
+    return digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* After the opening quote. */
+static fac_status quoted(fac_lexer *l, const char *what, fac_arena *arena, const char **out) {
+    const char *close = l->s;
+    while (close < l->end && *close != '"' && *close != '\n') close += *close == '\\' && l->end - close > 1 ? 2 : 1;
+    if (close >= l->end || *close != '"') return fac_lex_fail(l, "%s: the closing quote is missing", what);
+    char *to = fac_arena_alloc(arena, (size_t)(close - l->s) + 1, 1), *at = to;
+    if (!to) return fac_raise(l->err, FAC_E_NOMEM, "%s: no memory for a name", what);
+    for (const char *p = l->s; p < close; p++) {
+        if (*p != '\\') {
+            if (!*p) return fac_lex_fail(l, "%s: a zero byte", what);
+            *at++ = *p;
+        } else if (p[1] == 'n') {
+            *at++ = '\n';
+            p++;
+        } else if (p[1] == '"' || p[1] == '\\') {
+            *at++ = *++p;
+        } else if (p[1] == 'x' && close - p > 3 && hex(p[2]) >= 0 && hex(p[3]) >= 0 && (p[2] != '0' || p[3] != '0')) {
+            *at++ = (char)(hex(p[2]) << 4 | hex(p[3]));
+            p += 3;
+        } else {
+            l->s = p;
+            return fac_lex_fail(l, "%s: only \\\\, \\\", \\n and \\x01 to \\xff may follow a backslash", what);
+        }
+    }
+    l->s = close + 1;
+    *out = to;
+    return FAC_OK;
+}
+
+fac_status fac_lex_name(fac_lexer *l, const char *what, fac_arena *arena, const char **out) {
+    fac_lex_space(l);
+    if (fac_lex_is(l, '"')) return quoted(l, what, arena, out);
+    size_t n = 0;
+    while (l->s + n < l->end && in_name(l->s[n])) n++;
+    if (!n || digit(*l->s)) return fac_lex_fail(l, "%s is missing", what);
+    char *to = fac_arena_alloc(arena, n + 1, 1);
+    if (!to) return fac_raise(l->err, FAC_E_NOMEM, "%s: no memory for a name", what);
+    memcpy(to, l->s, n);
+    l->s += n;
+    *out = to;
+    return FAC_OK;
+}
+
+bool fac_name_plain(const char *s) {
+    if (!*s || digit(*s)) return false;
+    while (in_name(*s)) s++;
+    return !*s;
+}
+
+void fac_quote(const char *s, fac_text *to) {
+    fac_text_add(to, "\"");
+    for (; *s; s++) {
+        if (*s == '\n') fac_text_add(to, "\\n");
+        else if (*s == '"' || *s == '\\') fac_text_print(to, "\\%c", *s);
+        else if ((unsigned char)*s < 32 || *s == 127) fac_text_print(to, "\\x%02x", (unsigned)(unsigned char)*s);
+        else fac_text_add_bytes(to, s, 1);
+    }
+    fac_text_add(to, "\"");
+}
+
+void fac_name_print(const char *s, fac_text *to) {
+    if (fac_name_plain(s)) fac_text_add(to, s);
+    else fac_quote(s, to);
+}

@@ -1,0 +1,16 @@
+/* The built-in ops by name.  fac_ops is made by cmake/ops.cmake from the files of src/ops. */
+#include <string.h>
+#include "facula/op.h"
+
+const fac_op *fac_op_find(const char *name) {
+    size_t low = 0, high = 0;
+    if (!name) return NULL;
+    while (fac_ops[high]) high++;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, fac_ops[middle]->name);
+        if (!order) return fac_ops[middle];
+        if (order < 0) high = middle; else low = middle + 1;
+    }
+    return NULL;
+}
