@@ -1,0 +1,16 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_acos(fac_value *x);                              /* inverse cosine; NaN outside -1..1 */
+#endif
+
+MAP1(ACOS(x))
+
+static const fac_onnx onnx[] = { { "", "Acos", 7, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "acos(f32[2,37])", -1, 1, 1e-6 }, { "acos(f64[5])", -1, 1, 1e-12 }, { "acos(f16[9])", -1, 1, 2e-3 },
+    { "acos(bf16[9])", -1, 1, 1e-2 }, { "acos(f32[0,3])", 0, 0, 0 }, { "acos(f32[])", -1, 1, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_acos = { MAP1_OP("acos", "inverse cosine") };
+fac_value *fac_acos(fac_value *x) { return fac_emit(&fac_op_acos, NULL, 1, &x); }

@@ -1,0 +1,16 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_asin(fac_value *x);                              /* inverse sine; NaN outside -1..1 */
+#endif
+
+MAP1(ASIN(x))
+
+static const fac_onnx onnx[] = { { "", "Asin", 7, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "asin(f32[2,37])", -1, 1, 1e-6 }, { "asin(f64[5])", -1, 1, 1e-12 }, { "asin(f16[9])", -1, 1, 2e-3 },
+    { "asin(bf16[9])", -1, 1, 1e-2 }, { "asin(f32[0,3])", 0, 0, 0 }, { "asin(f32[])", -1, 1, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_asin = { MAP1_OP("asin", "inverse sine") };
+fac_value *fac_asin(fac_value *x) { return fac_emit(&fac_op_asin, NULL, 1, &x); }

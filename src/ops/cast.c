@@ -1,0 +1,77 @@
+#include "ops/known.h"
+#include "facula/ops.h"
+
+#if FAC_INTERFACE
+/* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything to bool is != 0, floats
+ * round to nearest even; numbers to text and back as ONNX prints them. */
+fac_value *fac_cast(fac_value *x, fac_dtype to);
+#endif
+
+typedef struct attrs { fac_dtype to; } attrs;
+static const fac_attr table[] = { { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 } };
+
+static bool infer(fac_node *n) {
+    fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
+    fac_contents c;
+    if (to == FAC_NONE) return fac_fail(n, FAC_E_ARGUMENT, "the attribute 'to' is missing");
+    n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
+    bool widens = to == FAC_I64 || to == from || (to == FAC_I32 && from != FAC_U32 && from != FAC_U64);
+    if (!fac_known(n->in[0], &c)) return true;
+    for (int k = 0; k < c.n; k++) {     /* i64 sizes become i32 in many files; a size that does not fit is not known any more */
+        fac_item x = fac_contents_get(&c, k);
+        if (to == FAC_BOOL && !x.symbolic) fac_contents_put(&c, k, (fac_item){ x.v != 0, false });
+        else if (!widens || (to == FAC_I32 && !x.symbolic && x.v != (int32_t)x.v)) return true;
+    }
+    return fac_knows_items(n, &c);
+}
+
+/* The numbers pass through; the reference driver converts what goes in and what comes out.  From floats to integers and
+ * back is all that is left to do. */
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    const fac_array *x = &r->in[0];
+    fac_array *y = &r->out[0];
+    int64_t n = fac_dims_count(&x->type.dims);
+    bool is_bool = y->type.dtype == FAC_BOOL, from_u64 = x->type.dtype == FAC_U64, to_u64 = y->type.dtype == FAC_U64;
+    (void)err;
+    for (int64_t i = 0; i < n; i++) {
+        if (y->f) y->f[i] = x->f ? x->f[i] : from_u64 ? (double)(uint64_t)x->i[i] : (double)x->i[i];
+        else if (is_bool) y->i[i] = x->f ? x->f[i] != 0 : x->i[i] != 0;
+        else if (!x->f) y->i[i] = x->i[i];
+        else if (to_u64 && x->f[i] >= 9223372036854775808.0 && x->f[i] < 18446744073709551616.0) y->i[i] = (int64_t)(uint64_t)x->f[i];
+        else y->i[i] = x->f[i] >= -9223372036854775808.0 && x->f[i] < 9223372036854775808.0 ? (int64_t)x->f[i] : INT64_MIN;
+    }
+    return FAC_OK;
+}
+
+static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
+    if (n->in[0]->type.dtype != n->out[0]->type.dtype) return false;
+    *out = *in;
+    return true;
+}
+
+static void cost(const fac_node *n, fac_cost *c) {
+    int64_t count = fac_dims_count(&n->out[0]->type.dims);
+    size_t in = fac_type_bytes(&n->in[0]->type), out = fac_type_bytes(&n->out[0]->type);
+    *c = (fac_cost){ 0, count > 0 ? (double)count : 0, in == SIZE_MAX ? 0 : (double)in, out == SIZE_MAX ? 0 : (double)out };
+}
+
+static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    (void)n, (void)g;
+    out[0] = fac_cast(in[0], fac_value_type(in[1]).dtype);
+}
+/* saturate and round_mode are about 8-bit floats. */
+static const fac_onnx_attr names[] = { { "saturate", NULL }, { "round_mode", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, NULL }, { "", "CastLike", 15, 0, names, load_like }, { 0 } };
+static const fac_case cases[] = {
+    { "cast(f32[2,30]) to=f16", -4, 4, 1e-3 }, { "cast(f16[9]) to=f32", -4, 4, 0 }, { "cast(f32[9]) to=bf16", -4, 4, 1e-2 },
+    { "cast(f32[30]) to=i64", -9, 9, 0 }, { "cast(f64[30]) to=u8", -300, 300, 0 }, { "cast(i64[30]) to=f32", -99, 99, 0 },
+    { "cast(f32[30]) to=bool", -1, 1, 0 }, { "cast(bool[30]) to=f32", 0, 1, 0 }, { "cast(i64[30]) to=i8", -999, 999, 0 },
+    { "cast(i32[30]) to=u64", -9, 9, 0 }, { "cast(f32[9]) to=f32", -4, 4, 0 }, { "cast(f32[0,3]) to=i32", 0, 0, 0 },
+    { "cast(u8[]) to=f64", 0, 255, 0 }, { 0 }
+};
+
+const fac_op fac_op_cast = {
+    .name = "cast", .doc = "x as another dtype", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ to }, 1, &x); }

@@ -1,0 +1,48 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+/* min(max(x, lo), hi); lo and hi are scalars of x's dtype, each may be NULL: no limit.  NaN stays NaN. */
+fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi);
+fac_value *fac_relu6(fac_value *x);                             /* clip to 0..6 */
+#endif
+
+MAP3_NUM(MIN(MAX(x, y), z))
+
+static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "min", FAC_NUMBERS, 0 }, { "max", FAC_NUMBERS, 0 }, { 0 } };
+
+static bool infer(fac_node *n) {
+    if (!fac_infer_broadcast(n)) return false;
+    if (!fac_dims_equal(&n->out[0]->type.dims, &n->in[0]->type.dims)) return fac_fail(n, FAC_E_SHAPE, "min and max must be scalars");
+    return fac_knows_map(n, NULL);
+}
+
+/* Opset 6 has the limits as attributes, from 11 on they are inputs. */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    fac_dtype t = fac_value_type(in[0]).dtype;
+    fac_value *lo = n->nin > 1 ? in[1] : NULL, *hi = n->nin > 2 ? in[2] : NULL;
+    if (fac_onnx_has(n, "min")) lo = fac_number(g, t, fac_onnx_real(n, "min", 0));
+    if (fac_onnx_has(n, "max")) hi = fac_number(g, t, fac_onnx_real(n, "max", 0));
+    out[0] = fac_clip(in[0], lo, hi);
+}
+static const fac_onnx_attr names[] = { { "min", NULL }, { "max", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Clip", 11, 0, NULL, load }, { "", "Clip", 6, 10, names, load }, { 0 } };
+static const fac_case cases[] = {
+    { "clip(f32[2,30], f32[], f32[])", -4, 4, 0 }, { "clip(i64[30], i64[], i64[])", -99, 99, 0 }, { "clip(u64[3], u64[], u64[])", 0, 99, 0 },
+    { "clip(i8[4], i8[1], i8[])", -99, 99, 0 }, { "clip(f16[5], f16[], f16[])", -4, 4, 0 }, { "clip(f32[0,3], f32[], f32[])", 0, 0, 0 },
+    { "clip(f32[], f32[], f32[])", -4, 4, 0 }, { 0 }
+};
+
+const fac_op fac_op_clip = {
+    MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+};
+
+fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi) {
+    if (lo && hi) return fac_emit(&fac_op_clip, NULL, 3, (fac_value *[]){ x, lo, hi });
+    return lo ? fac_max(x, lo) : hi ? fac_min(x, hi) : fac_identity(x);
+}
+
+fac_value *fac_relu6(fac_value *x) {
+    fac_graph *g = fac_value_graph(x);
+    fac_dtype t = fac_value_type(x).dtype;
+    return fac_clip(x, fac_number(g, t, 0), fac_number(g, t, 6));
+}

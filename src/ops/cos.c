@@ -1,0 +1,16 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_cos(fac_value *x);                               /* cosine, radians */
+#endif
+
+MAP1(COS(x))
+
+static const fac_onnx onnx[] = { { "", "Cos", 7, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "cos(f32[2,37])", -10, 10, 1e-6 }, { "cos(f64[5])", -10, 10, 1e-12 }, { "cos(f16[9])", -10, 10, 2e-3 },
+    { "cos(bf16[9])", -10, 10, 1e-2 }, { "cos(f32[0,3])", 0, 0, 0 }, { "cos(f32[])", -10, 10, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_cos = { MAP1_OP("cos", "cosine") };
+fac_value *fac_cos(fac_value *x) { return fac_emit(&fac_op_cos, NULL, 1, &x); }

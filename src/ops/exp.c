@@ -1,0 +1,16 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_exp(fac_value *x);                               /* e^x */
+#endif
+
+MAP1(EXP(x))
+
+static const fac_onnx onnx[] = { { "", "Exp", 6, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "exp(f32[2,37])", -10, 10, 1e-6 }, { "exp(f64[5])", -10, 10, 1e-12 }, { "exp(f16[9])", -10, 10, 2e-3 },
+    { "exp(bf16[9])", -10, 10, 1e-2 }, { "exp(f32[0,3])", 0, 0, 0 }, { "exp(f32[])", -10, 10, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_exp = { MAP1_OP("exp", "e^x") };
+fac_value *fac_exp(fac_value *x) { return fac_emit(&fac_op_exp, NULL, 1, &x); }

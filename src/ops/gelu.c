@@ -1,0 +1,22 @@
+#include <string.h>
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_gelu(fac_value *x);                              /* x / 2 (1 + erf(x / sqrt 2)) */
+#endif
+
+MAP1((T)0.5 * x * ((T)1 + ERF(x * (T)0.70710678118654752440)))
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    const char *how = fac_onnx_text(n, "approximate", "none");
+    if (!strcmp(how, "tanh")) out[0] = fac_gelu_tanh(in[0]);
+    else if (!strcmp(how, "none")) out[0] = fac_gelu(in[0]);
+    else out[0] = fac_fail_graph(g, FAC_E_FORMAT, "Gelu: approximate is \"%s\", expected none or tanh", how);
+}
+static const fac_onnx_attr names[] = { { "approximate", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Gelu", 20, 0, names, load }, { 0 } };
+static const fac_case cases[] = { { "gelu(f32[2,37])", -5, 5, 1e-6 }, { "gelu(f64[5])", -5, 5, 1e-12 }, { "gelu(f16[9])", -5, 5, 2e-3 },
+                                  { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 } };
+
+const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))") };
+fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

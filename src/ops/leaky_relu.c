@@ -1,0 +1,31 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+/* x, or slope x where x < 0; usual slope: 0.01 */
+fac_value *fac_leaky_relu(fac_value *x, double slope);
+#endif
+
+typedef struct attrs { double slope; } attrs;
+static const fac_attr table[] = {
+    { "slope", FAC_A_REAL, offsetof(attrs, slope), 0, 0, 0, 0, NULL, "factor of negative x" },
+    { 0 }
+};
+
+MAP1_P1(x < (T)0 ? P(0) * x : x)
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    (void)g;
+    out[0] = fac_leaky_relu(in[0], fac_onnx_real(n, "alpha", 0.01f));
+}
+static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LeakyRelu", 6, 0, names, load }, { 0 } };
+static const fac_case cases[] = {
+    { "leaky_relu(f32[2,37]) slope=0.01", -4, 4, 1e-6 }, { "leaky_relu(f64[5]) slope=0.01", -4, 4, 1e-12 },
+    { "leaky_relu(f16[9]) slope=0.01", -4, 4, 2e-3 }, { "leaky_relu(bf16[9]) slope=0.01", -4, 4, 1e-2 },
+    { "leaky_relu(f32[0,3]) slope=0.01", 0, 0, 0 }, { "leaky_relu(f32[]) slope=0.01", -4, 4, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_leaky_relu = { MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs) };
+fac_value *fac_leaky_relu(fac_value *x, double slope) {
+    return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);
+}

@@ -1,0 +1,26 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_mod(fac_value *a, fac_value *b);                 /* remainder with the sign of b (Python's %); integer a % 0 = 0 */
+#endif
+
+MAP2_NUM(MOD(x, y))
+
+static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    (void)g;
+    out[0] = (fac_onnx_int(n, "fmod", 0) ? fac_fmod : fac_mod)(in[0], in[1]);
+}
+static const fac_onnx_attr names[] = { { "fmod", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Mod", 10, 0, names, load }, { 0 } };
+static const fac_case cases[] = {
+    { "mod(i64[200], i64[200])", -9, 9, 0 }, { "mod(i8[300], i8[300])", -128, 127, 0 }, { "mod(u64[20], u64[20])", 0, 99, 0 },
+    { "mod(i32[4,1], i32[3])", -9, 9, 0 }, { "mod(f64[2,30], f64[])", -9, 9, 1e-9 }, { "mod(i64[0], i64[])", 0, 0, 0 },
+    { "mod(i64[], i64[])", -9, 9, 0 }, { 0 }
+};
+
+const fac_op fac_op_mod = {
+    MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+};
+fac_value *fac_mod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mod, NULL, 2, (fac_value *[]){ a, b }); }

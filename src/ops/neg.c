@@ -1,0 +1,21 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_neg(fac_value *x);                               /* -x; integers wrap */
+#endif
+
+MAP1_WRAP(-x)
+
+static bool infer(fac_node *n) { return fac_infer_same(n) && fac_knows_map(n, NULL); }
+
+static const fac_onnx onnx[] = { { "", "Neg", 6, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "neg(f32[2,37])", -4, 4, 0 }, { "neg(f64[5])", -4, 4, 1e-12 }, { "neg(f16[9])", -4, 4, 0 }, { "neg(bf16[9])", -4, 4, 0 },
+    { "neg(f32[0,3])", 0, 0, 0 }, { "neg(f32[])", -4, 4, 0 }, { "neg(i64[9])", -9, 9, 0 }, { "neg(i8[300])", -128, 127, 0 },
+    { 0 }
+};
+
+const fac_op fac_op_neg = {
+    MAP_OP("neg", "-x", fac_ports_num_x, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+};
+fac_value *fac_neg(fac_value *x) { return fac_emit(&fac_op_neg, NULL, 1, &x); }

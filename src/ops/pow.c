@@ -1,0 +1,30 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+/* a to the power b; integers wrap, a negative power of one truncates; NumPy broadcasting, one dtype. */
+fac_value *fac_pow(fac_value *a, fac_value *b);
+#endif
+
+MAP2_NUM(POW(x, y))
+
+static bool is_float(fac_value *v) { return fac_dtype_get(fac_value_type(v).dtype)->kind == 'f'; }
+
+/* ONNX lets the exponent have another type; the result has the base's.  An integer base with a fractional exponent is computed
+ * in the exponent's type. */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    fac_value *x = in[0], *y = in[1];
+    fac_dtype base = fac_value_type(x).dtype, exponent = fac_value_type(y).dtype;
+    (void)n, (void)g;
+    if (base == exponent) out[0] = fac_pow(x, y);
+    else if (!is_float(x) && is_float(y)) out[0] = fac_cast(fac_pow(fac_cast(x, exponent), y), base);
+    else out[0] = fac_pow(x, fac_cast(y, base));
+}
+static const fac_onnx onnx[] = { { "", "Pow", 7, 0, NULL, load }, { 0 } };
+static const fac_case cases[] = {
+    { "pow(f32[2,30], f32[30])", 0.1, 4, 2e-6 }, { "pow(f32[4,1], f32[])", 0.1, 4, 2e-6 }, { "pow(i64[20], i64[20])", 0, 9, 0 },
+    { "pow(i32[40], i32[40])", -3, 3, 0 }, { "pow(f16[5], f16[5])", 0.1, 2, 4e-3 }, { "pow(f64[5], f64[5])", 0.1, 4, 1e-12 },
+    { "pow(f32[0,3], f32[3])", 0, 0, 0 }, { "pow(f32[], f32[])", 0.1, 4, 2e-6 }, { 0 }
+};
+
+const fac_op fac_op_pow = { MAP_OP("pow", "x to the power y", fac_ports_num_xy, fac_infer_broadcast), .is = FAC_OP_INPLACE };
+fac_value *fac_pow(fac_value *a, fac_value *b) { return fac_emit(&fac_op_pow, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,0 +1,19 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_relu(fac_value *x);                              /* max(x, 0); NaN stays */
+#endif
+
+MAP1_NUM(x > (T)0 || ISNAN(x) ? x : (T)0)
+
+static const fac_onnx onnx[] = { { "", "Relu", 6, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "relu(f32[2,37])", -4, 4, 0 }, { "relu(f64[5])", -4, 4, 1e-12 }, { "relu(f16[9])", -4, 4, 0 },
+    { "relu(bf16[9])", -4, 4, 0 }, { "relu(f32[0,3])", 0, 0, 0 }, { "relu(f32[])", -4, 4, 0 }, { "relu(i32[9])", -9, 9, 0 },
+    { "relu(i8[9])", -128, 127, 0 }, { 0 }
+};
+
+const fac_op fac_op_relu = {
+    MAP_OP("relu", "max(x, 0)", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE,
+};
+fac_value *fac_relu(fac_value *x) { return fac_emit(&fac_op_relu, NULL, 1, &x); }

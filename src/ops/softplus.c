@@ -1,0 +1,16 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+fac_value *fac_softplus(fac_value *x);                          /* ln(1 + e^x), without overflow */
+#endif
+
+MAP1(MAX(x, (T)0) + LOG1P(EXP(-ABS(x))))
+
+static const fac_onnx onnx[] = { { "", "Softplus", 6, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "softplus(f32[2,37])", -20, 20, 1e-6 }, { "softplus(f64[5])", -20, 20, 1e-12 }, { "softplus(f16[9])", -20, 20, 2e-3 },
+    { "softplus(bf16[9])", -20, 20, 1e-2 }, { "softplus(f32[0,3])", 0, 0, 0 }, { "softplus(f32[])", -20, 20, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_softplus = { MAP1_OP("softplus", "ln(1 + e^x)") };
+fac_value *fac_softplus(fac_value *x) { return fac_emit(&fac_op_softplus, NULL, 1, &x); }

@@ -1,0 +1,31 @@
+#include "ops/map.h"
+
+#if FAC_INTERFACE
+/* x where x > threshold, else 0 */
+fac_value *fac_thresholded_relu(fac_value *x, double threshold);
+#endif
+
+typedef struct attrs { double threshold; } attrs;
+static const fac_attr table[] = {
+    { "threshold", FAC_A_REAL, offsetof(attrs, threshold), 0, 0, 0, 0, NULL, "the largest x that gives 0" },
+    { 0 }
+};
+
+MAP1_P1(x > P(0) ? x : (T)0)
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    (void)g;
+    out[0] = fac_thresholded_relu(in[0], fac_onnx_real(n, "alpha", 1));
+}
+static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ThresholdedRelu", 10, 0, names, load }, { 0 } };
+static const fac_case cases[] = {
+    { "thresholded_relu(f32[2,37]) threshold=1", -4, 4, 1e-6 }, { "thresholded_relu(f64[5]) threshold=1", -4, 4, 1e-12 },
+    { "thresholded_relu(f16[9]) threshold=1", -4, 4, 2e-3 }, { "thresholded_relu(bf16[9]) threshold=1", -4, 4, 1e-2 },
+    { "thresholded_relu(f32[0,3]) threshold=1", 0, 0, 0 }, { "thresholded_relu(f32[]) threshold=1", -4, 4, 1e-6 }, { 0 }
+};
+
+const fac_op fac_op_thresholded_relu = { MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs) };
+fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
+    return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);
+}
