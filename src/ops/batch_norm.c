@@ -1,0 +1,108 @@
+/* Batch normalization. */
+#include <math.h>
+#include "facula/op.h"
+#include "facula/ops.h"
+#include "ops/cost.h"
+
+#if FAC_INTERFACE
+/* y[n,c,...] = (x[n,c,...] - mean[c]) / sqrt(var[c] + epsilon) scale[c] + bias[c]
+ *   x N,C,... (or N alone: one channel)   scale, bias, mean, var C.   Floats; the five may differ in precision.
+ * The op has an attribute `training`: then mean and var of x itself are taken (var over all elements of a channel, not over one
+ * less), and outputs 1 and 2 are the running statistics: mean momentum + mean of x (1 - momentum), and likewise var. */
+fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon);
+#endif
+
+extern const fac_op fac_op_batch_norm;
+
+typedef struct attrs { double epsilon, momentum; bool training; } attrs;
+static const fac_attr table[] = {
+    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
+    { "momentum", FAC_A_REAL, offsetof(attrs, momentum), 0, 0, 0, 0, NULL, "share of the old running statistics" },
+    { "training", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL, "statistics of x instead of mean and var" }, { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 },    { "scale", FAC_FLOATS, 0 }, { "bias", FAC_FLOATS, 0 },
+                               { "mean", FAC_FLOATS, 0 }, { "var", FAC_FLOATS, 0 },   { 0 } };
+static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "running_mean", FAC_FLOATS, FAC_OPTIONAL },
+                                { "running_var", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const fac_dims *x = &n->in[0]->type.dims;
+    if (x->n < 1) return fac_fail(n, FAC_E_SHAPE, "x must have a channel dim");
+    int64_t channels = x->n > 1 ? x->d[1] : 1;
+    for (int k = 1; k < 5; k++) {
+        const fac_dims *d = &n->in[k]->type.dims;
+        if (d->n != 1 || (d->d[0] != channels && d->d[0] >= 0 && channels >= 0))
+            return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each of the %lld channels", in[k].name,
+                            (long long)channels);
+    }
+    n->out[0]->type = n->in[0]->type;
+    for (int k = 1; k < n->nout; k++) n->out[k]->type = n->in[2 + k]->type;
+    return true;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const attrs *a = r->attrs;
+    const fac_dims *d = &r->in[0].type.dims;
+    const double *x = r->in[0].f, *scale = r->in[1].f, *bias = r->in[2].f;
+    int64_t images = d->d[0], channels = d->n > 1 ? d->d[1] : 1, plane = 1;
+    for (int k = 2; k < d->n; k++) plane *= d->d[k];
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = r->in[3].f[c], var = r->in[4].f[c];
+        if (a->training) {
+            double count = (double)(images * plane), sum = 0, squares = 0;
+            for (int64_t i = 0; i < images; i++)
+                for (int64_t k = 0; k < plane; k++) sum += x[(i * channels + c) * plane + k];
+            mean = sum / count;
+            for (int64_t i = 0; i < images; i++)
+                for (int64_t k = 0; k < plane; k++) {
+                    double e = x[(i * channels + c) * plane + k] - mean;
+                    squares += e * e;
+                }
+            var = squares / count;
+        }
+        double keep = a->training ? a->momentum : 1, f = scale[c] / sqrt(var + a->epsilon);
+        if (r->nout > 1 && r->out[1].f) r->out[1].f[c] = r->in[3].f[c] * keep + mean * (1 - keep);
+        if (r->nout > 2 && r->out[2].f) r->out[2].f[c] = r->in[4].f[c] * keep + var * (1 - keep);
+        for (int64_t i = 0; r->out[0].f && i < images; i++)
+            for (int64_t k = 0; k < plane; k++) {
+                int64_t at = (i * channels + c) * plane + k;
+                r->out[0].f[at] = (x[at] - mean) * f + bias[c];
+            }
+    }
+    return FAC_OK;
+}
+
+/* A factor and a summand of each element; the statistics of training as much again. */
+static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, ((const attrs *)n->attrs)->training ? 5 : 2, to); }
+
+/* Training was asked for by the outputs before opset 14, with a meaning of its own that nobody exports. */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    attrs a = { fac_onnx_real(n, "epsilon", 1e-5), fac_onnx_real(n, "momentum", 0.9), fac_onnx_int(n, "training_mode", 0) };
+    if (n->opset < 9 && !fac_onnx_int(n, "spatial", 1)) {
+        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "BatchNormalization: spatial = 0");
+        return;
+    }
+    if (n->opset < 14 && n->nout > 1) {
+        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "BatchNormalization: training of opset %d", n->opset);
+        return;
+    }
+    y[0] = fac_emit(&fac_op_batch_norm, &a, 5, x);
+    for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
+}
+
+static const fac_onnx_attr spellings[] = { { "training_mode", "training" }, { "spatial", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load }, { 0 } };
+static const fac_case cases[] = {
+    { "batch_norm(f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-5 },
+    { "batch_norm(f32[4,7], f32[7], f32[7], f32[7], f32[7]) epsilon=1e-5", 0.1, 2, 1e-5 },
+    { "batch_norm(f32[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=0.01 momentum=0.9 training", 0.1, 2, 1e-5 },
+    { "batch_norm(f16[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-2 },
+    { "batch_norm(f32[0,3,4], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 0 }, { 0 } };
+
+const fac_op fac_op_batch_norm = {
+    .name = "batch_norm", .doc = "normalization of each channel by given or own statistics", .in = in, .out = out, .attrs = table,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
+    return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });
+}

@@ -1,0 +1,94 @@
+/* Layer normalization (Ba, Kiros, Hinton, 2016). */
+#include <math.h>
+#include "facula/op.h"
+#include "facula/ops.h"
+#include "ops/cost.h"
+#include "ops/lines.h"
+#include "ops/norm.h"
+
+#if FAC_INTERFACE
+/* y = (x - mean) / sqrt(var + epsilon) scale + bias;  mean and var over the dims axis.. of x (a negative axis counts from the
+ * end).  scale and bias broadcast to those dims; both may be NULL.  Floats.  Outputs 1 and 2: mean and 1 / sqrt(var + epsilon),
+ * with 1 in place of the dims they were taken over. */
+fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon);
+#endif
+
+extern const fac_op fac_op_layer_norm;
+
+typedef struct attrs { int64_t axis; double epsilon; fac_dtype stash; } attrs;
+static const fac_attr table[] = {
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the first normalized dim" },
+    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
+    { "stash", FAC_A_DTYPE, offsetof(attrs, stash), 0, 0, 0, 0, NULL, "of mean and inv_std; none: f32, for f64 f64" }, { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "bias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "mean", FAC_FLOATS, FAC_OPTIONAL },
+                                { "inv_std", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    int axis = fac_lines_axis(n, a->axis);
+    if (axis < 0) return false;
+    for (int k = 1; k < n->nports; k++)
+        if (n->in[k] && !fac_norm_fits(&n->in[k]->type.dims, &x->dims, axis))
+            return fac_fail(n, FAC_E_SHAPE, "%s does not broadcast to the dims of x from %d on", in[k].name, axis);
+    n->out[0]->type = *x;
+    fac_type rest = { a->stash != FAC_NONE ? a->stash : x->dtype == FAC_F64 ? FAC_F64 : FAC_F32, x->dims };
+    for (int k = axis; k < rest.dims.n; k++) rest.dims.d[k] = 1;
+    for (int k = 1; k < n->nout; k++) n->out[k]->type = rest;
+    return true;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const attrs *a = r->attrs;
+    const fac_dims *d = &r->in[0].type.dims;
+    const fac_array *scale = r->nin > 1 ? &r->in[1] : NULL, *bias = r->nin > 2 ? &r->in[2] : NULL;
+    int axis = fac_axis(a->axis, d->n ? d->n : 1);
+    int64_t rows = 1, size = 1;
+    for (int k = 0; k < d->n; k++) *(k < axis ? &rows : &size) *= d->d[k];
+    for (int64_t i = 0; i < rows; i++) {
+        const double *x = r->in[0].f + i * size;
+        double mean, var;
+        fac_moments(x, size, &mean, &var);
+        double inverse = 1 / sqrt(var + a->epsilon);
+        if (r->nout > 1 && r->out[1].f) r->out[1].f[i] = mean;
+        if (r->nout > 2 && r->out[2].f) r->out[2].f[i] = inverse;
+        for (int64_t k = 0; r->out[0].f && k < size; k++) {
+            double y = (x[k] - mean) * inverse;
+            if (scale && scale->f) y *= scale->f[fac_norm_at(&scale->type.dims, d, k)];
+            if (bias && bias->f) y += bias->f[fac_norm_at(&bias->type.dims, d, k)];
+            r->out[0].f[i * size + k] = y;
+        }
+    }
+    return FAC_OK;
+}
+
+static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    (void)g;
+    attrs a = { fac_onnx_int(n, "axis", -1), fac_onnx_real(n, "epsilon", 1e-5), fac_onnx_dtype(n, "stash_type", FAC_F32) };
+    y[0] = fac_emit(&fac_op_layer_norm, &a, 3, (fac_value *[]){ x[0], x[1], n->nin > 2 ? x[2] : NULL });
+    for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
+}
+
+static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load }, { 0 } };
+static const fac_case cases[] = {
+    { "layer_norm(f32[2,3,8], f32[8], f32[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
+    { "layer_norm(f32[2,3,8], f32[3,8], -) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
+    { "layer_norm(f32[5,384], f32[384], f32[384]) axis=1 epsilon=1e-12", -1, 1, 1e-5 },
+    { "layer_norm(f32[2,3,4], f32[1], f32[3,1]) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
+    { "layer_norm(f32[4,6], -, -) axis=0 epsilon=0.01", -1, 1, 1e-5 },
+    { "layer_norm(f32[0,8], f32[8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
+    { "layer_norm(f16[2,8], f16[8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 }, { 0 } };
+
+const fac_op fac_op_layer_norm = {
+    .name = "layer_norm", .doc = "normalization of each sample over its last dims", .in = in, .out = out, .attrs = table,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
+    return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });
+}

@@ -1,0 +1,48 @@
+/* The adjoint of broadcasting. */
+#include "ops/cost.h"
+#include "ops/reduce.h"
+
+#if FAC_INTERFACE
+/* y = x summed over all dims along which a tensor shaped as `like` was broadcast to x: y has like's shape.  Only the shape of
+ * like is used.  Floats and integers.  FAC_E_SHAPE when like does not broadcast to x. */
+fac_value *fac_sum_like(fac_value *x, fac_value *like);
+#endif
+
+static const fac_port in[] = { { "x", FAC_NUMBERS, 0 }, { "like", FAC_ANY, FAC_SHAPE_ONLY }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const fac_dims *x = &n->in[0]->type.dims, *like = &n->in[1]->type.dims;
+    int behind = x->n - like->n;
+    for (int k = 0; k < like->n; k++) {
+        int64_t small = like->d[k], large = behind < 0 ? 0 : x->d[behind + k];
+        if (behind < 0 || (small != 1 && small != large && small >= 0 && large >= 0))
+            return fac_fail(n, FAC_E_SHAPE, "like does not broadcast to x");
+    }
+    n->out[0]->type = (fac_type){ n->in[0]->type.dtype, *like };
+    return true;
+}
+
+static double real(double y, double x) { return y + x; }
+static int64_t whole(int64_t y, int64_t x) { return (int64_t)((uint64_t)y + (uint64_t)x); }
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const fac_dims *x = &r->in[0].type.dims, *like = &r->out[0].type.dims;
+    unsigned mask = 0;
+    for (int k = 0, behind = x->n - like->n; k < x->n; k++)
+        if (k < behind || (like->d[k - behind] == 1 && x->d[k] != 1)) mask |= 1u << k;
+    fac_reduce_fold_axes(r, mask, &(fac_fold){ 0, real, 0, whole });
+    return FAC_OK;
+}
+
+static const fac_case cases[] = {
+    { "sum_like(f32[3,4,5], f32[4,1])", -1, 1, 1e-6 }, { "sum_like(f32[3,4,5], f32[3,4,5])", -1, 1, 0 },
+    { "sum_like(f32[3,4,5], f32[])", -1, 1, 1e-5 },    { "sum_like(f32[0,4], f32[4])", 0, 0, 0 }, { 0 } };
+
+extern const fac_op fac_op_sum_like;
+const fac_op fac_op_sum_like = {
+    .name = "sum_like", .doc = "sums over the dims along which something shaped as like was broadcast", .in = in,
+    .out = fac_reduce_num_out, .infer = infer, .ref = ref, .cost = fac_reduce_cost, .cases = cases,
+};
+fac_value *fac_sum_like(fac_value *x, fac_value *like) {
+    return fac_emit(&fac_op_sum_like, NULL, 2, (fac_value *[]){ x, like });
+}
