@@ -20,8 +20,13 @@ static inline const fac_cpu *fac_cpu_of(const fac_device *d) { return (const fac
 /* simd, caches and speeds from this machine, for a pool that is already there. */
 fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err);
 
+/* Where a packed operand begins; NULL when it is absent. */
+static inline float *fac_span_packed(fac_span s) { return s.memory ? (float *)((char *)s.memory + s.at) : NULL; }
 /* Where element 0 of an operand lies. */
-static inline float *fac_span_floats(fac_span s, const fac_layout *l) {
-    return (float *)((char *)s.memory + s.at) + l->offset;
+static inline float *fac_span_floats(fac_span s, const fac_layout *l) { return (float *)((char *)s.memory + s.at) + l->offset; }
+
+/* What an offer says: so many operations at this share of the peak, after or before so many bytes moved. */
+static inline double fac_cpu_seconds(const fac_cpu *c, double operations, double share, double bytes) {
+    return 1e-6 + operations / (c->flops * share) + bytes / (2 * c->bandwidth);
 }
 #endif

@@ -41,12 +41,44 @@ enum {                                      /* how the pixels of x follow each o
 };
 typedef struct fac_tile_table { fac_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_tile_table;    /* of[m][n - 1] */
 
+/* One row of outputs of one channel block, each channel with its own kernel: w [R][S][lanes], bias [lanes] or NULL, r a residual or
+ * NULL; y and r have pixel after pixel. */
+typedef struct fac_depthwise {
+    const float *x;
+    int64_t      x_pixel, x_row, x_column;  /* from output to output; to the next kernel row, kernel column */
+    const float *w, *bias, *r;
+    float       *y;
+    int64_t      width;                     /* outputs */
+    int          R, S;
+    float        lo, hi;
+} fac_depthwise;
+typedef void fac_depthwise_kernel(const fac_depthwise *t);
+
+/* One row of outputs of one channel block: the largest of each window, or its sum / divisor[q].  Taps beside the `in` columns of x
+ * are left out, taps above and below are not among the `rows`. */
+typedef struct fac_pool_row {
+    const float *x;                         /* pixel 0 of the first row that the window sees */
+    int64_t      x_row, in;                 /* from one row of taps to the next              */
+    int          rows, S;
+    int64_t      stride, dilation, pad;     /* along the row; (S - 1) dilation + 1 <= 128    */
+    float       *y;
+    int64_t      width;
+    const float *divisor;                   /* NULL: the largest                             */
+} fac_pool_row;
+typedef void fac_pool_kernel(const fac_pool_row *t);
+
+/* y[lanes] = sum over the pixels of a plane of one channel block. */
+typedef void fac_plane_sum(const float *x, int64_t rows, int64_t row, int64_t width, float *y);
+
 typedef struct fac_simd {
     const char *name;                       /* "avx512", "avx2", "neon", "portable"         */
     int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
     int         lanes;                      /* floats in a vector = channels in a block     */
     int         rows;                       /* tiles have at most this many pixels          */
     const fac_tile_table *tile;             /* [FAC_TILE_KINDS]                             */
+    fac_depthwise_kernel *depthwise;
+    fac_pool_kernel      *pool;
+    fac_plane_sum        *sum_plane;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

@@ -3,6 +3,9 @@
 #include "facula/op.h"
 
 extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
+extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
+extern fac_pool_kernel      FAC_SIMD(fac_pool);
+extern fac_plane_sum        FAC_SIMD(fac_sum_plane);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -17,4 +20,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
 #endif
     .lanes = VL, .rows = MR,
     .tile = FAC_SIMD(fac_tile),
+    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .sum_plane = FAC_SIMD(fac_sum_plane),
 };

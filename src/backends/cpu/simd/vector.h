@@ -36,7 +36,7 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 32")
 #endif
 
 INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }

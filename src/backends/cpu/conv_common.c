@@ -1,0 +1,50 @@
+/* What the solvers of conv2d share: reading the problem, packing weights. */
+#include "backends/cpu/conv_common.h"
+#include "base/memory.h"
+
+bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
+    if (!fac_conv_geometry(p->node, g)) return false;
+    for (int i = 0; i < p->nin; i++) if (p->in[i].type.dtype != FAC_F32 && p->in[i].type.dtype != FAC_NONE) return false;
+    if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
+    if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;
+    return fac_cpu_epilogue(p, fac_cpu_of(d)->simd, e);
+}
+
+size_t fac_conv_packed(const fac_conv_geom *g, int lanes) {
+    size_t K = (size_t)(g->K / g->groups), depth = (size_t)(g->C / g->groups), n = (K + (size_t)lanes - 1) / (size_t)lanes * (size_t)lanes;
+    bool fits = fac_size_mul(n, (size_t)g->groups, &n) && fac_size_mul(n, depth, &n) && fac_size_mul(n, (size_t)(g->T * g->R * g->S), &n);
+    return fits && n < SIZE_MAX / sizeof(float) ? n : 0;
+}
+
+typedef struct packing { const fac_conv_geom *g; int lanes, block; const float *w; float *to; } packing;
+
+static void pack_chunk(void *arg, int item, int thread) {
+    const packing *a = arg;
+    const fac_conv_geom *g = a->g;
+    int64_t C = g->C / g->groups, K = g->K / g->groups, taps = g->R * g->S, chunks = fac_chunks(K, a->lanes);
+    int64_t group = item / chunks, k0 = item % chunks * 2 * a->lanes;
+    int width = a->lanes * fac_chunk_vectors(K, a->lanes, item % chunks);
+    float *to = (float *)fac_conv_chunk(g, a->lanes, a->to, group, item % chunks);
+    (void)thread;
+    for (int64_t c0 = 0; c0 < C; c0 += a->block) {
+        int64_t here = C - c0 < a->block ? C - c0 : a->block;
+        for (int64_t rs = 0; rs < taps; rs++)
+            for (int64_t c = c0; c < c0 + here; c++)
+                for (int64_t k = k0; k < k0 + width; k++)
+                    *to++ = k < K ? a->w[((group * K + k) * C + c) * taps + rs] : 0;
+    }
+}
+
+void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to) {
+    packing a = { g, c->simd->lanes, block, from, to };
+    if (input == 2) fac_pack_bias(from, g->K, a.lanes, to);
+    else fac_parallel(&c->pool, (int)(g->groups * fac_chunks(g->K / g->groups, a.lanes)), pack_chunk, &a);
+}
+
+uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, int input) {
+    return (uint64_t)input | (uint64_t)c->simd->lanes << 8 | (uint64_t)block << 16 | (uint64_t)groups << 32;
+}
+
+void fac_pack_bias(const float *b, int64_t n, int lanes, float *to) {
+    for (int64_t k = 0; k < (n + lanes - 1) / lanes * lanes; k++) to[k] = k < n ? b[k] : 0;
+}

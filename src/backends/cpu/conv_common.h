@@ -1,0 +1,31 @@
+/* What the solvers of conv2d share. */
+#ifndef FACULA_CPU_CONV_COMMON_H
+#define FACULA_CPU_CONV_COMMON_H
+#include "backends/cpu/blocked.h"
+#include "backends/cpu/epilogue.h"
+#include "ops/conv.h"
+
+/* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown. */
+bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
+
+/* Output channels of a group in chunks of two vectors, the last of one if their number is odd. */
+static inline int64_t fac_chunks(int64_t channels, int lanes) { return (channels + 2 * lanes - 1) / (2 * lanes); }
+static inline int fac_chunk_vectors(int64_t channels, int lanes, int64_t chunk) {
+    return channels - chunk * 2 * lanes > lanes ? 2 : 1;
+}
+
+/* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in block][vectors x lanes], zeros behind the
+ * last output channel, no gaps behind the last input channel: what fac_tile.w reads.  block 1 is for planar input. */
+size_t     fac_conv_packed(const fac_conv_geom *g, int lanes);          /* floats; 0 when that does not fit */
+/* Where a chunk begins. */
+static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, const float *w, int64_t group, int64_t chunk) {
+    int64_t K = g->K / g->groups, depth = g->C / g->groups * g->R * g->S, vectors = (K + lanes - 1) / lanes;
+    return w + (group * vectors + 2 * chunk) * lanes * depth;
+}
+/* Packs input 1 (weights, as above) or 2 (the bias, zeros behind its last channel) of a solver; and their key, to which the device
+ * adds the contents with their shape. */
+void       fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to);
+uint64_t   fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, int input);
+void       fac_pack_bias(const float *b, int64_t n, int lanes, float *to);
+static inline size_t fac_bias_bytes(int64_t n, int lanes) { return (size_t)((n + lanes - 1) / lanes * lanes) * sizeof(float); }
+#endif

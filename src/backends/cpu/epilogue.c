@@ -1,0 +1,59 @@
+/* Recognises bodies of convolutions and matrix products:  [add(_, x1)]  then any chain of elementwise ops of one operand, of
+ * which a first relu or clip is done in registers. */
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/epilogue.h"
+#include "graph/graph_internal.h"
+
+/* A constant number in the graph: what fac_number made. */
+static bool number(const fac_value *v, float *to) {
+    if (!v || v->leaf != FAC_CONST || !v->tensor || v->type.dtype != FAC_F32 || fac_dims_count(&v->type.dims) != 1) return false;
+    const float *data = fac_tensor_data(v->tensor);
+    if (data) *to = *data;
+    return data != NULL;
+}
+
+/* relu(x), clip(x, lo, hi), max(x, lo), min(x, hi) with constant limits. */
+static bool is_clip(const fac_node *n, float *lo, float *hi) {
+    *lo = -INFINITY, *hi = INFINITY;
+    if (n->op == fac_op_find("relu")) return *lo = 0, true;
+    if (n->op == fac_op_find("max")) return n->nin == 2 && number(n->in[1], lo);
+    if (n->op == fac_op_find("min")) return n->nin == 2 && number(n->in[1], hi);
+    return n->op == fac_op_find("clip") && n->nin == 3 && number(n->in[1], lo) && number(n->in[2], hi);
+}
+
+/* An elementwise op of one operand. */
+static bool add_loop(const fac_node *n, const fac_simd *simd, fac_epilogue *e) {
+    const fac_map *m = n->op->map;
+    if (!m || m->inputs != 1 || !m->f32[simd->isa] || e->loops == FAC_EPILOGUE_LOOPS ||
+        n->op->attrs_size > sizeof e->loop[0].p) return false;
+    e->loop[e->loops].f = m->f32[simd->isa];
+    if (n->op->attrs_size) memcpy(e->loop[e->loops].p, n->attrs, n->op->attrs_size);
+    e->loops++;
+    return true;
+}
+
+bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    *e = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY };
+    const fac_graph *body = p->node->body[0];
+    if (!body) return true;
+    if (fac_graph_outputs(body) != 1 || p->nout != 1) return false;
+    const fac_value *now = fac_graph_input(body, 0);
+    bool clipped = false;
+    for (const fac_node *n = body->first; n; n = n->next) {
+        if (n->nout != 1 || n->out[0]->type.dtype != FAC_F32 || !fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
+        float lo, hi;
+        if (n->op == fac_op_find("add") && n->nin == 2) {
+            const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
+            if (!other || other == now || clipped || e->loops || e->residual >= 0) return false;
+            if (other->leaf != FAC_INPUT || !fac_dims_equal(&other->type.dims, &now->type.dims)) return false;
+            for (int k = 1; k < fac_graph_inputs(body); k++)
+                if (fac_graph_input(body, k) == other) e->residual = p->node->nports + k - 1;
+            if (e->residual < 0) return false;
+        } else if (n->in[0] != now) return false;
+        else if (!clipped && !e->loops && is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;
+        else if (!add_loop(n, simd, e)) return false;
+        now = n->out[0];
+    }
+    return fac_graph_output(body, 0) == now;
+}
