@@ -1,0 +1,65 @@
+/* One address for each root of the arena: the largest first, each at the lowest place that nothing alive at the same time
+ * occupies (greedy by size: Pisarchyk and Lee, 2020).  Also the two bounds that the plan reports. */
+#include <stdlib.h>
+#include "run/plan.h"
+
+enum { ALIGN = 64 };
+
+static int by_size(const void *a, const void *b) {
+    const fac_root *x = *(fac_root *const *)a, *y = *(fac_root *const *)b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+static bool together(const fac_root *x, const fac_root *y) { return x->first <= y->last && y->first <= x->last; }
+
+/* placed[] is sorted by address. */
+static size_t lowest(const fac_root *r, fac_root *const *placed, int n) {
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        if (!together(r, placed[i])) continue;
+        if (placed[i]->at >= at + r->bytes) break;
+        if (placed[i]->at + placed[i]->bytes > at) at = placed[i]->at + placed[i]->bytes;
+    }
+    return at;
+}
+
+/* The most that is alive at any one step. */
+static size_t bound(const fac_plan *plan, fac_root *const *roots, int n) {
+    size_t most = 0;
+    for (int step = 0; step <= plan->nsteps; step++) {
+        size_t alive = 0;
+        for (int i = 0; i < n; i++)
+            if (roots[i]->first <= step && step <= roots[i]->last) alive += roots[i]->bytes;
+        if (alive > most) most = alive;
+    }
+    return most;
+}
+
+void fac_place(fac_plan *plan) {
+    fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted), **placed = sorted + plan->nroots;
+    int n = 0;
+    plan->arena_bytes = plan->bound_bytes = 0;
+    for (int i = 0; i < plan->nroots; i++) {
+        fac_root *r = &plan->roots[i];
+        if (r->kind != FAC_ROOT_ARENA) continue;
+        r->bytes = (r->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+        if (sorted) {
+            sorted[n++] = r;
+        } else {            /* no memory to think: everything a place of its own */
+            r->at = plan->arena_bytes;
+            plan->arena_bytes += r->bytes;
+        }
+    }
+    if (!sorted) return;
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    for (int i = 0; i < n; i++) {
+        fac_root *r = sorted[i];
+        r->at = lowest(r, placed, i);
+        if (r->at + r->bytes > plan->arena_bytes) plan->arena_bytes = r->at + r->bytes;
+        int k = i;
+        for (; k > 0 && placed[k - 1]->at > r->at; k--) placed[k] = placed[k - 1];
+        placed[k] = r;
+    }
+    plan->bound_bytes = bound(plan, sorted, n);
+}

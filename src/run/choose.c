@@ -1,0 +1,102 @@
+/* Which solver: the one whose own estimate plus the price of bringing its inputs into the layouts it wants is least. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "run/plan.h"
+
+enum { OPERANDS = 64 };
+
+static const double BANDWIDTH = 8e9;    /* bytes/s of a reorder, both ways together */
+
+/* Bringing an input from `have` to `want`; parameters are brought there before the run. */
+static double reorder_seconds(const fac_operand *have, const fac_operand *want) {
+    if (have->type.dtype == FAC_NONE || have->time != FAC_RUN || fac_layout_equal(&have->layout, &want->layout, &have->type.dims)) return 0;
+    return 2e-6 + 2 * (double)fac_type_bytes(&have->type) / BANDWIDTH;
+}
+
+static bool consider(fac_device *d, const fac_solver *s, const fac_problem *p, fac_operand *trial, fac_offer *offer, double *seconds) {
+    int n = p->nin + p->nout;
+    memcpy(trial, p->in, (size_t)p->nin * sizeof *trial);
+    memcpy(trial + p->nin, p->out, (size_t)p->nout * sizeof *trial);
+    fac_problem q = *p;
+    q.in = trial;
+    q.out = trial + p->nin;
+    *offer = (fac_offer){ 0 };
+    if (!s->offer(d, &q, offer)) return false;
+    *seconds = offer->seconds;
+    for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(&p->in[i], &q.in[i]);
+    for (int i = p->nin; i < n; i++)
+        if (!trial[i].layout.block) trial[i].layout.halo = 0;       /* the wish of readers; a plain result has none */
+    return true;
+}
+
+static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
+
+/* The solver that the caller asked for, when it is one for this node. */
+static const fac_solver *named(const fac_device *d, const char *only, const fac_node *n) {
+    if (!only) return NULL;
+    if (!strcmp(only, fac_solver_ref.name)) return &fac_solver_ref;
+    for (const fac_solver *const *s = d->backend->solvers; *s; s++)
+        if (!strcmp(only, (*s)->name)) return solves(*s, n) ? *s : NULL;
+    return NULL;
+}
+
+/* The best offer so far, and room for the next. */
+typedef struct contest { fac_operand *trial, *best_trial; const fac_solver *best; fac_offer offer; double least; } contest;
+
+static void enter(contest *c, fac_device *d, const fac_solver *s, const fac_problem *p) {
+    fac_offer o;
+    double seconds;
+    if (!consider(d, s, p, c->trial, &o, &seconds) || (c->best && seconds >= c->least)) return;
+    fac_operand *swap = c->trial;
+    c->trial = c->best_trial;
+    c->best_trial = swap;
+    c->best = s;
+    c->offer = o;
+    c->least = seconds;
+}
+
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, fac_offer *offer, fac_error *err) {
+    fac_operand few[2 * OPERANDS], *many = NULL;
+    size_t n = (size_t)p->nin + (size_t)p->nout;
+    if (n > OPERANDS && !(many = fac_alloc(2 * n, sizeof *many))) {
+        fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+        return NULL;
+    }
+    contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n };
+    const fac_solver *forced = named(plan->device, plan->only, p->node);
+    if (forced) enter(&c, plan->device, forced, p);
+    if (!c.best && !(forced && forced->op)) {
+        for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
+            if (solves(*s, p->node)) enter(&c, plan->device, *s, p);
+        if (!c.best) enter(&c, plan->device, &fac_solver_ref, p);
+    }
+    if (c.best) {
+        memcpy(p->in, c.best_trial, (size_t)p->nin * sizeof *p->in);
+        memcpy(p->out, c.best_trial + p->nin, (size_t)p->nout * sizeof *p->out);
+        *offer = c.offer;
+    } else {
+        char text[384];
+        fac_problem_print(p, text, sizeof text);
+        if (forced) fac_raise(err, FAC_E_UNSUPPORTED, "%s: solver %s makes no offer for %s", plan->device->name, forced->name, text);
+        else fac_raise(err, FAC_E_UNSUPPORTED, "%s: no solver for %s", plan->device->name, text);
+    }
+    fac_release(many);
+    return c.best;
+}
+
+bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n) {
+    fac_operand o[OPERANDS], room[2 * OPERANDS];
+    fac_problem p = { n, exact, n->nin, n->nout, o, o + n->nin };
+    if (n->nin + n->nout > OPERANDS) return false;
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
+    }
+    contest c = { .trial = room, .best_trial = room + n->nin + n->nout };
+    const fac_solver *forced = named(device, only, n);
+    if (forced) enter(&c, device, forced, &p);
+    for (const fac_solver *const *s = device->backend->solvers; *s && !c.best && !(forced && forced->op); s++)
+        if (solves(*s, n)) enter(&c, device, *s, &p);
+    return c.best && c.best != &fac_solver_ref;
+}

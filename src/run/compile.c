@@ -1,0 +1,119 @@
+/* From a graph and one set of inputs to a plan. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "passes/passes.h"
+#include "run/plan.h"
+#include "run/ref.h"
+
+static fac_status evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+    enum { FEW = 32 };
+    fac_host x[FEW] = { 0 }, y[FEW] = { 0 };
+    fac_status status = FAC_OK;
+    if (!fac_ref_able(n)) return FAC_E_UNSUPPORTED;
+    for (int i = 0; i < n->nin; i++)
+        if (in[i]) x[i] = (fac_host){ fac_tensor_type(in[i]), (void *)(uintptr_t)fac_tensor_data(in[i]), n->in[i]->known };
+    for (int k = 0; k < n->nout && !status; k++) {
+        void *data = NULL;
+        status = fac_tensor_new_on(NULL, NULL, n->out[k]->type, true, &out[k], err);
+        if (!status) status = fac_tensor_begin_write(out[k], &data, err);
+        y[k] = (fac_host){ n->out[k]->type, data, NULL };
+    }
+    if (!status) status = fac_ref_node(n, x, y, NULL, err);
+    for (int k = 0; status && k < n->nout; k++) {
+        fac_tensor_free(out[k]);
+        out[k] = NULL;
+    }
+    return status;
+}
+
+static bool accept(void *self, const fac_node *n) {
+    const fac_plan *plan = self;
+    return fac_would_solve(plan->device, plan->only, plan->exact, n);
+}
+
+/* Replaces plan->graph by the result of a pass. */
+static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
+    if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
+    fac_graph_free(plan->graph);
+    plan->graph = next;
+    return fac_graph_check(next, err);
+}
+
+/* Expansions may bring constants and constants may settle expansions, so the first three go round twice. */
+static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    for (int round = 0; round < 2; round++) {
+        FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
+        FAC_TRY(take(plan, fac_pass_expand(plan->graph), err));
+    }
+    if (!o->observe && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
+    if (!o->observe) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
+    if (o->observe || o->no_fuse) return FAC_OK;
+    FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
+    FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
+    FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
+    FAC_TRY(take(plan, fac_pass_chains(plan->graph), err));
+    return take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err);     /* drops what fusing left dead */
+}
+
+/* Every size is a number now, or the plan cannot be made. */
+static fac_status concrete(const fac_graph *g, fac_error *err) {
+    for (const fac_node *n = g->first; n; n = n->next)
+        for (int k = 0; k < n->nout; k++) {
+            if (fac_dims_count(&n->out[k]->type.dims) >= 0) continue;
+            char label[200];
+            bool symbol = false;
+            for (int j = 0; j < n->out[k]->type.dims.n; j++) symbol |= n->out[k]->type.dims.d[j] < 0;
+            fac_node_label(n, label, sizeof label);
+            if (!symbol) return fac_raise(err, FAC_E_NOMEM, "%s: %s has more elements than fit in memory", label, n->op->name);
+            return fac_raise(err, FAC_E_UNSUPPORTED, "%s: the shape that %s makes depends on computed data", label, n->op->name);
+        }
+    return FAC_OK;
+}
+
+fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
+                        const fac_program_opts *o, fac_plan **out, fac_error *err) {
+    fac_plan *p = fac_alloc(1, sizeof *p);
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    p->device = device;
+    p->exact = o->exact;
+    p->no_inplace = o->no_inplace;
+    p->observed = o->observe != NULL;
+    p->only = o->solver;
+    fac_status status = FAC_OK;
+    fac_error own = { 0 };
+    p->graph = fac_specialize(original, steers, in, &own);
+    if (!p->graph) {
+        status = own.status;
+        if (err) *err = own;
+    }
+    if (!status) status = rewrite(p, o, err);
+    if (!status) status = concrete(p->graph, err);
+    if (!status) status = fac_schedule(p, original, err);
+    if (status) {
+        fac_plan_free(p);
+        return status;
+    }
+    fac_place(p);
+    *out = p;
+    return FAC_OK;
+}
+
+void fac_plan_free(fac_plan *p) {
+    if (!p) return;
+    for (fac_frame *f = p->frames, *next; f; f = next) {
+        next = f->next;
+        fac_frame_free(p, f);
+    }
+    fac_prepared_put(p, p->prepared);
+    for (int i = 0; i < p->nsteps; i++) {
+        const fac_step *s = &p->steps[i];
+        if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
+    }
+    fac_release(p->steps);
+    fac_release(p->roots);
+    fac_release(p->items);
+    fac_graph_free(p->graph);
+    fac_arena_free(&p->memory);
+    fac_release(p);
+}

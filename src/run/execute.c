@@ -1,0 +1,106 @@
+/* Runs a plan: borrows nothing, allocates nothing; all that changes is in the frame. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "run/plan.h"
+
+fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) {
+    fac_frame *f = fac_alloc(1, sizeof *f);
+    fac_status status = FAC_OK;
+    if (f) {
+        f->roots = fac_alloc((size_t)plan->nroots + 1, sizeof *f->roots);
+        f->spans = fac_alloc((size_t)plan->most + 1, sizeof *f->spans);
+        f->seconds = fac_alloc((size_t)plan->nsteps + 1, sizeof *f->seconds);
+    }
+    if (!f || !f->roots || !f->spans || !f->seconds) status = fac_raise(err, FAC_E_NOMEM, "no memory for a run of %d steps", plan->nsteps);
+    if (!status && plan->arena_bytes) {
+        status = fac_device_alloc(plan->device, plan->arena_bytes, &f->arena, err);
+        if (status) fac_raise_in(err, status, "the %zu bytes that all values need at once", plan->arena_bytes);
+    }
+    if (status) {
+        fac_frame_free(plan, f);
+        return status;
+    }
+    *out = f;
+    return FAC_OK;
+}
+
+void fac_frame_free(const fac_plan *plan, fac_frame *f) {
+    if (!f) return;
+    fac_device_release(plan->device, f->arena, plan->arena_bytes);
+    fac_release(f->roots);
+    fac_release(f->spans);
+    fac_release(f->seconds);
+    fac_release(f);
+}
+
+static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_span *out, const fac_program_opts *o, fac_error *err) {
+    for (int k = 0; k < s->problem->nout; k++) {
+        const fac_operand *y = &s->problem->out[k];
+        fac_tensor *t;
+        void *data;
+        if (s->out[k].root < 0 || s->kind != FAC_STEP_RUN || !s->problem->node->graph) continue;
+        FAC_TRY(fac_tensor_new_on(NULL, NULL, y->type, true, &t, err));
+        fac_status status = fac_tensor_begin_write(t, &data, err);
+        if (!status) {
+            fac_layout plain = fac_layout_plain(&y->type.dims);
+            char *host = plan->device->backend->host(plan->device, out[k].memory);
+            fac_copy_layout(&y->type, host + out[k].at, &y->layout, data, &plain);
+            const char *name = s->problem->node->out[k]->name;
+            if (!o->observe(o->observe_self, name ? name : s->label, t))
+                status = fac_raise(err, FAC_E_ARGUMENT, "stopped by the observer after %s", s->label);
+        }
+        fac_tensor_free(t);
+        FAC_TRY(status);
+    }
+    return FAC_OK;
+}
+
+static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, fac_error *err) {
+    const fac_problem *q = s->problem;
+    fac_span *in = f->spans, *out = in + q->nin, none = { 0 };
+    for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
+    for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
+    if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
+    for (int k = 0; s->halo && k < q->nout; k++)
+        if (out[k].memory) fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at, &s->out[k].layout);
+    FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
+    return plan->observed ? observe(plan, s, out, opts, err) : FAC_OK;
+}
+
+/* Copies a result that does not lie where it has to. */
+static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_slot *slot, const fac_type *type, void *to) {
+    fac_span from = f->roots[slot->root];
+    fac_layout plain = fac_layout_plain(&type->dims);
+    fac_device *d = plan->device;
+    fac_copy_layout(type, (char *)d->backend->host(d, from.memory) + from.at, &slot->layout, d->backend->host(d, to), &plain);
+    return FAC_OK;
+}
+
+fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
+                       bool timed, const fac_program_opts *opts, fac_error *err) {
+    const fac_graph *g = plan->graph;
+    for (int i = 0; i < plan->nroots; i++) {
+        const fac_root *r = &plan->roots[i];
+        switch (r->kind) {
+        case FAC_ROOT_ARENA:    f->roots[i] = (fac_span){ f->arena, r->at }; break;
+        case FAC_ROOT_INPUT:    f->roots[i] = (fac_span){ in[r->index], 0 }; break;
+        case FAC_ROOT_OUTPUT:   f->roots[i] = (fac_span){ out[r->index], 0 }; break;
+        case FAC_ROOT_TENSOR:   f->roots[i] = (fac_span){ (void *)(uintptr_t)fac_tensor_data(r->tensor), 0 }; break;
+        case FAC_ROOT_PREPARED: f->roots[i] = (fac_span){ prepared->packs[r->index]->memory, 0 }; break;
+        }
+    }
+    for (int i = 0; i < plan->nsteps; i++) {
+        const fac_step *s = &plan->steps[i];
+        double start = timed ? fac_now() : 0;
+        fac_status status = run_step(plan, f, s, opts, err);
+        if (status) return fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
+        if (timed) f->seconds[i] = fac_now() - start;
+    }
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const fac_slot *slot = &plan->outputs[i];
+        if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
+        FAC_TRY(deliver(plan, f, slot, &g->outputs[i].value->type, out[i]));
+    }
+    return FAC_OK;
+}

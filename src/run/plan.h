@@ -1,0 +1,127 @@
+/* A plan: one graph with all sizes known, on one device, as a list of steps over one arena.  Immutable but for the profile;
+ * each run borrows a frame.  Made by compile.c from a specialized graph, in this order:
+ *   passes      (compile.c)   fewer and larger nodes
+ *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
+ *   arena.c                   an address for every root that needs one
+ *   prepare.c                 packed parameters, made again when one was written
+ *   execute.c                 runs it */
+#ifndef FACULA_RUN_PLAN_H
+#define FACULA_RUN_PLAN_H
+#include "backends/device.h"
+#include "facula/program.h"
+#include "graph/graph_internal.h"
+
+/* Memory that values lie in.  Several values share a root: views, and results written in place. */
+typedef enum fac_root_kind { FAC_ROOT_ARENA, FAC_ROOT_INPUT, FAC_ROOT_OUTPUT, FAC_ROOT_TENSOR, FAC_ROOT_PREPARED } fac_root_kind;
+typedef struct fac_root {
+    fac_root_kind kind;
+    int           index;            /* which input or output of the program, or prepared item */
+    fac_tensor   *tensor;           /* parameters and constants, borrowed from the graph      */
+    size_t        bytes, at;        /* at: in the arena                                       */
+    int           first, last;      /* steps                                                  */
+    int           pending;          /* while scheduling: reads that are still to come         */
+} fac_root;
+
+typedef struct fac_slot { int root; fac_layout layout; } fac_slot;     /* root -1: absent */
+
+/* Something computed from parameters alone, before the run. */
+typedef struct fac_item {
+    const fac_value  *value;
+    const fac_solver *solver;       /* NULL: just the value, in `layout` */
+    int               step, input;
+    fac_layout        layout;
+    size_t            bytes;
+} fac_item;
+
+typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK } fac_step_kind;
+typedef struct fac_step {
+    fac_step_kind     kind;
+    const fac_solver *solver;
+    void             *plan;         /* the solver's; a pack step borrows that of the step it packs for */
+    int               input;        /* FAC_STEP_PACK: which input it packs */
+    fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
+    fac_slot         *in, *out;
+    int               work;         /* root of the scratch, or -1 */
+    bool              halo;         /* an output has zeros around its planes: written before the step */
+    const char       *label;        /* of the nodes it does */
+    double            macs, bytes;
+    double            seconds;      /* profile, under the program's lock */
+    int64_t           runs;
+} fac_step;
+
+/* One generation of prepared items; old ones live on while a run uses them. */
+typedef struct fac_prepared {
+    int        refs;
+    uint64_t  *versions;            /* of plan->graph's parameters */
+    fac_pack **packs;               /* one for each item           */
+} fac_prepared;
+
+typedef struct fac_frame {
+    struct fac_frame *next;
+    void     *arena;
+    fac_span *roots, *spans;        /* spans: operands of the step at hand */
+    double   *seconds;              /* for the profile                     */
+} fac_frame;
+
+typedef struct fac_plan {
+    fac_hash      key;
+    uint64_t      used;             /* tick of the last use */
+    int           busy;             /* runs of it now; under the program's lock, as used is */
+    fac_arena     memory;
+    fac_device   *device;
+    fac_graph    *graph;            /* specialized and rewritten */
+    bool          exact, no_inplace, observed;
+    const char   *only;             /* opts.solver */
+    fac_root     *roots;
+    int           nroots;
+    size_t        room_roots;
+    fac_step     *steps;
+    int           nsteps, most;     /* most: operands of the step that has most */
+    size_t        room_steps;
+    fac_item     *items;
+    int           nitems;
+    size_t        room_items;
+    fac_slot     *outputs, *updates;/* where results lie; updates: one for each parameter, root -1 if it has none */
+    size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes;
+    fac_prepared *prepared;         /* the newest, under the program's lock */
+    fac_frame    *frames;           /* free ones, under the program's lock  */
+} fac_plan;
+
+/* specialize.c: g with inputs bound to the tensors' sizes, and inputs that steer shapes to their contents.  Leaves keep their
+ * names; bound inputs become constants.  Symbols that remain are an error that names the value. */
+fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *const in[], fac_error *err);
+/* Which inputs of g steer shapes: reached backwards from FAC_HOST ports.  steers has one flag for each input. */
+void       fac_steering(const fac_graph *g, bool *steers);
+
+/* compile.c: in[] as for a run.  original: the program's graph, for the order of its inputs. */
+fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
+                        const fac_program_opts *opts, fac_plan **out, fac_error *err);
+void       fac_plan_free(fac_plan *plan);
+
+fac_status fac_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
+void       fac_place(fac_plan *plan);                                                   /* arena.c    */
+
+/* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
+ * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, fac_offer *offer, fac_error *err);
+/* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
+bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n);
+
+/* prepare.c, under the program's lock: plan->prepared is up to date afterwards, with one more reference in *out. */
+fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err);
+void       fac_prepared_put(fac_plan *plan, fac_prepared *p);       /* under the program's lock; NULL is fine */
+
+/* execute.c: in[] and out[] are memory of the program's inputs and outputs. */
+fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err);
+void       fac_frame_free(const fac_plan *plan, fac_frame *f);
+fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
+                       bool timed, const fac_program_opts *opts, fac_error *err);
+
+/* ref_solver.c: the reference driver as the last solver. */
+extern const fac_solver fac_solver_ref;
+
+/* copy.c: any layout to any other, for host memory and every dtype. */
+void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *from_layout, void *to, const fac_layout *to_layout);
+void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *layout);
+double fac_now(void);
+#endif

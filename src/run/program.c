@@ -1,0 +1,310 @@
+/* Programs: a snapshot of a graph, and the plans it was compiled to so far. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "run/plan.h"
+#include "run/program_internal.h"
+#include "tensor/tensor_internal.h"
+
+enum { PLANS = 256 };
+
+fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out, fac_error *err) {
+    if (!g || !device || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
+    FAC_TRY(fac_graph_check(g, err));
+    if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
+    fac_program *p = fac_alloc(1, sizeof *p);
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    p->device = device;
+    if (opts) p->opts = *opts;
+    p->graph = fac_graph_clone(g);
+    p->steers = fac_alloc(g->ninputs + 1, sizeof *p->steers);
+    bool named = !p->opts.solver || (p->solver = fac_copy_text(p->opts.solver));
+    p->opts.solver = p->solver;
+    fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!status && pthread_mutex_init(&p->lock, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
+    else if (!status) p->locks++;
+    if (!status && pthread_mutex_init(&p->turn, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
+    else if (!status) p->locks++;
+    if (status) {
+        fac_program_free(p);
+        return status;
+    }
+    fac_steering(p->graph, p->steers);
+    for (size_t i = 0; i < p->graph->nparams; i++) p->updates |= p->graph->params[i]->next != NULL;
+    *out = p;
+    return FAC_OK;
+}
+
+void fac_program_free(fac_program *p) {
+    if (!p) return;
+    for (size_t i = 0; i < p->nplans; i++) fac_plan_free(p->plans[i]);
+    fac_release(p->plans);
+    fac_graph_free(p->graph);
+    fac_release(p->steers);
+    fac_release(p->solver);
+    if (p->locks > 0) pthread_mutex_destroy(&p->lock);
+    if (p->locks > 1) pthread_mutex_destroy(&p->turn);
+    fac_release(p);
+}
+
+/* ---- plans, under p->lock ------------------------------------------------------------------------------------------------ */
+
+/* Sizes of all inputs and contents of those that steer shapes. */
+static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out, fac_error *err) {
+    fac_hash h = fac_hash_start(23);
+    for (size_t i = 0; i < p->graph->ninputs; i++) {
+        const fac_value *v = p->graph->inputs[i];
+        if (!in || !in[i]) return fac_raise(err, FAC_E_ARGUMENT, "input %s was not given", v->name);
+        const fac_type t = fac_tensor_type(in[i]);
+        h = fac_hash_int(h, t.dtype);
+        h = fac_hash_int(h, (uint64_t)t.dims.n);
+        for (int k = 0; k < t.dims.n; k++) h = fac_hash_int(h, (uint64_t)t.dims.d[k]);
+        if (!p->steers[i]) continue;
+        char bytes[FAC_KNOWN * 8];
+        size_t n = fac_type_bytes(&t);
+        if (n > sizeof bytes) return fac_raise(err, FAC_E_UNSUPPORTED, "input %s steers shapes and has more than %d elements", v->name, FAC_KNOWN);
+        FAC_TRY(fac_tensor_read(in[i], bytes, n, err));
+        h = fac_hash_bytes(h, bytes, n);
+    }
+    *out = h;
+    return FAC_OK;
+}
+
+static void forget_oldest(fac_program *p) {
+    size_t most = p->device->opts.plans > 0 ? (size_t)p->device->opts.plans : PLANS;
+    while (p->nplans >= most) {
+        size_t oldest = p->nplans;
+        for (size_t i = 0; i < p->nplans; i++)
+            if (p->plans[i]->busy == 0 && (oldest == p->nplans || p->plans[i]->used < p->plans[oldest]->used)) oldest = i;
+        if (oldest == p->nplans) return;        /* all of them are running */
+        fac_plan_free(p->plans[oldest]);
+        p->plans[oldest] = p->plans[--p->nplans];
+    }
+}
+
+static fac_status plan_for(fac_program *p, fac_tensor *const in[], fac_plan **out, fac_error *err) {
+    fac_hash key;
+    FAC_TRY(key_of(p, in, &key, err));
+    for (size_t i = 0; i < p->nplans; i++) {
+        if (!fac_hash_equal(p->plans[i]->key, key)) continue;
+        p->plans[i]->used = ++p->tick;
+        *out = p->last = p->plans[i];
+        return FAC_OK;
+    }
+    forget_oldest(p);
+    fac_plan *plan;
+    if (!fac_reserve(&p->plans, &p->room_plans, p->nplans + 1, sizeof *p->plans)) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    FAC_TRY(fac_plan_new(p->graph, p->steers, in, p->device, &p->opts, &plan, err));
+    plan->key = key;
+    plan->used = ++p->tick;
+    p->plans[p->nplans++] = plan;
+    *out = p->last = plan;
+    return FAC_OK;
+}
+
+fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err) {
+    fac_plan *plan;
+    fac_prepared *prepared;
+    pthread_mutex_lock(&p->lock);
+    fac_status status = plan_for(p, in, &plan, err);
+    if (!status) status = fac_prepare(plan, &prepared, err);
+    if (!status) {
+        fac_prepared_put(plan, prepared);
+        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps };
+    }
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------------------- */
+
+enum { FEW = 32 };
+
+/* Everything one run borrows and has to give back. */
+typedef struct run {
+    fac_plan     *plan;
+    fac_prepared *prepared;
+    fac_frame    *frame;
+    fac_tensor   *few_in[FEW], *few_out[FEW], **in, **out;     /* contiguous inputs, results */
+    void         *few_memory[2 * FEW], **memory, *many;
+} run;
+
+static fac_status borrow(fac_program *p, fac_tensor *const in[], run *r, fac_error *err) {
+    pthread_mutex_lock(&p->lock);
+    fac_status status = plan_for(p, in, &r->plan, err);
+    if (!status) status = fac_prepare(r->plan, &r->prepared, err);
+    if (!status) {
+        r->plan->busy++;
+        if ((r->frame = r->plan->frames)) r->plan->frames = r->frame->next;
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (!status && !r->frame) status = fac_frame_new(r->plan, &r->frame, err);
+    return status;
+}
+
+static void give_back(fac_program *p, run *r, bool ran) {
+    if (!r->prepared) return;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; ran && p->timed && i < r->plan->nsteps; i++) {
+        r->plan->steps[i].seconds += r->frame->seconds[i];
+        r->plan->steps[i].runs++;
+    }
+    if (r->frame) {
+        r->frame->next = r->plan->frames;
+        r->plan->frames = r->frame;
+    }
+    r->plan->busy--;
+    fac_prepared_put(r->plan, r->prepared);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
+    size_t i = p->graph->ninputs, o = p->graph->noutputs;
+    r->in = r->few_in;
+    r->out = r->few_out;
+    r->memory = r->few_memory;
+    if (i <= FEW && o <= FEW) return FAC_OK;
+    if (!(r->many = fac_alloc(2 * (i + o), sizeof(void *)))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", i + o);
+    r->in = r->many;
+    r->out = r->in + i;
+    r->memory = (void **)(r->out + o);
+    return FAC_OK;
+}
+
+/* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere. */
+static fac_status input_memory(fac_program *p, fac_tensor *t, fac_tensor **copy, void **memory, fac_error *err) {
+    if (!fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
+        FAC_TRY(fac_tensor_copy_contiguous(t, copy, err));
+        t = *copy;
+    }
+    (void)p;
+    *memory = (void *)(uintptr_t)fac_tensor_data(t);
+    return FAC_OK;
+}
+
+static fac_status output_memory(fac_program *p, const fac_value *v, const char *name, const fac_type *type, fac_tensor *given,
+                                fac_tensor **made, void **memory, fac_error *err) {
+    fac_tensor *t = given;
+    (void)v;
+    if (!t) {
+        FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, made, err));
+        t = *made;
+    } else {
+        fac_type have = fac_tensor_type(t);
+        if (have.dtype != type->dtype || !fac_dims_equal(&have.dims, &type->dims) || !fac_tensor_contiguous(t)) {
+            fac_text want = { 0 }, got = { 0 };
+            fac_type_print(p->graph, type, &want);
+            fac_type_print(p->graph, &have, &got);
+            fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name, want.s ? want.s : "?", got.s ? got.s : "?",
+                                          fac_tensor_contiguous(t) ? "" : ", not contiguous");
+            fac_text_free(&want);
+            fac_text_free(&got);
+            return status;
+        }
+    }
+    return fac_tensor_begin_write(t, memory, err);
+}
+
+/* All updates are one parallel assignment: first all new contents aside, then all in place. */
+static fac_status update(const fac_program *p, const run *r, fac_error *err) {
+    const fac_graph *g = r->plan->graph;
+    fac_tensor **next = fac_alloc(g->nparams + 1, sizeof *next);
+    fac_status status = next ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    for (size_t i = 0; i < g->nparams && !status; i++) {
+        const fac_slot *slot = &r->plan->updates[i];
+        void *data;
+        if (slot->root < 0) continue;
+        status = fac_tensor_new_on(NULL, NULL, g->params[i]->type, false, &next[i], err);
+        if (!status) status = fac_tensor_begin_write(next[i], &data, err);
+        if (status) break;
+        fac_span from = r->frame->roots[slot->root];
+        fac_layout plain = fac_layout_plain(&g->params[i]->type.dims);
+        fac_copy_layout(&g->params[i]->type, (char *)p->device->backend->host(p->device, from.memory) + from.at, &slot->layout, data, &plain);
+    }
+    for (size_t i = 0; next && i < g->nparams; i++) {
+        if (next[i] && !status) status = fac_tensor_write(g->params[i]->tensor, fac_tensor_data(next[i]), fac_type_bytes(&g->params[i]->type), err);
+        fac_tensor_free(next[i]);
+    }
+    fac_release(next);
+    return status;
+}
+
+static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+    const fac_graph *g = p->graph;
+    FAC_TRY(arrays(p, r, err));
+    for (size_t i = 0; i < g->ninputs; i++)
+        if (in[i]) FAC_TRY(input_memory(p, in[i], &r->in[i], &r->memory[i], err));
+    void **results = r->memory + g->ninputs;
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const fac_value *v = r->plan->graph->outputs[i].value;
+        FAC_TRY(output_memory(p, v, g->outputs[i].name, &v->type, out[i], &r->out[i], &results[i], err));
+    }
+    FAC_TRY(fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err));
+    return p->updates ? update(p, r, err) : FAC_OK;
+}
+
+fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+    run r;
+    memset(&r, 0, sizeof r);
+    if (p->updates) pthread_mutex_lock(&p->turn);
+    fac_status status = borrow(p, in, &r, err);
+    bool ran = false;
+    if (!status) {
+        status = run_once(p, &r, in, out, err);
+        ran = !status;
+    }
+    for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
+    for (size_t i = 0; r.out && i < p->graph->noutputs; i++) {
+        if (status) fac_tensor_free(r.out[i]);
+        else if (r.out[i]) out[i] = r.out[i];
+    }
+    fac_release(r.many);
+    give_back(p, &r, ran);
+    if (p->updates) pthread_mutex_unlock(&p->turn);
+    return status;
+}
+
+/* ---- profile --------------------------------------------------------------------------------------------------------------- */
+
+void fac_program_profile(fac_program *p, bool on) {
+    pthread_mutex_lock(&p->lock);
+    p->timed = on;
+    for (size_t i = 0; on && i < p->nplans; i++)
+        for (int k = 0; k < p->plans[i]->nsteps; k++) {
+            p->plans[i]->steps[k].seconds = 0;
+            p->plans[i]->steps[k].runs = 0;
+        }
+    pthread_mutex_unlock(&p->lock);
+}
+
+size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
+    pthread_mutex_lock(&p->lock);
+    size_t n = p->last ? (size_t)p->last->nsteps : 0;
+    for (size_t i = 0; i < n && i < max; i++) {
+        const fac_step *s = &p->last->steps[i];
+        to[i] = (fac_step_stat){ s->label, s->kind == FAC_STEP_PACK ? "pack" : s->solver->name, s->seconds, s->macs, s->bytes, s->runs };
+    }
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_error *err) {
+    if (!v || !device || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL", !v ? "the value" : !device ? "the device" : "out");
+    fac_graph *g = v->graph, *only = NULL;
+    FAC_TRY(fac_graph_check(g, err));
+    if (g->ninputs) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: input %s has no data", g->inputs[0]->name);
+    fac_value **map = NULL;
+    fac_program *p = NULL;
+    fac_tensor *result = NULL;
+    only = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
+    if (!only) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    only->noutputs = 0;
+    for (size_t i = 0; i < only->nparams; i++) only->params[i]->next = NULL;
+    fac_output(only, "y", map[v->id]);
+    fac_status status = fac_program_new(only, device, NULL, &p, err);
+    if (!status) status = fac_program_run(p, NULL, &result, err);
+    fac_program_free(p);
+    fac_graph_free(only);
+    if (!status) *out = result;
+    return status;
+}

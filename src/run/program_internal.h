@@ -1,0 +1,20 @@
+/* A program as src/run sees it. */
+#ifndef FACULA_RUN_PROGRAM_INTERNAL_H
+#define FACULA_RUN_PROGRAM_INTERNAL_H
+#include "run/plan.h"
+
+struct fac_program {
+    fac_device      *device;
+    fac_graph       *graph;             /* the snapshot */
+    fac_program_opts opts;
+    char            *solver;            /* owns opts.solver */
+    bool            *steers;            /* by input: see fac_steering */
+    bool             updates, timed;
+    pthread_mutex_t  lock;              /* plans, frames, prepared parameters, profile */
+    pthread_mutex_t  turn;              /* held through a run of a program with updates */
+    int              locks;             /* how many of the two exist */
+    fac_plan       **plans, *last;
+    size_t           nplans, room_plans;
+    uint64_t         tick;
+};
+#endif
