@@ -31,7 +31,8 @@ static bool fill_numbers(fac_node *n, const fac_attr *a, void *at) {
         if (a->kind == FAC_A_INT) {
             if (!i[k]) i[k] = (int64_t)a->zero_means;
             if (!in_range(a, (double)i[k]))
-                return fac_fail(n, FAC_E_ARGUMENT, "%s is %lld, it must be in [%g, %g]", a->name, (long long)i[k], a->min, a->max);
+                return fac_fail(n, FAC_E_ARGUMENT, "%s is %lld, it must be in [%g, %g]", a->name, (long long)i[k],
+                                a->min, a->max);
         } else {
             if (r[k] == 0 && a->zero_means != 0) r[k] = a->zero_means;
             if (!in_range(a, r[k]))
@@ -58,7 +59,8 @@ bool fac_attrs_fill(fac_node *n, void *attrs) {
             break;
         case FAC_A_DIMS:
             if (((fac_dims *)at)->n < 0 || ((fac_dims *)at)->n > FAC_DIMS)
-                return fac_fail(n, FAC_E_ARGUMENT, "%s has %d elements, at most %d are possible", a->name, ((fac_dims *)at)->n, FAC_DIMS);
+                return fac_fail(n, FAC_E_ARGUMENT, "%s has %d elements, at most %d are possible", a->name,
+                                ((fac_dims *)at)->n, FAC_DIMS);
             break;
         case FAC_A_TEXT: {
             const char **text = at;

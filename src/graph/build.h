@@ -18,6 +18,10 @@ typedef struct fac_emission {
 fac_node *fac_node_build(fac_graph *g, const fac_emission *e);
 /* Appends it, enters it into the use lists, and makes it the owner of its bodies. */
 void      fac_node_link(fac_node *n);
+/* The entries for the use lists of its inputs lie behind the node. */
+static inline fac_use *fac_node_uses(fac_node *n) { return (fac_use *)(n + 1); }
+/* Between neighbours: room for what fac_replace moves there. */
+#define FAC_ORDER_STEP ((uint64_t)1 << 32)
 
 /* The defaults of zero attributes, and their ranges; texts move to the graph's arena.  false after fac_fail. */
 bool      fac_attrs_fill(fac_node *n, void *attrs);

@@ -6,7 +6,6 @@
 #include "graph/build.h"
 
 enum { MAX_OPERANDS = 1 << 20 };
-static const uint64_t ORDER_STEP = (uint64_t)1 << 32;      /* room between neighbours for what fac_replace moves there */
 
 static int port_count(const fac_port *p) {
     int n = 0;
@@ -53,14 +52,13 @@ bool fac_fail(fac_node *n, fac_status status, const char *format, ...) {
 
 /* ---- making ---- */
 
-static fac_value *outputs_in(fac_node *n, fac_value **out, fac_value *values, int count) {
+static void outputs_in(fac_node *n, fac_value **out, fac_value *values, int count) {
     for (int k = 0; k < count; k++) {
         values[k] = (fac_value){ .node = n, .index = k, .graph = n->graph };
         out[k] = &values[k];
     }
     n->out = out;
     n->nout = count;
-    return values;
 }
 
 bool fac_node_outputs(fac_node *n, int count) {
@@ -76,32 +74,30 @@ bool fac_node_outputs(fac_node *n, int count) {
     return true;
 }
 
-/* One piece of memory: the node, in[], the uses, out[], the outputs, the attributes.  All parts are multiples of 8 bytes. */
+/* One piece of memory: the node, the uses, in[], out[], the outputs, the attributes.  All parts are multiples of 8 bytes. */
 static fac_node *node_alloc(fac_graph *g, const fac_emission *e, int ports, bool variadic) {
     const fac_op *op = e->op;
     const int own = variadic || e->nports > ports ? e->nports : ports;
     const int nin = own + (e->n - e->nports), nout = port_count(op->out);
-    size_t bytes = sizeof(fac_node) + (size_t)nin * (sizeof(fac_value *) + sizeof(fac_use))
-                 + (size_t)nout * (sizeof(fac_value *) + sizeof(fac_value)) + op->attrs_size;
-    /* FAC_SHAPE reads in[] of any port, so a variadic op without inputs still has its first ones. */
-    size_t spare = own < ports ? (size_t)(ports - own) * sizeof(fac_value *) : 0;
-    fac_node *n = fac_arena_alloc(&g->arena, 1, bytes + spare);
+    /* in[] of any port may be read, so also a variadic op without inputs has its first ones. */
+    const int room = nin < ports ? ports : nin;
+    fac_node *n = fac_arena_alloc(&g->arena, 1, sizeof *n + (size_t)nin * sizeof(fac_use) + (size_t)room * sizeof(fac_value *)
+                                  + (size_t)nout * (sizeof(fac_value *) + sizeof(fac_value)) + op->attrs_size);
     if (!n) {
         fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for a node", op->name);
         return NULL;
     }
+    fac_use *uses = fac_node_uses(n);
+    for (int i = 0; i < nin; i++) uses[i] = (fac_use){ n, i, NULL };
     n->op = op;
     n->graph = g;
     n->nin = nin;
     n->nports = own;
     n->stage = g->stage;
     n->scope = g->scope;
-    n->in = (fac_value **)(n + 1);
+    n->in = (fac_value **)(uses + nin);
     for (int i = 0; i < e->n; i++) n->in[i < e->nports ? i : i - e->nports + own] = e->in[i];
-    fac_use *uses = (fac_use *)((char *)(n->in + nin) + spare);
-    for (int i = 0; i < nin; i++) uses[i] = (fac_use){ n, i, NULL };
-    n->mark = uses;                             /* until the node is linked */
-    fac_value **out = (fac_value **)(uses + nin);
+    fac_value **out = n->in + room;
     fac_value *values = (fac_value *)(out + nout);
     outputs_in(n, out, values, nout);
     void *attrs = values + nout;
@@ -164,7 +160,8 @@ static bool check_outputs(fac_node *n, int ports) {
         if (!fac_dims_valid(n->graph, &type->dims)) {
             fac_text t = { 0 };
             if (type->dims.n >= 0 && type->dims.n <= FAC_DIMS) fac_type_print(n->graph, type, &t);
-            fac_fail(n, FAC_E_SHAPE, "output %s would be %s, which is no possible shape", p->name, t.n ? t.s : "of too many dims");
+            fac_fail(n, FAC_E_SHAPE, "output %s would be %s, which is no possible shape", p->name,
+                     t.n ? t.s : "of too many dims");
             fac_text_free(&t);
             return false;
         }
@@ -249,9 +246,8 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
 
 void fac_node_link(fac_node *n) {
     fac_graph *g = n->graph;
-    fac_use *uses = n->mark;
+    fac_use *uses = fac_node_uses(n);
     fac_time time = FAC_COMPILE;
-    n->mark = NULL;
     for (int i = 0; i < n->nin; i++) {
         fac_value *v = n->in[i];
         if (!v) continue;
@@ -265,7 +261,7 @@ void fac_node_link(fac_node *n) {
         n->out[k]->time = time;
     }
     n->prev = g->last;
-    n->order = (g->last ? g->last->order : 0) + ORDER_STEP;
+    n->order = (g->last ? g->last->order : 0) + FAC_ORDER_STEP;
     *(g->last ? &g->last->next : &g->first) = n;
     g->last = n;
     g->nodes++;

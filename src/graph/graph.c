@@ -150,7 +150,8 @@ void fac_time_raise(fac_value *v, fac_time time) {
 void fac_update(fac_value *param, fac_value *next) {
     if (!param || !next) {
         if (param || next)
-            fac_graph_raise((param ? param : next)->graph, FAC_E_ARGUMENT, "fac_update: there is no %s", param ? "next value" : "parameter");
+            fac_graph_raise((param ? param : next)->graph, FAC_E_ARGUMENT, "fac_update: there is no %s",
+                            param ? "next value" : "parameter");
         return;
     }
     fac_graph *g = param->graph;
@@ -191,7 +192,8 @@ fac_value *fac_value_other(const fac_value *v, int index) {
     if (!v) return NULL;
     if (v->leaf == FAC_POISON) return v->graph->poison;
     if (!v->node || index < 0 || index >= v->node->nout)
-        return fac_graph_raise(v->graph, FAC_E_ARGUMENT, "there is no output %d of %s", index, v->node ? v->node->op->name : "a leaf");
+        return fac_graph_raise(v->graph, FAC_E_ARGUMENT, "there is no output %d of %s", index,
+                               v->node ? v->node->op->name : "a leaf");
     return v->node->out[index];
 }
 

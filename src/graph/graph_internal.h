@@ -81,8 +81,8 @@ fac_hash fac_attrs_hash(fac_hash h, const fac_op *op, const void *attrs);
 /* ---- hashes ---- */
 /* Of what a node computes but for its inputs: op, attributes, bodies, stage, counts. */
 fac_hash fac_node_hash(fac_hash h, const fac_node *n);
-/* Of the whole graph: structure, leaf types with sizes, constants (<= 64 bytes by contents, else by storage), outputs and updates;
- * not names, scopes or parameter contents. */
+/* Of the whole graph: structure, leaf types with sizes, constants (<= 64 bytes by contents, else by storage), outputs and
+ * updates; not names, scopes or parameter contents. */
 fac_hash fac_graph_hash(const fac_graph *g);
 
 /* ---- text ---- */
@@ -90,5 +90,5 @@ fac_hash fac_graph_hash(const fac_graph *g);
  * "add(_, x1)", "clip(_, 0, 6)": _ is what came before, xk is body input k, numbers are scalar constants of the same type),
  * several separated by spaces; anything else as "t0 = exp(x0); t1 = mul(t0, x1); t1". */
 void       fac_body_print(const fac_graph *body, fac_text *to);
-fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs, fac_error *err);     /* NULL after an error */
+fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_type *inputs, fac_error *err);     /* or NULL */
 #endif
