@@ -70,6 +70,8 @@ typedef void fac_pool_kernel(const fac_pool_row *t);
 /* y[lanes] = sum over the pixels of a plane of one channel block. */
 typedef void fac_plane_sum(const float *x, int64_t rows, int64_t row, int64_t width, float *y);
 
+struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
+
 typedef struct fac_simd {
     const char *name;                       /* "avx512", "avx2", "neon", "portable"         */
     int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
@@ -79,6 +81,7 @@ typedef struct fac_simd {
     fac_depthwise_kernel *depthwise;
     fac_pool_kernel      *pool;
     fac_plane_sum        *sum_plane;
+    const struct fac_streams *streams;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

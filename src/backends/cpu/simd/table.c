@@ -1,11 +1,14 @@
 /* The table of one instruction set. */
 #include "backends/cpu/simd/vector.h"
+#include "backends/cpu/streams.h"
 #include "facula/op.h"
 
 extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
 extern fac_plane_sum        FAC_SIMD(fac_sum_plane);
+
+extern const fac_streams    FAC_SIMD(fac_streams);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -21,4 +24,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .lanes = VL, .rows = MR,
     .tile = FAC_SIMD(fac_tile),
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .sum_plane = FAC_SIMD(fac_sum_plane),
+    .streams = &FAC_SIMD(fac_streams),
 };

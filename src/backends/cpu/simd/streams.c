@@ -1,0 +1,98 @@
+/* Folds, softmax and normalization of one instruction set: see streams.h. */
+#include <math.h>
+#include "backends/cpu/simd/widen.h"
+#include "base/mathf.h"
+
+#define T float
+#define WIDEN widen_f32
+#define ROW row_f32
+#define COLUMNS columns_f32
+#include "backends/cpu/simd/fold_type.h"
+#define T double
+#define WIDEN widen_f64
+#define ROW row_f64
+#define COLUMNS columns_f64
+#include "backends/cpu/simd/fold_type.h"
+
+/* Loops that may write over what they read, element by element. */
+#if defined(__clang__)
+#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE _Pragma("GCC ivdep")
+#endif
+
+static float top_of(const float *x, int64_t n) {
+    vec a = all(-INFINITY), b = a;
+    int64_t i = 0;
+    for (; i + 2 * VL <= n; i += 2 * VL) a = vmax(a, load(x + i)), b = vmax(b, load(x + i + VL));
+    a = vmax(a, b);
+    float top = -INFINITY;
+    for (int k = 0; k < VL; k++) top = a[k] > top ? a[k] : top;
+    for (; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static void softmax_row(const float *x, float *y, int64_t n, bool log_of) {
+    const float top = top_of(x, n);
+    if (log_of) {
+        double sum = 0;
+        for (int64_t i = 0; i < n;) {                   /* the exponentials are only summed: a short buffer will do */
+            float e[256];
+            int64_t m = n - i < 256 ? n - i : 256;
+            for (int64_t k = 0; k < m; k++) e[k] = fac_expf(x[i + k] - top);
+            sum = row_f32(FAC_FOLD_SUM, sum, e, m);
+            i += m;
+        }
+        const float log_sum = (float)log(sum);
+        IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_sum;
+        return;
+    }
+    IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = fac_expf(x[i] - top);
+    const float factor = (float)(1 / row_f32(FAC_FOLD_SUM, 0, y, n));
+    for (int64_t i = 0; i < n; i++) y[i] *= factor;
+}
+
+static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log_of) {
+    float top[FAC_LINES], e[FAC_LINES];
+    double sum[FAC_LINES] = { 0 };
+    for (int64_t j = 0; j < columns; j++) top[j] = -INFINITY;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < columns; j++) top[j] = x[r * stride + j] > top[j] ? x[r * stride + j] : top[j];
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t j = 0; j < columns; j++) e[j] = fac_expf(x[r * stride + j] - top[j]);
+        if (!log_of) memcpy(y + r * stride, e, (size_t)columns * sizeof *e);
+        for (int64_t j = 0; j < columns; j++) sum[j] += (double)e[j];
+    }
+    for (int64_t j = 0; j < columns; j++) e[j] = (float)(log_of ? log(sum[j]) : 1 / sum[j]);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *from = x + r * stride;
+        float *to = y + r * stride;
+        if (log_of) IN_PLACE for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - top[j]) - e[j];
+        else for (int64_t j = 0; j < columns; j++) to[j] *= e[j];
+    }
+}
+
+static void scale_row(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift) {
+    if (scale && shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i] + shift[i];
+    else if (scale) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
+    else if (shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
+    else IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor;
+}
+
+static double spread_row(const float *x, int64_t n, double mean) {
+    dvec a = all_f64(0), b = a, m = all_f64(mean);
+    int64_t i = 0;
+    for (; i + 2 * VD <= n; i += 2 * VD) {
+        dvec s = widen_f32(x + i) - m, t = widen_f32(x + i + VD) - m;
+        a += s * s, b += t * t;
+    }
+    a += b;
+    double sum = 0;
+    for (int k = 0; k < VD; k++) sum += a[k];
+    for (; i < n; i++) sum += ((double)x[i] - mean) * ((double)x[i] - mean);
+    return sum;
+}
+
+extern const fac_streams FAC_SIMD(fac_streams);
+const fac_streams FAC_SIMD(fac_streams) = { { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
+                                            scale_row, spread_row };

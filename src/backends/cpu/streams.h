@@ -1,0 +1,33 @@
+/* Kernels that read and write memory in order, of one instruction set: reductions, softmax, normalization.  Part of fac_simd;
+ * compiled from simd/fold.c and simd/lines.c. */
+#ifndef FACULA_CPU_STREAMS_H
+#define FACULA_CPU_STREAMS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Folds compute in f64 whatever the elements are, so a sum of f32 is rounded once, when it is stored.  NaN wins in MAX, MIN. */
+enum { FAC_FOLD_SUM, FAC_FOLD_PROD, FAC_FOLD_MAX, FAC_FOLD_MIN, FAC_FOLDS };
+typedef struct fac_folds {
+    /* start folded with x[0..n) */
+    double (*row)(int fold, double start, const void *x, int64_t n);
+    /* acc[j] folded with x[r * stride + j] for all rows r and columns j; stride in elements */
+    void   (*columns)(int fold, double *acc, const void *x, int64_t rows, int64_t stride, int64_t columns);
+} fac_folds;
+
+typedef struct fac_streams {
+    fac_folds f32, f64;
+    /* y may be x.  log: log_softmax. */
+    void (*softmax_row)(const float *x, float *y, int64_t n, bool log);
+    /* Along rows of the given stride, for columns side by side (at most FAC_LINES of them). */
+    void (*softmax_columns)(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log);
+    /* y = (x - mean) * factor * scale + shift; scale and shift may be NULL, y may be x. */
+    void (*scale_row)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
+    /* sum of (x - mean)^2, in f64 */
+    double (*spread_row)(const float *x, int64_t n, double mean);
+} fac_streams;
+enum { FAC_LINES = 256 };
+
+static inline double fac_fold_start(int fold) {
+    return fold == FAC_FOLD_SUM ? 0 : fold == FAC_FOLD_PROD ? 1 : fold == FAC_FOLD_MAX ? -__builtin_inf() : __builtin_inf();
+}
+#endif
