@@ -80,7 +80,8 @@ FAC_MATHF float fac_expm1f(float x) {
 FAC_MATHF float fac_log1pf(float x) {
     float w = 1.0f + x, d = w - 1.0f;
     float y = fac_logf(w) * (x / d);
-    return d == 0.0f ? x : x == INFINITY ? x : y;
+    y = x == INFINITY ? x : y;
+    return d == 0.0f ? x : y;
 }
 
 /* tanh x: below 0.625 a polynomial, above 1 - 2 / (e^2|x| + 1) */

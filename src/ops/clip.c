@@ -6,7 +6,8 @@ fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi);
 fac_value *fac_relu6(fac_value *x);                             /* clip to 0..6 */
 #endif
 
-MAP3_NUM(MIN(MAX(x, y), z))
+/* NaN passes both comparisons; where y > z the result is z, as in NumPy. */
+MAP3_NUM((x < y ? y : x) > z ? z : x < y ? y : x)
 
 static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "min", FAC_NUMBERS, 0 }, { "max", FAC_NUMBERS, 0 }, { 0 } };
 

@@ -4,7 +4,7 @@
 fac_value *fac_mish(fac_value *x);                              /* x tanh(ln(1 + e^x)) */
 #endif
 
-MAP1(x * TANH(MAX(x, (T)0) + LOG1P(EXP(-ABS(x)))))
+MAP1(x * TANH((x > (T)0 ? x : (T)0) + LOG1P(EXP(-ABS(x)))))
 
 static const fac_onnx onnx[] = { { "", "Mish", 18, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {

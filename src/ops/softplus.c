@@ -4,7 +4,7 @@
 fac_value *fac_softplus(fac_value *x);                          /* ln(1 + e^x), without overflow */
 #endif
 
-MAP1(MAX(x, (T)0) + LOG1P(EXP(-ABS(x))))
+MAP1((x > (T)0 ? x : (T)0) + LOG1P(EXP(-ABS(x))))
 
 static const fac_onnx onnx[] = { { "", "Softplus", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
