@@ -22,3 +22,12 @@ facula_optional(ZLIB zlib)
 
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 list(APPEND FACULA_LIBRARIES PkgConfig::CJSON)
+
+# nanopb has no pkg-config file.  Its symbols stay out of what the shared library exports.
+find_path(NANOPB_INCLUDE pb_decode.h PATH_SUFFIXES nanopb)
+find_library(NANOPB_LIBRARY protobuf-nanopb)
+if(NOT NANOPB_INCLUDE OR NOT NANOPB_LIBRARY)
+  message(FATAL_ERROR "nanopb was not found (Debian: libnanopb-dev)")
+endif()
+list(APPEND FACULA_LIBRARIES ${NANOPB_LIBRARY} -Wl,--exclude-libs,libprotobuf-nanopb.a)
+list(APPEND FACULA_INCLUDES ${NANOPB_INCLUDE})

@@ -1,0 +1,103 @@
+/* What the files of the importer share.
+ *
+ *   load.c       the road: file -> messages -> scan -> leaves and nodes -> graph
+ *   scan.c       is every op, opset and element type ours?  All that is missing in one message
+ *   body.c       the nodes of a graph or a function: who defines which name, in which order, building
+ *   attribute.c  what a node says of itself: fac_onnx_int() and its sisters, references to a function's attributes
+ *   node.c       one node through the tables of an op's descriptor, or through its load() */
+#ifndef FACULA_ONNX_IMPORT_H
+#define FACULA_ONNX_IMPORT_H
+#include <string.h>
+#include "base/table.h"
+#include "facula/onnx.h"
+#include "graph/graph_internal.h"
+#include "onnx/proto.h"
+#include "onnx/source.h"
+
+/* Every spelling of one ONNX type, in a list. */
+typedef struct fac_spelling fac_spelling;
+struct fac_spelling { const fac_op *op; const fac_onnx *how; fac_spelling *next; };
+
+typedef struct fac_import {
+    const fac_onnx_opts *opts;
+    fac_arena            arena;
+    fac_source_files     files;
+    fac_proto_model      model;
+    fac_table            spellings;     /* "Conv", "com.acme:Foo" -> fac_spelling              */
+    fac_table            functions;     /* "domain:name:overload" -> fac_proto_function        */
+    fac_graph           *g;
+    fac_tensor         **tensors;       /* of attributes, until the import is over             */
+    size_t               ntensors, room_tensors;
+    size_t               budget;        /* nodes that may still be built: calls of functions multiply them */
+} fac_import;
+
+/* The main graph, or one call of a function. */
+typedef struct fac_body fac_body;
+struct fac_body {
+    fac_import               *im;
+    const fac_proto_nodes    *nodes;
+    const fac_proto_opsets   *opsets;
+    const fac_proto_function *function; /* NULL in the main graph, as are the two that follow */
+    const fac_proto_node     *call;     /* whose attributes the function's refer to           */
+    const fac_body           *outer;    /* where the call stands                              */
+    int                       depth;
+    fac_table                 names;    /* -> fac_definition                                  */
+};
+
+/* Who makes the value of a name. */
+typedef enum fac_maker { FAC_MADE_OUTSIDE, FAC_MADE_BY_TENSOR, FAC_MADE_BY_NODE } fac_maker;
+typedef struct fac_definition {
+    fac_maker               maker;
+    bool                    ready;
+    size_t                  node;       /* MADE_BY_NODE: which, and which output of it */
+    int                     output;
+    const fac_proto_tensor *tensor;     /* MADE_BY_TENSOR: an initializer              */
+    fac_value              *value;      /* NULL although ready: an absent input of a function, an output that we do not have */
+} fac_definition;
+
+enum { FAC_FUNCTION_DEPTH = 64 };
+
+/* "conv1" or, for a node without a name, its first output; never NULL. */
+const char *fac_import_label(const fac_proto_node *n);
+static inline const char *fac_import_domain(const char *domain) {       /* "ai.onnx" is the default domain's other name */
+    return domain[0] == 'a' && !strcmp(domain, "ai.onnx") ? "" : domain;
+}
+
+/* ---- scan.c ---- */
+fac_status fac_import_tables(fac_import *im, fac_error *err);           /* fills spellings and functions */
+fac_status fac_import_scan(fac_import *im, fac_error *err);
+/* The opset of a node's domain; 0 when the model imports none. */
+int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, const char *domain);
+fac_proto_function *fac_import_function(const fac_import *im, const fac_proto_node *n);         /* NULL: it is an op */
+const fac_spelling *fac_import_spelling(const fac_import *im, const fac_proto_node *n, int64_t opset);
+
+/* ---- body.c ---- */
+/* Adds a name; FAC_E_FORMAT when it is defined already. */
+fac_status fac_body_define(fac_body *b, const char *name, fac_definition d, fac_error *err);
+fac_status fac_body_build(fac_body *b, fac_error *err);
+/* The value of a name, made when it is asked for first.  user: the node that reads it as its input k, or NULL for an output. */
+fac_status fac_body_value(fac_body *b, const char *name, const fac_proto_node *user, size_t k, fac_value **out, fac_error *err);
+void       fac_body_close(fac_body *b);
+
+/* ---- attribute.c ---- */
+/* The attribute, behind references to the attributes of calls.  NULL when absent. */
+const fac_proto_attr *fac_import_attr(const fac_body *b, const fac_proto_node *n, const char *name);
+int64_t     fac_import_attr_kind(const fac_proto_attr *a);              /* AttributeProto.AttributeType */
+const char *fac_import_attr_kind_name(int64_t kind);
+/* The tensor of an attribute, borrowed from the importer. */
+fac_status  fac_import_attr_tensor(fac_import *im, const fac_proto_attr *a, fac_tensor **out, fac_error *err);
+
+/* What a fac_onnx_node's self is. */
+typedef struct fac_import_node {
+    fac_onnx_node         pub;
+    const fac_body       *body;
+    const fac_proto_node *proto;
+    bool                 *asked;        /* for each attribute of proto: load() looked at it */
+} fac_import_node;
+
+/* ---- node.c ---- */
+/* Builds a node that is an op.  in[], out[]: as for fac_onnx.load; out[] is zeroed. */
+fac_status fac_import_op(const fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err);
+/* The Constant op. */
+fac_status fac_import_constant(const fac_body *b, const fac_proto_node *n, fac_value *out[], fac_error *err);
+#endif

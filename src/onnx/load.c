@@ -1,0 +1,186 @@
+/* Reading a model: file -> messages -> is all of it ours? -> leaves and nodes -> graph. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "onnx/import.h"
+#include "onnx/load.h"
+
+/* ---- inputs ---- */
+
+/* The shape that the caller gives for an input, or NULL. */
+static const fac_dims *given(const fac_onnx_opts *opts, const char *name) {
+    for (int k = 0; opts && k < opts->n; k++)
+        if (!strcmp(opts->inputs[k], name)) return &opts->dims[k];
+    return NULL;
+}
+
+static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the inputs"); }
+
+/* What a caller's sizes say of named dims: a name means the same size wherever it stands.  bound: name -> int64_t. */
+static fac_status bind_names(fac_import *im, fac_table *bound, const fac_proto_value *v, const fac_dims *dims, fac_error *err) {
+    const fac_proto_shape *shape = &v->type.dense.shape;
+    if (!fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE)) return FAC_OK;
+    if ((size_t)dims->n != shape->dims.n)
+        return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has %zu dims, its given shape has %d", v->name, shape->dims.n, dims->n);
+    for (int k = 0; k < dims->n; k++) {
+        const char *param = shape->dims.at[k].param;
+        int64_t *size = *param ? fac_table_get(bound, param) : NULL;
+        if (!*param || dims->d[k] < 0) continue;
+        if (size && *size != dims->d[k])
+            return fac_raise(err, FAC_E_SHAPE, "dim %s is given as %lld and as %lld", param, (long long)*size,
+                             (long long)dims->d[k]);
+        if (size) continue;
+        size = fac_arena_alloc(&im->arena, 1, sizeof *size);
+        if (!size || !fac_table_put(bound, param, size)) return no_memory(err);
+        *size = dims->d[k];
+    }
+    return FAC_OK;
+}
+
+static fac_status dims_of(fac_import *im, const fac_table *bound, const fac_proto_value *v, fac_dims *out, fac_error *err) {
+    const fac_proto_shape *shape = &v->type.dense.shape;
+    const fac_dims *mine = given(im->opts, v->name);
+    bool known = fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE);
+    fac_dims d = { 0 };
+    if (!known && !mine) return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has no shape: one must be given", v->name);
+    size_t rank = known ? shape->dims.n : (size_t)mine->n;
+    if (rank > FAC_DIMS)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "input \"%s\" has %zu dims, at most %d are supported", v->name, rank, FAC_DIMS);
+    for (d.n = 0; d.n < (int)rank; d.n++) {
+        const fac_proto_dim *dim = known ? &shape->dims.at[d.n] : &(fac_proto_dim){ .param = "" };
+        const int64_t *size = *dim->param ? fac_table_get(bound, dim->param) : NULL;
+        int64_t *to = &d.d[d.n];
+        if (mine && mine->d[d.n] >= 0) *to = mine->d[d.n];
+        else if (size) *to = *size;
+        else if (*dim->param) *to = fac_symbol(im->g, dim->param);
+        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value >= 0) *to = dim->value;
+        else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value < -1)       /* some exporters write -1: unknown */
+            return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has a dim of %lld", v->name, (long long)dim->value);
+        else *to = fac_symbol(im->g, NULL);
+    }
+    *out = d;
+    return FAC_OK;
+}
+
+static fac_status add_input(fac_body *b, const fac_table *bound, const fac_proto_value *v, fac_error *err) {
+    fac_import *im = b->im;
+    fac_dims dims;
+    if (!fac_proto_has(v->type.has, FAC_PROTO_TYPE_DENSE) || !v->type.dense.type)
+        return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has no type", v->name);
+    FAC_TRY(dims_of(im, bound, v, &dims, err));
+    fac_definition d = { .maker = FAC_MADE_OUTSIDE, .ready = true };
+    d.value = fac_input(im->g, v->name, fac_proto_dtype(v->type.dense.type), dims);
+    FAC_TRY(fac_graph_check(im->g, err));
+    return fac_body_define(b, v->name, d, err);
+}
+
+/* An input with an initializer of its name (every weight, up to IR 3) has that value, and is no input of ours. */
+static bool has_tensor(const fac_body *b, const char *name) {
+    const fac_definition *d = fac_table_get(&b->names, name);
+    return d && d->maker == FAC_MADE_BY_TENSOR;
+}
+
+static fac_status add_inputs(fac_body *b, fac_table *bound, fac_error *err) {
+    fac_import *im = b->im;
+    const fac_proto_values *in = &im->model.graph.in;
+    for (int k = 0; im->opts && k < im->opts->n; k++) {
+        size_t i = 0;
+        while (i < in->n && strcmp(in->at[i].name, im->opts->inputs[k])) i++;
+        if (i == in->n || has_tensor(b, im->opts->inputs[k]))
+            return fac_raise(err, FAC_E_ARGUMENT, "a shape is given for \"%s\", which is no input", im->opts->inputs[k]);
+        FAC_TRY(bind_names(im, bound, &in->at[i], &im->opts->dims[k], err));
+    }
+    for (size_t k = 0; k < in->n; k++)
+        if (!has_tensor(b, in->at[k].name)) FAC_TRY(add_input(b, bound, &in->at[k], err));
+    return FAC_OK;
+}
+
+/* ---- the main graph ---- */
+
+static fac_status add_tensors(fac_body *b, fac_error *err) {
+    const fac_proto_graph *g = &b->im->model.graph;
+    for (size_t k = 0; k < g->tensors.n; k++) {
+        const fac_proto_tensor *t = &g->tensors.at[k];
+        if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu has no name", k);
+        FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status add_outputs(fac_body *b, fac_error *err) {
+    fac_import *im = b->im;
+    const fac_proto_values *out = &im->model.graph.out;
+    if (!out->n) return fac_raise(err, FAC_E_FORMAT, "the graph has no outputs");
+    for (size_t k = 0; k < out->n; k++) {
+        fac_value *v;
+        FAC_TRY(fac_body_value(b, out->at[k].name, NULL, 0, &v, err));
+        fac_output(im->g, out->at[k].name, v);
+        FAC_TRY(fac_graph_check(im->g, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status build(fac_import *im, fac_error *err) {
+    fac_body b = { .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets };
+    fac_table bound = { 0 };
+    fac_status status = add_tensors(&b, err);
+    if (!status) status = add_inputs(&b, &bound, err);
+    if (!status) status = fac_body_build(&b, err);
+    if (!status) status = add_outputs(&b, err);
+    fac_table_free(&bound);
+    fac_body_close(&b);
+    return status;
+}
+
+/* ---- the road ---- */
+
+enum {
+    OLDEST_IR = 3,
+    EXPANSION = 1 << 16             /* nodes that calls of functions may add to those of the file */
+};
+
+static fac_status read_model(fac_import *im, fac_error *err) {
+    const fac_proto_model *m = &im->model;
+    fac_status status = fac_proto_read_model(fac_source_bytes(&im->files), &im->arena, &im->model, err);
+    if (status == FAC_E_FORMAT) return fac_raise_in(err, status, "not an ONNX model");
+    if (status) return status;
+    if (!fac_proto_has(m->has, FAC_PROTO_MODEL_GRAPH) || m->ir < 1)
+        return fac_raise(err, FAC_E_FORMAT, "not an ONNX model: it has no %s", m->ir < 1 ? "IR version" : "graph");
+    if (m->ir < OLDEST_IR)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "IR version %lld; %d and later are supported", (long long)m->ir, OLDEST_IR);
+    im->budget = m->graph.nodes.n + EXPANSION;
+    return FAC_OK;
+}
+
+static fac_status road(fac_import *im, fac_graph **out, fac_error *err) {
+    FAC_TRY(read_model(im, err));
+    FAC_TRY(fac_import_tables(im, err));
+    FAC_TRY(fac_import_scan(im, err));
+    im->g = fac_graph_new();
+    if (!im->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    FAC_TRY(build(im, err));
+    *out = im->g;
+    im->g = NULL;
+    return FAC_OK;
+}
+
+fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
+    fac_import im = { .opts = opts, .files = *files };
+    fac_status status = road(&im, out, err);
+    fac_graph_free(im.g);
+    for (size_t k = 0; k < im.ntensors; k++) fac_tensor_free(im.tensors[k]);
+    fac_release(im.tensors);
+    fac_table_free(&im.spellings);
+    fac_table_free(&im.functions);
+    fac_source_close(&im.files);
+    fac_arena_free(&im.arena);
+    *files = (fac_source_files){ 0 };
+    return status;
+}
+
+fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
+    fac_source_files files;
+    FAC_TRY(fac_source_open(path, &files, err));
+    fac_status status = fac_onnx_load_files(&files, opts, out, err);
+    return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
+}

@@ -1,0 +1,215 @@
+/* Is everything in the file ours?  Asked before anything is built, so that one message can name all that is missing. */
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "onnx/import.h"
+
+/* ---- tables ---- */
+
+static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the tables of the import"); }
+
+/* The key of an op: its type, with the domain in front unless that is the default one. */
+static const char *key_of(fac_arena *arena, const char *domain, const char *type) {
+    domain = domain ? fac_import_domain(domain) : "";
+    return *domain ? fac_arena_print(arena, "%s:%s", domain, type) : type;
+}
+
+static fac_status add_op(fac_import *im, const fac_op *op, fac_error *err) {
+    for (const fac_onnx *how = op->onnx; how && how->type; how++) {
+        const char *key = key_of(&im->arena, how->domain, how->type);
+        fac_spelling *s = fac_arena_alloc(&im->arena, 1, sizeof *s);
+        if (!key || !s) return no_memory(err);
+        *s = (fac_spelling){ op, how, fac_table_get(&im->spellings, key) };
+        if (!fac_table_put(&im->spellings, key, s)) return no_memory(err);
+    }
+    return FAC_OK;
+}
+
+static const char *function_key(fac_arena *arena, const char *domain, const char *name, const char *overload) {
+    return fac_arena_print(arena, "%s:%s:%s", fac_import_domain(domain), name, overload);
+}
+
+fac_status fac_import_tables(fac_import *im, fac_error *err) {
+    for (const fac_op *const *op = fac_ops; *op; op++) FAC_TRY(add_op(im, *op, err));
+    for (size_t k = 0; k < im->model.functions.n; k++) {
+        fac_proto_function *f = &im->model.functions.at[k];
+        const char *key = function_key(&im->arena, f->domain, f->name, f->overload);
+        if (!key) return no_memory(err);
+        if (fac_table_get(&im->functions, key)) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" is defined twice", f->name);
+        if (!fac_table_put(&im->functions, key, f)) return no_memory(err);
+    }
+    return FAC_OK;
+}
+
+int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, const char *domain) {
+    domain = fac_import_domain(domain);
+    for (size_t k = 0; k < opsets->n; k++)
+        if (!strcmp(fac_import_domain(opsets->at[k].domain), domain)) return opsets->at[k].version;
+    if (opsets != &im->model.opsets) return fac_import_opset(im, &im->model.opsets, domain);
+    return im->model.opsets.n || *domain ? 0 : 1;           /* before IR 3 there was nothing to import: opset 1 */
+}
+
+fac_proto_function *fac_import_function(const fac_import *im, const fac_proto_node *n) {
+    char key[512];
+    if (!im->functions.n) return NULL;
+    int length = snprintf(key, sizeof key, "%s:%s:%s", fac_import_domain(n->domain), n->type, n->overload);
+    return length > 0 && (size_t)length < sizeof key ? fac_table_get(&im->functions, key) : NULL;
+}
+
+static const fac_spelling *spellings_of(const fac_import *im, const fac_proto_node *n) {
+    char key[512];
+    const char *domain = fac_import_domain(n->domain);
+    if (!*domain) return fac_table_get(&im->spellings, n->type);
+    int length = snprintf(key, sizeof key, "%s:%s", domain, n->type);
+    return length > 0 && (size_t)length < sizeof key ? fac_table_get(&im->spellings, key) : NULL;
+}
+
+static bool covers(const fac_onnx *how, int64_t opset) { return opset >= how->since && (!how->until || opset <= how->until); }
+
+const fac_spelling *fac_import_spelling(const fac_import *im, const fac_proto_node *n, int64_t opset) {
+    const fac_spelling *s = spellings_of(im, n);
+    while (s && !covers(s->how, opset)) s = s->next;
+    return s;
+}
+
+const char *fac_import_label(const fac_proto_node *n) {
+    if (*n->name) return n->name;
+    for (size_t k = 0; k < n->out.n; k++)
+        if (*n->out.at[k]) return n->out.at[k];
+    return n->type;
+}
+
+/* ---- what is missing ---- */
+
+typedef struct missing { const char *what; size_t count; struct missing *next; } missing;
+typedef struct scan {
+    fac_import *im;
+    fac_table   seen;               /* what -> missing */
+    missing    *first, **last;
+    const char *message;            /* of the first    */
+} scan;
+
+static fac_status miss(scan *s, const char *what, const char *message, fac_error *err) {
+    missing *m = what ? fac_table_get(&s->seen, what) : NULL;
+    if (!what || !message) return no_memory(err);
+    if (!m) {
+        m = fac_arena_alloc(&s->im->arena, 1, sizeof *m);
+        if (!m || !fac_table_put(&s->seen, what, m)) return no_memory(err);
+        m->what = what;
+        *s->last = m;
+        s->last = &m->next;
+    }
+    if (!s->message) s->message = message;
+    m->count++;
+    return FAC_OK;
+}
+
+/* "opsets 7 to 12": what we have of an op that is not there at the opset of the file. */
+static const char *covered(scan *s, const fac_spelling *have) {
+    int64_t since = have->how->since, until = have->how->until;
+    for (const fac_spelling *k = have; k; k = k->next) {
+        if (k->how->since < since) since = k->how->since;
+        if (!k->how->until || (until && k->how->until > until)) until = k->how->until;
+    }
+    if (!until) return fac_arena_print(&s->im->arena, "opset %lld and later", (long long)since);
+    return fac_arena_print(&s->im->arena, "opsets %lld to %lld", (long long)since, (long long)until);
+}
+
+static fac_status scan_op(scan *s, const fac_proto_node *n, int64_t opset, fac_error *err) {
+    if (fac_import_spelling(s->im, n, opset)) return FAC_OK;
+    fac_arena *arena = &s->im->arena;
+    const fac_spelling *have = spellings_of(s->im, n);
+    const char *domain = fac_import_domain(n->domain), *shown = *domain ? domain : "ai.onnx", *message;
+    const char *what = key_of(arena, domain, n->type);
+    if (have) {
+        const char *range = covered(s, have);
+        what = what ? fac_arena_print(arena, "%s at opset %lld", what, (long long)opset) : NULL;
+        message = range ? fac_arena_print(arena, "node \"%s\": op %s of domain %s is supported for %s, not for opset %lld",
+                                          fac_import_label(n), n->type, shown, range, (long long)opset) : NULL;
+    } else
+        message = fac_arena_print(arena, "node \"%s\": op %s of domain %s, opset %lld, is not supported",
+                                  fac_import_label(n), n->type, shown, (long long)opset);
+    return miss(s, what, message, err);
+}
+
+static bool is_constant(const fac_proto_node *n) { return !*fac_import_domain(n->domain) && !strcmp(n->type, "Constant"); }
+
+enum { NEW, ACTIVE, DONE };         /* fac_proto_function.mark */
+
+static fac_status scan_nodes(scan *s, const fac_proto_nodes *nodes, const fac_proto_opsets *opsets, int depth, fac_error *err) {
+    if (depth > FAC_FUNCTION_DEPTH)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "functions call each other more than %d deep", FAC_FUNCTION_DEPTH);
+    for (size_t k = 0; k < nodes->n; k++) {
+        const fac_proto_node *n = &nodes->at[k];
+        if (!*n->type) return fac_raise(err, FAC_E_FORMAT, "node \"%s\" has no op type", fac_import_label(n));
+        fac_proto_function *f = fac_import_function(s->im, n);
+        if (f) {
+            if (f->mark == ACTIVE) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" calls itself", f->name);
+            if (f->mark == DONE) continue;
+            f->mark = ACTIVE;
+            FAC_TRY(scan_nodes(s, &f->nodes, &f->opsets, depth + 1, err));
+            f->mark = DONE;
+            continue;
+        }
+        int64_t opset = fac_import_opset(s->im, opsets, n->domain);
+        if (opset <= 0)
+            return fac_raise(err, FAC_E_FORMAT, "node \"%s\": op %s is of domain \"%s\", which the model does not import",
+                             fac_import_label(n), n->type, n->domain);
+        if (!is_constant(n)) FAC_TRY(scan_op(s, n, opset, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status scan_dtype(scan *s, const char *kind, const char *name, int64_t type, fac_error *err) {
+    if (type == 0 || fac_proto_dtype(type) != FAC_NONE) return FAC_OK;
+    fac_arena *arena = &s->im->arena;
+    const char *known = fac_proto_dtype_name(type);
+    return miss(s, fac_arena_print(arena, "element type %s", known),
+                fac_arena_print(arena, "%s \"%s\": element type %s (%lld) is not supported", kind, name, known, (long long)type),
+                err);
+}
+
+static fac_status scan_input(scan *s, const fac_proto_value *v, fac_error *err) {
+    static const struct { int field; const char *name; } kinds[] = {
+        { FAC_PROTO_TYPE_SEQUENCE, "sequence" }, { FAC_PROTO_TYPE_MAP, "map" }, { FAC_PROTO_TYPE_OPAQUE, "opaque" },
+        { FAC_PROTO_TYPE_SPARSE, "sparse tensor" }, { FAC_PROTO_TYPE_OPTIONAL, "optional" } };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (fac_proto_has(v->type.has, kinds[k].field)) {
+            fac_arena *arena = &s->im->arena;
+            return miss(s, fac_arena_print(arena, "type %s", kinds[k].name),
+                        fac_arena_print(arena, "input \"%s\": type %s is not supported", v->name, kinds[k].name), err);
+        }
+    return scan_dtype(s, "input", v->name, v->type.dense.type, err);
+}
+
+static fac_status scan_all(scan *s, fac_error *err) {
+    const fac_proto_graph *g = &s->im->model.graph;
+    FAC_TRY(scan_nodes(s, &g->nodes, &s->im->model.opsets, 0, err));
+    for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], err));
+    for (size_t k = 0; k < g->tensors.n; k++)
+        FAC_TRY(scan_dtype(s, "initializer", g->tensors.at[k].name, g->tensors.at[k].type, err));
+    if (fac_proto_has(g->has, FAC_PROTO_GRAPH_SPARSE))
+        FAC_TRY(miss(s, "sparse initializer", "sparse initializers are not supported", err));
+    return FAC_OK;
+}
+
+static fac_status report(const scan *s, fac_error *err) {
+    if (!s->first) return FAC_OK;
+    fac_text t = { 0 };
+    fac_text_add(&t, s->message);
+    if (s->first->count > 1) fac_text_print(&t, " (%zu times)", s->first->count);
+    for (const missing *m = s->first->next; m; m = m->next)
+        fac_text_print(&t, "%s%s (%zu)", m == s->first->next ? "; also missing: " : ", ", m->what, m->count);
+    fac_raise(err, FAC_E_UNSUPPORTED, "%s", t.failed ? s->message : t.s);
+    fac_text_free(&t);
+    return FAC_E_UNSUPPORTED;
+}
+
+fac_status fac_import_scan(fac_import *im, fac_error *err) {
+    scan s = { .im = im };
+    s.last = &s.first;
+    fac_status status = scan_all(&s, err);
+    if (!status) status = report(&s, err);
+    fac_table_free(&s.seen);
+    return status;
+}
