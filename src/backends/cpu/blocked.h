@@ -15,6 +15,11 @@ static inline void fac_want_blocked(const fac_cpu *c, fac_operand *o, int64_t ha
 /* The same for an output, whose layout arrives with the halo that its readers would like. */
 static inline void fac_want_blocked_out(const fac_cpu *c, fac_operand *o) { fac_want_blocked(c, o, o->layout.halo); }
 
+/* Row-major, wherever it begins. */
+static inline void fac_want_plain(fac_operand *o) {
+    if (!fac_layout_is_plain(&o->layout, &o->type.dims)) o->layout = fac_layout_plain(&o->type.dims);
+}
+
 /* Zeros that outputs look at around the input: the largest distance over the four sides. */
 static inline int64_t fac_halo_of(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t out) {
     int64_t after = (out - 1) * stride + (kernel - 1) * dilation - pad - (in - 1);

@@ -15,7 +15,7 @@ static inline int fac_chunk_vectors(int64_t channels, int lanes, int64_t chunk) 
 }
 
 /* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in block][vectors x lanes], zeros behind the
- * last output channel, no gaps behind the last input channel: what fac_tile.w reads.  block 1 is for planar input. */
+ * last output channel, no gaps behind the last input channel: what fac_conv_tile.w reads.  block 1 is for planar input. */
 size_t     fac_conv_packed(const fac_conv_geom *g, int lanes);          /* floats; 0 when that does not fit */
 /* Where a chunk begins. */
 static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, const float *w, int64_t group, int64_t chunk) {

@@ -44,13 +44,13 @@ static void do_row(const job *j, const float *x, float *y, const float *r, int64
         width = g->P * g->Q, y0 = 0;
         from = width * row / p->rows, to = width * (row + 1) / p->rows;
     }
-    fac_tile t = {
+    fac_conv_tile t = {
         .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
         .x_column = g->dilation[2] * p->x.stride[3], .channels = (int)(g->C / g->groups), .R = (int)g->R, .S = (int)g->S,
         .w = fac_conv_chunk(g, lanes, j->w, group, chunk), .bias = j->b ? j->b + block * lanes : NULL,
         .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
         .lo = p->e.lo, .hi = p->e.hi, .ahead = ahead, .ahead_lines = ahead_lines };
-    const fac_tile_table *table = &simd->tile[t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY];
+    const fac_conv_tile_table *table = &simd->tile[t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY];
     x += group * (g->C / g->groups) / lanes * p->x.stride[1] + y0 * x_across - g->pad[1] * p->x.stride[2] -
          g->pad[2] * p->x.stride[3];
     y += block * p->y.stride[1] + y0 * y_across;

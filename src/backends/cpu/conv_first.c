@@ -14,7 +14,7 @@ enum { MOST_CHANNELS = 4, ROWS_OF_ITEM = 4 };
 typedef struct plan {
     fac_conv_geom  g;
     fac_epilogue   e;
-    fac_layout     y, r;
+    fac_layout     x, y, r;
     const fac_cpu *cpu;
     bool           padded;              /* needs the copy                       */
     int64_t        x_row, x_plane;      /* of what the tiles read               */
@@ -53,7 +53,7 @@ static void do_row(const job *j, int64_t image, int64_t chunk, int64_t row) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *simd = p->cpu->simd;
     int lanes = simd->lanes, n = fac_chunk_vectors(g->K, lanes, chunk);
-    fac_tile t = {
+    fac_conv_tile t = {
         .x_pixel = g->stride[2], .x_block = p->x_plane, .x_row = g->dilation[1] * p->x_row, .x_column = g->dilation[2],
         .channels = (int)g->C, .R = (int)g->R, .S = (int)g->S,
         .w = fac_conv_chunk(g, lanes, j->w, 0, chunk), .bias = j->b ? j->b + chunk * 2 * lanes : NULL,
@@ -84,7 +84,7 @@ static void item(void *arg, int i, int thread) {
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    const float *x = fac_span_floats(in[0], &(fac_layout){ 0 });
+    const float *x = fac_span_floats(in[0], &p->x);
     job j = { p, x, x, fac_span_packed(in[1]), fac_span_packed(in[2]),
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)err;
@@ -117,7 +117,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!packed || g->N * g->C * q.height > INT_MAX) return false;
     size_t work;
     if (!fac_size_mul((size_t)(g->N * g->C * q.height), (size_t)q.x_row * sizeof(float), &work)) return false;
-    if (!fac_layout_is_plain(&p->in[0].layout, &p->in[0].type.dims)) p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
+    fac_want_plain(&p->in[0]);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     o->work = q.padded ? work : 0;
@@ -133,7 +133,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first: no memory for a plan");
     q->cpu = fac_cpu_of(d);
     fac_cpu_conv(d, p, &q->g, &q->e);
-    q->y = p->out[0].layout;
+    q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     settle(q);
     *out = q;

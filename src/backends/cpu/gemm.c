@@ -1,0 +1,96 @@
+/* Matrix products from packed operands: see gemm.h.  After Goto and van de Geijn, "Anatomy of high-performance matrix
+ * multiplication", TOMS 2008, with the roles of rows and columns as a convolution has them. */
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/gemm.h"
+
+static int64_t tile_row(const fac_simd *s, int64_t M, int64_t i) { return M * i / fac_gemm_tiles(s, M); }
+
+void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t column, int64_t M, int64_t t0, int64_t t1,
+                     int64_t first, int64_t last, float alpha, float *to) {
+    int64_t lanes = s->lanes;
+    for (int64_t t = t0; t < t1; t++) {
+        int64_t m0 = tile_row(s, M, t), m1 = tile_row(s, M, t + 1);
+        for (int64_t k0 = first; k0 < last; k0 += lanes) {
+            int64_t here = last - k0 < lanes ? last - k0 : lanes;
+            for (int64_t m = m0; m < m1; m++, to += lanes) {
+                const float *from = a + m * row + k0 * column;
+                if (column == 1 && alpha == 1) memcpy(to, from, (size_t)here * sizeof *to);
+                else for (int64_t k = 0; k < here; k++) to[k] = alpha * from[k * column];
+            }
+        }
+    }
+}
+
+/* In squares, so that neither side walks through memory in large steps. */
+static void turn(const float *from, int64_t row, int64_t column, int64_t rows, int64_t columns, float *to, int64_t to_row) {
+    enum { SIDE = 16 };
+    for (int64_t i0 = 0; i0 < rows; i0 += SIDE)
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t i = i0; i < rows && i < i0 + SIDE; i++) to[i * to_row + j] = from[i * row + j * column];
+}
+
+void fac_gemm_pack_b(const fac_simd *s, const float *b, int64_t row, int64_t column, int64_t K, int64_t N, int64_t p, float *to) {
+    int64_t n0 = p * 2 * s->lanes, width = N - n0 > s->lanes ? 2 * s->lanes : s->lanes, here = N - n0 < width ? N - n0 : width;
+    b += n0 * column;
+    if (column == 1) for (int64_t k = 0; k < K; k++) memcpy(to + k * width, b + k * row, (size_t)here * sizeof *to);
+    else turn(b, row, column, K, here, to, width);
+    if (here < width)
+        for (int64_t k = 0; k < K; k++) memset(to + k * width + here, 0, (size_t)(width - here) * sizeof *to);
+}
+
+/* Columns that do not fill their vectors: the tile works on a copy with whole vectors. */
+static void edge_tile(const fac_gemm_job *g, fac_conv_tile *t, fac_conv_tile_kernel *kernel, int m, int n, int columns, float *edge) {
+    int width = n * g->simd->lanes, half = (m + 1) / 2;
+    float *y = t->y0, *re = edge + m * width;
+    const float *r = t->r0;
+    int64_t y_row = t->y_pixel, r_row = t->r_pixel;
+    if (r) {
+        for (int i = 0; i < m; i++) memcpy(re + i * width, r + i * r_row, (size_t)columns * sizeof *re);
+        t->r0 = re, t->r1 = re + half * width, t->r_pixel = width;
+    }
+    t->y0 = edge, t->y1 = edge + half * width, t->y_pixel = width;
+    kernel(t);
+    for (int i = 0; i < m; i++) memcpy(y + i * y_row, edge + i * width, (size_t)columns * sizeof *y);
+}
+
+static void slab(const fac_gemm_job *g, const float *a, int64_t depth, int64_t row, const float *b, int64_t t0, int64_t t1, int64_t p0,
+                 int64_t p1, int64_t k0, int64_t k1, float *edge) {
+    const fac_simd *s = g->simd;
+    int64_t lanes = s->lanes, first = tile_row(s, g->M, t0);
+    bool begins = k0 == 0, ends = k1 == g->K;
+    for (int64_t p = p0; p < p1; p++) {
+        int64_t n0 = p * 2 * lanes, columns = g->N - n0 < 2 * lanes ? g->N - n0 : 2 * lanes;
+        int n = columns > lanes ? 2 : 1;
+        const float *w = b + (p - p0) * 2 * lanes * g->K + k0 * n * lanes;
+        for (int64_t i = t0; i < t1; i++) {
+            int64_t m0 = tile_row(s, g->M, i);
+            int m = (int)(tile_row(s, g->M, i + 1) - m0), half = (m + 1) / 2;
+            int64_t pixel = row ? row : lanes;
+            float *y = g->y + m0 * g->y_row + n0;
+            const float *r = !begins ? y : g->r ? g->r + m0 * g->r_row + n0 : NULL;
+            int64_t r_row = begins ? g->r_row : g->y_row;
+            const float *x = row ? a + m0 * row + k0 : a + (m0 - first) * depth;
+            fac_conv_tile t = {
+                .x0 = x, .x1 = x + half * pixel, .x_pixel = pixel, .x_block = row ? lanes : m * lanes, .channels = (int)(k1 - k0),
+                .R = 1, .S = 1, .w = w, .bias = begins && g->bias ? g->bias + n0 : NULL,
+                .row_bias = ends && g->row_bias ? g->row_bias + m0 : NULL,
+                .y0 = y, .y1 = y + half * g->y_row, .y_pixel = g->y_row, .y_vector = lanes,
+                .r0 = r, .r1 = r ? r + half * r_row : NULL, .r_pixel = r_row, .r_vector = lanes,
+                .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY };
+            fac_conv_tile_kernel *kernel = s->tile[row ? FAC_TILE_ANY : FAC_TILE_NEAR].of[m][n - 1];
+            if (columns == n * lanes) kernel(&t);
+            else edge_tile(g, &t, kernel, m, n, (int)columns, edge);
+            for (int k = 0; k < m && ends && g->e->loops; k++) fac_epilogue_run(g->e, y + k * g->y_row, (size_t)columns);
+        }
+    }
+}
+
+void fac_gemm_slab(const fac_gemm_job *g, const float *a, int64_t depth, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
+                   int64_t k0, int64_t k1, float *edge) {
+    slab(g, a, depth, 0, b, t0, t1, p0, p1, k0, k1, edge);
+}
+void fac_gemm_rows(const fac_gemm_job *g, const float *a, int64_t row, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
+                   int64_t k0, int64_t k1, float *edge) {
+    slab(g, a, 0, row, b, t0, t1, p0, p1, k0, k1, edge);
+}
