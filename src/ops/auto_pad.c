@@ -1,8 +1,8 @@
 /* The arithmetic of sliding windows, see window.h.  It has this name because headers are gathered in the order of file names
  * and the ops behind it need the enum. */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
+#include "ops/known.h"
 #include "ops/window.h"
 
 #if FAC_INTERFACE
@@ -44,7 +44,8 @@ bool fac_window_infer(fac_node *n, const char *dim, fac_window *w, fac_auto_pad 
         const char *wrong = fac_window_settle(w, how, ceil);
         if (!wrong) return true;
         return fac_fail(n, FAC_E_SHAPE, "%s: %s (kernel %lld, dilation %lld, stride %lld, pad %lld and %lld)", dim, wrong,
-                        (long long)w->kernel, (long long)w->dilation, (long long)w->stride, (long long)w->pad, (long long)w->pad_end);
+                        (long long)w->kernel, (long long)w->dilation, (long long)w->stride, (long long)w->pad,
+                        (long long)w->pad_end);
     }
     int64_t span = 0;
     bool same = how == FAC_AUTO_SAME_UPPER || how == FAC_AUTO_SAME_LOWER;
@@ -53,14 +54,14 @@ bool fac_window_infer(fac_node *n, const char *dim, fac_window *w, fac_auto_pad 
         w->out = w->in;
         return true;
     }
-    char name[96];
-    const char *in = w->in < 0 ? fac_symbol_name(n->graph, w->in) : NULL;
-    int64_t add = how == FAC_AUTO_NONE ? w->pad + w->pad_end - span : -span;    /* floor((in + add) / stride) + 1 */
-    if (same) add = -1;
-    if (!in || w->kernel < 0 || ceil || (size_t)snprintf(name, sizeof name, "(%s%+lld)/%lld+1", in, (long long)add,
-                                                         (long long)w->stride) >= sizeof name)
-        w->out = fac_symbol(n->graph, NULL);
-    else w->out = fac_symbol(n->graph, name);
+    /* floor((in + add) / stride) + 1 */
+    int64_t add = same ? -1 : how == FAC_AUTO_NONE ? w->pad + w->pad_end - span : -span;
+    if (w->in >= 0 || w->kernel < 0 || ceil) w->out = fac_symbol(n->graph, NULL);
+    else {
+        fac_graph *g = n->graph;
+        int64_t room = add < 0 ? fac_size_difference(g, w->in, -add) : fac_size_sum(g, w->in, add);
+        w->out = fac_size_sum(g, fac_size_quotient(g, room, w->stride), 1);
+    }
     return true;
 }
 

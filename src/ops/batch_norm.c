@@ -7,8 +7,8 @@
 #if FAC_INTERFACE
 /* y[n,c,...] = (x[n,c,...] - mean[c]) / sqrt(var[c] + epsilon) scale[c] + bias[c]
  *   x N,C,... (or N alone: one channel)   scale, bias, mean, var C.   Floats; the five may differ in precision.
- * The op has an attribute `training`: then mean and var of x itself are taken (var over all elements of a channel, not over one
- * less), and outputs 1 and 2 are the running statistics: mean momentum + mean of x (1 - momentum), and likewise var. */
+ * The op has an attribute `training_mode`: then mean and var of x itself are taken (var over all elements of a channel, not
+ * over one less), and outputs 1 and 2 are the running statistics: mean momentum + (mean of x) (1 - momentum), likewise var. */
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon);
 #endif
 
@@ -18,7 +18,8 @@ typedef struct attrs { double epsilon, momentum; bool training; } attrs;
 static const fac_attr table[] = {
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "momentum", FAC_A_REAL, offsetof(attrs, momentum), 0, 0, 0, 0, NULL, "share of the old running statistics" },
-    { "training", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL, "statistics of x instead of mean and var" }, { 0 } };
+    { "training_mode", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL, "statistics of x instead of mean and var" },
+    { 0 } };
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 },    { "scale", FAC_FLOATS, 0 }, { "bias", FAC_FLOATS, 0 },
                                { "mean", FAC_FLOATS, 0 }, { "var", FAC_FLOATS, 0 },   { 0 } };
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "running_mean", FAC_FLOATS, FAC_OPTIONAL },
@@ -61,8 +62,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             var = squares / count;
         }
         double keep = a->training ? a->momentum : 1, f = scale[c] / sqrt(var + a->epsilon);
-        if (r->nout > 1 && r->out[1].f) r->out[1].f[c] = r->in[3].f[c] * keep + mean * (1 - keep);
-        if (r->nout > 2 && r->out[2].f) r->out[2].f[c] = r->in[4].f[c] * keep + var * (1 - keep);
+        if (r->out[1].f) r->out[1].f[c] = r->in[3].f[c] * keep + mean * (1 - keep);
+        if (r->out[2].f) r->out[2].f[c] = r->in[4].f[c] * keep + var * (1 - keep);
         for (int64_t i = 0; r->out[0].f && i < images; i++)
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
@@ -90,12 +91,12 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
 }
 
-static const fac_onnx_attr spellings[] = { { "training_mode", "training" }, { "spatial", NULL }, { 0 } };
+static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load }, { 0 } };
 static const fac_case cases[] = {
     { "batch_norm(f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-5 },
     { "batch_norm(f32[4,7], f32[7], f32[7], f32[7], f32[7]) epsilon=1e-5", 0.1, 2, 1e-5 },
-    { "batch_norm(f32[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=0.01 momentum=0.9 training", 0.1, 2, 1e-5 },
+    { "batch_norm(f32[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=0.01 momentum=0.9 training_mode", 0.1, 2, 1e-5 },
     { "batch_norm(f16[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-2 },
     { "batch_norm(f32[0,3,4], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 0 }, { 0 } };
 

@@ -57,7 +57,7 @@ bool fac_conv_geometry(const fac_node *n, fac_conv_geom *g) {
 bool fac_conv_infer(fac_node *n) {
     static const char *const names[] = { "depth", "height", "width" };
     attrs a = attrs_of(rank_of(n), n->attrs);
-    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->nports > 2 && n->in[2] ? &n->in[2]->type : NULL;
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
     if (x->dims.n != 2 + a.rank || w->dims.n != 2 + a.rank)
         return fac_fail(n, FAC_E_SHAPE, "x and w must have %d dims", 2 + a.rank);
     if (w->dtype != x->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
@@ -104,7 +104,7 @@ static void add_plane(const fac_conv_geom *g, const double *x, const double *w, 
 
 static fac_status ref(int rank, const fac_ref *r, fac_error *err) {
     (void)err;
-    const fac_array *x = &r->in[0], *w = &r->in[1], *b = r->nin > 2 ? &r->in[2] : NULL;
+    const fac_array *x = &r->in[0], *w = &r->in[1], *b = &r->in[2];
     attrs a = attrs_of(rank, r->attrs);
     fac_conv_geom g;
     if (!geometry(&a, &x->type.dims, &w->type.dims, &g)) return FAC_E_INTERNAL;
@@ -112,7 +112,7 @@ static fac_status ref(int rank, const fac_ref *r, fac_error *err) {
     for (int64_t n = 0; n < g.N; n++)
         for (int64_t k = 0; k < g.K; k++) {
             double *y = r->out[0].f + (n * g.K + k) * image;
-            for (int64_t i = 0; i < image; i++) y[i] = b && b->f ? b->f[k] : 0;
+            for (int64_t i = 0; i < image; i++) y[i] = b->f ? b->f[k] : 0;
             for (int64_t i = 0; i < c; i++)
                 add_plane(&g, x->f + (n * g.C + k / each * c + i) * plane, w->f + (k * c + i) * taps, y);
         }
@@ -129,5 +129,5 @@ void fac_conv_cost(const fac_node *n, fac_cost *cost) {
     for (int k = 1; k < w->n; k++) each *= w->d[k] > 0 ? (double)w->d[k] : 0;
     fac_cost_bytes(n, cost);
     cost->macs = fac_cost_count(n->out[0]) * each;
-    cost->other = n->nports > 2 && n->in[2] ? fac_cost_count(n->out[0]) : 0;
+    cost->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
 }

@@ -15,7 +15,7 @@ static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "mask", FAC_BOOLS, FAC
 
 static bool infer(fac_node *n) {
     n->out[0]->type = n->in[0]->type;
-    if (n->nout > 1) n->out[1]->type = (fac_type){ FAC_BOOL, n->in[0]->type.dims };
+    n->out[1]->type = (fac_type){ FAC_BOOL, n->in[0]->type.dims };
     return true;
 }
 
@@ -24,7 +24,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     int64_t n = fac_dims_count(&r->in[0].type.dims);
     for (int64_t i = 0; i < n; i++) {
         if (r->out[0].f) r->out[0].f[i] = r->in[0].f[i];
-        if (r->nout > 1 && r->out[1].i) r->out[1].i[i] = 1;
+        if (r->out[1].i) r->out[1].i[i] = 1;
     }
     return FAC_OK;
 }

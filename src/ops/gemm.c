@@ -26,7 +26,7 @@ static const fac_port in[] = { { "a", FAC_NUMBERS, 0 }, { "b", FAC_NUMBERS, 0 },
 
 static bool infer(fac_node *n) {
     const fac_gemm_opts *o = n->attrs;
-    const fac_type *a = &n->in[0]->type, *b = &n->in[1]->type, *c = n->nports > 2 && n->in[2] ? &n->in[2]->type : NULL;
+    const fac_type *a = &n->in[0]->type, *b = &n->in[1]->type, *c = n->in[2] ? &n->in[2]->type : NULL;
     if (a->dims.n != 2 || b->dims.n != 2) return fac_fail(n, FAC_E_SHAPE, "a and b must be matrices");
     if (a->dtype != b->dtype || (c && c->dtype != a->dtype)) return fac_fail(n, FAC_E_DTYPE, "a, b and c must have one dtype");
     int64_t m = a->dims.d[o->trans_a], k = a->dims.d[!o->trans_a], l = b->dims.d[o->trans_b], s = b->dims.d[!o->trans_b];
@@ -49,7 +49,7 @@ static bool infer(fac_node *n) {
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const fac_gemm_opts *o = r->attrs;
-    const fac_array *a = &r->in[0], *b = &r->in[1], *c = r->nin > 2 ? &r->in[2] : NULL, *y = &r->out[0];
+    const fac_array *a = &r->in[0], *b = &r->in[1], *c = &r->in[2], *y = &r->out[0];
     int64_t m = y->type.dims.d[0], n = y->type.dims.d[1], k = a->type.dims.d[!o->trans_a];
     if (m * n == 0) return FAC_OK;
     int64_t a_row = o->trans_a ? 1 : k, a_column = o->trans_a ? m : 1, b_row = o->trans_b ? 1 : n, b_column = o->trans_b ? k : 1;
@@ -60,7 +60,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         memset(y->i, 0, (size_t)(m * n) * sizeof *y->i);
         fac_product_int(m, n, k, a->i, a_row, a_column, b->i, b_row, b_column, y->i);
     }
-    bool have = c && (c->f || c->i);
+    bool have = c->f || c->i;
     const fac_dims *d = have ? &c->type.dims : NULL;
     int64_t c_column = have && d->n > 0 && d->d[d->n - 1] != 1, c_row = have && d->n > 1 && d->d[0] != 1 ? d->d[1] : 0;
     for (int64_t i = 0; i < m; i++)
@@ -82,7 +82,7 @@ static void cost(const fac_node *n, fac_cost *to) {
     int64_t k = n->in[0]->type.dims.d[!o->trans_a];
     fac_cost_bytes(n, to);
     to->macs = fac_cost_count(n->out[0]) * (k > 0 ? (double)k : 0);
-    to->other = n->nports > 2 && n->in[2] ? fac_cost_count(n->out[0]) : 0;
+    to->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
 }
 
 /* ONNX may say alpha = 0 or beta = 0 and mean it. */

@@ -42,7 +42,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 1, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
-    out[0] = fac_softmax_load(n, g, in[0], fac_hardmax);
+    (void)g;
+    out[0] = fac_softmax_load(n, in[0], fac_hardmax);
 }
 
 static const fac_onnx onnx[] = { { "", "Hardmax", 1, 0, NULL, load }, { 0 } };
@@ -52,7 +53,8 @@ static const fac_case cases[] = {
 
 extern const fac_op fac_op_hardmax;
 const fac_op fac_op_hardmax = {
-    .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0", .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
+    .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0",
+    .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_hardmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_hardmax, &(attrs){ axis }, 1, &x); }

@@ -44,7 +44,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const attrs *a = r->attrs;
     const fac_dims *d = &r->in[0].type.dims;
-    const fac_array *scale = r->nin > 1 ? &r->in[1] : NULL, *bias = r->nin > 2 ? &r->in[2] : NULL;
+    const fac_array *scale = &r->in[1], *bias = &r->in[2];
     int axis = fac_axis(a->axis, d->n ? d->n : 1);
     int64_t rows = 1, size = 1;
     for (int k = 0; k < d->n; k++) *(k < axis ? &rows : &size) *= d->d[k];
@@ -53,12 +53,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         double mean, var;
         fac_moments(x, size, &mean, &var);
         double inverse = 1 / sqrt(var + a->epsilon);
-        if (r->nout > 1 && r->out[1].f) r->out[1].f[i] = mean;
-        if (r->nout > 2 && r->out[2].f) r->out[2].f[i] = inverse;
+        if (r->out[1].f) r->out[1].f[i] = mean;
+        if (r->out[2].f) r->out[2].f[i] = inverse;
         for (int64_t k = 0; r->out[0].f && k < size; k++) {
             double y = (x[k] - mean) * inverse;
-            if (scale && scale->f) y *= scale->f[fac_norm_at(&scale->type.dims, d, k)];
-            if (bias && bias->f) y += bias->f[fac_norm_at(&bias->type.dims, d, k)];
+            if (scale->f) y *= scale->f[fac_norm_at(&scale->type.dims, d, k)];
+            if (bias->f) y += bias->f[fac_norm_at(&bias->type.dims, d, k)];
             r->out[0].f[i * size + k] = y;
         }
     }

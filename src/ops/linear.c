@@ -13,7 +13,7 @@ fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b);
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
 static bool infer(fac_node *n) {
-    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->nports > 2 && n->in[2] ? &n->in[2]->type : NULL;
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
     if (x->dims.n < 1 || w->dims.n != 2) return fac_fail(n, FAC_E_SHAPE, "x must have at least one dim and w two");
     if (x->dtype != w->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
     int64_t i = x->dims.d[x->dims.n - 1], o = w->dims.d[0];
@@ -29,11 +29,11 @@ static bool infer(fac_node *n) {
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
-    const fac_array *x = &r->in[0], *w = &r->in[1], *b = r->nin > 2 ? &r->in[2] : NULL;
+    const fac_array *x = &r->in[0], *w = &r->in[1], *b = &r->in[2];
     int64_t features = w->type.dims.d[0], depth = w->type.dims.d[1], rows = 1;
     for (int k = 0; k < x->type.dims.n - 1; k++) rows *= x->type.dims.d[k];
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t o = 0; o < features; o++) r->out[0].f[i * features + o] = b && b->f ? b->f[o] : 0;
+        for (int64_t o = 0; o < features; o++) r->out[0].f[i * features + o] = b->f ? b->f[o] : 0;
     fac_product_real(rows, features, depth, x->f, depth, 1, w->f, 1, depth, r->out[0].f);
     return FAC_OK;
 }
@@ -42,7 +42,7 @@ static void cost(const fac_node *n, fac_cost *to) {
     int64_t depth = n->in[1]->type.dims.d[1];
     fac_cost_bytes(n, to);
     to->macs = fac_cost_count(n->out[0]) * (depth > 0 ? (double)depth : 0);
-    to->other = n->nports > 2 && n->in[2] ? fac_cost_count(n->out[0]) : 0;
+    to->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
 }
 
 static const fac_case cases[] = {

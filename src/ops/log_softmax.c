@@ -14,7 +14,8 @@ fac_value *fac_log_softmax(fac_value *x, int64_t axis);
 
 typedef struct attrs { int64_t axis; } attrs;
 static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis whose exponentials sum to one" }, { 0 } };
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis whose exponentials sum to one" },
+    { 0 } };
 
 static bool infer(fac_node *n) {
     if (fac_lines_axis(n, ((const attrs *)n->attrs)->axis) < 0) return false;
@@ -40,7 +41,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
-    out[0] = fac_softmax_load(n, g, in[0], fac_log_softmax);
+    (void)g;
+    out[0] = fac_softmax_load(n, in[0], fac_log_softmax);
 }
 
 static const fac_onnx onnx[] = { { "", "LogSoftmax", 1, 0, NULL, load }, { 0 } };

@@ -38,7 +38,7 @@ static fac_status ref(int rank, const fac_ref *r) {
     fac_pool_geom g;
     if (!fac_pool_of_ref(r, rank, &g)) return FAC_E_INTERNAL;
     const fac_array *x = &r->in[0], *y = &r->out[0];
-    int64_t *index = r->nout > 1 ? r->out[1].i : NULL, size = g.window[0].in * g.window[1].in * g.window[2].in, to = 0;
+    int64_t *index = r->out[1].i, size = g.window[0].in * g.window[1].in * g.window[2].in, to = 0;
     for (int64_t nc = 0; nc < g.N * g.C; nc++)
         for (int64_t o = 0; o < g.window[0].out; o++)
             for (int64_t p = 0; p < g.window[1].out; p++)

@@ -19,6 +19,9 @@ void fac_reduce_cost(const fac_node *n, fac_cost *cost);
 void fac_reduce_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
 fac_value *fac_reduce_emit(const fac_op *op, fac_value *x, fac_dims axes, bool keep);
 
+/* What roots and logarithms take: integers as f64. */
+fac_value *fac_reduce_real(fac_value *x);
+
 /* ... of a node whose axes are known: bit k for axis k.  For solvers.  false: not known yet. */
 bool fac_reduce_axes(const fac_node *n, unsigned *mask);
 

@@ -31,7 +31,7 @@ static int mask_of(const fac_reduce_attrs *a, int rank, int count, const int64_t
 }
 
 bool fac_reduce_axes(const fac_node *n, unsigned *mask) {
-    const fac_value *axes = n->nports > 1 ? n->in[1] : NULL;
+    const fac_value *axes = n->in[1];
     fac_contents c = { 0 };
     if (axes && fac_host_length(axes) != 0 && !fac_host_numbers(n, 1, &c)) return false;
     return mask_of(n->attrs, n->in[0]->type.dims.n, c.n, c.v, mask) == 0;
@@ -39,7 +39,7 @@ bool fac_reduce_axes(const fac_node *n, unsigned *mask) {
 
 bool fac_reduce_infer(fac_node *n) {
     const fac_reduce_attrs *a = n->attrs;
-    const fac_value *axes = n->nports > 1 ? n->in[1] : NULL;
+    const fac_value *axes = n->in[1];
     fac_type x = n->in[0]->type, y = { x.dtype, { 0 } };
     fac_contents c = { 0 };
     int count = axes ? fac_host_length(axes) : 0;
@@ -72,10 +72,14 @@ fac_value *fac_reduce_emit(const fac_op *op, fac_value *x, fac_dims axes, bool k
     return fac_emit(op, &(fac_reduce_attrs){ keep, false }, 2, (fac_value *[]){ x, list });
 }
 
+fac_value *fac_reduce_real(fac_value *x) {
+    return fac_dtype_get(fac_value_type(x).dtype)->kind == 'f' ? x : fac_cast(x, FAC_F64);
+}
+
 int64_t fac_reduce_fold(const fac_ref *r, const fac_fold *how) {
-    const fac_array *axes = r->nin > 1 ? &r->in[1] : NULL;
+    const fac_array *axes = &r->in[1];
     unsigned mask = 0;
-    int count = axes && axes->i ? (int)fac_dims_count(&axes->type.dims) : 0;
+    int count = axes->i ? (int)fac_dims_count(&axes->type.dims) : 0;
     mask_of(r->attrs, r->in[0].type.dims.n, count, count ? axes->i : NULL, &mask);
     return fac_reduce_fold_axes(r, mask, how);
 }

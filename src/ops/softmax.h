@@ -5,5 +5,5 @@
 
 /* Since opset 13 along one axis (default -1).  Before it the tensor was taken as a matrix of prod(d[0..axis)) lines, each of
  * all that follows (default axis 1). */
-fac_value *fac_softmax_load(const fac_onnx_node *n, fac_graph *g, fac_value *x, fac_value *(*op)(fac_value *x, int64_t axis));
+fac_value *fac_softmax_load(const fac_onnx_node *n, fac_value *x, fac_value *(*op)(fac_value *x, int64_t axis));
 #endif

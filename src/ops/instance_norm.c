@@ -1,0 +1,69 @@
+/* Instance normalization (Ulyanov, Vedaldi, Lempitsky, 2016): group normalization with a group for each channel. */
+#include <math.h>
+#include "facula/op.h"
+#include "facula/ops.h"
+#include "ops/cost.h"
+#include "ops/norm.h"
+#include "op_list.h"
+
+#if FAC_INTERFACE
+/* y[n,c,...] = (x[n,c,...] - mean) / sqrt(var + epsilon) scale[c] + bias[c],  mean and var over each plane x[n,c].
+ *   x N,C,...   scale and bias C, or NULL.   f32 f64 f16 bf16. */
+fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon);
+#endif
+
+typedef struct attrs { double epsilon; } attrs;
+static const fac_attr table[] = {
+    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" }, { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { "bias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const fac_dims *x = &n->in[0]->type.dims;
+    if (x->n < 2) return fac_fail(n, FAC_E_SHAPE, "x must have a channel dim");
+    for (int k = 1; k < 3; k++) {
+        const fac_dims *d = n->in[k] ? &n->in[k]->type.dims : NULL;
+        if (d && (d->n != 1 || (d->d[0] != x->d[1] && d->d[0] >= 0 && x->d[1] >= 0)))
+            return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each channel", in[k].name);
+    }
+    n->out[0]->type = n->in[0]->type;
+    return true;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const fac_dims *d = &r->in[0].type.dims;
+    const double *scale = r->in[1].f, *bias = r->in[2].f;
+    int64_t plane = 1;
+    for (int k = 2; k < d->n; k++) plane *= d->d[k];
+    for (int64_t i = 0; i < d->d[0] * d->d[1]; i++) {
+        const double *x = r->in[0].f + i * plane;
+        int64_t c = i % d->d[1];
+        double mean, var;
+        fac_moments(x, plane, &mean, &var);
+        double factor = (scale ? scale[c] : 1) / sqrt(var + ((const attrs *)r->attrs)->epsilon);
+        for (int64_t k = 0; k < plane; k++) r->out[0].f[i * plane + k] = (x[k] - mean) * factor + (bias ? bias[c] : 0);
+    }
+    return FAC_OK;
+}
+
+static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    (void)g;
+    y[0] = fac_instance_norm(x[0], x[1], x[2], fac_onnx_real(n, "epsilon", 1e-5));
+}
+
+static const fac_onnx onnx[] = { { "", "InstanceNormalization", 6, 0, NULL, load }, { 0 } };
+static const fac_case cases[] = {
+    { "instance_norm(f32[2,3,4,5], f32[3], f32[3]) epsilon=1e-5", -1, 1, 1e-5 },
+    { "instance_norm(f32[2,3,7], -, -) epsilon=0.01", -1, 1, 1e-5 },
+    { "instance_norm(f32[0,3,7], f32[3], f32[3]) epsilon=1e-5", 0, 0, 0 }, { 0 } };
+
+const fac_op fac_op_instance_norm = {
+    .name = "instance_norm", .doc = "normalization of each plane of each sample", .in = in, .out = fac_ports_y, .attrs = table,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
+    return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });
+}

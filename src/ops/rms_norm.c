@@ -1,0 +1,74 @@
+/* Root mean square normalization (Zhang, Sennrich, 2019). */
+#include <math.h>
+#include "facula/op.h"
+#include "facula/ops.h"
+#include "ops/cost.h"
+#include "ops/lines.h"
+#include "ops/norm.h"
+#include "op_list.h"
+
+#if FAC_INTERFACE
+/* y = x / sqrt(mean of x^2 + epsilon) scale;  the mean over the dims axis.. of x (a negative axis counts from the end).  scale
+ * broadcasts to those dims and may be NULL.  f32 f64 f16 bf16. */
+fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon);
+#endif
+
+typedef struct attrs { int64_t axis; double epsilon; } attrs;
+static const fac_attr table[] = {
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the first normalized dim" },
+    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the mean square" }, { 0 } };
+static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "scale", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+static bool infer(fac_node *n) {
+    int axis = fac_lines_axis(n, ((const attrs *)n->attrs)->axis);
+    if (axis < 0) return false;
+    if (n->in[1] && !fac_norm_fits(&n->in[1]->type.dims, &n->in[0]->type.dims, axis))
+        return fac_fail(n, FAC_E_SHAPE, "scale does not broadcast to the dims of x from %d on", axis);
+    n->out[0]->type = n->in[0]->type;
+    return true;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const attrs *a = r->attrs;
+    const fac_dims *d = &r->in[0].type.dims;
+    const fac_array *scale = &r->in[1];
+    int axis = fac_axis(a->axis, d->n ? d->n : 1);
+    int64_t rows = 1, size = 1;
+    for (int k = 0; k < d->n; k++) *(k < axis ? &rows : &size) *= d->d[k];
+    for (int64_t i = 0; i < rows; i++) {
+        const double *x = r->in[0].f + i * size;
+        double squares = 0;
+        for (int64_t k = 0; k < size; k++) squares += x[k] * x[k];
+        double inverse = 1 / sqrt(squares / (double)size + a->epsilon);
+        for (int64_t k = 0; k < size; k++)
+            r->out[0].f[i * size + k] = x[k] * inverse * (scale->f ? scale->f[fac_norm_at(&scale->type.dims, d, k)] : 1);
+    }
+    return FAC_OK;
+}
+
+static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
+
+/* stash_type is the precision of the mean square, which here is never below it. */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    (void)g;
+    attrs a = { fac_onnx_int(n, "axis", -1), fac_onnx_real(n, "epsilon", 1e-5) };
+    y[0] = fac_emit(&fac_op_rms_norm, &a, 2, x);
+}
+
+static const fac_onnx_attr spellings[] = { { "stash_type", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "RMSNormalization", 23, 0, spellings, load }, { 0 } };
+static const fac_case cases[] = {
+    { "rms_norm(f32[2,3,8], f32[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
+    { "rms_norm(f32[2,3,8], f32[3,8]) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
+    { "rms_norm(f32[4,6], -) axis=0 epsilon=0.01", -1, 1, 1e-5 },
+    { "rms_norm(f32[0,8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
+    { "rms_norm(f16[2,8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 }, { 0 } };
+
+const fac_op fac_op_rms_norm = {
+    .name = "rms_norm", .doc = "division of each sample by the root mean square of its last dims", .in = in, .out = fac_ports_y,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {
+    return fac_emit(&fac_op_rms_norm, &(attrs){ axis, epsilon }, 2, (fac_value *[]){ x, scale });
+}
