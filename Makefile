@@ -1,0 +1,36 @@
+# A thin front of CMake.  `make demo` and `make check` install what is missing and say what; `make` alone builds.
+BUILD  ?= build
+TYPE   ?= Release
+CMAKE  ?= cmake
+CFLAGS_CMAKE = -DCMAKE_BUILD_TYPE=$(TYPE) $(if $(PREFIX),-DCMAKE_INSTALL_PREFIX=$(PREFIX)) $(OPTIONS)
+JOBS   := $(shell nproc 2>/dev/null || echo 2)
+
+all: build
+
+build:
+	@$(CMAKE) -S . -B $(BUILD) $(CFLAGS_CMAKE) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+
+# classifies real photos with a real network
+demo:
+	@sh scripts/setup.sh demo
+	@$(MAKE) --no-print-directory build OPTIONS="-DFACULA_TESTS=OFF"
+	@sh scripts/demo.sh $(BUILD)/facula
+
+# builds and runs every test
+check:
+	@sh scripts/setup.sh check
+	@$(MAKE) --no-print-directory build OPTIONS="-DFACULA_TESTS=ON"
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+install: build
+	@$(CMAKE) --install $(BUILD)
+
+uninstall:
+	@xargs rm -fv < $(BUILD)/install_manifest.txt
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all build demo check install uninstall clean

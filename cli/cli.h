@@ -1,0 +1,85 @@
+/* What the verbs of the command share.  One file per verb; each ends in a `verb`. */
+#ifndef FACULA_CLI_H
+#define FACULA_CLI_H
+#include <stdbool.h>
+#include <stdio.h>
+#include "facula/facula.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* ---- verbs ---- */
+
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST } option_kind;
+typedef struct list { const char **at; int n; } list;
+
+/* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *, long, double, list. */
+typedef struct option {
+    const char *name;               /* "--threads" */
+    option_kind kind;
+    void       *to;
+    const char *value, *help;       /* "N", "how many threads; default: one a core" */
+} option;
+
+typedef struct verb {
+    const char *name, *summary, *usage;     /* usage: "facula run MODEL [INPUT...] [options]" */
+    const char *more;                       /* text behind the options in `facula help VERB`, or NULL */
+    void (*list)(void);                     /* prints tables behind that, or NULL */
+    const option *options;                  /* ends with a NULL name, or NULL */
+    int (*run)(list args);                  /* what is left of the command line; an exit code */
+} verb;
+extern const verb *const verbs[];           /* main.c; NULL-terminated */
+const verb *verb_find(const char *name);
+void verb_help(const verb *v, FILE *to);
+
+/* Splits argv into options (written to their targets) and args.  An exit code, or -1 to go on.  `--help` prints help. */
+int options_parse(const verb *v, int argc, char **argv, list *args);
+
+/* ---- errors: one line on stderr ---- */
+
+int fail(const fac_error *err);                                 /* EXIT_FAILED */
+int fail_text(const char *format, ...) FAC_PRINTF(1, 2);
+int usage_error(const verb *v, const char *format, ...) FAC_PRINTF(2, 3);       /* EXIT_USAGE, with a hint at help */
+
+/* ---- terminal.c ---- */
+
+bool colour(void);                          /* stdout is a terminal that wants colour (NO_COLOR is honoured) */
+int  columns(void);                         /* width of the terminal, 80 when it is none */
+const char *bytes_text(double bytes, char *to, size_t size);        /* "12.4 MB"  */
+const char *count_text(double count, char *to, size_t size);        /* "1.82 G"   */
+void table_row(FILE *to, const int *widths, int n, ...);            /* text cells; negative width: left */
+void progress(const char *what, long done, long total, double since);       /* a line with rate and ETA; done == total clears it */
+double now(void);
+
+/* ---- device.c, model.c, inputs.c ---- */
+
+typedef struct device_options { const char *device, *isa; long threads; const char *memory_limit; } device_options;
+#define DEVICE_OPTIONS(o) \
+    { "--device", OPTION_TEXT, &(o).device, "NAME", "where to run; default cpu (see `facula devices`)" }, \
+    { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
+    { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
+    { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }
+int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an exit code; applies the memory limit */
+int memory_limit(const char *text);                             /* the same, alone */
+
+typedef struct model {
+    fac_graph     *graph;
+    const fac_zoo *zoo;             /* of a zoo: model  */
+    fac_weights   *weights;
+    bool           random;          /* weights are random */
+} model;
+/* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or "1x3x224x224" for the first input. */
+int  model_load(const char *path, const char *weights, const list *shapes, long seed, model *out);
+void model_free(model *m);
+/* "1x3x224x224" */
+bool dims_parse(const char *text, fac_dims *out);
+const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size);
+
+/* Sizes for the open dims of an input: 1, or batch for the first. */
+fac_type input_type(const fac_value *input, const list *shapes, long batch);
+/* Uniform in [-1, 1) for floats, 0 and 1 for bool, 0..9 for integers. */
+fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out, fac_error *err);
+/* .npy, .npz (its only or first entry; FILE.npz:NAME for another), ONNX TensorProto .pb */
+fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
+fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
+bool is_image(const char *path);
+#endif

@@ -1,0 +1,47 @@
+/* facula: one command, a file per verb. */
+#include <string.h>
+#include "cli.h"
+
+extern const verb verb_run, verb_bench, verb_conformance, verb_show, verb_op, verb_devices, verb_zoo, verb_version, verb_help_;
+
+const verb *const verbs[] = { &verb_run, &verb_bench, &verb_conformance, &verb_show, &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
+
+const verb *verb_find(const char *name) {
+    for (const verb *const *v = verbs; *v; v++)
+        if (!strcmp((*v)->name, name)) return *v;
+    return NULL;
+}
+
+static void overview(FILE *to) {
+    fprintf(to, "facula %s: trains, runs, inspects and rewrites neural networks\n\nusage: facula VERB [arguments]\n\n", FACULA_VERSION);
+    for (const verb *const *v = verbs; *v; v++) fprintf(to, "  %-12s %s\n", (*v)->name, (*v)->summary);
+    fprintf(to, "\n`facula help VERB` tells more.  Exit codes: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+static int help(list args) {
+    if (args.n == 0) {
+        overview(stdout);
+        return EXIT_OK;
+    }
+    const verb *v = verb_find(args.at[0]);
+    if (!v) return usage_error(NULL, "there is no verb \"%s\"", args.at[0]);
+    verb_help(v, stdout);
+    return EXIT_OK;
+}
+
+const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options", .usage = "facula help [VERB]", .run = help };
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        overview(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    const verb *v = verb_find(name);
+    if (!v) return usage_error(NULL, "there is no verb \"%s\"", name);
+    list args = { 0 };
+    int code = options_parse(v, argc - 2, argv + 2, &args);
+    return code >= 0 ? code : v->run(args);
+}

@@ -1,0 +1,111 @@
+/* Options by table, and the help that derives from it. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli.h"
+
+int fail(const fac_error *err) {
+    fprintf(stderr, "facula: %s\n", err->text[0] ? err->text : fac_status_name(err->status));
+    return EXIT_FAILED;
+}
+
+int fail_text(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("facula: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_FAILED;
+}
+
+int usage_error(const verb *v, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("facula: ", stderr);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, " (see `facula help%s%s`)\n", v ? " " : "", v ? v->name : "");
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+void verb_help(const verb *v, FILE *to) {
+    fprintf(to, "%s\n\nusage: %s\n", v->summary, v->usage);
+    if (v->options) fprintf(to, "\n");
+    for (const option *o = v->options; o && o->name; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        fprintf(to, "  %-26s %s\n", left, o->help);
+    }
+    if (v->more) fprintf(to, "\n%s\n", v->more);
+    if (v->list) v->list();
+}
+
+static int set(const verb *v, const option *o, const char *text) {
+    char *end = NULL;
+    errno = 0;
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)o->to = true;
+        return -1;
+    case OPTION_TEXT:
+        *(const char **)o->to = text;
+        return -1;
+    case OPTION_INT:
+        *(long *)o->to = strtol(text, &end, 0);
+        break;
+    case OPTION_REAL:
+        *(double *)o->to = strtod(text, &end);
+        break;
+    case OPTION_LIST: {
+        list *l = o->to;
+        const char **more = realloc(l->at, (size_t)(l->n + 1) * sizeof *more);
+        if (!more) return fail_text("out of memory");
+        l->at = more;
+        l->at[l->n++] = text;
+        return -1;
+    }
+    }
+    if (end == text || *end || errno) return usage_error(v, "%s needs a number, not \"%s\"", o->name, text);
+    return -1;
+}
+
+static const option *option_find(const verb *v, const char *name, size_t n) {
+    for (const option *o = v->options; o && o->name; o++)
+        if (strlen(o->name) == n && !strncmp(o->name, name, n)) return o;
+    return NULL;
+}
+
+int options_parse(const verb *v, int argc, char **argv, list *args) {
+    args->at = malloc((size_t)(argc + 1) * sizeof *args->at);
+    if (!args->at) return fail_text("out of memory");
+    bool only_args = false;
+    for (int i = 0; i < argc; i++) {
+        const char *a = argv[i];
+        if (only_args || a[0] != '-' || !a[1]) {
+            args->at[args->n++] = a;
+            continue;
+        }
+        if (!strcmp(a, "--")) {
+            only_args = true;
+            continue;
+        }
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+            verb_help(v, stdout);
+            return EXIT_OK;
+        }
+        const char *equals = strchr(a, '=');
+        const option *o = option_find(v, a, equals ? (size_t)(equals - a) : strlen(a));
+        if (!o) return usage_error(v, "facula %s has no option %s", v->name, a);
+        const char *text = equals ? equals + 1 : NULL;
+        if (o->kind == OPTION_FLAG && text) return usage_error(v, "%s takes no value", o->name);
+        if (o->kind != OPTION_FLAG && !text) {
+            if (i + 1 == argc) return usage_error(v, "%s needs %s", o->name, o->value);
+            text = argv[++i];
+        }
+        int code = set(v, o, text);
+        if (code >= 0) return code;
+    }
+    return -1;
+}

@@ -1,0 +1,72 @@
+/* What the terminal can show, and how numbers read. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include "cli.h"
+
+bool colour(void) {
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") && !(no && *no);
+}
+
+int columns(void) {
+    struct winsize w;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
+    const char *text = getenv("COLUMNS");
+    int n = text ? atoi(text) : 0;
+    return n > 0 ? n : 80;
+}
+
+static const char *scaled(double x, double step, const char *const *units, char *to, size_t size) {
+    int k = 0;
+    while (x >= step && units[k + 1]) {
+        x /= step;
+        k++;
+    }
+    snprintf(to, size, k == 0 ? "%.0f%s%s" : x < 10 ? "%.2f%s%s" : "%.1f%s%s", x, *units[k] ? " " : "", units[k]);
+    return to;
+}
+
+const char *bytes_text(double bytes, char *to, size_t size) {
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", NULL };
+    return scaled(bytes, 1000, units, to, size);
+}
+
+const char *count_text(double count, char *to, size_t size) {
+    static const char *const units[] = { "", "k", "M", "G", "T", NULL };
+    return scaled(count, 1000, units, to, size);
+}
+
+void table_row(FILE *to, const int *widths, int n, ...) {
+    va_list cells;
+    va_start(cells, n);
+    for (int i = 0; i < n; i++) {
+        const char *cell = va_arg(cells, const char *);
+        if (i == n - 1 && widths[i] < 0) fprintf(to, "%s\n", cell);
+        else fprintf(to, widths[i] < 0 ? "%-*s%s" : "%*s%s", abs(widths[i]), cell, i == n - 1 ? "\n" : "  ");
+    }
+    va_end(cells);
+}
+
+double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void progress(const char *what, long done, long total, double since) {
+    double seconds = now() - since;
+    if (!isatty(STDERR_FILENO) || (seconds < 1 && done < total)) return;
+    if (done >= total) {
+        if (seconds >= 1) fputs("\r\033[K", stderr);
+        return;
+    }
+    double rate = (double)done / seconds;
+    int width = 24, full = total > 0 ? (int)(width * done / total) : 0;
+    fprintf(stderr, "\r\033[K%s [%.*s%*s] %ld/%ld  %.1f/s  ETA %.0f s", what, full, "########################", width - full, "", done, total, rate,
+            rate > 0 ? (double)(total - done) / rate : 0);
+    fflush(stderr);
+}
