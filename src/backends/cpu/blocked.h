@@ -2,6 +2,7 @@
 #ifndef FACULA_CPU_BLOCKED_H
 #define FACULA_CPU_BLOCKED_H
 #include "backends/cpu/cpu.h"
+#include "ops/window.h"
 
 /* Leaves the layout of an N, C, H, W operand alone if it is in channel blocks of one vector with pixels next to each other and at
  * least this halo; else asks for one that is. */
@@ -20,9 +21,10 @@ static inline void fac_want_plain(fac_operand *o) {
     if (!fac_layout_is_plain(&o->layout, &o->type.dims)) o->layout = fac_layout_plain(&o->type.dims);
 }
 
-/* Zeros that outputs look at around the input: the largest distance over the four sides. */
-static inline int64_t fac_halo_of(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t out) {
-    int64_t after = (out - 1) * stride + (kernel - 1) * dilation - pad - (in - 1);
-    return after > pad ? after : pad;
+/* How far outputs look beyond the input along one dim, before or behind it. */
+static inline int64_t fac_halo_of(const fac_window *w) {
+    int64_t behind = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation - w->pad - (w->in - 1);
+    return behind > w->pad ? behind : w->pad;
 }
+enum { FAC_HALO_MOST = 64 };            /* more is somebody's idea of a test */
 #endif

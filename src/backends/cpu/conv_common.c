@@ -10,6 +10,12 @@ bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, f
     return fac_cpu_epilogue(p, fac_cpu_of(d)->simd, e);
 }
 
+int64_t fac_conv_halo(const fac_conv_geom *g) {
+    fac_window down = fac_conv_window(g, 1), across = fac_conv_window(g, 2);
+    int64_t a = fac_halo_of(&down), b = fac_halo_of(&across);
+    return a > b ? a : b;
+}
+
 size_t fac_conv_packed(const fac_conv_geom *g, int lanes) {
     size_t K = (size_t)(g->K / g->groups), depth = (size_t)(g->C / g->groups), n = (K + (size_t)lanes - 1) / (size_t)lanes * (size_t)lanes;
     bool fits = fac_size_mul(n, (size_t)g->groups, &n) && fac_size_mul(n, depth, &n) && fac_size_mul(n, (size_t)(g->T * g->R * g->S), &n);

@@ -8,6 +8,9 @@
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 
+/* The zeros that it needs around the planes of x. */
+int64_t fac_conv_halo(const fac_conv_geom *g);
+
 /* Output channels of a group in chunks of two vectors, the last of one if their number is odd. */
 static inline int64_t fac_chunks(int64_t channels, int lanes) { return (channels + 2 * lanes - 1) / (2 * lanes); }
 static inline int fac_chunk_vectors(int64_t channels, int lanes, int64_t chunk) {

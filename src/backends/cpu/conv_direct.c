@@ -162,10 +162,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     int lanes = c->simd->lanes;
     if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2) return false;
     if (g.groups > 1 && (g.C / g.groups % lanes || g.K / g.groups % lanes)) return false;
-    int64_t above = fac_halo_of(g.H, g.R, g.stride[1], g.dilation[1], g.pad[1], g.P);
-    int64_t beside = fac_halo_of(g.W, g.S, g.stride[2], g.dilation[2], g.pad[2], g.Q), halo = above > beside ? above : beside;
+    int64_t halo = fac_conv_halo(&g);
     size_t packed = fac_conv_packed(&g, lanes);
-    if (!packed || halo > 64) return false;
+    if (!packed || halo > FAC_HALO_MOST) return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);

@@ -14,7 +14,7 @@
  *     y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r, s][c] w[c][r][s][k]
  * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi).  A row of a matrix is a pixel too, R = S = 1.
  * Pixels come in two runs, so that one tile may take two short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
-typedef struct fac_tile {
+typedef struct fac_conv_tile {
     const float *x0, *x1;
     int64_t      x_pixel;                   /* of FAC_TILE_ANY and FAC_TILE_PLANAR                                          */
     int64_t      x_block, x_row, x_column;  /* to the next channel block, kernel row, kernel column (dilation included)     */
@@ -29,8 +29,8 @@ typedef struct fac_tile {
     float        lo, hi;                    /* -INFINITY, INFINITY for none; NaN passes                                     */
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
-} fac_tile;
-typedef void fac_tile_kernel(const fac_tile *t);
+} fac_conv_tile;
+typedef void fac_conv_tile_kernel(const fac_conv_tile *t);
 
 enum { FAC_TILE_ROWS = 14 };                /* the largest m of any instruction set */
 enum {                                      /* how the pixels of x follow each other */
@@ -39,7 +39,7 @@ enum {                                      /* how the pixels of x follow each o
     FAC_TILE_PLANAR,                        /* x_pixel apart, and a channel block is one single channel */
     FAC_TILE_KINDS
 };
-typedef struct fac_tile_table { fac_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_tile_table;    /* of[m][n - 1] */
+typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */
 
 /* One row of outputs of one channel block, each channel with its own kernel: w [R][S][lanes], bias [lanes] or NULL, r a residual or
  * NULL; y and r have pixel after pixel. */
@@ -77,7 +77,7 @@ typedef struct fac_simd {
     int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
     int         lanes;                      /* floats in a vector = channels in a block     */
     int         rows;                       /* tiles have at most this many pixels          */
-    const fac_tile_table *tile;             /* [FAC_TILE_KINDS]                             */
+    const fac_conv_tile_table *tile;             /* [FAC_TILE_KINDS]                             */
     fac_depthwise_kernel *depthwise;
     fac_pool_kernel      *pool;
     fac_plane_sum        *sum_plane;

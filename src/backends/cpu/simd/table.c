@@ -3,7 +3,7 @@
 #include "backends/cpu/streams.h"
 #include "facula/op.h"
 
-extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
+extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
 extern fac_plane_sum        FAC_SIMD(fac_sum_plane);
@@ -22,7 +22,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .name = "portable", .isa = FAC_ISA_BASE,
 #endif
     .lanes = VL, .rows = MR,
-    .tile = FAC_SIMD(fac_tile),
+    .tile = FAC_SIMD(fac_conv_tile),
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .sum_plane = FAC_SIMD(fac_sum_plane),
     .streams = &FAC_SIMD(fac_streams),
 };

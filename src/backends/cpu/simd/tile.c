@@ -1,4 +1,4 @@
-/* The one kernel of all convolutions and matrix products: see fac_tile in simd.h.
+/* The one kernel of all convolutions and matrix products: see fac_conv_tile in simd.h.
  *
  * m pixels times n vectors of outputs stay in registers over the whole reduction.  A step loads n vectors of weights and one
  * broadcast pixel after the other: 14 x 2 accumulators of AVX-512 take 16 loads for 28 multiply-adds, AVX2's 6 x 2 take 8 for
@@ -19,7 +19,7 @@ INLINE const float *step(const int m, const int n, const float *x0, const float 
 }
 
 /* Brings in the lines that the end will touch while the reduction runs. */
-INLINE void fetch_ends(const int m, const int n, const fac_tile *t) {
+INLINE void fetch_ends(const int m, const int n, const fac_conv_tile *t) {
     const int half = (m + 1) / 2;
     UNROLL for (int k = 0; k < n; k++)
         UNROLL for (int p = 0; p < m; p++) {
@@ -29,7 +29,7 @@ INLINE void fetch_ends(const int m, const int n, const fac_tile *t) {
         }
 }
 
-INLINE void tile(const int m, const int n, const int block, const int64_t px, const fac_tile *t) {
+INLINE void tile(const int m, const int n, const int block, const int64_t px, const fac_conv_tile *t) {
     const int half = (m + 1) / 2;
     vec acc[MR][2];
     UNROLL for (int k = 0; k < n; k++) {
@@ -75,16 +75,16 @@ INLINE void tile(const int m, const int n, const int block, const int64_t px, co
 #define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 #define ALL_ROWS         FAC_JOIN(UP_TO, MR)
 #define KERNEL(m, kind, block, px) \
-    static void kind##_##m##_1(const fac_tile *t) { tile(m, 1, block, px, t); } \
-    static void kind##_##m##_2(const fac_tile *t) { tile(m, 2, block, px, t); }
+    static void kind##_##m##_1(const fac_conv_tile *t) { tile(m, 1, block, px, t); } \
+    static void kind##_##m##_2(const fac_conv_tile *t) { tile(m, 2, block, px, t); }
 #define ENTRY(m, kind)   [m] = { kind##_##m##_1, kind##_##m##_2 },
 
 ALL_ROWS(KERNEL, near, VL, VL)
 ALL_ROWS(KERNEL, any, VL, t->x_pixel)
 ALL_ROWS(KERNEL, planar, 1, t->x_pixel)
 
-extern const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS];
-const fac_tile_table FAC_SIMD(fac_tile)[FAC_TILE_KINDS] = {
+extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
+const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS] = {
     [FAC_TILE_NEAR]    = { { ALL_ROWS(ENTRY, near) } },
     [FAC_TILE_ANY]     = { { ALL_ROWS(ENTRY, any) } },
     [FAC_TILE_PLANAR]  = { { ALL_ROWS(ENTRY, planar) } },

@@ -1,0 +1,102 @@
+/* conv2d/depthwise: every channel with its own kernel (groups = C = K), on blocked images.
+ *
+ * y[c][p][q] = b[c] + sum over r, s of x[c][p stride + r dilation - pad][...] w[c][r][s].  Lanes are channels, so there is nothing to
+ * sum over but the kernel; rows of outputs go through simd/depthwise.c, padding is the zero halo of x.  Any kernel, stride,
+ * dilation, padding; f32.  Bound by memory: the item is a band of rows, the share that the layer before left in this cache. */
+#include <limits.h>
+#include "backends/cpu/conv_common.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+typedef struct plan {
+    fac_conv_geom  g;
+    fac_epilogue   e;
+    fac_layout     x, y, r;
+    const fac_cpu *cpu;
+    int64_t        blocks, bands;       /* of channels; of the rows of an image */
+} plan;
+
+typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
+
+/* [image][band][block] */
+static void item(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const fac_conv_geom *g = &p->g;
+    int lanes = p->cpu->simd->lanes;
+    int64_t block = i % p->blocks, band = i / p->blocks % p->bands, image = i / p->blocks / p->bands;
+    const float *x = j->x + image * p->x.stride[0] + block * p->x.stride[1] - g->pad[1] * p->x.stride[2] - g->pad[2] * lanes;
+    float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1];
+    const float *r = j->r ? j->r + image * p->r.stride[0] + block * p->r.stride[1] : NULL;
+    fac_depthwise t = {
+        .x_pixel = g->stride[2] * lanes, .x_row = g->dilation[1] * p->x.stride[2], .x_column = g->dilation[2] * lanes,
+        .w = j->w + block * g->R * g->S * lanes, .bias = j->b ? j->b + block * lanes : NULL,
+        .width = g->Q, .R = (int)g->R, .S = (int)g->S, .lo = p->e.lo, .hi = p->e.hi };
+    (void)thread;
+    for (int64_t row = g->P * band / p->bands; row < g->P * (band + 1) / p->bands; row++) {
+        t.x = x + row * g->stride[1] * p->x.stride[2];
+        t.y = y + row * p->y.stride[2];
+        t.r = r ? r + row * p->r.stride[2] : NULL;
+        p->cpu->simd->depthwise(&t);
+        fac_epilogue_run(&p->e, t.y, (size_t)(g->Q * lanes));
+    }
+}
+
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    const plan *p = plan_;
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), fac_span_packed(in[2]),
+              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
+    (void)d, (void)work, (void)err;
+    fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * p->blocks), item, &j);
+    return FAC_OK;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    const fac_cpu *c = fac_cpu_of(d);
+    fac_conv_geom g;
+    fac_epilogue e;
+    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.groups != g.C || g.K != g.C) return false;
+    int64_t halo = fac_conv_halo(&g);
+    if (halo > FAC_HALO_MOST || g.N * g.C * g.P > INT_MAX) return false;
+    fac_want_blocked(c, &p->in[0], halo);
+    fac_want_blocked_out(c, &p->out[0]);
+    if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
+    o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S);
+    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
+    double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
+    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S), 0.5, 4 * (outputs + (double)g.N * (double)(g.C * g.H * g.W)));
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    plan *q = fac_alloc(1, sizeof *q);
+    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/depthwise: no memory for a plan");
+    q->cpu = fac_cpu_of(d);
+    fac_cpu_conv(d, p, &q->g, &q->e);
+    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
+    q->blocks = (q->g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
+    /* small images are not cut: the halo rows would be read twice */
+    q->bands = q->g.P < 14 ? 1 : q->g.P / 4 < 2 * q->cpu->pool.threads ? q->g.P / 4 : 2 * q->cpu->pool.threads;
+    *out = q;
+    return FAC_OK;
+}
+static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
+
+static uint64_t pack_key(const void *plan_, int input) { return (uint64_t)input | (uint64_t)((const plan *)plan_)->cpu->simd->lanes << 8; }
+
+/* C, 1, R, S -> [block][R][S][lane], zeros behind the last channel. */
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+    const plan *p = plan_;
+    const float *w = fac_span_packed(from);
+    float *packed = fac_span_packed(to);
+    int64_t lanes = p->cpu->simd->lanes, taps = p->g.R * p->g.S;
+    (void)d, (void)err;
+    if (input == 2) fac_pack_bias(w, p->g.C, (int)lanes, packed);
+    else for (int64_t c = 0; c < p->blocks * lanes; c++)
+        for (int64_t t = 0; t < taps; t++) packed[(c / lanes * taps + t) * lanes + c % lanes] = c < p->g.C ? w[c * taps + t] : 0;
+    return FAC_OK;
+}
+
+extern const fac_solver fac_cpu_conv_depthwise;
+const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer, make, done, pack_key, pack, run };
