@@ -10,11 +10,15 @@ enum { CACHE_LINE = 64, HUGE_PAGE = 2 << 20 };
 bool fac_size_mul(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
 bool fac_size_add(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
 
+/* Nobody has a use for a TiB in one piece: such a size comes from a malformed file.  The allocators of the sanitizers
+ * would not return NULL for it but end the program. */
+static const uint64_t LARGEST = (UINT64_C(1) << 40) - (UINT64_C(1) << 26);
+
 static bool allowed(size_t bytes) {
 #ifdef FAC_TESTS
     if (fac_test_allows && !fac_test_allows(bytes)) return false;
 #endif
-    return bytes <= PTRDIFF_MAX;
+    return bytes <= PTRDIFF_MAX && bytes <= LARGEST;
 }
 
 /* malloc(0) may be NULL, which would look like failure: one byte is the least that is asked for. */
