@@ -19,7 +19,11 @@ void fac_nn_source(fac_graph *g, fac_source *source, void *self);
 void fac_nn_seed(fac_graph *g, uint64_t seed);
 
 /* x N,C,H,W -> N,channels,P,Q.  weight [channels, C/groups, kernel, kernel], bias [channels] unless no_bias. */
-typedef struct fac_nn_conv2d_opts { int stride, pad, dilation, groups; bool no_bias; } fac_nn_conv2d_opts;     /* 0 = 1 (pad 0) */
+typedef struct fac_nn_conv2d_opts {
+    int  stride, pad, dilation, groups;     /* 0 = 1 (pad 0) */
+    bool no_bias;
+    int  auto_pad;                          /* fac_auto_pad; pad is ignored unless it is FAC_AUTO_NONE */
+} fac_nn_conv2d_opts;
 fac_value *fac_nn_conv2d(fac_value *x, const char *name, int channels, int kernel, const fac_nn_conv2d_opts *opts);
 
 /* x ...,in -> ...,features.  weight [features, in], bias [features]. */

@@ -18,13 +18,15 @@ typedef struct fac_zoo {
     const char *name, *help;
     int channels, height, width, classes;           /* of the published network */
     const char *preset;                             /* its preprocessing: see fac_presets */
+    const char *unused;                             /* weights whose names begin so belong to training only; NULL: none */
     fac_value *(*build)(fac_value *x);
 } fac_zoo;
 extern const fac_zoo fac_zoo_models[];              /* ends with a NULL name */
 const fac_zoo *fac_zoo_find(const char *name);      /* NULL if there is none */
 
 /* The network with an open batch size.  weights NULL: random from seed.  Every weight that the network needs must be in the
- * file with its shape; names in the file that it does not need are an error too, but for "num_batches_tracked". */
+ * file with its shape (f16, bf16 and f64 are converted to f32); names in the file that it does not need are an error too,
+ * but for "num_batches_tracked" and fac_zoo.unused. */
 fac_status fac_zoo_new(const char *name, const fac_weights *weights, uint64_t seed, fac_graph **out, fac_error *err);
 
 /* The 1,000 ImageNet class names in the usual order; NULL outside 0..999. */

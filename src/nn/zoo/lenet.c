@@ -1,0 +1,14 @@
+/* LeNet-5 (LeCun et al. 1998, "Gradient-based learning applied to document recognition"), with ReLU and maximum pooling as it
+ * is taught today.  x N,1,28,28 -> N,10. */
+#include "nn/zoo/zoo_internal.h"
+
+fac_value *fac_zoo_lenet(fac_value *x) {
+    x = fac_nn_conv2d(x, "conv1", 6, 5, &(fac_nn_conv2d_opts){ .pad = 2 });
+    x = fac_max_pool2d(fac_relu(x), 2, 2, NULL);
+    x = fac_nn_conv2d(x, "conv2", 16, 5, NULL);
+    x = fac_max_pool2d(fac_relu(x), 2, 2, NULL);
+    x = fac_flatten(x, 1);
+    x = fac_relu(fac_nn_linear(x, "fc1", 120));
+    x = fac_relu(fac_nn_linear(x, "fc2", 84));
+    return fac_nn_linear(x, "fc3", 10);
+}
