@@ -9,7 +9,10 @@
 
 /* The best first; estimates decide between those that offer.  Behind them all stands the reference driver, which the planner
  * knows (src/run/ref.h). */
-static const fac_solver *const solvers[] = { &fac_cpu_reorder, &fac_cpu_fused, NULL };
+static const fac_solver *const solvers[] = {
+    &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_depthwise, &fac_cpu_conv1d_gemm, &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
+    &fac_cpu_linear_gemm, &fac_cpu_matmul_gemm, &fac_cpu_gemm_gemm, &fac_cpu_max_pool, &fac_cpu_avg_pool,
+    &fac_cpu_reorder, &fac_cpu_fused, NULL };
 
 /* ---- memory ---- */
 

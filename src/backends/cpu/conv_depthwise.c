@@ -5,6 +5,7 @@
  * dilation, padding; f32.  Bound by memory: the item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
 #include "backends/cpu/conv_common.h"
+#include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -98,5 +99,4 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-extern const fac_solver fac_cpu_conv_depthwise;
 const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer, make, done, pack_key, pack, run };

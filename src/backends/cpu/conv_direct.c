@@ -10,6 +10,7 @@
  *   bands    a thread owns a band of rows, and does all its rows with one chunk of weights before the next chunk
  *   chunks   a thread owns chunks of output channels: each weight is read once by one core; for small images, large weights */
 #include "backends/cpu/conv_common.h"
+#include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -199,5 +200,4 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-extern const fac_solver fac_cpu_conv_direct;
 const fac_solver fac_cpu_conv_direct = { "conv2d/direct", "conv2d", offer, make, done, pack_key, pack, run };

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv_common.h"
+#include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -149,5 +150,4 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-extern const fac_solver fac_cpu_conv_first;
 const fac_solver fac_cpu_conv_first = { "conv2d/first", "conv2d", offer, make, done, pack_key, pack, run };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -175,7 +176,6 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-extern const fac_solver fac_cpu_conv1d_gemm, fac_cpu_conv2d_gemm, fac_cpu_conv3d_gemm;
 const fac_solver fac_cpu_conv1d_gemm = { "conv1d/gemm", "conv1d", offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv2d_gemm = { "conv2d/gemm", "conv2d", offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv3d_gemm = { "conv3d/gemm", "conv3d", offer, make, done, pack_key, pack, run };

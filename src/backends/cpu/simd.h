@@ -54,7 +54,7 @@ typedef struct fac_depthwise {
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);
 
-/* One row of outputs of one channel block: the largest of each window, or its sum / divisor[q].  Taps beside the `in` columns of x
+/* One row of outputs of one channel block: the largest of each window, or its sum / (down across[q]).  Taps beside the `in` columns of x
  * are left out, taps above and below are not among the `rows`. */
 typedef struct fac_pool_row {
     const float *x;                         /* pixel 0 of the first row that the window sees */
@@ -63,12 +63,10 @@ typedef struct fac_pool_row {
     int64_t      stride, dilation, pad;     /* along the row; (S - 1) dilation + 1 <= 128    */
     float       *y;
     int64_t      width;
-    const float *divisor;                   /* NULL: the largest                             */
+    float        down;                      /* rows and columns to divide by                 */
+    const float *across;                    /* NULL: the largest                             */
 } fac_pool_row;
 typedef void fac_pool_kernel(const fac_pool_row *t);
-
-/* y[lanes] = sum over the pixels of a plane of one channel block. */
-typedef void fac_plane_sum(const float *x, int64_t rows, int64_t row, int64_t width, float *y);
 
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
 
@@ -77,10 +75,9 @@ typedef struct fac_simd {
     int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
     int         lanes;                      /* floats in a vector = channels in a block     */
     int         rows;                       /* tiles have at most this many pixels          */
-    const fac_conv_tile_table *tile;             /* [FAC_TILE_KINDS]                             */
-    fac_depthwise_kernel *depthwise;
-    fac_pool_kernel      *pool;
-    fac_plane_sum        *sum_plane;
+    const fac_conv_tile_table *tile;        /* [FAC_TILE_KINDS]                             */
+    fac_depthwise_kernel      *depthwise;
+    fac_pool_kernel           *pool;
     const struct fac_streams *streams;
 } fac_simd;
 

@@ -1,4 +1,4 @@
-/* Pooling of one row of one channel block, and sums of planes: see fac_pool_row and fac_simd in simd.h.
+/* Pooling of one row of one channel block: see fac_pool_row in simd.h.
  *
  * A window is taken apart: first the rows, once for each column of x, then the columns of that (3 x 3, stride 2: 2 + 1 maxima an
  * output for the rows instead of 6). */
@@ -33,7 +33,7 @@ INLINE void part(const int average, const fac_pool_row *t, int64_t q, int64_t la
             const int64_t i = at + s * t->dilation;
             if (i >= 0 && i < x1) v = join(average, v, down[i - x0]);
         }
-        store(t->y + q * VL, average ? v / all(t->divisor[q]) : v);
+        store(t->y + q * VL, average ? v / all(t->down * t->across[q]) : v);
     }
 }
 
@@ -44,22 +44,8 @@ void FAC_SIMD(fac_pool)(const fac_pool_row *t) {
     for (int64_t q = 0; q < t->width; q += most) {
         const int64_t last = q + most < t->width ? q + most : t->width;
         if (t->rows == 0)
-            for (int64_t i = q; i < last; i++) store(t->y + i * VL, all(t->divisor ? 0 : -INFINITY));
-        else if (t->divisor) part(1, t, q, last);
+            for (int64_t i = q; i < last; i++) store(t->y + i * VL, all(t->across ? 0 : -INFINITY));
+        else if (t->across) part(1, t, q, last);
         else part(0, t, q, last);
     }
-}
-
-extern fac_plane_sum FAC_SIMD(fac_sum_plane);
-void FAC_SIMD(fac_sum_plane)(const float *x, int64_t rows, int64_t row, int64_t width, float *y) {
-    vec sum = all(0);
-    for (int64_t r = 0; r < rows; r++, x += row) {
-        vec part[4] = { all(0), all(0), all(0), all(0) };
-        int64_t i = 0;
-        for (; i + 4 <= width; i += 4)
-            UNROLL for (int k = 0; k < 4; k++) part[k] += load(x + (i + k) * VL);
-        for (; i < width; i++) part[0] += load(x + i * VL);
-        sum += (part[0] + part[1]) + (part[2] + part[3]);
-    }
-    store(y, sum);
 }

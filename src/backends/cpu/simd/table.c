@@ -6,7 +6,6 @@
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
-extern fac_plane_sum        FAC_SIMD(fac_sum_plane);
 
 extern const fac_streams    FAC_SIMD(fac_streams);
 
@@ -23,6 +22,6 @@ const fac_simd FAC_SIMD(fac_simd) = {
 #endif
     .lanes = VL, .rows = MR,
     .tile = FAC_SIMD(fac_conv_tile),
-    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .sum_plane = FAC_SIMD(fac_sum_plane),
+    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool),
     .streams = &FAC_SIMD(fac_streams),
 };
