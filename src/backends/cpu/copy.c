@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/cpu/copy.h"
-#include "base/threads.h"
+#include "backends/cpu/ranges.h"
 
-enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, SHARES = 64 };
+enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, SHARES = 64 };
 
 size_t fac_copy_size(fac_dtype dtype) {
     const fac_dtype_info *i = fac_dtype_get(dtype);
@@ -174,7 +174,7 @@ static void turn_tile(const char *from, int64_t from_q, char *to, int64_t to_p, 
 
 /* ---- running: tiles, shared between threads ---- */
 
-typedef struct job { const fac_copy_piece *p; size_t size; const char *from; char *to; int shares; } job;
+typedef struct job { const fac_copy_piece *p; size_t size; const char *from; char *to; } job;
 
 static void tile(const job *j, const char *from, char *to, int64_t np, int64_t nq) {
     const fac_copy_piece *c = j->p;
@@ -188,13 +188,11 @@ static void tile(const job *j, const char *from, char *to, int64_t np, int64_t n
 }
 
 /* Units [first, last): the tiles of q run fastest, then those of p, then the outer dims from the last to the first. */
-static void share(void *arg, int item, int thread) {
+static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     const job *j = arg;
     const fac_copy_piece *c = j->p;
     int q = c->n - 1, p = q - 1;
-    int64_t first = c->units / j->shares * item + lower(item, c->units % j->shares);
-    int64_t last = first + c->units / j->shares + (item < c->units % j->shares);
     int64_t nq = (c->d[q] + c->tile_q - 1) / c->tile_q, np = (c->d[p] + c->tile_p - 1) / c->tile_p, i[FAC_COPY_DIMS], rest = first;
     int64_t tq = rest % nq, tp = rest / nq % np;
     const char *from = j->from + c->from_at;
@@ -225,24 +223,23 @@ void fac_copy_run(const fac_copy *c, const fac_pool *pool, const void *from, voi
         const fac_copy_piece *p = &c->piece[k];
         double bytes = (double)c->size;
         for (int i = 0; i < p->n; i++) bytes *= (double)p->d[i];
-        job j = { p, c->size, from, to, bytes < SERIAL_BYTES ? 1 : (int)lower(p->units, SHARES) };
-        if (j.shares == 1) share(&j, 0, 0);
-        else fac_parallel(pool, j.shares, share, &j);
+        job j = { p, c->size, from, to };
+        fac_parallel_ranges(pool, p->units, bytes < SERIAL_BYTES ? 1 : SHARES, run_units, &j);
     }
 }
 
 /* ---- halos ---- */
 
-typedef struct halo { const fac_layout *l; const fac_dims *dims; int64_t size, outer; int shares; char *memory; } halo;
+typedef struct halo { const fac_layout *l; const fac_dims *dims; int64_t size; char *memory; } halo;
 
-static void zero_share(void *arg, int item, int thread) {
+static void zero_planes(void *arg, int64_t from, int64_t to, int thread) {
     (void)thread;
     const halo *z = arg;
     const fac_layout *l = z->l;
     int n = z->dims->n;
     int64_t h = z->dims->d[n - 2], w = z->dims->d[n - 1], row = l->stride[n - 2] * z->size, step = l->stride[n - 1] * z->size;
     int64_t side = l->halo * step, line = w * step + 2 * side;
-    for (int64_t o = z->outer * item / z->shares; o < z->outer * (item + 1) / z->shares; o++) {
+    for (int64_t o = from; o < to; o++) {
         char *plane = z->memory + l->offset * z->size;
         int64_t rest = o;
         for (int k = n - 3; k >= 0; k--) {
@@ -261,10 +258,10 @@ static void zero_share(void *arg, int item, int thread) {
 
 void fac_halo_zero(const fac_layout *l, const fac_dims *dims, size_t size, const fac_pool *pool, void *memory) {
     if (l->halo == 0 || dims->n < 2) return;
-    halo z = { l, dims, (int64_t)size, 1, 1, memory };
+    halo z = { l, dims, (int64_t)size, memory };
+    int64_t planes = 1;
     for (int k = 0; k < dims->n - 2; k++)
-        z.outer *= l->block > 0 && l->axis == k ? (dims->d[k] + l->block - 1) / l->block : dims->d[k];
-    if (z.outer == 0 || dims->d[dims->n - 2] == 0 || dims->d[dims->n - 1] == 0) return;
-    z.shares = (int)lower(z.outer, 16);
-    fac_parallel(pool, z.shares, zero_share, &z);
+        planes *= l->block > 0 && l->axis == k ? (dims->d[k] + l->block - 1) / l->block : dims->d[k];
+    if (planes == 0 || dims->d[dims->n - 2] == 0 || dims->d[dims->n - 1] == 0) return;
+    fac_parallel_ranges(pool, planes, planes * dims->d[dims->n - 2] > HALO_ROWS ? SHARES : 1, zero_planes, &z);
 }

@@ -12,6 +12,7 @@
 #include "backends/cpu/chain.h"
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -221,7 +222,6 @@ typedef struct job {
     const plan *e;
     const fac_span *in, *out;
     char *work;
-    int   shares;
 } job;
 
 typedef uint16_t u16 __attribute__((may_alias));
@@ -322,7 +322,7 @@ static int direct_out(const plan *e) {
     return -1;
 }
 
-static void run_share(void *arg, int item, int thread) {
+static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *e = j->e;
     const fac_chain *c = &e->chain;
@@ -343,7 +343,7 @@ static void run_share(void *arg, int item, int thread) {
     }
     for (int k = 0; k < c->outs; k++) out[k] = (char *)j->out[k].memory + j->out[k].at + e->out[k].offset * (int64_t)e->out[k].size;
 
-    for (int64_t u = e->units * item / j->shares; u < e->units * (item + 1) / j->shares; u++) {
+    for (int64_t u = first; u < last; u++) {
         int64_t at = u % cuts * e->block, rest = u / cuts, n = e->span - at < e->block ? e->span - at : e->block, index[WALK_DIMS];
         for (int k = e->outer - 1; k >= 0; k--) index[k] = rest % e->d[k], rest /= e->d[k];
         for (int i = 0; i < c->sources; i++) {
@@ -411,14 +411,12 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_problem *p = e->problem;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     if (e->units == 0) return FAC_OK;
-    job j = { e, in, out, (char *)work.memory + work.at, 1 };
+    job j = { e, in, out, (char *)work.memory + work.at };
     for (int k = 0; k < e->copies; k++) {
         const fac_span *from = &in[e->copy[k].input];
         fac_copy_run(&e->copy[k].copy, pool, (char *)from->memory + from->at, j.work + e->copy[k].at);
     }
-    if (e->units * e->block > SERIAL) j.shares = (int)(e->units < SHARES * pool->threads ? e->units : SHARES * pool->threads);
-    if (j.shares == 1) run_share(&j, 0, 0);
-    else fac_parallel(pool, j.shares, run_share, &j);
+    fac_parallel_ranges(pool, e->units, e->units * e->block > SERIAL ? SHARES * pool->threads : 1, run_units, &j);
     for (int k = 0; k < p->nout; k++)
         fac_halo_zero(&p->out[k].layout, &p->out[k].type.dims, e->out[k].size, pool, (char *)out[k].memory + out[k].at);
     return FAC_OK;

@@ -20,10 +20,16 @@ typedef struct fac_streams {
     void (*softmax_row)(const float *x, float *y, int64_t n, bool log);
     /* Along rows of the given stride, for columns side by side (at most FAC_LINES of them). */
     void (*softmax_columns)(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log);
-    /* y = (x - mean) * factor * scale + shift; scale and shift may be NULL, y may be x. */
-    void (*scale_row)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
+    /* y = (x - mean) factor + shift; of pixels of one channel block, one number for each lane; with an own scale and shift for
+     * each element, either of which may be NULL.  y may be x. */
+    void (*normalize)(const float *x, float *y, int64_t n, float mean, float factor, float shift);
+    void (*normalize_lanes)(const float *x, float *y, int64_t pixels, const float *mean, const float *factor, const float *shift);
+    void (*normalize_each)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
     /* sum of (x - mean)^2, in f64 */
     double (*spread_row)(const float *x, int64_t n, double mean);
+    /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta, bias > 0 and factor >= 0; at most FAC_LINES columns */
+    void (*lrn_columns)(const float *x, int64_t rows, int64_t stride, int64_t columns, float factor, float bias, float beta,
+                        const float *at, float *y);
 } fac_streams;
 enum { FAC_LINES = 256 };
 

@@ -72,11 +72,20 @@ static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stri
     }
 }
 
-static void scale_row(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift) {
+static void normalize(const float *x, float *y, int64_t n, float mean, float factor, float shift) {
+    IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift;
+}
+
+static void normalize_lanes(const float *x, float *y, int64_t pixels, const float *mean, const float *factor, const float *shift) {
+    const vec m = load(mean), f = load(factor), s = load(shift);
+    for (int64_t i = 0; i < pixels; i++) store(y + i * VL, (load(x + i * VL) - m) * f + s);
+}
+
+static void normalize_each(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift) {
     if (scale && shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i] + shift[i];
     else if (scale) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
     else if (shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
-    else IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor;
+    else normalize(x, y, n, mean, factor, 0);
 }
 
 static double spread_row(const float *x, int64_t n, double mean) {
@@ -93,6 +102,19 @@ static double spread_row(const float *x, int64_t n, double mean) {
     return sum;
 }
 
+static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t columns, float factor, float bias, float beta,
+                        const float *at, float *y) {
+    float base[FAC_LINES] = { 0 };
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < columns; j++) base[j] += x[r * stride + j] * x[r * stride + j];
+    for (int64_t j = 0; j < columns; j++) base[j] = bias + factor * base[j];
+    if (beta == 0.75f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / (sqrtf(base[j]) * sqrtf(sqrtf(base[j])));
+    else if (beta == 0.5f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / sqrtf(base[j]);
+    else if (beta == 1.0f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / base[j];
+    else for (int64_t j = 0; j < columns; j++) base[j] = fac_expf(-beta * fac_logf(base[j]));
+    for (int64_t j = 0; j < columns; j++) y[j] = at[j] * base[j];
+}
+
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = { { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-                                            scale_row, spread_row };
+                                            normalize, normalize_lanes, normalize_each, spread_row, lrn_columns };
