@@ -8,7 +8,8 @@ fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
 typedef struct attrs { fac_dtype to; } attrs;
-static const fac_attr table[] = { { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 } };
+static const fac_attr table[] = { { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" },
+    { 0 } };
 
 static bool infer(fac_node *n) {
     fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
@@ -37,7 +38,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         if (y->f) y->f[i] = x->f ? x->f[i] : from_u64 ? (double)(uint64_t)x->i[i] : (double)x->i[i];
         else if (is_bool) y->i[i] = x->f ? x->f[i] != 0 : x->i[i] != 0;
         else if (!x->f) y->i[i] = x->i[i];
-        else if (to_u64 && x->f[i] >= 9223372036854775808.0 && x->f[i] < 18446744073709551616.0) y->i[i] = (int64_t)(uint64_t)x->f[i];
+        else if (to_u64 && x->f[i] >= 9223372036854775808.0
+            && x->f[i] < 18446744073709551616.0) y->i[i] = (int64_t)(uint64_t)x->f[i];
         else y->i[i] = x->f[i] >= -9223372036854775808.0 && x->f[i] < 9223372036854775808.0 ? (int64_t)x->f[i] : INT64_MIN;
     }
     return FAC_OK;
@@ -71,7 +73,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_cast = {
-    .name = "cast", .doc = "x as another dtype", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs),
+    .name = "cast", .doc = "x as another dtype", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
+        .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ to }, 1, &x); }

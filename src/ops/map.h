@@ -72,7 +72,10 @@ FAC_MATHF int64_t  fac_div_i64(int64_t x, int64_t y) { return y == -1 ? (int64_t
 /* Remainders: mod has the sign of the divisor (Python), rem that of the dividend (C fmod); x mod 0 = 0. */
 FAC_MATHF uint64_t fac_mod_u64(uint64_t x, uint64_t y) { return y ? x % y : 0; }
 FAC_MATHF int64_t  fac_rem_i64(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
-FAC_MATHF int64_t  fac_mod_i64(int64_t x, int64_t y) { int64_t r = fac_rem_i64(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
+FAC_MATHF int64_t  fac_mod_i64(int64_t x, int64_t y) {
+    int64_t r = fac_rem_i64(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
 FAC_MATHF double   fac_mod_f64(double x, double y) { double r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
 FAC_MATHF float    fac_mod_f32(float x, float y) { float r = fmodf(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; }
 FAC_MATHF int64_t  fac_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }

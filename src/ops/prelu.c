@@ -10,13 +10,15 @@ static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "slope", FAC_NUMBER
 
 static bool infer(fac_node *n) {
     if (!fac_infer_broadcast(n)) return false;
-    if (!fac_dims_equal(&n->out[0]->type.dims, &n->in[0]->type.dims)) return fac_fail(n, FAC_E_SHAPE, "slope does not broadcast to x");
+    if (!fac_dims_equal(&n->out[0]->type.dims, &n->in[0]->type.dims))
+        return fac_fail(n, FAC_E_SHAPE, "slope does not broadcast to x");
     return true;
 }
 
 static const fac_onnx onnx[] = { { "", "PRelu", 7, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
-    { "prelu(f32[2,3,4,5], f32[3,1,1])", -4, 4, 1e-6 }, { "prelu(f32[9], f32[9])", -4, 4, 1e-6 }, { "prelu(i32[9], i32[])", -9, 9, 0 },
+    { "prelu(f32[2,3,4,5], f32[3,1,1])", -4, 4, 1e-6 }, { "prelu(f32[9], f32[9])", -4, 4, 1e-6 },
+    { "prelu(i32[9], i32[])", -9, 9, 0 },
     { "prelu(f16[9], f16[1])", -4, 4, 2e-3 }, { "prelu(f32[0], f32[])", 0, 0, 0 }, { "prelu(f64[], f64[])", -4, 4, 1e-12 }, { 0 }
 };
 

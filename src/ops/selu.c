@@ -16,17 +16,22 @@ MAP1_P2(x > (T)0 ? P(1) * x : P(1) * P(0) * EXPM1(x))
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
-    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", 1.67326319217681884765625), fac_onnx_real(n, "gamma", 1.05070102214813232421875));
+    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", 1.67326319217681884765625), fac_onnx_real(n, "gamma",
+        1.05070102214813232421875));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { "gamma", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Selu", 6, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
-    { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },
-    { "selu(f16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 2e-3 }, { "selu(bf16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-2 },
-    { "selu(f32[0,3]) alpha=1.6732632 gamma=1.0507010", 0, 0, 0 }, { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { 0 }
+    { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 },
+    { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },
+    { "selu(f16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 2e-3 },
+    { "selu(bf16[9]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-2 },
+    { "selu(f32[0,3]) alpha=1.6732632 gamma=1.0507010", 0, 0, 0 },
+    { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_selu = { MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs) };
+const fac_op fac_op_selu = { MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table,
+    .attrs_size = sizeof(attrs) };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);
 }

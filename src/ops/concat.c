@@ -1,0 +1,67 @@
+#include "ops/shape.h"
+
+#if FAC_INTERFACE
+fac_value *fac_concat(int n, fac_value *const in[], int axis);  /* joined along one axis; the other dims are equal */
+#endif
+
+typedef struct attrs { int64_t axis; } attrs;
+static const fac_attr table[] = {
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL,
+        "the axis along which they follow each other" }, { 0 }
+};
+static const fac_port in[] = { { "x", FAC_ANY, FAC_VARIADIC }, { 0 } };
+
+/* Shapes are joined from pieces: [N] and [12, 64] give the contents [N, 12, 64]. */
+static bool learn(fac_node *n) {
+    fac_contents all = { 0 }, c;
+    for (int i = 0; i < n->nports; i++) {
+        if (!fac_known(n->in[i], &c) || all.n + c.n > FAC_KNOWN) return true;
+        for (int k = 0; k < c.n; k++) fac_contents_put(&all, all.n++, fac_contents_get(&c, k));
+    }
+    return fac_knows_items(n, &all);
+}
+
+static bool infer(fac_node *n) {
+    fac_type y = n->in[0]->type;
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, y.dims.n);
+    if (axis < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)((const attrs *)n->attrs)->axis, y.dims.n);
+    for (int i = 1; i < n->nports; i++) {
+        const fac_type *x = &n->in[i]->type;
+        if (x->dtype != y.dtype) return fac_fail(n, FAC_E_DTYPE, "input %d has another dtype than input 0", i);
+        if (x->dims.n != y.dims.n)
+            return fac_fail(n, FAC_E_SHAPE, "input %d has %d dims, input 0 has %d", i, x->dims.n, y.dims.n);
+        for (int k = 0; k < y.dims.n; k++) {
+            int64_t *a = &y.dims.d[k], b = x->dims.d[k];
+            if (k == axis) *a = fac_size_sum(n->graph, *a, b);
+            else if (*a < 0) *a = b;                    /* equal when it runs, so the number is right for all */
+            else if (b >= 0 && *a != b)
+                return fac_fail(n, FAC_E_SHAPE, "dim %d of input %d is %lld, of input 0 %lld", k, i, (long long)b, (long long)*a);
+        }
+    }
+    n->out[0]->type = y;
+    return learn(n);
+}
+
+static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
+    const int axis = fac_axis(((const attrs *)m->attrs)->axis, m->out.n);
+    int i = 0;
+    for (int k = 0; k < m->out.n; k++) from[k] = to[k];
+    while (from[axis] >= m->in[i].type.dims.d[axis]) from[axis] -= m->in[i++].type.dims.d[axis];
+    *input = i;
+    return true;
+}
+
+static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "concat(f32[2,3], f32[2,1], f32[2,4]) axis=1", -4, 4, 0 }, { "concat(f32[2,3], f32[1,3])", -4, 4, 0 },
+    { "concat(i64[3]) axis=-1", -9, 9, 0 },
+    { "concat(f32[2,3,4,5], f32[2,2,4,5]) axis=1", -4, 4, 0 }, { "concat(f16[2,0], f16[2,3]) axis=1", -4, 4, 0 },
+    { "concat(bool[0], bool[0])", 0, 0, 0 }, { 0 }
+};
+
+const fac_op fac_op_concat = {
+    .name = "concat", .doc = "tensors joined along an axis", .in = in, .out = fac_ports_y, .attrs = table,
+        .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_concat(int n, fac_value *const in_[], int axis) { return fac_emit(&fac_op_concat, &(attrs){ axis }, n, in_); }

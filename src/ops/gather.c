@@ -1,0 +1,65 @@
+#include "ops/shape.h"
+
+#if FAC_INTERFACE
+/* Slices of x along an axis, picked by integers: y[a.., i.., b..] = x[a.., indices[i..], b..].  A negative index counts from
+ * the end; one outside the axis gives zeros. */
+fac_value *fac_gather(fac_value *x, fac_value *indices, int axis);
+#endif
+
+typedef struct attrs { int64_t axis; } attrs;
+static const fac_attr table[] = {
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL,
+        "the axis of x that the indices count" }, { 0 }
+};
+static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "indices", FAC_INTS, FAC_INDEX }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type;
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, x->dims.n);
+    fac_dims y = { 0 };
+    if (axis < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)((const attrs *)n->attrs)->axis, x->dims.n);
+    if (x->dims.n - 1 + i->dims.n > FAC_DIMS) return fac_fail(n, FAC_E_SHAPE, "the result has more than %d dims", FAC_DIMS);
+    for (int k = 0; k < axis; k++) y.d[y.n++] = x->dims.d[k];
+    for (int k = 0; k < i->dims.n; k++) y.d[y.n++] = i->dims.d[k];
+    for (int k = axis + 1; k < x->dims.n; k++) y.d[y.n++] = x->dims.d[k];
+    n->out[0]->type = (fac_type){ x->dtype, y };
+
+    fac_contents items, at, r = { 0 };          /* Shape -> Gather */
+    if (!fac_known(n->in[0], &items) || !fac_known_numbers(n->in[1], &at) || x->dims.n != 1) return true;
+    for (r.n = 0; r.n < at.n; r.n++) {
+        int64_t k = at.v[r.n] < 0 ? at.v[r.n] + items.n : at.v[r.n];
+        if (k < 0 || k >= items.n) return fac_fail(n, FAC_E_ARGUMENT, "index %lld of %d elements", (long long)at.v[r.n], items.n);
+        fac_contents_put(&r, r.n, fac_contents_get(&items, (int)k));
+    }
+    return fac_knows_items(n, &r);
+}
+
+static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
+    const fac_dims *x = &m->in[0].type.dims, *i = &m->in[1].type.dims;
+    const int axis = fac_axis(((const attrs *)m->attrs)->axis, x->n);
+    int64_t at = 0;
+    for (int k = 0; k < i->n; k++) at = at * i->d[k] + to[axis + k];
+    int64_t index = m->in[1].i[at];
+    if (index < 0) index += x->d[axis];
+    for (int k = 0; k < axis; k++) from[k] = to[k];
+    from[axis] = index;
+    for (int k = axis + 1; k < x->n; k++) from[k] = to[k - 1 + i->n];
+    *input = 0;
+    return index >= 0 && index < x->d[axis];
+}
+
+static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL }, { 0 } };
+static const fac_case cases[] = {
+    { "gather(f32[5,3], i64[2,2])", -5, 4, 0 }, { "gather(f32[3,5,2], i64[4]) axis=1", -5, 4, 0 },
+    { "gather(f32[3,5], i32[]) axis=1", -5, 4, 0 },
+    { "gather(i64[5], i64[3])", -5, 4, 0 }, { "gather(f16[2,5], i64[0]) axis=-1", -5, 4, 0 }, { 0 }
+};
+
+const fac_op fac_op_gather = {
+    .name = "gather", .doc = "slices of x picked by indices", .in = in, .out = fac_ports_y, .attrs = table,
+        .attrs_size = sizeof(attrs),
+    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_gather(fac_value *x, fac_value *indices, int axis) {
+    return fac_emit(&fac_op_gather, &(attrs){ axis }, 2, (fac_value *[]){ x, indices });
+}

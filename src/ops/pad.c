@@ -1,0 +1,123 @@
+#include "ops/shape.h"
+
+#if FAC_INTERFACE
+typedef enum fac_pad_mode { FAC_PAD_CONSTANT, FAC_PAD_REFLECT, FAC_PAD_EDGE, FAC_PAD_WRAP } fac_pad_mode;
+
+/* x with more elements (or, negative, fewer) around: pads i64[2n] is [before each axis.., after each axis..].  value: a scalar
+ * of x's dtype for FAC_PAD_CONSTANT, NULL is 0.  axes i64[n], NULL is all. */
+fac_value *fac_pad(fac_value *x, fac_value *pads, fac_value *value, fac_value *axes, fac_pad_mode mode);
+#endif
+
+typedef struct attrs { int mode; } attrs;
+static const char *const modes[] = { "constant", "reflect", "edge", "wrap", NULL };
+static const fac_attr table[] = {
+    { "mode", FAC_A_ENUM, offsetof(attrs, mode), 0, 0, 0, 0, modes,
+        "what the new elements are: the value, mirrored, the outermost, from the other side" },
+    { 0 }
+};
+static const fac_port in[] = {
+    { "x", FAC_ANY, 0 }, { "pads", FAC_INTS, FAC_HOST }, { "value", FAC_ANY, FAC_OPTIONAL }, { "axes", FAC_INTS,
+        FAC_HOST | FAC_OPTIONAL }, { 0 }
+};
+
+static bool infer(fac_node *n) {
+    fac_type y = n->in[0]->type;
+    fac_contents pads, axes = { 0 };
+    bool seen[FAC_DIMS];
+    const int count = n->in[3] ? fac_host_length(n->in[3]) : y.dims.n;
+    if (count < 0 || fac_host_length(n->in[1]) != 2 * count)
+        return fac_fail(n, FAC_E_SHAPE, "pads must have two numbers for each axis");
+    if (n->in[2] && n->in[2]->type.dtype != y.dtype) return fac_fail(n, FAC_E_DTYPE, "value must have x's dtype");
+    if (n->in[2] && fac_dims_count(&n->in[2]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "value must be one number");
+    if (!fac_host_numbers(n, 1, &pads) || (n->in[3] && !fac_host_numbers(n, 3, &axes))) {
+        for (int k = 0; k < y.dims.n; k++) y.dims.d[k] = fac_symbol(n->graph, NULL);
+        n->out[0]->type = y;
+        return true;
+    }
+    if (!n->in[3]) for (axes.n = 0; axes.n < count; axes.n++) axes.v[axes.n] = axes.n;
+    if (!fac_axes_set(n, &axes, y.dims.n, seen)) return false;
+    for (int k = 0; k < count; k++) {
+        int64_t *d = &y.dims.d[fac_axis(axes.v[k], y.dims.n)], before = pads.v[k], after = pads.v[k + count];
+        if (before > INT32_MAX || after > INT32_MAX || before < -INT32_MAX || after < -INT32_MAX)
+            return fac_fail(n, FAC_E_SHAPE, "a padding of %lld and %lld", (long long)before, (long long)after);
+        int64_t more = before + after;
+        if (*d == 0 && more > 0 && ((const attrs *)n->attrs)->mode != FAC_PAD_CONSTANT)
+            return fac_fail(n, FAC_E_SHAPE, "nothing to repeat along an axis of size 0");
+        if (*d < 0) *d = more >= 0 ? fac_size_sum(n->graph, *d, more) : fac_size_difference(n->graph, *d, -more);
+        else if (*d + more < 0)
+            return fac_fail(n, FAC_E_SHAPE, "axis %lld of size %lld is cut by %lld", (long long)axes.v[k], (long long)*d,
+                (long long)-more);
+        else *d += more;
+    }
+    n->out[0]->type = y;
+    return true;
+}
+
+static int64_t mod(int64_t a, int64_t b) { int64_t r = a % b; return r < 0 ? r + b : r; }
+
+static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
+    const fac_dims *x = &m->in[0].type.dims;
+    const int mode = ((const attrs *)m->attrs)->mode, count = (int)(fac_dims_count(&m->in[1].type.dims) / 2);
+    const int64_t *axes = m->nin > 3 ? m->in[3].i : NULL;
+    *input = 0;
+    for (int k = 0; k < x->n; k++) from[k] = to[k];
+    for (int k = 0; k < count; k++) {
+        const int axis = axes ? fac_axis(axes[k], x->n) : k;
+        const int64_t size = x->d[axis];
+        int64_t i = to[axis] - m->in[1].i[k];
+        if (i < 0 || i >= size) {
+            if (mode == FAC_PAD_CONSTANT) {
+                *input = 2;
+                for (int j = 0; j < FAC_DIMS; j++) from[j] = 0;
+                return m->nin > 2 && m->in[2].type.dtype != FAC_NONE;
+            }
+            if (mode == FAC_PAD_EDGE || size == 1) i = i < 0 ? 0 : size - 1;
+            else if (mode == FAC_PAD_WRAP) i = mod(i, size);
+            else i = mod(i, 2 * size - 2) < size ? mod(i, 2 * size - 2) : 2 * size - 2 - mod(i, 2 * size - 2);
+        }
+        from[axis] = i;
+    }
+    return true;
+}
+
+static fac_pad_mode mode_of(const fac_onnx_node *n, fac_graph *g) {
+    const char *mode = fac_onnx_text(n, "mode", "constant");
+    for (int k = 0; modes[k]; k++) {
+        const char *a = modes[k], *b = mode;
+        while (*a && *a == *b) a++, b++;
+        if (*a == *b) return (fac_pad_mode)k;
+    }
+    fac_fail_graph(g, FAC_E_FORMAT, "Pad: mode is \"%s\", expected constant, reflect, edge or wrap", mode);
+    return FAC_PAD_CONSTANT;
+}
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
+    out[0] = fac_pad(ins[0], ins[1], n->nin > 2 ? ins[2] : NULL, n->nin > 3 ? ins[3] : NULL, mode_of(n, g));
+}
+/* Before opset 11 pads and value were attributes. */
+static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
+    int64_t pads[2 * FAC_DIMS];
+    int count = fac_onnx_ints_long(n, "pads", pads, 2 * FAC_DIMS);
+    double value = fac_onnx_real(n, "value", 0);
+    if (count < 0 || count > 2 * FAC_DIMS) out[0] = fac_fail_graph(g, FAC_E_FORMAT, "Pad: pads has %d numbers", count);
+    else out[0] = fac_pad(ins[0], fac_ints_long(g, pads, count), value != 0 ? fac_number(g, fac_value_type(ins[0]).dtype,
+        value) : NULL, NULL, mode_of(n, g));
+}
+static const fac_onnx_attr new_names[] = { { "mode", NULL }, { 0 } };
+static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "pads", NULL }, { "value", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load }, { "", "Pad", 2, 10, old_names, load_old }, { 0 } };
+static const fac_case cases[] = {
+    { "pad(f32[2,3], i64{1,0,2,3})", -4, 4, 0 }, { "pad(f32[2,3], i64{1,0,2,3}, f32[])", -4, 4, 0 },
+    { "pad(f32[1,2,4,5], i64{0,0,1,2,0,0,2,1}) mode=reflect", -4, 4, 0 },
+    { "pad(i64[3,4], i64{2,-1,1,3}) mode=edge", -9, 9, 0 }, { "pad(f32[3,4], i64{5,0,0,6}) mode=wrap", -4, 4, 0 },
+    { "pad(f32[3,4], i64{-1,-2}, -, i64{1})", -4, 4, 0 },
+    { "pad(f16[0,2], i64{1,0,1,0})", 0, 0, 0 }, { "pad(f32[3,4], i64{9,7}, -, i64{-1}) mode=reflect", -4, 4, 0 }, { 0 }
+};
+
+const fac_op fac_op_pad = {
+    .name = "pad", .doc = "x with more elements around", .in = in, .out = fac_ports_y, .attrs = table,
+        .attrs_size = sizeof(attrs),
+    .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_pad(fac_value *x, fac_value *pads, fac_value *value, fac_value *axes, fac_pad_mode mode) {
+    return fac_emit(&fac_op_pad, &(attrs){ mode }, 4, (fac_value *[]){ x, pads, value, axes });
+}

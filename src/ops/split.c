@@ -1,0 +1,105 @@
+#include "ops/shape.h"
+
+#if FAC_INTERFACE
+/* x cut along an axis into n parts, out[0..n): equal ones, the last smaller when they do not fit; views of x. */
+void fac_split(fac_value *x, int axis, int n, fac_value *out[]);
+/* The same into parts of these sizes, an i64[n]; how many follows from its length. */
+void fac_split_sizes(fac_value *x, int axis, fac_value *sizes, fac_value *out[]);
+#endif
+
+typedef struct attrs { int64_t axis, parts; } attrs;
+static const fac_attr table[] = {
+    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis that is cut" },
+    { "parts", FAC_A_INT, offsetof(attrs, parts), 0, 0, 0, 1 << 20, NULL, "how many, when no sizes are given" }, { 0 }
+};
+static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL }, { 0 } };
+static const fac_port out_ports[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
+
+static bool infer(fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    const int axis = fac_axis(a->axis, x->dims.n);
+    if (axis < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)a->axis, x->dims.n);
+    const int64_t size = x->dims.d[axis];
+    int parts = n->in[1] ? fac_host_length(n->in[1]) : (int)a->parts;
+    fac_contents c;
+    if (parts < 1) return fac_fail(n, FAC_E_ARGUMENT, "the number of parts must be known");
+    if (!fac_node_outputs(n, parts)) return false;
+
+    bool known = n->in[1] && fac_known(n->in[1], &c);
+    int64_t sum = 0, each = n->in[1] || size < 0 ? 0 : (size + parts - 1) / parts;
+    for (int k = 0; k < parts; k++) {
+        int64_t part = known ? c.v[k] : n->in[1] ? fac_symbol(n->graph, NULL)
+                     : size < 0 ? fac_size_quotient(n->graph, size, parts)      /* that it divides evenly shows later */
+                     : k * each >= size ? 0 : size - k * each < each ? size - k * each : each;
+        if (known && part < 0 && !(c.symbolic >> k & 1))
+            return fac_fail(n, FAC_E_ARGUMENT, "part %d has size %lld", k, (long long)part);
+        n->out[k]->type = *x;
+        n->out[k]->type.dims.d[axis] = part;
+        sum = part < 0 || sum < 0 ? -1 : fac_size_sum(n->graph, sum, part);
+    }
+    if (size >= 0 && sum >= 0 && sum != size)
+        return fac_fail(n, FAC_E_SHAPE, "the parts are %lld together, dim %d is %lld", (long long)sum, axis, (long long)size);
+    return true;
+}
+
+static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
+    const attrs *a = m->attrs;
+    const int axis = fac_axis(a->axis, m->out.n);
+    for (int k = 0; k < m->out.n; k++) from[k] = to[k];
+    if (m->nin > 1 && m->in[1].i) {
+        for (int k = 0; k < m->output; k++) from[axis] += m->in[1].i[k];
+    } else {
+        from[axis] += m->output * ((m->in[0].type.dims.d[axis] + a->parts - 1) / a->parts);
+    }
+    *input = 0;
+    return true;
+}
+
+static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
+    int64_t at = 0;
+    if (in_->block) return false;
+    for (int k = 0; k < n->nout; k++) {
+        out[k] = *in_;
+        out[k].halo = 0;
+        if (n->out[k]->type.dims.d[axis]) out[k].offset += at * in_->stride[axis];
+        at += n->out[k]->type.dims.d[axis];
+    }
+    return true;
+}
+
+/* Sizes were an attribute before opset 13; without any, the number of outputs says how many parts (from 18 on: num_outputs). */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
+    int64_t list[FAC_KNOWN];
+    int axis = (int)fac_onnx_int(n, "axis", 0), count = fac_onnx_ints_long(n, "split", list, FAC_KNOWN);
+    fac_value *sizes = n->nin > 1 ? ins[1] : count >= 0 && count <= FAC_KNOWN ? fac_ints_long(g, list, count) : NULL;
+    if (count > FAC_KNOWN)
+        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Split: %d sizes; at most %d are supported", count, FAC_KNOWN);
+    else if (sizes) fac_split_sizes(ins[0], axis, sizes, out);
+    else fac_split(ins[0], axis, n->nout, out);
+}
+static const fac_onnx_attr names[] = { { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load }, { 0 } };
+static const fac_case cases[] = {
+    { "split(f32[2,6], i64{1,2,3}) axis=1", -4, 4, 0 }, { "split(f32[6,2]) parts=3", -4, 4, 0 },
+    { "split(i64[7]) parts=4", -9, 9, 0 },
+    { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 }, { "split(f32[0,2]) parts=2", 0, 0, 0 },
+    { "split(f32[2,3], i64{0,3}) axis=-1", -4, 4, 0 }, { 0 }
+};
+
+const fac_op fac_op_split = {
+    .name = "split", .doc = "x cut along an axis", .in = in, .out = out_ports, .attrs = table, .attrs_size = sizeof(attrs),
+    .infer = infer, .move = move, .view = view, .onnx = onnx, .cases = cases,
+};
+
+void fac_split(fac_value *x, int axis, int n, fac_value *out[]) {
+    fac_value *y = fac_emit(&fac_op_split, &(attrs){ axis, n }, 1, &x);
+    for (int k = 0; k < n; k++) out[k] = fac_value_other(y, k);
+}
+
+void fac_split_sizes(fac_value *x, int axis, fac_value *sizes, fac_value *out[]) {
+    fac_value *y = fac_emit(&fac_op_split, &(attrs){ axis, 0 }, 2, (fac_value *[]){ x, sizes });
+    int n = fac_host_length(sizes);
+    for (int k = 0; k < n; k++) out[k] = fac_value_other(y, k);
+}
