@@ -21,12 +21,13 @@ static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Celu", 12, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
     { "celu(f32[2,37]) alpha=2", -4, 4, 1e-6 }, { "celu(f64[5]) alpha=2", -4, 4, 1e-12 },
-    { "celu(f16[9]) alpha=2", -4, 4, 2e-3 }, { "celu(bf16[9]) alpha=2", -4, 4, 1e-2 },
-    { "celu(f32[0,3]) alpha=2", 0, 0, 0 }, { "celu(f32[]) alpha=2", -4, 4, 1e-6 }, { 0 }
+    { "celu(f16[9]) alpha=2", -4, 4, 2e-3 }, { "celu(bf16[9]) alpha=2", -4, 4, 1e-2 }, { "celu(f32[0,3]) alpha=2", 0, 0, 0 },
+    { "celu(f32[]) alpha=2", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_celu = { MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table,
-    .attrs_size = sizeof(attrs) };
+const fac_op fac_op_celu = {
+    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_celu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_celu, &(attrs){ alpha }, 1, &x);
 }

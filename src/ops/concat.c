@@ -1,7 +1,7 @@
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-fac_value *fac_concat(int n, fac_value *const in[], int axis);  /* joined along one axis; the other dims are equal */
+fac_value *fac_concat(fac_value *const in[], int n, int axis);  /* joined along one axis; the other dims are equal */
 #endif
 
 typedef struct attrs { int64_t axis; } attrs;
@@ -54,9 +54,8 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
 static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "concat(f32[2,3], f32[2,1], f32[2,4]) axis=1", -4, 4, 0 }, { "concat(f32[2,3], f32[1,3])", -4, 4, 0 },
-    { "concat(i64[3]) axis=-1", -9, 9, 0 },
-    { "concat(f32[2,3,4,5], f32[2,2,4,5]) axis=1", -4, 4, 0 }, { "concat(f16[2,0], f16[2,3]) axis=1", -4, 4, 0 },
-    { "concat(bool[0], bool[0])", 0, 0, 0 }, { 0 }
+    { "concat(i64[3]) axis=-1", -9, 9, 0 }, { "concat(f32[2,3,4,5], f32[2,2,4,5]) axis=1", -4, 4, 0 },
+    { "concat(f16[2,0], f16[2,3]) axis=1", -4, 4, 0 }, { "concat(bool[0], bool[0])", 0, 0, 0 }, { 0 }
 };
 
 const fac_op fac_op_concat = {
@@ -64,4 +63,4 @@ const fac_op fac_op_concat = {
         .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .cases = cases,
 };
-fac_value *fac_concat(int n, fac_value *const in_[], int axis) { return fac_emit(&fac_op_concat, &(attrs){ axis }, n, in_); }
+fac_value *fac_concat(fac_value *const in_[], int n, int axis) { return fac_emit(&fac_op_concat, &(attrs){ axis }, n, in_); }

@@ -25,7 +25,9 @@ static const fac_case cases[] = {
     { "elu(f32[0,3]) alpha=1.5", 0, 0, 0 }, { "elu(f32[]) alpha=1.5", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_elu = { MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs) };
+const fac_op fac_op_elu = {
+    MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_elu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_elu, &(attrs){ alpha }, 1, &x);
 }

@@ -72,8 +72,8 @@ static const fac_onnx onnx[] = { { "", "Expand", 8, 0, NULL, NULL }, { "", "Cons
     { 0 } };
 static const fac_case cases[] = {
     { "expand(f32[3,1], i64{2,3,4})", -4, 4, 0 }, { "expand(f32[3,4], i64{3,1})", -4, 4, 0 },
-    { "expand(i64[], i64{2,2})", -9, 9, 0 },
-    { "expand(bool[1], i64{0,3})", 0, 0, 0 }, { "expand(f16[], i64{})", -4, 4, 0 }, { 0 }
+    { "expand(i64[], i64{2,2})", -9, 9, 0 }, { "expand(bool[1], i64{0,3})", 0, 0, 0 }, { "expand(f16[], i64{})", -4, 4, 0 },
+    { 0 }
 };
 
 const fac_op fac_op_expand = {

@@ -28,8 +28,9 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Flatten", 1, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
-    { "flatten(f32[2,3,4]) axis=1", -4, 4, 0 }, { "flatten(f32[2,3,4])", -4, 4, 0 }, { "flatten(i64[2,3,4]) axis=3", -9, 9, 0 },
-    { "flatten(f16[2,3,4]) axis=-1", -4, 4, 0 }, { "flatten(f32[0,3,2]) axis=1", 0, 0, 0 }, { "flatten(f32[])", -4, 4, 0 }, { 0 }
+    { "flatten(f32[2,3,4]) axis=1", -4, 4, 0 }, { "flatten(f32[2,3,4])", -4, 4, 0 },
+    { "flatten(i64[2,3,4]) axis=3", -9, 9, 0 }, { "flatten(f16[2,3,4]) axis=-1", -4, 4, 0 },
+    { "flatten(f32[0,3,2]) axis=1", 0, 0, 0 }, { "flatten(f32[])", -4, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_flatten = {

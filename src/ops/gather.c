@@ -51,8 +51,8 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
 static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "gather(f32[5,3], i64[2,2])", -5, 4, 0 }, { "gather(f32[3,5,2], i64[4]) axis=1", -5, 4, 0 },
-    { "gather(f32[3,5], i32[]) axis=1", -5, 4, 0 },
-    { "gather(i64[5], i64[3])", -5, 4, 0 }, { "gather(f16[2,5], i64[0]) axis=-1", -5, 4, 0 }, { 0 }
+    { "gather(f32[3,5], i32[]) axis=1", -5, 4, 0 }, { "gather(i64[5], i64[3])", -5, 4, 0 },
+    { "gather(f16[2,5], i64[0]) axis=-1", -5, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_gather = {

@@ -15,9 +15,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "approximate", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Gelu", 20, 0, names, load }, { 0 } };
-static const fac_case cases[] = { { "gelu(f32[2,37])", -5, 5, 1e-6 }, { "gelu(f64[5])", -5, 5, 1e-12 }, { "gelu(f16[9])", -5,
-    5, 2e-3 },
-                                  { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 } };
+static const fac_case cases[] = {
+    { "gelu(f32[2,37])", -5, 5, 1e-6 }, { "gelu(f64[5])", -5, 5, 1e-12 }, { "gelu(f16[9])", -5, 5, 2e-3 },
+    { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 }
+};
 
 const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))") };
 fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

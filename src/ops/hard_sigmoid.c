@@ -23,12 +23,14 @@ static const fac_onnx onnx[] = { { "", "HardSigmoid", 6, 0, names, load }, { 0 }
 static const fac_case cases[] = {
     { "hard_sigmoid(f32[2,37]) slope=0.2 offset=0.5", -4, 4, 1e-6 },
     { "hard_sigmoid(f64[5]) slope=0.2 offset=0.5", -4, 4, 1e-12 },
-    { "hard_sigmoid(f16[9]) slope=0.2 offset=0.5", -4, 4, 2e-3 }, { "hard_sigmoid(bf16[9]) slope=0.2 offset=0.5", -4, 4, 1e-2 },
-    { "hard_sigmoid(f32[0,3]) slope=0.2 offset=0.5", 0, 0, 0 }, { "hard_sigmoid(f32[]) slope=0.2 offset=0.5", -4, 4, 1e-6 }, { 0 }
+    { "hard_sigmoid(f16[9]) slope=0.2 offset=0.5", -4, 4, 2e-3 },
+    { "hard_sigmoid(bf16[9]) slope=0.2 offset=0.5", -4, 4, 1e-2 }, { "hard_sigmoid(f32[0,3]) slope=0.2 offset=0.5", 0, 0, 0 },
+    { "hard_sigmoid(f32[]) slope=0.2 offset=0.5", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_hard_sigmoid = { MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table,
-    .attrs_size = sizeof(attrs) };
+const fac_op fac_op_hard_sigmoid = {
+    MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_hard_sigmoid(fac_value *x, double slope, double offset) {
     return fac_emit(&fac_op_hard_sigmoid, &(attrs){ slope, offset }, 1, &x);
 }

@@ -22,9 +22,10 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     return true;
 }
 static const fac_onnx onnx[] = { { "", "Identity", 1, 0, NULL, NULL }, { 0 } };
-static const fac_case cases[] = { { "identity(f32[2,3])", -4, 4, 0 }, { "identity(bool[3])", 0, 1, 0 }, { "identity(f16[])",
-    -4, 4, 0 },
-                                  { "identity(u64[0,2])", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = {
+    { "identity(f32[2,3])", -4, 4, 0 }, { "identity(bool[3])", 0, 1, 0 }, { "identity(f16[])", -4, 4, 0 },
+    { "identity(u64[0,2])", 0, 0, 0 }, { 0 }
+};
 
 const fac_op fac_op_identity = {
     .name = "identity", .doc = "x", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_KNOWS,

@@ -23,10 +23,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "detect_positive", NULL }, { "detect_negative", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "IsInf", 10, 0, names, load }, { 0 } };
-static const fac_case cases[] = { { "isinf(f32[2,37]) positive=1", -4, 4, 0 }, { "isinf(f64[5]) positive=1 negative=1", -4,
-    4, 0 },
-                                  { "isinf(f32[0]) negative=1", 0, 0, 0 }, { "isinf(f16[]) positive=1 negative=1", -4, 4, 0 },
-                                  { 0 }
+static const fac_case cases[] = {
+    { "isinf(f32[2,37]) positive=1", -4, 4, 0 }, { "isinf(f64[5]) positive=1 negative=1", -4, 4, 0 },
+    { "isinf(f32[0]) negative=1", 0, 0, 0 }, { "isinf(f16[]) positive=1 negative=1", -4, 4, 0 }, { 0 }
+};
 
 const fac_op fac_op_isinf = {
     MAP_OP("isinf", "is x infinite?", fac_ports_x, infer), .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD,

@@ -25,8 +25,9 @@ static const fac_case cases[] = {
     { "leaky_relu(f32[0,3]) slope=0.01", 0, 0, 0 }, { "leaky_relu(f32[]) slope=0.01", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_leaky_relu = { MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table,
-    .attrs_size = sizeof(attrs) };
+const fac_op fac_op_leaky_relu = {
+    MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_leaky_relu(fac_value *x, double slope) {
     return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);
 }

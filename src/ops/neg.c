@@ -10,9 +10,9 @@ static bool infer(fac_node *n) { return fac_infer_same(n) && fac_knows_map(n, NU
 
 static const fac_onnx onnx[] = { { "", "Neg", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
-    { "neg(f32[2,37])", -4, 4, 0 }, { "neg(f64[5])", -4, 4, 1e-12 }, { "neg(f16[9])", -4, 4, 0 }, { "neg(bf16[9])", -4, 4, 0 },
-    { "neg(f32[0,3])", 0, 0, 0 }, { "neg(f32[])", -4, 4, 0 }, { "neg(i64[9])", -9, 9, 0 }, { "neg(i8[300])", -128, 127, 0 },
-    { 0 }
+    { "neg(f32[2,37])", -4, 4, 0 }, { "neg(f64[5])", -4, 4, 1e-12 }, { "neg(f16[9])", -4, 4, 0 },
+    { "neg(bf16[9])", -4, 4, 0 }, { "neg(f32[0,3])", 0, 0, 0 }, { "neg(f32[])", -4, 4, 0 }, { "neg(i64[9])", -9, 9, 0 },
+    { "neg(i8[300])", -128, 127, 0 }, { 0 }
 };
 
 const fac_op fac_op_neg = {

@@ -30,8 +30,9 @@ static const fac_case cases[] = {
     { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_selu = { MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table,
-    .attrs_size = sizeof(attrs) };
+const fac_op fac_op_selu = {
+    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);
 }

@@ -14,10 +14,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load }, { 0 } };
-static const fac_case cases[] = { { "silu(f32[2,37])", -9, 9, 1e-6 }, { "silu(f64[5])", -9, 9, 1e-12 }, { "silu(f16[9])", -9,
-    9, 2e-3 },
-                                  { "silu(bf16[9])", -9, 9, 2e-2 }, { "silu(f32[0,3])", 0, 0, 0 },
-                                  { "silu(f32[])", -9, 9, 1e-6 }, { 0 }
+static const fac_case cases[] = {
+    { "silu(f32[2,37])", -9, 9, 1e-6 }, { "silu(f64[5])", -9, 9, 1e-12 }, { "silu(f16[9])", -9, 9, 2e-3 },
+    { "silu(bf16[9])", -9, 9, 2e-2 }, { "silu(f32[0,3])", 0, 0, 0 }, { "silu(f32[])", -9, 9, 1e-6 }, { 0 }
+};
 
 const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish") };
 fac_value *fac_silu(fac_value *x) { return fac_emit(&fac_op_silu, NULL, 1, &x); }

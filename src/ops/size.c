@@ -23,8 +23,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static const fac_onnx onnx[] = { { "", "Size", 1, 0, NULL, NULL }, { 0 } };
-static const fac_case cases[] = { { "size(f32[2,3,4])", -4, 4, 0 }, { "size(bool[0,7])", 0, 0, 0 }, { "size(f16[])", 0, 0,
-    0 }, { 0 } };
+static const fac_case cases[] = {
+    { "size(f32[2,3,4])", -4, 4, 0 }, { "size(bool[0,7])", 0, 0, 0 }, { "size(f16[])", 0, 0, 0 }, { 0 }
+};
 
 const fac_op fac_op_size = {
     .name = "size", .doc = "the number of elements of x", .in = in, .out = fac_ports_y, .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,

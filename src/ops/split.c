@@ -83,9 +83,8 @@ static const fac_onnx_attr names[] = { { "axis", NULL }, { "split", NULL }, { "n
 static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
     { "split(f32[2,6], i64{1,2,3}) axis=1", -4, 4, 0 }, { "split(f32[6,2]) parts=3", -4, 4, 0 },
-    { "split(i64[7]) parts=4", -9, 9, 0 },
-    { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 }, { "split(f32[0,2]) parts=2", 0, 0, 0 },
-    { "split(f32[2,3], i64{0,3}) axis=-1", -4, 4, 0 }, { 0 }
+    { "split(i64[7]) parts=4", -9, 9, 0 }, { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 },
+    { "split(f32[0,2]) parts=2", 0, 0, 0 }, { "split(f32[2,3], i64{0,3}) axis=-1", -4, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_split = {

@@ -11,7 +11,9 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     *out = *in;
     return true;
 }
-static const fac_case cases[] = { { "stop(f32[2,3])", -4, 4, 0 }, { "stop(i64[])", -4, 4, 0 }, { 0 } };
+static const fac_case cases[] = {
+    { "stop(f32[2,3])", -4, 4, 0 }, { "stop(i64[])", -4, 4, 0 }, { 0 }
+};
 
 const fac_op fac_op_stop = {
     .name = "stop", .doc = "x, through which no gradient flows", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_NO_GRAD,

@@ -25,8 +25,9 @@ static const fac_case cases[] = {
     { "thresholded_relu(f32[0,3]) threshold=1", 0, 0, 0 }, { "thresholded_relu(f32[]) threshold=1", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_thresholded_relu = { MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table,
-    .attrs_size = sizeof(attrs) };
+const fac_op fac_op_thresholded_relu = {
+    MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs),
+};
 fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
     return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);
 }

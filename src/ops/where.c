@@ -26,10 +26,8 @@ static const fac_onnx onnx[] = { { "", "Where", 9, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "where(bool[2,30], f32[30], f32[])", -4, 4, 0 }, { "where(bool[3], f32[4,1], f32[2,1,1])", -4, 4, 0 },
     { "where(bool[9], i64[9], i64[9])", -9, 9, 0 }, { "where(bool[9], u64[9], u64[])", 0, 9, 0 },
-    { "where(bool[9], bool[9], bool[9])", 0, 1, 0 },
-    { "where(bool[9], f16[9], f16[9])", -4, 4, 0 }, { "where(bool[0,3], f32[3], f32[3])", 0, 0, 0 },
-    { "where(bool[], f64[], f64[])", -4, 4, 0 },
-    { 0 }
+    { "where(bool[9], bool[9], bool[9])", 0, 1, 0 }, { "where(bool[9], f16[9], f16[9])", -4, 4, 0 },
+    { "where(bool[0,3], f32[3], f32[3])", 0, 0, 0 }, { "where(bool[], f64[], f64[])", -4, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_where = { MAP_OP("where", "y where x, else z", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS };
