@@ -157,7 +157,7 @@ static bool put_outs(builder *b, const fac_problem *p) {
 
 /* TEMP + step becomes a register; c->slots counts sources and registers. */
 static void give_registers(fac_chain *c) {
-    int last[FAC_CHAIN_STEPS], at[FAC_CHAIN_STEPS];
+    int last[FAC_CHAIN_STEPS], at[FAC_CHAIN_STEPS] = { 0 };
     bool taken[FAC_CHAIN_STEPS] = { false };
     for (int i = 0; i < c->steps; i++) last[i] = i;
     for (int i = 0; i < c->steps; i++)

@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include "base/threads.h"
 
-typedef void fac_range(void *arg, int64_t first, int64_t last, int thread);
+typedef void fac_range_task(void *arg, int64_t first, int64_t last, int thread);
 
-typedef struct fac_ranges { fac_range *f; void *arg; int64_t units; int shares; } fac_ranges;
+typedef struct fac_ranges { fac_range_task *f; void *arg; int64_t units; int shares; } fac_ranges;
 
 static inline void fac_ranges_item(void *arg, int item, int thread) {
     const fac_ranges *r = (const fac_ranges *)arg;
@@ -16,7 +16,7 @@ static inline void fac_ranges_item(void *arg, int item, int thread) {
 }
 
 /* f on [0, units) in at most `shares` runs; one run, on this thread, when it is not worth more. */
-static inline void fac_parallel_ranges(const fac_pool *pool, int64_t units, int shares, fac_range *f, void *arg) {
+static inline void fac_parallel_ranges(const fac_pool *pool, int64_t units, int shares, fac_range_task *f, void *arg) {
     fac_ranges r = { f, arg, units, units < shares ? (int)units : shares };
     if (r.shares <= 1) f(arg, 0, units, 0);
     else fac_parallel(pool, r.shares, fac_ranges_item, &r);
