@@ -75,6 +75,7 @@ fac_value *fac_graph_output(const fac_graph *g, int i);
 const char *fac_graph_output_name(const fac_graph *g, int i);
 int        fac_graph_params(const fac_graph *g);            /* parameters and states */
 fac_value *fac_graph_param(const fac_graph *g, int i);
+bool       fac_value_trains(const fac_value *v);            /* a parameter, not a state */
 fac_tensor *fac_value_tensor(const fac_value *v);           /* of a parameter, state or constant, borrowed; else NULL */
 
 /* Every use of `old` uses `with` instead, except the uses that `with` itself is made from: so putting a new op behind a

@@ -187,6 +187,7 @@ fac_type    fac_value_type(const fac_value *v)   { return v ? v->type : (fac_typ
 const char *fac_value_name(const fac_value *v)   { return v ? v->name : NULL; }
 fac_graph  *fac_value_graph(const fac_value *v)  { return v ? v->graph : NULL; }
 fac_tensor *fac_value_tensor(const fac_value *v) { return v ? v->tensor : NULL; }
+bool        fac_value_trains(const fac_value *v) { return v && v->leaf == FAC_PARAM; }
 
 fac_value *fac_value_other(const fac_value *v, int index) {
     if (!v) return NULL;

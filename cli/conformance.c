@@ -1,0 +1,219 @@
+/* facula conformance: ONNX backend-test folders, each a model.onnx with test_data_set_N/{input,output}_N.pb. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "cli.h"
+#include "json.h"
+
+static struct {
+    device_options device;
+    double rtol, atol;
+    bool json, failed, unsupported, quiet;
+} o;
+
+static const option options[] = {
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7" },
+    { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
+    DEVICE_OPTIONS(o.device),
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+typedef enum verdict { PASSED, FAILED, UNSUPPORTED } verdict;
+static const char *const verdict_names[] = { "passed", "failed", "unsupported" };
+enum { MOST = 64 };
+
+typedef struct result { verdict v; double worst; char why[512]; } result;
+
+static bool exists(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+static void explain(result *r, verdict v, const fac_error *err) {
+    r->v = v;
+    snprintf(r->why, sizeof r->why, "%s", err->text);
+}
+
+static verdict verdict_of(const fac_error *err) { return err->status == FAC_E_UNSUPPORTED ? UNSUPPORTED : FAILED; }
+
+/* Equal within the tolerances; the first bad element is reported. */
+static void compare(result *r, const char *output, const fac_tensor *got, const fac_tensor *want) {
+    fac_type a = fac_tensor_type(got), b = fac_tensor_type(want);
+    char x[128], y[128];
+    if (a.dtype != b.dtype || !fac_dims_equal(&a.dims, &b.dims)) {
+        r->v = FAILED;
+        snprintf(r->why, sizeof r->why, "output %s is %s[%s], expected %s[%s]", output, fac_dtype_get(a.dtype)->name, dims_text(NULL, &a.dims, x, sizeof x),
+                 fac_dtype_get(b.dtype)->name, dims_text(NULL, &b.dims, y, sizeof y));
+        return;
+    }
+    int64_t n = fac_dims_count(&a.dims), bad = -1;
+    double worst = 0, p = 0, q = 0;
+    if (a.dtype == FAC_TEXT) {
+        char *const *s = fac_tensor_data(got), *const *t = fac_tensor_data(want);
+        for (int64_t i = 0; i < n && bad < 0; i++) if (strcmp(s[i], t[i])) bad = i;
+        if (bad >= 0) {
+            r->v = FAILED;
+            snprintf(r->why, sizeof r->why, "output %s[%lld] is \"%s\", expected \"%s\"", output, (long long)bad, s[bad], t[bad]);
+        }
+        return;
+    }
+    bool whole = fac_dtype_get(a.dtype)->kind != 'f';
+    fac_tensor *s = NULL, *t = NULL;
+    fac_error err = { 0 };
+    fac_dtype as = whole ? FAC_I64 : FAC_F64;
+    if (fac_tensor_convert(got, as, &s, &err) || fac_tensor_convert(want, as, &t, &err)) {
+        explain(r, FAILED, &err);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            double u = whole ? (double)((const int64_t *)fac_tensor_data(s))[i] : ((const double *)fac_tensor_data(s))[i];
+            double v = whole ? (double)((const int64_t *)fac_tensor_data(t))[i] : ((const double *)fac_tensor_data(t))[i];
+            bool same = whole ? ((const int64_t *)fac_tensor_data(s))[i] == ((const int64_t *)fac_tensor_data(t))[i] : u == v || (isnan(u) && isnan(v));
+            double e = same ? 0 : isnan(u) || isnan(v) || isinf(u) || isinf(v) ? INFINITY : fabs(u - v);
+            if (e > o.atol + o.rtol * fabs(v) && (bad < 0 || e > worst)) {
+                bad = i;
+                p = u;
+                q = v;
+            }
+            worst = fmax(worst, e);
+        }
+        r->worst = fmax(r->worst, worst);
+        if (bad >= 0) {
+            r->v = FAILED;
+            snprintf(r->why, sizeof r->why, "output %s[%lld] is %.9g, expected %.9g", output, (long long)bad, p, q);
+        }
+    }
+    fac_tensor_free(s);
+    fac_tensor_free(t);
+}
+
+static void run_set(result *r, const char *dir, const fac_graph *g, fac_device *device) {
+    fac_tensor *in[MOST] = { NULL }, *out[MOST] = { NULL };
+    fac_program *p = NULL;
+    fac_error err = { 0 };
+    char path[1200];
+    int n = fac_graph_inputs(g), m = fac_graph_outputs(g);
+    for (int i = 0; i < n && !err.status; i++) {
+        snprintf(path, sizeof path, "%s/input_%d.pb", dir, i);
+        fac_onnx_tensor_load(path, &in[i], NULL, 0, &err);
+    }
+    if (!err.status) fac_program_new(g, device, NULL, &p, &err);
+    if (!err.status) fac_program_run(p, in, out, &err);
+    if (err.status) explain(r, verdict_of(&err), &err);
+    for (int i = 0; i < m && !err.status && r->v == PASSED; i++) {
+        fac_tensor *want = NULL;
+        snprintf(path, sizeof path, "%s/output_%d.pb", dir, i);
+        if (fac_onnx_tensor_load(path, &want, NULL, 0, &err)) explain(r, verdict_of(&err), &err);
+        else compare(r, fac_graph_output_name(g, i), out[i], want);
+        fac_tensor_free(want);
+    }
+    for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
+    for (int i = 0; i < m; i++) fac_tensor_free(out[i]);
+    fac_program_free(p);
+}
+
+static result run_case(const char *dir, fac_device *device) {
+    result r = { PASSED, 0, "" };
+    fac_graph *g = NULL;
+    fac_error err = { 0 };
+    char path[1100];
+    snprintf(path, sizeof path, "%s/model.onnx", dir);
+    if (fac_onnx_load(path, NULL, &g, &err)) {
+        explain(&r, verdict_of(&err), &err);
+        return r;
+    }
+    if (fac_graph_inputs(g) > MOST || fac_graph_outputs(g) > MOST) {
+        r.v = UNSUPPORTED;
+        snprintf(r.why, sizeof r.why, "more than %d inputs or outputs", MOST);
+    }
+    int sets = 0;
+    for (; r.v == PASSED; sets++) {
+        snprintf(path, sizeof path, "%s/test_data_set_%d", dir, sets);
+        if (!exists(path)) break;
+        run_set(&r, path, g, device);
+    }
+    if (!sets && r.v == PASSED) {
+        r.v = FAILED;
+        snprintf(r.why, sizeof r.why, "no test_data_set_0");
+    }
+    fac_graph_free(g);
+    return r;
+}
+
+/* Folders with a model.onnx, at any depth below dir, sorted. */
+static int collect(const char *dir, char ***cases, int *n) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s/model.onnx", dir);
+    if (exists(path)) {
+        char **more = realloc(*cases, (size_t)(*n + 1) * sizeof *more);
+        if (!more) return fail_text("out of memory");
+        *cases = more;
+        if (!(more[*n] = strdup(dir))) return fail_text("out of memory");
+        ++*n;
+        return EXIT_OK;
+    }
+    DIR *d = opendir(dir);
+    if (!d) return fail_text("%s: cannot be read as a folder", dir);
+    int code = EXIT_OK;
+    for (struct dirent *e; !code && (e = readdir(d));) {
+        struct stat s;
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) code = collect(path, cases, n);
+    }
+    closedir(d);
+    return code;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int run(list args) {
+    fac_device *device = NULL;
+    char **cases = NULL;
+    int n = 0, counts[3] = { 0 };
+    if (!args.n) return usage_error(verb_find("conformance"), "which folders?");
+    if (o.rtol <= 0) o.rtol = 1e-3;
+    if (o.atol <= 0) o.atol = 1e-7;
+    int code = device_open(&o.device, &device);
+    for (int i = 0; i < args.n && !code; i++) code = collect(args.at[i], &cases, &n);
+    if (!code && !n) code = fail_text("no model.onnx below %s", args.at[0]);
+    if (!code) qsort(cases, (size_t)n, sizeof *cases, by_name);
+    cJSON *root = o.json && !code ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_CreateArray() : NULL;
+    double start = now();
+    for (int i = 0; i < n && !code; i++) {
+        const char *slash = strrchr(cases[i], '/'), *name = slash ? slash + 1 : cases[i];
+        progress("conformance", i, n, start);
+        result r = run_case(cases[i], device);
+        counts[r.v]++;
+        if (root) {
+            cJSON *c = cJSON_CreateObject();
+            cJSON_AddStringToObject(c, "name", name);
+            cJSON_AddStringToObject(c, "result", verdict_names[r.v]);
+            if (r.v == PASSED) json_number(c, "error", r.worst, 3);
+            else cJSON_AddStringToObject(c, "why", r.why);
+            cJSON_AddItemToArray(rows, c);
+        } else if (r.v == FAILED || !o.quiet) {
+            printf("%-11s %s%s%s\n", verdict_names[r.v], name, r.why[0] ? ": " : "", r.why);
+        }
+    }
+    progress("conformance", 1, 1, start);
+    for (int i = 0; i < n; i++) free(cases[i]);
+    free(cases);
+    fac_device_free(device);
+    if (code) return code;
+    if (root) {
+        for (int k = 0; k < 3; k++) cJSON_AddNumberToObject(root, verdict_names[k], counts[k]);
+        cJSON_AddNumberToObject(root, "total", n);
+        cJSON_AddItemToObject(root, "cases", rows);
+        code = json_print(root);
+    } else {
+        printf("%d passed, %d failed, %d unsupported, %d in all\n", counts[PASSED], counts[FAILED], counts[UNSUPPORTED], n);
+    }
+    return counts[FAILED] ? EXIT_FAILED : code;
+}
+
+const verb verb_conformance = {
+    .name = "conformance", .summary = "runs ONNX backend-test folders", .usage = "facula conformance DIR... [options]", .options = options, .run = run,
+    .more = "Every folder below DIR with a model.onnx is a case; exit code 1 if any failed." };

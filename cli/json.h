@@ -1,0 +1,31 @@
+/* JSON to stdout through cJSON. */
+#ifndef FACULA_CLI_JSON_H
+#define FACULA_CLI_JSON_H
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "cli.h"
+
+/* Prints and frees; NULL (no memory) is an error. */
+static inline int json_print(cJSON *j) {
+    char *text = cJSON_Print(j);
+    cJSON_Delete(j);
+    if (!text) return fail_text("out of memory");
+    puts(text);
+    free(text);
+    return EXIT_OK;
+}
+
+/* A number with as many digits as it deserves. */
+static inline void json_number(cJSON *to, const char *key, double x, int digits) {
+    char text[64];
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    cJSON_AddItemToObject(to, key, cJSON_CreateRaw(text));
+}
+
+static inline cJSON *json_dims(const fac_dims *d) {
+    cJSON *a = cJSON_CreateArray();
+    for (int k = 0; k < d->n; k++) cJSON_AddItemToArray(a, cJSON_CreateNumber((double)d->d[k]));
+    return a;
+}
+#endif

@@ -1,0 +1,340 @@
+/* facula run: one model, once. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cli.h"
+#include "json.h"
+#include "labels.h"
+#include "photo.h"
+#include "show_photo.h"
+
+static struct {
+    device_options device;
+    photo_options photo;
+    const char *weights, *output_dir, *labels;
+    list inputs, outputs, shapes;
+    long seed, top;
+    bool json, random, picture, stats;
+} o;
+
+static const option options[] = {
+    { "--input", OPTION_LIST, &o.inputs, "NAME=FILE", "an input from .npy, .npz, .pb or a photo" },
+    { "--output", OPTION_LIST, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
+    { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
+    { "--random", OPTION_FLAG, &o.random, NULL, "inputs that are not given are random" },
+    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
+    PHOTO_OPTIONS(o.photo),
+    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
+    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
+    { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
+    { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
+    DEVICE_OPTIONS(o.device),
+    { "--seed", OPTION_INT, &o.seed, "S", "of random inputs and weights" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+enum { MOST = 64 };
+
+typedef struct job {
+    model       m;
+    fac_device *device;
+    fac_program *program;
+    fac_tensor *in[MOST], *out[MOST];
+    const char *photo[MOST];            /* the file that an input came from, if it was a photo */
+    labels      names;
+    fac_plan_stat stat;
+    double      ms;
+} job;
+
+static int input_index(const job *j, const char *name, size_t n) {
+    for (int i = 0; i < fac_graph_inputs(j->m.graph); i++) {
+        const char *have = fac_value_name(fac_graph_input(j->m.graph, i));
+        if (strlen(have) == n && !strncmp(have, name, n)) return i;
+    }
+    return -1;
+}
+
+static int load_input(job *j, int i, const char *path) {
+    fac_error err = { 0 };
+    fac_type type = input_type(fac_graph_input(j->m.graph, i), &o.shapes, 0);
+    fac_type declared = fac_value_type(fac_graph_input(j->m.graph, i));
+    if (j->in[i]) return fail_text("input %s is given twice", fac_value_name(fac_graph_input(j->m.graph, i)));
+    if (!is_image(path)) return tensor_load(path, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+    fac_preprocess how;
+    for (int k = 0; k < o.shapes.n; k++) declared.dims = type.dims;     /* sizes that were asked for count as the model's own */
+    int code = photo_how(&o.photo, j->m.zoo, declared, &how);
+    if (code) return code;
+    j->photo[i] = path;
+    return photo_tensor(path, &how, declared, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+}
+
+static int load_inputs(job *j, list args) {
+    const fac_graph *g = j->m.graph;
+    int n = fac_graph_inputs(g), code = EXIT_OK;
+    fac_error err = { 0 };
+    for (int k = 0; k < o.inputs.n && !code; k++) {
+        const char *equals = strchr(o.inputs.at[k], '=');
+        int i = equals ? input_index(j, o.inputs.at[k], (size_t)(equals - o.inputs.at[k])) : -1;
+        if (!equals) return usage_error(verb_find("run"), "--input needs NAME=FILE, not \"%s\"", o.inputs.at[k]);
+        if (i < 0) {
+            char names[256] = "";
+            for (int q = 0; q < n; q++) snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", q ? ", " : "", fac_value_name(fac_graph_input(g, q)));
+            return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - o.inputs.at[k]), o.inputs.at[k], names);
+        }
+        code = load_input(j, i, equals + 1);
+    }
+    for (int k = 1, i = 0; k < args.n && !code; k++) {
+        while (i < n && j->in[i]) i++;
+        if (i == n) return fail_text("%s is one input too many: the model has %d", args.at[k], n);
+        code = load_input(j, i, args.at[k]);
+    }
+    for (int i = 0; i < n && !code; i++) {
+        if (j->in[i]) continue;
+        const fac_value *v = fac_graph_input(g, i);
+        fac_type t = input_type(v, &o.shapes, 0), declared = fac_value_type(v);
+        char dims[128];
+        if (!o.random)
+            return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v), fac_dtype_get(declared.dtype)->name,
+                             dims_text(g, &declared.dims, dims, sizeof dims), fac_value_name(v));
+        if (tensor_random(t, (uint64_t)o.seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
+    }
+    return code;
+}
+
+static int save(const fac_tensor *t, const char *name, const char *path) {
+    fac_error err = { 0 };
+    return tensor_save(t, name, path, &err) ? fail(&err) : EXIT_OK;
+}
+
+/* The files that an output goes to; the last one written is reported. */
+static int save_output(const job *j, int i, char *file, size_t size) {
+    const char *name = fac_graph_output_name(j->m.graph, i);
+    int code = EXIT_OK;
+    file[0] = 0;
+    for (int k = 0; k < o.outputs.n && !code; k++) {
+        const char *equals = strchr(o.outputs.at[k], '=');
+        if (strlen(name) != (size_t)(equals - o.outputs.at[k]) || strncmp(o.outputs.at[k], name, strlen(name))) continue;
+        snprintf(file, size, "%s", equals + 1);
+        code = save(j->out[i], name, file);
+    }
+    if (o.output_dir && !code) {
+        char clean[128];
+        snprintf(clean, sizeof clean, "%s", name);
+        for (char *c = clean; *c; c++) if (*c == '/') *c = '_';
+        if (mkdir(o.output_dir, 0777) && access(o.output_dir, W_OK)) return fail_text("%s: cannot be made", o.output_dir);
+        snprintf(file, size, "%s/%s.npy", o.output_dir, clean);
+        code = save(j->out[i], name, file);
+    }
+    return code;
+}
+
+static int check_outputs(const job *j) {
+    for (int k = 0; k < o.outputs.n; k++) {
+        const char *equals = strchr(o.outputs.at[k], '=');
+        bool found = false;
+        if (!equals) return usage_error(verb_find("run"), "--output needs NAME=FILE, not \"%s\"", o.outputs.at[k]);
+        for (int i = 0; i < fac_graph_outputs(j->m.graph); i++) {
+            const char *name = fac_graph_output_name(j->m.graph, i);
+            found |= strlen(name) == (size_t)(equals - o.outputs.at[k]) && !strncmp(o.outputs.at[k], name, strlen(name));
+        }
+        if (!found) return fail_text("the model has no output \"%.*s\"; its first is %s", (int)(equals - o.outputs.at[k]), o.outputs.at[k],
+                                     fac_graph_output_name(j->m.graph, 0));
+    }
+    return EXIT_OK;
+}
+
+/* Scores of a classifier: one row of at least two numbers in the first output. */
+static bool scores_of(const job *j, float **scores, int64_t *n) {
+    fac_type t = fac_tensor_type(j->out[0]);
+    fac_tensor *f = NULL;
+    *n = fac_dims_count(&t.dims);
+    if (fac_dtype_get(t.dtype)->kind != 'f' || *n < 2 || t.dims.n < 1) return false;
+    int wide = 0;
+    for (int k = 0; k < t.dims.n; k++) wide += t.dims.d[k] > 1;
+    if (wide != 1 || fac_tensor_convert(j->out[0], FAC_F32, &f, NULL)) return false;
+    *scores = malloc((size_t)*n * sizeof **scores);
+    bool ok = *scores && !fac_tensor_read(f, *scores, (size_t)*n * sizeof **scores, NULL);
+    fac_tensor_free(f);
+    return ok;
+}
+
+static void print_values(const fac_tensor *t) {
+    fac_tensor *f = NULL;
+    fac_type type = fac_tensor_type(t);
+    int64_t n = fac_dims_count(&type.dims);
+    if (type.dtype == FAC_TEXT || fac_tensor_convert(t, FAC_F64, &f, NULL)) return;
+    const double *x = fac_tensor_data(f);
+    printf("  ");
+    for (int64_t i = 0; i < n && i < 8; i++) printf(" %.6g", x[i]);
+    printf("%s\n", n > 8 ? " ..." : "");
+    fac_tensor_free(f);
+}
+
+static int report(const job *j, cJSON *rows) {
+    const fac_graph *g = j->m.graph;
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
+    float *scores = NULL;
+    int64_t n = 0;
+    best top[100];
+    long most = o.top ? o.top : 5;
+    int found = 0, code = EXIT_OK;
+    bool photo = false;
+    for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->photo[i] != NULL;
+    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n)) found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
+    free(scores);
+    if (root) {
+        tops = cJSON_AddArrayToObject(root, "top");
+        outs = cJSON_AddArrayToObject(root, "outputs");
+    }
+    char name[64];
+    if (found && !root && o.picture && j->photo[0]) {
+        code = show_photo(j->photo[0], top, found, &j->names, n);
+    } else {
+        for (int k = 0; k < found; k++) {
+            const char *label = label_of(&j->names, top[k].index, n, name, sizeof name);
+            if (root) {
+                cJSON *t = cJSON_CreateObject();
+                cJSON_AddNumberToObject(t, "index", top[k].index);
+                cJSON_AddStringToObject(t, "label", label);
+                json_number(t, "p", top[k].p, 7);
+                cJSON_AddItemToArray(tops, t);
+            } else {
+                printf("%6.2f %%  %4d  %s\n", 100 * top[k].p, top[k].index, label);
+            }
+        }
+    }
+    for (int i = 0; i < fac_graph_outputs(g) && !code; i++) {
+        char file[1024], dims[128];
+        fac_type t = fac_tensor_type(j->out[i]);
+        code = save_output(j, i, file, sizeof file);
+        if (root) {
+            cJSON *e = cJSON_CreateObject();
+            cJSON_AddStringToObject(e, "name", fac_graph_output_name(g, i));
+            cJSON_AddStringToObject(e, "dtype", fac_dtype_get(t.dtype)->name);
+            cJSON_AddItemToObject(e, "shape", json_dims(&t.dims));
+            if (file[0]) cJSON_AddStringToObject(e, "file", file);
+            else cJSON_AddNullToObject(e, "file");
+            cJSON_AddItemToArray(outs, e);
+        } else if (!found || file[0]) {
+            printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, dims, sizeof dims), file[0] ? " -> " : "", file);
+            if (!file[0]) print_values(j->out[i]);
+        }
+    }
+    if (root && code) {
+        cJSON_Delete(root);
+    } else if (root) {
+        json_number(root, "ms", j->ms, 6);
+        if (rows) cJSON_AddItemToArray(rows, root);
+        else code = json_print(root);
+    } else if (!code && !o.picture && !o.stats) {
+        printf("%.2f ms on %s (%s)%s\n", j->ms, fac_device_name(j->device), fac_device_about(j->device), j->m.random ? "; random weights" : "");
+    }
+    return code;
+}
+
+static void forget(job *j) {
+    for (int i = 0; i < MOST; i++) {
+        fac_tensor_free(j->in[i]);
+        fac_tensor_free(j->out[i]);
+        j->in[i] = j->out[i] = NULL;
+        j->photo[i] = NULL;
+    }
+}
+
+/* Loads the inputs, runs, reports. */
+static int once(job *j, list args, cJSON *rows) {
+    fac_error err = { 0 };
+    int code = load_inputs(j, args);
+    if (code) return code;
+    if (fac_program_plan(j->program, j->in, &j->stat, &err)) return fail(&err);
+    double start = now();
+    if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+    j->ms = 1e3 * (now() - start);
+    return report(j, rows);
+}
+
+/* Several photos for a model with one input: one run each. */
+static bool many_photos(const job *j, list args) {
+    bool photos = fac_graph_inputs(j->m.graph) == 1 && args.n > 2;
+    for (int i = 1; i < args.n; i++) photos &= is_image(args.at[i]);
+    return photos;
+}
+
+/* Time of the median of some more runs, and what the network is made of. */
+static int print_stats(job *j) {
+    enum { RUNS = 15 };
+    fac_error err = { 0 };
+    double ms[RUNS], params = 0, macs = 0;
+    for (int i = 0; i < RUNS; i++) {
+        double start = now();
+        if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+        double t = 1e3 * (now() - start);
+        int k = i;
+        for (; k > 0 && ms[k - 1] > t; k--) ms[k] = ms[k - 1];
+        ms[k] = t;
+    }
+    for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
+        fac_type t = fac_value_type(fac_graph_param(j->m.graph, i));
+        if (fac_value_trains(fac_graph_param(j->m.graph, i))) params += (double)fac_dims_count(&t.dims);
+    }
+    size_t n = fac_program_steps(j->program, NULL, 0);
+    fac_step_stat *steps = calloc(n + 1, sizeof *steps);
+    if (!steps) return fail_text("out of memory");
+    fac_program_steps(j->program, steps, n);
+    for (size_t i = 0; i < n; i++) macs += steps[i].macs;
+    free(steps);
+    struct rusage u;
+    char a[32], b[32], c[32], d[32];
+    getrusage(RUSAGE_SELF, &u);
+    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS, 1e3 / ms[RUNS / 2], fac_device_name(j->device), fac_device_about(j->device));
+    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n", count_text(params, a, sizeof a), count_text(macs, b, sizeof b),
+           bytes_text(1024.0 * (double)u.ru_maxrss, c, sizeof c), bytes_text((double)j->stat.arena, d, sizeof d));
+    return EXIT_OK;
+}
+
+static int work(job *j, list args) {
+    fac_error err = { 0 };
+    int code = device_open(&o.device, &j->device);
+    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &j->m);
+    if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST)) return fail_text("a model with more than %d inputs or outputs", MOST);
+    if (!code && o.labels) code = labels_load(o.labels, &j->names);
+    if (!code) code = check_outputs(j);
+    if (code) return code;
+    if (fac_program_new(j->m.graph, j->device, NULL, &j->program, &err)) return fail(&err);
+    if (!many_photos(j, args)) {
+        code = once(j, args, NULL);
+    } else {
+        cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
+        for (int i = 1; i < args.n && !code; i++) {
+            const char *two[] = { args.at[0], args.at[i] };
+            forget(j);
+            code = once(j, (list){ two, 2 }, rows);
+        }
+        if (root && !code) code = json_print(root);
+        else cJSON_Delete(root);
+    }
+    return !code && o.stats && !o.json ? print_stats(j) : code;
+}
+
+static int run(list args) {
+    static job j;
+    if (!args.n) return usage_error(verb_find("run"), "which model?");
+    if (o.top < 0 || o.top > 100) return usage_error(verb_find("run"), "--top is 1 to 100");
+    int code = work(&j, args);
+    forget(&j);
+    fac_program_free(j.program);
+    model_free(&j.m);
+    labels_free(&j.names);
+    fac_device_free(j.device);
+    return code;
+}
+
+const verb verb_run = {
+    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|TENSOR...] [options]", .options = options,
+    .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
+            "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
+            "of a photo follow the model's input where it says them.",
+    .list = photo_presets, .run = run };

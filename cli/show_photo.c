@@ -1,0 +1,43 @@
+#include "show_photo.h"
+#include <stdlib.h>
+#include <string.h>
+#include "picture.h"
+
+enum { BAR = 20, NAME = 22 };
+
+/* One class: a bar, its share, its name cut to fit. */
+static void print_class(const best *b, const labels *names, int64_t classes, bool in_colour) {
+    char room[64], blocks[BAR_BYTES(BAR)];
+    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "", bar(b->p, BAR, blocks), in_colour ? "\033[0m" : "", 100 * b->p, 3 * NAME,
+           label_of(names, b->index, classes, room, sizeof room));
+}
+
+int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes) {
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    fac_image image = { 0 };
+    picture p = { 0 };
+    fac_error err = { 0 };
+    bool draw = colour();
+    int wide = columns() - BAR - NAME - 14;
+    if (wide > 46) wide = 46;
+    draw &= wide >= 12;
+    if (draw && (fac_image_load(path, &image, &err) || picture_draw(&image, wide, 17, &p, &err))) {
+        fac_image_free(&image);
+        return fail(&err);
+    }
+    fac_image_free(&image);
+    int first = draw ? (p.lines - n - 2) / 2 : 0, lines = draw && p.lines > n + 2 ? p.lines : n + 2;
+    if (first < 0) first = 0;
+    for (int i = 0; i < lines; i++) {
+        if (draw && i < p.lines) fputs(p.line[i], stdout);
+        else if (draw) printf("%*s", p.columns, "");
+        if (draw) fputs("  ", stdout);
+        int k = i - first - 2;
+        if (i == first) printf("%s%s%s", draw ? "\033[1m" : "", file, draw ? "\033[0m" : "");
+        if (k >= 0 && k < n) print_class(&top[k], names, classes, draw);
+        if (draw || i != first + 1) putchar('\n');
+    }
+    putchar('\n');
+    picture_free(&p);
+    return EXIT_OK;
+}

@@ -1,0 +1,143 @@
+/* facula version, facula devices, facula zoo, facula op: what there is. */
+#include <string.h>
+#include "cli.h"
+#include "facula/backend.h"
+#include "facula/op.h"
+
+static int version(list args) {
+    (void)args;
+    printf("facula %s\n\n", FACULA_VERSION);
+    printf("built      %s, C%ld%s\n", __VERSION__, __STDC_VERSION__ / 100 % 100,
+#if defined(__SANITIZE_ADDRESS__)
+           ", address sanitizer"
+#else
+           ""
+#endif
+    );
+    static const struct { const char *name, *version, *use; } found[] = {
+#ifdef FAC_HAVE_PNG
+        { "libpng", FAC_HAVE_PNG, "PNG images" },
+#else
+        { "libpng", NULL, "PNG images: install libpng-dev and build again" },
+#endif
+#ifdef FAC_HAVE_TURBOJPEG
+        { "turbojpeg", FAC_HAVE_TURBOJPEG, "JPEG images" },
+#else
+        { "turbojpeg", NULL, "JPEG images: install libturbojpeg0-dev and build again" },
+#endif
+#ifdef FAC_HAVE_ZLIB
+        { "zlib", FAC_HAVE_ZLIB, "compressed .npz" },
+#else
+        { "zlib", NULL, "compressed .npz: install zlib1g-dev and build again" },
+#endif
+    };
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        printf("%-10s %-10s %s\n", found[i].name, found[i].version ? found[i].version : "not found", found[i].use);
+    fac_device *d;
+    fac_error err = { 0 };
+    if (fac_device_open("cpu", NULL, &d, &err)) return fail(&err);
+    printf("cpu        %s\n", fac_device_about(d));
+    fac_device_free(d);
+    int ops = 0;
+    while (fac_ops[ops]) ops++;
+    printf("ops        %d\n", ops);
+    return EXIT_OK;
+}
+const verb verb_version = { .name = "version", .summary = "version, what was found when it was built, CPU features", .usage = "facula version", .run = version };
+
+static int devices(list args) {
+    (void)args;
+    for (const fac_backend *const *b = fac_backends; *b; b++) {
+        fac_device *d;
+        fac_error err = { 0 };
+        if (fac_device_open((*b)->name, NULL, &d, &err)) {
+            printf("%-10s not usable: %s\n", (*b)->name, err.text);
+            continue;
+        }
+        printf("%-10s %s\n           solvers:", fac_device_name(d), fac_device_about(d));
+        int column = 19;
+        for (const fac_solver *const *s = (*b)->solvers; *s; s++) {
+            int n = (int)strlen((*s)->name) + 1;
+            if (column + n > columns()) printf("\n%*s", column = 19, "");
+            printf(" %s", (*s)->name);
+            column += n;
+        }
+        printf(" ref\n");
+        fac_device_free(d);
+    }
+    return EXIT_OK;
+}
+const verb verb_devices = { .name = "devices", .summary = "where programs can run, and the solvers there", .usage = "facula devices", .run = devices };
+
+static int zoo(list args) {
+    (void)args;
+    for (const fac_zoo *z = fac_zoo_models; z->name; z++)
+        printf("zoo:%-18s %dx%dx%d -> %-5d %s\n", z->name, z->channels, z->height, z->width, z->classes, z->help);
+    return EXIT_OK;
+}
+const verb verb_zoo = { .name = "zoo", .summary = "the networks that facula can build itself", .usage = "facula zoo", .run = zoo,
+                        .more = "Use one as a model: `facula run zoo:NAME --weights FILE photo.jpg`." };
+
+/* ---- op ---- */
+
+static void takes_text(unsigned takes, char *to, size_t size) {
+    static const struct { unsigned bit; const char *name; } kinds[] = { { FAC_FLOATS, "floats" }, { FAC_INTS, "integers" }, { FAC_BOOLS, "bool" }, { FAC_TEXTS, "text" } };
+    to[0] = 0;
+    for (size_t i = 0; i < 4; i++)
+        if (takes & kinds[i].bit) snprintf(to + strlen(to), size - strlen(to), "%s%s", *to ? ", " : "", kinds[i].name);
+    if (takes == FAC_ANY) snprintf(to, size, "any type");
+}
+
+static void ports(const char *title, const fac_port *p) {
+    for (; p && p->name; p++) {
+        char takes[80];
+        takes_text(p->takes, takes, sizeof takes);
+        printf("  %-7s %-16s %s%s%s%s%s\n", title, p->name, takes, p->is & FAC_OPTIONAL ? "; optional" : "", p->is & FAC_VARIADIC ? "; one or more" : "",
+               p->is & FAC_SHAPE_ONLY ? "; only its shape" : "", p->is & FAC_HOST ? "; steers the shape" : "");
+    }
+}
+
+static const char *meaning(const fac_op *op) {
+    return op->map ? "elementwise" : op->move ? "moves elements" : op->ref ? "reference kernel" : op->expand ? "expands into other ops" : "its body";
+}
+
+static int op_one(const fac_op *op) {
+    printf("%s: %s\n\n", op->name, op->doc);
+    ports("input", op->in);
+    ports("output", op->out);
+    for (const fac_attr *a = op->attrs; a && a->name; a++) {
+        char kind[64] = "";
+        switch (a->kind) {
+        case FAC_A_INT: snprintf(kind, sizeof kind, a->count ? "%d integers" : "integer", a->count); break;
+        case FAC_A_REAL: snprintf(kind, sizeof kind, a->count ? "%d numbers" : "number", a->count); break;
+        case FAC_A_FLAG: snprintf(kind, sizeof kind, "flag"); break;
+        case FAC_A_ENUM:
+            for (const char *const *c = a->choices; *c; c++) snprintf(kind + strlen(kind), sizeof kind - strlen(kind), "%s%s", *kind ? "|" : "", *c);
+            break;
+        case FAC_A_DTYPE: snprintf(kind, sizeof kind, "type"); break;
+        case FAC_A_DIMS: snprintf(kind, sizeof kind, "sizes"); break;
+        case FAC_A_TEXT: snprintf(kind, sizeof kind, "text"); break;
+        }
+        printf("  attr    %-16s %s", a->name, kind);
+        if ((a->kind == FAC_A_INT || a->kind == FAC_A_REAL) && a->zero_means != 0) printf(", default %g", a->zero_means);
+        printf("%s%s\n", a->help ? ": " : "", a->help ? a->help : "");
+    }
+    printf("\n  meaning %s%s%s\n", meaning(op), op->map ? ": " : "", op->map ? op->map->text : "");
+    for (const fac_onnx *o = op->onnx; o && o->type; o++) {
+        printf("  onnx    %s%s%s, opset %d", o->domain, *o->domain ? "." : "", o->type, o->since);
+        if (o->until) printf(" to %d\n", o->until);
+        else printf(" on\n");
+    }
+    for (const fac_case *c = op->cases; c && c->problem; c++) printf("  e.g.    %s\n", c->problem);
+    return EXIT_OK;
+}
+
+static int op(list args) {
+    if (args.n) {
+        const fac_op *o = fac_op_find(args.at[0]);
+        return o ? op_one(o) : fail_text("there is no op \"%s\" (see `facula op`)", args.at[0]);
+    }
+    for (const fac_op *const *o = fac_ops; *o; o++) printf("%-18s %s\n", (*o)->name, (*o)->doc);
+    return EXIT_OK;
+}
+const verb verb_op = { .name = "op", .summary = "the operators; one of them in detail", .usage = "facula op [NAME]", .run = op };
