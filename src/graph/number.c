@@ -62,3 +62,14 @@ bool fac_int_parse(const char **s, const char *end, int64_t *out) {
     *out = negative ? x : -x;
     return true;
 }
+
+bool fac_unsigned_parse(const char **s, const char *end, uint64_t *out) {
+    const char *p = *s;
+    uint64_t x = 0;
+    if (p == end || *p < '0' || *p > '9') return false;
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *p - '0', &x)) return false;
+    *s = p;
+    *out = x;
+    return true;
+}

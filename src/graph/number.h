@@ -10,4 +10,5 @@ void fac_real_print(double x, fac_dtype dtype, fac_text *to);
 bool fac_real_parse(const char **s, const char *end, double *out);
 /* The same for integers in decimal; false also when it does not fit. */
 bool fac_int_parse(const char **s, const char *end, int64_t *out);
+bool fac_unsigned_parse(const char **s, const char *end, uint64_t *out);
 #endif
