@@ -21,8 +21,8 @@ static char *text_at(const void *elements, size_t i) {
 /* Copies n texts into an arena; to may be from. */
 static bool copy_texts(fac_arena *arena, size_t n, char **to, const void *from) {
     for (size_t i = 0; i < n; i++) {
-        to[i] = text_at(from, i);
-        if (*to[i] && !(to[i] = fac_arena_text(arena, to[i]))) return false;
+        to[i] = fac_arena_text(arena, text_at(from, i));
+        if (!to[i]) return false;
     }
     return true;
 }
