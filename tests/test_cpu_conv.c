@@ -97,8 +97,9 @@ static void depthwise(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 40; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
         s.K = s.groups = s.C;
+        s.H += 5, s.W += 5;
         if (k % 4 == 0) s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1, s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
-        if (k % 4 == 1) s.R = s.S = 5, s.o.dilation[0] = s.o.dilation[1] = 1, s.o.stride[1] = 1 + (int64_t)(k / 4 % 2), s.H += 5, s.W += 5;
+        if (k % 4 == 1) s.R = s.S = 5, s.o.dilation[0] = s.o.dilation[1] = 1, s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
         assert_true(conv(d, "conv2d/depthwise", &s, seed + k));
     }
 }
