@@ -59,7 +59,7 @@ static fac_status resolve(const char *path, const char *location, char real[PATH
         return fac_raise(err, FAC_E_IO, "external data file \"%s\" %s", location,
                          errno == ENOENT ? "is missing" : "cannot be reached");
     size_t m = strlen(folder);
-    if (strncmp(real, folder, m) || (real[m] != '/' && m > 1))
+    if (strncmp(real, folder, m) || (m > 1 && real[m] && real[m] != '/'))
         return fac_raise(err, FAC_E_FORMAT, "external data at \"%s\", a link that leaves the model's folder", location);
     return FAC_OK;
 }
