@@ -26,7 +26,7 @@ fac_status fac_raise_list(fac_error *err, fac_status status, const char *format,
     return status;
 }
 
-fac_status fac_raise(fac_error *err, fac_status status, const char *format, ...) {
+fac_status (fac_raise)(fac_error *err, fac_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     fac_raise_list(err, status, format, args);

@@ -57,19 +57,22 @@ fac_status fac_file_map(const char *path, fac_file **out, fac_error *err) {
     return FAC_OK;
 }
 
-fac_file *fac_file_memory(const void *data, size_t bytes) {
-    fac_file *f = fac_alloc(1, sizeof *f);
-    void *copy = fac_alloc_aligned(bytes);
-    if (!f || !copy) {
-        fac_release(f);
-        fac_release_aligned(copy);
+fac_file *fac_file_adopt(void *data, size_t bytes) {
+    fac_file *f = data ? fac_alloc(1, sizeof *f) : NULL;
+    if (!f) {
+        fac_release_aligned(data);
         return NULL;
     }
-    if (bytes) memcpy(copy, data, bytes);
     atomic_init(&f->refs, 1);
-    f->data = copy;
+    f->data = data;
     f->size = bytes;
     return f;
+}
+
+fac_file *fac_file_memory(const void *data, size_t bytes) {
+    void *copy = fac_alloc_aligned(bytes);
+    if (copy && bytes) memcpy(copy, data, bytes);
+    return fac_file_adopt(copy, bytes);
 }
 
 fac_file *fac_file_retain(fac_file *f) {
