@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/ref_map.h"
+#include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 
 /* ---- scratch: a bump allocator over memory whose size was computed beforehand by the same walk ------------------------- */
@@ -34,16 +35,18 @@ static unsigned port_flags(const fac_port *ports, int i) {
 /* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
 
 /* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the pointers NULL. */
-static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill) {
+static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill, fac_error *err) {
     fac_array a = { .type = h->type };
     size_t n = count_of(&h->type);
     if (h->type.dtype == FAC_NONE || !wanted || (!h->data && !h->known)) return a;
     void *p = take(s, n ? n : 1, 8);
     if (!p) return a;
-    if (is_float(h->type.dtype)) a.f = p;
+    if (is_float(h->type.dtype) || h->type.dtype == FAC_TEXT) a.f = p;
     else a.i = p;
     if (!fill) return a;
-    if (h->data) {
+    if (h->type.dtype == FAC_TEXT) {
+        if (fac_texts_parse(FAC_F64, p, h->data, n, err)) a.f = NULL;
+    } else if (h->data) {
         fac_convert(a.f ? FAC_F64 : FAC_I64, p, h->type.dtype, h->data, n);
     } else {
         for (size_t k = 0; k < n && k < (size_t)h->known->n; k++) {
@@ -60,10 +63,13 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
     fac_array few[FEW], *a = few;
     size_t need = (size_t)n->nports + (size_t)n->nout;
     if (need > FEW && !(a = fac_alloc(need, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
-    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], !(port_flags(n->op->in, i) & FAC_SHAPE_ONLY), !dry);
-    for (int k = 0; k < n->nout; k++) a[n->nports + k] = array_of(s, &out[k], true, false);
     fac_status status = FAC_OK;
-    if (!dry) {
+    for (int i = 0; i < n->nports; i++) {
+        a[i] = array_of(s, &in[i], !(port_flags(n->op->in, i) & FAC_SHAPE_ONLY), !dry, err);
+        if (!dry && in[i].type.dtype == FAC_TEXT && !a[i].f) status = FAC_E_FORMAT;
+    }
+    for (int k = 0; k < n->nout; k++) a[n->nports + k] = array_of(s, &out[k], true, false, err);
+    if (!dry && !status) {
         fac_ref r = { n->attrs, n->nports, n->nout, a, a + n->nports };
         status = n->op->ref(&r, err);
         for (int k = 0; !status && k < n->nout; k++)
@@ -80,7 +86,7 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
-    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], port_flags(n->op->in, i) & (FAC_INDEX | FAC_HOST), !dry);
+    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], port_flags(n->op->in, i) & (FAC_INDEX | FAC_HOST), !dry, err);
     for (int k = 0; !dry && k < n->nout; k++) {
         if (!out[k].data) continue;
         fac_move m = { n->attrs, n->nports, k, a, out[k].type.dims };
@@ -193,8 +199,16 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
     return status;
 }
 
+/* Formulas are about numbers: text goes through movers, comparisons and, as the input of a cast, through parsing. */
+static bool formula_on_text(const fac_node *n) {
+    if (!n->graph || n->op->map || n->op->move || !n->op->ref) return false;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k]->type.dtype == FAC_TEXT) return true;
+    return false;
+}
+
 bool fac_ref_able(const fac_node *n) {
-    if (!n->body[0] && !has_meaning(n->op)) return false;
+    if ((!n->body[0] && !has_meaning(n->op)) || formula_on_text(n)) return false;
     for (const fac_node *m = n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         if (!fac_ref_able(m)) return false;
     return true;

@@ -1,6 +1,7 @@
 /* See ref_map.h.  The result is walked in runs; every input's run is converted to the compute type, broadcast where its
  * stride is 0, put through the op's own loop, and converted to the result's type. */
 #include "run/ref_map.h"
+#include <string.h>
 #include "base/error.h"
 #include "tensor/tensor_internal.h"
 
@@ -32,11 +33,31 @@ static int collapse(int n, int64_t *d, int inputs, int64_t stride[][FAC_DIMS]) {
     return m;
 }
 
+/* Comparisons of texts: x op y is strcmp(x, y) op 0, so the loops for integers serve. */
+static fac_status compare_texts(const fac_node *n, const fac_host *in, const fac_host *out, fac_error *err) {
+    if (n->nports != 2 || in[1].type.dtype != FAC_TEXT || out->type.dtype != FAC_BOOL)
+        return fac_raise(err, FAC_E_DTYPE, "%s: not defined on text", n->op->name);
+    int64_t stride[2][FAC_DIMS], index[FAC_DIMS] = { 0 };
+    const fac_dims *d = &out->type.dims;
+    for (int i = 0; i < 2; i++) strides_of(&in[i].type.dims, d, stride[i]);
+    for (int64_t e = 0, total = fac_dims_count(d); e < total; e++) {
+        int64_t at[2] = { 0 }, order, zero = 0, result;
+        for (int i = 0; i < 2; i++)
+            for (int k = 0; k < d->n; k++) at[i] += index[k] * stride[i][k];
+        order = strcmp(((char *const *)in[0].data)[at[0]], ((char *const *)in[1].data)[at[1]]);
+        n->op->map->i64(1, (const void *[]){ &order, &zero }, n->attrs, &result);
+        ((uint8_t *)out->data)[e] = result != 0;
+        for (int k = d->n - 1; k >= 0 && ++index[k] == d->d[k]; k--) index[k] = 0;
+    }
+    return FAC_OK;
+}
+
 fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch, fac_error *err) {
     const fac_map *map = n->op->map;
     fac_dtype type = FAC_I64;
     if (map->inputs > INPUTS || n->nports != map->inputs)
         return fac_raise(err, FAC_E_INTERNAL, "%s: %d operands for an expression of %d", n->op->name, n->nports, map->inputs);
+    if (in[0].type.dtype == FAC_TEXT) return compare_texts(n, in, out, err);
     for (int i = 0; i < map->inputs; i++) {
         if (fac_dtype_get(in[i].type.dtype)->kind == 'f') type = FAC_F64;
         if (in[i].type.dtype == FAC_U64 && type == FAC_I64 && map->u64) type = FAC_U64;
