@@ -8,9 +8,11 @@ typedef fac_pickle_value value;
 
 typedef struct machine {
     fac_arena  *arena;
-    const unsigned char *p, *end;
+    const unsigned char *start, *p, *end;
     value     **stack, **memo;
-    size_t      n, room, memos, room_memos;
+    size_t      n, room, memos, room_memos, pairs;
+    value      *storages;
+    value      *none, *yes, *no, *mark;     /* there is one of each */
     fac_error  *err;
 } machine;
 
@@ -45,7 +47,7 @@ static fac_status push(machine *m, value *v) {
 
 static value *make(machine *m, fac_pickle_kind kind) {
     value *v = fac_arena_alloc(m->arena, 1, sizeof *v);
-    if (v) v->kind = kind;
+    if (v) v->kind = (unsigned char)kind;
     return v;
 }
 
@@ -168,7 +170,7 @@ static fac_status push_global(machine *m) {
         if (!v) return no_memory(m);
         v->text = known;
         v->i = globals[k].is;
-        v->dtype = globals[k].dtype;
+        v->dtype = (unsigned char)globals[k].dtype;
         return push(m, v);
     }
     return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that uses %.*s.%.*s: refused, for it could run code", a < 99 ? (int)a : 99, module,
@@ -209,6 +211,8 @@ static fac_status persistent(machine *m) {
     v->text = t->item[2]->text;
     v->n = t->item[2]->n;
     v->i = t->item[4]->i;
+    v->next = m->storages;
+    m->storages = v;
     m->n--;
     return push(m, v);
 }
@@ -227,12 +231,14 @@ static fac_status rebuild_tensor(machine *m, const value *a, value **out) {
               && is(a->item[2], FAC_PICKLE_TUPLE) && is(a->item[3], FAC_PICKLE_TUPLE) && a->item[2]->n == a->item[3]->n;
     if (known && a->item[2]->n > FAC_DIMS) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a tensor of more than %d dims", FAC_DIMS);
     value *v = make(m, FAC_PICKLE_TENSOR);
-    if (!v) return no_memory(m);
-    if (!known || !read_dims(a->item[2], v->dims.d) || !read_dims(a->item[3], v->stride))
+    fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
+    if (!v || !t) return no_memory(m);
+    if (!known || !read_dims(a->item[2], t->dims.d) || !read_dims(a->item[3], t->stride))
         return broken(m, "a tensor without storage, offset, sizes and strides");
-    v->dims.n = (int)a->item[2]->n;
-    v->i = a->item[1]->i;
-    FAC_TRY(append(m, v, a->item, 1));
+    t->storage = a->item[0];
+    t->offset = a->item[1]->i;
+    t->dims.n = (int)a->item[2]->n;
+    v->tensor = t;
     *out = v;
     return FAC_OK;
 }
@@ -242,6 +248,9 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
     value *v = make(m, FAC_PICKLE_DICT);
     if (!v) return no_memory(m);
     if (a->n > 1 || (a->n && !is(a->item[0], FAC_PICKLE_LIST))) return broken(m, "an OrderedDict of what is no list");
+    /* one list in a call after the other would make much of little: a list has fewer pairs than it has bytes */
+    m->pairs += a->n ? a->item[0]->n : 0;
+    if (m->pairs > (size_t)(m->end - m->start)) return broken(m, "OrderedDicts of more pairs than there are");
     for (size_t i = 0; a->n && i < a->item[0]->n; i++) {
         const value *pair = a->item[0]->item[i];
         if ((!is(pair, FAC_PICKLE_LIST) && !is(pair, FAC_PICKLE_TUPLE)) || pair->n != 2) return broken(m, "an OrderedDict of what are no pairs");
@@ -284,10 +293,10 @@ static fac_status step(machine *m, unsigned code, bool *stop) {
     switch (code) {
     case 0x80: return take(m, 1, &p);                                                   /* PROTO           */
     case '.':  *stop = true; return FAC_OK;                                             /* STOP            */
-    case '(':  return push(m, make(m, FAC_PICKLE_MARK));                                /* MARK            */
-    case 'N':  return push(m, make(m, FAC_PICKLE_NONE));                                /* NONE            */
-    case 0x88: return push_int(m, FAC_PICKLE_BOOL, 1);                                  /* NEWTRUE         */
-    case 0x89: return push_int(m, FAC_PICKLE_BOOL, 0);                                  /* NEWFALSE        */
+    case '(':  return push(m, m->mark);                                       /* MARK            */
+    case 'N':  return push(m, m->none);                                       /* NONE            */
+    case 0x88: return push(m, m->yes);                                        /* NEWTRUE         */
+    case 0x89: return push(m, m->no);                                         /* NEWFALSE        */
     case 'J':  FAC_TRY(number(m, 4, &x)); return push_int(m, FAC_PICKLE_INT, (int32_t)x);       /* BININT  */
     case 'K':  FAC_TRY(number(m, 1, &x)); return push_int(m, FAC_PICKLE_INT, (int64_t)x);       /* BININT1 */
     case 'M':  FAC_TRY(number(m, 2, &x)); return push_int(m, FAC_PICKLE_INT, (int64_t)x);       /* BININT2 */
@@ -322,6 +331,12 @@ static fac_status step(machine *m, unsigned code, bool *stop) {
 }
 
 static fac_status interpret(machine *m) {
+    m->none = make(m, FAC_PICKLE_NONE);
+    m->yes = make(m, FAC_PICKLE_BOOL);
+    m->no = make(m, FAC_PICKLE_BOOL);
+    m->mark = make(m, FAC_PICKLE_MARK);
+    if (!m->none || !m->yes || !m->no || !m->mark) return no_memory(m);
+    m->yes->i = 1;
     for (bool stop = false; !stop;) {
         const unsigned char *code;
         FAC_TRY(take(m, 1, &code));
@@ -330,14 +345,11 @@ static fac_status interpret(machine *m) {
     return m->n == 1 && !is(top(m, 0), FAC_PICKLE_MARK) ? FAC_OK : broken(m, "it does not end with one value");
 }
 
-fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, size_t *used, fac_pickle_value **out, fac_error *err) {
+fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, fac_pickle *out, fac_error *err) {
     const unsigned char *p = data;
-    machine m = { .arena = arena, .p = p, .end = p + size, .err = err };
+    machine m = { .arena = arena, .start = p, .p = p, .end = p + size, .err = err };
     fac_status status = interpret(&m);
-    if (!status) {
-        *out = m.stack[0];
-        if (used) *used = (size_t)(m.p - p);
-    }
+    if (!status) *out = (fac_pickle){ m.stack[0], m.storages, (size_t)(m.p - p) };
     fac_release(m.stack);
     fac_release(m.memo);
     return status;

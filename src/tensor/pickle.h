@@ -13,21 +13,29 @@ typedef enum fac_pickle_kind {
     FAC_PICKLE_TUPLE, FAC_PICKLE_LIST, FAC_PICKLE_DICT, FAC_PICKLE_GLOBAL, FAC_PICKLE_STORAGE, FAC_PICKLE_TENSOR, FAC_PICKLE_MARK
 } fac_pickle_kind;
 
+/* Small, for a pickle makes one from every byte or two. */
 typedef struct fac_pickle_value fac_pickle_value;
+typedef struct fac_pickle_tensor { fac_pickle_value *storage; int64_t offset; fac_dims dims; int64_t stride[FAC_DIMS]; } fac_pickle_tensor;
 struct fac_pickle_value {
-    fac_pickle_kind kind;
-    bool            visited;        /* for who walks the tree */
-    fac_dtype       dtype;          /* STORAGE, and GLOBAL of a storage class                     */
-    int64_t         i;              /* BOOL, INT; STORAGE: its elements; TENSOR: offset; GLOBAL: which */
-    const char     *text;           /* TEXT; STORAGE: its key; GLOBAL: its name                   */
-    size_t          n, room;        /* bytes of text; items                                       */
-    fac_pickle_value **item;        /* TUPLE, LIST; DICT: key, value, key, value...; TENSOR: storage */
-    fac_dims        dims;           /* TENSOR */
-    int64_t         stride[FAC_DIMS];
+    unsigned char   kind;           /* fac_pickle_kind */
+    unsigned char   dtype;          /* STORAGE, and GLOBAL of a storage class */
+    bool            visited;        /* by who walks the tree */
+    int64_t         i;              /* BOOL, INT; STORAGE: its elements; GLOBAL: which */
+    size_t          n;              /* bytes of text; items */
+    union {
+        const char         *text;   /* TEXT; STORAGE: its key; GLOBAL: its name */
+        fac_pickle_value  **item;   /* TUPLE, LIST; DICT: key, value, key, value... */
+        fac_pickle_tensor  *tensor;
+    };
+    union {
+        size_t              room;   /* of item */
+        fac_pickle_value   *next;   /* STORAGE: the one that was named before it */
+    };
 };
 
-/* One pickle, from the first of `size` bytes on; *used (may be NULL) receives how many it has. */
-fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, size_t *used, fac_pickle_value **out, fac_error *err);
+/* One pickle, from the first of `size` bytes on: its value, how many bytes it has, and all storages that it names. */
+typedef struct fac_pickle { fac_pickle_value *value, *storages; size_t bytes; } fac_pickle;
+fac_status fac_pickle_read(fac_arena *arena, const void *data, size_t size, fac_pickle *out, fac_error *err);
 /* The value of a text key; NULL if there is none. */
 fac_pickle_value *fac_pickle_get(const fac_pickle_value *dict, const char *key);
 #endif

@@ -54,7 +54,7 @@ static fac_status read_zip(fac_file *f, fac_weights *w, fac_error *err) {
     fac_zip zip;
     FAC_TRY(fac_zip_open(f, &zip, err));
     fac_status status = fac_pth_find(&zip) ? fac_pth_read_zip(&zip, w, err) : fac_npz_read(&zip, w, err);
-    if (!status && !w->n) status = fac_raise(err, FAC_E_FORMAT, "a zip archive with neither PyTorch's data.pkl nor a .npy file");
+    if (!status && !w->n) status = fac_raise(err, FAC_E_FORMAT, "a zip archive without tensors");
     fac_zip_close(&zip);
     return status;
 }
