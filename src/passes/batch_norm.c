@@ -42,8 +42,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     } else {
         out[0] = fac_add(fac_mul(in[0], per_channel(s, rank - 1)), per_channel(t, rank - 1));
         if (out[0]->node) {
-            out[0]->node->name = n->name;
-            out[0]->node->scope = n->scope;
+            out[0]->node->name = fac_arena_text(&out[0]->graph->arena, n->name);        /* n goes away with its graph */
+            out[0]->node->scope = fac_arena_text(&out[0]->graph->arena, n->scope);
         }
     }
     for (int k = 1; k < n->nout; k++) out[k] = out[0];          /* unused: checked above */

@@ -93,8 +93,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     }
     out[0] = fac_emit_body(to, &fac_op_fused, NULL, c.n, c.n, c.outer, c.body, NULL);
     if (out[0]->node) {
-        out[0]->node->name = n->name;
-        out[0]->node->scope = n->scope;
+        out[0]->node->name = fac_arena_text(&to->arena, n->name);               /* n goes away with its graph */
+        out[0]->node->scope = fac_arena_text(&to->arena, n->scope);
     }
     return true;
 }

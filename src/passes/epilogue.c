@@ -64,8 +64,8 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
 
 static void name_as(fac_value *v, const fac_node *n) {
     if (!v->node) return;
-    v->node->name = n->name;
-    v->node->scope = n->scope;
+    v->node->name = fac_arena_text(&v->graph->arena, n->name);                  /* n may go away with its graph */
+    v->node->scope = fac_arena_text(&v->graph->arena, n->scope);
 }
 
 /* conv + [C,1,1]: into the bias port, when both are known before the run. */
