@@ -21,6 +21,7 @@ static void everywhere(check c, const fac_value *y) {
         for (int round = 0; round < ROUNDS; round++) {
             c.isa = check_isas[i];
             c.in_place = round % 2;
+            c.any_out = round % 3 == 2;
             must_solve(&c, y);
         }
 }
@@ -110,6 +111,7 @@ static fac_value *halves(fac_value *const x[]) { return fac_sub(fac_mul(x[0], x[
 static fac_value *converted(fac_value *const x[]) {     /* f32 -> i32 -> u8 -> f64 */
     return fac_mul(fac_cast(fac_cast(fac_cast(fac_mul(x[0], x[0]), FAC_I32), FAC_U8), FAC_F64), x[1]);
 }
+static fac_value *widened(fac_value *const x[]) { return fac_add(fac_cast(fac_neg(x[0]), FAC_F64), x[1]); }
 
 static void chains(void **state) {
     (void)state;
@@ -123,6 +125,7 @@ static void chains(void **state) {
         { counted, 3, { { FAC_I8, d }, { FAC_I8, row }, { FAC_BOOL, d } }, 0 },
         { counted, 3, { { FAC_I64, flat }, { FAC_I64, narrow }, { FAC_BOOL, narrow } }, 0 },
         { halves, 2, { { FAC_F16, d }, { FAC_F16, row } }, 0 },            { halves, 2, { { FAC_BF16, flat }, { FAC_BF16, narrow } }, 0 },
+        { widened, 2, { { FAC_F32, flat }, { FAC_F64, narrow } }, 0 },
         { converted, 2, { { FAC_F32, d }, { FAC_F64, row } }, 1e-14 } };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         fac_graph *g = fac_graph_new();

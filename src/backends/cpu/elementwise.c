@@ -137,7 +137,7 @@ static bool contiguous(const plan *e, const walk *w) {
 
 /* Every block of the span holds the same: a scalar, or rows of the innermost dim from their beginning. */
 static bool repeats(const plan *e, const walk *w) {
-    if (e->n == e->outer) return false;
+    if (e->n == e->outer || e->block == 0) return false;
     for (int k = e->outer; k < e->n - 1; k++)
         if (w->stride[k] != 0) return false;
     return w->stride[e->n - 1] == 0 || (e->outer < e->n - 1 && e->block % e->d[e->n - 1] == 0);

@@ -74,8 +74,10 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
         } else put_axis(r->keep, &r->kept, (axis){ d->d[k], x->stride[k], out[k] });
     }
     if (r->results == 0) return true;
-    if (r->count == 0) r->reduced = 0;
-    if (lanes < 0) {
+    if (r->count == 0) {                                /* nothing is read */
+        if (lanes >= 0) return false;
+        r->reduced = 0, r->column = (axis){ 1, 1, 1 };
+    } else if (lanes < 0) {
         axis *k = r->kept ? &r->keep[r->kept - 1] : NULL, *s = r->reduced ? &r->reduce[r->reduced - 1] : NULL;
         r->rows = s && s->in == 1;
         if (!r->rows && k && k->in == 1) r->column = *k, r->kept--;
