@@ -1,5 +1,5 @@
-/* Every op of scripts/golden_nn.py against values computed elsewhere (torch, NumPy): by the reference, and by whatever solver
- * the device chooses.  Inputs that steer shapes are tried as constants and as inputs of the program. */
+/* Every op of scripts/golden_nn.py and golden_ops.py against values computed elsewhere (torch, NumPy, onnx): by the reference,
+ * and by whatever solver the device chooses.  Inputs that steer shapes are tried as constants and as inputs of the program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,10 +173,10 @@ static void run_case(const golden *g, bool steering_inputs, bool reference) {
     fac_graph_free(graph);
 }
 
-static void all_cases(bool steering_inputs, bool reference) {
+static void all_of(const char *path, int least, bool steering_inputs, bool reference) {
     golden g;
     int cases = 0;
-    file = fopen(TEST_DIR "/golden/nn.txt", "r");
+    file = fopen(path, "r");
     assert_non_null(file);
     line_number = 0;
     while (next_case(&g)) {
@@ -189,7 +189,12 @@ static void all_cases(bool steering_inputs, bool reference) {
         free_case(&g);
     }
     fclose(file);
-    assert_true(cases > (steering_inputs ? 40 : 200));
+    assert_true(cases > least);
+}
+
+static void all_cases(bool steering_inputs, bool reference) {
+    all_of(TEST_DIR "/golden/nn.txt", steering_inputs ? 40 : 200, steering_inputs, reference);
+    all_of(TEST_DIR "/golden/ops.txt", steering_inputs ? 150 : 1500, steering_inputs, reference);
 }
 
 static void the_reference_gives_golden_values(void **state) { (void)state; all_cases(false, true); }
