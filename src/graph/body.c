@@ -144,7 +144,8 @@ static fac_status read_chain(fac_reader *r, scope *self) {
 static fac_status read_statement(fac_reader *r, scope *self, size_t labels) {
     fac_node *n = NULL;
     FAC_TRY(fac_read_call(r, NULL, &n));
-    if (labels > (size_t)n->nout) return fac_lex_fail(r->l, "%s has %d outputs", n->op->name, n->nout);
+    if (labels > (size_t)n->nout)
+        return fac_lex_fail(r->l, "%s has only %d output%s", n->op->name, n->nout, n->nout > 1 ? "s" : "");
     if (!fac_reserve(&self->t, &self->room, self->nt + labels, sizeof *self->t))
         return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for a body");
     for (size_t k = 0; k < labels; k++) self->t[self->nt++] = n->out[k];

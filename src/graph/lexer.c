@@ -18,6 +18,7 @@ fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (l->line) snprintf(place, sizeof place, "line %d: ", l->line);
+    fac_lex_space(l);
     int rest = 0;
     while (l->s + rest < l->end && rest < 24 && l->s[rest] != '\n') rest++;
     if (rest)

@@ -11,19 +11,28 @@ static char point(void) {
     return l && l->decimal_point && l->decimal_point[0] ? l->decimal_point[0] : '.';
 }
 
+/* Does y, read as this type, give x?  For the 11 and 8 bits of f16 and bf16: when it is nearer than half the distance to the
+ * next number, which below a power of two is half of that above it. */
+static bool reads_as(double y, double x, fac_dtype dtype) {
+    if (dtype == FAC_F64 || y == x) return y == x;
+    if (dtype == FAC_F32) return (float)y == (float)x;
+    int exponent;
+    const bool power = fabs(frexp(x, &exponent)) == 0.5;
+    const double step = dtype == FAC_F16 ? fmax(ldexp(1, exponent - 11), 0x1p-24) : fmax(ldexp(1, exponent - 8), 0x1p-133);
+    return fabs(y - x) < step / (power ? 4 : 2);
+}
+
 void fac_real_print(double x, fac_dtype dtype, fac_text *to) {
-    /* 9 and 17 digits always suffice for f32 and f64; f16 and bf16 are contained in f32. */
-    const bool wide = dtype == FAC_F64;
-    const int most = wide ? 17 : 9;
     char text[40];
     if (isnan(x)) {
         fac_text_add(to, "nan");
         return;
     }
-    for (int digits = wide ? 15 : 6; digits <= most; digits++) {
+    /* 9 and 17 digits always suffice for f32 and f64. */
+    const int fewest = dtype == FAC_F64 ? 15 : dtype == FAC_F32 ? 6 : 1, most = dtype == FAC_F64 ? 17 : 9;
+    for (int digits = fewest; digits <= most; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
-        double back = strtod(text, NULL);
-        if (wide ? back == x : (float)back == (float)x) break;
+        if (reads_as(strtod(text, NULL), x, dtype)) break;
     }
     char *dot = strchr(text, point());
     if (dot) *dot = '.';

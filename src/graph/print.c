@@ -117,13 +117,20 @@ void fac_print_arguments(fac_printer *p, const fac_node *n) {
     }
 }
 
+static bool same_type(const fac_graph *g, const fac_type *a, const fac_graph *body, const fac_type *b) {
+    if (a->dtype != b->dtype || !fac_dims_equal(&a->dims, &b->dims)) return false;
+    for (int k = 0; k < a->dims.n; k++) {
+        const char *x = fac_symbol_name(g, a->dims.d[k]), *y = fac_symbol_name(body, b->dims.d[k]);
+        if (a->dims.d[k] < 0 && (!x || !y || strcmp(x, y))) return false;
+    }
+    return true;
+}
+
 /* Types of a body's inputs are those of the node's own inputs; where they are not they are written. */
 static void print_header(fac_printer *p, const fac_node *n, const fac_graph *body) {
     bool same = body->ninputs == (size_t)n->nin;
     for (int i = 0; i < n->nin && same; i++)
-        same = n->in[i] && n->in[i]->type.dtype == body->inputs[i]->type.dtype
-            && fac_dims_count(&body->inputs[i]->type.dims) >= 0
-            && fac_dims_equal(&n->in[i]->type.dims, &body->inputs[i]->type.dims);
+        same = n->in[i] && same_type(n->graph, &n->in[i]->type, body, &body->inputs[i]->type);
     if (same) return;
     fac_printer inner = { .to = p->to, .g = body };
     fac_text_add(p->to, "(");

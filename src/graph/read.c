@@ -149,7 +149,8 @@ static fac_status read_node(fac_reader *r) {
     fac_status s = read_labels(r, &list, &n, &room);
     if (!s) s = fac_read_call(r, NULL, &node);
     if (!s) s = read_annotations(r, node);
-    if (!s && n > (size_t)node->nout) s = fac_lex_fail(r->l, "%s has %d outputs", node->op->name, node->nout);
+    if (!s && n > (size_t)node->nout) s = fac_lex_fail(r->l, "%s has only %d output%s", node->op->name, node->nout,
+                                                            node->nout > 1 ? "s" : "");
     for (size_t k = 0; k < n && !s; k++) s = define(r, list[k].name, list[k].table, node->out[k]);
     fac_release(list);
     return s;
