@@ -68,10 +68,10 @@ static fac_status add_input(fac_body *b, const fac_table *bound, const fac_proto
     if (!fac_proto_has(v->type.has, FAC_PROTO_TYPE_DENSE) || !v->type.dense.type)
         return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has no type", v->name);
     FAC_TRY(dims_of(im, bound, v, &dims, err));
-    fac_definition d = { .maker = FAC_MADE_OUTSIDE, .ready = true };
-    d.value = fac_input(im->g, v->name, fac_proto_dtype(v->type.dense.type), dims);
-    FAC_TRY(fac_graph_check(im->g, err));
-    return fac_body_define(b, v->name, d, err);
+    FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
+    fac_definition *d = fac_table_get(&b->names, v->name);
+    d->value = fac_input(im->g, v->name, fac_proto_dtype(v->type.dense.type), dims);
+    return fac_graph_check(im->g, err);
 }
 
 /* An input with an initializer of its name (every weight, up to IR 3) has that value, and is no input of ours. */
