@@ -1,9 +1,6 @@
 /* libFuzzer: any bytes are a model or an error; what is a model is a graph that can be freed. */
-#include <stddef.h>
-#include <stdint.h>
+#include "fuzz.h"
 #include "onnx/load.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     fac_source_files files = { .file = fac_file_memory(data, bytes) };
