@@ -107,6 +107,32 @@ conv(3, (1, 2, 5, 3, 4), (4, 1, 3, 1, 2), dilation=[2, 1, 2], groups=2, bias=Fal
 conv(3, (1, 1, 3, 4, 5), (1, 1, 2, 2, 2), stride=[2, 2, 2], auto="same_upper")
 
 
+def conv_transpose(rank, xs, ws, stride, pad=0, output_pad=0, dilation=1, groups=1, bias=True):     # symmetric padding: torch's
+    x, w = real(*xs), real(*ws)
+    b = real(ws[1] * groups) if bias else None
+    f = [F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d][rank - 1]
+    y = f(d(x), d(w), d(b), stride=stride, padding=pad, output_padding=output_pad, dilation=dilation, groups=groups)
+    many = lambda v, n=rank: ",".join(map(str, v if isinstance(v, (list, tuple)) else [v] * n))
+    attrs = f"stride={many(stride)} pad={many(pad, 2 * rank)} output_pad={many(output_pad)} dilation={many(dilation)} groups={groups}"
+    case(f"conv_transpose{rank}d", attrs, [x, w, b], f32(y), 1e-5)
+    return x, w, b, f32(y)
+
+
+conv_transpose(2, (1, 1, 3, 3), (1, 2, 3, 3), 1, bias=False)
+conv_transpose(2, (2, 4, 3, 4), (4, 2, 3, 2), [2, 3], 1, [1, 2])
+conv_transpose(2, (1, 4, 3, 3), (4, 1, 3, 3), 2, 1, 1, groups=2)
+conv_transpose(2, (1, 2, 3, 4), (2, 2, 2, 3), [1, 2], 2, 0, [2, 3])
+conv_transpose(1, (2, 3, 4), (3, 2, 4), 3, 1, 2)
+conv_transpose(3, (1, 2, 2, 3, 2), (2, 2, 2, 3, 2), [2, 1, 2], 1, [1, 0, 1])
+x, w, b, y = conv_transpose(2, (1, 2, 3, 3), (2, 2, 3, 3), 2)                                       # 7 x 7; parts of it:
+case("conv_transpose2d", "stride=2,2 pad=1,0,0,2", [x, w, b], y[:, :, 1:, :-2], 1e-5)
+case("conv_transpose2d", "stride=2,2 auto_pad=same_upper", [x, w, b], y[:, :, :-1, :-1], 1e-5)
+case("conv_transpose2d", "stride=2,2 auto_pad=same_lower", [x, w, b], y[:, :, 1:, 1:], 1e-5)
+case("conv_transpose2d", "stride=2,2 output_size=5,4", [x, w, b], y[:, :, 1:-1, 2:-1], 1e-5)
+case("conv_transpose2d", "stride=2,2 output_size=8,7", [x, w, b],
+     np.concatenate([y, np.broadcast_to(b.reshape(1, 2, 1, 1), (1, 2, 1, 7))], axis=2), 1e-5)
+
+
 # ---- pooling, by its definition: every tap asked whether it lies inside ----
 def pool(kind, x, kernel, stride=None, pad=None, dilation=None, ceil=False, include=False, column=False, auto=None, t="f32"):
     rank = x.ndim - 2

@@ -1,0 +1,170 @@
+/* What conv_transpose1d, 2d and 3d share: resolved geometry, infer, the reference and the cost. */
+#include "op_list.h"
+#include "ops/conv_transpose.h"
+#include "ops/cost.h"
+#include "ops/known.h"
+
+/* The attributes of the three ops under one form. */
+typedef struct attrs {
+    int            rank;
+    const int64_t *stride, *pad, *dilation, *output_pad, *output_size;
+    int64_t        groups;
+    fac_auto_pad   auto_pad;
+} attrs;
+
+static attrs attrs_of(int rank, const void *a) {
+    const fac_conv_transpose1d_opts *o = a;
+    const fac_conv_transpose2d_opts *p = a;
+    const fac_conv_transpose3d_opts *q = a;
+    if (rank == 1)
+        return (attrs){ 1, &o->stride, o->pad, &o->dilation, &o->output_pad, &o->output_size, o->groups,
+                        (fac_auto_pad)o->auto_pad };
+    if (rank == 2)
+        return (attrs){ 2, p->stride, p->pad, p->dilation, p->output_pad, p->output_size, p->groups, (fac_auto_pad)p->auto_pad };
+    return (attrs){ 3, q->stride, q->pad, q->dilation, q->output_pad, q->output_size, q->groups, (fac_auto_pad)q->auto_pad };
+}
+
+static int rank_of(const fac_node *n) {
+    if (n->op == &fac_op_conv_transpose1d) return 1;
+    return n->op == &fac_op_conv_transpose2d ? 2 : n->op == &fac_op_conv_transpose3d ? 3 : 0;
+}
+
+/* The window of dim k with `in` (of y) and `out` (of x) settled; `out` must be a number.
+ *   in = (out - 1) stride + span + output_pad - pad - pad_end
+ * A wanted size (output_size, or out stride for SAME) decides the padding; when even without padding the windows end before it,
+ * the rest is what output_pad would have made.  NULL, or what is wrong. */
+static const char *settle(const attrs *a, const fac_dims *x, const fac_dims *w, int k, fac_window *to) {
+    fac_window v = { 0, w->d[2 + k], a->stride[k], a->dilation[k], a->pad[k], a->pad[a->rank + k], x->d[2 + k] };
+    int64_t span, full;
+    bool upper = a->auto_pad == FAC_AUTO_SAME_UPPER, same = upper || a->auto_pad == FAC_AUTO_SAME_LOWER;
+    if (v.kernel < 1 || __builtin_mul_overflow(v.kernel - 1, v.dilation, &span) ||
+        __builtin_mul_overflow(v.out ? v.out - 1 : 0, v.stride, &full) || __builtin_add_overflow(full, span + 1, &full) ||
+        __builtin_add_overflow(full, a->output_pad[k], &full))
+        return "an empty or absurdly large kernel, dilation or stride";
+    int64_t wanted = a->output_size[k] ? a->output_size[k] : same ? v.out * v.stride : -1;
+    if (a->auto_pad == FAC_AUTO_VALID) v.pad = v.pad_end = 0;
+    if (wanted >= 0) {
+        int64_t total = full > wanted ? full - wanted : 0;
+        v.pad = upper ? total / 2 : total - total / 2;
+        v.pad_end = total - v.pad;
+        v.in = wanted;
+    } else v.in = v.out ? full - v.pad - v.pad_end : 0;
+    if (v.in < 0) return "more padding than output";
+    *to = v;
+    return NULL;
+}
+
+static bool geometry(const attrs *a, const fac_dims *x, const fac_dims *w, fac_conv_geom *out) {
+    fac_conv_geom g = { .rank = a->rank, .N = x->d[0], .K = x->d[1], .C = w->d[1] * a->groups, .groups = a->groups };
+    for (int k = 0; k < x->n; k++) if (x->d[k] < 0 || w->d[k] < 0) return false;
+    for (int k = 0; k < 3; k++) {
+        fac_window v = { 1, 1, 1, 1, 0, 0, 1 };
+        int at = k - (3 - a->rank);
+        if (at >= 0 && settle(a, x, w, at, &v)) return false;
+        g.in[k] = v.in, g.kernel[k] = v.kernel, g.out[k] = v.out;
+        g.stride[k] = v.stride, g.dilation[k] = v.dilation, g.pad[k] = v.pad, g.pad_end[k] = v.pad_end;
+    }
+    *out = g;
+    return true;
+}
+
+bool fac_conv_transpose_geometry(const fac_node *n, fac_conv_geom *g) {
+    int rank = rank_of(n);
+    if (!rank) return false;
+    attrs a = attrs_of(rank, n->attrs);
+    return geometry(&a, &n->in[0]->type.dims, &n->in[1]->type.dims, g);
+}
+
+/* in stride + (span + output_pad - stride - pad - pad_end), named by its formula. */
+static int64_t symbolic(fac_graph *g, const attrs *a, int64_t in, int64_t kernel, int k) {
+    bool same = a->auto_pad == FAC_AUTO_SAME_UPPER || a->auto_pad == FAC_AUTO_SAME_LOWER;
+    if (a->output_size[k]) return a->output_size[k];
+    if (kernel < 0 && !same) return fac_symbol(g, NULL);
+    int64_t pads = a->auto_pad == FAC_AUTO_VALID ? 0 : a->pad[k] + a->pad[a->rank + k];
+    int64_t add = same ? 0 : (kernel - 1) * a->dilation[k] + 1 + a->output_pad[k] - a->stride[k] - pads;
+    int64_t full = fac_size_product(g, in, a->stride[k]);
+    return add < 0 ? fac_size_difference(g, full, -add) : fac_size_sum(g, full, add);
+}
+
+bool fac_conv_transpose_infer(fac_node *n) {
+    static const char *const names[] = { "depth", "height", "width" };
+    attrs a = attrs_of(rank_of(n), n->attrs);
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
+    if (x->dims.n != 2 + a.rank || w->dims.n != 2 + a.rank)
+        return fac_fail(n, FAC_E_SHAPE, "x and w must have %d dims", 2 + a.rank);
+    if (w->dtype != x->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    int64_t C = x->dims.d[1], from = w->dims.d[0], each = w->dims.d[1], K = each;
+    if (C >= 0 && from >= 0 && C != from)
+        return fac_fail(n, FAC_E_SHAPE, "w has %lld input channels, x has %lld", (long long)from, (long long)C);
+    if (from >= 0 && from % a.groups)
+        return fac_fail(n, FAC_E_SHAPE, "%lld input channels do not divide into %lld groups", (long long)from,
+                        (long long)a.groups);
+    if (each >= 0 && __builtin_mul_overflow(each, a.groups, &K)) return fac_fail(n, FAC_E_SHAPE, "absurdly many output channels");
+    if (each < 0) K = fac_size_product(n->graph, each, a.groups);
+    if (b && (b->dims.n != 1 || (b->dims.d[0] != K && b->dims.d[0] >= 0 && K >= 0)))
+        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld output channels", (long long)K);
+    fac_type y = { x->dtype, { x->dims.n, { x->dims.d[0], K } } };
+    for (int k = 0; k < a.rank; k++) {
+        int64_t in = x->dims.d[2 + k], kernel = w->dims.d[2 + k];
+        fac_window v;
+        if (in < 0 || kernel < 0) {
+            y.dims.d[2 + k] = symbolic(n->graph, &a, in, kernel, k);
+            continue;
+        }
+        const char *wrong = settle(&a, &x->dims, &w->dims, k, &v);
+        if (wrong) return fac_fail(n, FAC_E_SHAPE, "%s: %s", names[3 - a.rank + k], wrong);
+        y.dims.d[2 + k] = v.in;
+    }
+    n->out[0]->type = y;
+    return true;
+}
+
+/* One plane of y from one plane of x and one kernel. */
+static void add_plane(const fac_conv_geom *g, const double *x, const double *w, double *y) {
+    const fac_window d = fac_conv_window(g, 0), h = fac_conv_window(g, 1), v = fac_conv_window(g, 2);
+    for (int64_t t = 0; t < g->T; t++)
+        for (int64_t r = 0; r < g->R; r++)
+            for (int64_t s = 0; s < g->S; s++) {
+                double f = w[(t * g->R + r) * g->S + s];
+                int64_t o0, o1, p0, p1, q0, q1;
+                fac_window_inside(&d, t, &o0, &o1);
+                fac_window_inside(&h, r, &p0, &p1);
+                fac_window_inside(&v, s, &q0, &q1);
+                for (int64_t o = o0; o < o1; o++)
+                    for (int64_t p = p0; p < p1; p++) {
+                        int64_t z = o * d.stride + t * d.dilation - d.pad, i = p * h.stride + r * h.dilation - h.pad;
+                        const double *from = x + (o * g->P + p) * g->Q;
+                        double *to = y + (z * g->H + i) * g->W;
+                        for (int64_t q = q0; q < q1; q++) to[q * v.stride + s * v.dilation - v.pad] += f * from[q];
+                    }
+            }
+}
+
+static fac_status ref(int rank, const fac_ref *r) {
+    const fac_array *x = &r->in[0], *w = &r->in[1], *b = &r->in[2];
+    attrs a = attrs_of(rank, r->attrs);
+    fac_conv_geom g;
+    if (!geometry(&a, &x->type.dims, &w->type.dims, &g)) return FAC_E_INTERNAL;
+    int64_t plane = g.D * g.H * g.W, taps = g.T * g.R * g.S, image = g.O * g.P * g.Q, each = g.K / g.groups, c = g.C / g.groups;
+    for (int64_t n = 0; n < g.N; n++)
+        for (int64_t i = 0; i < g.C; i++) {
+            double *y = r->out[0].f + (n * g.C + i) * plane;
+            for (int64_t k = 0; k < plane; k++) y[k] = b->f ? b->f[i] : 0;
+            for (int64_t k = i / c * each; k < (i / c + 1) * each; k++)
+                add_plane(&g, x->f + (n * g.K + k) * image, w->f + (k * c + i % c) * taps, y);
+        }
+    return FAC_OK;
+}
+
+fac_status fac_conv_transpose2d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(2, r); }
+fac_status fac_conv_transpose3d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(3, r); }
+
+/* One multiply-add for each weight that an input element meets, also where padding cuts the result off. */
+void fac_conv_transpose_cost(const fac_node *n, fac_cost *cost) {
+    const fac_dims *w = &n->in[1]->type.dims;
+    double each = 1;
+    for (int k = 1; k < w->n; k++) each *= w->d[k] > 0 ? (double)w->d[k] : 0;
+    fac_cost_bytes(n, cost);
+    cost->macs = fac_cost_count(n->in[0]) * each;
+    cost->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
+}
