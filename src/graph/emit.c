@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "graph/build.h"
 
-enum { MAX_OPERANDS = 1 << 20 };
+enum { MAX_OPERANDS = 1 << 20, MAX_OUTPUTS = 1 << 16 };
 
 static int port_count(const fac_port *p) {
     int n = 0;
@@ -65,7 +65,7 @@ bool fac_node_outputs(fac_node *n, int count) {
     fac_graph *g = n->graph;
     if (count == n->nout) return true;
     const int ports = port_count(n->op->out);
-    if (count < ports || count > MAX_OPERANDS || !ports || !(n->op->out[ports - 1].is & FAC_VARIADIC))
+    if (count < ports || count > MAX_OUTPUTS || !ports || !(n->op->out[ports - 1].is & FAC_VARIADIC))
         return fac_fail(n, FAC_E_ARGUMENT, "cannot have %d outputs", count);
     fac_value **out = fac_arena_alloc(&g->arena, (size_t)count, sizeof *out);
     fac_value *values = fac_arena_alloc(&g->arena, (size_t)count, sizeof *values);
