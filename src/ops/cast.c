@@ -1,5 +1,6 @@
 #include "ops/known.h"
 #include "facula/ops.h"
+#include "tensor/tensor_internal.h"
 
 #if FAC_INTERFACE
 /* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything to bool is != 0, floats
@@ -8,8 +9,9 @@ fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
 typedef struct attrs { fac_dtype to; } attrs;
-static const fac_attr table[] = { { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" },
-    { 0 } };
+static const fac_attr table[] = {
+    { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
@@ -26,21 +28,18 @@ static bool infer(fac_node *n) {
     return fac_knows_items(n, &c);
 }
 
-/* The numbers pass through; the reference driver converts what goes in and what comes out.  From floats to integers and
- * back is all that is left to do. */
+/* Between the two types that the reference driver computes in; what it converts before and after does the rest. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_array *x = &r->in[0];
     fac_array *y = &r->out[0];
-    int64_t n = fac_dims_count(&x->type.dims);
-    bool is_bool = y->type.dtype == FAC_BOOL, from_u64 = x->type.dtype == FAC_U64, to_u64 = y->type.dtype == FAC_U64;
+    const int64_t n = fac_dims_count(&x->type.dims);
+    const fac_dtype from = x->f ? FAC_F64 : x->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
+    const fac_dtype to = y->f ? FAC_F64 : y->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
     (void)err;
-    for (int64_t i = 0; i < n; i++) {
-        if (y->f) y->f[i] = x->f ? x->f[i] : from_u64 ? (double)(uint64_t)x->i[i] : (double)x->i[i];
-        else if (is_bool) y->i[i] = x->f ? x->f[i] != 0 : x->i[i] != 0;
-        else if (!x->f) y->i[i] = x->i[i];
-        else if (to_u64 && x->f[i] >= 9223372036854775808.0
-            && x->f[i] < 18446744073709551616.0) y->i[i] = (int64_t)(uint64_t)x->f[i];
-        else y->i[i] = x->f[i] >= -9223372036854775808.0 && x->f[i] < 9223372036854775808.0 ? (int64_t)x->f[i] : INT64_MIN;
+    if (y->type.dtype == FAC_BOOL && x->f) {
+        for (int64_t i = 0; i < n; i++) y->i[i] = x->f[i] != 0;
+    } else {
+        fac_convert(to, y->f ? (void *)y->f : (void *)y->i, from, x->f ? (const void *)x->f : (const void *)x->i, (size_t)n);
     }
     return FAC_OK;
 }

@@ -1,0 +1,333 @@
+/* Every op of the table by its own cases: the descriptor is complete; each case builds, and the cpu device gives what the
+ * reference driver gives on fresh random contents, for every element type the op takes, as parameters and as inputs, strided
+ * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+#include "base/rng.h"
+#include "base/table.h"
+#include "facula/backend.h"
+#include "facula/ops.h"
+#include "facula/program.h"
+#include "graph/graph_internal.h"
+#include "passes/passes.h"
+#include "run/ref.h"
+#include "tensor/tensor_internal.h"
+
+enum { OPERANDS = 16 };
+
+static fac_device *device;
+static fac_error err;
+static uint64_t seed, stream;
+#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+
+/* ---- the descriptors ---- */
+
+static int ports(const fac_port *p) { int n = 0; while (p && p[n].name) n++; return n; }
+
+static void descriptors_are_complete(void **state) {
+    (void)state;
+    for (const fac_op *const *p = fac_ops; *p; p++) {
+        const fac_op *op = *p;
+        if (!op->name || !op->doc || !*op->doc) fail_msg("%s has no text", op->name);
+        if (p[1] && strcmp(op->name, p[1]->name) >= 0) fail_msg("%s is not sorted", op->name);
+        if (fac_op_find(op->name) != op) fail_msg("%s is not found by its name", op->name);
+        bool bodies = op->is & FAC_OP_BODIES;
+        if (!op->infer || !op->out || !ports(op->out)) fail_msg("%s has no results", op->name);
+        if (!bodies && !op->map && !op->move && !op->ref && !op->expand) fail_msg("%s has no meaning", op->name);
+        if (op->map && ports(op->in) != op->map->inputs) fail_msg("%s: its expression has other inputs than the op", op->name);
+        if (op->map && !op->map->f32[0] != !op->map->f64[0]) fail_msg("%s has one float loop only", op->name);
+        if (!op->cases || !op->cases->problem) fail_msg("%s has no case", op->name);
+        for (const fac_attr *a = op->attrs; a && a->name; a++)
+            if (a->at >= op->attrs_size || !a->help) fail_msg("%s: attribute %s", op->name, a->name);
+        for (const fac_onnx *o = op->onnx; o && o->type; o++)
+            if (!o->domain || o->since < 1 || (o->until && o->until < o->since)) fail_msg("%s: ONNX %s", op->name, o->type);
+    }
+}
+
+/* No two ops may claim one ONNX operator of one opset. */
+static void onnx_names_are_unique(void **state) {
+    (void)state;
+    for (const fac_op *const *p = fac_ops; *p; p++)
+        for (const fac_onnx *a = (*p)->onnx; a && a->type; a++)
+            for (const fac_op *const *q = fac_ops; *q; q++)
+                for (const fac_onnx *b = (*q)->onnx; b && b->type; b++)
+                    if (a != b && !strcmp(a->type, b->type) && !strcmp(a->domain, b->domain) &&
+                        a->since <= (b->until ? b->until : 9999) && b->since <= (a->until ? a->until : 9999))
+                        fail_msg("%s and %s both load %s", (*p)->name, (*q)->name, a->type);
+}
+
+/* Elementwise ops and movers must show that they do nothing wrong with empty and 0-d tensors. */
+static void cases_have_edges(void **state) {
+    (void)state;
+    for (const fac_op *const *p = fac_ops; *p; p++) {
+        bool empty = false, scalar = false;
+        for (const fac_case *c = (*p)->cases; c && c->problem; c++) {
+            empty = empty || strstr(c->problem, "[0") || strstr(c->problem, ",0") || strstr(c->problem, "{0");
+            scalar = scalar || strstr(c->problem, "[]");
+        }
+        if ((*p)->map && !(empty && scalar)) fail_msg("%s: no case of an empty or of a 0-d tensor", (*p)->name);
+    }
+}
+
+/* ---- contents ---- */
+
+static char kind(fac_dtype d) { return fac_dtype_get(d)->kind; }
+
+/* Random numbers of any dtype; integers include both ends of lo..hi. */
+static fac_tensor *random_tensor(fac_type type, double lo, double hi) {
+    int64_t n = fac_dims_count(&type.dims);
+    double *x = calloc((size_t)n + 1, sizeof *x);
+    stream++;
+    for (int64_t k = 0; k < n; k++) {
+        double u = fac_random_uniform(seed, stream, (uint64_t)k);
+        x[k] = kind(type.dtype) == 'f' ? lo + (hi - lo) * u : kind(type.dtype) == 'b' ? (double)(u < 0.5) : floor(lo + (hi - lo + 1) * u);
+        if (kind(type.dtype) == 'u') x[k] = fabs(x[k]);
+    }
+    fac_tensor *wide = NULL, *t = NULL;
+    OK(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, &err));
+    OK(fac_tensor_write(wide, x, (size_t)n * sizeof *x, &err));
+    OK(fac_tensor_convert(wide, type.dtype, &t, &err));
+    fac_tensor_free(wide);
+    free(x);
+    return t;
+}
+
+/* The same numbers in other memory: dims backwards, with gaps between the elements. */
+static fac_tensor *strided(const fac_tensor *t) {
+    fac_type type = fac_tensor_type(t);
+    size_t size = (size_t)fac_dtype_get(type.dtype)->block_bytes;
+    int64_t stride[FAC_DIMS], step = 2, n = fac_dims_count(&type.dims);
+    for (int k = 0; k < type.dims.n; k++) {
+        stride[k] = step;
+        step *= type.dims.d[k] ? type.dims.d[k] : 1;
+    }
+    char *memory = calloc((size_t)step + 2, size);
+    memset(memory, 0x5A, ((size_t)step + 2) * size);
+    const char *from = fac_tensor_data(t);
+    for (int64_t e = 0; e < n; e++) {
+        int64_t at = 0, rest = e;
+        for (int k = type.dims.n - 1; k >= 0; k--) {
+            at += rest % type.dims.d[k] * stride[k];
+            rest /= type.dims.d[k];
+        }
+        memcpy(memory + (size_t)at * size, from + (size_t)e * size, size);
+    }
+    fac_tensor *out = NULL;
+    OK(fac_tensor_borrow(type.dtype, type.dims, stride, memory, free, memory, &out, &err));
+    return out;
+}
+
+static double epsilon(fac_dtype d) {
+    return d == FAC_F16 ? 0x1p-10 : d == FAC_BF16 ? 0x1p-7 : d == FAC_F32 ? 0x1p-23 : d == FAC_F64 ? 0x1p-52 : 0;
+}
+
+/* ---- one problem ---- */
+
+typedef struct trial {
+    const char *text;
+    fac_graph  *g;
+    double      lo, hi, tolerance;
+    fac_tensor *in[OPERANDS];
+    fac_host    want[OPERANDS];         /* what the reference driver says */
+    int         nin, nout;
+} trial;
+
+/* Contents for the leaves; the reference on them.  Ops without a meaning are expanded first. */
+static void prepare(trial *t) {
+    t->nin = fac_graph_inputs(t->g);
+    t->nout = fac_graph_outputs(t->g);
+    assert_true(t->nin <= OPERANDS && t->nout <= OPERANDS);
+    for (int i = 0; i < fac_graph_params(t->g); i++) {
+        fac_value *v = fac_graph_param(t->g, i);
+        fac_tensor *x = random_tensor(v->type, t->lo, t->hi);
+        OK(fac_tensor_write(fac_value_tensor(v), fac_tensor_data(x), fac_type_bytes(&v->type), &err));
+        fac_tensor_free(x);
+    }
+    fac_host in[OPERANDS];
+    for (int i = 0; i < t->nin; i++) {
+        t->in[i] = random_tensor(fac_graph_input(t->g, i)->type, t->lo, t->hi);
+        in[i] = (fac_host){ fac_tensor_type(t->in[i]), (void *)(uintptr_t)fac_tensor_data(t->in[i]), NULL };
+    }
+    for (int k = 0; k < t->nout; k++) {
+        t->want[k].type = fac_graph_output(t->g, k)->type;
+        t->want[k].data = calloc(1, fac_type_bytes(&t->want[k].type) + 8);
+    }
+    fac_graph *simple = fac_pass_expand(t->g);
+    if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err)) fail_msg("%s: reference: %s", t->text, err.text);
+    fac_graph_free(simple);
+}
+
+static void release(trial *t) {
+    for (int i = 0; i < t->nin; i++) fac_tensor_free(t->in[i]);
+    for (int k = 0; k < t->nout; k++) free(t->want[k].data);
+}
+
+static void compare(const trial *t, int k, const fac_tensor *y, const char *how) {
+    fac_type type = fac_tensor_type(y);
+    const fac_host *want = &t->want[k];
+    if (type.dtype != want->type.dtype || !fac_dims_equal(&type.dims, &want->type.dims)) fail_msg("%s (%s): output %d is %s with %d dims, the reference is %s with %d", t->text, how, k, fac_dtype_get(type.dtype)->name,
+                                                                                type.dims.n, fac_dtype_get(want->type.dtype)->name, want->type.dims.n);
+    int64_t n = fac_dims_count(&type.dims);
+    bool real = kind(type.dtype) == 'f';
+    double tolerance = fmax(t->tolerance, 4 * epsilon(type.dtype));
+    fac_tensor *wide = NULL;
+    OK(fac_tensor_convert(y, real ? FAC_F64 : FAC_I64, &wide, &err));
+    int64_t *b = calloc((size_t)n + 1, sizeof *b);
+    fac_convert(real ? FAC_F64 : FAC_I64, b, type.dtype, want->data, (size_t)n);
+    for (int64_t e = 0; e < n; e++) {
+        if (real) {
+            double p = ((const double *)fac_tensor_data(wide))[e], q = ((const double *)(void *)b)[e];
+            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q) ? p == q || (isnan(p) && isnan(q)) : fabs(p - q) <= tolerance * fmax(1, fabs(q));
+            if (!same) fail_msg("%s (%s): output %d[%lld] is %.9g, the reference has %.9g", t->text, how, k, (long long)e, p, q);
+        } else if (((const int64_t *)fac_tensor_data(wide))[e] != b[e]) {
+            fail_msg("%s (%s): output %d[%lld] is %lld, the reference has %lld", t->text, how, k, (long long)e,
+                     (long long)((const int64_t *)fac_tensor_data(wide))[e], (long long)b[e]);
+        }
+    }
+    free(b);
+    fac_tensor_free(wide);
+}
+
+static void run(const trial *t, const fac_graph *g, fac_tensor *const in[], fac_program_opts opts, const char *how) {
+    fac_program *p = NULL;
+    fac_tensor *out[OPERANDS] = { 0 };
+    opts.exact = true;
+    if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s (%s): %s", t->text, how, err.text);
+    for (int k = 0; k < t->nout; k++) {
+        compare(t, k, out[k], how);
+        fac_tensor_free(out[k]);
+    }
+    fac_program_free(p);
+}
+
+/* exp(log(y)) behind the op and neg(neg(x)) before it: the op has neighbours to be fused with and to write over. */
+static fac_graph *among_others(const trial *t) {
+    fac_graph *g = fac_graph_clone(t->g);
+    for (int i = 0; i < fac_graph_inputs(g); i++) {
+        fac_value *x = fac_graph_input(g, i);
+        if (kind(x->type.dtype) == 'f') fac_replace(x, fac_neg(fac_neg(x)));
+    }
+    if (fac_graph_check(g, &err)) fail_msg("%s among others: %s", t->text, err.text);
+    return g;
+}
+
+/* The same graph with the op's own expansion in its place. */
+static bool expansion(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    fac_value *copy[OPERANDS];
+    if (n->op != self || n->nout > OPERANDS) return false;
+    (void)to;
+    fac_node_copy(to, n, in, copy);
+    if (copy[0]->leaf == FAC_POISON) return false;
+    n->op->expand(copy[0]->node, out);
+    return true;
+}
+
+static void try_all_ways(trial *t, const fac_op *op) {
+    prepare(t);
+    run(t, t->g, t->in, (fac_program_opts){ .no_fuse = true, .no_inplace = true }, "alone");
+    run(t, t->g, t->in, (fac_program_opts){ 0 }, "default");
+    fac_graph *g = among_others(t);
+    run(t, g, t->in, (fac_program_opts){ 0 }, "among others");
+    run(t, g, t->in, (fac_program_opts){ .no_inplace = true }, "among others, not in place");
+    run(t, g, t->in, (fac_program_opts){ .no_fuse = true }, "among others, in place");
+    fac_graph_free(g);
+    fac_tensor *windows[OPERANDS];
+    for (int i = 0; i < t->nin; i++) windows[i] = strided(t->in[i]);
+    run(t, t->g, windows, (fac_program_opts){ 0 }, "strided inputs");
+    for (int i = 0; i < t->nin; i++) fac_tensor_free(windows[i]);
+    if (op->expand && (op->map || op->move || op->ref)) {
+        fac_graph *e = fac_graph_rebuild(t->g, &(fac_rebuild){ .self = (void *)(uintptr_t)op, .visit = expansion }, NULL);
+        if (fac_graph_check(e, &err)) fail_msg("%s: its expansion: %s", t->text, err.text);
+        run(t, e, t->in, (fac_program_opts){ 0 }, "its expansion");
+        fac_graph_free(e);
+    }
+    release(t);
+}
+
+static void every_case_gives_the_reference(void **state) {
+    (void)state;
+    int cases = 0;
+    for (const fac_op *const *p = fac_ops; *p; p++)
+        for (const fac_case *c = (*p)->cases; c && c->problem; c++)
+            for (int params = 0; params < 2; params++) {
+                trial t = { .text = c->problem, .lo = c->lo, .hi = c->hi, .tolerance = c->tolerance };
+                if (fac_problem_graph(c->problem, params, &t.g, &err)) fail_msg("%s: %s", c->problem, err.text);
+                try_all_ways(&t, *p);
+                fac_graph_free(t.g);
+                cases++;
+            }
+    assert_true(cases > 500);
+}
+
+/* ---- every element type ---- */
+
+/* The text with one dtype for another, "f32[" for "i8[": contents of FAC_HOST operands ("i64{") stay. */
+static bool retyped(const char *text, const char *from, const char *to, char *out, size_t room) {
+    size_t n = 0, length = strlen(from);
+    bool changed = false;
+    for (const char *s = text; *s; s++) {
+        bool here = !strncmp(s, from, length) && s[length] == '[' && (s[-1] == '(' || s[-1] == ' ');
+        changed = changed || here;
+        n += (size_t)snprintf(out + n, room - n, "%s", here ? to : (char[]){ *s, 0 });
+        if (here) s += length - 1;
+    }
+    return changed;
+}
+
+static void every_dtype_gives_the_reference(void **state) {
+    (void)state;
+    int tried = 0, refused = 0;
+    for (const fac_op *const *p = fac_ops; *p; p++)
+        for (const fac_case *c = (*p)->cases; c && c->problem; c++)
+            for (int d = FAC_F32; d <= FAC_BOOL; d++) {
+                char text[512];
+                const char *name = fac_dtype_get((fac_dtype)d)->name;
+                double whole = kind((fac_dtype)d) == 'f' ? 0 : 1;
+                if (!retyped(c->problem, "f32", name, text, sizeof text) || d == FAC_F32) continue;
+                trial t = { .text = text, .lo = c->lo, .hi = fmax(c->hi, c->lo + whole), .tolerance = kind((fac_dtype)d) == 'f' ? c->tolerance : 0 };
+                /* accumulated in f32 or better, so one rounding for each op that the result went through */
+                if (d == FAC_F16 || d == FAC_BF16) t.tolerance = 8 * epsilon((fac_dtype)d);
+                if (d == FAC_F64) t.tolerance = fmin(c->tolerance, 1e-11);
+                fac_status s = fac_problem_graph(text, false, &t.g, &err);
+                if (s && s != FAC_E_DTYPE) fail_msg("%s: %s", text, err.text);
+                refused += s == FAC_E_DTYPE;
+                if (s) continue;
+                prepare(&t);
+                run(&t, t.g, t.in, (fac_program_opts){ 0 }, "default");
+                release(&t);
+                fac_graph_free(t.g);
+                tried++;
+            }
+    print_message("%d problems, %d refused\n", tried, refused);
+    assert_true(tried > 1000);
+}
+
+/* ---- */
+
+static int open_device(void **state) {
+    (void)state;
+    seed = (uint64_t)time(NULL);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    return fac_device_open("cpu", NULL, &device, &err);
+}
+static int close_device(void **state) {
+    (void)state;
+    fac_device_free(device);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
+        cmocka_unit_test(every_case_gives_the_reference), cmocka_unit_test(every_dtype_gives_the_reference),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
