@@ -22,8 +22,6 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode")) return false;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return false;
-    for (int k = 1; k < n->nout; k++)
-        if (n->out[k]->uses) return false;
     fac_dtype dtype = in[0]->type.dtype;
     int rank = in[0]->type.dims.n;
     fac_value *s = fac_div(in[1], fac_sqrt(fac_add(in[4], fac_number(to, dtype, fac_attr_real(n, "epsilon", 1e-5)))));
@@ -46,7 +44,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
             out[0]->node->scope = fac_arena_text(&out[0]->graph->arena, n->scope);
         }
     }
-    for (int k = 1; k < n->nout; k++) out[k] = out[0];          /* unused: checked above */
+    for (int k = 1; k < n->nout; k++) out[k] = in[2 + k];       /* inference leaves the running statistics as they are */
     return true;
 }
 
