@@ -117,6 +117,62 @@ static void response_normalization(void **state) {
         }
 }
 
+static void movers(void **state) {
+    (void)state;
+    const fac_dtype types[] = { FAC_F32, FAC_F64, FAC_BF16, FAC_I8 };
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        fac_graph *g = fac_graph_new();
+        check c = fresh(50 * t, -7, 6, 0), any = c;
+        any.any_out = true;
+        fac_value *x = in(g, "x", types[t], fac_shape(2, 32, 5, 7)), *y = in(g, "y", types[t], fac_shape(2, 32, 5, 7));
+        fac_value *z = in(g, "z", types[t], fac_shape(2, 9, 5, 7)), *m = in(g, "m", types[t], fac_shape(30, 41));
+        everywhere(any, "concat", fac_concat((fac_value *[]){ x, y, z }, 3, 1), 8);
+        everywhere(c, "concat", fac_concat((fac_value *[]){ x, y }, 2, 1), 8);
+        everywhere(c, "concat", fac_concat((fac_value *[]){ z, x, y }, 3, 1), 8);
+        everywhere(any, "concat", fac_concat((fac_value *[]){ x, y }, 2, 0), 8);
+        everywhere(c, "concat", fac_concat((fac_value *[]){ x, y, x }, 3, -1), 8);
+        everywhere(c, "concat", fac_concat((fac_value *[]){ m, in(g, "e", types[t], fac_shape(30, 0)) }, 2, 1), 4);
+        everywhere(any, "move", fac_transpose(x, fac_shape(0, 2, 3, 1)), 8);
+        everywhere(c, "move", fac_transpose(x, fac_shape(3, 1, 0, 2)), 8);
+        everywhere(any, "move", fac_transpose(m, (fac_dims){ 0 }), 8);
+        everywhere(c, "move", fac_slice(x, 1, 16, 32, 1), 8);
+        everywhere(any, "move", fac_slice(x, 1, 3, 30, 1), 8);
+        everywhere(c, "move", fac_slice(x, 2, -1, -99, -2), 8);
+        everywhere(c, "move", fac_slice(x, 1, 16, 17, 1), 8);
+        everywhere(c, "move", fac_slice(x, 1, 5, 5, 1), 2);
+        everywhere(any, "move", fac_expand(in(g, "r", types[t], fac_shape(32, 1, 7)), fac_shape(3, 32, 4, 7)), 8);
+        fac_value *parts[3];
+        fac_split(x, 1, 2, parts);
+        everywhere(c, "move", parts[0], 8);
+        fac_split(m, 1, 3, parts);
+        everywhere(any, "move", parts[0], 8);
+        everywhere(c, "reshape", fac_flatten(x, 1), 8);
+        everywhere(c, "reshape", fac_reshape(z, fac_shape(6, -1, 5)), 8);
+        fac_value *i = in(g, "i", FAC_I64, fac_shape(3, 2)), *j = in(g, "j", FAC_I32, fac_shape(200));
+        everywhere(c, "gather", fac_gather(in(g, "p", types[t], fac_shape(5, 3)), i, 0), 4);
+        everywhere(c, "gather", fac_gather(in(g, "q", types[t], fac_shape(4, 6, 300)), j, 1), 4);
+        everywhere(c, "gather", fac_gather(m, in(g, "k", FAC_I64, (fac_dims){ 0 }), -1), 4);
+        fac_value *v = in(g, "v", types[t], (fac_dims){ 0 });
+        everywhere(c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 0, 1, 2, 0, 0, 3, 1)), NULL, NULL, FAC_PAD_CONSTANT), 8);
+        everywhere(c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 3, -1, 2, 1, -4, 3, 0)), v, NULL, FAC_PAD_CONSTANT), 8);
+        everywhere(c, "pad", fac_pad(m, fac_ints(g, fac_shape(-20, -10)), v, fac_ints(g, fac_shape(0)), FAC_PAD_CONSTANT), 4);
+        fac_graph_free(g);
+    }
+}
+
+static void solvers_refuse(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    check c = fresh(1, -1, 1, 0);
+    c.isa = "portable";
+    fac_value *x = in(g, "x", FAC_F32, fac_shape(2, 3)), *i = in(g, "i", FAC_I32, fac_shape(2, 3));
+    assert_false(check_node(&c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 1, 0, 1)), NULL, NULL, FAC_PAD_EDGE)->node));
+    assert_false(check_node(&c, "reduce", fac_sum(i, (fac_dims){ 0 }, false)->node));
+    assert_false(check_node(&c, "softmax", fac_softmax(in(g, "d", FAC_F64, fac_shape(2, 3)), 1)->node));
+    assert_false(check_node(&c, "move", fac_concat((fac_value *[]){ x, x }, 2, 0)->node));
+    fac_graph_free(g);
+}
+
 /* ---- the device ---- */
 
 static void memory_is_counted(void **state) {
@@ -178,6 +234,7 @@ static void options(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reorders), cmocka_unit_test(reductions), cmocka_unit_test(sums_are_exact), cmocka_unit_test(softmaxes),
-        cmocka_unit_test(norms), cmocka_unit_test(response_normalization), cmocka_unit_test(memory_is_counted), cmocka_unit_test(options) };
+        cmocka_unit_test(norms), cmocka_unit_test(response_normalization),
+        cmocka_unit_test(movers), cmocka_unit_test(solvers_refuse), cmocka_unit_test(memory_is_counted), cmocka_unit_test(options) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,11 @@ void fac_copy_plan(fac_copy *c, const fac_dims *dims, const fac_layout *from, co
     put_axes(c, dims, from, to, 0, (nest){ .from_at = from->offset * bytes, .to_at = to->offset * bytes });
 }
 
+bool fac_copy_fits(const fac_layout *from, const fac_layout *to) {
+    int a = from->block, b = to->block;
+    return a == 0 || b == 0 || from->axis != to->axis || (a > b ? a % b : b % a) == 0;
+}
+
 bool fac_copy_part(const fac_layout *whole, const fac_dims *dims, const int64_t *start, fac_layout *part) {
     fac_layout l = *whole;
     for (int k = 0; k < dims->n; k++) {

@@ -23,6 +23,9 @@ void fac_copy_plan(fac_copy *c, const fac_dims *dims, const fac_layout *from, co
 /* from and to: where the storages begin; they do not overlap. */
 void fac_copy_run(const fac_copy *c, const fac_pool *pool, const void *from, void *to);
 
+/* Whether it can: block sizes along one axis must divide each other. */
+bool fac_copy_fits(const fac_layout *from, const fac_layout *to);
+
 /* The layout of a part of a tensor that begins at `start`; false when start is inside a block of a blocked axis. */
 bool fac_copy_part(const fac_layout *whole, const fac_dims *dims, const int64_t *start, fac_layout *part);
 

@@ -8,16 +8,10 @@
 
 typedef struct plan { fac_copy copy; const fac_problem *problem; } plan;
 
-/* Blocks of two sizes along one axis: the copy wants the small one to divide the large one. */
-static bool blocks_fit(const fac_layout *a, const fac_layout *b) {
-    if (a->block == 0 || b->block == 0 || a->axis != b->axis) return true;
-    return a->block > b->block ? a->block % b->block == 0 : b->block % a->block == 0;
-}
-
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     if (p->nin != 1 || p->nout != 1 || p->node->body[0] || x->type.dtype != y->type.dtype) return false;
-    if (fac_copy_size(x->type.dtype) == 0 || !fac_dims_equal(&x->type.dims, &y->type.dims) || !blocks_fit(&x->layout, &y->layout)) return false;
+    if (fac_copy_size(x->type.dtype) == 0 || !fac_dims_equal(&x->type.dims, &y->type.dims) || !fac_copy_fits(&x->layout, &y->layout)) return false;
     double bytes = 2.0 * (double)fac_dims_count(&x->type.dims) * (double)fac_copy_size(x->type.dtype);
     o->seconds = 1e-6 + bytes / fac_cpu_of(d)->bandwidth;
     return true;

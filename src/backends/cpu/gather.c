@@ -1,0 +1,87 @@
+/* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner]; an index
+ * outside the axis gives zeros.  Exact, any element type of whole bytes, indices of any integer type. */
+#include <string.h>
+#include "backends/cpu/attr.h"
+#include "backends/cpu/copy.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/ranges.h"
+#include "backends/cpu/solvers.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "tensor/tensor_internal.h"
+
+enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
+
+typedef struct plan {
+    int64_t   outer, size, picks, row;      /* row: bytes of inner */
+    int64_t   in, index, out;               /* offsets in elements */
+    int64_t   element, index_bytes;
+    fac_dtype index_type;
+} plan;
+
+static bool build(const fac_problem *p, plan *g) {
+    const fac_dims *d = &p->in[0].type.dims;
+    int64_t axis;
+    int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
+    if (at < 0) return false;
+    *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .in = p->in[0].layout.offset,
+                 .index = p->in[1].layout.offset, .out = p->out[0].layout.offset, .element = (int64_t)fac_copy_size(p->in[0].type.dtype),
+                 .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype), .index_type = p->in[1].type.dtype };
+    g->row = g->element;
+    for (int k = 0; k < at; k++) g->outer *= d->d[k];
+    for (int k = at + 1; k < d->n; k++) g->row *= d->d[k];
+    return true;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    plan g;
+    if (fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0] || !fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
+    for (int i = 0; i < 2; i++)
+        if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims)) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
+    if (!build(p, &g)) return false;
+    o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    (void)d;
+    plan *g = fac_alloc(1, sizeof *g);
+    if (!g) return fac_raise(err, FAC_E_NOMEM, "gather: no memory for a plan");
+    build(p, g);
+    *out = g;
+    return FAC_OK;
+}
+
+static void done(fac_device *d, void *arg) {
+    (void)d;
+    fac_release(arg);
+}
+
+typedef struct job { const plan *g; const char *x, *index; char *y; } job;
+
+static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
+    (void)thread;
+    const job *j = arg;
+    const plan *g = j->g;
+    for (int64_t u = first; u < last; u++) {
+        int64_t at;
+        fac_convert(FAC_I64, &at, g->index_type, j->index + u % g->picks * g->index_bytes, 1);
+        if (at < 0) at += g->size;
+        if (at < 0 || at >= g->size) memset(j->y + u * g->row, 0, (size_t)g->row);
+        else memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row, (size_t)g->row);
+    }
+}
+
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    (void)work, (void)err;
+    const plan *g = arg;
+    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    job j = { g, (const char *)in[0].memory + in[0].at + g->in * g->element, (const char *)in[1].memory + in[1].at + g->index * g->index_bytes,
+              (char *)out[0].memory + out[0].at + g->out * g->element };
+    int64_t rows = g->outer * g->picks;
+    if (rows * g->row == 0) return FAC_OK;
+    fac_parallel_ranges(pool, rows, rows * g->row < SERIAL_BYTES ? 1 : SHARES * pool->threads, run_rows, &j);
+    return FAC_OK;
+}
+
+const fac_solver fac_cpu_gather = { .name = "gather", .op = "gather", .offer = offer, .make = make, .done = done, .run = run };
