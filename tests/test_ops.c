@@ -88,7 +88,8 @@ static fac_tensor *random_tensor(fac_type type, double lo, double hi) {
     stream++;
     for (int64_t k = 0; k < n; k++) {
         double u = fac_random_uniform(seed, stream, (uint64_t)k);
-        x[k] = kind(type.dtype) == 'f' ? lo + (hi - lo) * u : kind(type.dtype) == 'b' ? (double)(u < 0.5) : floor(lo + (hi - lo + 1) * u);
+        x[k] = kind(type.dtype) == 'f' ? lo + (hi - lo) * u : kind(type.dtype) == 'b' ? (double)(u < 0.5)
+            : floor(lo + (hi - lo + 1) * u);
         if (kind(type.dtype) == 'u') x[k] = fabs(x[k]);
     }
     fac_tensor *wide = NULL, *t = NULL;
@@ -161,7 +162,8 @@ static void prepare(trial *t) {
         t->want[k].data = calloc(1, fac_type_bytes(&t->want[k].type) + 8);
     }
     fac_graph *simple = fac_pass_expand(t->g);
-    if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err)) fail_msg("%s: reference: %s", t->text, err.text);
+    if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err)) fail_msg("%s: reference: %s", t->text,
+        err.text);
     fac_graph_free(simple);
 }
 
@@ -173,7 +175,9 @@ static void release(trial *t) {
 static void compare(const trial *t, int k, const fac_tensor *y, const char *how) {
     fac_type type = fac_tensor_type(y);
     const fac_host *want = &t->want[k];
-    if (type.dtype != want->type.dtype || !fac_dims_equal(&type.dims, &want->type.dims)) fail_msg("%s (%s): output %d is %s with %d dims, the reference is %s with %d", t->text, how, k, fac_dtype_get(type.dtype)->name,
+    if (type.dtype != want->type.dtype || !fac_dims_equal(&type.dims,
+        &want->type.dims)) fail_msg("%s (%s): output %d is %s with %d dims, the reference is %s with %d", t->text, how, k,
+            fac_dtype_get(type.dtype)->name,
                                                                                 type.dims.n, fac_dtype_get(want->type.dtype)->name, want->type.dims.n);
     int64_t n = fac_dims_count(&type.dims);
     bool real = kind(type.dtype) == 'f';
@@ -185,7 +189,8 @@ static void compare(const trial *t, int k, const fac_tensor *y, const char *how)
     for (int64_t e = 0; e < n; e++) {
         if (real) {
             double p = ((const double *)fac_tensor_data(wide))[e], q = ((const double *)(void *)b)[e];
-            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q) ? p == q || (isnan(p) && isnan(q)) : fabs(p - q) <= tolerance * fmax(1, fabs(q));
+            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q) ? p == q || (isnan(p) && isnan(q))
+                : fabs(p - q) <= tolerance * fmax(1, fabs(q));
             if (!same) fail_msg("%s (%s): output %d[%lld] is %.9g, the reference has %.9g", t->text, how, k, (long long)e, p, q);
         } else if (((const int64_t *)fac_tensor_data(wide))[e] != b[e]) {
             fail_msg("%s (%s): output %d[%lld] is %lld, the reference has %lld", t->text, how, k, (long long)e,
@@ -200,7 +205,8 @@ static void run(const trial *t, const fac_graph *g, fac_tensor *const in[], fac_
     fac_program *p = NULL;
     fac_tensor *out[OPERANDS] = { 0 };
     opts.exact = true;
-    if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s (%s): %s", t->text, how, err.text);
+    if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s (%s): %s", t->text,
+        how, err.text);
     for (int k = 0; k < t->nout; k++) {
         compare(t, k, out[k], how);
         fac_tensor_free(out[k]);
@@ -230,7 +236,19 @@ static bool expansion(void *self, fac_graph *to, const fac_node *n, fac_value *c
     return true;
 }
 
+static void check_cost(const trial *t, const fac_op *op) {
+    fac_cost c = { 0 };
+    const fac_node *n = t->g->last;
+    if (n->op != op || !op->cost) return;
+    op->cost(n, &c);
+    if (!(c.macs >= 0 && c.other >= 0 && c.read >= 0 && c.written >= 0
+        && c.macs + c.other + c.read + c.written < 1e12)) fail_msg("%s: its cost", t->text);
+    if (!(op->is & FAC_OP_BODIES) && fac_dims_count(&n->out[0]->type.dims) > 0
+        && c.written == 0) fail_msg("%s: it costs no write", t->text);
+}
+
 static void try_all_ways(trial *t, const fac_op *op) {
+    check_cost(t, op);
     prepare(t);
     run(t, t->g, t->in, (fac_program_opts){ .no_fuse = true, .no_inplace = true }, "alone");
     run(t, t->g, t->in, (fac_program_opts){ 0 }, "default");
@@ -267,6 +285,75 @@ static void every_case_gives_the_reference(void **state) {
     assert_true(cases > 500);
 }
 
+/* ---- views ---- */
+
+static int64_t place(const fac_layout *l, const fac_dims *d, const int64_t *i) {
+    int64_t at = l->offset;
+    for (int k = 0; k < d->n; k++) at += i[k] * l->stride[k];
+    return at;
+}
+
+static void next_index(const fac_dims *d, int64_t *i) {
+    for (int k = d->n - 1; k >= 0; k--) {
+        if (++i[k] < d->d[k]) return;
+        i[k] = 0;
+    }
+}
+
+/* view() says where an element of the result lies, move() where it comes from: the same place, whatever the input's layout. */
+static int view_agrees(const fac_node *n, const fac_layout *layout, const char *text) {
+    fac_layout out[OPERANDS];
+    fac_array in[OPERANDS] = { 0 };
+    assert_true(n->nin <= OPERANDS && n->nout <= OPERANDS);
+    memset(out, 0, sizeof out);
+    if (!n->op->view(n, layout, out)) return 0;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i]) {
+            in[i].type = n->in[i]->type;
+            in[i].i = n->in[i]->known ? n->in[i]->known->v : NULL;
+        }
+    for (int k = 0; k < n->nout; k++) {
+        const fac_dims *d = &n->out[k]->type.dims;
+        fac_move m = { n->attrs, n->nin, k, in, *d };
+        int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS] = { 0 }, count = fac_dims_count(d);
+        for (int64_t e = 0; e < count; e++, next_index(d, to)) {
+            int input = 0;
+            if (n->op->ref && !n->op->move) memcpy(from, to, sizeof from);      /* cast to the same dtype */
+            else assert_true(n->op->move(&m, to, &input, from) && input == 0);
+            if (place(&out[k], d, to) != place(layout, &in[0].type.dims, from)) fail_msg("%s: the view disagrees at %lld",
+                text, (long long)e);
+        }
+    }
+    return 1;
+}
+
+static void views_agree_with_moves(void **state) {
+    (void)state;
+    int views = 0;
+    for (const fac_op *const *p = fac_ops; *p; p++)
+        for (const fac_case *c = (*p)->cases; (*p)->view && c && c->problem; c++) {
+            fac_graph *g = NULL;
+            OK(fac_problem_graph(c->problem, false, &g, &err));
+            const fac_node *n = g->last;
+            const fac_dims *d = &n->in[0]->type.dims;
+            fac_layout plain = fac_layout_plain(d), odd = { .offset = 5 }, still = { .offset = 3 };
+            int64_t step = 3;
+            for (int k = 0; k < d->n; k++) {
+                odd.stride[k] = step;
+                step *= d->d[k] + 1;
+            }
+            if (n->op == *p && !view_agrees(n, &plain, c->problem) && !strstr(c->problem, "-1}") && !strstr(c->problem, "-2}") &&
+                strncmp(c->problem, "cast", 4))
+                fail_msg("%s is no view of a contiguous input", c->problem);
+            views += view_agrees(n, &plain, c->problem) + view_agrees(n, &odd, c->problem) + view_agrees(n, &still, c->problem);
+            if (d->n == 4) assert_true(!strcmp(n->op->name, "identity") || !strcmp(n->op->name, "stop")
+                || !strcmp(n->op->name, "cast") ||
+                                       !n->op->view(n, &(fac_layout){ .block = 8, .axis = 1 }, &odd));
+            fac_graph_free(g);
+        }
+    assert_true(views > 60);
+}
+
 /* ---- every element type ---- */
 
 /* The text with one dtype for another, "f32[" for "i8[": contents of FAC_HOST operands ("i64{") stay. */
@@ -292,7 +379,8 @@ static void every_dtype_gives_the_reference(void **state) {
                 const char *name = fac_dtype_get((fac_dtype)d)->name;
                 double whole = kind((fac_dtype)d) == 'f' ? 0 : 1;
                 if (!retyped(c->problem, "f32", name, text, sizeof text) || d == FAC_F32) continue;
-                trial t = { .text = text, .lo = c->lo, .hi = fmax(c->hi, c->lo + whole), .tolerance = kind((fac_dtype)d) == 'f' ? c->tolerance : 0 };
+                trial t = { .text = text, .lo = c->lo, .hi = fmax(c->hi, c->lo + whole),
+                    .tolerance = kind((fac_dtype)d) == 'f' ? c->tolerance : 0 };
                 /* accumulated in f32 or better, so one rounding for each op that the result went through */
                 if (d == FAC_F16 || d == FAC_BF16) t.tolerance = 8 * epsilon((fac_dtype)d);
                 if (d == FAC_F64) t.tolerance = fmin(c->tolerance, 1e-11);
@@ -327,7 +415,8 @@ static int close_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
-        cmocka_unit_test(every_case_gives_the_reference), cmocka_unit_test(every_dtype_gives_the_reference),
+        cmocka_unit_test(views_agree_with_moves), cmocka_unit_test(every_case_gives_the_reference),
+        cmocka_unit_test(every_dtype_gives_the_reference),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
