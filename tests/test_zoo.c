@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "base/memory.h"
 #include "facula/facula.h"
 #include "golden/zoo.h"
 #include "graph/graph_internal.h"
@@ -295,6 +296,41 @@ static void random_weights_come_from_the_seed(void **state) {
     assert_true(w[0] == w[1] && w[0] != w[2]);
 }
 
+/* Counts down; 0 makes every further allocation fail. */
+static long allocations_left = -1;
+bool fac_test_allows(size_t bytes) {
+    (void)bytes;
+    if (allocations_left < 0) return true;
+    if (!allocations_left) return false;
+    allocations_left--;
+    return true;
+}
+
+/* The n-th allocation fails, for every n, with and without a file. */
+static void memory_may_end_anywhere(void **state) {
+    (void)state;
+    static const char path[] = "test_zoo_memory.safetensors";
+    weights_file f = lenet_file();
+    assert_int_equal(fac_safetensors_save(path, f.n, f.names, f.t, NULL), FAC_OK);
+    for (int with_file = 0; with_file < 2; with_file++) {
+        fac_status status = FAC_E_NOMEM;
+        for (long n = 0; status; n++) {
+            fac_weights *w = NULL;
+            fac_graph *g = NULL;
+            fac_error err = { 0 };
+            allocations_left = n;
+            status = with_file ? fac_weights_load(path, &w, &err) : FAC_OK;
+            if (!status) status = fac_zoo_new("lenet", w, 1, &g, &err);
+            allocations_left = -1;
+            if (status && (status != FAC_E_NOMEM || g || err.status != status)) fail_msg("allocation %ld: %s", n, err.text);
+            fac_graph_free(g);
+            fac_weights_free(w);
+        }
+    }
+    unlink(path);
+    file_free(&f);
+}
+
 /* ---- class names ---- */
 
 static void class_names_are_short_and_distinct(void **state) {
@@ -359,6 +395,7 @@ int main(void) {
         cmocka_unit_test(every_network_is_complete), cmocka_unit_test(names_and_shapes_are_torchvisions),
         cmocka_unit_test(logits_are_torchvisions), cmocka_unit_test(a_file_gives_its_weights),
         cmocka_unit_test(a_file_that_does_not_fit_says_why), cmocka_unit_test(random_weights_come_from_the_seed),
+        cmocka_unit_test(memory_may_end_anywhere),
         cmocka_unit_test(class_names_are_short_and_distinct), cmocka_unit_test(efficientnet_knows_coffee_and_cats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
