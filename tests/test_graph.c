@@ -134,6 +134,26 @@ static void first_error_stays(void **state) {
     fac_graph_free(g);
 }
 
+static void messages_say_where(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_graph_push(g, "head");
+    assert_ptr_equal(fac_fail_graph(g, FAC_E_UNSUPPORTED, "no %s", "way"), g->poison);
+    assert_error(g, FAC_E_UNSUPPORTED, "head: no way");
+    fac_graph_free(g);
+    assert_null(fac_fail_graph(NULL, FAC_E_UNSUPPORTED, "no way"));
+    fac_error err = { 0 };
+    assert_int_equal(fac_graph_check(NULL, &err), FAC_E_NOMEM);
+    /* the list of operands does not push the message out, nor does a long message overflow */
+    g = fac_graph_new();
+    fac_value *v[200];
+    for (int k = 0; k < 200; k++) v[k] = fac_number(g, FAC_F32, k);
+    v[199] = fac_ints(g, fac_shape(1));
+    assert_ptr_equal(fac_emit(&tcat, NULL, 200, v), g->poison);
+    assert_int_equal(strncmp(g->error.text, "tcat: input 199 has another rank (x[0] f32[], x[1] f32[], ", 57), 0);
+    fac_graph_free(g);
+}
+
 static void inputs_are_checked(void **state) {
     (void)state;
     struct { const fac_op *op; int n, a, b; fac_status status; const char *text; } const cases[] = {
@@ -649,7 +669,8 @@ static void random_edits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(build_and_ask), cmocka_unit_test(first_error_stays), cmocka_unit_test(inputs_are_checked),
+        cmocka_unit_test(build_and_ask), cmocka_unit_test(first_error_stays), cmocka_unit_test(messages_say_where),
+        cmocka_unit_test(inputs_are_checked),
         cmocka_unit_test(leaves_are_checked), cmocka_unit_test(broadcasting_with_symbols), cmocka_unit_test(known_contents),
         cmocka_unit_test(attributes), cmocka_unit_test(several_outputs), cmocka_unit_test(updates_and_times),
         cmocka_unit_test(inference_ends_training), cmocka_unit_test(replace_behind), cmocka_unit_test(replace_keeps_order),

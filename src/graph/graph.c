@@ -44,10 +44,7 @@ void fac_graph_free(fac_graph *g) {
 /* ---- errors ---- */
 
 static fac_value *raise_list(fac_graph *g, fac_status status, const char *format, va_list args) {
-    if (!g->error.status) {
-        fac_raise_list(&g->error, status, format, args);
-        if (g->scope) fac_raise_in(&g->error, status, "%s", g->scope);
-    }
+    if (!g->error.status) fac_raise_list(&g->error, status, format, args);
     return g->poison;
 }
 
@@ -61,10 +58,12 @@ fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, 
 
 fac_value *fac_fail_graph(fac_graph *g, fac_status status, const char *format, ...) {
     if (!g) return NULL;
+    const bool first = !g->error.status;
     va_list args;
     va_start(args, format);
     fac_value *poison = raise_list(g, status, format, args);
     va_end(args);
+    if (first && g->scope) fac_raise_in(&g->error, status, "%s", g->scope);
     return poison;
 }
 

@@ -41,7 +41,7 @@ struct fac_graph {
 
 /* ---- building ---- */
 
-/* Sets the graph's error if it has none; returns poison. */
+/* Sets the graph's error if it has none; returns poison.  fac_fail_graph also says the scope. */
 fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
 /* Is this number a symbol of g? */
 static inline bool fac_is_symbol(const fac_graph *g, int64_t d) { return d <= FAC_SYMBOL && fac_symbol_index(d) < g->nsymbols; }
