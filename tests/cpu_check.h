@@ -44,18 +44,22 @@ static inline void check_untouched(const fac_layout *l, const fac_dims *d, check
         }
         for (int k = 0; k < (l->block ? l->block : 1); k++) mine[at + k] = true;
     }
-    for (size_t k = 0; k < m.n; k++) if (!mine[k] && !isnan(m.at[k])) fail_msg("%s: written at %zu, outside of its elements", what, k);
+    for (size_t k = 0; k < m.n; k++)
+        if (!mine[k] && !isnan(m.at[k])) fail_msg("%s: written at %zu, outside of its elements", what, k);
     free(mine);
 }
 
 /* node: what the solver gets; bare: the same without its body, for the size of the sums.  false: no offer. */
-static inline bool check_solver(fac_device *device, const char *solver, const fac_node *node, const fac_node *bare, uint64_t seed) {
+static inline bool check_solver(fac_device *device, const char *solver, const fac_node *node, const fac_node *bare,
+                                uint64_t seed) {
     fac_error err = { 0 };
     const fac_solver *s = NULL;
     for (const fac_solver *const *k = device->backend->solvers; *k; k++) if (!strcmp((*k)->name, solver)) s = *k;
     if (!s) fail_msg("no solver %s", solver);
 
-    fac_operand in[CHECK_OPERANDS] = { 0 }, outs[2] = { { node->out[0]->type, fac_layout_plain(&node->out[0]->type.dims), FAC_RUN, NULL } };
+    fac_type type = node->out[0]->type;
+    fac_layout plain_out = fac_layout_plain(&type.dims);
+    fac_operand in[CHECK_OPERANDS] = { 0 }, outs[2] = { { type, plain_out, FAC_RUN, NULL } };     /* pools: no indices */
     fac_host host[CHECK_OPERANDS] = { 0 }, sizes[CHECK_OPERANDS] = { 0 };
     for (int i = 0; i < node->nin; i++) {
         if (!node->in[i]) continue;
@@ -67,10 +71,11 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         for (size_t k = 0; k < n; k++) size[k] = fabsf(x[k]);
         host[i] = (fac_host){ t, x, NULL }, sizes[i] = (fac_host){ t, size, NULL };
     }
-    size_t outputs = (size_t)fac_dims_count(&outs->type.dims);
+    size_t outputs = (size_t)fac_dims_count(&type.dims);
     float *want = malloc(outputs * 4), *size = malloc(outputs * 4), *got = malloc(outputs * 4);
-    fac_host want_host[2] = { { outs->type, want, NULL } }, size_host[2] = { { outs->type, size, NULL } };     /* the indices of pools stay unused */
-    if (fac_ref_node(node, host, want_host, NULL, &err) || fac_ref_node(bare, sizes, size_host, NULL, &err)) fail_msg("%s", err.text);
+    fac_host want_host[2] = { { type, want, NULL } }, size_host[2] = { { type, size, NULL } };
+    if (fac_ref_node(node, host, want_host, NULL, &err)) fail_msg("%s", err.text);
+    if (fac_ref_node(bare, sizes, size_host, NULL, &err)) fail_msg("%s", err.text);
 
     outs->layout.halo = (int)(seed % 3);
     fac_problem p = { node, false, node->nin, node->nout, in, outs };
@@ -81,13 +86,15 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         if (!outs->layout.block) outs->layout.halo = 0;
         assert_true(o.seconds > 0 && o.seconds < 1e3);
         if (s->make(device, &p, &plan, &err)) fail_msg("%s", err.text);
-        check_memory m[CHECK_OPERANDS] = { { 0 } }, to = check_alloc(fac_layout_bytes(&outs->layout, &outs->type)), work = check_alloc(o.work);
+        check_memory m[CHECK_OPERANDS] = { { 0 } };
+        check_memory to = check_alloc(fac_layout_bytes(&outs->layout, &type)), work = check_alloc(o.work);
         fac_span spans[CHECK_OPERANDS] = { { 0 } };
         for (int i = 0; i < node->nin; i++) {
             if (!node->in[i]) continue;
             if (i < 4 && o.packed[i]) {
                 m[i] = check_alloc(o.packed[i]);
-                if (s->pack(plan, device, i, (fac_span){ host[i].data, 0 }, (fac_span){ m[i].at, 0 }, &err)) fail_msg("%s", err.text);
+                fac_span from = { host[i].data, 0 }, packed = { m[i].at, 0 };
+                if (s->pack(plan, device, i, from, packed, &err)) fail_msg("%s", err.text);
             } else {
                 fac_layout plain = fac_layout_plain(&host[i].type.dims);
                 m[i] = check_alloc(fac_layout_bytes(&in[i].layout, &host[i].type));
@@ -99,16 +106,15 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         fac_span out_span = { to.at, 0 }, work_span = { work.at, 0 };
         if (s->run(plan, device, spans, &out_span, work_span, &err)) fail_msg("%s", err.text);
         s->done(device, plan);
-        fac_layout plain = fac_layout_plain(&outs->type.dims);
-        fac_copy_layout(&outs->type, to.at, &outs->layout, got, &plain);
-        check_untouched(&outs->layout, &outs->type.dims, to, solver);
+        fac_copy_layout(&type, to.at, &outs->layout, got, &plain_out);
+        check_untouched(&outs->layout, &type.dims, to, solver);
         for (int i = 0; i < node->nin; i++) if (node->in[i]) check_guard(m[i], "an input");
         check_guard(to, "the output");
         check_guard(work, "the scratch");
         for (size_t k = 0; k < outputs; k++)
             if (!(fabsf(got[k] - want[k]) <= 1e-6f * (1 + size[k])))
-                fail_msg("%s, seed %llu: element %zu of %zu is %.9g, expected %.9g, sum of sizes %g", solver, (unsigned long long)seed, k,
-                         outputs, (double)got[k], (double)want[k], (double)size[k]);
+                fail_msg("%s, seed %llu: element %zu of %zu is %.9g, expected %.9g, sum of sizes %g", solver,
+                         (unsigned long long)seed, k, outputs, (double)got[k], (double)want[k], (double)size[k]);
     }
     for (int i = 0; i < node->nin; i++) free(host[i].data), free(sizes[i].data);
     free(want), free(size), free(got);
@@ -127,7 +133,8 @@ static inline void check_everywhere(check_body *body, uint64_t seed) {
         for (int threads = 1; threads <= 3; threads += 2) {
             fac_device *d;
             fac_error err = { 0 };
-            if (fac_device_open("cpu", &(fac_device_opts){ .isa = isas[k], .threads = threads }, &d, &err)) fail_msg("%s", err.text);
+            fac_device_opts o = { .isa = isas[k], .threads = threads };
+            if (fac_device_open("cpu", &o, &d, &err)) fail_msg("%s", err.text);
             body(d, seed);
             fac_device_free(d);
         }

@@ -34,7 +34,8 @@ static bool conv(fac_device *d, const char *solver, const shape *s, uint64_t see
     fac_graph *g = fac_graph_new();
     fac_conv2d_opts o = s->o;
     o.groups = s->groups;
-    fac_value *in[4] = { input(g, 0, fac_shape(s->N, s->C, s->H, s->W)), input(g, 1, fac_shape(s->K, s->C / s->groups, s->R, s->S)),
+    fac_value *in[4] = { input(g, 0, fac_shape(s->N, s->C, s->H, s->W)),
+                         input(g, 1, fac_shape(s->K, s->C / s->groups, s->R, s->S)),
                          s->bias ? input(g, 2, fac_shape(s->K)) : NULL };
     fac_value *bare = fac_conv2d(in[0], in[1], in[2], &o);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
@@ -50,8 +51,12 @@ static bool conv(fac_device *d, const char *solver, const shape *s, uint64_t see
 
 static shape random_shape(uint64_t seed, int64_t channels) {
     shape s = { .N = check_pick(seed, 0, 1, 3), .C = channels, .K = check_pick(seed, 1, 1, 70), .R = check_pick(seed, 2, 1, 5),
-                .S = check_pick(seed, 3, 1, 5), .groups = 1, .bias = check_pick(seed, 4, 0, 1), .body = (int)check_pick(seed, 5, 0, 5) };
-    for (int k = 0; k < 2; k++) s.o.stride[k] = check_pick(seed, 6 + (uint64_t)k, 1, 3), s.o.dilation[k] = check_pick(seed, 8 + (uint64_t)k, 1, 2);
+                .S = check_pick(seed, 3, 1, 5), .groups = 1, .bias = check_pick(seed, 4, 0, 1),
+                .body = (int)check_pick(seed, 5, 0, 5) };
+    for (uint64_t k = 0; k < 2; k++) {
+        s.o.stride[k] = check_pick(seed, 6 + k, 1, 3);
+        s.o.dilation[k] = check_pick(seed, 8 + k, 1, 2);
+    }
     for (int k = 0; k < 4; k++) s.o.pad[k] = check_pick(seed, 10 + (uint64_t)k, 0, 3);
     s.H = check_pick(seed, 14, 1, 20) + (s.R - 1) * s.o.dilation[0];
     s.W = check_pick(seed, 15, 1, 40) + (s.S - 1) * s.o.dilation[1];
@@ -69,10 +74,12 @@ static void direct(fac_device *d, uint64_t seed) {
     }
     /* groups of whole blocks, rows of 7 and less, many chunks of few pixels, weights larger than a cache */
     static const shape fixed[] = {
-        { 1, 96, 9, 9, 64, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 1 }, { 2, 32, 5, 7, 96, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 3 },
+        { 1, 96, 9, 9, 64, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 1 },
+        { 2, 32, 5, 7, 96, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 3 },
         { 1, 17, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3 }, { 1, 40, 7, 7, 272, 1, 1, 1, { .groups = 1 }, true, 3 },
         { 1, 19, 3, 3, 90, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, false, 0 }, { 1, 20, 1, 1, 50, 1, 1, 1, { .groups = 1 }, true, 4 },
-        { 1, 256, 14, 14, 512, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 }, { 1, 64, 30, 29, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 },
+        { 1, 256, 14, 14, 512, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 },
+        { 1, 64, 30, 29, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 },
         { 1, 16, 20, 20, 16, 3, 3, 1, { .pad = { 4, 4, 4, 4 }, .dilation = { 4, 4 } }, true, 1 },
         { 1, 33, 57, 56, 48, 1, 1, 1, { .stride = { 2, 2 } }, true, 0 } };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) assert_true(conv(d, "conv2d/direct", &fixed[k], seed));
@@ -122,9 +129,13 @@ static void volume(fac_device *d, uint64_t seed) {
         fac_graph *g = fac_graph_new();
         int64_t groups = check_pick(seed + k, 0, 1, 2), T = check_pick(seed + k, 1, 1, 3), R = check_pick(seed + k, 2, 1, 3);
         fac_conv3d_opts o = { .groups = groups };
-        for (int i = 0; i < 3; i++) o.stride[i] = check_pick(seed + k, 3 + (uint64_t)i, 1, 2), o.dilation[i] = check_pick(seed + k, 6 + (uint64_t)i, 1, 2);
-        for (int i = 0; i < 6; i++) o.pad[i] = check_pick(seed + k, 9 + (uint64_t)i, 0, 2);
-        fac_value *x = input(g, 0, fac_shape(2, groups * 3, 6 + k % 3, 7, 9)), *w = input(g, 1, fac_shape(groups * 5, 3, T, R, 3));
+        for (uint64_t i = 0; i < 3; i++) {
+            o.stride[i] = check_pick(seed + k, 3 + i, 1, 2);
+            o.dilation[i] = check_pick(seed + k, 6 + i, 1, 2);
+        }
+        for (uint64_t i = 0; i < 6; i++) o.pad[i] = check_pick(seed + k, 9 + i, 0, 2);
+        fac_value *x = input(g, 0, fac_shape(2, groups * 3, (int64_t)(6 + k % 3), 7, 9));
+        fac_value *w = input(g, 1, fac_shape(groups * 5, 3, T, R, 3));
         fac_value *y = fac_conv3d(x, w, input(g, 2, fac_shape(groups * 5)), &o);
         if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
         assert_true(check_solver(d, "conv3d/gemm", y->node, y->node, seed + k));
@@ -141,8 +152,8 @@ static void pools(fac_device *d, uint64_t seed) {
         uint64_t s = seed + k;
         fac_pool2d_opts o = { .ceil_mode = check_pick(s, 0, 0, 1), .count_include_pad = check_pick(s, 1, 0, 1) };
         int64_t R = check_pick(s, 2, 1, 5), S = check_pick(s, 3, 1, 5);
-        for (int i = 0; i < 2; i++) o.stride[i] = check_pick(s, 4 + (uint64_t)i, 1, 3), o.dilation[i] = check_pick(s, 6 + (uint64_t)i, 1, 2);
-        for (int i = 0; i < 4; i++) o.pad[i] = check_pick(s, 8 + (uint64_t)i, 0, i % 2 ? S / 2 : R / 2);
+        for (uint64_t i = 0; i < 2; i++) o.stride[i] = check_pick(s, 4 + i, 1, 3), o.dilation[i] = check_pick(s, 6 + i, 1, 2);
+        for (uint64_t i = 0; i < 4; i++) o.pad[i] = check_pick(s, 8 + i, 0, i % 2 ? S / 2 : R / 2);
         int64_t W = k % 8 ? check_pick(s, 12, 10, 30) : 300;
         fac_value *x = input(g, 0, fac_shape(check_pick(s, 13, 1, 2), check_pick(s, 14, 1, 40), check_pick(s, 15, 10, 30), W));
         fac_value *y = k % 2 ? fac_max_pool2d(x, R, S, &o) : fac_avg_pool2d(x, R, S, &o);
@@ -161,8 +172,9 @@ static void test_volume(void **s) { (void)s, check_everywhere(volume, seed + 400
 static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_depthwise),
-                                        cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume), cmocka_unit_test(test_pools) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume), cmocka_unit_test(test_pools) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

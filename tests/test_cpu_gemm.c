@@ -8,8 +8,8 @@ static fac_value *input(fac_graph *g, int i, fac_dims d) {
 }
 
 /* v with its n inputs (bias included) and a body: 0 none, 1 relu, 2 add + relu, 3 silu.  sizes: v without minus signs. */
-static void check(fac_device *d, const char *solver, fac_graph *g, fac_value *bare, fac_value *sizes, int n, fac_value **in, int kind,
-                  uint64_t seed) {
+static void check(fac_device *d, const char *solver, fac_graph *g, fac_value *bare, fac_value *sizes, int n, fac_value **in,
+                  int kind, uint64_t seed) {
     fac_error err = { 0 };
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
     fac_graph *b = NULL;
@@ -55,11 +55,11 @@ static void gemm(fac_device *d, uint64_t seed) {
         fac_graph *g = fac_graph_new();
         int64_t M = size(s, 0), N = size(s, 1), K = k % 10 == 9 ? 700 : size(s, 2);
         fac_gemm_opts o = { .trans_a = k & 1, .trans_b = k >> 1 & 1, .alpha = k & 4 ? 0.5 : 0, .beta = k & 8 ? -1.5 : 0 };
-        fac_value *in[4] = { input(g, 0, o.trans_a ? fac_shape(K, M) : fac_shape(M, K)), input(g, 1, o.trans_b ? fac_shape(N, K) : fac_shape(K, N)) };
+        fac_value *in[4] = { input(g, 0, o.trans_a ? fac_shape(K, M) : fac_shape(M, K)),
+                             input(g, 1, o.trans_b ? fac_shape(N, K) : fac_shape(K, N)) };
         int64_t form = check_pick(s, 3, 0, 6);
-        fac_dims c = form == 1 ? fac_shape(N) : form == 2 ? fac_shape(1, N) : form == 3 ? fac_shape(M, 1) : form == 4 ? fac_shape(M, N) :
-                     form == 5 ? (fac_dims){ 0 } : fac_shape(1);
-        if (form) in[2] = input(g, 2, c);
+        const fac_dims forms[] = { { 0 }, fac_shape(N), fac_shape(1, N), fac_shape(M, 1), fac_shape(M, N), { 0 }, fac_shape(1) };
+        if (form) in[2] = input(g, 2, forms[form]);
         int kind = (int)check_pick(s, 4, 0, 3);
         if (form == 4 && kind == 2) kind = 1;               /* two matrices to add: not this solver's */
         fac_value *y = fac_gemm(in[0], in[1], in[2], &o);
@@ -96,7 +96,8 @@ static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 1000); 
 static void test_matmul(void **s) { (void)s, check_everywhere(matmul, seed + 2000); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_linear), cmocka_unit_test(test_gemm), cmocka_unit_test(test_matmul) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_linear), cmocka_unit_test(test_gemm), cmocka_unit_test(test_matmul) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,9 +17,9 @@ fac_layout fac_layout_plain(const fac_dims *dims) {
     return l;
 }
 
-/* A plane of one channel block, in floats, rounded up to whole cache lines.  Neighbouring blocks should not fall on the same sets
- * of the first cache, whose index repeats every 4096 bytes: 56 x 56 pixels of 16 floats are exactly 49 such pages.  So the stride in
- * lines modulo 64 is kept out of 0 +- 8 and 32 +- 5. */
+/* A plane of one channel block, in floats, rounded up to whole cache lines.  Neighbouring blocks should not fall on the same
+ * sets of the first cache, whose index repeats every 4096 bytes: 56 x 56 pixels of 16 floats are exactly 49 such pages.  So the
+ * stride in lines modulo 64 is kept out of 0 +- 8 and 32 +- 5. */
 static int64_t plane_stride(int64_t floats) {
     enum { LINE = 16, SETS = 64, WHOLE = 9, HALF = 6 };
     if (floats > INT64_MAX / 2) return INT64_MAX;

@@ -17,8 +17,8 @@ int64_t fac_conv_halo(const fac_conv_geom *g) {
 }
 
 size_t fac_conv_packed(const fac_conv_geom *g, int lanes) {
-    size_t K = (size_t)(g->K / g->groups), depth = (size_t)(g->C / g->groups), n = (K + (size_t)lanes - 1) / (size_t)lanes * (size_t)lanes;
-    bool fits = fac_size_mul(n, (size_t)g->groups, &n) && fac_size_mul(n, depth, &n) && fac_size_mul(n, (size_t)(g->T * g->R * g->S), &n);
+    size_t n = fac_bias_bytes(g->K / g->groups, lanes) / sizeof(float);
+    bool fits = fac_size_mul(n, (size_t)g->C, &n) && fac_size_mul(n, (size_t)g->R, &n) && fac_size_mul(n, (size_t)g->S, &n);
     return fits && n < SIZE_MAX / sizeof(float) ? n : 0;
 }
 

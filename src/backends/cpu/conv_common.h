@@ -17,16 +17,16 @@ static inline int fac_chunk_vectors(int64_t channels, int lanes, int64_t chunk) 
     return channels - chunk * 2 * lanes > lanes ? 2 : 1;
 }
 
-/* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in block][vectors x lanes], zeros behind the
- * last output channel, no gaps behind the last input channel: what fac_conv_tile.w reads.  block 1 is for planar input. */
+/* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in block][vectors x lanes], zeros behind
+ * the last output channel, no gaps behind the last input channel: what fac_conv_tile.w reads.  block 1 is for planar input. */
 size_t     fac_conv_packed(const fac_conv_geom *g, int lanes);          /* floats; 0 when that does not fit */
 /* Where a chunk begins. */
 static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, const float *w, int64_t group, int64_t chunk) {
     int64_t K = g->K / g->groups, depth = g->C / g->groups * g->R * g->S, vectors = (K + lanes - 1) / lanes;
     return w + (group * vectors + 2 * chunk) * lanes * depth;
 }
-/* Packs input 1 (weights, as above) or 2 (the bias, zeros behind its last channel) of a solver; and their key, to which the device
- * adds the contents with their shape. */
+/* Packs input 1 (weights, as above) or 2 (the bias, zeros behind its last channel) of a solver; and their key, to which the
+ * device adds the contents with their shape. */
 void       fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to);
 uint64_t   fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, int input);
 void       fac_pack_bias(const float *b, int64_t n, int lanes, float *to);

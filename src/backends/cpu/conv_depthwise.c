@@ -1,8 +1,9 @@
 /* conv2d/depthwise: every channel with its own kernel (groups = C = K), on blocked images.
  *
- * y[c][p][q] = b[c] + sum over r, s of x[c][p stride + r dilation - pad][...] w[c][r][s].  Lanes are channels, so there is nothing to
- * sum over but the kernel; rows of outputs go through simd/depthwise.c, padding is the zero halo of x.  Any kernel, stride,
- * dilation, padding; f32.  Bound by memory: the item is a band of rows, the share that the layer before left in this cache. */
+ * y[c][p][q] = b[c] + sum over r, s of x[c][p stride + r dilation - pad][...] w[c][r][s].  Lanes are channels, so there is
+ * nothing to sum over but the kernel; rows of outputs go through simd/depthwise.c, padding is the zero halo of x.  Any kernel,
+ * stride, dilation, padding; f32.  Bound by memory: the item is a band of rows, the share that the layer before left in this
+ * cache. */
 #include <limits.h>
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
@@ -65,7 +66,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S);
     if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
     double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
-    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S), 0.5, 4 * (outputs + (double)g.N * (double)(g.C * g.H * g.W)));
+    double inputs = (double)g.N * (double)(g.C * g.H * g.W);
+    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S), 0.5, 4 * (outputs + inputs));
     return true;
 }
 
@@ -84,7 +86,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-static uint64_t pack_key(const void *plan_, int input) { return (uint64_t)input | (uint64_t)((const plan *)plan_)->cpu->simd->lanes << 8; }
+static uint64_t pack_key(const void *plan_, int input) {
+    const plan *p = plan_;
+    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8;
+}
 
 /* C, 1, R, S -> [block][R][S][lane], zeros behind the last channel. */
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {

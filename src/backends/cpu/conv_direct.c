@@ -1,14 +1,14 @@
 /* conv2d/direct: the convolution as it is defined, on blocked images.
  *
- * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a tile of pixels and 2 vectors of
- * output channels stays in registers over the whole sum (simd/tile.c); the padding is the zero halo of x, so there is no border
- * code.  Any kernel, stride, dilation and padding; groups of whole channel blocks.  f32, one rounding a term: as accurate as the
- * textbook loop.
+ * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a tile of pixels and 2 vectors
+ * of output channels stays in registers over the whole sum (simd/tile.c); the padding is the zero halo of x, so there is no
+ * border code.  Any kernel, stride, dilation and padding; groups of whole channel blocks.  f32, one rounding a term: as accurate
+ * as the textbook loop.
  *
  * Three schedules (measured: layers of six networks):
  *   rows     a thread owns rows, and does all output channels of a row before the next: x is read once, weights stay in L2
- *   bands    a thread owns a band of rows, and does all its rows with one chunk of weights before the next chunk
- *   chunks   a thread owns chunks of output channels: each weight is read once by one core; for small images, large weights */
+ *   bands    a thread owns a band of rows, and does all of them with one chunk of weights before the next chunk
+ *   chunks   a thread owns chunks of output channels: each weight is read once by one core; small images, large weights */
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -135,11 +135,12 @@ static bool flat(const fac_conv_geom *g, const fac_operand *o) {
 static void schedule(plan *p, const fac_problem *problem) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *simd = p->cpu->simd;
-    int64_t threads = p->cpu->pool.threads, lanes = simd->lanes;
+    int64_t threads = p->cpu->pool.threads;
     int residual = p->e.residual;
     p->chunks = fac_chunks(g->K / g->groups, simd->lanes);
-    p->flat = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && g->P == g->H && g->Q == g->W && g->pad[1] == 0 &&
-              g->pad[2] == 0 && flat(g, &problem->in[0]) && flat(g, &problem->out[0]) && (residual < 0 || flat(g, &problem->in[residual]));
+    p->flat = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && fac_conv_halo(g) == 0 && g->pad_end[1] == 0 &&
+              g->pad_end[2] == 0 && flat(g, &problem->in[0]) && flat(g, &problem->out[0]) &&
+              (residual < 0 || flat(g, &problem->in[residual]));
     p->step = !p->flat && 2 * g->Q <= simd->rows ? 2 : 1;
     p->rows = p->flat ? (g->P * g->Q + simd->rows - 1) / simd->rows : (g->P + p->step - 1) / p->step;
 
@@ -153,7 +154,6 @@ static void schedule(plan *p, const fac_problem *problem) {
     else if (others < 4 * threads && others % threads) p->bands = (4 * threads + others - 1) / others;
     if (p->rows_outside && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
     if (p->bands > p->rows) p->bands = p->rows;
-    (void)lanes;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {

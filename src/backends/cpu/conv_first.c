@@ -1,8 +1,8 @@
 /* conv2d/first: the first layer of a network, 1 to 4 planar input channels (an image as it was loaded) to blocked channels.
  *
  * Blocks of channels would be mostly empty here, so x stays planar: each (c, r, s) is one broadcast of a pixel against 2 vectors
- * of output channels, in the same register tile as conv2d/direct.  x is copied into a zero-padded image first (work memory) unless
- * there is no padding.  Any kernel, stride, dilation, padding.  f32, as accurate as the textbook loop. */
+ * of output channels, in the same register tile as conv2d/direct.  x is copied into a zero-padded image first (work memory)
+ * unless there is no padding.  Any kernel, stride, dilation, padding.  f32, as accurate as the textbook loop. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv_common.h"
@@ -58,7 +58,8 @@ static void do_row(const job *j, int64_t image, int64_t chunk, int64_t row) {
         .x_pixel = g->stride[2], .x_block = p->x_plane, .x_row = g->dilation[1] * p->x_row, .x_column = g->dilation[2],
         .channels = (int)g->C, .R = (int)g->R, .S = (int)g->S,
         .w = fac_conv_chunk(g, lanes, j->w, 0, chunk), .bias = j->b ? j->b + chunk * 2 * lanes : NULL,
-        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1], .lo = p->e.lo, .hi = p->e.hi };
+        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
+        .lo = p->e.lo, .hi = p->e.hi };
     const float *x = j->x + image * g->C * p->x_plane + row * g->stride[1] * p->x_row;
     float *y = j->y + image * p->y.stride[0] + 2 * chunk * p->y.stride[1] + row * p->y.stride[2];
     const float *r = j->r ? j->r + image * p->r.stride[0] + 2 * chunk * p->r.stride[1] + row * p->r.stride[2] : NULL;

@@ -2,7 +2,8 @@
  *
  * y[k][pixel] = sum over (c, t, r, s) of w[k][c t r s] columns[c t r s][pixel],  in each group and image.  The matrix of columns
  * (im2col: Chellapilla et al. 2006) is never whole: a thread makes a few panels of 2 vectors of pixels in the packed form of
- * gemm.h and multiplies them with all rows of the weights while they are in its cache.  Any groups, stride, dilation, padding; f32. */
+ * gemm.h and multiplies them with all rows of the weights while they are in its cache.  Any groups, stride, dilation, padding;
+ * f32. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv_common.h"
@@ -85,7 +86,8 @@ static void item(void *arg, int i, int thread) {
         for (int64_t t = tiles * split / p->splits; t < tiles * (split + 1) / p->splits; t++) {
             int64_t first = p->M * t / tiles, rows = p->M * (t + 1) / tiles - first;
             const float *w = j->w + (group * p->M + first) * depth + k * rows;      /* behind the slabs before it */
-            fac_gemm_slab(&m, w, depth, panels, t, t + 1, p0, p1, k, k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K, edge);
+            int64_t end = k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K;
+            fac_gemm_slab(&m, (fac_gemm_block){ t, t + 1, p0, p1, k, end }, w, depth, panels, edge);
         }
 }
 

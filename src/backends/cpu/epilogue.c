@@ -41,7 +41,8 @@ bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *
     const fac_value *now = fac_graph_input(body, 0);
     bool clipped = false;
     for (const fac_node *n = body->first; n; n = n->next) {
-        if (n->nout != 1 || n->out[0]->type.dtype != FAC_F32 || !fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
+        if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32) return false;
+        if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
         float lo, hi;
         if (n->op == fac_op_find("add") && n->nin == 2) {
             const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;

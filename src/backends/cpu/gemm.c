@@ -40,8 +40,8 @@ void fac_gemm_pack_b(const fac_simd *s, const float *b, int64_t row, int64_t col
 }
 
 /* Columns that do not fill their vectors: the tile works on a copy with whole vectors. */
-static void edge_tile(const fac_gemm_job *g, fac_conv_tile *t, fac_conv_tile_kernel *kernel, int m, int n, int columns, float *edge) {
-    int width = n * g->simd->lanes, half = (m + 1) / 2;
+static void edge_tile(fac_conv_tile *t, fac_conv_tile_kernel *kernel, int m, int width, int columns, float *edge) {
+    int half = (m + 1) / 2;
     float *y = t->y0, *re = edge + m * width;
     const float *r = t->r0;
     int64_t y_row = t->y_pixel, r_row = t->r_pixel;
@@ -54,43 +54,42 @@ static void edge_tile(const fac_gemm_job *g, fac_conv_tile *t, fac_conv_tile_ker
     for (int i = 0; i < m; i++) memcpy(y + i * y_row, edge + i * width, (size_t)columns * sizeof *y);
 }
 
-static void slab(const fac_gemm_job *g, const float *a, int64_t depth, int64_t row, const float *b, int64_t t0, int64_t t1, int64_t p0,
-                 int64_t p1, int64_t k0, int64_t k1, float *edge) {
+/* row 0: a is packed. */
+static void slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, int64_t row, const float *b,
+                 float *edge) {
     const fac_simd *s = g->simd;
-    int64_t lanes = s->lanes, first = tile_row(s, g->M, t0);
-    bool begins = k0 == 0, ends = k1 == g->K;
-    for (int64_t p = p0; p < p1; p++) {
+    int64_t lanes = s->lanes, first = tile_row(s, g->M, at.t0);
+    bool begins = at.k0 == 0, ends = at.k1 == g->K;
+    for (int64_t p = at.p0; p < at.p1; p++) {
         int64_t n0 = p * 2 * lanes, columns = g->N - n0 < 2 * lanes ? g->N - n0 : 2 * lanes;
         int n = columns > lanes ? 2 : 1;
-        const float *w = b + (p - p0) * 2 * lanes * g->K + k0 * n * lanes;
-        for (int64_t i = t0; i < t1; i++) {
+        const float *w = b + (p - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
+        for (int64_t i = at.t0; i < at.t1; i++) {
             int64_t m0 = tile_row(s, g->M, i);
             int m = (int)(tile_row(s, g->M, i + 1) - m0), half = (m + 1) / 2;
             int64_t pixel = row ? row : lanes;
             float *y = g->y + m0 * g->y_row + n0;
             const float *r = !begins ? y : g->r ? g->r + m0 * g->r_row + n0 : NULL;
             int64_t r_row = begins ? g->r_row : g->y_row;
-            const float *x = row ? a + m0 * row + k0 : a + (m0 - first) * depth;
+            const float *x = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth;
             fac_conv_tile t = {
-                .x0 = x, .x1 = x + half * pixel, .x_pixel = pixel, .x_block = row ? lanes : m * lanes, .channels = (int)(k1 - k0),
-                .R = 1, .S = 1, .w = w, .bias = begins && g->bias ? g->bias + n0 : NULL,
+                .x0 = x, .x1 = x + half * pixel, .x_pixel = pixel, .x_block = row ? lanes : m * lanes,
+                .channels = (int)(at.k1 - at.k0), .R = 1, .S = 1, .w = w, .bias = begins && g->bias ? g->bias + n0 : NULL,
                 .row_bias = ends && g->row_bias ? g->row_bias + m0 : NULL,
                 .y0 = y, .y1 = y + half * g->y_row, .y_pixel = g->y_row, .y_vector = lanes,
                 .r0 = r, .r1 = r ? r + half * r_row : NULL, .r_pixel = r_row, .r_vector = lanes,
                 .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY };
             fac_conv_tile_kernel *kernel = s->tile[row ? FAC_TILE_ANY : FAC_TILE_NEAR].of[m][n - 1];
             if (columns == n * lanes) kernel(&t);
-            else edge_tile(g, &t, kernel, m, n, (int)columns, edge);
+            else edge_tile(&t, kernel, m, n * (int)lanes, (int)columns, edge);
             for (int k = 0; k < m && ends && g->e->loops; k++) fac_epilogue_run(g->e, y + k * g->y_row, (size_t)columns);
         }
     }
 }
 
-void fac_gemm_slab(const fac_gemm_job *g, const float *a, int64_t depth, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
-                   int64_t k0, int64_t k1, float *edge) {
-    slab(g, a, depth, 0, b, t0, t1, p0, p1, k0, k1, edge);
+void fac_gemm_slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, const float *b, float *edge) {
+    slab(g, at, a, depth, 0, b, edge);
 }
-void fac_gemm_rows(const fac_gemm_job *g, const float *a, int64_t row, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
-                   int64_t k0, int64_t k1, float *edge) {
-    slab(g, a, 0, row, b, t0, t1, p0, p1, k0, k1, edge);
+void fac_gemm_rows(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t row, const float *b, float *edge) {
+    slab(g, at, a, 0, row, b, edge);
 }

@@ -32,12 +32,11 @@ void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t col
 /* Panel p of b[k][n] at k row + n column: K x (1 or 2 vectors). */
 void fac_gemm_pack_b(const fac_simd *s, const float *b, int64_t row, int64_t column, int64_t K, int64_t N, int64_t p, float *to);
 
-/* Adds the slab k0..k1-1 of the sum to the block of tiles t0..t1-1 and panels p0..p1-1 (the first slab sets, the last finishes).
- * a: the packed tile t0 from k0 on, whose rows take `depth` floats; b: panel p0 from k = 0 on; edge: 2 x rows x 2 vectors. */
-void fac_gemm_slab(const fac_gemm_job *g, const float *a, int64_t depth, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
-                   int64_t k0, int64_t k1, float *edge);
+/* Adds the slab k0..k1-1 of the sum to the block of tiles t0..t1-1 and panels p0..p1-1 of y (the first slab sets, the last
+ * finishes).  a: the packed tile t0 from k0 on, whose rows take `depth` floats; b: panel p0 from k = 0 on; edge: scratch. */
+typedef struct fac_gemm_block { int64_t t0, t1, p0, p1, k0, k1; } fac_gemm_block;
+void fac_gemm_slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, const float *b, float *edge);
 /* The same for a that is not packed but has its columns next to each other; a: row 0, column 0. */
-void fac_gemm_rows(const fac_gemm_job *g, const float *a, int64_t row, const float *b, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
-                   int64_t k0, int64_t k1, float *edge);
+void fac_gemm_rows(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t row, const float *b, float *edge);
 static inline size_t fac_gemm_edge(const fac_simd *s) { return (size_t)(s->rows * 4 * s->lanes); }     /* floats */
 #endif

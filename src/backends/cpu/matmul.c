@@ -1,8 +1,8 @@
 /* linear/gemm, matmul/gemm, gemm/gemm: matrix products of f32, of any size, transposed or not, in broadcast batches.
  *
- * y[m][n] = clip(alpha sum over k of a[m][k] b[k][n] + beta c + residual, ...).  b is packed into panels: once for weights, as a step
- * of the run for what was computed.  a of few rows is read where it lies, and then time is that of reading b once; of more rows it
- * is packed by the thread that uses it, a slab at a time.  Where all of a's batch meets one b it is one tall matrix. */
+ * y[m][n] = clip(alpha sum over k of a[m][k] b[k][n] + beta c + residual, ...).  b is packed into panels: once for weights, as a
+ * step of the run for what was computed.  a of few rows is read where it lies, and then time is that of reading b once; of more
+ * rows it is packed by the thread that uses it, a slab at a time.  Where all of a's batch meets one b it is one tall matrix. */
 #include <limits.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/gemm.h"
@@ -98,12 +98,13 @@ static void item(void *arg, int i, int thread) {
     const fac_simd *s = p->cpu->simd;
     int64_t part = i % p->parts, block = i / p->parts % p->blocks, batch = i / p->parts / p->blocks;
     int64_t tiles = fac_gemm_tiles(s, m->M), t0 = tiles * block / p->blocks, t1 = tiles * (block + 1) / p->blocks;
-    int64_t panels = fac_gemm_panels(s, m->N), p0 = part * p->together, p1 = p0 + p->together < panels ? p0 + p->together : panels;
+    int64_t panels = fac_gemm_panels(s, m->N), p0 = part * p->together;
+    int64_t p1 = p0 + p->together < panels ? p0 + p->together : panels;
     const float *a = j->a, *b = j->b, *r = j->c && p->c_whole ? j->c : j->r;
-    int64_t at = batch, matrix = m->M * m->N;
-    for (int k = m->batch.n - 1; k >= 0; at /= m->batch.d[k], k--) {
-        a += at % m->batch.d[k] * m->a_step[k];
-        b += at % m->batch.d[k] * m->b_step[k] / (m->K * m->N) * (int64_t)p->packed;
+    int64_t rest = batch, matrix = m->M * m->N;
+    for (int k = m->batch.n - 1; k >= 0; rest /= m->batch.d[k], k--) {
+        a += rest % m->batch.d[k] * m->a_step[k];
+        b += rest % m->batch.d[k] * m->b_step[k] / (m->K * m->N) * (int64_t)p->packed;
     }
     b += p0 * 2 * s->lanes * m->K;
     fac_gemm_job g = { .simd = s, .M = m->M, .N = m->N, .K = m->K, .y = j->y + batch * matrix, .y_row = m->N,
@@ -112,18 +113,20 @@ static void item(void *arg, int i, int thread) {
     float *slab = j->work + (size_t)thread * p->per_thread, *edge = slab + (p->per_thread - fac_gemm_edge(s));
     for (int64_t k = 0, end; k < m->K; k = end) {
         end = k + FAC_GEMM_DEPTH < m->K ? k + FAC_GEMM_DEPTH : m->K;
+        fac_gemm_block at = { t0, t1, p0, p1, k, end };
         if (p->direct) {
-            fac_gemm_rows(&g, a, m->a_row, b, t0, t1, p0, p1, k, end, edge);
+            fac_gemm_rows(&g, at, a, m->a_row, b, edge);
             continue;
         }
         fac_gemm_pack_a(s, a, m->a_row, m->a_column, m->M, t0, t1, k, end, m->alpha, slab);
-        fac_gemm_slab(&g, slab, fac_gemm_padded(s, end - k), b, t0, t1, p0, p1, k, end, edge);
+        fac_gemm_slab(&g, at, slab, fac_gemm_padded(s, end - k), b, edge);
     }
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->a), fac_span_packed(in[1]), p->c_bias || p->c_rows || p->c_whole ? fac_span_packed(in[2]) : NULL,
+    bool c = p->c_bias || p->c_rows || p->c_whole;
+    job j = { p, fac_span_floats(in[0], &p->a), fac_span_packed(in[1]), c ? fac_span_packed(in[2]) : NULL,
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y),
               fac_span_packed(work) };
     (void)d, (void)err;
@@ -154,13 +157,19 @@ static bool settle(plan *p, const fac_problem *problem) {
     int64_t rows = p->batches * p->blocks, want = rows >= 4 * threads ? 1 : (4 * threads + rows - 1) / rows;
     p->together = (panels + want - 1) / want;
     if (!p->direct && p->together < 8) p->together = panels < 8 ? panels : 8;
-    if (!p->direct && (panels + p->together - 1) / p->together * rows < threads) p->together = (panels * rows + threads - 1) / threads;
+    if (!p->direct && (panels + p->together - 1) / p->together * rows < threads)
+        p->together = (panels * rows + threads - 1) / threads;
     p->parts = (panels + p->together - 1) / p->together;
     if (p->batches * p->blocks > INT_MAX / p->parts) return false;
     width = m->K < FAC_GEMM_DEPTH ? fac_gemm_padded(s, m->K) : FAC_GEMM_DEPTH;
     int64_t most = (tiles < TILES_OF_BLOCK ? tiles : TILES_OF_BLOCK) * s->rows;
     p->per_thread = (p->direct ? 0 : (size_t)(most * width)) + fac_gemm_edge(s);
     return fac_size_mul((size_t)fac_gemm_padded(s, m->N), (size_t)m->K, &p->packed) && p->packed < SIZE_MAX / sizeof(float);
+}
+
+/* Floats that the packed c takes. */
+static int64_t packed_c(const plan *p) {
+    return p->c_bias ? fac_gemm_padded(p->cpu->simd, p->m.N) : p->c_rows ? p->m.M : p->c_whole ? p->m.M * p->m.N : 0;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -172,8 +181,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
     if (q.e.residual >= 0) fac_want_plain(&p->in[q.e.residual]);
-    size_t c = q.c_bias ? (size_t)fac_gemm_padded(q.cpu->simd, m->N) : q.c_rows ? (size_t)m->M : q.c_whole ? (size_t)(m->M * m->N) : 0;
-    if (c) o->packed[2] = c * sizeof(float);
+    o->packed[2] = (size_t)packed_c(&q) * sizeof(float);
     double products = (double)q.batches * (double)m->M * (double)m->N * (double)m->K;
     double bytes = 4.0 * ((double)m->b_count * (double)q.packed + (double)q.batches * (double)m->M * (double)(m->K + m->N));
     if (p->in[1].time == FAC_RUN) bytes *= 2;
@@ -199,7 +207,8 @@ static uint64_t pack_key(const void *plan_, int input) {
     if (input == 2) {                                       /* c: its form, factor and width */
         union { float f; uint32_t u; } beta = { .f = m->beta };
         uint64_t form = p->c_bias ? 1 : p->c_rows ? 2 : 3;
-        return (2 | form << 2 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)beta.u << 32) ^ (uint64_t)m->N * 0x9e3779b97f4a7c15u;
+        uint64_t key = 2 | form << 2 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)beta.u << 32;
+        return key ^ (uint64_t)m->N * 0x9e3779b97f4a7c15u;
     }
     return 1 | (uint64_t)(m->b_column == 1) << 2 | (uint64_t)p->cpu->simd->lanes << 8;
 }
@@ -226,8 +235,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
         fac_parallel(&p->cpu->pool, (int)(m->b_count * fac_gemm_panels(p->cpu->simd, m->N)), pack_panel, &a);
         return FAC_OK;
     }
-    int64_t n = p->c_bias ? fac_gemm_padded(p->cpu->simd, m->N) : p->c_rows ? m->M : m->M * m->N;
-    for (int64_t k = 0; k < n; k++) a.to[k] = p->c_bias && k >= m->N ? 0 : m->beta * a.from[p->c_count == 1 ? 0 : k];
+    for (int64_t k = 0; k < packed_c(p); k++) a.to[k] = p->c_bias && k >= m->N ? 0 : m->beta * a.from[p->c_count == 1 ? 0 : k];
     return FAC_OK;
 }
 

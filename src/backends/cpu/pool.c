@@ -1,7 +1,7 @@
 /* max_pool2d/blocked, avg_pool2d/blocked: pooling of blocked images, a row of one channel block at a time (simd/pool.c).
  *
- * Taps outside of x are left out by their numbers, not by the halo, so the input needs none.  f32; the maximum is exact, the mean is
- * a sum of at most R rows and S columns and one division. */
+ * Taps outside of x are left out by their numbers, not by the halo, so the input needs none.  f32; the maximum is exact, the
+ * mean is a sum of at most R rows and S columns and one division. */
 #include <limits.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/solvers.h"

@@ -41,8 +41,8 @@ enum {                                      /* how the pixels of x follow each o
 };
 typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */
 
-/* One row of outputs of one channel block, each channel with its own kernel: w [R][S][lanes], bias [lanes] or NULL, r a residual or
- * NULL; y and r have pixel after pixel. */
+/* One row of outputs of one channel block, each channel with its own kernel: w [R][S][lanes], bias [lanes] or NULL, r a residual
+ * or NULL; y and r have pixel after pixel. */
 typedef struct fac_depthwise {
     const float *x;
     int64_t      x_pixel, x_row, x_column;  /* from output to output; to the next kernel row, kernel column */
@@ -54,8 +54,8 @@ typedef struct fac_depthwise {
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);
 
-/* One row of outputs of one channel block: the largest of each window, or its sum / (down across[q]).  Taps beside the `in` columns of x
- * are left out, taps above and below are not among the `rows`. */
+/* One row of outputs of one channel block: the largest of each window, or its sum / (down across[q]).  Taps beside the `in`
+ * columns of x are left out, taps above and below are not among the `rows`. */
 typedef struct fac_pool_row {
     const float *x;                         /* pixel 0 of the first row that the window sees */
     int64_t      x_row, in;                 /* from one row of taps to the next              */

@@ -1,7 +1,7 @@
 /* Depthwise convolution of one row of one channel block: see fac_depthwise in simd.h.
  *
- * Seven outputs at once: each vector of x is loaded once a kernel row and used for all the outputs that it reaches (3 x 3 stride 1:
- * 9 loads for 21 multiply-adds).  3 x 3 and 5 x 5 with stride 1 and 2 are compiled apart; the rest goes tap by tap. */
+ * Seven outputs at once: each vector of x is loaded once a kernel row and used for all the outputs that it reaches (3 x 3 stride
+ * 1: 9 loads for 21 multiply-adds).  3 x 3 and 5 x 5 with stride 1 and 2 are compiled apart; the rest goes tap by tap. */
 #include "backends/cpu/simd/vector.h"
 
 INLINE void finish(const fac_depthwise *t, int64_t at, vec v) {

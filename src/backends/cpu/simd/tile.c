@@ -2,8 +2,8 @@
  *
  * m pixels times n vectors of outputs stay in registers over the whole reduction.  A step loads n vectors of weights and one
  * broadcast pixel after the other: 14 x 2 accumulators of AVX-512 take 16 loads for 28 multiply-adds, AVX2's 6 x 2 take 8 for
- * 12.  Below 8 accumulators the latency of an addition shows, so callers divide rows evenly instead of leaving a short rest.
- * The approach is that of Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD architectures", SC 2018. */
+ * 12.  Below 8 accumulators the latency of an addition shows, so callers divide rows evenly instead of leaving a short rest. The
+ * approach is that of Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD architectures", SC 2018. */
 #include "backends/cpu/simd/vector.h"
 
 /* One input channel: m n multiply-adds.  px: from pixel to pixel. */
@@ -69,7 +69,8 @@ INLINE void tile(const int m, const int n, const int block, const int64_t px, co
 }
 
 /* One function for each m, n and kind. */
-#define UP_TO_6(X, ...)  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
+#define UP_TO_6(X, ...)  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
+                         X(6, __VA_ARGS__)
 #define UP_TO_12(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
                          X(11, __VA_ARGS__) X(12, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
