@@ -58,7 +58,7 @@ static void goldens(void **state) {
         "param conv1.weight f32[64,3,7,7]\n"
         "state \"running mean\" f32[64]\n"
         "%1 = conv2d(x, conv1.weight) stride=2,2 pad=3,3,3,3 {relu} @features.0 !Conv_0  # f32[N,64,112,112]\n"
-        "y = add(%1, 0.5) ~7 @\"a b\"  # f32[N,64,112,112]\n"
+        "y = add(%1, 0.5) ~7 @\"a b\" !  # f32[N,64,112,112]\n"
         "\"0 weird\\n\\\"name\\\"\" = relu(y)  # f32[N,64,112,112]\n"
         "%2 = neg(\"running mean\")  # f32[64]\n"
         "output logits = \"0 weird\\n\\\"name\\\"\"\n"
@@ -150,6 +150,7 @@ static void refusals(void **state) {
         { "input x f32[2]\nupdate x <- x", "line 2: fac_update: 'x' is not a parameter" },
         { "param p f32[2]\nupdate p < x", "line 2: '-' is missing, at 'x'" },
         { "input x f32[2]\ny = relu(x) ~70000", "line 2: a stage is below 65536, at the end" },
+        { "input x f32[2]\n%1 = relu(x) !", "line 2: a name is missing, at the end" },
         { "input x f32[2]\ny = relu(x) ~-1", "line 2: a stage is missing, at '-1'" },
         { "input x f32[2]\ny = relu(x) alpha=2", "line 2: there is no attribute 'alpha'; relu has none, at '2'" },
         { "input x f32[2]\ny = relu(x) {relu", "line 2: '}' is missing, at the end" },

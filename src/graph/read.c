@@ -113,8 +113,8 @@ static fac_status read_update(fac_reader *r) {
     return fac_lex_graph(r->l, r->g);
 }
 
-/* "~1 @scope !name" */
-static fac_status read_annotations(fac_reader *r, fac_node *n) {
+/* "~1 @scope !name"; "!" alone: the node is called as its first output. */
+static fac_status read_annotations(fac_reader *r, fac_node *n, const char *output) {
     if (fac_lex_is(r->l, '~')) {
         char word[8];
         unsigned stage = 0;
@@ -127,8 +127,13 @@ static fac_status read_annotations(fac_reader *r, fac_node *n) {
         n->stage = (uint16_t)stage;
     }
     if (fac_lex_is(r->l, '@')) FAC_TRY(fac_lex_name(r->l, "a scope", &r->g->arena, &n->scope));
-    if (fac_lex_is(r->l, '!')) FAC_TRY(fac_lex_name(r->l, "a name", &r->g->arena, &n->name));
-    return FAC_OK;
+    if (!fac_lex_is(r->l, '!')) return FAC_OK;
+    fac_lex_space(r->l);
+    if (output && (r->l->s == r->l->end || *r->l->s == '#')) {
+        n->name = output;
+        return FAC_OK;
+    }
+    return fac_lex_name(r->l, "a name", &r->g->arena, &n->name);
 }
 
 typedef struct label { const char *name; fac_table *table; } label;
@@ -148,7 +153,8 @@ static fac_status read_node(fac_reader *r) {
     fac_node *node = NULL;
     fac_status s = read_labels(r, &list, &n, &room);
     if (!s) s = fac_read_call(r, NULL, &node);
-    if (!s) s = read_annotations(r, node);
+    const bool named = !s && list[0].table == &((labels *)r->self)->names;
+    if (!s) s = read_annotations(r, node, named ? list[0].name : NULL);
     if (!s && n > (size_t)node->nout) s = fac_lex_fail(r->l, "%s has only %d output%s", node->op->name, node->nout,
                                                             node->nout > 1 ? "s" : "");
     for (size_t k = 0; k < n && !s; k++) s = define(r, list[k].name, list[k].table, node->out[k]);

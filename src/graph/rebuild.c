@@ -41,9 +41,10 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
     fac_node *node = NULL;
     bool ok = !to->error.status;
     for (int k = 0; k < 2 && ok; k++)
-        if (n->body[k] && !(body[k] = fac_graph_clone(n->body[k]))) {
-            fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
-            ok = false;
+        if (n->body[k]) {
+            body[k] = fac_graph_clone(n->body[k]);
+            ok = body[k] && !body[k]->error.status;
+            if (!ok) fac_graph_raise(to, body[k] ? body[k]->error.status : FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
         }
     if (ok) {
         const fac_node *like = same_symbols && same_inputs(n, in) ? n : NULL;

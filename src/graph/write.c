@@ -8,8 +8,8 @@
  *   output logits = %2
  *   update bn1.running_mean <- %3
  *
- * ~ stage, @ scope, ! name of the node; a value that has a name shows it in place of its number.  What follows # is for
- * people.  Names that are not plain are quoted. */
+ * ~ stage, @ scope, ! name of the node (nothing: that of its first output).  A value that has a name shows it in place of
+ * its number.  What follows # is for people.  Names that are not plain are quoted. */
 #include <errno.h>
 #include <string.h>
 #include "base/error.h"
@@ -51,7 +51,7 @@ static void print_annotations(writer *w, const fac_node *n) {
     }
     if (n->name) {
         fac_text_add(w->p.to, " !");
-        fac_name_print(n->name, w->p.to);
+        if (!n->out[0]->name || strcmp(n->name, n->out[0]->name)) fac_name_print(n->name, w->p.to);
     }
 }
 
