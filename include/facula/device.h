@@ -23,7 +23,6 @@ typedef struct fac_pool {
 typedef struct fac_device_opts {        /* zero is the default everywhere */
     int             threads;            /* cpu: 0 = one a core                              */
     const fac_pool *pool;               /* cpu: NULL = our own                              */
-    const char     *cache_dir;          /* wisdom and kernel binaries; NULL = keep none     */
     size_t          memory_limit;       /* bytes this device may hold; 0 = what there is    */
     int             plans;              /* compiled plans kept by a program, least recently used go first; 0 = 256 */
     const char     *isa;                /* cpu: "avx512", "avx2", "neon", "portable": at most this; NULL = the best */

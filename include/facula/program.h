@@ -28,7 +28,6 @@ typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *val
 
 typedef struct fac_program_opts {
     bool exact;                     /* no reduced precision inside f32 ops (TF32, Winograd F(4,3) and up) */
-    bool measure;                   /* time the solvers that apply instead of trusting estimates          */
     bool no_fuse;                   /* every node its own step                                            */
     bool no_inplace;                /* no step writes over its own input                                  */
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */

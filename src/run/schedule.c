@@ -16,6 +16,7 @@ typedef struct schedule {
     const fac_graph *original;
     where           *at;            /* by value id */
     int             *wish;          /* by value id: the halo that readers would like */
+    int              now;           /* the step at hand, or the next one             */
     fac_error       *err;
 } schedule;
 
@@ -29,8 +30,7 @@ static int root_new(schedule *s, fac_root root) {
         fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d roots", p->nroots);
         return -1;
     }
-    root.first = p->nsteps;
-    root.last = p->nsteps;
+    root.first = root.last = s->now;
     p->roots[p->nroots] = root;
     return p->nroots++;
 }
@@ -92,6 +92,7 @@ static fac_step *step_new(schedule *s, fac_problem *problem, const fac_solver *s
     *step = (fac_step){ .solver = solver, .plan = plan, .problem = problem, .in = slots, .out = slots + problem->nin, .work = -1 };
     for (size_t i = 0; i < n; i++) slots[i].root = -1;
     if ((int)n > p->most) p->most = (int)n;
+    s->now = p->nsteps++;           /* counted from now on, so that its plan is freed whatever happens */
     return step;
 }
 
@@ -99,17 +100,18 @@ static fac_step *step_new(schedule *s, fac_problem *problem, const fac_solver *s
 static fac_status step_done(schedule *s, fac_step *step, size_t work) {
     fac_plan *p = s->plan;
     const fac_problem *q = step->problem;
+    const int index = (int)(step - p->steps);
     if (work) {
         int root = root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work });
         if (root < 0) return FAC_E_NOMEM;
         step->work = root;
     }
     for (int i = 0; i < q->nin; i++) {
-        touch(p, step->in[i].root, p->nsteps);
+        touch(p, step->in[i].root, index);
         if (step->in[i].root >= 0) step->bytes += (double)fac_type_bytes(&q->in[i].type);
     }
     for (int k = 0; k < q->nout; k++) {
-        touch(p, step->out[k].root, p->nsteps);
+        touch(p, step->out[k].root, index);
         if (step->out[k].root < 0) continue;
         step->halo |= step->out[k].layout.halo > 0;
         step->bytes += (double)fac_type_bytes(&q->out[k].type);
@@ -120,7 +122,7 @@ static fac_status step_done(schedule *s, fac_step *step, size_t work) {
     if (q->node->graph) fac_node_label(q->node, label, sizeof label);
     step->macs = cost.macs;
     step->label = fac_arena_text(&p->memory, label);
-    p->nsteps++;
+    s->now = p->nsteps;
     return step->label ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
 }
 
@@ -195,7 +197,10 @@ static fac_status reorder(schedule *s, const fac_value *v, const fac_layout *wan
     void *plan = NULL;
     FAC_TRY(solver->make(p->device, q, &plan, s->err));
     fac_step *step = step_new(s, q, solver, plan);
-    if (!step) return FAC_E_NOMEM;
+    if (!step) {
+        if (plan && solver->done) solver->done(p->device, plan);
+        return FAC_E_NOMEM;
+    }
     step->in[0] = w->slot;
     *out = (fac_slot){ arena_root(s, &v->type, want), *want };
     step->out[0] = *out;
@@ -352,10 +357,12 @@ static fac_status schedule_node(schedule *s, const fac_node *n) {
     const fac_solver *solver = fac_choose(p, q, &offer, s->err);
     if (!solver) return FAC_E_UNSUPPORTED;
     FAC_TRY(solver->make(p->device, q, &plan, s->err));
-    FAC_TRY(bring_inputs(s, n, q, &offer, solver, plan, in));
-
-    fac_step *step = step_new(s, q, solver, plan);
-    if (!step) return FAC_E_NOMEM;
+    fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
+    fac_step *step = status ? NULL : step_new(s, q, solver, plan);
+    if (!step) {
+        if (plan && solver->done) solver->done(p->device, plan);
+        return status ? status : FAC_E_NOMEM;
+    }
     for (int i = 0; i < n->nin; i++) step->in[i] = in[i];
     read_done(s, n);
     for (int k = 0; k < n->nout; k++) {
