@@ -91,7 +91,7 @@ static fac_status push_tuple(machine *m, size_t n, bool marked) {
     value *v = make(m, FAC_PICKLE_TUPLE);
     if (!v) return no_memory(m);
     if (m->n < n) return broken(m, "a tuple of more values than there are");
-    FAC_TRY(append(m, v, m->stack + m->n - n, n));
+    if (n) FAC_TRY(append(m, v, m->stack + (m->n - n), n));         /* there is no stack before the first value */
     m->n -= n + marked;
     return push(m, v);
 }
@@ -101,7 +101,7 @@ static fac_status put_items(machine *m, size_t n, bool marked, fac_pickle_kind k
     value *to = top(m, n + marked);
     if (!is(to, kind)) return broken(m, kind == FAC_PICKLE_DICT ? "items for no dict" : "items for no list");
     if (kind == FAC_PICKLE_DICT && n % 2) return broken(m, "a key without a value");
-    FAC_TRY(append(m, to, m->stack + m->n - n, n));
+    FAC_TRY(append(m, to, m->stack + (m->n - n), n));
     m->n -= n + marked;
     return FAC_OK;
 }
