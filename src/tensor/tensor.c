@@ -225,6 +225,8 @@ const void *fac_tensor_data(const fac_tensor *t) {
 
 /* ---- files ---- */
 
+enum { COPY_STEP = 4 << 20 };
+
 static void release_file(void *file) { fac_file_free(file); }
 
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
@@ -248,8 +250,11 @@ fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const 
     fac_tensor *copy;
     fac_dims all = { 1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements } };
     FAC_TRY(fac_tensor_new_on(NULL, NULL, strides ? (fac_type){ type.dtype, all } : type, false, &copy, err));
-    if (bytes) memcpy(copy->storage->host, data, bytes);
-    fac_file_drop(file, at, bytes);
+    for (size_t done = 0; done < bytes; done += COPY_STEP) {    /* so that a huge tensor is never in memory twice */
+        size_t n = bytes - done < COPY_STEP ? bytes - done : COPY_STEP;
+        memcpy((char *)copy->storage->host + done, data + done, n);
+        fac_file_drop(file, at + done, n);
+    }
     fac_status status = FAC_OK;
     if (strides) {
         fac_tensor *whole = copy;
