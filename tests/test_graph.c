@@ -630,6 +630,21 @@ static void epilogues(void **state) {
     assert_error(g, FAC_E_SHAPE, "tbias: input x0 of the epilogue has another type than the value that feeds it (x f32[2,3])");
     fac_emit_body(g, &tbias, NULL, 1, 1, &x, neg_body(fac_shape(2, 4), false), neg_body(fac_shape(1), true));
     fac_graph_free(g);
+    /* a body that failed */
+    g = fac_graph_new();
+    x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
+    fac_graph *bad = fac_graph_new();
+    fac_fail_graph(bad, FAC_E_DTYPE, "no good");
+    assert_ptr_equal(fac_emit_body(g, &tbias, NULL, 1, 1, &x, bad, NULL), g->poison);
+    assert_error(g, FAC_E_DTYPE, "tbias: body: no good (x f32[2,3])");
+    fac_graph_free(g);
+    /* inputs for an epilogue that is not there; a graph that is not there */
+    g = fac_graph_new();
+    x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
+    assert_ptr_equal(fac_emit_body(g, &tneg, NULL, 2, 1, (fac_value *[]){ x, x }, NULL, NULL), g->poison);
+    assert_error(g, FAC_E_ARGUMENT, "tneg: inputs or a body for an epilogue, but no epilogue (x f32[2,3], body x1 f32[2,3])");
+    fac_graph_free(g);
+    assert_null(fac_emit_body(NULL, &tneg, NULL, 0, 0, NULL, neg_body(fac_shape(1), false), NULL));
 }
 
 /* ---- fresh random edits ---- */

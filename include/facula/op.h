@@ -42,7 +42,7 @@ struct fac_value {                  /* read only; passes change graphs through g
     fac_use    *uses;               /* newest first; outputs and updates of the graph are not listed */
     fac_graph  *graph;
     uint32_t    id;                 /* unique in its graph; grows     */
-    uint32_t    roots;              /* how many outputs and updates it is */
+    uint32_t    roots;              /* how many outputs and updates it is; fac_output, fac_update and fac_replace count */
     void       *mark;               /* for the pass at hand           */
 };
 

@@ -172,7 +172,6 @@ static bool check_outputs(fac_node *n, int ports) {
 /* The epilogue maps output 0 to what readers see.  Its graph has symbols of its own, so dims it does not change stay ours. */
 static bool apply_epilogue(fac_node *n, const fac_graph *body) {
     fac_type *y = &n->out[0]->type;
-    if (body->error.status) return fac_fail(n, body->error.status, "epilogue: %s", body->error.text);
     if (body->ninputs != (size_t)(n->nin - n->nports + 1) || body->noutputs != 1 || body->nparams)
         return fac_fail(n, FAC_E_ARGUMENT, "an epilogue with %zu inputs, %zu outputs and %zu parameters; it needs %d, 1 and 0",
                         body->ninputs, body->noutputs, body->nparams, n->nin - n->nports + 1);
@@ -225,7 +224,13 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
     const bool variadic = ports && (op->in[ports - 1].is & FAC_VARIADIC);
     fac_node *n = node_alloc(g, e, ports, variadic);
     if (!n) return NULL;
-    for (int k = 0; k < 2; k++) n->body[k] = e->body[k];
+    for (int k = 0; k < 2; k++) {
+        n->body[k] = e->body[k];
+        if (e->body[k] && e->body[k]->error.status) {
+            fac_fail(n, e->body[k]->error.status, "body: %s", e->body[k]->error.text);
+            return NULL;
+        }
+    }
     const bool epilogue = e->body[0] && !(op->is & FAC_OP_BODIES);
     bool ok = check_ports(n, e->n, ports, variadic) && fac_attrs_fill(n, (void *)n->attrs);
     if (ok && !op->infer) ok = fac_fail(n, FAC_E_INTERNAL, "the op has no infer");
