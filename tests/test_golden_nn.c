@@ -122,11 +122,12 @@ static void compare(const golden *g, int k, const fac_tensor *have, const char *
     OK(fac_tensor_convert(have, real ? FAC_F64 : FAC_I64, &x, &err));
     OK(fac_tensor_convert(g->out[k], real ? FAC_F64 : FAC_I64, &y, &err));
     for (int64_t i = 0; i < n; i++) {
-        double p = real ? ((const double *)fac_tensor_data(x))[i] : 0, q = real ? ((const double *)fac_tensor_data(y))[i] : 0;
-        int64_t u = real ? 0 : ((const int64_t *)fac_tensor_data(x))[i], v = real ? 0 : ((const int64_t *)fac_tensor_data(y))[i];
+        const void *have_data = fac_tensor_data(x), *want_data = fac_tensor_data(y);
+        double p = real ? ((const double *)have_data)[i] : 0, q = real ? ((const double *)want_data)[i] : 0;
+        int64_t u = real ? 0 : ((const int64_t *)have_data)[i], v = real ? 0 : ((const int64_t *)want_data)[i];
         if (u != v || !same(p, q, g->tolerance))
-            fail_msg("line %d: %s %s (%s): output %d[%lld] is %.9g, expected %.9g", g->line, g->op, g->attrs, how, k, (long long)i,
-                     real ? p : (double)u, real ? q : (double)v);
+            fail_msg("line %d: %s %s (%s): output %d[%lld] is %.9g, expected %.9g", g->line, g->op, g->attrs, how, k,
+                     (long long)i, real ? p : (double)u, real ? q : (double)v);
     }
     fac_tensor_free(x);
     fac_tensor_free(y);
