@@ -27,8 +27,9 @@ def randomize(net, seed):
         if hasattr(part, "reset_parameters"):
             part.reset_parameters()
         if isinstance(part, torch.nn.BatchNorm2d):
-            for values, low, high in ((part.weight, .5, 1.5), (part.bias, -.5, .5), (part.running_mean, -.5, .5), (part.running_var, .5, 1.5)):
-                torch.nn.init.uniform_(values, low, high)
+            for around_one, around_zero in ((part.weight, part.bias), (part.running_var, part.running_mean)):
+                torch.nn.init.uniform_(around_one, .5, 1.5)
+                torch.nn.init.uniform_(around_zero, -.5, .5)
     return net.eval()
 
 

@@ -62,6 +62,20 @@ def bmp_rle8(indices, palette):
     return b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at) + head + table + body
 
 
+def bmp_rle4(indices, palette):
+    """Two pixels in a byte: a run of alternating colours, then single pixels padded to a word."""
+    body = b""
+    for row in indices[::-1]:
+        body += bytes([4, int(row[0]) << 4 | int(row[1])])
+        body += bytes([0, 3, int(row[4]) << 4 | int(row[5]), int(row[6]) << 4]) + b"\0\0"
+    body += b"\0\1"
+    height, width = indices.shape
+    head = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 4, 2, len(body), 0, 0, len(palette), 0)
+    table = b"".join(bytes([b, g, r, 0]) for r, g, b in palette)
+    at = 14 + len(head) + len(table)
+    return b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at) + head + table + body
+
+
 def bmp_16(image, compression, masks=()):
     """5-5-5 without masks, else 5-6-5; top down."""
     r, g, b = (image[..., c].astype(int) for c in range(3))
@@ -100,7 +114,10 @@ def files():
     yield "bmp_rgba", saved(alpha, "BMP")
     indices = pattern(7, 5)[..., 0] // 3 % 5
     indices[:, 1:3] = indices[:, :1]
-    yield "bmp_rle8", bmp_rle8(indices, [(9, 8, 7), (255, 0, 1), (0, 255, 2), (3, 0, 255), (77, 66, 55)])
+    palette = [(9, 8, 7), (255, 0, 1), (0, 255, 2), (3, 0, 255), (77, 66, 55)]
+    yield "bmp_rle8", bmp_rle8(indices, palette)
+    indices[:, 2:4] = indices[:, 0:2]
+    yield "bmp_rle4", bmp_rle4(indices, palette)
     yield "bmp_555", bmp_16(pattern(7, 5), 0)
     yield "bmp_565", bmp_16(pattern(7, 5), 3, (0xf800, 0x07e0, 0x001f))
     yield "bmp_core", bmp_core(pattern(7, 5))
@@ -116,13 +133,14 @@ def files():
     yield "jpeg_progressive", saved(soft, "JPEG", progressive=True, **how)
     yield "jpeg_grey", saved(soft.convert("L"), "JPEG", **how)
     yield "jpeg_cmyk", saved(soft.convert("CMYK"), "JPEG", subsampling=0, **how)
+    yield "jpeg_cmyk_420", saved(soft.convert("CMYK"), "JPEG", subsampling=2, **how)
     for turn in range(1, 9):
         exif[0x112] = turn
         yield f"jpeg_turned_{turn}", saved(soft.convert("L"), "JPEG", exif=exif, quality=40, optimize=True)
 
 
-RESIZES = [(9, 7, 4, 3), (9, 7, 13, 11), (9, 7, 13, 3), (9, 7, 4, 11), (5, 23, 4, 6), (23, 5, 6, 4), (40, 31, 3, 2), (40, 31, 7, 5),
-           (1, 1, 3, 2), (8, 8, 8, 3), (8, 8, 3, 8), (17, 1, 5, 1), (6, 50, 5, 10), (64, 48, 11, 9)]
+RESIZES = [(9, 7, 4, 3), (9, 7, 13, 11), (9, 7, 13, 3), (9, 7, 4, 11), (5, 23, 4, 6), (23, 5, 6, 4), (40, 31, 3, 2),
+           (40, 31, 7, 5), (1, 1, 3, 2), (8, 8, 8, 3), (8, 8, 3, 8), (17, 1, 5, 1), (6, 50, 5, 10), (64, 48, 11, 9)]
 
 
 def array(name, data, kind="uint8_t"):
@@ -138,7 +156,8 @@ def array(name, data, kind="uint8_t"):
 
 
 def main():
-    print(f"/* Small images and what Pillow makes of them.  Made by scripts/golden_image.py with Pillow {__version__}: do not edit. */")
+    print("/* Small images and what Pillow makes of them.  Made by scripts/golden_image.py "
+          f"with Pillow {__version__}: do not edit. */")
     print("#include <stddef.h>\n#include <stdint.h>\n")
     table = []
     for name, data in files():

@@ -137,7 +137,8 @@ def main():
           f"{torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}:\n * do not edit. */")
     print("#include <stddef.h>\n#include <stdint.h>\n")
     print("enum { GOLDEN_LOGITS = 10 };\n")
-    print("static const struct golden_zoo {\n    const char *name;\n    int64_t parameters;         /* without running statistics */\n"
+    print("static const struct golden_zoo {\n    const char *name;\n"
+          "    int64_t parameters;         /* without running statistics */\n"
           "    int tensors;\n    uint64_t names;             /* sum of FNV-1a of \"name 64,3,7,7\" */\n"
           "    double largest;             /* of all logits; 0: not computed */\n"
           "    double logits[GOLDEN_LOGITS];       /* the first ones of image 1 of 2 */\n} golden_zoo[] = {")

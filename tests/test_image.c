@@ -339,7 +339,7 @@ static void shorter_side_then_centre(void **state) {
 static void presets_have_names_and_help(void **state) {
     (void)state;
     static const char *const promised[] = {
-        "imagenet", "imagenet-bicubic", "efficientnet-lite0", "tf", "caffe", "darknet", "unit", "mnist"
+        "imagenet", "imagenet-bicubic", "efficientnet-lite0", "tf", "tflite", "caffe", "darknet", "unit", "mnist",
     };
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) assert_non_null(preset(promised[i])->help);
     fac_image image = pattern(1, 3);
@@ -361,7 +361,8 @@ int main(void) {
         cmocka_unit_test(damaged_files_are_errors_or_pictures), cmocka_unit_test(memory_may_end_anywhere),
         cmocka_unit_test(what_is_no_image_is_refused),
         cmocka_unit_test(too_many_pixels_are_refused), cmocka_unit_test(resizes_are_pillows),
-        cmocka_unit_test(flat_pictures_stay_flat), cmocka_unit_test(crops_are_black_outside), cmocka_unit_test(saved_files_read_back),
+        cmocka_unit_test(flat_pictures_stay_flat), cmocka_unit_test(crops_are_black_outside),
+        cmocka_unit_test(saved_files_read_back),
         cmocka_unit_test(tensors_follow_the_formula), cmocka_unit_test(shorter_side_then_centre),
         cmocka_unit_test(presets_have_names_and_help),
     };

@@ -1,5 +1,6 @@
 /* JPEG through TurboJPEG: baseline and progressive; grey, YCbCr, RGB, and the inverted CMYK / YCCK of Adobe.  A few markers
- * are read here, because TurboJPEG does not tell: the EXIF orientation, and whether the file ends too early. */
+ * are read here, because TurboJPEG does not tell: the EXIF orientation, whether the file ends too early, and the size where
+ * its channels are sampled in an unusual way. */
 #include "base/error.h"
 #include "data/image_internal.h"
 
@@ -17,11 +18,16 @@ fac_status fac_jpeg_decode(const fac_image_file *file, fac_image *image, fac_err
 #include "base/memory.h"
 
 /* What stands before the first scan (ITU-T T.81, B.1.1): FF, marker, and for most a big-endian length that counts itself. */
-typedef struct jpeg_marks { int orientation; bool complete; } jpeg_marks;
+typedef struct jpeg_marks { int width, height, channels, orientation; bool complete; } jpeg_marks;
+
+/* C0..CF begin a frame, but for the tables DHT and DAC and the reserved JPG. */
+static bool is_frame(int marker) {
+    return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+}
 
 static jpeg_marks read_marks(const uint8_t *p, size_t n) {
     enum { APP1 = 0xe1, SOS = 0xda, TEM = 0x01, RST0 = 0xd0, EOI = 0xd9 };
-    jpeg_marks marks = { 1, false };
+    jpeg_marks marks = { .orientation = 1 };
     size_t at = 2;
     while (at + 4 <= n) {
         if (p[at] != 0xff || p[at + 1] == 0xff) {       /* garbage or fill bytes: decoders look for the next marker */
@@ -37,6 +43,11 @@ static jpeg_marks read_marks(const uint8_t *p, size_t n) {
         if (length < 2 || length > n - at - 2) break;
         if (marker == APP1 && length >= 8 && memcmp(p + at + 4, "Exif\0", 6) == 0)
             marks.orientation = fac_exif_orientation(p + at + 10, length - 8);
+        if (is_frame(marker) && length >= 8) {
+            marks.height = p[at + 5] << 8 | p[at + 6];
+            marks.width = p[at + 7] << 8 | p[at + 8];
+            marks.channels = p[at + 9];
+        }
         at += 2 + length;
         if (marker == SOS) {        /* inside a scan FF D9 cannot be data: there FF is followed by 00 or a restart marker */
             marks.complete = memmem(p + at, n - at, "\xff\xd9", 2) != NULL;
@@ -63,16 +74,14 @@ static fac_status raise_turbo(tjhandle tj, const char *name, fac_error *err) {
 static bool fatal(tjhandle tj, int result) { return result && tjGetErrorCode(tj) != TJERR_WARNING; }
 
 static fac_status decode(tjhandle tj, const fac_image_file *file, fac_image *image, fac_error *err) {
-    int width = 0, height = 0, subsampling = 0, colours = 0, flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
-    unsigned long bytes = (unsigned long)file->bytes;
-    if (fatal(tj, tjDecompressHeader3(tj, file->data, bytes, &width, &height, &subsampling, &colours)))
-        return raise_turbo(tj, file->name, err);
     const jpeg_marks marks = read_marks(file->data, file->bytes);
+    const int width = marks.width, height = marks.height, flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
+    unsigned long bytes = (unsigned long)file->bytes;
     if (!marks.complete)
         return fac_raise(err, FAC_E_FORMAT, "%s: JPEG: the file ends in the middle: it has no end marker", file->name);
     FAC_TRY(fac_image_new(width, height, file->name, image, err));
 
-    if (colours != TJCS_CMYK && colours != TJCS_YCCK) {
+    if (marks.channels != 4) {
         if (fatal(tj, tjDecompress2(tj, file->data, bytes, image->rgb, width, 0, height, TJPF_RGB, flags)))
             return raise_turbo(tj, file->name, err);
     } else {

@@ -15,6 +15,8 @@ const fac_preset fac_presets[] = {
       { CROP_224, .how = FAC_BICUBIC, .scale = 1, .mean = { 127, 127, 127 }, .std = { 128, 128, 128 } } },
     { "tf", "TensorFlow: shorter side 256, crop 224, RGB, x/127.5 - 1",
       { CROP_224, .how = FAC_BILINEAR, .scale = 1 / 127.5, .mean = { 1, 1, 1 } } },
+    { "tflite", "TensorFlow Lite's examples: the whole photo scaled to 224 x 224, RGB, x/127.5 - 1",
+      { PLAIN_224, .how = FAC_BILINEAR, .scale = 1 / 127.5, .mean = { 1, 1, 1 } } },
     { "caffe", "shorter side 256, crop 224, BGR, x - (104, 117, 123)",
       { CROP_224, .how = FAC_BILINEAR, .scale = 1, .mean = { 104, 117, 123 }, .bgr = true } },
     { "darknet", "shorter side 224, crop 224, RGB, x/255",
