@@ -224,6 +224,7 @@ fac_graph *fac_body_parse(const char *text, size_t n, int ninputs, const fac_typ
     fac_status s = fac_lex_graph(&l, g);
     if (!s) s = fac_read_body(&l, g);
     if (!s) s = fac_lex_end(&l);
+    fac_table_free(&l.nameless);
     if (!s) return g;
     fac_graph_free(g);
     return NULL;

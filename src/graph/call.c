@@ -119,6 +119,8 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
     fac_graph *body = fac_graph_new();
     if (!body) return fac_raise(l->err, FAC_E_NOMEM, "no memory for a body");
     fac_status s = FAC_OK;
+    const fac_table outside = l->nameless;
+    l->nameless = (fac_table){ 0 };
     if (++l->depth > DEPTH) s = fac_lex_fail(l, "bodies are nested more than %d deep", DEPTH);
     if (!s && !first && fac_lex_is(l, '(')) {
         s = read_header(r, body);
@@ -131,6 +133,8 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
     if (!s) s = fac_read_body(l, body);
     if (!s) s = fac_lex_need(l, '}');
     l->depth--;
+    fac_table_free(&l->nameless);
+    l->nameless = outside;
     if (s) fac_graph_free(body);
     else *out = body;
     return s;

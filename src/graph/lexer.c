@@ -9,6 +9,7 @@
 static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool digit(char c)  { return c >= '0' && c <= '9'; }
 static bool in_word(char c) { return letter(c) || digit(c); }
+static bool begins_name(char c) { return letter(c) || c == '/'; }      /* and no number */
 static bool in_name(char c) { return in_word(c) || c == '.' || c == '/'; }
 
 fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
@@ -101,7 +102,7 @@ fac_status fac_lex_name(fac_lexer *l, const char *what, fac_arena *arena, const 
     if (fac_lex_is(l, '"')) return quoted(l, what, arena, out);
     size_t n = 0;
     while (l->s + n < l->end && in_name(l->s[n])) n++;
-    if (!n || digit(*l->s)) return fac_lex_fail(l, "%s is missing", what);
+    if (!n || !begins_name(*l->s)) return fac_lex_fail(l, "%s is missing", what);
     char *to = fac_arena_alloc(arena, n + 1, 1);
     if (!to) return fac_raise(l->err, FAC_E_NOMEM, "%s: no memory for a name", what);
     memcpy(to, l->s, n);
@@ -111,7 +112,7 @@ fac_status fac_lex_name(fac_lexer *l, const char *what, fac_arena *arena, const 
 }
 
 bool fac_name_plain(const char *s) {
-    if (!*s || digit(*s)) return false;
+    if (!begins_name(*s)) return false;
     while (in_name(*s)) s++;
     return !*s;
 }

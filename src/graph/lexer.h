@@ -9,6 +9,7 @@ typedef struct fac_lexer {
     const char *s, *end;
     int         line;           /* 0: the text is one line, messages need not say which */
     int         depth;          /* of bodies in bodies */
+    fac_table   nameless;       /* "?2" of this text -> its symbol: a name of ours may be another one */
     fac_error  *err;
 } fac_lexer;
 

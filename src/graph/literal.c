@@ -13,14 +13,28 @@ fac_status fac_lex_graph(fac_lexer *l, const fac_graph *g) {
 
 /* ---- types ---- */
 
+/* After '?'.  The numbers of a text have nothing to do with those that nameless symbols get here. */
+static fac_status read_nameless(fac_lexer *l, fac_graph *g, int64_t *out) {
+    int64_t k;
+    if (!fac_int_parse(&l->s, l->end, &k) || k < 0) return fac_lex_fail(l, "a nameless symbol needs a number");
+    const char *key = fac_arena_print(&g->arena, "%lld", (long long)k);
+    uintptr_t place = key ? (uintptr_t)fac_table_get(&l->nameless, key) : 0;
+    if (!place) {
+        *out = fac_symbol(g, NULL);
+        FAC_TRY(fac_lex_graph(l, g));
+        place = fac_symbol_index(*out) + 1;
+        if (!key || !fac_table_put(&l->nameless, key, (void *)place))
+            return fac_raise(l->err, FAC_E_NOMEM, "no memory for a symbol");
+    }
+    *out = fac_symbol_at(place - 1);
+    return FAC_OK;
+}
+
 static fac_status read_symbol(fac_lexer *l, fac_graph *g, int64_t *out) {
     char word[128];
     const char *name = word;
-    if (fac_lex_is(l, '?')) {
-        int64_t k;
-        if (!fac_int_parse(&l->s, l->end, &k) || k < 0) return fac_lex_fail(l, "a nameless symbol needs a number");
-        snprintf(word, sizeof word, "?%lld", (long long)k);
-    } else if (fac_lex_letter(l)) {
+    if (fac_lex_is(l, '?')) return read_nameless(l, g, out);
+    if (fac_lex_letter(l)) {
         FAC_TRY(fac_lex_word(l, "a symbol", word, sizeof word));
     } else
         FAC_TRY(fac_lex_name(l, "a symbol", &g->arena, &name));

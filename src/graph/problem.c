@@ -90,6 +90,7 @@ fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac
         s = fac_lex_graph(&l, g);
     }
     fac_table_free(&r.literals);
+    fac_table_free(&l.nameless);
     if (s) fac_graph_free(g);
     else *out = g;
     return s;

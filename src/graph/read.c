@@ -203,6 +203,7 @@ static fac_status read_lines(const char *s, const char *end, fac_graph *g, fac_e
         status = read_line(&r);
         s = stop ? stop + 1 : end;
     }
+    fac_table_free(&l.nameless);
     fac_table_free(&r.literals);
     fac_table_free(&names.names);
     fac_table_free(&names.numbers);
