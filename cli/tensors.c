@@ -93,6 +93,10 @@ fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tens
     char *data = malloc(bytes ? bytes : 1);
     fac_tensor *t = NULL, *made = NULL;
     fac_status status = data ? FAC_OK : FAC_E_NOMEM;
+    if (status) {
+        err->status = status;
+        snprintf(err->text, sizeof err->text, "no memory for a random tensor of %zu bytes", bytes);
+    }
     for (int64_t i = 0; data && i < n; i++) {
         uint64_t bits = mixed(seed ^ mixed(stream) ^ (uint64_t)i);
         if (kind == 'f') ((float *)(void *)data)[i] = (float)(bits >> 40) * 0x1p-23f - 1;

@@ -1,0 +1,118 @@
+#!/bin/sh
+# The command from outside: exit codes, messages, JSON keys, files.  usage: cli.sh FACULA
+set -u
+facula=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+checks=0 bad=0
+
+# expect CODE 'words that stdout or stderr must hold' COMMAND...
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$@" >out 2>err
+    got=$?
+    checks=$((checks + 1))
+    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
+        bad=$((bad + 1))
+        echo "FAILED: $*"
+        echo "  exit $got, expected $code; expected words: $words"
+        sed 's/^/  | /' out err | head -20
+    fi
+}
+# one line on stderr and nothing on stdout: how every failure looks
+one_line() {
+    checks=$((checks + 1))
+    if [ "$(wc -l <err)" -ne 1 ] || [ -s out ]; then
+        bad=$((bad + 1))
+        echo "FAILED: not one line of error:"
+        sed 's/^/  | /' out err
+    fi
+}
+
+# ---- usage ----
+expect 2 'usage: facula VERB' "$facula"
+expect 0 'conformance' "$facula" --help
+expect 2 'no verb "walk"' "$facula" walk; one_line
+expect 0 '--threads N' "$facula" help run
+expect 0 'efficientnet-lite0' "$facula" help run
+expect 2 'no option --wings' "$facula" run --wings; one_line
+expect 2 'needs a number' "$facula" bench zoo:lenet --batch many; one_line
+expect 2 '--weights needs FILE' "$facula" run zoo:lenet --weights; one_line
+expect 2 'which model?' "$facula" run; one_line
+expect 2 'which folders?' "$facula" conformance; one_line
+expect 2 'a size such as' "$facula" run zoo:lenet --random --memory-limit lots
+
+# ---- what there is ----
+expect 0 'cpu' "$facula" devices
+expect 0 'ops' "$facula" version
+expect 0 'zoo:resnet50' "$facula" zoo
+expect 0 'conv2d' "$facula" op
+expect 0 'onnx    Softmax' "$facula" op softmax
+expect 1 'no op "flux"' "$facula" op flux; one_line
+expect 1 'no device "gpu"' "$facula" bench zoo:lenet --device gpu; one_line
+
+# ---- run ----
+expect 1 'is not given' "$facula" run zoo:lenet; one_line
+expect 0 'random weights' "$facula" run zoo:lenet --random
+expect 0 '"outputs":' "$facula" run zoo:lenet --random --json
+for key in '"top":' '"name":' '"dtype":' '"shape":' '"file":' '"ms":'; do
+    expect 0 "$key" "$facula" run zoo:lenet --random --json
+done
+expect 0 'logits' "$facula" run zoo:lenet --random --output-dir outs
+[ -s outs/logits.npy ] || { echo "FAILED: outs/logits.npy was not written"; bad=$((bad + 1)); }
+expect 0 'logits.pb' "$facula" run zoo:lenet --random --output logits=logits.pb
+expect 1 'no output "nope"' "$facula" run zoo:lenet --random --output nope=x.npy; one_line
+expect 1 'no input "nope"' "$facula" run zoo:lenet --input nope=outs/logits.npy; one_line
+expect 1 'x has 4 dims' "$facula" run zoo:lenet --input x=outs/logits.npy; one_line
+expect 1 'No such file' "$facula" run zoo:lenet --random --output logits=no/such/folder.npy
+expect 1 'the zoo has no "lenin"' "$facula" run zoo:lenin; one_line
+# the same seed, the same bits; a saved input gives the saved output again
+"$facula" run zoo:lenet --random --seed 5 --output logits=a.npy >/dev/null && "$facula" run zoo:lenet --random --seed 5 --threads 1 --output logits=b.npy >/dev/null
+checks=$((checks + 1))
+cmp -s a.npy b.npy || { echo "FAILED: one and two threads differ"; bad=$((bad + 1)); }
+
+# ---- photos ----
+printf 'P6\n28 28\n255\n' >photo.ppm
+head -c 2352 /dev/zero >>photo.ppm
+expect 0 '%' "$facula" run zoo:lenet photo.ppm
+expect 0 '"photos":' "$facula" run zoo:lenet photo.ppm photo.ppm --json
+expect 2 '--preset needs' "$facula" run zoo:lenet photo.ppm --preset nope; one_line
+expect 0 'multiply-adds' "$facula" run zoo:lenet photo.ppm --picture --stats
+head -c 100 photo.ppm >short.ppm
+expect 1 'short.ppm' "$facula" run zoo:lenet short.ppm; one_line
+
+# ---- show reads back ----
+expect 0 'conv2d(' "$facula" show zoo:lenet
+"$facula" show zoo:lenet >lenet.txt && "$facula" show lenet.txt >again.txt
+checks=$((checks + 1))
+cmp -s lenet.txt again.txt || { echo "FAILED: the text of a graph does not read back as itself"; bad=$((bad + 1)); }
+
+# ---- bench ----
+problem='conv2d(f32[2,16,9,7], f32[16,16,3,3], f32[16]) pad=1,1,1,1 {relu}'
+expect 0 'ok' "$facula" bench "$problem" --runs 3 --verify
+for key in median_ms min_ms max_ms runs gflops peak_bytes; do
+    expect 0 "\"$key\":" "$facula" bench "$problem" --runs 3 --json
+done
+for solver in conv2d/direct conv2d/gemm ref; do
+    expect 0 'ok' "$facula" bench "$problem" --runs 2 --verify --solver $solver
+done
+expect 1 'makes no offer' "$facula" bench "$problem" --solver conv2d/depthwise; one_line
+expect 1 'conv2d' "$facula" bench 'conv2d(f32[2,3,4,4], f32[8,5,3,3])'; one_line
+expect 1 '' "$facula" bench 'conv2d(f32[2,3'; one_line
+expect 0 'images/s' "$facula" bench zoo:lenet --batch 3 --runs 3 --profile
+expect 1 'memory' "$facula" bench 'relu(f32[40000,40000])' --runs 1 --memory-limit 500M
+
+# ---- files that are not what they should be ----
+: >empty.onnx
+expect 1 'empty.onnx' "$facula" run empty.onnx; one_line
+expect 1 'no.onnx' "$facula" run no.onnx; one_line
+expect 1 'is a directory' "$facula" run . ; one_line
+echo garbage >garbage.onnx
+expect 1 'garbage.onnx' "$facula" run garbage.onnx; one_line
+expect 1 'garbage.onnx' "$facula" run zoo:lenet --weights garbage.onnx; one_line
+expect 1 'no model.onnx' "$facula" conformance outs; one_line
+
+echo "$checks checks, $bad bad"
+[ $bad -eq 0 ]
