@@ -16,6 +16,9 @@
 FAC_MATHF int32_t fac_bits_of_float(float x) { int32_t i; memcpy(&i, &x, sizeof i); return i; }
 FAC_MATHF float fac_float_of_bits(int32_t i) { float x; memcpy(&x, &i, sizeof x); return x; }
 
+/* 2^k for k from -126 to 127, anything for another k. */
+FAC_MATHF float fac_power_of_2(int32_t k) { return fac_float_of_bits((int32_t)((uint32_t)(k + 127) << 23)); }
+
 /* e^x = 2^k e^r,  |r| <= ln 2 / 2;  2^k in two factors, so that k from -150 to 128 overflows and underflows by itself. */
 FAC_MATHF float fac_expf(float x) {
     const float magic = 12582912.0f;
@@ -34,7 +37,7 @@ FAC_MATHF float fac_expf(float x) {
     p = p * r + 5.000000078e-1f;
     p = p * (r * r) + r + 1.0f;
     int32_t half = k >> 1;
-    return p * fac_float_of_bits((half + 127) * (1 << 23)) * fac_float_of_bits((k - half + 127) * (1 << 23));
+    return p * fac_power_of_2(half) * fac_power_of_2(k - half);
 }
 
 /* ln x = k ln 2 + ln(1 + f),  1 + f in [sqrt(1/2), sqrt(2)) */
