@@ -8,6 +8,8 @@ install(TARGETS facula_static facula_shared
 if(TARGET facula)
   install(TARGETS facula RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# the way from the library folder back to the prefix, so that an installed tree may be moved
+string(REGEX REPLACE "[^/]+" ".." FACULA_LIB_TO_PREFIX "${CMAKE_INSTALL_LIBDIR}")
 configure_file(cmake/facula.pc.in facula.pc @ONLY)
 configure_file(cmake/faculaConfig.cmake.in faculaConfig.cmake @ONLY)
 write_basic_package_version_file(faculaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
