@@ -100,6 +100,27 @@ static void first(fac_device *d, uint64_t seed) {
     assert_false(conv(d, "conv2d/first", &wide, seed));
 }
 
+static void winograd(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d/winograd_2x2", "conv2d/winograd_4x4", "conv2d/winograd_5x5" };
+    for (uint64_t k = 0; k < 45; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
+        s.R = s.S = k % 3 == 2 ? 5 : 3;
+        for (int i = 0; i < 2; i++) s.o.stride[i] = s.o.dilation[i] = 1;
+        s.H += 5, s.W += 5;
+        check_largest = k % 3 > 0;              /* the outputs of a tile share their rounding errors */
+        assert_true(conv(d, solvers[k % 3], &s, seed + k));
+    }
+    /* both schedules, blocks of tiles that do not come out even, images of one tile */
+    static const shape fixed[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3 },
+                                   { 3, 40, 2, 2, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 4 },
+                                   { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 1 } };
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
+        for (int i = 0; i < 2; i++) assert_true(conv(d, solvers[i], &fixed[k], seed));
+    check_largest = false;
+    shape strided = { 1, 8, 9, 9, 8, 3, 3, 1, { .stride = { 1, 2 } }, true, 0 };
+    assert_false(conv(d, solvers[0], &strided, seed));
+}
+
 static void depthwise(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 40; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
@@ -166,6 +187,7 @@ static void pools(fac_device *d, uint64_t seed) {
 static uint64_t seed;
 static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
+static void test_winograd(void **s) { (void)s, check_everywhere(winograd, seed + 6000); }
 static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
 static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 3000); }
 static void test_volume(void **s) { (void)s, check_everywhere(volume, seed + 4000); }
@@ -173,8 +195,8 @@ static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume), cmocka_unit_test(test_pools) };
+        cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume), cmocka_unit_test(test_pools) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,25 @@ typedef struct fac_pool_row {
 } fac_pool_row;
 typedef void fac_pool_kernel(const fac_pool_row *t);
 
+/* Transforms of Winograd convolution (simd/winograd.c): `out` x `out` outputs of a `kernel` x `kernel` kernel from n x n inputs,
+ * n = out + kernel - 1.  v: the n n transformed elements of one channel block, v_point apart. */
+typedef struct fac_winograd_tile {
+    const float *v;
+    int64_t      v_point;
+    const float *bias, *r;                  /* NULL: none */
+    int64_t      r_row;
+    float       *y;
+    int64_t      y_row;
+    int          rows, columns;             /* that lie inside the image */
+    float        lo, hi;
+} fac_winograd_tile;
+typedef struct fac_winograd {
+    int    out, kernel;
+    void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point);
+    void (*out_tile)(const fac_winograd_tile *t);
+} fac_winograd;
+enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRADS };
+
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
 
 typedef struct fac_simd {
@@ -78,6 +97,7 @@ typedef struct fac_simd {
     const fac_conv_tile_table *tile;        /* [FAC_TILE_KINDS]                             */
     fac_depthwise_kernel      *depthwise;
     fac_pool_kernel           *pool;
+    const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
     const struct fac_streams *streams;
 } fac_simd;
 

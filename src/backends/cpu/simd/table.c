@@ -6,6 +6,7 @@
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
+extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 
 extern const fac_streams    FAC_SIMD(fac_streams);
 
@@ -22,6 +23,6 @@ const fac_simd FAC_SIMD(fac_simd) = {
 #endif
     .lanes = VL, .rows = MR,
     .tile = FAC_SIMD(fac_conv_tile),
-    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool),
+    .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
     .streams = &FAC_SIMD(fac_streams),
 };

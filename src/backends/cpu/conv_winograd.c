@@ -1,0 +1,308 @@
+/* conv2d/winograd_2x2, winograd_4x4, winograd_5x5: 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on blocked
+ * images (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
+ *
+ *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
+ *
+ * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a pixel.
+ *   name           outputs  kernel  points  products saved  error (f32, largest, relative to the largest output)
+ *   winograd_2x2   2 x 2    3       16      2.25            as the textbook loop or better
+ *   winograd_4x4   4 x 4    3       36      4               2 to 3 times that; not when the program wants exact results
+ *   winograd_5x5   2 x 2    5       36      2.8             the same
+ * Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when weights are packed.
+ *
+ * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through
+ * all of U.  By chunks: V of a block of tiles is made by all threads, then each takes chunks of output channels, so that U, which
+ * is large where images are small, is read once. */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/conv_common.h"
+#include "backends/cpu/solvers.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { MOST_LANES = 16, MOST_POINTS = 6, MOST_KERNEL = 5 };
+
+typedef struct plan {
+    fac_conv_geom       g;
+    fac_epilogue        e;
+    fac_layout          x, y, r;
+    const fac_cpu      *cpu;
+    const fac_winograd *w;
+    int64_t             n;                      /* points of one dim */
+    int64_t             down, across, tiles;    /* of one image, one image, all */
+    int64_t             chunks, blocks;         /* of output channels; of tiles */
+    bool                by_chunk;
+    int64_t             v_point, m_point;       /* floats from one point to the next in V and M */
+    double              seconds;
+} plan;
+
+typedef struct job { const plan *p; const float *x, *u, *b, *r; float *y, *v, *m; int64_t first, count; } job;
+
+static int64_t points(const plan *p) { return p->n * p->n; }
+static int64_t v_floats(const plan *p) { return points(p) * p->v_point; }
+static int64_t m_floats(const plan *p) { return points(p) * p->m_point; }
+static int64_t block_begin(const plan *p, int64_t block) { return p->tiles * block / p->blocks; }
+
+/* ---- run ------------------------------------------------------------------------------------------------------------- */
+
+/* Tile number t: its image and its first output. */
+static void place(const plan *p, int64_t t, int64_t *image, int64_t *row, int64_t *column) {
+    *image = t / (p->down * p->across);
+    *row = t / p->across % p->down * p->w->out;
+    *column = t % p->across * p->w->out;
+}
+
+/* Transforms the inputs of tile t in one channel block to v.  A tile that looks beyond the halo is copied first. */
+static void input(const job *j, int64_t t, int64_t block, float *v) {
+    const plan *p = j->p;
+    const fac_conv_geom *g = &p->g;
+    int64_t image, row, column, lanes = p->cpu->simd->lanes, halo = p->x.halo, x_row = p->x.stride[2];
+    place(p, t, &image, &row, &column);
+    int64_t y0 = row - g->pad[1], x0 = column - g->pad[2];
+    const float *x = j->x + image * p->x.stride[0] + block * p->x.stride[1] + y0 * x_row + x0 * lanes;
+    if (y0 >= -halo && x0 >= -halo && y0 + p->n <= g->H + halo && x0 + p->n <= g->W + halo) {
+        p->w->in_tile(x, x_row, v, p->v_point);
+        return;
+    }
+    float copy[MOST_POINTS * MOST_POINTS * MOST_LANES];
+    memset(copy, 0, sizeof copy);
+    for (int64_t i = 0; i < p->n; i++)
+        for (int64_t k = 0; k < p->n; k++)
+            if (y0 + i >= 0 && y0 + i < g->H && x0 + k >= 0 && x0 + k < g->W)
+                memcpy(copy + (i * p->n + k) * lanes, x + i * x_row + k * lanes, (size_t)lanes * sizeof *copy);
+    p->w->in_tile(copy, p->n * lanes, v, p->v_point);
+}
+
+/* Outputs of tile t in one block of output channels. */
+static void output(const job *j, int64_t t, int64_t block, const float *m) {
+    const plan *p = j->p;
+    int64_t image, row, column, lanes = p->cpu->simd->lanes, out = p->w->out, rows = p->g.P, columns = p->g.Q;
+    place(p, t, &image, &row, &column);
+    float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
+    fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
+                            .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
+    w.rows = (int)(rows - row < out ? rows - row : out), w.columns = (int)(columns - column < out ? columns - column : out);
+    if (j->r) {
+        w.r = j->r + image * p->r.stride[0] + block * p->r.stride[1] + row * p->r.stride[2] + column * lanes;
+        w.r_row = p->r.stride[2];
+    }
+    p->w->out_tile(&w);
+    for (int i = 0; i < w.rows && p->e.loops; i++) fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
+}
+
+/* One chunk of output channels of `count` tiles from `first` on, whose V is at v. */
+static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v, float *m) {
+    const plan *p = j->p;
+    const fac_simd *s = p->cpu->simd;
+    int64_t lanes = s->lanes, C = p->g.C, rest = (count + s->rows - 1) / s->rows;
+    int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_);
+    const float *u = j->u + chunk_ * 2 * lanes * C * points(p);
+    for (int64_t k = 0; k < points(p); k++, u += C * n * lanes, v += p->v_point, m += p->m_point)
+        for (int64_t i = 0; i < rest; i++) {
+            int64_t from = count * i / rest;
+            int rows = (int)(count * (i + 1) / rest - from), half = (rows + 1) / 2;
+            fac_conv_tile t = { .x0 = v + from * lanes, .x1 = v + (from + half) * lanes, .x_block = count * lanes, .channels = (int)C,
+                                .R = 1, .S = 1, .w = u, .y0 = m + from * lanes, .y1 = m + (from + half) * lanes, .y_pixel = lanes,
+                                .y_vector = count * lanes, .lo = -INFINITY, .hi = INFINITY };
+            s->tile[FAC_TILE_NEAR].of[rows][n - 1](&t);
+        }
+    m -= points(p) * p->m_point;
+    for (int k = 0; k < n; k++)
+        for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
+}
+
+static void by_tiles(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    int64_t lanes = p->cpu->simd->lanes, first = block_begin(p, i), count = block_begin(p, i + 1) - first;
+    float *v = j->v + thread * v_floats(p);
+    for (int64_t c = 0; c < (p->g.C + lanes - 1) / lanes; c++)
+        for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes);
+    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, j->m + thread * m_floats(p));
+}
+
+static void inputs_of_block(void *arg, int c, int thread) {
+    const job *j = arg;
+    (void)thread;
+    for (int64_t t = 0; t < j->count; t++)
+        input(j, j->first + t, c, j->v + (c * j->count + t) * j->p->cpu->simd->lanes);
+}
+static void chunk_of_block(void *arg, int k, int thread) {
+    const job *j = arg;
+    chunk(j, k, j->first, j->count, j->v, j->m + thread * m_floats(j->p));
+}
+
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    const plan *p = plan_;
+    const fac_pool *pool = &p->cpu->pool;
+    int lanes = p->cpu->simd->lanes;
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), fac_span_packed(in[2]),
+              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y),
+              fac_span_packed(work), NULL, 0, 0 };
+    j.m = j.v + (p->by_chunk ? 1 : pool->threads) * v_floats(p);
+    (void)d, (void)err;
+    if (!p->by_chunk) {
+        fac_parallel(pool, (int)p->blocks, by_tiles, &j);
+        return FAC_OK;
+    }
+    for (int64_t b = 0; b < p->blocks; b++) {
+        j.first = block_begin(p, b), j.count = block_begin(p, b + 1) - j.first;
+        fac_parallel(pool, (int)((p->g.C + lanes - 1) / lanes), inputs_of_block, &j);
+        fac_parallel(pool, (int)p->chunks, chunk_of_block, &j);
+    }
+    return FAC_OK;
+}
+
+/* ---- offer and make -------------------------------------------------------------------------------------------------- */
+
+/* Bytes that come from beyond the second cache, in rounds of `block` tiles each. */
+static double traffic(const plan *p, bool by_chunk, int64_t block) {
+    double u = 4.0 * (double)(points(p) * p->g.C * p->g.K), v = 4.0 * (double)(points(p) * p->g.C * block);
+    double rounds = (double)((p->tiles + block - 1) / block), l2 = (double)p->cpu->l2;
+    if (by_chunk) return rounds * (u + (v > l2 / 2 ? v * (double)p->chunks : 2 * v));
+    return u > l2 / 2 ? rounds * u : (double)p->cpu->pool.threads * u;
+}
+
+/* All but the layouts.  The blocks of each schedule are as large as half a second cache allows. */
+static void schedule(plan *p) {
+    const fac_conv_geom *g = &p->g;
+    const fac_simd *s = p->cpu->simd;
+    int64_t lanes = s->lanes, threads = p->cpu->pool.threads;
+    p->n = p->w->out + p->w->kernel - 1;
+    p->down = (g->P + p->w->out - 1) / p->w->out, p->across = (g->Q + p->w->out - 1) / p->w->out;
+    p->tiles = g->N * p->down * p->across;
+    p->chunks = fac_chunks(g->K, s->lanes);
+
+    int64_t room = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / (points(p) * (g->C + 2 * lanes)) / s->rows * s->rows;
+    int64_t own = room < s->rows ? s->rows : room > 4 * s->rows ? 4 * s->rows : room;
+    if (own > (p->tiles + threads - 1) / threads) own = (p->tiles + threads - 1) / threads;
+    int64_t shared = p->tiles < 4 * s->rows ? p->tiles : 4 * s->rows;
+    double tiles = traffic(p, false, own), chunks = traffic(p, true, shared);
+    p->by_chunk = p->chunks >= threads && chunks < tiles;
+    int64_t block = p->by_chunk ? shared : own;
+    p->blocks = (p->tiles + block - 1) / block;
+    if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
+    if (p->blocks > p->tiles) p->blocks = p->tiles;
+    block = (p->tiles + p->blocks - 1) / p->blocks;
+    /* an odd number of vectors between the points keeps them on different sets of the first cache */
+    p->v_point = ((g->C + lanes - 1) / lanes * block | 1) * lanes;
+    p->m_point = (2 * block | 1) * lanes;
+
+    double products = (double)(points(p) * g->C) * (double)p->tiles * (double)(p->chunks * 2 * lanes);
+    double vectors = (double)p->tiles * (double)((g->C + g->K) / lanes + 2), cycles = p->n == 4 ? 70 : 130;
+    double hertz = p->cpu->flops / (4.0 * (double)lanes);           /* of all threads */
+    p->seconds = fac_cpu_seconds(p->cpu, 2 * products, 0.8, 2 * (p->by_chunk ? chunks : tiles)) + vectors * cycles / hertz;
+}
+
+static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
+    plan q = { .cpu = fac_cpu_of(d) };
+    const fac_conv_geom *g = &q.g;
+    q.w = &q.cpu->simd->winograd[kind];
+    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1 || g->R != q.w->kernel || g->S != q.w->kernel) return false;
+    for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
+    if (p->exact && kind != FAC_WINOGRAD_2_3) return false;
+    if (p->in[1].time == FAC_RUN) return false;                     /* transforming weights costs more than it saves */
+    int64_t halo = fac_conv_halo(g);
+    size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
+    if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
+    schedule(&q);
+    size_t filters = fac_bias_bytes(g->K, q.cpu->simd->lanes) * (size_t)points(&q);
+    if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
+    if (!fac_size_mul((size_t)v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
+    if (!fac_size_mul((size_t)m_floats(&q), threads * sizeof(float), &m) || !fac_size_add(v, m, &o->work)) return false;
+    fac_want_blocked(q.cpu, &p->in[0], halo);
+    fac_want_blocked_out(q.cpu, &p->out[0]);
+    if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
+    o->packed[1] = packed;
+    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g->K, q.cpu->simd->lanes);
+    o->seconds = q.seconds;
+    return true;
+}
+
+static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    plan *q = fac_alloc(1, sizeof *q);
+    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
+    q->cpu = fac_cpu_of(d);
+    q->w = &q->cpu->simd->winograd[kind];
+    fac_cpu_conv(d, p, &q->g, &q->e);
+    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
+    schedule(q);
+    *out = q;
+    return FAC_OK;
+}
+static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
+
+/* ---- weights --------------------------------------------------------------------------------------------------------- */
+
+/* G of simd/winograd.c: row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1. */
+static void filter_matrix(int n, int kernel, double G[MOST_POINTS][MOST_KERNEL]) {
+    static const double four[] = { 0, 1, -1 }, six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
+    const double *p = n == 4 ? four : six;
+    for (int i = 0; i < n; i++) {
+        double below = 1, power = 1;
+        for (int j = 0; j < n - 1 && i < n - 1; j++) if (j != i) below *= p[i] - p[j];
+        if (n == 4 && i == 0) below = 1;                            /* B^T has the sign: its row is d0 - d2 */
+        for (int k = 0; k < kernel; k++, power *= i < n - 1 ? p[i] : 0) G[i][k] = i < n - 1 ? power / below : k == kernel - 1;
+    }
+}
+
+typedef struct packing { const plan *p; const float *w; float *to; } packing;
+
+/* K, C, r, r -> [chunk][point][C][vectors x lanes]: one chunk. */
+static void pack_chunk(void *arg, int i, int thread) {
+    const packing *a = arg;
+    const plan *p = a->p;
+    int64_t lanes = p->cpu->simd->lanes, C = p->g.C, r = p->w->kernel, n = p->n, k0 = i * 2 * lanes;
+    int64_t width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, i);
+    double G[MOST_POINTS][MOST_KERNEL];
+    filter_matrix((int)n, (int)r, G);
+    (void)thread;
+    for (int64_t k = 0; k < width; k++)
+        for (int64_t c = 0; c < C; c++) {
+            float *to = a->to + k0 * C * n * n + c * width + k;
+            const float *g = a->w + ((k0 + k) * C + c) * r * r;
+            double half[MOST_POINTS][MOST_KERNEL];                  /* G g */
+            for (int64_t y = 0; y < n; y++)
+                for (int64_t x = 0; x < r; x++) {
+                    half[y][x] = 0;
+                    for (int64_t s = 0; s < r && k0 + k < p->g.K; s++) half[y][x] += G[y][s] * (double)g[s * r + x];
+                }
+            for (int64_t y = 0; y < n; y++)
+                for (int64_t x = 0; x < n; x++, to += C * width) {
+                    double sum = 0;
+                    for (int64_t s = 0; s < r; s++) sum += half[y][s] * G[x][s];
+                    *to = (float)sum;
+                }
+        }
+}
+
+static uint64_t pack_key(const void *plan_, int input) {
+    const plan *p = plan_;
+    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16;
+}
+static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+    const plan *p = plan_;
+    packing a = { p, fac_span_packed(from), fac_span_packed(to) };
+    (void)d, (void)err;
+    if (input == 2) fac_pack_bias(a.w, p->g.K, p->cpu->simd->lanes, a.to);
+    else fac_parallel(&p->cpu->pool, (int)p->chunks, pack_chunk, &a);
+    return FAC_OK;
+}
+
+/* ---- the three of them ----------------------------------------------------------------------------------------------- */
+
+static bool offer_2x2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_3, d, p, o); }
+static bool offer_4x4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_4_3, d, p, o); }
+static bool offer_5x5(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_5, d, p, o); }
+static fac_status make_2x2(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_2_3, d, p, q, e); }
+static fac_status make_4x4(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_4_3, d, p, q, e); }
+static fac_status make_5x5(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_2_5, d, p, q, e); }
+
+const fac_solver fac_cpu_conv_winograd_2x2 = {
+    "conv2d/winograd_2x2", "conv2d", offer_2x2, make_2x2, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_winograd_4x4 = {
+    "conv2d/winograd_4x4", "conv2d", offer_4x4, make_4x4, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_winograd_5x5 = {
+    "conv2d/winograd_5x5", "conv2d", offer_5x5, make_5x5, done, pack_key, pack, run };
