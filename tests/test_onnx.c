@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include "base/memory.h"
 #include "facula/op.h"
 #include "facula/program.h"
 #include "onnx/load.h"
@@ -327,6 +328,13 @@ static void wrong_graphs(void **state) {
     w_sub(&g, INITIALIZER, w_tensor_f32("w", "3", (float[]){ 1, 2 }, 2));
     out(&g, "w");
     refuses(g, FAC_E_FORMAT, "initializer \"w\": 8 bytes of data where its type needs 12");
+    g = (bytes){ 0 };
+    in(&g, "x", "4");
+    bytes many = named(node("Relu", "x", "y"), "many");
+    for (int k = 0; k < 2000; k++) w_attr_int(&many, "a", k);
+    add(&g, many);
+    out(&g, "y");
+    refuses(g, FAC_E_FORMAT, "node \"many\" has 2000 attributes");
     refuses_with(w_model((bytes){ 0 }, 2, 7), NULL, FAC_E_UNSUPPORTED, "IR version 2");
     bytes nothing = { 0 };
     w_int(&nothing, 1, 8);
@@ -618,6 +626,32 @@ static void torn(void **state) {
     free(m.p);
 }
 
+/* Any one allocation may fail: then that is the error, and nothing leaks. */
+static long allocations, fails_at = -1;
+bool fac_test_allows(size_t size) {
+    (void)size;
+    return allocations++ != fails_at;
+}
+
+static void lost_memory(void **state) {
+    (void)state;
+    bytes m = rich_model();
+    fac_status status = FAC_E_NOMEM;
+    for (fails_at = 0; status; fails_at++) {
+        fac_source_files files = { .file = fac_file_memory(m.p, m.n) };
+        fac_graph *g = NULL;
+        fac_error err = { 0 };
+        allocations = 0;
+        status = files.file ? fac_onnx_load_files(&files, NULL, &g, &err) : FAC_E_NOMEM;
+        if (status != FAC_OK && status != FAC_E_NOMEM) fail_msg("allocation %ld: %s", fails_at, err.text);
+        if (status) assert_null(g);
+        fac_graph_free(g);
+    }
+    assert_true(fails_at > 20);
+    fails_at = -1;
+    free(m.p);
+}
+
 /* The file itself is found wanting, by name. */
 static void files(void **state) {
     (void)state;
@@ -635,7 +669,7 @@ int main(void) {
         cmocka_unit_test(names_and_types), cmocka_unit_test(runs_right), cmocka_unit_test(leaves), cmocka_unit_test(any_order),
         cmocka_unit_test(constants), cmocka_unit_test(shapes), cmocka_unit_test(given_shapes), cmocka_unit_test(wrong_graphs),
         cmocka_unit_test(missing), cmocka_unit_test(wrong_opset), cmocka_unit_test(attributes), cmocka_unit_test(functions),
-        cmocka_unit_test(wrong_functions), cmocka_unit_test(torn), cmocka_unit_test(files),
+        cmocka_unit_test(wrong_functions), cmocka_unit_test(torn), cmocka_unit_test(lost_memory), cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ typedef struct fac_definition {
     fac_value              *value;      /* NULL although ready: an absent input of a function, an output that we do not have */
 } fac_definition;
 
-enum { FAC_FUNCTION_DEPTH = 64 };
+/* Far above what any real model has, and low enough that looking through a list is quick. */
+enum { FAC_FUNCTION_DEPTH = 64, FAC_MANY = 1 << 10 };
 
 /* "conv1" or, for a node without a name, its first output; never NULL. */
 const char *fac_import_label(const fac_proto_node *n);

@@ -100,7 +100,7 @@ static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spell
         fac_fail_graph(g, FAC_E_NOMEM, "no memory for attributes");
         return;
     }
-    for (size_t k = 0; k < proto->attrs.n; k++) {
+    for (size_t k = 0; k < proto->attrs.n && !g->error.status; k++) {
         const char *name = proto->attrs.at[k].name, *ours = name;
         if (!fac_onnx_has(n, name) || (renamed(s->how, name, &ours) && !ours)) continue;
         const fac_attr *to = attr_of(s->op, ours);

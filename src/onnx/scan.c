@@ -142,10 +142,15 @@ static fac_status scan_nodes(scan *s, const fac_proto_nodes *nodes, const fac_pr
     for (size_t k = 0; k < nodes->n; k++) {
         const fac_proto_node *n = &nodes->at[k];
         if (!*n->type) return fac_raise(err, FAC_E_FORMAT, "node \"%s\" has no op type", fac_import_label(n));
+        if (n->attrs.n > FAC_MANY)
+            return fac_raise(err, FAC_E_FORMAT, "node \"%s\" has %zu attributes", fac_import_label(n), n->attrs.n);
         fac_proto_function *f = fac_import_function(s->im, n);
         if (f) {
             if (f->mark == ACTIVE) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" calls itself", f->name);
             if (f->mark == DONE) continue;
+            if (f->defaults.n > FAC_MANY || f->opsets.n > FAC_MANY)
+                return fac_raise(err, FAC_E_FORMAT, "function \"%s\" has %zu attributes and imports %zu opsets", f->name,
+                                 f->defaults.n, f->opsets.n);
             f->mark = ACTIVE;
             FAC_TRY(scan_nodes(s, &f->nodes, &f->opsets, depth + 1, err));
             f->mark = DONE;
@@ -184,6 +189,8 @@ static fac_status scan_input(scan *s, const fac_proto_value *v, fac_error *err) 
 
 static fac_status scan_all(scan *s, fac_error *err) {
     const fac_proto_graph *g = &s->im->model.graph;
+    if (s->im->model.opsets.n > FAC_MANY || g->out.n > FAC_MANY)
+        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets and has %zu outputs", s->im->model.opsets.n, g->out.n);
     FAC_TRY(scan_nodes(s, &g->nodes, &s->im->model.opsets, 0, err));
     for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], err));
     for (size_t k = 0; k < g->tensors.n; k++)
