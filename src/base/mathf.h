@@ -44,7 +44,7 @@ FAC_MATHF float fac_expf(float x) {
 FAC_MATHF float fac_logf(float x) {
     float tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
     float scaled = x * (tiny * 8388607.0f + 1.0f);          /* denormals: times 2^23 */
-    int32_t bits = fac_bits_of_float(scaled) - 0x3F3504F3;  /* of sqrt(1/2) */
+    int32_t bits = (int32_t)((uint32_t)fac_bits_of_float(scaled) - 0x3F3504F3u);    /* those of sqrt(1/2) */
     int32_t k = bits >> 23;
     float f = fac_float_of_bits((bits & 0x7FFFFF) + 0x3F3504F3) - 1.0f;
     float n = (float)k - tiny * 23.0f;
