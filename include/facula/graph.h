@@ -58,7 +58,13 @@ void fac_update(fac_value *param, fac_value *next);     /* same type; at most on
 
 /* ---- gradients ----------------------------------------------------------------------------------------------------- */
 
+/* d loss / d wrt[i], as ordinary ops in the same graph; loss is a scalar of a floating-point type.  wrt[] may be any values;
+ * zeros where loss does not depend on one.  Gradients can be differentiated again.  Ops without a derivative (rounding,
+ * comparisons, indices) pass none on; an op that should have one and has not is an error of the graph that names it. */
+void       fac_grad(fac_value *loss, int n, fac_value *const wrt[], fac_value *grads[]);
 fac_value *fac_stop(fac_value *x);                          /* x, through which no gradient flows */
+fac_value *fac_surrogate(fac_value *y, fac_value *path);    /* is y; its gradient goes to path: straight-through
+                                                               estimators and every custom gradient */
 
 /* ---- reading and changing ------------------------------------------------------------------------------------------ */
 
