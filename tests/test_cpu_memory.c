@@ -25,7 +25,7 @@ static fac_value *in(fac_graph *g, const char *name, fac_dtype t, fac_dims d) { 
 static void reorders(void **state) {
     (void)state;
     const fac_dims shapes[] = { { 0 }, fac_shape(5), fac_shape(0, 3), fac_shape(67, 130), fac_shape(3, 5, 2), fac_shape(2, 19, 5, 7), fac_shape(1, 64, 30, 31),
-                                fac_shape(2, 3, 40, 41), fac_shape(2, 3, 2, 5, 3), fac_shape(1, 4, 200, 300) };
+                                fac_shape(2, 3, 40, 41), fac_shape(2, 3, 2, 5, 3), fac_shape(1, 4, 90, 130) };
     const fac_dtype types[] = { FAC_F32, FAC_F64, FAC_F16, FAC_U8, FAC_BOOL };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -62,11 +62,11 @@ static void reductions(void **state) {
             }
 }
 
-/* A sum is rounded once: a million of 0.1 in f32 come out as exactly as in f64. */
+/* A sum is rounded once: 400,000 of 0.1 in f32 come out as exactly as in f64. */
 static void sums_are_exact(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *y = fac_sum(in(g, "x", FAC_F32, fac_shape(1000, 1000)), (fac_dims){ 0 }, false);
+    fac_value *y = fac_sum(in(g, "x", FAC_F32, fac_shape(500, 800)), (fac_dims){ 0 }, false);
     check c = fresh(5, 0.1, 0.1, 6e-8);
     c.strided = false;
     everywhere(c, "reduce", y, 1);

@@ -3,7 +3,7 @@
  * A blocked axis of C = b m + r elements is two strided axes (m, b) and a rest r, so a copy is a few strided loop nests, the
  * pieces.  A piece is sorted by the strides of the target and merged where both sides allow; what remains inside is one of
  *   RUN    both sides contiguous along q: memcpy
- *   TURN   the source contiguous along p, the target along q: a transpose, by tiles that stay in L1
+ *   TURN   the source contiguous along p, the target along q: a transpose
  *   STEP   anything else, element by element
  * and the work is shared between threads by tiles. */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/ranges.h"
 
-enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, SHARES = 64 };
+enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, TURN_LONG = 4096, SHARES = 64 };
 
 size_t fac_copy_size(fac_dtype dtype) {
     const fac_dtype_info *i = fac_dtype_get(dtype);
@@ -61,9 +61,14 @@ static void put_piece(fac_copy *c, nest t) {
         p->d[q - 1] = d, p->from[q - 1] = f, p->to[q - 1] = o;
     }
     p->kind = turn >= 0 ? FAC_COPY_TURN : p->to[q] == size && p->from[q] == size ? FAC_COPY_RUN : FAC_COPY_STEP;
-    int64_t area = TILE_BYTES / size, side = 64;
-    p->tile_q = lower(p->d[q], p->kind == FAC_COPY_TURN ? side : area);
-    p->tile_p = lower(p->d[q - 1], p->kind == FAC_COPY_TURN && p->tile_q == side ? side : area / p->tile_q);
+    int64_t area = TILE_BYTES / size;
+    if (p->kind == FAC_COPY_TURN) {                     /* long runs of the source, and few lines of the target at a time */
+        p->tile_p = lower(p->d[q - 1], TURN_LONG);
+        p->tile_q = lower(p->d[q], p->tile_p < TURN_LONG / 16 ? TURN_LONG / p->tile_p / 16 * 16 : 16);
+    } else {
+        p->tile_q = lower(p->d[q], area);
+        p->tile_p = lower(p->d[q - 1], area / p->tile_q);
+    }
     p->units = ((p->d[q] + p->tile_q - 1) / p->tile_q) * ((p->d[q - 1] + p->tile_p - 1) / p->tile_p);
     for (int k = 0; k < q - 1; k++) p->units *= p->d[k];
 }
@@ -167,11 +172,13 @@ static void turn_4x4(const char *from, int64_t from_q, char *to, int64_t to_p) {
     *(v4 *)(to + 3 * to_p) = __builtin_shufflevector(ef, gh, 2, 3, 6, 7);
 }
 
+/* Squares of 16 x 16: four rows of the target get a whole cache line each before the next four begin, so that lines on one set of
+ * the cache, as with strides of a power of two, do not drive each other out half written. */
 static void turn_tile(const char *from, int64_t from_q, char *to, int64_t to_p, int64_t np, int64_t nq) {
     int64_t p4 = np / 4 * 4, q4 = nq / 4 * 4;
-    for (int64_t p0 = 0; p0 < p4; p0 += 16)             /* whole lines of both sides while they are in L1 */
-        for (int64_t q = 0; q < q4; q += 4)
-            for (int64_t p = p0; p < lower(p0 + 16, p4); p += 4)
+    for (int64_t q0 = 0; q0 < q4; q0 += 16)
+        for (int64_t p = 0; p < p4; p += 4)
+            for (int64_t q = q0; q < lower(q0 + 16, q4); q += 4)
                 turn_4x4(from + p * 4 + q * from_q, from_q, to + p * to_p + q * 4, to_p);
     step_4(from + q4 * from_q, 4, from_q, to + q4 * 4, to_p, 4, p4, nq - q4);
     step_4(from + p4 * 4, 4, from_q, to + p4 * to_p, to_p, 4, np - p4, nq);
