@@ -196,7 +196,8 @@ static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume), cmocka_unit_test(test_pools) };
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume),
+        cmocka_unit_test(test_pools) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

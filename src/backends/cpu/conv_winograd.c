@@ -91,20 +91,22 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     for (int i = 0; i < w.rows && p->e.loops; i++) fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
 }
 
-/* One chunk of output channels of `count` tiles from `first` on, whose V is at v. */
+/* One chunk of output channels of `count` tiles from `first` on, whose V is at v.  The weights of the next point are fetched
+ * while those of this one are used. */
 static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v, float *m) {
     const plan *p = j->p;
     const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, C = p->g.C, rest = (count + s->rows - 1) / s->rows;
-    int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_);
+    int64_t lanes = s->lanes, C = p->g.C, tiles = (count + s->rows - 1) / s->rows, blocks = (C + lanes - 1) / lanes;
+    int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_), lines = (int)((n * lanes * lanes / 16 + tiles - 1) / tiles);
     const float *u = j->u + chunk_ * 2 * lanes * C * points(p);
     for (int64_t k = 0; k < points(p); k++, u += C * n * lanes, v += p->v_point, m += p->m_point)
-        for (int64_t i = 0; i < rest; i++) {
-            int64_t from = count * i / rest;
-            int rows = (int)(count * (i + 1) / rest - from), half = (rows + 1) / 2;
-            fac_conv_tile t = { .x0 = v + from * lanes, .x1 = v + (from + half) * lanes, .x_block = count * lanes, .channels = (int)C,
-                                .R = 1, .S = 1, .w = u, .y0 = m + from * lanes, .y1 = m + (from + half) * lanes, .y_pixel = lanes,
-                                .y_vector = count * lanes, .lo = -INFINITY, .hi = INFINITY };
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t from = count * i / tiles;
+            int rows = (int)(count * (i + 1) / tiles - from), half = (rows + 1) / 2;
+            fac_conv_tile t = { .x0 = v + from * lanes, .x1 = v + (from + half) * lanes, .x_block = count * lanes,
+                                .channels = (int)C, .R = 1, .S = 1, .w = u, .y0 = m + from * lanes,
+                                .y1 = m + (from + half) * lanes, .y_pixel = lanes, .y_vector = count * lanes, .lo = -INFINITY,
+                                .hi = INFINITY, .ahead = u + C * n * lanes + i * lines * blocks * 16, .ahead_lines = lines };
             s->tile[FAC_TILE_NEAR].of[rows][n - 1](&t);
         }
     m -= points(p) * p->m_point;
@@ -156,31 +158,36 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
 
-/* Bytes that come from beyond the second cache, in rounds of `block` tiles each. */
+/* Bytes that come from beyond the second cache when `block` tiles are done at a time: U for every block, or V for every chunk if
+ * it does not stay. */
 static double traffic(const plan *p, bool by_chunk, int64_t block) {
+    int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
     double u = 4.0 * (double)(points(p) * p->g.C * p->g.K), v = 4.0 * (double)(points(p) * p->g.C * block);
-    double rounds = (double)((p->tiles + block - 1) / block), l2 = (double)p->cpu->l2;
-    if (by_chunk) return rounds * (u + (v > l2 / 2 ? v * (double)p->chunks : 2 * v));
-    return u > l2 / 2 ? rounds * u : (double)p->cpu->pool.threads * u;
+    double blocks = (double)((p->tiles + block - 1) / block), room = 0.75 * (double)p->cpu->l2;
+    bool stays = v + 4.0 * (double)(points(p) * 2 * lanes * block) < room;
+    if (by_chunk) return blocks * (u + v * (stays ? (double)threads : (double)p->chunks));
+    return (u < room / 2 ? (double)threads : blocks) * u + (stays ? 0 : blocks * v * (double)p->chunks);
 }
 
-/* All but the layouts.  The blocks of each schedule are as large as half a second cache allows. */
+/* All but the layouts: the schedule and the size of its blocks are those of the least traffic. */
 static void schedule(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, threads = p->cpu->pool.threads;
+    int64_t lanes = s->lanes, threads = p->cpu->pool.threads, block = 0;
     p->n = p->w->out + p->w->kernel - 1;
     p->down = (g->P + p->w->out - 1) / p->w->out, p->across = (g->Q + p->w->out - 1) / p->w->out;
     p->tiles = g->N * p->down * p->across;
     p->chunks = fac_chunks(g->K, s->lanes);
 
-    int64_t room = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / (points(p) * (g->C + 2 * lanes)) / s->rows * s->rows;
-    int64_t own = room < s->rows ? s->rows : room > 4 * s->rows ? 4 * s->rows : room;
-    if (own > (p->tiles + threads - 1) / threads) own = (p->tiles + threads - 1) / threads;
-    int64_t shared = p->tiles < 4 * s->rows ? p->tiles : 4 * s->rows;
-    double tiles = traffic(p, false, own), chunks = traffic(p, true, shared);
-    p->by_chunk = p->chunks >= threads && chunks < tiles;
-    int64_t block = p->by_chunk ? shared : own;
+    double least = 0;
+    for (int by_chunk = 0; by_chunk < 2; by_chunk++)
+        for (int k = 1; k <= 8; k++) {
+            int64_t most = by_chunk ? p->tiles : (p->tiles + threads - 1) / threads;
+            int64_t size = k * s->rows < most ? k * s->rows : most;
+            double bytes = traffic(p, by_chunk, size);
+            if ((by_chunk && p->chunks < threads) || (block && bytes >= least)) continue;
+            p->by_chunk = by_chunk, block = size, least = bytes;
+        }
     p->blocks = (p->tiles + block - 1) / block;
     if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
     if (p->blocks > p->tiles) p->blocks = p->tiles;
@@ -192,14 +199,15 @@ static void schedule(plan *p) {
     double products = (double)(points(p) * g->C) * (double)p->tiles * (double)(p->chunks * 2 * lanes);
     double vectors = (double)p->tiles * (double)((g->C + g->K) / lanes + 2), cycles = p->n == 4 ? 70 : 130;
     double hertz = p->cpu->flops / (4.0 * (double)lanes);           /* of all threads */
-    p->seconds = fac_cpu_seconds(p->cpu, 2 * products, 0.8, 2 * (p->by_chunk ? chunks : tiles)) + vectors * cycles / hertz;
+    p->seconds = fac_cpu_seconds(p->cpu, 2 * products, 0.8, 2 * least) + vectors * cycles / hertz;
 }
 
 static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
-    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1 || g->R != q.w->kernel || g->S != q.w->kernel) return false;
+    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1) return false;
+    if (g->R != q.w->kernel || g->S != q.w->kernel) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
     if (p->exact && kind != FAC_WINOGRAD_2_3) return false;
     if (p->in[1].time == FAC_RUN) return false;                     /* transforming weights costs more than it saves */
@@ -238,7 +246,8 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* G of simd/winograd.c: row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1. */
 static void filter_matrix(int n, int kernel, double G[MOST_POINTS][MOST_KERNEL]) {
-    static const double four[] = { 0, 1, -1 }, six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
+    static const double four[] = { 0, 1, -1 };
+    static const double six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
     const double *p = n == 4 ? four : six;
     for (int i = 0; i < n; i++) {
         double below = 1, power = 1;
@@ -296,9 +305,15 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 static bool offer_2x2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_3, d, p, o); }
 static bool offer_4x4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_4_3, d, p, o); }
 static bool offer_5x5(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_5, d, p, o); }
-static fac_status make_2x2(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_2_3, d, p, q, e); }
-static fac_status make_4x4(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_4_3, d, p, q, e); }
-static fac_status make_5x5(fac_device *d, const fac_problem *p, void **q, fac_error *e) { return make(FAC_WINOGRAD_2_5, d, p, q, e); }
+static fac_status make_2x2(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_WINOGRAD_2_3, d, p, out, err);
+}
+static fac_status make_4x4(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_WINOGRAD_4_3, d, p, out, err);
+}
+static fac_status make_5x5(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_WINOGRAD_2_5, d, p, out, err);
+}
 
 const fac_solver fac_cpu_conv_winograd_2x2 = {
     "conv2d/winograd_2x2", "conv2d", offer_2x2, make_2x2, done, pack_key, pack, run };

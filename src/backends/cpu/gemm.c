@@ -64,6 +64,10 @@ static void slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64
         int64_t n0 = p * 2 * lanes, columns = g->N - n0 < 2 * lanes ? g->N - n0 : 2 * lanes;
         int n = columns > lanes ? 2 : 1;
         const float *w = b + (p - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
+        /* this slab of the next panel is fetched while this one is used */
+        const float *ahead = b + (p + 1 - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
+        int64_t blocks = (at.k1 - at.k0 + lanes - 1) / lanes, tiles = at.t1 - at.t0;
+        int lines = p + 1 < at.p1 ? (int)((n * lanes * lanes / 16 + tiles - 1) / tiles) : 0;
         for (int64_t i = at.t0; i < at.t1; i++) {
             int64_t m0 = tile_row(s, g->M, i);
             int m = (int)(tile_row(s, g->M, i + 1) - m0), half = (m + 1) / 2;
@@ -78,7 +82,8 @@ static void slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64
                 .row_bias = ends && g->row_bias ? g->row_bias + m0 : NULL,
                 .y0 = y, .y1 = y + half * g->y_row, .y_pixel = g->y_row, .y_vector = lanes,
                 .r0 = r, .r1 = r ? r + half * r_row : NULL, .r_pixel = r_row, .r_vector = lanes,
-                .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY };
+                .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY,
+                .ahead = ahead + (i - at.t0) * lines * blocks * 16, .ahead_lines = lines };
             fac_conv_tile_kernel *kernel = s->tile[row ? FAC_TILE_ANY : FAC_TILE_NEAR].of[m][n - 1];
             if (columns == n * lanes) kernel(&t);
             else edge_tile(&t, kernel, m, n * (int)lanes, (int)columns, edge);

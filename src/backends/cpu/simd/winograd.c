@@ -1,11 +1,12 @@
 /* The transforms of Winograd convolution, one tile of one channel block at a time: see fac_winograd in simd.h.
  *
- * A tile of m x m outputs of an r x r kernel comes from n x n inputs, n = m + r - 1:  y = A^T [ (G g G^T) * (B^T d B) ] A, where *
- * multiplies element by element.  That is polynomial multiplication by evaluation (Toom, Cook): rows of B^T are the coefficients
- * of prod over j != i of (x - p_j) for the points p_i, the last row those of the whole product, for the point at infinity; columns
- * of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd coefficients are computed once for both.
- *   n = 4   0, +-1, infinity                          (Lavin and Gray, 2015)
- *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity         (about half the error of the usual +-1, +-2)                            */
+ * A tile of m x m outputs of an r x r kernel comes from n x n inputs, n = m + r - 1:  y = A^T [ (G g G^T) . (B^T d B) ] A,
+ * where the dot multiplies element by element.  That is polynomial multiplication by evaluation (Toom, Cook): rows of B^T are the
+ * coefficients of prod over j != i of (x - p_j) for the points p_i, the last row those of the whole product, for the point at
+ * infinity; columns of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd coefficients are computed once for
+ * both.
+ *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
+ *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2) */
 #include "backends/cpu/simd/vector.h"
 
 #define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
@@ -22,7 +23,8 @@ INLINE void input_column(const int n, const vec *d, vec *o) {
         o[3] = d[3] - d[1];
         return;
     }
-    const vec even_p = d[4] - QQ * d[2], odd_p = P * (d[3] - QQ * d[1]), even_q = d[4] - PP * d[2], odd_q = Q * (d[3] - PP * d[1]);
+    const vec even_p = d[4] - QQ * d[2], odd_p = P * (d[3] - QQ * d[1]);
+    const vec even_q = d[4] - PP * d[2], odd_q = Q * (d[3] - PP * d[1]);
     o[0] = d[0] + (d[4] - (PP + QQ) * d[2]);
     o[1] = even_p + odd_p;
     o[2] = even_p - odd_p;
@@ -95,4 +97,6 @@ static void out6_2(const fac_winograd_tile *t) { output_tile(6, 2, t); }
 
 extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
-    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2 }, [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4 }, [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2 } };
+    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2 },
+    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4 },
+    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2 } };
