@@ -283,6 +283,41 @@ for t in ("f32", "i64"):
     case("pad", "", [x, Host((-1, 1, 0, -2)), v], np.pad(x[1:, :2], ((0, 0), (1, 0)), constant_values=7))
     case("pad", "mode=reflect", [x, Host((7, 9, 5, 8))], np.pad(x, ((7, 5), (9, 8)), mode="reflect"))
 for a in ((2, 11, 3), (5, -1, -2), (3, 3, 1), (0, 40, 1), (9, 0, 1)): case("range", "", [Host([k]) for k in a], np.arange(*a))
+for t in ("f32", "i64"):
+    x = moved((3, 4), t)
+    for axis in (0, 1):
+        k = rng.integers(-x.shape[axis], x.shape[axis], (2, 3))
+        case("gather_elements", f"axis={axis}", [x, k], torch.gather(torch.tensor(x), axis, torch.tensor(k % x.shape[axis])).numpy())
+        k = np.array([[0, -1, 2], [1, 0, 0]])
+        for how in ("none", "add", "mul", "min", "max"):
+            u = moved((2, 3), t)
+            case("scatter_elements", f"axis={axis} reduction={how}", [x, k, u],
+                 onnx_run("ScatterElements", [x, k, u], axis=axis, reduction=how)[0], 1e-6)
+    y = moved((2, 3, 4), t)
+    for k, batch in ((np.array([[0, 1], [1, -1]]), 0), (np.array([[[0, 1, 2]], [[1, 2, 3]]]), 0), (np.array([[1], [0]]), 1)):
+        case("gather_nd", f"batch_dims={batch}", [y, k], onnx_run("GatherND", [y, k], batch_dims=batch)[0])
+    for how in ("none", "add", "mul", "min", "max"):
+        k, u = np.array([[0, 1], [1, 2], [0, 1]]), moved((3, 4), t)
+        case("scatter_nd", f"reduction={how}", [y, k, u], onnx_run("ScatterND", [y, k, u], reduction=how)[0], 1e-6)
+    for k in (-1, 0, 2):
+        case("trilu", "", [y, Host([k])], np.triu(y, k))
+        case("trilu", "lower", [y, Host([k])], np.tril(y, k))
+    for axis in (0, 1, -1):
+        for a in ("", "exclusive", "reverse", "exclusive reverse"):
+            z = onnx_run("CumSum", [y, np.array(axis)], exclusive=int("ex" in a), reverse=int("rev" in a))[0]
+            case("cum_sum", a, [y, Host([axis])], z, 1e-5)
+    for k in (-1, 0, 1): case("eye_like", f"k={k} dtype=f64", [x], np.eye(3, 4, k))
+    k, v = np.array([[0, 2], [-1, 9]]), np.array([3, 7], x.dtype)
+    for axis in (0, 1, -1):
+        hot = np.moveaxis(np.where((k % 4 == np.arange(4).reshape(4, 1, 1)) & (k < 4), v[1], v[0]), 0, axis)
+        case("one_hot", f"axis={axis}", [k, Host([4]), v], hot)
+    y = moved((1, 8, 2, 3), t)
+    case("depth_to_space", "block=2", [y], onnx_run("DepthToSpace", [y], blocksize=2, mode="DCR")[0])
+    case("depth_to_space", "block=2 channels_first", [y], onnx_run("DepthToSpace", [y], blocksize=2, mode="CRD")[0])
+    y = moved((1, 2, 4, 6), t)
+    case("space_to_depth", "block=2", [y], onnx_run("SpaceToDepth", [y], blocksize=2)[0])
+    z = torch.nn.functional.pixel_unshuffle(torch.tensor(y), 2).numpy()
+    case("space_to_depth", "block=2 channels_first", [y], z)
 
 with open("tests/golden/ops.txt", "w") as f: f.write("\n".join(lines) + "\n")
 print(sum(k.startswith("op ") for k in lines), "cases")

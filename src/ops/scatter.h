@@ -1,0 +1,14 @@
+/* What scatter_elements and scatter_nd have in common: how a number that arrives meets the one that is there. */
+#ifndef FACULA_OPS_SCATTER_H
+#define FACULA_OPS_SCATTER_H
+#include "ops/shape.h"
+
+extern const char *const fac_scatter_names[];                   /* of fac_scatter_reduction; NULL-terminated */
+
+/* y[at] = y[at] (reduction) updates[from]: in the array's own compute type. */
+void fac_scatter_put(int reduction, const fac_array *updates, int64_t from, fac_array *y, int64_t at);
+/* y = x */
+void fac_scatter_start(const fac_array *x, fac_array *y);
+/* The attribute "reduction" of an ONNX node. */
+int  fac_scatter_load(const fac_onnx_node *n, fac_graph *g);
+#endif
