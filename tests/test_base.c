@@ -424,6 +424,10 @@ static void written_files_read_back(void **state) {
     assert_int_equal(fac_file_map(in_folder("a.bin"), &f, &err), FAC_OK);
     assert_int_equal(fac_file_size(f), N);
     assert_memory_equal(fac_file_data(f), data, N);
+    fac_file_drop(f, 1, N - 1);                                     /* pages that left come back from the file */
+    fac_file_drop(f, 1, SIZE_MAX);                                  /* and what is outside is nobody's affair  */
+    fac_file_drop(f, SIZE_MAX, 7);
+    assert_memory_equal(fac_file_data(f), data, N);
     assert_ptr_equal(fac_file_retain(f), f);
     fac_file_free(f);
     assert_memory_equal(fac_file_data(f), data, N);
@@ -526,6 +530,13 @@ static void files_in_memory(void **state) {
     assert_int_equal(fac_file_size(f), 3);
     assert_memory_equal(fac_file_data(f), "abc", 3);
     fac_file_free(f);
+    fac_file_drop(f = fac_file_memory("abcd", 4), 0, 4);
+    assert_memory_equal(fac_file_data(f), "abcd", 4);
+    fac_file_free(f);
+    f = fac_file_adopt(fac_alloc_aligned(5), 5);
+    assert_int_equal(fac_file_size(f), 5);
+    fac_file_free(f);
+    assert_null(fac_file_adopt(NULL, 5));
     f = fac_file_memory(NULL, 0);
     assert_int_equal(fac_file_size(f), 0);
     fac_file_free(f);
