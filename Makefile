@@ -12,16 +12,22 @@ build:
 	@rm -f $(BUILD).log
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
+# what the compiler says goes to a file unless it fails
+quiet:
+	@mkdir -p $(BUILD)
+	@echo "building facula in $(BUILD) (a minute or two)"
+	@$(MAKE) --no-print-directory build >$(BUILD)/make.log 2>&1 || { tail -n 40 $(BUILD)/make.log; exit 1; }
+
 # classifies real photos with a real network
 demo:
 	@sh scripts/setup.sh demo
-	@$(MAKE) --no-print-directory build OPTIONS="-DFACULA_TESTS=OFF"
+	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=OFF"
 	@sh scripts/demo.sh $(BUILD)/facula
 
 # builds and runs every test
 check:
 	@sh scripts/setup.sh check
-	@$(MAKE) --no-print-directory build OPTIONS="-DFACULA_TESTS=ON"
+	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
 install: build
@@ -33,4 +39,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all build demo check install uninstall clean
+.PHONY: all build quiet demo check install uninstall clean

@@ -29,9 +29,9 @@ int show_photo(const char *path, const best *top, int n, const labels *names, in
     int first = draw ? (p.lines - n - 2) / 2 : 0, lines = draw && p.lines > n + 2 ? p.lines : n + 2;
     if (first < 0) first = 0;
     for (int i = 0; i < lines; i++) {
-        if (draw && i < p.lines) fputs(p.line[i], stdout);
-        else if (draw) printf("%*s", p.columns, "");
-        if (draw) fputs("  ", stdout);
+        bool row = draw && i < p.lines;
+        if (row) fputs(p.line[i], stdout);
+        if (draw) printf("%*s", wide + 2 - (row ? p.columns : 0), "");      /* one column of classes for all photos */
         int k = i - first - 2;
         if (i == first) printf("%s%s%s", draw ? "\033[1m" : "", file, draw ? "\033[0m" : "");
         if (k >= 0 && k < n) print_class(&top[k], names, classes, draw);
