@@ -176,7 +176,18 @@ static void what_is_no_image_is_refused(void **state) {
     assert_int_not_equal(fac_image_load("/", &image, NULL), FAC_OK);
 }
 
-/* 20000 x 20000 pixels in a few bytes: refused before anything is allocated. */
+#ifdef FAC_HAVE_PNG
+static uint32_t crc32(const uint8_t *p, size_t n) {
+    uint32_t crc = 0xffffffff;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return ~crc;
+}
+#endif
+
+/* 20000 x 20000 pixels, and 16000 x 16000 in a few bytes: refused before anything is allocated. */
 static void too_many_pixels_are_refused(void **state) {
     (void)state;
     uint8_t bmp[62] = { 'B', 'M' };
@@ -186,6 +197,19 @@ static void too_many_pixels_are_refused(void **state) {
     fac_error err = { 0 };
     assert_int_equal(fac_image_decode(bmp, sizeof bmp, "big.bmp", &image, &err), FAC_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "20000 x 20000"));
+    bmp[19] = bmp[23] = 0x3e, bmp[18] = bmp[22] = 0x80;
+    assert_int_equal(fac_image_decode(bmp, sizeof bmp, "big.bmp", &image, &err), FAC_E_FORMAT);
+    assert_non_null(strstr(err.text, "62 bytes are too short for 16000 x 16000"));
+#ifdef FAC_HAVE_PNG
+    uint8_t png[1024];                  /* the head of a PNG: bytes 12 to 28, width and height at 16 and 20, its check sum */
+    assert_true(golden_files[0].bytes <= sizeof png);
+    memcpy(png, golden_files[0].data, golden_files[0].bytes);
+    png[18] = png[22] = 0x3e;
+    uint32_t crc = crc32(png + 12, 17);
+    for (int i = 0; i < 4; i++) png[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
+    assert_int_equal(fac_image_decode(png, golden_files[0].bytes, "big.png", &image, &err), FAC_E_FORMAT);
+    assert_non_null(strstr(err.text, "too short for 15879 x 15877"));
+#endif
 }
 
 static void resizes_are_pillows(void **state) {

@@ -18,6 +18,15 @@ fac_status fac_image_new(int64_t width, int64_t height, const char *name, fac_im
     return FAC_OK;
 }
 
+fac_status fac_image_new_in(const fac_image_file *file, int64_t width, int64_t height, int64_t most, fac_image *image,
+                            fac_error *err) {
+    bool sane = width > 0 && height > 0 && width <= FAC_PIXELS && height <= FAC_PIXELS / width;
+    if (sane && (uint64_t)(width * height / most) > file->bytes)
+        return fac_raise(err, FAC_E_FORMAT, "%s: %zu bytes are too short for %lld x %lld pixels", file->name, file->bytes,
+                         (long long)width, (long long)height);
+    return fac_image_new(width, height, file->name, image, err);
+}
+
 void fac_image_free(fac_image *image) {
     if (!image) return;
     fac_release(image->rgb);

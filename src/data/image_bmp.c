@@ -127,7 +127,7 @@ static fac_status read_rows(const bmp *b, fac_image *image, fac_error *err) {
 /* Pairs of bytes: (n, colours) repeats n times; (0, 0) ends a row, (0, 1) the image, (0, 2) dx dy moves on, (0, n) is followed
  * by n single pixels, padded to 2 bytes.  RLE4 packs two pixels in a byte.  What is never touched is colour 0. */
 static fac_status read_runs(const bmp *b, fac_image *image, fac_error *err) {
-    FAC_TRY(fac_image_new(b->width, b->height, b->file->name, image, err));
+    FAC_TRY(fac_image_new_in(b->file, b->width, b->height, 128, image, err));       /* 255 pixels of two bytes */
     for (int64_t i = 0; i < b->width * b->height; i++) put(b, 0, image->rgb + 3 * i);
     const uint8_t *p = b->file->data;
     size_t at = b->pixels, end = b->file->bytes;

@@ -15,12 +15,13 @@ fac_status fac_png_save(const fac_image *image, const char *path, fac_error *err
 fac_status fac_ppm_save(const fac_image *image, const char *path, fac_error *err);
 
 /* Black pixels.  Refuses sizes below 1 and more than FAC_PIXELS pixels, so that sizes in bytes always fit. */
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-enum { FAC_PIXELS = 1 << 20 };          /* a fuzzer's time is better spent than on filling gigabytes */
-#else
 enum { FAC_PIXELS = 1 << 28 };
-#endif
 fac_status fac_image_new(int64_t width, int64_t height, const char *name, fac_image *image, fac_error *err);
+
+/* The same for the contents of a file, of which one byte cannot give more than `most` pixels: what a damaged or hostile head
+ * claims costs nothing. */
+fac_status fac_image_new_in(const fac_image_file *file, int64_t width, int64_t height, int64_t most, fac_image *image,
+                            fac_error *err);
 
 /* EXIF (CIPA DC-008, 4.6.4 A): how the camera was held, 1..8; 1 when the TIFF block does not say or makes no sense. */
 int        fac_exif_orientation(const uint8_t *tiff, size_t bytes);

@@ -18,7 +18,11 @@ fac_status fac_jpeg_decode(const fac_image_file *file, fac_image *image, fac_err
 #include "base/memory.h"
 
 /* What stands before the first scan (ITU-T T.81, B.1.1): FF, marker, and for most a big-endian length that counts itself. */
-typedef struct jpeg_marks { int width, height, channels, orientation; bool complete; } jpeg_marks;
+typedef struct jpeg_marks { int width, height, channels, orientation, most; bool complete; } jpeg_marks;
+
+/* Pixels that one byte can give.  Huffman codes: every block of 64 takes a bit at least, twice that for the oddest sampling
+ * of channels.  Arithmetic codes can make a bit of a thousand blocks. */
+enum { HUFFMAN = 64 * 8 * 2, ARITHMETIC = HUFFMAN * 1024 };
 
 /* C0..CF begin a frame, but for the tables DHT and DAC and the reserved JPG. */
 static bool is_frame(int marker) {
@@ -27,7 +31,7 @@ static bool is_frame(int marker) {
 
 static jpeg_marks read_marks(const uint8_t *p, size_t n) {
     enum { APP1 = 0xe1, SOS = 0xda, TEM = 0x01, RST0 = 0xd0, EOI = 0xd9 };
-    jpeg_marks marks = { .orientation = 1 };
+    jpeg_marks marks = { .orientation = 1, .most = HUFFMAN };
     size_t at = 2;
     while (at + 4 <= n) {
         if (p[at] != 0xff || p[at + 1] == 0xff) {       /* garbage or fill bytes: decoders look for the next marker */
@@ -47,6 +51,7 @@ static jpeg_marks read_marks(const uint8_t *p, size_t n) {
             marks.height = p[at + 5] << 8 | p[at + 6];
             marks.width = p[at + 7] << 8 | p[at + 8];
             marks.channels = p[at + 9];
+            marks.most = marker < 0xc8 ? HUFFMAN : ARITHMETIC;
         }
         at += 2 + length;
         if (marker == SOS) {        /* inside a scan FF D9 cannot be data: there FF is followed by 00 or a restart marker */
@@ -79,7 +84,7 @@ static fac_status decode(tjhandle tj, const fac_image_file *file, fac_image *ima
     unsigned long bytes = (unsigned long)file->bytes;
     if (!marks.complete)
         return fac_raise(err, FAC_E_FORMAT, "%s: JPEG: the file ends in the middle: it has no end marker", file->name);
-    FAC_TRY(fac_image_new(width, height, file->name, image, err));
+    FAC_TRY(fac_image_new_in(file, width, height, marks.most, image, err));
 
     if (marks.channels != 4) {
         if (fatal(tj, tjDecompress2(tj, file->data, bytes, image->rgb, width, 0, height, TJPF_RGB, flags)))

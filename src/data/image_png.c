@@ -88,15 +88,18 @@ static int orientation(const png_job *job) {
     return 1;
 }
 
-/* Everything that may jump. */
+/* Everything that may jump.  Deflate makes at most 1032 bytes of one. */
 static fac_status read_all(png_job *job, fac_error *err) {
+    enum { DEFLATE = 1032 };
     if (setjmp(png_jmpbuf(job->png))) return FAC_E_FORMAT;
     png_structp png = job->png;
     png_set_read_fn(png, job, read_bytes);
     png_set_user_limits(png, FAC_PIXELS, FAC_PIXELS);
     png_set_chunk_malloc_max(png, 1 << 24);
     png_read_info(png, job->info);
-    FAC_TRY(fac_image_new(png_get_image_width(png, job->info), png_get_image_height(png, job->info), job->name, job->image, err));
+    int bits = png_get_bit_depth(png, job->info) * png_get_channels(png, job->info);
+    FAC_TRY(fac_image_new_in(job->file, png_get_image_width(png, job->info), png_get_image_height(png, job->info),
+                             DEFLATE * 8 / bits + 1, job->image, err));
     png_set_expand(png);
     png_set_scale_16(png);
     png_set_gray_to_rgb(png);
