@@ -10,14 +10,6 @@ static const fac_port in[] = {
     { "start", FAC_NUMBERS, FAC_HOST }, { "limit", FAC_NUMBERS, FAC_HOST }, { "delta", FAC_NUMBERS, FAC_HOST }, { 0 }
 };
 
-/* The value of a float scalar that is a constant. */
-static bool constant(const fac_value *v, double *x) {
-    fac_tensor *t = v->leaf == FAC_CONST ? v->tensor : NULL, *wide = NULL;
-    bool ok = t && !fac_tensor_convert(t, FAC_F64, &wide, NULL) && !fac_tensor_read(wide, x, sizeof *x, NULL);
-    fac_tensor_free(wide);
-    return ok;
-}
-
 static bool infer(fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;
     int64_t count = -1;
@@ -45,7 +37,7 @@ static bool infer(fac_node *n) {
         bool simple = !c[0].symbolic && c[0].v[0] == 0 && !c[2].symbolic && c[2].v[0] == 1;
         count = simple ? c[1].v[0] : fac_symbol(n->graph, NULL);
     } else {
-        for (int i = 0; i < 3; i++) constants &= fac_dtype_get(dtype)->kind == 'f' && constant(n->in[i], &x[i]);
+        for (int i = 0; i < 3; i++) constants &= fac_dtype_get(dtype)->kind == 'f' && fac_scalar_known(n->in[i], &x[i]);
         if (constants) {
             const double steps = ceil((x[1] - x[0]) / x[2]);
             if (!(steps < 4e18)) return fac_fail(n, FAC_E_ARGUMENT, "the range from %g to %g by %g has no end", x[0], x[1], x[2]);

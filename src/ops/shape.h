@@ -21,6 +21,9 @@ bool fac_knows_same(fac_node *n);
 /* A set of axes, of a FAC_HOST input or given: set[k] for each.  false after fac_fail: out of range, or one twice. */
 bool fac_axes_set(fac_node *n, const fac_contents *axes, int rank, bool set[FAC_DIMS]);
 
+/* The one number of a constant; false: v is no constant or has more of them. */
+bool fac_scalar_known(const fac_value *v, double *x);
+
 /* A constant i64[n], of any length; for attributes of old opsets that became inputs. */
 fac_value *fac_ints_long(fac_graph *g, const int64_t *numbers, int n);
 #endif

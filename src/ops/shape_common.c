@@ -76,6 +76,13 @@ bool fac_axes_set(fac_node *n, const fac_contents *axes, int rank, bool set[FAC_
     return true;
 }
 
+bool fac_scalar_known(const fac_value *v, double *x) {
+    fac_tensor *t = v->leaf == FAC_CONST && fac_dims_count(&v->type.dims) == 1 ? v->tensor : NULL, *wide = NULL;
+    bool ok = t && !fac_tensor_convert(t, FAC_F64, &wide, NULL) && !fac_tensor_read(wide, x, sizeof *x, NULL);
+    fac_tensor_free(wide);
+    return ok;
+}
+
 fac_value *fac_ints_long(fac_graph *g, const int64_t *numbers, int n) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
