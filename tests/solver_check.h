@@ -1,7 +1,7 @@
 /* One solver against the reference driver: random contents in random layouts, every instruction set, guarded memory.
  *
  * An operand's storage is filled with a pattern that no result may depend on: gaps between strided elements, lanes behind the
- * last channel, bytes around the storage.  After the run the halo of a result must be zero, and the guards untouched. */
+ * last channel, bytes around the storage.  After the run the halo of a result must be zero still, and the guards untouched. */
 #ifndef SOLVER_CHECK_H
 #define SOLVER_CHECK_H
 #include <setjmp.h>
@@ -204,12 +204,21 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
         hout[k] = (fac_host){ out[k].type, calloc(1, fac_type_bytes(&out[k].type) + 1), NULL };
         bout[k] = fac_layout_bytes(&out[k].layout, &out[k].type);
         sout[k] = over && k == 0 ? sin[0] : (fac_span){ check_storage(bout[k], true), 0 };
+        check_halo(&out[k].type, &out[k].layout, sout[k].memory, true);    /* as the executor does before every step */
     }
     if (fac_ref_node(n, hin, hout, NULL, &err)) fail_msg("reference: %s", err.text);
 
     char *work = check_storage(offer.work, true);
     void *plan = NULL;
     if (s->make(d, &p, &plan, &err)) fail_msg("%s: %s", what, err.text);
+    for (int i = 0; i < n->nin && i < 4; i++) {         /* packed inputs come contiguous */
+        if (!offer.packed[i]) continue;
+        free((char *)sin[i].memory - CHECK_GUARD);
+        bin[i] = offer.packed[i];
+        sin[i] = (fac_span){ check_storage(bin[i], true), 0 };
+        if (s->pack(plan, d, i, (fac_span){ hin[i].data, 0 }, sin[i], &err)) fail_msg("%s: %s", what, err.text);
+        check_guards(sin[i].memory, bin[i], true);
+    }
     if (s->run(plan, d, sin, sout, (fac_span){ work, 0 }, &err)) fail_msg("%s: %s", what, err.text);
     if (s->done) s->done(d, plan);
 

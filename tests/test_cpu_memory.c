@@ -1,6 +1,7 @@
 /* The solvers that mostly move memory: reorder, reduce, softmax, norm, lrn.  And the device's own memory. */
 #include "solver_check.h"
 #include "backends/cpu/copy.h"
+#include "backends/cpu/streams.h"
 #include "facula/ops.h"
 #include "op_list.h"
 
@@ -160,6 +161,56 @@ static void movers(void **state) {
     }
 }
 
+/* f16 and bf16 through solvers of f32. */
+static void halves(void **state) {
+    (void)state;
+    for (int type = FAC_F16; type <= FAC_BF16; type++) {
+        fac_graph *g = fac_graph_new();
+        fac_dtype t = (fac_dtype)type;
+        check c = fresh(10, -1, 1, type == FAC_F16 ? 1e-3 : 8e-3);
+        fac_value *x = in(g, "x", t, fac_shape(2, 19, 9, 8)), *w = in(g, "w", t, fac_shape(24, 19, 3, 3)), *b = in(g, "b", t, fac_shape(24));
+        fac_value *m = in(g, "m", t, fac_shape(30, 41)), *k = in(g, "k", t, fac_shape(41, 50));
+        everywhere(c, "half", fac_conv2d(x, w, b, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } }), 6);
+        everywhere(c, "half", fac_matmul(m, k), 6);
+        everywhere(c, "half", fac_softmax(m, 1), 6);
+        everywhere(c, "half", fac_mean(x, fac_shape(2, 3), true), 6);
+        everywhere(c, "half", fac_sum(m, fac_shape(0), true), 6);
+        everywhere(c, "half", fac_lrn(x, 5, 0.5, 0.75, 1), 6);
+        fac_graph_free(g);
+    }
+}
+
+/* All 65536 halves, and floats between, above and below them. */
+static void half_conversions(void **state) {
+    (void)state;
+    enum { N = 65536 };
+    uint16_t *h = calloc(N, 2), *back = calloc(N, 2), *want = calloc(N, 2);
+    float *f = calloc(N, 4), *g = calloc(N, 4);
+    for (size_t isa = 0; isa < sizeof check_isas / sizeof *check_isas; isa++) {
+        const fac_simd *simd;
+        assert_int_equal(fac_cpu_simd(check_isas[isa], &simd, NULL), FAC_OK);
+        for (int type = FAC_F16; type <= FAC_BF16; type++) {
+            for (int i = 0; i < N; i++) h[i] = (uint16_t)i;
+            fac_streams_convert(simd->streams, FAC_F32, f, (fac_dtype)type, h, N);
+            fac_convert(FAC_F32, g, (fac_dtype)type, h, N);
+            for (int i = 0; i < N; i++) assert_true(!memcmp(&f[i], &g[i], 4) || (isnan(f[i]) && isnan(g[i])));
+            for (int step = 0; step < 8; step++) {      /* every half, and what lies 1/8, 1/4, ... of the way to the next one */
+                for (int i = 0; i < N; i++) {
+                    uint32_t u, rest = (uint32_t)step << (type == FAC_F16 ? 10 : 13);
+                    memcpy(&u, &g[i], 4);
+                    u += rest + (step == 4 && i % 3 == 0);
+                    memcpy(&f[i], &u, 4);
+                }
+                fac_streams_convert(simd->streams, (fac_dtype)type, back, FAC_F32, f, N);
+                fac_convert((fac_dtype)type, want, FAC_F32, f, N);
+                for (int i = 0; i < N; i++)
+                    if (back[i] != want[i] && !isnan(f[i])) fail_msg("%.9g: %04x, not %04x (%s)", (double)f[i], back[i], want[i], check_isas[isa]);
+            }
+        }
+    }
+    free(h), free(back), free(want), free(f), free(g);
+}
+
 static void solvers_refuse(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -235,6 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reorders), cmocka_unit_test(reductions), cmocka_unit_test(sums_are_exact), cmocka_unit_test(softmaxes),
         cmocka_unit_test(norms), cmocka_unit_test(response_normalization),
-        cmocka_unit_test(movers), cmocka_unit_test(solvers_refuse), cmocka_unit_test(memory_is_counted), cmocka_unit_test(options) };
+        cmocka_unit_test(movers), cmocka_unit_test(halves), cmocka_unit_test(half_conversions), cmocka_unit_test(solvers_refuse),
+        cmocka_unit_test(memory_is_counted), cmocka_unit_test(options) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ typedef struct fac_solver {
     fac_status (*pack)(const void *plan, fac_device *d, int input, fac_span from, fac_span to, fac_error *err);
 
     /* Submits the work.  Re-entrant: the plan is const, all that changes is in the spans.  Span k is where the storage of
-     * operand k begins; its layout's offset counts from there. */
+     * operand k begins; its layout's offset counts from there.  The halos of the outputs hold their zeros already. */
     fac_status (*run)(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
 } fac_solver;
 

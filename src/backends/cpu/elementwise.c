@@ -14,9 +14,9 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
+#include "backends/cpu/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "tensor/tensor_internal.h"
 
 enum { WALK_DIMS = FAC_DIMS + 1, L1_BYTES = 24 << 10, MOST_BLOCK = 4096, SPAN = 512,
        SERIAL = 16 << 10, SHARES = 8 };
@@ -40,7 +40,7 @@ typedef struct plan {
     int       copies;
     struct { int input; size_t at; fac_copy copy; } *copy;
     size_t    copied, share;                /* bytes of scratch: of the copies, of one thread */
-    const fac_problem *problem;
+    const fac_streams *streams;
 } plan;
 
 /* ---- layouts ---- */
@@ -181,7 +181,6 @@ static bool build(const fac_problem *p, frame f, int isa, plan *e) {
     const fac_dims *dims = &p->out[0].type.dims;
     fac_layout layout[FAC_CHAIN_SOURCES];
     if (!fac_chain_build(p, isa, c)) return false;
-    e->problem = p;
     e->n = dims->n;
     memcpy(e->d, dims->d, sizeof dims->d);
     if (f.block > 0) e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block, e->d[e->n++] = f.block;
@@ -275,12 +274,12 @@ static void load(const plan *e, state *s, int i, char *base, int64_t at, int64_t
     if (w->held && s->held[i] == base && s->held_n[i] >= n) return;
     s->held[i] = base, s->held_n[i] = n;
     if (w->contiguous) {
-        fac_convert(c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size, (size_t)n);
+        fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size, n);
         return;
     }
     bool same = c->as == c->dtype;
     move(e, w, base, at, n, same ? s->slot[i] : s->raw, false);
-    if (!same) fac_convert(c->as, s->slot[i], c->dtype, s->raw, (size_t)n);
+    if (!same) fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, s->raw, n);
 }
 
 static void compute(const plan *e, state *s, char *last, int64_t n) {
@@ -293,10 +292,10 @@ static void compute(const plan *e, state *s, char *last, int64_t n) {
         if (t->loop) {
             t->loop((size_t)n, in, t->params, to);
         } else if (t->via == t->as) {
-            fac_convert(t->as, to, t->from, in[0], (size_t)n);
+            fac_streams_convert(e->streams, t->as, to, t->from, in[0], n);
         } else {
-            fac_convert(t->via, s->via, t->from, in[0], (size_t)n);
-            fac_convert(t->as, to, t->via, s->via, (size_t)n);
+            fac_streams_convert(e->streams, t->via, s->via, t->from, in[0], n);
+            fac_streams_convert(e->streams, t->as, to, t->via, s->via, n);
         }
     }
 }
@@ -307,10 +306,10 @@ static void store(const plan *e, state *s, int k, char *base, int64_t at, int64_
     const char *from = s->slot[c->out[k].slot];
     if (w->contiguous) {
         char *to = base + at * (int64_t)w->size;
-        if (to != from) fac_convert(c->out[k].dtype, to, c->out[k].as, from, (size_t)n);
+        if (to != from) fac_streams_convert(e->streams, c->out[k].dtype, to, c->out[k].as, from, n);
         return;
     }
-    fac_convert(c->out[k].dtype, s->raw, c->out[k].as, from, (size_t)n);
+    fac_streams_convert(e->streams, c->out[k].dtype, s->raw, c->out[k].as, from, n);
     move(e, w, base, at, n, s->raw, true);
 }
 
@@ -394,6 +393,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         fac_release(e);
         return status;
     }
+    e->streams = cpu->simd->streams;
     *out = e;
     return FAC_OK;
 }
@@ -408,7 +408,6 @@ static void done(fac_device *d, void *arg) {
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)err;
     const plan *e = arg;
-    const fac_problem *p = e->problem;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     if (e->units == 0) return FAC_OK;
     job j = { e, in, out, (char *)work.memory + work.at };
@@ -417,8 +416,6 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         fac_copy_run(&e->copy[k].copy, pool, (char *)from->memory + from->at, j.work + e->copy[k].at);
     }
     fac_parallel_ranges(pool, e->units, e->units * e->block > SERIAL ? SHARES * pool->threads : 1, run_units, &j);
-    for (int k = 0; k < p->nout; k++)
-        fac_halo_zero(&p->out[k].layout, &p->out[k].type.dims, e->out[k].size, pool, (char *)out[k].memory + out[k].at);
     return FAC_OK;
 }
 

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include <string.h>
 
-typedef struct plan { const fac_problem *problem; fac_copy copy[]; } plan;
+typedef struct plan { int n; fac_copy copy[]; } plan;
 
 static bool is_one_of(const fac_node *n, const char *const *names) {
     for (; *names; names++)
@@ -104,7 +104,7 @@ static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status new_plan(const fac_problem *p, plan **out, fac_error *err) {
     plan *r = fac_alloc(1, sizeof *r + (size_t)p->nout * sizeof *r->copy);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    r->problem = p;
+    r->n = p->nout;
     *out = r;
     return FAC_OK;
 }
@@ -146,13 +146,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)work, (void)err;
     const plan *r = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
-    for (int k = 0; k < r->problem->nout; k++) {
-        const fac_operand *y = &r->problem->out[k];
-        char *to = (char *)out[k].memory + out[k].at;
-        if (!out[k].memory) continue;
-        fac_copy_run(&r->copy[k], pool, (const char *)in[0].memory + in[0].at, to);
-        fac_halo_zero(&y->layout, &y->type.dims, fac_copy_size(y->type.dtype), pool, to);
-    }
+    for (int k = 0; k < r->n; k++)
+        if (out[k].memory) fac_copy_run(&r->copy[k], pool, (const char *)in[0].memory + in[0].at, (char *)out[k].memory + out[k].at);
     return FAC_OK;
 }
 

@@ -179,7 +179,6 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     int64_t units = r->rows;
     if (r->kind == BATCH_BLOCKED) units = dims->d[0] * ((dims->d[1] + j.lanes - 1) / j.lanes) * dims->d[2];
     fac_parallel_ranges(&c->pool, units, r->rows * r->size < SERIAL ? 1 : SHARES * c->pool.threads, run_units, &j);
-    fac_halo_zero(&p->out[0].layout, dims, sizeof(float), &c->pool, (char *)out[0].memory + out[0].at);
     return FAC_OK;
 }
 

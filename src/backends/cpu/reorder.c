@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-typedef struct plan { fac_copy copy; const fac_problem *problem; } plan;
-
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     if (p->nin != 1 || p->nout != 1 || p->node->body[0] || x->type.dtype != y->type.dtype) return false;
@@ -19,10 +17,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
+    fac_copy *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "reorder: no memory for a plan");
-    r->problem = p;
-    fac_copy_plan(&r->copy, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout, fac_copy_size(p->in[0].type.dtype));
+    fac_copy_plan(r, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout, fac_copy_size(p->in[0].type.dtype));
     *out = r;
     return FAC_OK;
 }
@@ -34,12 +31,7 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work, (void)err;
-    const plan *r = arg;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
-    const fac_operand *y = &r->problem->out[0];
-    void *to = (char *)out[0].memory + out[0].at;
-    fac_copy_run(&r->copy, pool, (const char *)in[0].memory + in[0].at, to);
-    fac_halo_zero(&y->layout, &y->type.dims, r->copy.size, pool, to);
+    fac_copy_run(arg, &fac_cpu_of(d)->pool, (const char *)in[0].memory + in[0].at, (char *)out[0].memory + out[0].at);
     return FAC_OK;
 }
 

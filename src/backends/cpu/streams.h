@@ -1,9 +1,10 @@
 /* Kernels that read and write memory in order, of one instruction set: reductions, softmax, normalization.  Part of fac_simd;
- * compiled from simd/fold.c and simd/lines.c. */
+ * compiled from simd/streams.c and simd/half.c. */
 #ifndef FACULA_CPU_STREAMS_H
 #define FACULA_CPU_STREAMS_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "tensor/tensor_internal.h"
 
 /* Folds compute in f64 whatever the elements are, so a sum of f32 is rounded once, when it is stored.  NaN wins in MAX, MIN. */
 enum { FAC_FOLD_SUM, FAC_FOLD_PROD, FAC_FOLD_MAX, FAC_FOLD_MIN, FAC_FOLDS };
@@ -14,7 +15,14 @@ typedef struct fac_folds {
     void   (*columns)(int fold, double *acc, const void *x, int64_t rows, int64_t stride, int64_t columns);
 } fac_folds;
 
+/* simd/half.c */
+typedef struct fac_halves {
+    void (*widen_f16)(const uint16_t *x, float *y, int64_t n), (*narrow_f16)(const float *x, uint16_t *y, int64_t n);
+    void (*widen_bf16)(const uint16_t *x, float *y, int64_t n), (*narrow_bf16)(const float *x, uint16_t *y, int64_t n);
+} fac_halves;
+
 typedef struct fac_streams {
+    const fac_halves *half;
     fac_folds f32, f64;
     /* y may be x.  log: log_softmax. */
     void (*softmax_row)(const float *x, float *y, int64_t n, bool log);
@@ -32,6 +40,15 @@ typedef struct fac_streams {
                         const float *at, float *y);
 } fac_streams;
 enum { FAC_LINES = 256 };
+
+/* fac_convert, by vectors where f32 meets its halves. */
+static inline void fac_streams_convert(const fac_streams *s, fac_dtype to, void *y, fac_dtype from, const void *x, int64_t n) {
+    if (from == FAC_F32 && to == FAC_F16) s->half->narrow_f16((const float *)x, (uint16_t *)y, n);
+    else if (from == FAC_F32 && to == FAC_BF16) s->half->narrow_bf16((const float *)x, (uint16_t *)y, n);
+    else if (from == FAC_F16 && to == FAC_F32) s->half->widen_f16((const uint16_t *)x, (float *)y, n);
+    else if (from == FAC_BF16 && to == FAC_F32) s->half->widen_bf16((const uint16_t *)x, (float *)y, n);
+    else fac_convert(to, y, from, x, (size_t)n);
+}
 
 static inline double fac_fold_start(int fold) {
     return fold == FAC_FOLD_SUM ? 0 : fold == FAC_FOLD_PROD ? 1 : fold == FAC_FOLD_MAX ? -__builtin_inf() : __builtin_inf();

@@ -115,6 +115,7 @@ static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t co
     for (int64_t j = 0; j < columns; j++) y[j] = at[j] * base[j];
 }
 
+extern const fac_halves FAC_SIMD(fac_halves);
 extern const fac_streams FAC_SIMD(fac_streams);
-const fac_streams FAC_SIMD(fac_streams) = { { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
+const fac_streams FAC_SIMD(fac_streams) = { &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
                                             normalize, normalize_lanes, normalize_each, spread_row, lrn_columns };
