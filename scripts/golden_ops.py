@@ -79,7 +79,8 @@ SAFE = [v for v in EDGES if not (isinstance(v, float) and math.isinf(v))]
 for op, f, lo, hi in (("exp", np.exp, -9, 9), ("log", np.log, 0.01, 50), ("sqrt", np.sqrt, 0, 50), ("tanh", np.tanh, -5, 5),
                       ("erf", erf, -4, 4), ("floor", np.floor, -9, 9), ("ceil", np.ceil, -9, 9), ("round", np.round, -9, 9),
                       ("sin", np.sin, -9, 9), ("cos", np.cos, -9, 9), ("asin", np.arcsin, -1, 1), ("acos", np.arccos, -1, 1),
-                      ("atan", np.arctan, -9, 9), ("sinh", np.sinh, -5, 5), ("cosh", np.cosh, -5, 5), ("asinh", np.arcsinh, -9, 9),
+                      ("atan", np.arctan, -9, 9), ("sinh", np.sinh, -5, 5), ("cosh", np.cosh, -5, 5),
+                      ("asinh", np.arcsinh, -9, 9),
                       ("acosh", np.arccosh, 1, 9), ("atanh", np.arctanh, -0.9, 0.9), ("reciprocal", lambda x: 1 / x, 0.1, 4),
                       ("sigmoid", torched(torch.sigmoid), -9, 9), ("abs", np.abs, -4, 4), ("neg", np.negative, -4, 4),
                       ("relu", torched(torch.relu), -4, 4), ("softsign", lambda x: x / (1 + np.abs(x)), -9, 9)):
@@ -169,7 +170,8 @@ binary("mod", np.mod, ("f64",), 0.5, 9)
 binary("fmod", np.fmod, ("f64",), 0.5, 9)
 binary("fmod", by_int(lambda a, c: int(math.copysign(1, a)) * (abs(a) % abs(c)) if c else 0), INTS, -9, 9)
 binary("pow", np.power, FLOATS, 0.1, 3)
-binary("pow", by_int(lambda a, c: a ** c if c >= 0 else (1 if a == 1 else (-1) ** (c & 1) if a == -1 else 0)), INTS, -3, 5, pairs=False)
+binary("pow", by_int(lambda a, c: a ** c if c >= 0 else (1 if a == 1 else (-1) ** (c & 1) if a == -1 else 0)), INTS, -3, 5,
+       pairs=False)
 for op, f in (("equal", np.equal), ("less", np.less), ("less_or_equal", np.less_equal), ("greater", np.greater),
               ("greater_or_equal", np.greater_equal)):
     binary(op, f, ALL, -3, 3, out=np.bool_)
@@ -216,7 +218,9 @@ case("where", "", [b, b, ~b], np.where(b, b, ~b))
 for s in ALL + ("bool",):
     for t in ALL + ("bool",):
         if s == "bool": x = b
-        elif s in FLOATS: x = np.array([0, 0.4, 0.6, 1, 1.5, 2.5, 99.9] + ([-0.5, -1, -1.5, -99.9] if t not in INTS or t[0] == "i" else []), DTYPES[s])
+        elif s in FLOATS:
+            below = [-0.5, -1, -1.5, -99.9] if t not in INTS or t[0] == "i" else []
+            x = np.array([0, 0.4, 0.6, 1, 1.5, 2.5, 99.9] + below, DTYPES[s])
         else: x = np.concatenate([whole(5, s), extremes(s)])
         with np.errstate(all="ignore"): case("cast", f"to={t}", [x], x.astype(DTYPES[t]))
 
@@ -225,7 +229,8 @@ for s in ALL + ("bool",):
 def onnx_run(kind, inputs, outputs=1, opset=18, **attrs):
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     node = helper.make_node(kind, names, [f"y{k}" for k in range(outputs)], **attrs)
-    info = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in zip(names, inputs) if n]
+    info = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for n, x in zip(names, inputs) if n]
     out = [helper.make_tensor_value_info(f"y{k}", TensorProto.UNDEFINED, None) for k in range(outputs)]
     model = helper.make_model(helper.make_graph([node], "g", info, out), opset_imports=[helper.make_opsetid("", opset)])
     return ReferenceEvaluator(model).run(None, {n: x for n, x in zip(names, inputs) if n})
@@ -252,7 +257,8 @@ for t in ("f32", "f16", "i64", "u8", "bool", "f64"):
     case("squeeze", "", [y, Host((0, -2))], y.reshape(3, 2))
     case("squeeze", "", [y, Host((2,))], y.reshape(1, 3, 2))
     case("squeeze", "", [y], y.squeeze())
-    for s in ((2, 3, 4), (5, 2, 3, 4), (1, 1), (3, 1)): case("expand", "", [x, Host(s)], np.broadcast_to(x, np.broadcast_shapes(x.shape, s)))
+    for s in ((2, 3, 4), (5, 2, 3, 4), (1, 1), (3, 1)):
+        case("expand", "", [x, Host(s)], np.broadcast_to(x, np.broadcast_shapes(x.shape, s)))
     case("expand", "", [y, Host((2, 1, 4, 1))], np.broadcast_to(y, (2, 3, 4, 2)))
     case("concat", "axis=1", [x, moved((2, 0, 4), t), x[:, :1]], np.concatenate([x, x[:, :1]], 1))
     case("concat", "axis=-1", [x, x], np.concatenate([x, x], -1))
@@ -269,15 +275,17 @@ for t in ("f32", "f16", "i64", "u8", "bool", "f64"):
         for k in (i64(0, -1, 1), np.array([[0, 1], [-n, n - 1]], np.int32), np.array(-1), np.zeros((0, 2), np.int64)):
             case("gather", f"axis={axis}", [x, k], np.take(x, k, axis))
     big = moved((5, 6), t)
-    for a in (((1,), (4,), (0,)), ((0, 5), (5, 0), (0, 1), (2, -2)), ((-3,), (-1,), (1,)), ((99,), (-99,), (0,), (-1,)), ((3,), (1,)),
-              ((0, 1), (2 ** 63 - 1, -1)), ((-1,), (-2 ** 63,), (1,), (-1,)), ((4, 0), (99, 3), (1, 0), (3, 1)), ((5,), (9,), (0,))):
+    for a in (((1,), (4,), (0,)), ((0, 5), (5, 0), (0, 1), (2, -2)), ((-3,), (-1,), (1,)), ((99,), (-99,), (0,), (-1,)),
+              ((3,), (1,)), ((0, 1), (2 ** 63 - 1, -1)), ((-1,), (-2 ** 63,), (1,), (-1,)), ((4, 0), (99, 3), (1, 0), (3, 1)),
+              ((5,), (9,), (0,))):
         case("slice", "", [big] + [Host(v) for v in a], onnx_run("Slice", [big] + [i64(*v) for v in a])[0])
 for t in ("f32", "i64"):
     x = moved((3, 4), t)
     for mode in ("constant", "reflect", "edge", "wrap"):
         for pads in ((1, 2, 0, 3), (0, 1, 2, 0), (2, 3, 2, 3)):
             case("pad", f"mode={mode}", [x, Host(pads)], onnx_run("Pad", [x, i64(*pads)], mode=mode, opset=19)[0])
-        case("pad", f"mode={mode}", [x, Host((2, 1)), None, Host((-1,))], onnx_run("Pad", [x, i64(2, 1), None, i64(-1)], mode=mode, opset=19)[0])
+        case("pad", f"mode={mode}", [x, Host((2, 1)), None, Host((-1,))],
+             onnx_run("Pad", [x, i64(2, 1), None, i64(-1)], mode=mode, opset=19)[0])
     v = np.array(7, x.dtype)
     case("pad", "", [x, Host((1, 0, 1, 2)), v], np.pad(x, ((1, 1), (0, 2)), constant_values=7))
     case("pad", "", [x, Host((-1, 1, 0, -2)), v], np.pad(x[1:, :2], ((0, 0), (1, 0)), constant_values=7))
