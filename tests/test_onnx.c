@@ -360,8 +360,8 @@ static void missing(void **state) {
     bytes m = w_model(g, 8, 17), again = { 0 };
     w_raw(&again, m.p, m.n);
     w_opset(&m, 8, "com.acme", 3);
-    refuses_with(m, NULL, FAC_E_UNSUPPORTED, "node \"here\": op Frobnicate of domain ai.onnx, opset 17, is not supported (2 times); "
-                 "also missing: Loopy (1), com.acme:Foo (1), element type float8e4m3fn (1)");
+    refuses_with(m, NULL, FAC_E_UNSUPPORTED,
+                 "node \"here\": op Frobnicate of domain ai.onnx, opset 17, is not supported (2 times); also missing: Loopy (1), com.acme:Foo (1), element type float8e4m3fn (1)");
     refuses_with(again, NULL, FAC_E_FORMAT, "node \"e\": op Foo is of domain \"com.acme\", which the model does not import");
     g = (bytes){ 0 };
     in(&g, "x", "4");
@@ -465,7 +465,9 @@ static function make(const char *name, const char *inputs, const char *outputs) 
     return f;
 }
 static void does(function *f, bytes n) { w_sub(&f->b, 7, n); }
-static bytes calls(const char *name, const char *inputs, const char *outputs) { return domain(node(name, inputs, outputs), "local"); }
+static bytes calls(const char *name, const char *inputs, const char *outputs) {
+    return domain(node(name, inputs, outputs), "local");
+}
 static bytes main_graph(bytes call) {
     bytes g = { 0 };
     in(&g, "x", "4");

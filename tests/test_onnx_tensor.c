@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "facula/onnx.h"
@@ -356,6 +357,32 @@ static void ways_out(void **state) {
     unlink(path_of("root"));
 }
 
+/* A weight is held once: aligned data stay in the file, others are copied while the file's pages go. */
+static void once_in_memory(void **state) {
+    (void)state;
+    enum { MB = 1 << 20, SIZE = 64 * MB };
+    static uint8_t chunk[MB];
+    for (int shift = 0; shift < 4; shift++) {
+        bytes head = w_tensor(NULL, 1, "4096,4096");
+        struct rusage before, after;
+        fac_tensor *t;
+        w_bytes(&head, 8, "xxx", (size_t)shift);
+        w_varint(&head, RAW << 3 | 2);
+        w_varint(&head, SIZE);
+        FILE *f = fopen(path_of("t.pb"), "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(head.p, 1, head.n, f), head.n);
+        for (int k = 0; k < SIZE / MB; k++) assert_int_equal(fwrite(chunk, 1, MB, f), MB);
+        assert_int_equal(fclose(f), 0);
+        free(head.p);
+        getrusage(RUSAGE_SELF, &before);
+        assert_int_equal(fac_onnx_tensor_load(path_of("t.pb"), &t, NULL, 0, NULL), FAC_OK);
+        getrusage(RUSAGE_SELF, &after);
+        fac_tensor_free(t);
+        assert_true((after.ru_maxrss - before.ru_maxrss) * 1024 < SIZE + SIZE / 5);
+    }
+}
+
 static int start(void **state) {
     (void)state;
     return mkdtemp(folder) ? 0 : -1;
@@ -373,7 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field), cmocka_unit_test(packed_dims), cmocka_unit_test(bools_are_0_or_1),
         cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(texts), cmocka_unit_test(saving), cmocka_unit_test(lies),
-        cmocka_unit_test(torn), cmocka_unit_test(external_data), cmocka_unit_test(ways_out),
+        cmocka_unit_test(torn), cmocka_unit_test(external_data), cmocka_unit_test(ways_out), cmocka_unit_test(once_in_memory),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

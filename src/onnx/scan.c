@@ -121,9 +121,10 @@ static fac_status scan_op(scan *s, const fac_proto_node *n, int64_t opset, fac_e
     const fac_spelling *have = spellings_of(s->im, n);
     const char *domain = fac_import_domain(n->domain), *shown = *domain ? domain : "ai.onnx", *message;
     const char *what = key_of(arena, domain, n->type);
-    if (have) {
+    if (have && what) what = fac_arena_print(arena, "%s at opset %lld", what, (long long)opset);
+    if (s->message) message = s->message;           /* only the first is told in full */
+    else if (have) {
         const char *range = covered(s, have);
-        what = what ? fac_arena_print(arena, "%s at opset %lld", what, (long long)opset) : NULL;
         message = range ? fac_arena_print(arena, "node \"%s\": op %s of domain %s is supported for %s, not for opset %lld",
                                           fac_import_label(n), n->type, shown, range, (long long)opset) : NULL;
     } else
