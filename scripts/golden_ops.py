@@ -295,7 +295,8 @@ for t in ("f32", "i64"):
     x = moved((3, 4), t)
     for axis in (0, 1):
         k = rng.integers(-x.shape[axis], x.shape[axis], (2, 3))
-        case("gather_elements", f"axis={axis}", [x, k], torch.gather(torch.tensor(x), axis, torch.tensor(k % x.shape[axis])).numpy())
+        picked = torch.gather(torch.tensor(x), axis, torch.tensor(k % x.shape[axis])).numpy()
+        case("gather_elements", f"axis={axis}", [x, k], picked)
         k = np.array([[0, -1, 2], [1, 0, 0]])
         for how in ("none", "add", "mul", "min", "max"):
             u = moved((2, 3), t)
