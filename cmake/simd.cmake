@@ -16,6 +16,11 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND SIMD_FLAGS -fno-predictive-commoning -fno-tree-pre -fno-tree-slp-vectorize)
 endif()
 
+# With sanitizers every unrolled load has its checks, and these files would take minutes: there the kernels stay functions and loops.
+if(FACULA_SANITIZE)
+  set(SIMD_FLAGS -O1 -DFAC_ROLLED -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+endif()
+
 file(GLOB SIMD_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/cpu/simd/*.c)
 list(FILTER SOURCES EXCLUDE REGEX "/src/backends/cpu/simd/")
 foreach(f ${SIMD_SOURCES})

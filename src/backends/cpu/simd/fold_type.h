@@ -36,7 +36,10 @@ INLINE void FAC_JOIN(COLUMNS, any)(int fold, double *acc, const T *x, int64_t ro
                 a = fold_vector(fold, a, WIDEN(p)), b = fold_vector(fold, b, WIDEN(p + VD));
                 c = fold_vector(fold, c, WIDEN(p + stride)), d = fold_vector(fold, d, WIDEN(p + stride + VD));
             }
-            if (r < rows) a = fold_vector(fold, a, WIDEN(x + r * stride + j)), b = fold_vector(fold, b, WIDEN(x + r * stride + j + VD));
+            if (r < rows) {
+                a = fold_vector(fold, a, WIDEN(x + r * stride + j));
+                b = fold_vector(fold, b, WIDEN(x + r * stride + j + VD));
+            }
             store_f64(acc + j, fold_vector(fold, a, c));
             store_f64(acc + j + VD, fold_vector(fold, b, d));
         }

@@ -76,12 +76,14 @@ static void normalize(const float *x, float *y, int64_t n, float mean, float fac
     IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift;
 }
 
-static void normalize_lanes(const float *x, float *y, int64_t pixels, const float *mean, const float *factor, const float *shift) {
+static void normalize_lanes(const float *x, float *y, int64_t pixels, const float *mean, const float *factor,
+                            const float *shift) {
     const vec m = load(mean), f = load(factor), s = load(shift);
     for (int64_t i = 0; i < pixels; i++) store(y + i * VL, (load(x + i * VL) - m) * f + s);
 }
 
-static void normalize_each(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift) {
+static void normalize_each(const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
+                           const float *shift) {
     if (scale && shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i] + shift[i];
     else if (scale) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
     else if (shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
@@ -117,5 +119,6 @@ static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t co
 
 extern const fac_halves FAC_SIMD(fac_halves);
 extern const fac_streams FAC_SIMD(fac_streams);
-const fac_streams FAC_SIMD(fac_streams) = { &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-                                            normalize, normalize_lanes, normalize_each, spread_row, lrn_columns };
+const fac_streams FAC_SIMD(fac_streams) = {
+    &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
+    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns };

@@ -46,11 +46,7 @@ INLINE void tile(const int m, const int n, const int block, const int64_t px, co
         for (int r = 0; r < t->R; r++, row0 += t->x_row, row1 += t->x_row) {
             const float *x0 = row0, *x1 = row1;
             for (int s = 0; s < t->S; s++, x0 += t->x_column, x1 += t->x_column) {
-                int k = 0;
-                if (block > 1)
-                    for (; k + 4 <= here; k += 4)
-                        UNROLL for (int i = 0; i < 4; i++) w = step(m, n, x0 + k + i, x1 + k + i, px, w, acc);
-                for (; k < here; k++) w = step(m, n, x0 + k, x1 + k, px, w, acc);
+                for (int k = 0; k < here; k++) w = step(m, n, x0 + k, x1 + k, px, w, acc);
             }
         }
     }

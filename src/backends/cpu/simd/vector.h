@@ -31,12 +31,18 @@
 
 typedef float   vec __attribute__((vector_size(VL * 4)));
 typedef int32_t ivec __attribute__((vector_size(VL * 4)));
-#define INLINE static inline __attribute__((always_inline))
 
+/* Kernels are functions of constants, written once and inlined into every variant.  FAC_ROLLED: see cmake/simd.cmake. */
+#if defined(FAC_ROLLED)
+#define INLINE static inline
+#define UNROLL
+#else
+#define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#endif
 #endif
 
 INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
