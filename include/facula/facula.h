@@ -9,6 +9,8 @@
 #include "facula/graph.h"
 #include "facula/ops.h"
 #include "facula/nn.h"
+#include "facula/loss.h"
+#include "facula/optim.h"
 #include "facula/zoo.h"
 #include "facula/io.h"
 #include "facula/image.h"

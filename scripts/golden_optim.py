@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/optim.h: parameters after ten steps of each of torch's optimizers, learning rates of its schedules, and
+its losses with their gradients, all in f64.  tests/test_optim.c and tests/test_loss.c read it; the numbers are checked in."""
+import sys
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(3)
+rng = np.random.default_rng(5)
+out = ["/* Written by scripts/golden_optim.py: torch's numbers. */", "#ifndef GOLDEN_OPTIM_H", "#define GOLDEN_OPTIM_H"]
+
+
+def array(name, values, kind="double"):
+    numbers = [repr(float(v)) if kind == "double" else str(int(v)) for v in np.asarray(values).ravel()]
+    out.append(f"static const {kind} {name}[] = {{")
+    for i in range(0, len(numbers), 5):
+        out.append("    " + ", ".join(numbers[i:i + 5]) + ",")
+    out.append("};")
+
+
+# loss = sum (a w - y)^2 over w[2,3] and v[3], whose gradients differ in size
+w0, v0 = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, 3)
+a, y = rng.uniform(-2, 2, (2, 3)), rng.uniform(-1, 1, (2, 3))
+for name, values in (("golden_w", w0), ("golden_v", v0), ("golden_a", a), ("golden_y", y)):
+    array(name, values)
+CASES = [  # C options, torch's, clip
+    ("sgd", ".weight_decay = 0", torch.optim.SGD, {}, 0),
+    ("sgd", ".momentum = 0.9, .weight_decay = 0.1", torch.optim.SGD, dict(momentum=0.9, weight_decay=0.1), 0),
+    ("sgd", ".momentum = 0.9, .dampening = 0.3", torch.optim.SGD, dict(momentum=0.9, dampening=0.3), 0),
+    ("sgd", ".momentum = 0.8, .nesterov = true", torch.optim.SGD, dict(momentum=0.8, nesterov=True), 0),
+    ("sgd", ".momentum = 0.9, .clip_norm = 0.5", torch.optim.SGD, dict(momentum=0.9), 0.5),
+    ("adam", ".weight_decay = 0", torch.optim.Adam, {}, 0),
+    ("adam", ".beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.1", torch.optim.Adam,
+     dict(betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1), 0),
+    ("adamw", ".weight_decay = 0", torch.optim.AdamW, {}, 0),
+    ("adamw", ".weight_decay = 0.3", torch.optim.AdamW, dict(weight_decay=0.3), 0),
+    ("rmsprop", ".weight_decay = 0", torch.optim.RMSprop, {}, 0),
+    ("rmsprop", ".centered = true, .momentum = 0.5, .alpha = 0.9", torch.optim.RMSprop, dict(centered=True, momentum=0.5, alpha=0.9), 0),
+    ("adagrad", ".weight_decay = 0", torch.optim.Adagrad, {}, 0),
+    ("adagrad", ".lr_decay = 0.1, .initial = 0.2, .weight_decay = 0.1", torch.optim.Adagrad,
+     dict(lr_decay=0.1, initial_accumulator_value=0.2, weight_decay=0.1), 0),
+]
+LR = 0.05
+rows = []
+for k, (name, options, make, opts, clip) in enumerate(CASES):
+    w, v = (torch.tensor(t, requires_grad=True) for t in (w0, v0))
+    optimizer = make([w, v], lr=LR, **opts)
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = ((torch.tensor(a) * w * v - torch.tensor(y)) ** 2).sum()
+        loss.backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_([w, v], clip)
+        optimizer.step()
+    array(f"golden_after_{k}", np.concatenate([w.detach().numpy().ravel(), v.detach().numpy()]))
+    rows.append(f'    {{ "{name}", {{ {options} }}, golden_after_{k} }},')
+out.append("static const struct { const char *name; fac_optim_opts opts; const double *after; } golden_cases[] = {")
+out += rows + ["};"]
+
+
+def schedule(name, make, steps=20):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    s, rates = make(optimizer), []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        s.step() if len(rates) < steps else None
+    array(name, rates)
+
+
+S = torch.optim.lr_scheduler
+schedule("golden_step", lambda o: S.StepLR(o, 6))
+schedule("golden_exponential", lambda o: S.ExponentialLR(o, 0.9))
+schedule("golden_cosine", lambda o: S.CosineAnnealingLR(o, 20, 0.01))
+schedule("golden_one_cycle", lambda o: S.OneCycleLR(o, 0.1, total_steps=20, cycle_momentum=False))
+
+# ---- losses: value, gradient of the first operand ----
+x = rng.uniform(-3, 3, (4, 5))
+t = rng.uniform(0, 1, (4, 5))
+t[0, 0] = 0
+labels = np.array([3, 0, 4, 1])
+ignored = np.array([3, -100, 4, 1])
+X, T, L, I = torch.tensor(x), torch.tensor(t), torch.tensor(labels), torch.tensor(ignored)
+array("golden_x", x)
+array("golden_t", t)
+array("golden_labels", labels, "int64_t")
+array("golden_ignored", ignored, "int64_t")
+LOSSES = {
+    "cross_entropy": lambda z, r: F.cross_entropy(z, L, reduction=r),
+    "cross_entropy_smooth": lambda z, r: F.cross_entropy(z, I, reduction=r, label_smoothing=0.1),
+    "cross_entropy_ignore": lambda z, r: F.cross_entropy(z, L, reduction=r, ignore_index=4),
+    "nll": lambda z, r: F.nll_loss(z, L, reduction=r),
+    "mse": lambda z, r: F.mse_loss(z, T, reduction=r),
+    "l1": lambda z, r: F.l1_loss(z, T, reduction=r),
+    "smooth_l1": lambda z, r: F.smooth_l1_loss(z, T, reduction=r, beta=0.7),
+    "bce": lambda z, r: F.binary_cross_entropy_with_logits(z, T, reduction=r),
+    "kl_div": lambda z, r: F.kl_div(z, T, reduction=r),
+}
+rows = []
+for name, f in LOSSES.items():
+    for r in ("mean", "sum", "none"):
+        z = X.clone().requires_grad_()
+        value = f(z, r)
+        weights = torch.arange(1, value.numel() + 1, dtype=torch.float64).reshape(value.shape)
+        (value * weights).sum().backward()          # "none": sum of (i + 1) loss_i, so that every element has its own gradient
+        array(f"golden_{name}_{r}", value.detach().numpy())
+        array(f"golden_{name}_{r}_dx", z.grad.numpy())
+        rows.append(f'    {{ "{name}", FAC_REDUCE_{r.upper()}, {value.numel()}, golden_{name}_{r}, golden_{name}_{r}_dx }},')
+out.append("static const struct { const char *name; fac_reduction reduction; int n; const double *value, *dx; } golden_losses[] = {")
+out += rows + ["};", "#endif"]
+open(sys.argv[1] if len(sys.argv) > 1 else "tests/golden/optim.h", "w").write("\n".join(out) + "\n")

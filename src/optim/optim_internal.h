@@ -1,0 +1,39 @@
+/* What optimizers share: the parameters with their gradients, states, and scalars of the step at hand. */
+#ifndef FACULA_OPTIM_INTERNAL_H
+#define FACULA_OPTIM_INTERNAL_H
+#include "facula/optim.h"
+#include "graph/graph_internal.h"
+
+typedef struct fac_step_of {        /* one parameter of one step */
+    const struct fac_optim_walk *walk;
+    fac_value *p, *g;               /* parameter, gradient (clipped) */
+} fac_step_of;
+
+typedef struct fac_optim_walk {
+    fac_graph     *graph;
+    fac_value     *lr, *done, *step;    /* f64 scalars: learning rate, steps before this one, and with it (1 at the first) */
+    fac_optim_opts opts;
+} fac_optim_walk;
+
+/* Calls rule() for every parameter that trains and is not frozen; it returns what the parameter becomes. */
+typedef fac_value *fac_optim_rule(const fac_step_of *s);
+void fac_optim_each(fac_value *loss, fac_value *lr, const fac_optim_opts *opts, fac_optim_rule *rule);
+
+/* The state "<parameter>.<name>", of the parameter's type, all elements `first` in the beginning. */
+fac_value *fac_optim_state(const fac_step_of *s, const char *name, double first);
+
+/* An f64 scalar, or a number, in the parameter's element type. */
+fac_value *fac_optim_as(const fac_step_of *s, fac_value *scalar);
+fac_value *fac_optim_number(const fac_step_of *s, double x);
+fac_value *fac_optim_f64(const fac_step_of *s, double x);       /* a number as f64 scalar */
+/* a + (b - a) weight: a moving average. */
+fac_value *fac_optim_lerp(const fac_step_of *s, fac_value *a, fac_value *b, double weight);
+/* a k */
+fac_value *fac_optim_scale(const fac_step_of *s, fac_value *a, double k);
+/* The gradient with L2 weight decay: g + weight_decay p. */
+fac_value *fac_optim_decayed(const fac_step_of *s);
+
+/* What adam and adamw have in common: p after the step, from p (which adamw has made smaller before). */
+fac_value *fac_adam_step(const fac_step_of *s, fac_value *p, fac_value *g);
+static inline double fac_optim_or(double x, double missing) { return x != 0 ? x : missing; }
+#endif
