@@ -139,9 +139,10 @@ static inline void check_equal(const check *c, const fac_type *t, const void *go
         if (!memcmp(a, b, size)) continue;
         fac_convert(FAC_F64, &x, t->dtype, a, 1);
         fac_convert(FAC_F64, &y, t->dtype, b, 1);
-        if (fac_dtype_get(t->dtype)->kind == 'f' && ((isnan(x) && isnan(y)) || fabs(x - y) <= c->tolerance * fmax(1, fabs(y)))) continue;
-        fail_msg("%s: element %lld is %.9g, the reference has %.9g (seed %llu, %s)", what, (long long)e, x, y, (unsigned long long)c->seed,
-                 c->isa);
+        bool near = (isnan(x) && isnan(y)) || fabs(x - y) <= c->tolerance * fmax(1, fabs(y));
+        if (fac_dtype_get(t->dtype)->kind == 'f' && near) continue;
+        fail_msg("%s: element %lld is %.9g, the reference has %.9g (seed %llu, %s)", what, (long long)e, x, y,
+                 (unsigned long long)c->seed, c->isa);
     }
 }
 
@@ -161,11 +162,13 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
     int lanes = ((fac_cpu *)d)->simd->lanes;
 
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i]) in[i] = (fac_operand){ n->in[i]->type, check_layout(c, &n->in[i]->type.dims, lanes), FAC_RUN, n->in[i]->known };
+        if (n->in[i])
+            in[i] = (fac_operand){ n->in[i]->type, check_layout(c, &n->in[i]->type.dims, lanes), FAC_RUN, n->in[i]->known };
     int halo = (int)check_below(c, 3);
     for (int k = 0; k < n->nout; k++) {
-        out[k] = (fac_operand){ n->out[k]->type, c->any_out ? check_layout(c, &n->out[k]->type.dims, lanes) : fac_layout_plain(&n->out[k]->type.dims),
-                                FAC_RUN, NULL };
+        const fac_dims *d_out = &n->out[k]->type.dims;
+        fac_layout layout = c->any_out ? check_layout(c, d_out, lanes) : fac_layout_plain(d_out);
+        out[k] = (fac_operand){ n->out[k]->type, layout, FAC_RUN, NULL };
         if (!c->any_out) out[k].layout.halo = halo;
         if (k > 0 && n->op->out && n->op->out[1].name && n->op->out[1].is & FAC_OPTIONAL) out[k] = (fac_operand){ 0 };
     }

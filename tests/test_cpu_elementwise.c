@@ -34,12 +34,14 @@ static fac_value *in(fac_graph *g, int k, fac_dtype t, fac_dims d) {
 
 static void one_operand(void **state) {
     (void)state;
-    const fac_dims shapes[] = { { 0 }, fac_shape(1), fac_shape(7), fac_shape(3, 0, 2), fac_shape(2, 19, 5, 7), fac_shape(1, 16, 9, 9), fac_shape(5000) };
+    const fac_dims shapes[] = { { 0 },           fac_shape(1), fac_shape(7), fac_shape(3, 0, 2), fac_shape(2, 19, 5, 7),
+                                fac_shape(1, 16, 9, 9), fac_shape(5000) };
     const fac_op *ops[] = { &fac_op_relu, &fac_op_exp, &fac_op_sigmoid, &fac_op_neg };
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             fac_graph *g = fac_graph_new();
-            everywhere(fresh(100 * k + s, -3, 3, 1e-6), fac_emit(ops[k], NULL, 1, (fac_value *[]){ in(g, 0, FAC_F32, shapes[s]) }));
+            fac_value *x = in(g, 0, FAC_F32, shapes[s]);
+            everywhere(fresh(100 * k + s, -3, 3, 1e-6), fac_emit(ops[k], NULL, 1, &x));
             fac_graph_free(g);
         }
 }
@@ -59,7 +61,8 @@ static void broadcasting(void **state) {
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
         for (int swap = 0; swap < 2; swap++) {
             fac_graph *g = fac_graph_new();
-            fac_value *a = in(g, 0, FAC_F32, swap ? pairs[k].b : pairs[k].a), *b = in(g, 1, FAC_F32, swap ? pairs[k].a : pairs[k].b);
+            fac_value *a = in(g, 0, FAC_F32, swap ? pairs[k].b : pairs[k].a);
+            fac_value *b = in(g, 1, FAC_F32, swap ? pairs[k].a : pairs[k].b);
             everywhere(fresh(1000 + 10 * k, -3, 3, 0), fac_sub(a, b));
             fac_graph_free(g);
         }
@@ -74,7 +77,8 @@ static void element_types(void **state) {
         double tolerance = type == FAC_F16 ? 1e-3 : type == FAC_BF16 ? 8e-3 : 1e-6;
         everywhere(fresh(2000 + (uint64_t)t * 10, -100, 100, tolerance), fac_mul(in(g, 0, type, d), in(g, 1, type, row)));
         everywhere(fresh(2100 + (uint64_t)t * 10, -100, 100, 0), fac_greater(in(g, 2, type, d), in(g, 3, type, row)));
-        everywhere(fresh(2200 + (uint64_t)t * 10, -9, 9, 0), fac_where(in(g, 4, FAC_BOOL, row), in(g, 5, type, d), in(g, 6, type, row)));
+        fac_value *choice = fac_where(in(g, 4, FAC_BOOL, row), in(g, 5, type, d), in(g, 6, type, row));
+        everywhere(fresh(2200 + (uint64_t)t * 10, -9, 9, 0), choice);
         for (int to = FAC_F32; to <= FAC_BOOL; to++)
             everywhere(fresh(2300 + (uint64_t)(t * 20 + to), -3, 3, 0), fac_cast(in(g, 10 + to, type, d), (fac_dtype)to));
         fac_graph_free(g);
@@ -101,8 +105,12 @@ static fac_value *gelu_like(fac_value *const x[]) {     /* x0 is read by the fir
     fac_value *t = fac_mul(fac_add(x[0], x[1]), fac_number(g, FAC_F32, 0.5));
     return fac_mul(fac_add(fac_erf(t), fac_number(g, FAC_F32, 1)), x[0]);
 }
-static fac_value *clamped(fac_value *const x[]) { return fac_min(fac_max(fac_add(fac_mul(x[0], x[1]), x[2]), fac_neg(x[1])), fac_exp(x[2])); }
-static fac_value *chosen(fac_value *const x[]) { return fac_where(fac_less(x[0], x[1]), fac_sqrt(fac_abs(x[0])), fac_mul(x[1], x[1])); }
+static fac_value *clamped(fac_value *const x[]) {
+    return fac_min(fac_max(fac_add(fac_mul(x[0], x[1]), x[2]), fac_neg(x[1])), fac_exp(x[2]));
+}
+static fac_value *chosen(fac_value *const x[]) {
+    return fac_where(fac_less(x[0], x[1]), fac_sqrt(fac_abs(x[0])), fac_mul(x[1], x[1]));
+}
 static fac_value *counted(fac_value *const x[]) {       /* i8 wraps at every step; the condition is one of integers */
     fac_value *sum = fac_add(fac_mul(x[0], x[0]), x[1]);
     return fac_where(fac_and(fac_greater(sum, x[1]), x[2]), sum, fac_neg(sum));
@@ -115,16 +123,20 @@ static fac_value *widened(fac_value *const x[]) { return fac_add(fac_cast(fac_ne
 
 static void chains(void **state) {
     (void)state;
-    const fac_dims d = fac_shape(2, 19, 5, 7), row = fac_shape(19, 1, 1), flat = fac_shape(3, 2345), narrow = fac_shape(2345), one = { 0 };
+    const fac_dims d = fac_shape(2, 19, 5, 7), row = fac_shape(19, 1, 1), one = { 0 };
+    const fac_dims flat = fac_shape(3, 2345), narrow = fac_shape(2345);
     const struct { body_fn *f; int n; fac_type types[3]; double tolerance; } all[] = {
-        { gelu_like, 2, { { FAC_F32, d }, { FAC_F32, row } }, 2e-6 },      { gelu_like, 2, { { FAC_F32, flat }, { FAC_F32, narrow } }, 2e-6 },
+        { gelu_like, 2, { { FAC_F32, d }, { FAC_F32, row } }, 2e-6 },
+        { gelu_like, 2, { { FAC_F32, flat }, { FAC_F32, narrow } }, 2e-6 },
         { clamped, 3, { { FAC_F32, d }, { FAC_F32, row }, { FAC_F32, row } }, 1e-6 },
         { clamped, 3, { { FAC_F32, flat }, { FAC_F32, one }, { FAC_F32, narrow } }, 1e-6 },
         { clamped, 3, { { FAC_F64, flat }, { FAC_F64, one }, { FAC_F64, narrow } }, 1e-14 },
-        { chosen, 2, { { FAC_F32, d }, { FAC_F32, d } }, 1e-6 },           { chosen, 2, { { FAC_F64, flat }, { FAC_F64, flat } }, 1e-14 },
+        { chosen, 2, { { FAC_F32, d }, { FAC_F32, d } }, 1e-6 },
+        { chosen, 2, { { FAC_F64, flat }, { FAC_F64, flat } }, 1e-14 },
         { counted, 3, { { FAC_I8, d }, { FAC_I8, row }, { FAC_BOOL, d } }, 0 },
         { counted, 3, { { FAC_I64, flat }, { FAC_I64, narrow }, { FAC_BOOL, narrow } }, 0 },
-        { halves, 2, { { FAC_F16, d }, { FAC_F16, row } }, 0 },            { halves, 2, { { FAC_BF16, flat }, { FAC_BF16, narrow } }, 0 },
+        { halves, 2, { { FAC_F16, d }, { FAC_F16, row } }, 0 },
+        { halves, 2, { { FAC_BF16, flat }, { FAC_BF16, narrow } }, 0 },
         { widened, 2, { { FAC_F32, flat }, { FAC_F64, narrow } }, 0 },
         { converted, 2, { { FAC_F32, d }, { FAC_F64, row } }, 1e-14 } };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
@@ -148,7 +160,8 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(one_operand), cmocka_unit_test(broadcasting), cmocka_unit_test(element_types),
-                                        cmocka_unit_test(chains), cmocka_unit_test(refuses) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_operand), cmocka_unit_test(broadcasting), cmocka_unit_test(element_types), cmocka_unit_test(chains),
+        cmocka_unit_test(refuses) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

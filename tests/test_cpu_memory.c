@@ -17,7 +17,9 @@ static void everywhere(check c, const char *solver, const fac_value *y, int roun
         for (int round = 0; round < rounds; round++) {
             c.isa = check_isas[i];
             c.in_place = round % 2 && y->node->op->is & FAC_OP_INPLACE;
-            if (!check_node(&c, solver, y->node)) fail_msg("%s: no offer for %s, %d dims (seed %llu)", solver, y->node->op->name, y->node->in[0]->type.dims.n, (unsigned long long)c.seed);
+            if (!check_node(&c, solver, y->node))
+                fail_msg("%s: no offer for %s, %d dims (seed %llu)", solver, y->node->op->name, y->node->in[0]->type.dims.n,
+                         (unsigned long long)c.seed);
         }
 }
 
@@ -25,8 +27,17 @@ static fac_value *in(fac_graph *g, const char *name, fac_dtype t, fac_dims d) { 
 
 static void reorders(void **state) {
     (void)state;
-    const fac_dims shapes[] = { { 0 }, fac_shape(5), fac_shape(0, 3), fac_shape(67, 130), fac_shape(3, 5, 2), fac_shape(2, 19, 5, 7), fac_shape(1, 64, 30, 31),
-                                fac_shape(2, 3, 40, 41), fac_shape(2, 3, 2, 5, 3), fac_shape(1, 4, 90, 130) };
+    const fac_dims shapes[] = {
+        { 0 },
+        fac_shape(5),
+        fac_shape(0, 3),
+        fac_shape(67, 130),
+        fac_shape(3, 5, 2),
+        fac_shape(2, 19, 5, 7),
+        fac_shape(1, 64, 30, 31),
+        fac_shape(2, 3, 40, 41),
+        fac_shape(2, 3, 2, 5, 3),
+        fac_shape(1, 4, 90, 130) };
     const fac_dtype types[] = { FAC_F32, FAC_F64, FAC_F16, FAC_U8, FAC_BOOL };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -45,19 +56,24 @@ static void reductions(void **state) {
     static const struct { reduction *f; double tolerance; } ops[] = {
         { fac_sum, 2e-6 }, { fac_mean, 1e-6 }, { fac_reduce_max, 0 }, { fac_reduce_min, 0 }, { fac_reduce_prod, 1e-6 } };
     const struct { fac_dims x, axes; } all[] = {
-        { fac_shape(2, 19, 5, 7), fac_shape(2, 3) },   { fac_shape(2, 19, 5, 7), fac_shape(0, 2, 3) }, { fac_shape(2, 19, 5, 7), fac_shape(1) },
-        { fac_shape(2, 19, 5, 7), fac_shape(3) },      { fac_shape(2, 19, 5, 7), fac_shape(2) },       { fac_shape(2, 19, 5, 7), fac_shape(0, 2) },
-        { fac_shape(2, 19, 5, 7), fac_shape(1, 3) },   { fac_shape(2, 19, 5, 7), { 0 } },              { fac_shape(40000), fac_shape(0) },
-        { fac_shape(3, 20000), fac_shape(1) },         { fac_shape(700, 65), fac_shape(0) },           { fac_shape(300, 1100), fac_shape(0) },
-        { fac_shape(4, 300, 33, 2), fac_shape(1, 3) }, { { 0 }, { 0 } },                               { fac_shape(3, 0), fac_shape(1) },
-        { fac_shape(2, 19, 0, 7), fac_shape(2) }, { fac_shape(0, 3), fac_shape(1) },             { fac_shape(2, 32, 1, 1), fac_shape(2, 3) },    { fac_shape(1, 48, 7, 7), fac_shape(2, 3) } };
+        { fac_shape(2, 19, 5, 7), fac_shape(2, 3) },    { fac_shape(2, 19, 5, 7), fac_shape(0, 2, 3) },
+        { fac_shape(2, 19, 5, 7), fac_shape(1) },       { fac_shape(2, 19, 5, 7), fac_shape(3) },
+        { fac_shape(2, 19, 5, 7), fac_shape(2) },       { fac_shape(2, 19, 5, 7), fac_shape(0, 2) },
+        { fac_shape(2, 19, 5, 7), fac_shape(1, 3) },    { fac_shape(2, 19, 5, 7), { 0 } },
+        { fac_shape(2, 32, 1, 1), fac_shape(2, 3) },    { fac_shape(1, 48, 7, 7), fac_shape(2, 3) },
+        { fac_shape(4, 300, 33, 2), fac_shape(1, 3) },  { fac_shape(3, 20000), fac_shape(1) },
+        { fac_shape(700, 65), fac_shape(0) },           { fac_shape(300, 1100), fac_shape(0) },
+        { fac_shape(40000), fac_shape(0) },             { { 0 }, { 0 } },
+        { fac_shape(2, 19, 0, 7), fac_shape(2) },       { fac_shape(3, 0), fac_shape(1) },
+        { fac_shape(0, 3), fac_shape(1) } };
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++)
         for (size_t s = 0; s < sizeof all / sizeof *all; s++)
             for (int type = FAC_F32; type <= FAC_F64; type++) {
                 fac_graph *g = fac_graph_new();
                 fac_value *x = in(g, "x", (fac_dtype)type, all[s].x);
                 bool product = ops[k].f == fac_reduce_prod;
-                check c = fresh(100 * k + s, product ? 0.95 : -3, product ? 1.05 : 3, type == FAC_F64 ? ops[k].tolerance * 1e-6 : ops[k].tolerance);
+                double lo = product ? 0.95 : -3, hi = product ? 1.05 : 3;
+                check c = fresh(100 * k + s, lo, hi, type == FAC_F64 ? ops[k].tolerance * 1e-6 : ops[k].tolerance);
                 everywhere(c, "reduce", ops[k].f(x, all[s].axes, s % 2), 4);
                 fac_graph_free(g);
             }
@@ -77,8 +93,9 @@ static void sums_are_exact(void **state) {
 static void softmaxes(void **state) {
     (void)state;
     const struct { fac_dims x; int axis; } all[] = {
-        { fac_shape(2, 5), 1 },     { fac_shape(3, 1000), -1 },      { fac_shape(3, 4, 5), 0 },  { fac_shape(2, 19, 5, 7), 1 }, { fac_shape(2, 3, 300), 1 },
-        { fac_shape(1, 1), 1 },     { fac_shape(3, 0, 2), 1 },       { fac_shape(0, 4), 1 },     { fac_shape(2, 7, 513), 0 },   { fac_shape(33, 257), 1 } };
+        { fac_shape(2, 5), 1 },         { fac_shape(3, 1000), -1 },   { fac_shape(3, 4, 5), 0 }, { fac_shape(2, 19, 5, 7), 1 },
+        { fac_shape(2, 3, 300), 1 },    { fac_shape(1, 1), 1 },       { fac_shape(3, 0, 2), 1 }, { fac_shape(0, 4), 1 },
+        { fac_shape(2, 7, 513), 0 },    { fac_shape(33, 257), 1 } };
     for (size_t s = 0; s < sizeof all / sizeof *all; s++) {
         fac_graph *g = fac_graph_new();
         fac_value *x = in(g, "x", FAC_F32, all[s].x);
@@ -91,10 +108,13 @@ static void softmaxes(void **state) {
 static void norms(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_value *x = in(g, "x", FAC_F32, fac_shape(2, 19, 5, 7)), *c = in(g, "c", FAC_F32, fac_shape(19)), *d = in(g, "d", FAC_F32, fac_shape(19));
+    fac_value *x = in(g, "x", FAC_F32, fac_shape(2, 19, 5, 7));
+    fac_value *c = in(g, "c", FAC_F32, fac_shape(19)), *d = in(g, "d", FAC_F32, fac_shape(19));
     fac_value *m = in(g, "m", FAC_F32, fac_shape(19)), *v = in(g, "v", FAC_F32, fac_shape(19));
-    fac_value *t = in(g, "t", FAC_F32, fac_shape(3, 5, 384)), *s = in(g, "s", FAC_F32, fac_shape(384)), *b = in(g, "b", FAC_F32, fac_shape(384));
-    fac_value *p = in(g, "p", FAC_F32, fac_shape(2, 24, 6)), *q = in(g, "q", FAC_F32, fac_shape(24)), *r = in(g, "r", FAC_F32, fac_shape(24));
+    fac_value *t = in(g, "t", FAC_F32, fac_shape(3, 5, 384));
+    fac_value *s = in(g, "s", FAC_F32, fac_shape(384)), *b = in(g, "b", FAC_F32, fac_shape(384));
+    fac_value *p = in(g, "p", FAC_F32, fac_shape(2, 24, 6));
+    fac_value *q = in(g, "q", FAC_F32, fac_shape(24)), *r = in(g, "r", FAC_F32, fac_shape(24));
     everywhere(fresh(1, 0.1, 2, 1e-5), "norm", fac_batch_norm(x, c, d, m, v, 1e-5), 8);
     everywhere(fresh(2, -3, 3, 2e-5), "norm", fac_layer_norm(t, s, b, -1, 1e-5), 4);
     everywhere(fresh(3, -3, 3, 2e-5), "norm", fac_layer_norm(t, s, NULL, 2, 1e-12), 4);
@@ -113,7 +133,8 @@ static void response_normalization(void **state) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t k = 0; k < 4; k++) {
             fac_graph *g = fac_graph_new();
-            everywhere(fresh(s, -2, 2, 2e-6), "lrn", fac_lrn(in(g, "x", FAC_F32, shapes[s]), 4 + (int64_t)k, 0.3, betas[k], 1.5), 3);
+            fac_value *x = in(g, "x", FAC_F32, shapes[s]);
+            everywhere(fresh(s, -2, 2, 2e-6), "lrn", fac_lrn(x, 4 + (int64_t)k, 0.3, betas[k], 1.5), 3);
             fac_graph_free(g);
         }
 }
@@ -168,7 +189,8 @@ static void halves(void **state) {
         fac_graph *g = fac_graph_new();
         fac_dtype t = (fac_dtype)type;
         check c = fresh(10, -1, 1, type == FAC_F16 ? 1e-3 : 8e-3);
-        fac_value *x = in(g, "x", t, fac_shape(2, 19, 9, 8)), *w = in(g, "w", t, fac_shape(24, 19, 3, 3)), *b = in(g, "b", t, fac_shape(24));
+        fac_value *x = in(g, "x", t, fac_shape(2, 19, 9, 8));
+        fac_value *w = in(g, "w", t, fac_shape(24, 19, 3, 3)), *b = in(g, "b", t, fac_shape(24));
         fac_value *m = in(g, "m", t, fac_shape(30, 41)), *k = in(g, "k", t, fac_shape(41, 50));
         everywhere(c, "half", fac_conv2d(x, w, b, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } }), 6);
         everywhere(c, "half", fac_matmul(m, k), 6);
@@ -204,7 +226,8 @@ static void half_conversions(void **state) {
                 fac_streams_convert(simd->streams, (fac_dtype)type, back, FAC_F32, f, N);
                 fac_convert((fac_dtype)type, want, FAC_F32, f, N);
                 for (int i = 0; i < N; i++)
-                    if (back[i] != want[i] && !isnan(f[i])) fail_msg("%.9g: %04x, not %04x (%s)", (double)f[i], back[i], want[i], check_isas[isa]);
+                    if (back[i] != want[i] && !isnan(f[i]))
+                        fail_msg("%.9g: %04x, not %04x (%s)", (double)f[i], back[i], want[i], check_isas[isa]);
             }
         }
     }

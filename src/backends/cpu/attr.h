@@ -24,4 +24,10 @@ static inline bool fac_attr_flag(const fac_node *n, const char *name) {
     const bool *at = fac_attr_at(n, name, FAC_A_FLAG);
     return at && *at;
 }
+/* The word of an enum. */
+static inline const char *fac_attr_choice(const fac_node *n, const char *name) {
+    for (const fac_attr *a = n->op->attrs; a && a->name; a++)
+        if (a->kind == FAC_A_ENUM && !strcmp(a->name, name)) return a->choices[*(const int *)((const char *)n->attrs + a->at)];
+    return NULL;
+}
 #endif

@@ -67,8 +67,8 @@ static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release,
 
 static fac_status set_pool(fac_cpu *c, const fac_device_opts *o, fac_error *err) {
     if (o->pool) {
-        if (!o->pool->run || o->pool->threads < 1)
-            return fac_raise(err, FAC_E_ARGUMENT, "cpu: the pool of the options has %s", o->pool->run ? "no threads" : "no run function");
+        const char *missing = !o->pool->run ? "run function" : o->pool->threads < 1 ? "threads" : NULL;
+        if (missing) return fac_raise(err, FAC_E_ARGUMENT, "cpu: the pool of the options has no %s", missing);
         c->pool = *o->pool;
         return FAC_OK;
     }
@@ -84,7 +84,8 @@ static fac_status open_parts(fac_cpu *c, const fac_device_opts *o, fac_error *er
     FAC_TRY(fac_cpu_detect(c, o->isa, err));
     FAC_TRY(fac_device_init(&c->device, &fac_backend_cpu, "cpu", o, err));
     c->device.memory_ops = &memory_ops;
-    snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name, c->pool.threads, c->pool.threads == 1 ? "" : "s");
+    const char *plural = c->pool.threads == 1 ? "" : "s";
+    snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name, c->pool.threads, plural);
     return FAC_OK;
 }
 

@@ -113,7 +113,8 @@ static bool put_body(builder *b, const fac_problem *p) {
     for (size_t i = 0; i < g->nconsts; i++) {
         const fac_value *v = g->consts[i];
         uint64_t element = 0;
-        if (fac_dims_count(&v->type.dims) != 1 || !v->tensor || !fac_tensor_data(v->tensor) || !computable(v->type.dtype)) return false;
+        if (fac_dims_count(&v->type.dims) != 1 || !computable(v->type.dtype)) return false;
+        if (!v->tensor || !fac_tensor_data(v->tensor)) return false;
         memcpy(&element, fac_tensor_data(v->tensor), (size_t)fac_dtype_get(v->type.dtype)->block_bytes);
         if (put_source(b, v, -1, v->type.dtype, natural(v->type.dtype), element) < 0) return false;
     }

@@ -1,5 +1,6 @@
 /* Solver "concat": every input is copied to its part of the output, whatever the layouts.  The result is in channel blocks when
- * most of what comes in is, and every part then begins with a block.  Copies move bits: exact, any element type of whole bytes. */
+ * most of what comes in is, and every part then begins with a block.  Copies move bits: exact, any element type of whole
+ * bytes. */
 #include "backends/cpu/attr.h"
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
@@ -44,7 +45,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     }
     if (blocked && 2 * in_blocks > bytes && fac_layout_is_plain(&y->layout, &y->type.dims)) {
         fac_layout plain = y->layout;
-        y->layout = fac_layout_blocked(&y->type.dims, blocked->layout.axis, blocked->layout.block, y->type.dims.n > 2 ? plain.halo : 0);
+        int halo = y->type.dims.n > 2 ? plain.halo : 0;
+        y->layout = fac_layout_blocked(&y->type.dims, blocked->layout.axis, blocked->layout.block, halo);
         if (!build(p, NULL)) y->layout = plain;
     }
     if (!build(p, NULL)) return false;
@@ -71,8 +73,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)work, (void)err;
     const plan *r = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
-    char *to = (char *)out[0].memory + out[0].at;
-    for (int i = 0; i < r->n; i++) fac_copy_run(&r->copy[i], pool, (const char *)in[i].memory + in[i].at, to);
+    for (int i = 0; i < r->n; i++) fac_copy_run(&r->copy[i], pool, fac_span_bytes(in[i]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 

@@ -205,7 +205,8 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const fac_copy_piece *c = j->p;
     int q = c->n - 1, p = q - 1;
-    int64_t nq = (c->d[q] + c->tile_q - 1) / c->tile_q, np = (c->d[p] + c->tile_p - 1) / c->tile_p, i[FAC_COPY_DIMS], rest = first;
+    int64_t nq = (c->d[q] + c->tile_q - 1) / c->tile_q, np = (c->d[p] + c->tile_p - 1) / c->tile_p;
+    int64_t i[FAC_COPY_DIMS], rest = first;
     int64_t tq = rest % nq, tp = rest / nq % np;
     const char *from = j->from + c->from_at;
     char *to = j->to + c->to_at;

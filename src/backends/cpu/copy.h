@@ -32,6 +32,9 @@ bool fac_copy_part(const fac_layout *whole, const fac_dims *dims, const int64_t 
 /* The zeros around every plane of the last two dims. */
 void fac_halo_zero(const fac_layout *l, const fac_dims *dims, size_t size, const fac_pool *pool, void *memory);
 
+/* Where the storage of an operand begins. */
+static inline char *fac_span_bytes(fac_span s) { return (char *)s.memory + s.at; }
+
 /* Bytes of one element when it is a plain number of one byte or more; 0 for bits, text and nothing. */
 size_t fac_copy_size(fac_dtype dtype);
 #endif

@@ -14,7 +14,7 @@ enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
 
 typedef struct plan {
     int64_t   outer, size, picks, row;      /* row: bytes of inner */
-    int64_t   in, index, out;               /* offsets in elements */
+    int64_t   in, index, out;               /* offsets, bytes        */
     int64_t   element, index_bytes;
     fac_dtype index_type;
 } plan;
@@ -24,9 +24,12 @@ static bool build(const fac_problem *p, plan *g) {
     int64_t axis;
     int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
     if (at < 0) return false;
-    *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .in = p->in[0].layout.offset,
-                 .index = p->in[1].layout.offset, .out = p->out[0].layout.offset, .element = (int64_t)fac_copy_size(p->in[0].type.dtype),
-                 .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype), .index_type = p->in[1].type.dtype };
+    *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .index_type = p->in[1].type.dtype,
+                 .element = (int64_t)fac_copy_size(p->in[0].type.dtype),
+                 .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype) };
+    g->in = p->in[0].layout.offset * g->element;
+    g->out = p->out[0].layout.offset * g->element;
+    g->index = p->in[1].layout.offset * g->index_bytes;
     g->row = g->element;
     for (int k = 0; k < at; k++) g->outer *= d->d[k];
     for (int k = at + 1; k < d->n; k++) g->row *= d->d[k];
@@ -35,7 +38,8 @@ static bool build(const fac_problem *p, plan *g) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan g;
-    if (fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0] || !fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
+    if (fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     for (int i = 0; i < 2; i++)
         if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims)) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!build(p, &g)) return false;
@@ -76,8 +80,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)work, (void)err;
     const plan *g = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
-    job j = { g, (const char *)in[0].memory + in[0].at + g->in * g->element, (const char *)in[1].memory + in[1].at + g->index * g->index_bytes,
-              (char *)out[0].memory + out[0].at + g->out * g->element };
+    job j = { g, fac_span_bytes(in[0]) + g->in, fac_span_bytes(in[1]) + g->index, fac_span_bytes(out[0]) + g->out };
     int64_t rows = g->outer * g->picks;
     if (rows * g->row == 0) return FAC_OK;
     fac_parallel_ranges(pool, rows, rows * g->row < SERIAL_BYTES ? 1 : SHARES * pool->threads, run_rows, &j);

@@ -60,7 +60,8 @@ static void place(const fac_problem *p, shadow *s) {
     s->bytes = 0;
     for (int i = 0; i < p->nin; i++) {
         s->in_at[i] = s->bytes;
-        if (is_half(p->in[i].type.dtype) && !is_taken(s, i)) s->bytes += round_up(fac_layout_bytes(&s->in[i].layout, &s->in[i].type));
+        if (!is_half(p->in[i].type.dtype) || is_taken(s, i)) continue;
+        s->bytes += round_up(fac_layout_bytes(&s->in[i].layout, &s->in[i].type));
     }
     for (int k = 0; k < p->nout; k++) {
         s->out_at[k] = s->bytes;
@@ -118,7 +119,8 @@ typedef struct job { const fac_streams *s; fac_dtype from, to; const char *x; ch
 static void run_chunks(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     const job *j = arg;
-    int64_t size = is_half(j->from) ? 2 : 4, other = 6 - size, at = first * CHUNK, end = last * CHUNK < j->n ? last * CHUNK : j->n;
+    int64_t size = is_half(j->from) ? 2 : 4, other = 6 - size;
+    int64_t at = first * CHUNK, end = last * CHUNK < j->n ? last * CHUNK : j->n;
     fac_streams_convert(j->s, j->to, j->y + at * other, j->from, j->x + at * size, end - at);
 }
 
@@ -141,7 +143,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     size_t n = (size_t)fac_dims_count(&h->problem->in[input].type.dims);
     float *wide = fac_alloc_aligned(n * sizeof *wide + 1);
     if (!wide) return fac_raise(err, FAC_E_NOMEM, "half: no memory for %zu numbers", n);
-    convert(d, FAC_F32, wide, type, (const char *)from.memory + from.at, n);
+    convert(d, FAC_F32, wide, type, fac_span_bytes(from), n);
     fac_status status = h->s.solver->pack(h->plan, d, input, (fac_span){ wide, 0 }, to, err);
     fac_release_aligned(wide);
     return status;
@@ -156,21 +158,22 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         x[i] = in[i];
         if (!is_half(p->in[i].type.dtype) || is_taken(s, i) || !in[i].memory) continue;
         x[i] = (fac_span){ work.memory, work.at + s->in_at[i] };
-        convert(d, FAC_F32, (char *)work.memory + x[i].at, p->in[i].type.dtype, (const char *)in[i].memory + in[i].at,
+        convert(d, FAC_F32, fac_span_bytes(x[i]), p->in[i].type.dtype, fac_span_bytes(in[i]),
                 fac_layout_bytes(&p->in[i].layout, &p->in[i].type) / 2);
     }
     for (int k = 0; k < p->nout; k++) {
         y[k] = out[k];
         if (!is_half(p->out[k].type.dtype) || !out[k].memory) continue;
         y[k] = (fac_span){ work.memory, work.at + s->out_at[k] };
-        fac_halo_zero(&s->out[k].layout, &s->out[k].type.dims, sizeof(float), &fac_cpu_of(d)->pool, (char *)work.memory + y[k].at);
+        fac_halo_zero(&s->out[k].layout, &s->out[k].type.dims, sizeof(float), &fac_cpu_of(d)->pool, fac_span_bytes(y[k]));
     }
     FAC_TRY(s->solver->run(h->plan, d, x, y, (fac_span){ work.memory, work.at + s->work_at }, err));
     for (int k = 0; k < p->nout; k++)
         if (is_half(p->out[k].type.dtype) && out[k].memory)
-            convert(d, p->out[k].type.dtype, (char *)out[k].memory + out[k].at, FAC_F32, (const char *)y[k].memory + y[k].at,
+            convert(d, p->out[k].type.dtype, fac_span_bytes(out[k]), FAC_F32, fac_span_bytes(y[k]),
                     fac_layout_bytes(&p->out[k].layout, &p->out[k].type) / 2);
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_half = { .name = "half", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cpu_half = {
+    .name = "half", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };

@@ -55,13 +55,14 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *r = j->r;
     int64_t before = (r->size - 1) / 2, behind = r->size - 1 - before;
+    const float factor = (float)(r->alpha / (double)r->size);
     for (int64_t u = first; u < last; u++) {
         int64_t column = u % r->tiles * FAC_LINES, image = u / r->tiles * r->channels * r->plane + column;
         int64_t n = r->plane - column < FAC_LINES ? r->plane - column : FAC_LINES;
         for (int64_t c = 0; c < r->channels; c++) {
             int64_t from = c > before ? c - before : 0, to = behind < r->channels - c ? c + behind + 1 : r->channels;
-            j->f->lrn_columns(j->x + image + from * r->plane, to - from, r->plane, n, (float)(r->alpha / (double)r->size), (float)r->bias,
-                              (float)r->beta, j->x + image + c * r->plane, j->y + image + c * r->plane);
+            j->f->lrn_columns(j->x + image + from * r->plane, to - from, r->plane, n, factor, (float)r->bias, (float)r->beta,
+                              j->x + image + c * r->plane, j->y + image + c * r->plane);
         }
     }
 }

@@ -1,8 +1,8 @@
 /* Solvers "move" and "reshape": what changes only where elements lie, when the planner could not make a view of it.
  *
- * move: transpose, slice, split, expand.  Every input index is  first_k + step_k (one output index)  or fixed, which three kinds
- * of questions to the op's own index function find out.  So an output is a strided window on the input, a copy.  A blocked axis of
- * the input is kept when it is cut at whole blocks.
+ * move: transpose, slice, split, expand.  Every input index is  first_k + step_k (one output index)  or fixed, which one question
+ * for the first element and one for its neighbour along each dim, put to the op's own index function, find out.  So an output is
+ * a strided window on the input, a copy.  A blocked axis of the input is kept when it is cut at whole blocks.
  * reshape: reshape, flatten, squeeze, unsqueeze: the order of elements stays, so the input is copied to contiguous memory.
  * Copies move bits: exact, any element type of whole bytes. */
 #include "backends/cpu/copy.h"
@@ -147,7 +147,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const plan *r = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     for (int k = 0; k < r->n; k++)
-        if (out[k].memory) fac_copy_run(&r->copy[k], pool, (const char *)in[0].memory + in[0].at, (char *)out[k].memory + out[k].at);
+        if (out[k].memory) fac_copy_run(&r->copy[k], pool, fac_span_bytes(in[0]), fac_span_bytes(out[k]));
     return FAC_OK;
 }
 

@@ -5,7 +5,6 @@
  * Contiguous tensors; batch_norm also takes channel blocks of one vector, and then its result has them too. */
 #include <math.h>
 #include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
@@ -28,7 +27,8 @@ typedef struct plan {
 
 static kind kind_of(const char *op) {
     static const struct { const char *op; kind kind; } kinds[] = {
-        { "layer_norm", LAYER }, { "rms_norm", RMS }, { "group_norm", GROUP }, { "instance_norm", GROUP }, { "batch_norm", BATCH } };
+        { "layer_norm", LAYER },    { "rms_norm", RMS },     { "group_norm", GROUP },
+        { "instance_norm", GROUP }, { "batch_norm", BATCH } };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (!strcmp(op, kinds[k].op)) return kinds[k].kind;
     return NONE;
@@ -144,7 +144,8 @@ static void run_blocked(const job *j, int64_t unit) {
     const fac_problem *p = j->r->problem;
     const fac_layout *a = &p->in[0].layout, *b = &p->out[0].layout;
     const fac_dims *d = &p->in[0].type.dims;
-    int64_t blocks = (d->d[1] + a->block - 1) / a->block, row = unit % d->d[2], block = unit / d->d[2] % blocks, image = unit / d->d[2] / blocks;
+    int64_t blocks = (d->d[1] + a->block - 1) / a->block;
+    int64_t row = unit % d->d[2], block = unit / d->d[2] % blocks, image = unit / d->d[2] / blocks;
     float mean[64] = { 0 }, factor[64] = { 0 }, shift[64] = { 0 };
     for (int64_t k = 0, c = block * a->block; k < a->block && c < d->d[1]; k++, c++) {
         mean[k] = j->mean[c], shift[k] = j->bias[c];
@@ -172,8 +173,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const plan *r = arg;
     const fac_problem *p = r->problem;
     const fac_cpu *c = fac_cpu_of(d);
-    job j = { r, c->simd->streams, c->simd->lanes, floats(p, in, 0), floats(p, in, 1), floats(p, in, 2), floats(p, in, 3), floats(p, in, 4),
-              fac_span_floats(out[0], &p->out[0].layout) };
+    job j = { r, c->simd->streams, c->simd->lanes, .x = floats(p, in, 0), .scale = floats(p, in, 1), .bias = floats(p, in, 2),
+              .mean = floats(p, in, 3), .var = floats(p, in, 4), .y = fac_span_floats(out[0], &p->out[0].layout) };
     if (r->rows * r->size == 0) return FAC_OK;
     const fac_dims *dims = &p->in[0].type.dims;
     int64_t units = r->rows;

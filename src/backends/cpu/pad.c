@@ -1,6 +1,6 @@
-/* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output is filled, then the part of x that
- * is left is copied into it.  Exact, any element type of whole bytes; the other modes are left to the reference. */
-#include <string.h>
+/* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output is filled, then the part of x
+ * that is left is copied into it.  Exact, any element type of whole bytes; the other modes are left to the reference. */
+#include "backends/cpu/attr.h"
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/solvers.h"
@@ -40,9 +40,7 @@ static bool parts(const fac_problem *p, fac_dims *d, fac_layout *from, fac_layou
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_dims dims;
     fac_layout from, to;
-    const char *mode = NULL;
-    for (const fac_attr *a = p->node->op->attrs; a && a->name; a++)
-        if (!strcmp(a->name, "mode") && a->kind == FAC_A_ENUM) mode = a->choices[*(const int *)((const char *)p->node->attrs + a->at)];
+    const char *mode = fac_attr_choice(p->node, "mode");
     if (!mode || strcmp(mode, "constant") || fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     if (!parts(p, &dims, &from, &to)) {
@@ -77,9 +75,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const plan *r = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     static const uint64_t zero = 0;
-    char *to = (char *)out[0].memory + out[0].at;
-    fac_copy_run(&r->fill, pool, known(r->problem, 2) ? (const char *)in[2].memory + in[2].at : (const char *)&zero, to);
-    fac_copy_run(&r->copy, pool, (const char *)in[0].memory + in[0].at, to);
+    fac_copy_run(&r->fill, pool, known(r->problem, 2) ? fac_span_bytes(in[2]) : (const char *)&zero, fac_span_bytes(out[0]));
+    fac_copy_run(&r->copy, pool, fac_span_bytes(in[0]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 

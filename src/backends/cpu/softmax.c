@@ -12,7 +12,7 @@
 
 enum { SERIAL = 4 << 10, SHARES = 8 };
 
-typedef struct plan { int64_t outer, size, inner, tiles, in, out; bool log; } plan;
+typedef struct plan { int64_t outer, size, inner, tiles; bool log; const fac_problem *problem; } plan;
 
 static bool build(const fac_problem *p, plan *s) {
     const fac_dims *d = &p->in[0].type.dims;
@@ -20,7 +20,7 @@ static bool build(const fac_problem *p, plan *s) {
     if (!fac_attr_int(p->node, "axis", &axis)) return false;
     int at = fac_axis(axis, d->n ? d->n : 1);
     if (at < 0) return false;
-    *s = (plan){ 1, d->n ? d->d[at] : 1, 1, 0, p->in[0].layout.offset, p->out[0].layout.offset, !strcmp(p->node->op->name, "log_softmax") };
+    *s = (plan){ .outer = 1, .size = d->n ? d->d[at] : 1, .inner = 1, .log = !strcmp(p->node->op->name, "log_softmax") };
     for (int k = 0; k < d->n; k++) {
         if (k < at) s->outer *= d->d[k];
         if (k > at) s->inner *= d->d[k];
@@ -46,6 +46,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise(err, FAC_E_NOMEM, "softmax: no memory for a plan");
     build(p, s);
+    s->problem = p;
     *out = s;
     return FAC_OK;
 }
@@ -73,7 +74,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)work, (void)err;
     const plan *s = arg;
     const fac_cpu *c = fac_cpu_of(d);
-    job j = { s, c->simd->streams, (const float *)((const char *)in[0].memory + in[0].at) + s->in, (float *)((char *)out[0].memory + out[0].at) + s->out };
+    const fac_problem *p = s->problem;
+    job j = { s, c->simd->streams, fac_span_floats(in[0], &p->in[0].layout), fac_span_floats(out[0], &p->out[0].layout) };
     int64_t units = s->outer * s->tiles;
     if (units * s->size == 0) return FAC_OK;
     fac_parallel_ranges(&c->pool, units, s->outer * s->size * s->inner < SERIAL ? 1 : SHARES * c->pool.threads, run_units, &j);

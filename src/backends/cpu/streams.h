@@ -35,7 +35,8 @@ typedef struct fac_streams {
     void (*normalize_each)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
     /* sum of (x - mean)^2, in f64 */
     double (*spread_row)(const float *x, int64_t n, double mean);
-    /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta, bias > 0 and factor >= 0; at most FAC_LINES columns */
+    /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta,  bias > 0 and factor >= 0; at most FAC_LINES
+     * columns */
     void (*lrn_columns)(const float *x, int64_t rows, int64_t stride, int64_t columns, float factor, float bias, float beta,
                         const float *at, float *y);
 } fac_streams;
