@@ -36,7 +36,7 @@ static size_t bound(const fac_plan *plan, fac_root *const *roots, int n) {
     return most;
 }
 
-void fac_place(fac_plan *plan) {
+void fac_plan_place(fac_plan *plan) {
     fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted), **placed = sorted + plan->nroots;
     int n = 0;
     plan->arena_bytes = plan->bound_bytes = 0;

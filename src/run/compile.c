@@ -89,12 +89,12 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     }
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
-    if (!status) status = fac_schedule(p, original, err);
+    if (!status) status = fac_plan_schedule(p, original, err);
     if (status) {
         fac_plan_free(p);
         return status;
     }
-    fac_place(p);
+    fac_plan_place(p);
     *out = p;
     return FAC_OK;
 }

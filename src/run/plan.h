@@ -98,8 +98,8 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
                         const fac_program_opts *opts, fac_plan **out, fac_error *err);
 void       fac_plan_free(fac_plan *plan);
 
-fac_status fac_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
-void       fac_place(fac_plan *plan);                                                   /* arena.c    */
+fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
+void       fac_plan_place(fac_plan *plan);                                                   /* arena.c    */
 
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */

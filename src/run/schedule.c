@@ -444,7 +444,7 @@ static void wishes(schedule *s) {
     }
 }
 
-fac_status fac_schedule(fac_plan *plan, const fac_graph *original, fac_error *err) {
+fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err) {
     schedule s = { .plan = plan, .original = original, .err = err };
     s.at = fac_alloc(plan->graph->ids + 1, sizeof *s.at);
     s.wish = fac_alloc(plan->graph->ids + 1, sizeof *s.wish);
