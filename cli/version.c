@@ -10,6 +10,8 @@ static int version(list args) {
     printf("built      %s, C%ld%s\n", __VERSION__, __STDC_VERSION__ / 100 % 100,
 #if defined(__SANITIZE_ADDRESS__)
            ", address sanitizer"
+#elif defined(__SANITIZE_THREAD__)
+           ", thread sanitizer"
 #else
            ""
 #endif
