@@ -1,5 +1,5 @@
 /* Two-dimensional average pooling, the reference of all ranks, and the ONNX spelling of all three. */
-#include "ops/pool.h"
+#include "ops/pool_grad.h"
 
 #if FAC_INTERFACE
 /* Sliding windows over N,C,H,W:  P = floor((H + top + bottom - (kernel - 1) dilation - 1) / stride) + 1. */
@@ -62,7 +62,7 @@ extern const fac_op fac_op_avg_pool2d;
 const fac_op fac_op_avg_pool2d = {
     .name = "avg_pool2d", .doc = "the mean of each two-dimensional window", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_infer, .ref = fac_avg_pool2d_ref,
-    .cost = fac_pool_cost, .onnx = onnx, .cases = cases,
+    .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_avg_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

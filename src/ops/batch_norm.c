@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 
 #if FAC_INTERFACE
 /* y[n,c,...] = (x[n,c,...] - mean[c]) / sqrt(var[c] + epsilon) scale[c] + bias[c]
@@ -73,6 +74,65 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* A value of C numbers, so that it broadcasts to x. */
+static fac_value *of_channels(const fac_node *n, fac_value *v) {
+    fac_dims behind = { .n = n->in[0]->type.dims.n - 2 };
+    for (int k = 0; k < behind.n; k++) behind.d[k] = k + 1;
+    v = fac_grad_as(v, n->in[0]->type.dtype);
+    return behind.n > 0 ? fac_unsqueeze(v, behind) : v;
+}
+
+/* One with ones around the channels, as the gradient of input k. */
+static fac_value *channels_of(const fac_node *n, fac_value *v, int k) {
+    return fac_grad_as(fac_reshape_to(v, fac_shape_of(n->in[k])), n->in[k]->type.dtype);
+}
+
+/* Inference, with f = scale / sqrt(var + epsilon):  dx = dy f,  dmean = -f sum dy,  dvar = -f / (2 (var + epsilon)) sum dy (x - mean). */
+static void grad_given(const fac_node *n, fac_dims over, fac_value *dy, fac_value *dx[]) {
+    fac_graph *g = n->graph;
+    fac_dtype dtype = n->in[0]->type.dtype;
+    fac_value *var = fac_add(of_channels(n, n->in[4]), fac_number(g, dtype, ((const attrs *)n->attrs)->epsilon));
+    fac_value *inverse = fac_reciprocal(fac_sqrt(var)), *f = fac_mul(of_channels(n, n->in[1]), inverse);
+    fac_value *centred = fac_sub(n->in[0], of_channels(n, n->in[3]));
+    if (fac_needs(n, 0)) dx[0] = fac_mul(dy, f);
+    if (fac_needs(n, 1) || fac_needs(n, 4)) {
+        fac_value *along = fac_sum(fac_mul(dy, centred), over, true);
+        if (fac_needs(n, 1)) dx[1] = channels_of(n, fac_mul(along, inverse), 1);
+        if (fac_needs(n, 4)) dx[4] = channels_of(n, fac_grad_times(fac_div(fac_mul(along, f), var), -0.5), 4);
+    }
+    if (fac_needs(n, 2)) dx[2] = channels_of(n, fac_sum(dy, over, true), 2);
+    if (fac_needs(n, 3)) dx[3] = channels_of(n, fac_neg(fac_mul(fac_sum(dy, over, true), f)), 3);
+}
+
+/* Training: through the statistics of x, and to x from the running ones. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    double keep = a->training ? a->momentum : 1;
+    fac_dims over = { .n = 1 };         /* all dims but the channels */
+    for (int k = 2; k < x->type.dims.n; k++) over.d[over.n++] = k;
+    for (int k = 1; k < 3; k++)         /* running = old keep + that of x (1 - keep) */
+        if (k < n->nout && dy[k] && fac_needs(n, 2 + k)) dx[2 + k] = fac_grad_times(dy[k], keep);
+    if (!a->training) {
+        fac_value *own[5] = { NULL };
+        if (dy[0]) grad_given(n, over, dy[0], own);
+        for (int k = 0; k < 5; k++) dx[k] = fac_grad_plus(dx[k], own[k]);
+        return;
+    }
+    fac_standard s = fac_grad_standard(x, over, a->epsilon);
+    if (dy[0]) {
+        if (fac_needs(n, 1)) dx[1] = channels_of(n, fac_sum(fac_mul(dy[0], s.hat), over, true), 1);
+        if (fac_needs(n, 2)) dx[2] = channels_of(n, fac_sum(dy[0], over, true), 2);
+        if (fac_needs(n, 0)) dx[0] = fac_mul(fac_grad_unstandard(&s, dy[0]), of_channels(n, n->in[1]));
+    }
+    if (!fac_needs(n, 0)) return;
+    fac_value *count = fac_grad_ratio(x, s.mean);
+    if (n->nout > 1 && dy[1])
+        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(of_channels(n, dy[1]), 1 - keep), count), x));
+    if (n->nout > 2 && dy[2])
+        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count), fac_sub(x, s.mean)));
+}
+
 /* A factor and a summand of each element; the statistics of training as much again. */
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, ((const attrs *)n->attrs)->training ? 5 : 2, to); }
 
@@ -102,7 +162,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_batch_norm = {
     .name = "batch_norm", .doc = "normalization of each channel by given or own statistics", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
     return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });

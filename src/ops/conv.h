@@ -19,6 +19,8 @@ typedef struct fac_conv_geom {
 
 /* Of a conv1d, conv2d or conv3d node whose sizes are all numbers; false when it is another op or a symbol is left. */
 bool fac_conv_geometry(const fac_node *n, fac_conv_geom *g);
+/* The same from the attributes of a convolution with `rank` spatial dims (1, 2, 3) and the dims of x and w. */
+bool fac_conv_geometry_of(int rank, const void *attrs, const fac_dims *x, const fac_dims *w, fac_conv_geom *g);
 
 /* One spatial dim of it as a window. */
 static inline fac_window fac_conv_window(const fac_conv_geom *g, int k) {
@@ -30,5 +32,7 @@ bool       fac_conv_infer(fac_node *n);
 fac_status fac_conv2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_conv3d_ref(const fac_ref *r, fac_error *err);
 void       fac_conv_cost(const fac_node *n, fac_cost *cost);
+void       fac_conv_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
 extern const fac_port fac_conv_in[];
+extern const fac_attr fac_conv2d_table[], fac_conv3d_table[];
 #endif

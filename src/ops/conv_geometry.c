@@ -47,11 +47,14 @@ static bool geometry(const attrs *a, const fac_dims *x, const fac_dims *w, fac_c
     return true;
 }
 
+bool fac_conv_geometry_of(int rank, const void *attributes, const fac_dims *x, const fac_dims *w, fac_conv_geom *g) {
+    attrs a = attrs_of(rank, attributes);
+    return geometry(&a, x, w, g);
+}
+
 bool fac_conv_geometry(const fac_node *n, fac_conv_geom *g) {
     int rank = rank_of(n);
-    if (!rank) return false;
-    attrs a = attrs_of(rank, n->attrs);
-    return geometry(&a, &n->in[0]->type.dims, &n->in[1]->type.dims, g);
+    return rank && fac_conv_geometry_of(rank, n->attrs, &n->in[0]->type.dims, &n->in[1]->type.dims, g);
 }
 
 bool fac_conv_infer(fac_node *n) {

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/product.h"
 
 #if FAC_INTERFACE
@@ -85,6 +86,20 @@ static void cost(const fac_node *n, fac_cost *to) {
     to->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
 }
 
+/* With a' and b' as above: da' = alpha dy b'^T, db' = alpha a'^T dy, and their transposes. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const fac_gemm_opts *o = n->attrs;
+    fac_value *a = n->in[0], *b = n->in[1], *d = dy[0];
+    bool ta = o->trans_a, tb = o->trans_b;
+    if (fac_needs(n, 0))
+        dx[0] = ta ? fac_gemm(b, d, NULL, &(fac_gemm_opts){ o->alpha, 1, tb, true })
+                   : fac_gemm(d, b, NULL, &(fac_gemm_opts){ o->alpha, 1, false, !tb });
+    if (fac_needs(n, 1))
+        dx[1] = tb ? fac_gemm(d, a, NULL, &(fac_gemm_opts){ o->alpha, 1, true, ta })
+                   : fac_gemm(a, d, NULL, &(fac_gemm_opts){ o->alpha, 1, !ta, false });
+    if (fac_needs(n, 2)) dx[2] = fac_grad_times(fac_sum_like(d, n->in[2]), o->beta);
+}
+
 /* ONNX may say alpha = 0 or beta = 0 and mean it. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
@@ -108,7 +123,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_gemm;
 const fac_op fac_op_gemm = {
     .name = "gemm", .doc = "alpha a b + beta c, a and b transposed at will", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_gemm(fac_value *a, fac_value *b, fac_value *c, const fac_gemm_opts *opts) {
     return fac_emit(&fac_op_gemm, opts, 3, (fac_value *[]){ a, b, c });

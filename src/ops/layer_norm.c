@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/lines.h"
 #include "ops/norm.h"
 
@@ -65,6 +66,30 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* Through the normalized x, and through the two statistics when they were used:
+ *   d mean / d x = 1 / size,   d inv_std / d x = -inv_std^2 hat / size. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *scale = n->in[1], *bias = n->in[2];
+    fac_dtype dtype = x->type.dtype;
+    fac_dims over = { 0 };
+    int rank = x->type.dims.n;
+    for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
+    fac_standard s = fac_grad_standard(x, over, a->epsilon);
+    if (dy[0]) {
+        if (fac_needs(n, 1)) dx[1] = fac_grad_as(fac_sum_like(fac_mul(dy[0], s.hat), scale), scale->type.dtype);
+        if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_sum_like(dy[0], bias), bias->type.dtype);
+        if (fac_needs(n, 0)) dx[0] = fac_grad_unstandard(&s, scale ? fac_mul(dy[0], fac_grad_as(scale, dtype)) : dy[0]);
+    }
+    if (!fac_needs(n, 0)) return;
+    fac_value *count = fac_grad_ratio(x, s.mean);
+    if (n->nout > 1 && dy[1]) dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_as(dy[1], dtype), count), x));
+    if (n->nout > 2 && dy[2]) {
+        fac_value *d = fac_mul(fac_grad_as(dy[2], dtype), fac_mul(s.inverse, s.inverse));
+        dx[0] = fac_grad_plus(dx[0], fac_neg(fac_mul(fac_div(d, count), s.hat)));
+    }
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -87,7 +112,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_layer_norm = {
     .name = "layer_norm", .doc = "normalization of each sample over its last dims", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });

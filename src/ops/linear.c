@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/product.h"
 
 #if FAC_INTERFACE
@@ -45,6 +46,15 @@ static void cost(const fac_node *n, fac_cost *to) {
     to->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
 }
 
+/* Rows of x and dy one below the other make one product for w. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    int last = n->in[0]->type.dims.n - 1;
+    fac_value *rows = last == 1 ? dy[0] : fac_flatten(dy[0], last);
+    if (fac_needs(n, 0)) dx[0] = fac_matmul(dy[0], n->in[1]);
+    if (fac_needs(n, 1)) dx[1] = fac_matmul(fac_grad_swap(rows), last == 1 ? n->in[0] : fac_flatten(n->in[0], last));
+    if (fac_needs(n, 2)) dx[2] = fac_sum(rows, fac_shape(0), false);
+}
+
 static const fac_case cases[] = {
     { "linear(f32[5,7], f32[3,7], f32[3])", -1, 1, 1e-5 },  { "linear(f32[2,3,4], f32[6,4])", -1, 1, 1e-5 },
     { "linear(f32[9], f32[4,9], f32[4])", -1, 1, 1e-5 },    { "linear(f32[0,7], f32[3,7], f32[3])", -1, 1, 0 },
@@ -54,7 +64,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_linear;
 const fac_op fac_op_linear = {
     .name = "linear", .doc = "x times the transpose of w, plus b: a fully connected layer", .in = in, .out = fac_ports_y,
-    .infer = infer, .ref = ref, .cost = cost, .cases = cases,
+    .infer = infer, .ref = ref, .grad = grad, .cost = cost, .cases = cases,
 };
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b) {
     return fac_emit(&fac_op_linear, NULL, 3, (fac_value *[]){ x, w, b });

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/product.h"
 
 #if FAC_INTERFACE
@@ -80,6 +81,27 @@ static void cost(const fac_node *n, fac_cost *to) {
     to->other = 0;
 }
 
+/* da = dy b^T and db = a^T dy, summed over the batch where the operand was broadcast.  A b without batch meets all rows of a's
+ * batch at once: one tall product instead of a sum of many. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    int a_dims = n->in[0]->type.dims.n, b_dims = n->in[1]->type.dims.n, last = dy[0]->type.dims.n;
+    fac_value *a = a_dims > 1 ? n->in[0] : fac_unsqueeze(n->in[0], fac_shape(0)), *d = dy[0];
+    fac_value *b = b_dims > 1 ? n->in[1] : fac_unsqueeze(n->in[1], fac_shape(1));
+    if (b_dims == 1) d = fac_unsqueeze(d, fac_shape(last++));
+    if (a_dims == 1) d = fac_unsqueeze(d, fac_shape(last - 1));
+    if (fac_needs(n, 0)) {
+        fac_value *da = fac_sum_like(fac_matmul(d, fac_grad_swap(b)), a);
+        dx[0] = a_dims > 1 ? da : fac_squeeze(da, fac_shape(0));
+    }
+    if (fac_needs(n, 1)) {
+        fac_value *db;
+        if (b_dims <= 2 && a_dims > 2)
+            db = fac_matmul(fac_grad_swap(fac_flatten(a, a_dims - 1)), fac_flatten(d, a_dims - 1));
+        else db = fac_sum_like(fac_matmul(fac_grad_swap(a), d), b);
+        dx[1] = b_dims > 1 ? db : fac_squeeze(db, fac_shape(1));
+    }
+}
+
 static const fac_onnx onnx[] = { { "", "MatMul", 1, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "matmul(f32[5,7], f32[7,3])", -1, 1, 1e-5 }, { "matmul(f32[2,1,4,6], f32[3,6,5])", -1, 1, 1e-5 },
@@ -92,6 +114,6 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_matmul;
 const fac_op fac_op_matmul = {
     .name = "matmul", .doc = "the matrix product, over any number of leading dims", .in = in, .out = out, .infer = infer,
-    .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_matmul(fac_value *a, fac_value *b) { return fac_emit(&fac_op_matmul, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,6 +1,6 @@
 /* Two-dimensional max pooling, the reference of all ranks, and the ONNX spelling of all three. */
 #include "ops/order.h"
-#include "ops/pool.h"
+#include "ops/pool_grad.h"
 
 #if FAC_INTERFACE
 /* y[n,c,p,q] = max over r,s of x[n, c, p stride + r dilation - pad, ...], taps outside of x left out; NaN wins.
@@ -12,8 +12,7 @@ fac_value *fac_max_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_wi
 const fac_port fac_max_pool_in[] = { { "x", FAC_NUMBERS, 0 }, { 0 } };
 const fac_port fac_max_pool_out[] = { { "y", FAC_NUMBERS, 0 }, { "indices", FAC_INTS, FAC_OPTIONAL }, { 0 } };
 
-/* Offset in the plane of the largest element that the window of output (o, p, q) sees, -1 if it sees none. */
-static int64_t largest(const fac_pool_geom *g, const fac_array *x, int64_t plane, int64_t o, int64_t p, int64_t q) {
+int64_t fac_pool_largest(const fac_pool_geom *g, const fac_array *x, int64_t plane, int64_t o, int64_t p, int64_t q) {
     const fac_window *d = &g->window[0], *h = &g->window[1], *w = &g->window[2];
     int64_t t0, t1, r0, r1, s0, s1, best = -1;
     fac_window_taps(d, o, &t0, &t1);
@@ -43,7 +42,7 @@ static fac_status ref(int rank, const fac_ref *r) {
         for (int64_t o = 0; o < g.window[0].out; o++)
             for (int64_t p = 0; p < g.window[1].out; p++)
                 for (int64_t q = 0; q < g.window[2].out; q++, to++) {
-                    int64_t at = largest(&g, x, nc * size, o, p, q);
+                    int64_t at = fac_pool_largest(&g, x, nc * size, o, p, q);
                     if (y->f) y->f[to] = at < 0 ? -INFINITY : x->f[nc * size + at];
                     else if (y->i) y->i[to] = at < 0 ? fac_int_lowest(x->type.dtype) : x->i[nc * size + at];
                     if (index) index[to] = at < 0 ? -1 : nc * size + (g.column_major ? column_major(&g, at) : at);
@@ -70,7 +69,7 @@ extern const fac_op fac_op_max_pool2d;
 const fac_op fac_op_max_pool2d = {
     .name = "max_pool2d", .doc = "the largest element of each two-dimensional window", .in = fac_max_pool_in,
     .out = fac_max_pool_out, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_infer,
-    .ref = fac_max_pool2d_ref, .cost = fac_pool_cost, .onnx = onnx, .cases = cases,
+    .ref = fac_max_pool2d_ref, .grad = fac_max_pool_grad, .cost = fac_pool_cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_max_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

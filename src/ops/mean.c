@@ -1,4 +1,5 @@
 /* The mean over axes, and with it ONNX GlobalAveragePool. */
+#include "ops/grad.h"
 #include "ops/reduce.h"
 
 #if FAC_INTERFACE
@@ -21,6 +22,11 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *each = fac_div(dy[0], fac_grad_ratio(n->in[0], n->out[0]));
+    dx[0] = fac_grad_spread(fac_grad_unreduce(n, each), n->in[0]);
+}
+
 /* Over all spatial dims of N,C,... */
 static void load_global(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     fac_dims axes = fac_value_type(in[0]).dims;
@@ -41,7 +47,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_mean;
 const fac_op fac_op_mean = {
     .name = "mean", .doc = "the mean over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out, .attrs = fac_reduce_table,
-    .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .cost = fac_reduce_cost, .onnx = onnx,
+    .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost, .onnx = onnx,
     .cases = cases,
 };
 fac_value *fac_mean(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_mean, x, axes, keep); }

@@ -25,6 +25,11 @@ bool fac_pool_geometry(const fac_node *n, fac_pool_geom *g);
 bool       fac_pool_infer(fac_node *n);
 void       fac_pool_cost(const fac_node *n, fac_cost *cost);
 bool       fac_pool_of_ref(const fac_ref *r, int rank, fac_pool_geom *g);
+/* The same from the attributes of a pooling with `rank` spatial dims and the dims of x. */
+bool       fac_pool_geometry_of(int rank, const void *attrs, const fac_dims *x, fac_pool_geom *g);
+/* Offset in its plane (x: the first element of the plane is number `plane`) of the largest element that the window of output
+ * (o, p, q) sees, -1 if it sees none. */
+int64_t    fac_pool_largest(const fac_pool_geom *g, const fac_array *x, int64_t plane, int64_t o, int64_t p, int64_t q);
 fac_status fac_max_pool2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_max_pool3d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_avg_pool2d_ref(const fac_ref *r, fac_error *err);

@@ -93,6 +93,11 @@ bool fac_pool_geometry(const fac_node *n, fac_pool_geom *g) {
     return geometry(&a, &n->in[0]->type.dims, g);
 }
 
+bool fac_pool_geometry_of(int rank, const void *attributes, const fac_dims *x, fac_pool_geom *g) {
+    attrs a = attrs_of(rank, attributes);
+    return geometry(&a, x, g);
+}
+
 bool fac_pool_of_ref(const fac_ref *r, int rank, fac_pool_geom *g) {
     attrs a = attrs_of(rank, r->attrs);
     return geometry(&a, &r->in[0].type.dims, g);

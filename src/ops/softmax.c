@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/lines.h"
 #include "ops/softmax.h"
 
@@ -39,6 +40,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }
 
+/* dx = y (dy - sum of dy y) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_dims axis = { .n = n->out[0]->type.dims.n > 0, .d = { ((const attrs *)n->attrs)->axis } };
+    fac_value *y = n->out[0];
+    dx[0] = fac_mul(y, fac_sub(dy[0], fac_sum(fac_mul(dy[0], y), axis, true)));
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_softmax_load(n, in[0], fac_softmax);
@@ -53,6 +61,6 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_softmax;
 const fac_op fac_op_softmax = {
     .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_softmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_softmax, &(attrs){ axis }, 1, &x); }

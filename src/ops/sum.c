@@ -1,4 +1,5 @@
 /* The sum over axes. */
+#include "ops/grad.h"
 #include "ops/reduce.h"
 
 #if FAC_INTERFACE
@@ -15,6 +16,10 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_grad_spread(fac_grad_unreduce(n, dy[0]), n->in[0]);
+}
+
 static const fac_onnx onnx[] = { { "", "ReduceSum", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
 static const fac_case cases[] = {
     { "sum(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "sum(f32[3,4,5], i64{0,-1})", -1, 1, 1e-6 },
@@ -26,7 +31,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_sum;
 const fac_op fac_op_sum = {
     .name = "sum", .doc = "the sum over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out, .attrs = fac_reduce_table,
-    .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .cost = fac_reduce_cost, .onnx = onnx,
+    .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost, .onnx = onnx,
     .cases = cases,
 };
 fac_value *fac_sum(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_sum, x, axes, keep); }

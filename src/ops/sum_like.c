@@ -1,5 +1,5 @@
 /* The adjoint of broadcasting. */
-#include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/reduce.h"
 
 #if FAC_INTERFACE
@@ -34,6 +34,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_grad_spread(dy[0], n->in[0]); }
+
 static const fac_case cases[] = {
     { "sum_like(f32[3,4,5], f32[4,1])", -1, 1, 1e-6 }, { "sum_like(f32[3,4,5], f32[3,4,5])", -1, 1, 0 },
     { "sum_like(f32[3,4,5], f32[])", -1, 1, 1e-5 },    { "sum_like(f32[0,4], f32[4])", 0, 0, 0 }, { 0 } };
@@ -41,8 +43,9 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_sum_like;
 const fac_op fac_op_sum_like = {
     .name = "sum_like", .doc = "sums over the dims along which something shaped as like was broadcast", .in = in,
-    .out = fac_reduce_num_out, .infer = infer, .ref = ref, .cost = fac_reduce_cost, .cases = cases,
+    .out = fac_reduce_num_out, .infer = infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost, .cases = cases,
 };
 fac_value *fac_sum_like(fac_value *x, fac_value *like) {
+    if (x && like && x->leaf != FAC_POISON && fac_dims_equal(&x->type.dims, &like->type.dims)) return x;     /* nothing to sum */
     return fac_emit(&fac_op_sum_like, NULL, 2, (fac_value *[]){ x, like });
 }

@@ -1,0 +1,28 @@
+/* What gradients of ops are written with.  All of it works with sizes that are still symbols. */
+#ifndef FACULA_OPS_GRAD_H
+#define FACULA_OPS_GRAD_H
+#include "facula/op.h"
+#include "facula/ops.h"
+
+/* v as this dtype; v itself when it has it. */
+fac_value *fac_grad_as(fac_value *v, fac_dtype dtype);
+/* v broadcast to the shape of `like`. */
+fac_value *fac_grad_spread(fac_value *v, fac_value *like);
+/* How many elements of x there are for each one of y, a scalar of x's dtype. */
+fac_value *fac_grad_ratio(fac_value *x, fac_value *y);
+/* The last two dims in the other order. */
+fac_value *fac_grad_swap(fac_value *v);
+fac_value *fac_grad_times(fac_value *v, double number);
+/* a + b, where NULL is nothing. */
+fac_value *fac_grad_plus(fac_value *a, fac_value *b);
+
+/* For reductions: v, shaped as the result of node n, with ones in place of the reduced dims so that it broadcasts to x.  The
+ * poison value after an error when the axes are not known. */
+fac_value *fac_grad_unreduce(const fac_node *n, fac_value *v);
+
+/* Standardizing over axes (which stay, as 1):  hat = (x - mean x) / sqrt(var x + epsilon). */
+typedef struct fac_standard { fac_dims axes; fac_value *mean, *inverse, *hat; } fac_standard;
+fac_standard fac_grad_standard(fac_value *x, fac_dims axes, double epsilon);
+/* d x from d hat:  (dhat - mean dhat - hat mean(dhat hat)) / sqrt(var x + epsilon). */
+fac_value *fac_grad_unstandard(const fac_standard *s, fac_value *dhat);
+#endif
