@@ -1,0 +1,24 @@
+/* How readers make data sets. */
+#ifndef FACULA_DATA_DATASET_INTERNAL_H
+#define FACULA_DATA_DATASET_INTERNAL_H
+#include "base/arena.h"
+#include "facula/data.h"
+
+struct fac_dataset_memory {
+    fac_arena arena;                /* names of classes */
+    void     *samples;              /* bytes or values  */
+    int64_t  *labels;
+};
+
+/* Room for samples (floats, or bytes) and labels, zeroed.  d is empty; what is in it after an error the caller frees. */
+fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats, const char *name, fac_error *err);
+static inline uint8_t *fac_dataset_bytes(fac_dataset *d) { return d->memory->samples; }
+static inline float   *fac_dataset_values(fac_dataset *d) { return d->memory->samples; }
+static inline int64_t *fac_dataset_labels(fac_dataset *d) { return d->memory->labels; }
+
+/* A whole file, unpacked if it is a gzip file (RFC 1952).  *out is freed with fac_release. */
+fac_status fac_gzip_read(const char *path, unsigned char **out, size_t *bytes, fac_error *err);
+
+/* Place i of a random order of 0 .. n-1. */
+int64_t fac_permute(uint64_t seed, uint64_t stream, int64_t n, int64_t i);
+#endif
