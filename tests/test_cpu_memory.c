@@ -79,6 +79,18 @@ static void reductions(void **state) {
             }
 }
 
+static void sums_to_a_shape(void **state) {
+    (void)state;
+    const fac_dims x = fac_shape(2, 19, 5, 7), likes[] = { fac_shape(19, 1, 1), fac_shape(2, 1, 5, 7), fac_shape(7), { 0 },
+                                                           fac_shape(1, 19, 1, 7), fac_shape(2, 19, 1, 1) };
+    for (size_t k = 0; k < sizeof likes / sizeof *likes; k++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *y = fac_sum_like(in(g, "x", FAC_F32, x), in(g, "like", FAC_F32, likes[k]));
+        everywhere(fresh(k, -3, 3, 2e-6), "reduce", y, 4);
+        fac_graph_free(g);
+    }
+}
+
 /* A sum is rounded once: 400,000 of 0.1 in f32 come out as exactly as in f64. */
 static void sums_are_exact(void **state) {
     (void)state;
@@ -307,9 +319,10 @@ static void options(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reorders), cmocka_unit_test(reductions), cmocka_unit_test(sums_are_exact), cmocka_unit_test(softmaxes),
-        cmocka_unit_test(norms), cmocka_unit_test(response_normalization),
-        cmocka_unit_test(movers), cmocka_unit_test(halves), cmocka_unit_test(half_conversions), cmocka_unit_test(solvers_refuse),
-        cmocka_unit_test(memory_is_counted), cmocka_unit_test(options) };
+        cmocka_unit_test(reorders),         cmocka_unit_test(reductions),     cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(sums_to_a_shape),  cmocka_unit_test(softmaxes),      cmocka_unit_test(norms),
+        cmocka_unit_test(response_normalization), cmocka_unit_test(movers),   cmocka_unit_test(halves),
+        cmocka_unit_test(half_conversions), cmocka_unit_test(solvers_refuse), cmocka_unit_test(memory_is_counted),
+        cmocka_unit_test(options) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

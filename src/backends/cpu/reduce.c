@@ -1,4 +1,4 @@
-/* Solver "reduce": sum, mean, reduce_max, reduce_min, reduce_prod of f32 and f64 over any axes.
+/* Solver "reduce": sum, mean, reduce_max, reduce_min, reduce_prod of f32 and f64 over any axes, and sum_like.
  *
  * Dims are kept or reduced; neighbours of one kind are merged.  When the contiguous dim is reduced, a result is the fold of
  * rows; when it is kept, results lie side by side and rows are folded into them (columns).  A blocked channel axis that is
@@ -31,9 +31,19 @@ typedef struct plan {
 } plan;
 
 static int fold_of(const char *op) {
-    if (!strcmp(op, "sum") || !strcmp(op, "mean")) return FAC_FOLD_SUM;
+    if (!strcmp(op, "sum") || !strcmp(op, "mean") || !strcmp(op, "sum_like")) return FAC_FOLD_SUM;
     if (!strcmp(op, "reduce_prod")) return FAC_FOLD_PROD;
     return !strcmp(op, "reduce_max") ? FAC_FOLD_MAX : !strcmp(op, "reduce_min") ? FAC_FOLD_MIN : -1;
+}
+
+/* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
+static bool axes_of(const fac_problem *p, unsigned *mask) {
+    if (strcmp(p->node->op->name, "sum_like")) return fac_reduce_axes(p->node, mask);
+    const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
+    *mask = 0;
+    for (int k = 0, behind = x->n - y->n; k < x->n; k++)
+        if (k < behind || (y->d[k - behind] == 1 && x->d[k] != 1)) *mask |= 1u << k;
+    return true;
 }
 
 static void put_axis(axis *to, int *n, axis a) {
@@ -183,7 +193,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (fold_of(p->node->op->name) < 0) return false;
     fac_dtype type = p->in[0].type.dtype;
     if ((type != FAC_F32 && type != FAC_F64) || p->out[0].type.dtype != type || p->node->body[0]) return false;
-    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !fac_reduce_axes(p->node, &mask)) return false;
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !axes_of(p, &mask)) return false;
     if (!build(p, mask, &r)) {
         p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
         if (!build(p, mask, &r)) return false;
@@ -198,7 +208,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     unsigned mask;
     plan *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "reduce: no memory for a plan");
-    if (!fac_reduce_axes(p->node, &mask) || !build(p, mask, r)) {
+    if (!axes_of(p, &mask) || !build(p, mask, r)) {
         fac_release(r);
         return fac_raise(err, FAC_E_INTERNAL, "reduce: not the problem that was offered for");
     }
