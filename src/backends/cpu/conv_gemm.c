@@ -6,6 +6,7 @@
  * f32. */
 #include <limits.h>
 #include <string.h>
+#include "backends/cpu/columns.h"
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/solvers.h"
@@ -25,30 +26,6 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y, *work; } job;
 
-/* `n` pixels of one tap: output columns q.. of output row (o, p), whose input row begins at x (NULL: it lies in the padding). */
-static void tap_row(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, float *to) {
-    if (!x) {
-        memset(to, 0, (size_t)n * sizeof *to);
-        return;
-    }
-    fac_window w = fac_conv_window(g, 2);
-    int64_t first, last, step = w.stride;
-    fac_window_inside(&w, s, &first, &last);
-    first = first < q ? q : first > q + n ? q + n : first;
-    last = last < first ? first : last > q + n ? q + n : last;
-    const float *from = x + s * w.dilation - w.pad;
-    memset(to, 0, (size_t)(first - q) * sizeof *to);
-    if (step == 1) memcpy(to + (first - q), from + first, (size_t)(last - first) * sizeof *to);
-    else for (int64_t i = first; i < last; i++) to[i - q] = from[i * step];
-    memset(to + (last - q), 0, (size_t)(q + n - last) * sizeof *to);
-}
-
-/* Where the input row of output row (o, p) and kernel row (t, r) begins in its channel; NULL in the padding. */
-static const float *input_row(const fac_conv_geom *g, const float *channel, int64_t o, int64_t p, int64_t t, int64_t r) {
-    int64_t z = o * g->stride[0] + t * g->dilation[0] - g->pad[0], y = p * g->stride[1] + r * g->dilation[1] - g->pad[1];
-    return z < 0 || z >= g->D || y < 0 || y >= g->H ? NULL : channel + (z * g->H + y) * g->W;
-}
-
 /* The packed panel of pixels from..to-1: [c][t][r][s][width]. */
 static void columns(const fac_conv_geom *g, const float *x, int64_t from, int64_t to, int width, float *panel) {
     int64_t C = g->C / g->groups;
@@ -59,7 +36,8 @@ static void columns(const fac_conv_geom *g, const float *x, int64_t from, int64_
                     for (int64_t i = from, n; i < to; i += n) {
                         int64_t q = i % g->Q, row = i / g->Q;
                         n = g->Q - q < to - i ? g->Q - q : to - i;
-                        tap_row(g, input_row(g, x, row / g->P, row % g->P, t, r), q, n, s, panel + (i - from));
+                        int64_t at = fac_input_row(g, row / g->P, row % g->P, t, r);
+                        fac_tap_row(g, at < 0 ? NULL : x + at, q, n, s, panel + (i - from));
                     }
                     memset(panel + (to - from), 0, (size_t)(width - (to - from)) * sizeof *panel);
                 }
@@ -120,14 +98,6 @@ static bool settle(plan *p) {
     return fac_size_add(floats, fac_gemm_edge(s), &p->per_thread);
 }
 
-/* A 1 x 1 kernel with stride 1 on everything sees the image as one row. */
-static void flatten(fac_conv_geom *g) {
-    for (int k = 0; k < 3; k++)
-        if (g->kernel[k] != 1 || g->stride[k] != 1 || g->pad[k] || g->out[k] != g->in[k]) return;
-    g->W = g->Q = g->D * g->H * g->W;
-    g->D = g->H = g->O = g->P = 1;
-}
-
 static size_t packed_floats(const plan *p) {
     size_t n;
     bool fits = fac_size_mul((size_t)p->g.K, (size_t)fac_gemm_padded(p->cpu->simd, p->K), &n) && n <= SIZE_MAX / sizeof(float);
@@ -155,7 +125,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->cpu = fac_cpu_of(d);
     fac_cpu_conv(d, p, &q->g, &q->e);
     settle(q);
-    flatten(&q->g);
+    fac_conv_flatten(&q->g);
     q->x = p->in[0].layout, q->b = p->in[2].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
