@@ -17,5 +17,6 @@
 #include "facula/data.h"
 #include "facula/onnx.h"
 #include "facula/program.h"
+#include "facula/train.h"
 
 #endif

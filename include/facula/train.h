@@ -1,0 +1,88 @@
+/* facula/train.h: training a classifier.
+ *
+ * A trainer makes two programs of a model: the step (forward, cross entropy, gradients, optimizer, updates: one program) and
+ * the evaluation.  Both share the parameter tensors of the model, which is therefore trained in place.  The model's first
+ * input takes samples [N,...], its first output gives logits [N,classes].
+ * Everything that changes is in the parameters and states of the step, the step number included, so a checkpoint is one file
+ * of tensors, and a training that is resumed goes on bit by bit as if it had never stopped. */
+#ifndef FACULA_TRAIN_H
+#define FACULA_TRAIN_H
+
+#include "facula/data.h"
+#include "facula/optim.h"
+#include "facula/program.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fac_trainer fac_trainer;
+
+typedef struct fac_trainer_opts {
+    const char     *optimizer;          /* a name of fac_optims; NULL = "adam" */
+    fac_optim_opts  optim;
+    double          label_smoothing;
+} fac_trainer_opts;
+
+typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score;     /* means; accuracy 0..1 */
+
+/* opts may be NULL.  The model must outlive nothing: it may be changed or freed afterwards. */
+fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out, fac_error *err);
+void       fac_trainer_free(fac_trainer *t);
+int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far */
+
+/* One step on one batch; score may be NULL.  FAC_E_ARGUMENT when the loss is not finite: the parameters are then those of
+ * before the step. */
+fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr, fac_score *score, fac_error *err);
+/* All of a data set, in batches of this size. */
+fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err);
+
+/* A checkpoint: parameters, states, moments, step number; safetensors, written atomically. */
+fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err);
+fac_status fac_trainer_load(fac_trainer *t, const char *path, fac_error *err);
+/* The parameters and states of a model alone. */
+fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_error *err);
+
+/* ---- the usual loop -------------------------------------------------------------------------------------------------- */
+
+/* After every step; and once more behind each epoch, with `test` set. */
+typedef struct fac_progress {
+    int64_t step, steps;                /* done, of the whole training */
+    int64_t epoch, epochs;              /* epoch: from 0 */
+    double  lr, seconds;                /* since this call began */
+    double  images_per_s;
+    fac_score batch;                    /* of this step */
+    fac_score train;                    /* of this epoch so far, of the steps that this call did */
+    const fac_score *test;              /* behind an epoch, when there is a test set; else NULL */
+} fac_progress;
+
+typedef struct fac_train_opts {
+    int64_t      epochs;
+    fac_batches  batches;
+    fac_schedule schedule;              /* steps 0: those of the whole training */
+    const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */
+    bool       (*report)(void *self, const fac_progress *p);    /* false stops after this step; may be NULL */
+    void        *self;
+} fac_train_opts;
+
+typedef struct fac_train_result {
+    int64_t   epochs, steps;            /* done, earlier runs of a resumed training included */
+    double    seconds, images_per_s;    /* of this call: all of it; the steps alone */
+    bool      stopped;                  /* by report */
+    fac_score train, test;              /* of the last epoch */
+} fac_train_result;
+
+/* From the trainer's step number on (0, or that of a loaded checkpoint) to the end of the last epoch.  test may be NULL. */
+fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test, const fac_train_opts *opts,
+                     fac_train_result *out, fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

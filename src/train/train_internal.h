@@ -1,0 +1,22 @@
+/* Between the files of training. */
+#ifndef FACULA_TRAIN_INTERNAL_H
+#define FACULA_TRAIN_INTERNAL_H
+#include "facula/train.h"
+
+struct fac_trainer {
+    fac_graph   *step, *test;           /* they own the parameters; the programs share them */
+    fac_program *stepper, *tester;
+    fac_tensor  *done;                  /* optimizer.step, borrowed from step */
+    fac_tensor  *lr, *result[2];
+};
+
+/* Means over more samples. */
+static inline void fac_score_add(fac_score *all, const fac_score *more) {
+    int64_t n = all->samples + more->samples;
+    if (!n) return;
+    double share = (double)more->samples / (double)n;
+    all->loss += (more->loss - all->loss) * share;
+    all->accuracy += (more->accuracy - all->accuracy) * share;
+    all->samples = n;
+}
+#endif
