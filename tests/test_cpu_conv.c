@@ -184,6 +184,24 @@ static void pools(fac_device *d, uint64_t seed) {
     }
 }
 
+/* NaN stays where the definition has it, through relu, clip and maxima. */
+static void nans(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d/direct", "conv2d/gemm", "conv2d/first", "conv2d/depthwise" };
+    check_nan = true;
+    for (uint64_t k = 0; k < 16; k++) {
+        shape s = { 1, k % 4 == 2 ? 2 : 5, 9, 17, 5, 2, 1, k % 4 == 3 ? 5 : 1, { .stride = { 2, 1 } }, true, (int)(k / 4) };
+        assert_true(conv(d, solvers[k % 4], &s, seed + k));
+    }
+    for (int average = 0; average < 2; average++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *x = input(g, 0, fac_shape(1, 21, 13, 19));
+        fac_value *y = average ? fac_avg_pool2d(x, 2, 2, NULL) : fac_max_pool2d(x, 2, 3, NULL);
+        assert_true(check_solver(d, average ? "avg_pool2d/blocked" : "max_pool2d/blocked", y->node, y->node, seed));
+        fac_graph_free(g);
+    }
+    check_nan = false;
+}
+
 static uint64_t seed;
 static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
@@ -192,12 +210,13 @@ static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed
 static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 3000); }
 static void test_volume(void **s) { (void)s, check_everywhere(volume, seed + 4000); }
 static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000); }
+static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_depthwise), cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume),
-        cmocka_unit_test(test_pools) };
+        cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

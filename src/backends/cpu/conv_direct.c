@@ -9,6 +9,7 @@
  *   rows     a thread owns rows, and does all output channels of a row before the next: x is read once, weights stay in L2
  *   bands    a thread owns a band of rows, and does all of them with one chunk of weights before the next chunk
  *   chunks   a thread owns chunks of output channels: each weight is read once by one core; small images, large weights */
+#include <limits.h>
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -166,6 +167,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     int64_t halo = fac_conv_halo(&g);
     size_t packed = fac_conv_packed(&g, lanes);
     if (!packed || halo > FAC_HALO_MOST) return false;
+    if ((double)g.N * (double)(g.P * g.Q) * (double)(g.groups * fac_chunks(g.K / g.groups, lanes)) > INT_MAX) return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);

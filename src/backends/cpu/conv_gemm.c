@@ -1,4 +1,4 @@
-/* conv1d/gemm, conv2d/gemm, conv3d/gemm: every convolution, as a matrix product on plain images.
+/* conv2d/gemm, conv3d/gemm: every convolution, as a matrix product on plain images.
  *
  * y[k][pixel] = sum over (c, t, r, s) of w[k][c t r s] columns[c t r s][pixel],  in each group and image.  The matrix of columns
  * (im2col: Chellapilla et al. 2006) is never whole: a thread makes a few panels of 2 vectors of pixels in the packed form of
@@ -148,6 +148,5 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv1d_gemm = { "conv1d/gemm", "conv1d", offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv2d_gemm = { "conv2d/gemm", "conv2d", offer, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv3d_gemm = { "conv3d/gemm", "conv3d", offer, make, done, pack_key, pack, run };
