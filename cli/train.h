@@ -1,0 +1,34 @@
+/* facula train: what its files share. */
+#ifndef FACULA_CLI_TRAIN_H
+#define FACULA_CLI_TRAIN_H
+#include "cli.h"
+
+/* The options of a training; 0 and NULL mean the default of the data set.  Recorded in run.json. */
+typedef struct train_options {
+    const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size;
+    long   epochs, batch, seed, warmup;
+    double lr, momentum, weight_decay, label_smoothing, clip;
+    list   freeze;
+} train_options;
+
+/* Defaults of one data set. */
+typedef struct train_set {
+    const char *name, *help, *folder, *model, *schedule;
+    long   epochs, batch;
+    double lr;
+} train_set;
+extern const train_set train_sets[];                    /* ends with a NULL name */
+int train_defaults(train_options *o);                   /* fills in what was not given */
+int train_data(const train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test);
+int train_model(const train_options *o, const fac_dataset *like, model *out);   /* like NULL: only of models that need no data */
+
+/* DIR/run.json: written, and read back where options were not given. */
+int train_record(const char *dir, const train_options *o, const fac_device *device);
+int train_recall(const char *dir, train_options *o);
+
+/* ---- what is seen of it ---- */
+typedef struct train_view { bool json; FILE *log; const char *unit; double last; } train_view;
+bool train_progress(void *view, const fac_progress *p);         /* a fac_train_opts.report; false after Ctrl-C */
+int  train_summary(const train_view *v, const fac_train_result *r, const char *dir);
+void train_catch_interrupt(void);
+#endif
