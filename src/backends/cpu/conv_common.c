@@ -32,13 +32,15 @@ static void pack_chunk(void *arg, int item, int thread) {
     int width = a->lanes * fac_chunk_vectors(K, a->lanes, item % chunks);
     float *to = (float *)fac_conv_chunk(g, a->lanes, a->to, group, item % chunks);
     (void)thread;
-    for (int64_t c0 = 0; c0 < C; c0 += a->block) {
-        int64_t here = C - c0 < a->block ? C - c0 : a->block;
-        for (int64_t rs = 0; rs < taps; rs++)
-            for (int64_t c = c0; c < c0 + here; c++)
-                for (int64_t k = k0; k < k0 + width; k++)
-                    *to++ = k < K ? a->w[((group * K + k) * C + c) * taps + rs] : 0;
-    }
+    /* weights are read in order; what is written is a chunk, which the second cache holds */
+    for (int64_t k = 0; k < width; k++)
+        for (int64_t c0 = 0; c0 < C; c0 += a->block) {
+            int64_t here = C - c0 < a->block ? C - c0 : a->block;
+            const float *w = k0 + k < K ? a->w + ((group * K + k0 + k) * C + c0) * taps : NULL;
+            for (int64_t c = 0; c < here; c++)
+                for (int64_t rs = 0; rs < taps; rs++)
+                    to[((c0 * taps + rs * here) + c) * width + k] = w ? w[c * taps + rs] : 0;
+        }
 }
 
 void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to) {
