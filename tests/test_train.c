@@ -1,0 +1,221 @@
+/* Training: toys are learned; the same bits for any number of threads; a resumed training equals an uninterrupted one. */
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "facula/facula.h"
+
+#define OK(call) do { \
+    fac_error ok_err = { 0 }; \
+    if (call) fail_msg("%s: %s", #call, ok_err.text); \
+} while (0)
+#define err (&ok_err)
+
+static char folder[64];
+
+static int make_folder(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/facula-train-XXXXXX");
+    return !mkdtemp(folder);
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static fac_graph *mlp(void) {
+    fac_graph *g = fac_graph_new();
+    fac_nn_seed(g, 1);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
+    x = fac_relu(fac_nn_linear(x, "fc1", 32));
+    x = fac_relu(fac_nn_linear(x, "fc2", 32));
+    fac_output(g, "logits", fac_nn_linear(x, "fc3", 2));
+    OK(fac_graph_check(g, err));
+    return g;
+}
+
+typedef struct setup { int threads; const char *optimizer, *toy; int64_t epochs, batch; double lr; } setup;
+
+/* A trainer of a fresh network on a toy. */
+typedef struct training { fac_device *device; fac_graph *g; fac_trainer *t; fac_dataset data; fac_train_opts opts; } training;
+
+static training start(const setup *s) {
+    training r = { 0 };
+    fac_trainer_opts o = { .optimizer = s->optimizer, .optim = { .momentum = 0.9 } };
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = s->threads }, &r.device, err));
+    OK(fac_dataset_toy(s->toy, 50, 3, &r.data, err));
+    r.g = mlp();
+    OK(fac_trainer_new(r.g, r.device, &o, &r.t, err));
+    r.opts = (fac_train_opts){ .epochs = s->epochs, .batches = { .size = s->batch, .shuffle = true, .seed = 4 },
+                               .schedule = { .kind = FAC_SCHEDULE_COSINE, .lr = s->lr } };
+    return r;
+}
+
+static void finish(training *r) {
+    fac_trainer_free(r->t);
+    fac_graph_free(r->g);
+    fac_dataset_free(&r->data);
+    fac_device_free(r->device);
+}
+
+static void toys_are_learned(void **state) {
+    (void)state;
+    static const char *const toys[] = { "simple", "diag", "split", "xor", "circle" };
+    for (int k = 0; k < 5; k++) {
+        training r = start(&(setup){ 1, "adam", toys[k], 300, 50, 0.02 });
+        fac_train_result result;
+        OK(fac_train(r.t, &r.data, &r.data, &r.opts, &result, err));
+        if (!(result.test.accuracy >= 0.96)) fail_msg("%s: accuracy %g", toys[k], result.test.accuracy);
+        assert_int_equal(result.steps, 300);
+        assert_int_equal(result.epochs, 300);
+        finish(&r);
+    }
+}
+
+static bool same_weights(const fac_graph *a, const fac_graph *b) {
+    bool same = fac_graph_params(a) == fac_graph_params(b);
+    for (int i = 0; i < fac_graph_params(a) && same; i++) {
+        fac_tensor *x = fac_value_tensor(fac_graph_param(a, i)), *y = fac_value_tensor(fac_graph_param(b, i));
+        fac_type type = fac_tensor_type(x);
+        same = !memcmp(fac_tensor_data(x), fac_tensor_data(y), fac_type_bytes(&type));
+    }
+    return same;
+}
+
+static void threads_change_no_bit(void **state) {
+    (void)state;
+    training a = start(&(setup){ 1, "adam", "spiral", 20, 16, 0.01 }), b = start(&(setup){ 2, "adam", "spiral", 20, 16, 0.01 });
+    fac_train_result ra, rb;
+    OK(fac_train(a.t, &a.data, &a.data, &a.opts, &ra, err));
+    OK(fac_train(b.t, &b.data, &b.data, &b.opts, &rb, err));
+    assert_true(ra.test.loss == rb.test.loss);
+    assert_true(same_weights(a.g, b.g));
+    finish(&a);
+    finish(&b);
+}
+
+static bool stop_at_13(void *self, const fac_progress *p) {
+    (void)self;
+    return p->step < 13;
+}
+
+/* Stopped in the middle of an epoch, saved, loaded into a trainer of fresh weights, finished. */
+static void resumed_is_as_if_never_stopped(void **state) {
+    (void)state;
+    static const char *const optimizers[] = { "sgd", "adam", "rmsprop", "lion" };
+    char path[128];
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
+    for (int k = 0; k < 4; k++) {
+        const setup s = { 1, optimizers[k], "circle", 8, 16, 0.003 };       /* 4 steps an epoch */
+        training whole = start(&s), first = start(&s), second = start(&s);
+        fac_train_result r;
+        OK(fac_train(whole.t, &whole.data, NULL, &whole.opts, &r, err));
+        assert_false(r.stopped);
+        first.opts.report = stop_at_13;
+        first.opts.checkpoint = path;
+        OK(fac_train(first.t, &first.data, NULL, &first.opts, &r, err));
+        assert_true(r.stopped && r.steps == 13);
+        assert_false(same_weights(whole.g, first.g));
+        float zeros[32 * 32] = { 0 };           /* nothing may survive from the start */
+        for (int i = 0; i < fac_graph_params(second.g); i++) {
+            fac_tensor *t = fac_value_tensor(fac_graph_param(second.g, i));
+            fac_type type = fac_tensor_type(t);
+            OK(fac_tensor_write(t, zeros, fac_type_bytes(&type), err));
+        }
+        OK(fac_trainer_load(second.t, path, err));
+        assert_int_equal(fac_trainer_steps(second.t), 13);
+        OK(fac_train(second.t, &second.data, NULL, &second.opts, &r, err));
+        assert_int_equal(r.steps, 32);
+        assert_true(same_weights(whole.g, second.g));
+        finish(&whole);
+        finish(&first);
+        finish(&second);
+    }
+}
+
+static void other_checkpoints_are_refused(void **state) {
+    (void)state;
+    char path[128];
+    fac_error e = { 0 };
+    snprintf(path, sizeof path, "%s/sgd.safetensors", folder);
+    training sgd = start(&(setup){ 1, "sgd", "circle", 1, 16, 0.01 }), adam = start(&(setup){ 1, "adam", "circle", 1, 16, 0.01 });
+    OK(fac_trainer_save(sgd.t, path, err));
+    assert_int_equal(fac_trainer_load(adam.t, path, &e), FAC_E_ARGUMENT);
+    assert_non_null(strstr(e.text, "exp_avg"));
+    assert_int_equal(fac_trainer_load(adam.t, folder, &e), FAC_E_IO);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_int_not_equal(fac_trainer_load(sgd.t, path, &e), FAC_OK);
+    finish(&sgd);
+    finish(&adam);
+}
+
+/* The weights alone are read back by a graph of the same model. */
+static void weights_are_saved(void **state) {
+    (void)state;
+    char path[128];
+    fac_weights *w = NULL;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    fac_graph *g = mlp();
+    OK(fac_graph_save_weights(g, path, err));
+    OK(fac_weights_load(path, &w, err));
+    assert_int_equal(fac_weights_count(w), 6);
+    assert_memory_equal(fac_tensor_data(fac_weights_find(w, "fc2.weight")), fac_tensor_data(fac_value_tensor(fac_graph_find(g, "fc2.weight"))), 4096);
+    fac_weights_free(w);
+    fac_graph_free(g);
+}
+
+static void a_loss_that_is_not_finite_changes_nothing(void **state) {
+    (void)state;
+    training r = start(&(setup){ 1, "adam", "xor", 1, 50, 0.01 });
+    fac_tensor *x = NULL, *labels = NULL, *w = fac_value_tensor(fac_graph_find(r.g, "fc1.weight"));
+    float before[64], bad[100];
+    memcpy(before, fac_tensor_data(w), sizeof before);
+    OK(fac_batch(&r.data, &r.opts.batches, 0, 0, &x, &labels, err));
+    for (int i = 0; i < 100; i++) bad[i] = i == 7 ? NAN : 1;
+    OK(fac_tensor_write(x, bad, sizeof bad, err));
+    fac_error e = { 0 };
+    assert_int_equal(fac_trainer_step(r.t, x, labels, 0.1, NULL, &e), FAC_E_ARGUMENT);
+    assert_non_null(strstr(e.text, "loss of step 0"));
+    assert_memory_equal(before, fac_tensor_data(w), sizeof before);
+    assert_int_equal(fac_trainer_steps(r.t), 0);
+    fac_tensor_free(x);
+    fac_tensor_free(labels);
+    finish(&r);
+}
+
+static void wrong_models_are_refused(void **state) {
+    (void)state;
+    fac_error e = { 0 };
+    fac_trainer *t = NULL;
+    fac_device *device = NULL;
+    fac_graph *g = mlp();
+    OK(fac_device_open("cpu", NULL, &device, err));
+    assert_int_equal(fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "adamant" }, &t, &e), FAC_E_ARGUMENT);
+    fac_input(g, "second", FAC_F32, fac_shape(1));
+    assert_int_equal(fac_trainer_new(g, device, NULL, &t, &e), FAC_E_ARGUMENT);
+    assert_non_null(strstr(e.text, "one input"));
+    assert_null(t);
+    fac_graph_free(g);
+    fac_device_free(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(toys_are_learned),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(resumed_is_as_if_never_stopped),
+        cmocka_unit_test(other_checkpoints_are_refused),
+        cmocka_unit_test(weights_are_saved),
+        cmocka_unit_test(a_loss_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(wrong_models_are_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
