@@ -1,10 +1,14 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_abs(fac_value *x);                               /* |x|; the smallest integer stays as it is */
 #endif
 
 MAP1_NUM(ABS(x))
+
+/* 0 at 0, as in torch. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_sign(n->in[0])); }
 
 static const fac_onnx onnx[] = { { "", "Abs", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
@@ -14,6 +18,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_abs = {
-    MAP_OP("abs", "|x|", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE,
+    MAP_OP("abs", "|x|", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE, .grad = grad,
 };
 fac_value *fac_abs(fac_value *x) { return fac_emit(&fac_op_abs, NULL, 1, &x); }

@@ -50,6 +50,8 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     return true;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_cast(dy[0], n->in[0]->type.dtype); }
+
 static void cost(const fac_node *n, fac_cost *c) {
     int64_t count = fac_dims_count(&n->out[0]->type.dims);
     size_t in = fac_type_bytes(&n->in[0]->type), out = fac_type_bytes(&n->out[0]->type);
@@ -74,6 +76,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_cast = {
     .name = "cast", .doc = "x as another dtype", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .cases = cases,
+    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ to }, 1, &x); }

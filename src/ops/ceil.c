@@ -12,5 +12,7 @@ static const fac_case cases[] = {
     { "ceil(bf16[9])", -9, 9, 0 }, { "ceil(f32[0,3])", 0, 0, 0 }, { "ceil(f32[])", -9, 9, 0 }, { 0 }
 };
 
-const fac_op fac_op_ceil = { MAP1_OP("ceil", "the next integer above") };
+const fac_op fac_op_ceil = {
+    MAP_OP("ceil", "the next integer above", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+};
 fac_value *fac_ceil(fac_value *x) { return fac_emit(&fac_op_ceil, NULL, 1, &x); }

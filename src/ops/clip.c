@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* min(max(x, lo), hi); lo and hi are scalars of x's dtype, each may be NULL: no limit.  NaN stays NaN. */
@@ -8,6 +9,15 @@ fac_value *fac_relu6(fac_value *x);                             /* clip to 0..6 
 
 /* NaN passes both comparisons; where y > z the result is z, as in NumPy. */
 MAP3_NUM((x < y ? y : x) > z ? z : x < y ? y : x)
+
+/* To x where it stayed as it was, on the limits too, as in torch; else to the limit that took its place. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *lo = n->in[1], *hi = n->in[2];
+    if (fac_needs(n, 0)) dx[0] = fac_grad_where(fac_equal(x, n->out[0]), dy[0]);
+    if (fac_needs(n, 1))
+        dx[1] = fac_grad_unbroadcast(n, 1, fac_grad_where(fac_and(fac_less(x, lo), fac_less_or_equal(lo, hi)), dy[0]));
+    if (fac_needs(n, 2)) dx[2] = fac_grad_unbroadcast(n, 2, fac_grad_where(fac_greater(fac_max(x, lo), hi), dy[0]));
+}
 
 static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "min", FAC_NUMBERS, 0 }, { "max", FAC_NUMBERS, 0 }, { 0 } };
 
@@ -36,7 +46,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_clip = {
-    MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 
 fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi) {

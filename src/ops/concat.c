@@ -51,6 +51,19 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return true;
 }
 
+extern const fac_op fac_op_slice;
+/* Each input gets its part; sizes may be symbols, so they are taken from the shapes. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->out[0]->type.dims.n);
+    fac_graph *g = n->graph;
+    fac_value *at = fac_ints(g, fac_shape(0)), *along = fac_ints(g, fac_shape(axis));
+    for (int i = 0; i < n->nports; i++) {
+        fac_value *size = fac_slice(fac_shape_of(n->in[i]), 0, axis, axis + 1, 1), *end = fac_add(at, size);
+        if (fac_needs(n, i)) dx[i] = fac_emit(&fac_op_slice, NULL, 4, (fac_value *[]){ dy[0], at, end, along });
+        at = end;
+    }
+}
+
 static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "concat(f32[2,3], f32[2,1], f32[2,4]) axis=1", -4, 4, 0 }, { "concat(f32[2,3], f32[1,3])", -4, 4, 0 },
@@ -61,6 +74,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_concat = {
     .name = "concat", .doc = "tensors joined along an axis", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_concat(fac_value *const in_[], int n, int axis) { return fac_emit(&fac_op_concat, &(attrs){ axis }, n, in_); }

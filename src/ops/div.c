@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* a / b; integers truncate towards zero, a / 0 = 0, the smallest number / -1 wraps; NumPy broadcasting, one dtype. */
@@ -6,6 +7,13 @@ fac_value *fac_div(fac_value *a, fac_value *b);
 #endif
 
 MAP2_NUM(DIV(x, y))
+
+/* dx = dy / y,  dy = -dy / y (x / y) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *over = fac_div(dy[0], n->in[1]);
+    fac_grad_weighted(n, 0, over, NULL, dx);
+    if (fac_needs(n, 1)) fac_grad_weighted(n, 1, fac_neg(over), n->out[0], dx);
+}
 
 static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
     if (x[1].symbolic || x[1].v <= 0) return false;
@@ -24,5 +32,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_div = {
     MAP_OP("div", "x / y; integers truncate, x / 0 = 0", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    .grad = grad,
 };
 fac_value *fac_div(fac_value *a, fac_value *b) { return fac_emit(&fac_op_div, NULL, 2, (fac_value *[]){ a, b }); }

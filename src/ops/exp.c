@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_exp(fac_value *x);                               /* e^x */
@@ -6,11 +7,13 @@ fac_value *fac_exp(fac_value *x);                               /* e^x */
 
 MAP1(EXP(x))
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], n->out[0]); }
+
 static const fac_onnx onnx[] = { { "", "Exp", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "exp(f32[2,37])", -10, 10, 1e-6 }, { "exp(f64[5])", -10, 10, 1e-12 }, { "exp(f16[9])", -10, 10, 2e-3 },
     { "exp(bf16[9])", -10, 10, 1e-2 }, { "exp(f32[0,3])", 0, 0, 0 }, { "exp(f32[])", -10, 10, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_exp = { MAP1_OP("exp", "e^x") };
+const fac_op fac_op_exp = { MAP1_OP("exp", "e^x"), .grad = grad };
 fac_value *fac_exp(fac_value *x) { return fac_emit(&fac_op_exp, NULL, 1, &x); }

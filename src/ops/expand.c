@@ -49,6 +49,8 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
     return true;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_sum_like(dy[0], n->in[0]); }
+
 /* The value is a tensor of one element; f32 0 when it is absent. */
 static void load_constant(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     fac_tensor *t = fac_onnx_has(n, "value") ? fac_onnx_tensor(n, "value") : NULL, *scalar = NULL;
@@ -79,7 +81,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_expand = {
     .name = "expand", .doc = "x broadcast to a shape", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
         .move = move,
-    .view = view, .onnx = onnx, .cases = cases,
+    .view = view, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_expand_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_expand, NULL, 2, (fac_value *[]){ x, shape });

@@ -21,6 +21,8 @@ static bool infer(fac_node *n) {
     return true;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_reshape_like(dy[0], n->in[0]); }
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_flatten(in[0], (int)fac_onnx_int(n, "axis", 1));
@@ -36,6 +38,6 @@ static const fac_case cases[] = {
 const fac_op fac_op_flatten = {
     .name = "flatten", .doc = "dims before axis and dims from axis on, multiplied", .in = fac_ports_any_x, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
-        .cases = cases,
+        .grad = grad, .cases = cases,
 };
 fac_value *fac_flatten(fac_value *x, int axis) { return fac_emit(&fac_op_flatten, &(attrs){ axis }, 1, &x); }

@@ -12,5 +12,7 @@ static const fac_case cases[] = {
     { "floor(bf16[9])", -9, 9, 0 }, { "floor(f32[0,3])", 0, 0, 0 }, { "floor(f32[])", -9, 9, 0 }, { 0 }
 };
 
-const fac_op fac_op_floor = { MAP1_OP("floor", "the next integer below") };
+const fac_op fac_op_floor = {
+    MAP_OP("floor", "the next integer below", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+};
 fac_value *fac_floor(fac_value *x) { return fac_emit(&fac_op_floor, NULL, 1, &x); }

@@ -48,6 +48,12 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return index >= 0 && index < x->d[axis];
 }
 
+extern const fac_op fac_op_gather_grad;
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *all[] = { n->in[0], n->in[1], dy[0] };
+    dx[0] = fac_emit(&fac_op_gather_grad, n->attrs, 3, all);
+}
+
 static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "gather(f32[5,3], i64[2,2])", -5, 4, 0 }, { "gather(f32[3,5,2], i64[4]) axis=1", -5, 4, 0 },
@@ -58,7 +64,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_gather = {
     .name = "gather", .doc = "slices of x picked by indices", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .is = FAC_OP_KNOWS, .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_gather(fac_value *x, fac_value *indices, int axis) {
     return fac_emit(&fac_op_gather, &(attrs){ axis }, 2, (fac_value *[]){ x, indices });

@@ -1,11 +1,19 @@
 #include <string.h>
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_gelu(fac_value *x);                              /* x / 2 (1 + erf(x / sqrt 2)) */
 #endif
 
 MAP1((T)0.5 * x * ((T)1 + ERF(x * (T)0.70710678118654752440)))
+
+/* F(x) + x f(x), with the normal distribution F and its density f = e^(-x^2 / 2) / sqrt(2 pi) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *bell = fac_exp(fac_grad_times(fac_mul(x, x), -0.5));
+    fac_value *below = fac_grad_times(fac_grad_shifted(fac_erf(fac_grad_times(x, 0.70710678118654752440)), 1), 0.5);
+    dx[0] = fac_mul(dy[0], fac_add(below, fac_mul(x, fac_grad_times(bell, 0.39894228040143267794))));
+}
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     const char *how = fac_onnx_text(n, "approximate", "none");
@@ -20,5 +28,5 @@ static const fac_case cases[] = {
     { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))") };
+const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .grad = grad };
 fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

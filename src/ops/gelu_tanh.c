@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the usual approximation of GELU */
@@ -7,11 +8,21 @@ fac_value *fac_gelu_tanh(fac_value *x);
 
 MAP1((T)0.5 * x * ((T)1 + TANH((T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x))))
 
+/* (1 + t + x (1 - t^2) du/dx) / 2,  t = tanh(u),  u = c (x + 0.044715 x^3),  c = sqrt(2 / pi) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const double c = 0.79788456080286535588, c3 = 0.044715 * c;
+    fac_value *x = n->in[0], *square = fac_mul(x, x);
+    fac_value *u = fac_mul(x, fac_grad_shifted(fac_grad_times(square, c3), c));
+    fac_value *du = fac_grad_shifted(fac_grad_times(square, 3 * c3), c);
+    fac_value *t = fac_tanh(u), *slope = fac_mul(fac_mul(x, fac_grad_rest(fac_mul(t, t))), du);
+    dx[0] = fac_mul(dy[0], fac_grad_times(fac_grad_shifted(fac_add(t, slope), 1), 0.5));
+}
+
 static const fac_onnx onnx[] = { { 0 } };
 static const fac_case cases[] = {
     { "gelu_tanh(f32[2,37])", -5, 5, 2e-6 }, { "gelu_tanh(f64[5])", -5, 5, 1e-12 }, { "gelu_tanh(f16[9])", -5, 5, 2e-3 },
     { "gelu_tanh(bf16[9])", -5, 5, 1e-2 }, { "gelu_tanh(f32[0,3])", 0, 0, 0 }, { "gelu_tanh(f32[])", -5, 5, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))") };
+const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"), .grad = grad };
 fac_value *fac_gelu_tanh(fac_value *x) { return fac_emit(&fac_op_gelu_tanh, NULL, 1, &x); }

@@ -21,6 +21,11 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     *out = *in;
     return true;
 }
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    (void)n;
+    dx[0] = dy[0];
+}
 static const fac_onnx onnx[] = { { "", "Identity", 1, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "identity(f32[2,3])", -4, 4, 0 }, { "identity(bool[3])", 0, 1, 0 }, { "identity(f16[])", -4, 4, 0 },
@@ -29,6 +34,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_identity = {
     .name = "identity", .doc = "x", .in = fac_ports_any_x, .out = fac_ports_y, .is = FAC_OP_KNOWS,
-    .infer = infer, .move = move, .view = view, .onnx = onnx, .cases = cases,
+    .infer = infer, .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_identity(fac_value *x) { return fac_emit(&fac_op_identity, NULL, 1, &x); }

@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* x, or slope x where x < 0; usual slope: 0.01 */
@@ -13,6 +14,10 @@ static const fac_attr table[] = {
 
 MAP1_P1(x < (T)0 ? P(0) * x : x)
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_where(fac_grad_below(n->in[0], 0), fac_grad_times(dy[0], ((const attrs *)n->attrs)->slope), dy[0]);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_leaky_relu(in[0], fac_onnx_real(n, "alpha", 0.01f));
@@ -26,7 +31,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_leaky_relu = {
-    MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_leaky_relu(fac_value *x, double slope) {
     return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);

@@ -1,10 +1,13 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_min(fac_value *a, fac_value *b);                 /* the smaller; NaN in either is NaN; NumPy broadcasting */
 #endif
 
 MAP2_NUM(MIN(x, y))
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { fac_grad_extreme(n, dy[0], false, dx); }
 
 static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
     (void)g;
@@ -28,6 +31,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_min = {
-    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 fac_value *fac_min(fac_value *a, fac_value *b) { return fac_emit(&fac_op_min, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,10 +1,16 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_mul(fac_value *a, fac_value *b);                 /* a * b; integers wrap; NumPy broadcasting, one dtype */
 #endif
 
 MAP2_WRAP(x * y)
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_grad_weighted(n, 0, dy[0], n->in[1], dx);
+    fac_grad_weighted(n, 1, dy[0], n->in[0], dx);
+}
 
 static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
     if ((!x[0].symbolic && x[0].v < 0) || (!x[1].symbolic && x[1].v < 0)) return false;
@@ -23,6 +29,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_mul = {
-    MAP_OP("mul", "x * y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("mul", "x * y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 fac_value *fac_mul(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mul, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,10 +1,16 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_neg(fac_value *x);                               /* -x; integers wrap */
 #endif
 
 MAP1_WRAP(-x)
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    (void)n;
+    dx[0] = fac_neg(dy[0]);
+}
 
 static bool infer(fac_node *n) { return fac_infer_same(n) && fac_knows_map(n, NULL); }
 
@@ -16,6 +22,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_neg = {
-    MAP_OP("neg", "-x", fac_ports_num_x, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("neg", "-x", fac_ports_num_x, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 fac_value *fac_neg(fac_value *x) { return fac_emit(&fac_op_neg, NULL, 1, &x); }

@@ -1,3 +1,4 @@
+#include "ops/pad.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -55,6 +56,13 @@ static bool infer(fac_node *n) {
 
 static int64_t mod(int64_t a, int64_t b) { int64_t r = a % b; return r < 0 ? r + b : r; }
 
+int64_t fac_pad_from(int mode, int64_t i, int64_t size) {
+    if (mode == FAC_PAD_EDGE || size == 1) return i < 0 ? 0 : i < size ? i : size - 1;
+    if (mode == FAC_PAD_WRAP) return mod(i, size);
+    i = mod(i, 2 * size - 2);
+    return i < size ? i : 2 * size - 2 - i;
+}
+
 static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
     const fac_dims *x = &m->in[0].type.dims;
     const int mode = ((const attrs *)m->attrs)->mode, count = (int)(fac_dims_count(&m->in[1].type.dims) / 2);
@@ -71,13 +79,27 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
                 for (int j = 0; j < FAC_DIMS; j++) from[j] = 0;
                 return m->nin > 2 && m->in[2].type.dtype != FAC_NONE;
             }
-            if (mode == FAC_PAD_EDGE || size == 1) i = i < 0 ? 0 : size - 1;
-            else if (mode == FAC_PAD_WRAP) i = mod(i, size);
-            else i = mod(i, 2 * size - 2) < size ? mod(i, 2 * size - 2) : 2 * size - 2 - mod(i, 2 * size - 2);
+            i = fac_pad_from(mode, i, size);
         }
         from[axis] = i;
     }
     return true;
+}
+
+extern const fac_op fac_op_pad_grad;
+/* Padding by less cuts off what was added; all of that is the value. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const int mode = ((const attrs *)n->attrs)->mode;
+    if (mode != FAC_PAD_CONSTANT) {
+        dx[0] = fac_emit(&fac_op_pad_grad, n->attrs, 4, (fac_value *[]){ n->in[0], n->in[1], n->in[3], dy[0] });
+        return;
+    }
+    fac_value *inner = fac_pad(dy[0], fac_neg(n->in[1]), NULL, n->in[3], FAC_PAD_CONSTANT);
+    if (fac_needs(n, 0)) dx[0] = inner;
+    if (fac_needs(n, 2)) {
+        const fac_dims all = { 0 };
+        dx[2] = fac_reshape_like(fac_sub(fac_sum(dy[0], all, false), fac_sum(inner, all, false)), n->in[2]);
+    }
 }
 
 static fac_pad_mode mode_of(const fac_onnx_node *n, fac_graph *g) {
@@ -116,7 +138,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_pad = {
     .name = "pad", .doc = "x with more elements around", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_pad(fac_value *x, fac_value *pads, fac_value *value, fac_value *axes, fac_pad_mode mode) {
     return fac_emit(&fac_op_pad, &(attrs){ mode }, 4, (fac_value *[]){ x, pads, value, axes });

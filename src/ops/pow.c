@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -7,6 +8,23 @@ fac_value *fac_pow(fac_value *a, fac_value *b);
 #endif
 
 MAP2_NUM(POW(x, y))
+
+/* dx = b x^(b - 1), 0 where b = 0;  db = y ln x, 0 where x = 0, as in torch */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *e = n->in[1], *y = n->out[0];
+    double known;
+    if (fac_needs(n, 0) && fac_scalar_known(e, &known)) {
+        fac_value *slope = known == 2 ? x : known == 1 ? NULL : fac_pow(x, fac_grad_number(e, known - 1));
+        if (known != 0) fac_grad_weighted(n, 0, fac_grad_times(dy[0], known), slope, dx);
+    } else if (fac_needs(n, 0)) {
+        fac_value *slope = fac_mul(e, fac_pow(x, fac_grad_shifted(e, -1)));
+        fac_grad_weighted(n, 0, dy[0], fac_where(fac_equal(e, fac_grad_number(e, 0)), fac_grad_number(e, 0), slope), dx);
+    }
+    if (fac_needs(n, 1)) {
+        fac_value *is_zero = fac_equal(x, fac_grad_number(x, 0));
+        fac_grad_weighted(n, 1, dy[0], fac_mul(y, fac_log(fac_where(is_zero, fac_grad_number(x, 1), x))), dx);
+    }
+}
 
 static bool is_float(fac_value *v) { return fac_dtype_get(fac_value_type(v).dtype)->kind == 'f'; }
 
@@ -39,5 +57,7 @@ static const fac_case cases[] = {
     { 0 }
 };
 
-const fac_op fac_op_pow = { MAP_OP("pow", "x to the power y", fac_ports_num_xy, fac_infer_broadcast), .is = FAC_OP_INPLACE };
+const fac_op fac_op_pow = {
+    MAP_OP("pow", "x to the power y", fac_ports_num_xy, fac_infer_broadcast), .is = FAC_OP_INPLACE, .grad = grad,
+};
 fac_value *fac_pow(fac_value *a, fac_value *b) { return fac_emit(&fac_op_pow, NULL, 2, (fac_value *[]){ a, b }); }

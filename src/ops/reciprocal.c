@@ -1,10 +1,16 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_reciprocal(fac_value *x);                        /* 1 / x */
 #endif
 
 MAP1((T)1 / x)
+
+/* -1 / x^2 = -y^2 */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_neg(fac_mul(dy[0], fac_mul(n->out[0], n->out[0])));
+}
 
 static const fac_onnx onnx[] = { { "", "Reciprocal", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
@@ -13,5 +19,5 @@ static const fac_case cases[] = {
     { "reciprocal(f32[])", 0.1, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_reciprocal = { MAP1_OP("reciprocal", "1 / x") };
+const fac_op fac_op_reciprocal = { MAP1_OP("reciprocal", "1 / x"), .grad = grad };
 fac_value *fac_reciprocal(fac_value *x) { return fac_emit(&fac_op_reciprocal, NULL, 1, &x); }

@@ -1,10 +1,16 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_relu(fac_value *x);                              /* max(x, 0); NaN stays */
 #endif
 
 MAP1_NUM(x > (T)0 || ISNAN(x) ? x : (T)0)
+
+/* 0 at 0, as in torch. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_grad_where(fac_grad_above(n->out[0], 0), dy[0]);
+}
 
 static const fac_onnx onnx[] = { { "", "Relu", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
@@ -14,6 +20,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_relu = {
-    MAP_OP("relu", "max(x, 0)", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE,
+    MAP_OP("relu", "max(x, 0)", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE, .grad = grad,
 };
 fac_value *fac_relu(fac_value *x) { return fac_emit(&fac_op_relu, NULL, 1, &x); }

@@ -6,6 +6,7 @@
  * dim may be -1: what is left.  dims may be symbols. */
 fac_value *fac_reshape(fac_value *x, fac_dims dims);
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape);      /* the same, dims from an i64[n] */
+fac_value *fac_reshape_like(fac_value *x, fac_value *like);     /* the same, exactly the dims of like, of which no data are needed */
 #endif
 
 typedef struct attrs { bool allowzero; } attrs;
@@ -79,6 +80,8 @@ static bool infer(fac_node *n) {
     return fac_knows_same(n);
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_reshape_like(dy[0], n->in[0]); }
+
 static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[], fac_value *out[]) {
     (void)g;
     out[0] = fac_reshape(in_[0], fac_onnx_ints(n, "shape"));
@@ -95,9 +98,12 @@ static const fac_case cases[] = {
 const fac_op fac_op_reshape = {
     .name = "reshape", .doc = "the same elements under other dims", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
-    .cases = cases,
+    .grad = grad, .cases = cases,
 };
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_reshape, NULL, 2, (fac_value *[]){ x, shape });
+}
+fac_value *fac_reshape_like(fac_value *x, fac_value *like) {
+    return fac_emit(&fac_op_reshape, &(attrs){ .allowzero = true }, 2, (fac_value *[]){ x, fac_shape_of(like) });
 }
 fac_value *fac_reshape(fac_value *x, fac_dims dims) { return fac_reshape_to(x, fac_ints(fac_value_graph(x), dims)); }

@@ -12,5 +12,7 @@ static const fac_case cases[] = {
     { "round(bf16[9])", -9, 9, 0 }, { "round(f32[0,3])", 0, 0, 0 }, { "round(f32[])", -9, 9, 0 }, { 0 }
 };
 
-const fac_op fac_op_round = { MAP1_OP("round", "the nearest integer, half to even") };
+const fac_op fac_op_round = {
+    MAP_OP("round", "the nearest integer, half to even", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+};
 fac_value *fac_round(fac_value *x) { return fac_emit(&fac_op_round, NULL, 1, &x); }

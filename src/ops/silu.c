@@ -1,10 +1,17 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_silu(fac_value *x);                              /* x / (1 + e^-x), also called swish */
 #endif
 
 MAP1(x / ((T)1 + EXP(-x)))
+
+/* s + y (1 - s),  s = 1 / (1 + e^-x) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *s = fac_sigmoid(n->in[0]);
+    dx[0] = fac_mul(dy[0], fac_add(s, fac_mul(n->out[0], fac_grad_rest(s))));
+}
 
 /* Swish with a factor: x sigmoid(alpha x). */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
@@ -19,5 +26,5 @@ static const fac_case cases[] = {
     { "silu(bf16[9])", -9, 9, 2e-2 }, { "silu(f32[0,3])", 0, 0, 0 }, { "silu(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish") };
+const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .grad = grad };
 fac_value *fac_silu(fac_value *x) { return fac_emit(&fac_op_silu, NULL, 1, &x); }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include "ops/shape.h"
+#include "ops/slice.h"
 
 #if FAC_INTERFACE
 /* x[.., start:end:step, ..] along one axis, as in Python: negative numbers count from the end, what is outside is cut off,
@@ -15,10 +16,7 @@ static const fac_port in[] = {
 
 extern const fac_op fac_op_slice;
 
-/* First index and number of elements of start:end:step in a dim of this size. */
-typedef struct range { int64_t first, step, count; } range;
-
-static range range_of(int64_t size, int64_t start, int64_t end, int64_t step) {
+fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int64_t step) {
     const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
     if (start < 0) start = start < -size ? low : start + size;
     if (end < 0) end = end < -size ? low : end + size;
@@ -26,7 +24,7 @@ static range range_of(int64_t size, int64_t start, int64_t end, int64_t step) {
     end = end < low ? low : end > high ? high : end;
     const int64_t span = step > 0 ? end - start : start - end;
     const uint64_t pace = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-    return (range){ start, step, span > 0 ? (int64_t)(((uint64_t)span - 1) / pace) + 1 : 0 };
+    return (fac_slice_range){ start, step, span > 0 ? (int64_t)(((uint64_t)span - 1) / pace) + 1 : 0 };
 }
 
 /* All of the inputs as numbers.  false: not known. */
@@ -78,13 +76,13 @@ static bool infer(fac_node *n) {
         const int64_t size = x->dims.d[axis];
         if (c.step.v[k] == 0) return fac_fail(n, FAC_E_ARGUMENT, "a step of 0");
         y.dims.d[axis] = size < 0 ? symbolic(n->graph, size, c.start.v[k], c.end.v[k], c.step.v[k])
-                                  : range_of(size, c.start.v[k], c.end.v[k], c.step.v[k]).count;
+                                  : fac_slice_range_of(size, c.start.v[k], c.end.v[k], c.step.v[k]).count;
     }
     n->out[0]->type = y;
 
     fac_contents items, r = { 0 };
     if (!fac_known(n->in[0], &items) || x->dims.n != 1) return true;
-    range s = c.n ? range_of(items.n, c.start.v[0], c.end.v[0], c.step.v[0]) : (range){ 0, 1, items.n };
+    fac_slice_range s = c.n ? fac_slice_range_of(items.n, c.start.v[0], c.end.v[0], c.step.v[0]) : (fac_slice_range){ 0, 1, items.n };
     for (r.n = 0; r.n < s.count; r.n++) fac_contents_put(&r, r.n, fac_contents_get(&items, (int)(s.first + r.n * s.step)));
     return fac_knows_items(n, &r);
 }
@@ -96,7 +94,7 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     for (int k = 0; k < x->n; k++) from[k] = to[k];
     for (int k = 0; k < count; k++) {
         const int axis = axes ? fac_axis(axes[k], x->n) : k;
-        range r = range_of(x->d[axis], m->in[1].i[k], m->in[2].i[k], steps ? steps[k] : 1);
+        fac_slice_range r = fac_slice_range_of(x->d[axis], m->in[1].i[k], m->in[2].i[k], steps ? steps[k] : 1);
         from[axis] = r.first + to[axis] * r.step;
     }
     *input = 0;
@@ -111,13 +109,19 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
     for (int k = 0; k < x->n; k++) y.stride[k] = in_->stride[k];
     for (int k = 0; k < c.n; k++) {
         const int axis = fac_axis(c.axis.v[k], x->n);
-        range r = range_of(x->d[axis], c.start.v[k], c.end.v[k], c.step.v[k]);
+        fac_slice_range r = fac_slice_range_of(x->d[axis], c.start.v[k], c.end.v[k], c.step.v[k]);
         if (r.step < 0 && r.count > 1) return false;
         if (r.count > 0) y.offset += r.first * in_->stride[axis];
         if (r.count > 1) y.stride[axis] *= r.step;
     }
     *out = y;
     return true;
+}
+
+extern const fac_op fac_op_slice_grad;
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *all[] = { n->in[0], n->in[1], n->in[2], n->in[3], n->in[4], dy[0] };
+    dx[0] = fac_emit(&fac_op_slice_grad, NULL, 6, all);
 }
 
 /* Before opset 10 all were attributes. */
@@ -140,7 +144,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_slice = {
     .name = "slice", .doc = "x[start:end:step] along some axes", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
-    .move = move, .view = view, .onnx = onnx, .cases = cases,
+    .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_slice(fac_value *x, int axis, int64_t start, int64_t end, int64_t step) {
     fac_graph *g = fac_value_graph(x);

@@ -69,6 +69,20 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
     return true;
 }
 
+/* The parts again; zeros for one that was not used. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
+    enum { PARTS = 256 };
+    fac_value *parts[PARTS];
+    if (n->nout > PARTS) {
+        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "split: a gradient of %d parts; at most %d are supported", n->nout, PARTS);
+        return;
+    }
+    for (int k = 0; k < n->nout; k++)
+        parts[k] = dy[k] ? dy[k] : fac_full(fac_shape_of(n->out[k]), n->out[k]->type.dtype, 0);
+    dx[0] = fac_concat(parts, n->nout, axis);
+}
+
 /* Sizes were an attribute before opset 13; without any, the number of outputs says how many parts (from 18 on: num_outputs). */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     int64_t list[FAC_KNOWN];
@@ -89,7 +103,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_split = {
     .name = "split", .doc = "x cut along an axis", .in = in, .out = out_ports, .attrs = table, .attrs_size = sizeof(attrs),
-    .infer = infer, .move = move, .view = view, .onnx = onnx, .cases = cases,
+    .infer = infer, .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
 };
 
 void fac_split(fac_value *x, int axis, int n, fac_value *out[]) {

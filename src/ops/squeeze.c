@@ -29,6 +29,8 @@ static bool infer(fac_node *n) {
     return fac_knows_same(n);
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_reshape_like(dy[0], n->in[0]); }
+
 /* Before opset 13 the axes were an attribute. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     (void)g;
@@ -44,7 +46,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_squeeze = {
     .name = "squeeze", .doc = "x without dims of size 1", .in = in, .out = fac_ports_y, .is = FAC_OP_KNOWS, .infer = infer,
-    .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx, .cases = cases,
+    .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_squeeze(fac_value *x, fac_dims axes) {
     fac_value *list = axes.n ? fac_ints(fac_value_graph(x), axes) : NULL;

@@ -1,10 +1,16 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_sub(fac_value *a, fac_value *b);                 /* a - b; integers wrap; NumPy broadcasting, one dtype */
 #endif
 
 MAP2_WRAP(x - y)
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_grad_weighted(n, 0, dy[0], NULL, dx);
+    if (fac_needs(n, 1)) fac_grad_weighted(n, 1, fac_neg(dy[0]), NULL, dx);
+}
 
 /* N - 1 may be negative, so it is no size; only what cancels is known. */
 static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
@@ -24,6 +30,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_sub = {
-    MAP_OP("sub", "x - y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("sub", "x - y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 fac_value *fac_sub(fac_value *a, fac_value *b) { return fac_emit(&fac_op_sub, NULL, 2, (fac_value *[]){ a, b }); }

@@ -44,6 +44,13 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     return true;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const int rank = n->in[0]->type.dims.n;
+    fac_dims back = { .n = rank };
+    for (int k = 0; k < rank; k++) back.d[source(n->attrs, rank, k)] = k;
+    dx[0] = fac_transpose(dy[0], back);
+}
+
 static const fac_onnx onnx[] = { { "", "Transpose", 1, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "transpose(f32[2,3,4]) perm=0,2,1", -4, 4, 0 }, { "transpose(f32[2,3,4])", -4, 4, 0 },
@@ -53,6 +60,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_transpose = {
     .name = "transpose", .doc = "dims in another order", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = move, .view = view, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = move, .view = view, .onnx = onnx,
+    .grad = grad, .cases = cases,
 };
 fac_value *fac_transpose(fac_value *x, fac_dims order) { return fac_emit(&fac_op_transpose, &(attrs){ order }, 1, &x); }

@@ -1,10 +1,17 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_where(fac_value *cond, fac_value *a, fac_value *b);      /* a where cond (bool), else b; NumPy broadcasting */
 #endif
 
 MAP3_NUM(x != (T)0 ? y : z)
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *zero = fac_grad_number(dy[0], 0);
+    if (fac_needs(n, 1)) dx[1] = fac_grad_unbroadcast(n, 1, fac_where(n->in[0], dy[0], zero));
+    if (fac_needs(n, 2)) dx[2] = fac_grad_unbroadcast(n, 2, fac_where(n->in[0], zero, dy[0]));
+}
 
 static const fac_port ports[] = { { "condition", FAC_BOOLS, 0 }, { "x", FAC_ANY, 0 }, { "y", FAC_ANY, 0 }, { 0 } };
 
@@ -30,7 +37,9 @@ static const fac_case cases[] = {
     { "where(bool[0,3], f32[3], f32[3])", 0, 0, 0 }, { "where(bool[], f64[], f64[])", -4, 4, 0 }, { 0 }
 };
 
-const fac_op fac_op_where = { MAP_OP("where", "y where x, else z", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS };
+const fac_op fac_op_where = {
+    MAP_OP("where", "y where x, else z", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
+};
 fac_value *fac_where(fac_value *cond, fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_where, NULL, 3, (fac_value *[]){ cond, a, b });
 }

@@ -1,0 +1,9 @@
+/* What slice and its gradient have in common. */
+#ifndef FACULA_OPS_SLICE_H
+#define FACULA_OPS_SLICE_H
+#include <stdint.h>
+
+/* First index and number of elements of start:end:step in a dim of this size, as Python counts them. */
+typedef struct fac_slice_range { int64_t first, step, count; } fac_slice_range;
+fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int64_t step);
+#endif
