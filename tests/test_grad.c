@@ -98,7 +98,7 @@ typedef struct trial {
     int         nin, wrt[OPERANDS], nwrt;
 } trial;
 
-/* The graph of the problem with `order` derivatives on it.  false: the op takes no floats or makes none. */
+/* The graph of the problem with `order` derivatives on it.  false: the op takes no floats or makes none, or an error. */
 static bool differentiate(trial *t, int order) {
     fac_value *y[OPERANDS], *x[OPERANDS], *d[OPERANDS];
     fac_graph *g = t->g;
@@ -107,12 +107,16 @@ static bool differentiate(trial *t, int order) {
     assert_true(nout <= OPERANDS && t->nin <= OPERANDS);
     for (int i = 0; i < t->nin; i++)
         if (kind(fac_graph_input(g, i)->type.dtype) == 'f') t->wrt[t->nwrt] = i, x[t->nwrt++] = fac_graph_input(g, i);
-    for (int k = 0; k < nout; k++) y[k] = fac_graph_output(g, k);
+    for (int k = 0; k < nout; k++) {
+        y[k] = fac_graph_output(g, k);
+        if (kind(y[k]->type.dtype) == 'f' && y[k]->type.dtype != FAC_F64) return false;    /* too coarse for differences */
+    }
     fac_value *loss = t->nwrt ? weighted(g, y, nout) : NULL;
     if (!loss) return false;
     for (int k = 1; k < order; k++) {
         fac_grad(loss, t->nwrt, x, d);
         loss = weighted(g, d, t->nwrt);
+        if (!loss) return false;
     }
     fac_grad(loss, t->nwrt, x, d);
     g->noutputs = 0;

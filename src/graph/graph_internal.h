@@ -34,6 +34,7 @@ struct fac_graph {
     fac_scope     *scopes;              /* the open ones, innermost first                  */
     uint32_t       ids;                 /* next id of a node or value                      */
     uint16_t       stage;               /* given to nodes as they are built                */
+    uint32_t       streams;             /* of noise, given out so far                      */
     fac_source    *source;              /* fac_nn_source */
     void          *source_self;
     uint64_t       seed;
@@ -51,6 +52,14 @@ void fac_value_name_set(fac_value *v, const char *name);
 const char *fac_node_label(const fac_node *n, char *to, size_t size);
 /* "f32[N,3,224,224]": symbols by name. */
 void fac_type_print(const fac_graph *g, const fac_type *type, fac_text *to);
+
+/* FAC_OPTIONAL, FAC_HOST...: of the port that input i of the node is; 0 for what feeds an epilogue. */
+static inline unsigned fac_port_flags(const fac_node *n, int i) {
+    if (i >= n->nports || !n->op->in) return 0;
+    int k = 0;
+    while (k < i && n->op->in[k + 1].name) k++;     /* a variadic port is the last one */
+    return n->op->in[k].is;
+}
 
 /* ---- rebuilding: how every pass is written ----
  * Copies a graph node by node into a new one.  For each node of `from`, in order, with its inputs already translated,

@@ -214,6 +214,7 @@ fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_
     r.to->source = from->source;
     r.to->source_self = from->source_self;
     r.to->seed = from->seed;
+    r.to->streams = from->streams;
     const bool ok = r.map && r.live;
     if (ok) {
         run(&r);
@@ -237,11 +238,11 @@ fac_graph *fac_graph_clone(const fac_graph *g) { return fac_graph_rebuild(g, &(f
 
 /* ---- inference ---- */
 
-/* What trains says so by a flag called "training": dropout, batch norm. */
+/* What trains says so by a flag: dropout by "training", batch norm by ONNX's "training_mode". */
 static bool without_training(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
     const fac_attr *a = n->op->attrs;
-    while (a && a->name && (a->kind != FAC_A_FLAG || strcmp(a->name, "training"))) a++;
+    while (a && a->name && (a->kind != FAC_A_FLAG || strncmp(a->name, "training", 8))) a++;
     if (!a || !a->name || !*((const bool *)n->attrs + a->at)) return false;
     void *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size);
     if (!attrs) {

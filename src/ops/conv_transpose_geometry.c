@@ -159,6 +159,41 @@ static fac_status ref(int rank, const fac_ref *r) {
 fac_status fac_conv_transpose2d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(2, r); }
 fac_status fac_conv_transpose3d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(3, r); }
 
+/* y is the gradient of a convolution by its input, as its linear form has it: with v = y's shape,
+ *   dx = conv(dy, w),   dw = conv_grad_w(dy, x).
+ * That convolution has the padding of this op, but what output_pad added is seen by no window, so it is taken from the padding
+ * behind.  Padding that follows from sizes (output_size, SAME) needs the sizes. */
+void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    attrs a = attrs_of(rank_of(n), n->attrs);
+    fac_dims pads = { .n = 2 * a.rank };
+    fac_conv_geom g;
+    bool numbers = fac_conv_transpose_geometry(n, &g), given = a.auto_pad == FAC_AUTO_NONE;
+    for (int k = 0; k < a.rank; k++) given &= !a.output_size[k];
+    if (!given && !numbers) {
+        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "%s: its gradient needs sizes that are known, or pads", n->op->name);
+        return;
+    }
+    for (int k = 0; k < a.rank; k++) {
+        int at = 3 - a.rank + k;
+        int64_t behind = given ? a.pad[a.rank + k] : g.pad_end[at], more = given ? a.output_pad[k] : 0;
+        pads.d[k] = given ? a.pad[k] : g.pad[at];
+        pads.d[a.rank + k] = behind > more ? behind - more : 0;
+    }
+    fac_value *v[3] = { dy[0], n->in[1], NULL }, *u[3] = { dy[0], n->in[0], n->in[1] };
+    const int64_t *p = pads.d, *s = a.stride, *d = a.dilation;
+    fac_conv2d_opts two = { .groups = a.groups };
+    fac_conv3d_opts three = { .groups = a.groups };
+    for (int k = 0; k < a.rank; k++) {
+        if (a.rank == 2) two.stride[k] = s[k], two.dilation[k] = d[k], two.pad[k] = p[k], two.pad[2 + k] = p[2 + k];
+        else three.stride[k] = s[k], three.dilation[k] = d[k], three.pad[k] = p[k], three.pad[3 + k] = p[3 + k];
+    }
+    bool flat = a.rank == 2;
+    const void *opts = flat ? (const void *)&two : (const void *)&three;
+    if (fac_needs(n, 0)) dx[0] = fac_emit(flat ? &fac_op_conv2d : &fac_op_conv3d, opts, 3, v);
+    if (fac_needs(n, 1)) dx[1] = fac_emit(flat ? &fac_op_conv2d_grad_w : &fac_op_conv3d_grad_w, opts, 3, u);
+    if (fac_needs(n, 2)) dx[2] = fac_sum(dy[0], flat ? fac_shape(0, 2, 3) : fac_shape(0, 2, 3, 4), false);
+}
+
 /* One multiply-add for each weight that an input element meets, also where padding cuts the result off. */
 void fac_conv_transpose_cost(const fac_node *n, fac_cost *cost) {
     const fac_dims *w = &n->in[1]->type.dims;

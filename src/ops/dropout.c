@@ -1,19 +1,32 @@
-/* Dropout, of which so far only inference exists: the noise comes with training. */
-#include "facula/op.h"
-#include "facula/ops.h"
+/* Dropout (Hinton et al., 2012).  The noise is a function of (counter, stream, place) alone, Philox of src/base/rng.h, so a
+ * seed gives the same noise on any device and number of threads, and the gradient makes it again instead of keeping a mask. */
+#include "base/rng.h"
+#include "graph/graph_internal.h"
 #include "ops/cost.h"
+#include "facula/ops.h"
 
 #if FAC_INTERFACE
 /* Inference: y = x.  Output 1, the mask: all true.  ratio in [0, 1) is what training would drop.  f32 f64 f16 bf16. */
 fac_value *fac_dropout(fac_value *x, double ratio);
+/* Training: each element is 0 with probability `ratio`, else x / (1 - ratio).  counter: an integer scalar, usually a state that
+ * starts with the seed and is updated to counter + 1; every value of it is other noise, and so is every call of this builder.
+ * fac_graph_inference turns it into the form above. */
+fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter);
 #endif
 
-typedef struct attrs { double ratio; } attrs;
+typedef struct attrs { double ratio; int64_t stream; bool training; } attrs;
 static const fac_attr table[] = {
-    { "ratio", FAC_A_REAL, offsetof(attrs, ratio), 0, 0, 0, 1, NULL, "what training would drop" }, { 0 } };
+    { "ratio", FAC_A_REAL, offsetof(attrs, ratio), 0, 0, 0, 1, NULL, "how many are dropped" },
+    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL, "which of the noises of a counter" },
+    { "training", FAC_A_FLAG, offsetof(attrs, training), 0, 0, 0, 0, NULL, "drop, by the counter" }, { 0 } };
+static const fac_port ports[] = { { "x", FAC_FLOATS, 0 }, { "counter", FAC_INTS, FAC_OPTIONAL }, { 0 } };
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "mask", FAC_BOOLS, FAC_OPTIONAL }, { 0 } };
 
+extern const fac_op fac_op_dropout;
+
 static bool infer(fac_node *n) {
+    if (((const attrs *)n->attrs)->training && (!n->in[1] || n->in[1]->type.dims.n != 0))
+        return fac_fail(n, FAC_E_SHAPE, "training needs a counter, an integer scalar");
     n->out[0]->type = n->in[0]->type;
     n->out[1]->type = (fac_type){ FAC_BOOL, n->in[0]->type.dims };
     return true;
@@ -21,12 +34,19 @@ static bool infer(fac_node *n) {
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
+    const attrs *a = r->attrs;
     int64_t n = fac_dims_count(&r->in[0].type.dims);
     for (int64_t i = 0; i < n; i++) {
-        if (r->out[0].f) r->out[0].f[i] = r->in[0].f[i];
-        if (r->out[1].i) r->out[1].i[i] = 1;
+        bool keep = !a->training || fac_random_uniform((uint64_t)r->in[1].i[0], (uint64_t)a->stream, (uint64_t)i) >= a->ratio;
+        if (r->out[0].f) r->out[0].f[i] = !a->training ? r->in[0].f[i] : keep ? r->in[0].f[i] / (1 - a->ratio) : 0;
+        if (r->out[1].i) r->out[1].i[i] = keep;
     }
     return FAC_OK;
+}
+
+/* Linear in x: the same noise on dy. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = ((const attrs *)n->attrs)->training ? fac_emit(n->op, n->attrs, 2, (fac_value *[]){ dy[0], n->in[1] }) : dy[0];
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 0, to); }
@@ -66,11 +86,15 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 
 static const fac_onnx_attr spellings[] = { { "seed", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Dropout", 7, 0, spellings, load }, { 0 } };
-static const fac_case cases[] = { { "dropout(f32[3,4]) ratio=0.5", -1, 1, 0 }, { "dropout(f32[0,4])", 0, 0, 0 }, { 0 } };
+static const fac_case cases[] = { { "dropout(f32[3,4]) ratio=0.5", -1, 1, 0 }, { "dropout(f32[0,4])", 0, 0, 0 },
+                                  { "dropout(f32[7,5], i64[]) ratio=0.3 stream=3 training", -2, 2, 1e-6 }, { 0 } };
 
-extern const fac_op fac_op_dropout;
 const fac_op fac_op_dropout = {
-    .name = "dropout", .doc = "x, of which training would drop some elements", .in = fac_ports_x, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .name = "dropout", .doc = "x, of which training would drop some elements", .in = ports, .out = out, .attrs = table,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
-fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ ratio }, 1, &x); }
+fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ .ratio = ratio }, 1, &x); }
+fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter) {
+    attrs a = { ratio, x->graph->streams++, true };
+    return fac_emit(&fac_op_dropout, &a, 2, (fac_value *[]){ x, counter });
+}

@@ -4,6 +4,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/norm.h"
 #include "op_list.h"
 
@@ -61,6 +62,42 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* scale or bias, so that it broadcasts: to x when there is one for each channel, else to x as N, groups, all others. */
+static fac_value *broadcast(const fac_node *n, fac_value *v, bool each) {
+    fac_dims behind = { .n = each ? n->in[0]->type.dims.n - 2 : 1 };
+    for (int k = 0; k < behind.n; k++) behind.d[k] = k + 1;
+    v = fac_grad_as(v, n->in[0]->type.dtype);
+    return behind.n ? fac_unsqueeze(v, behind) : v;
+}
+
+static bool has_each(const fac_node *n, int k) { return n->in[k]->type.dims.d[0] == n->in[0]->type.dims.d[1]; }
+
+/* x, shaped N,C,... or N,groups,all others, summed for input k. */
+static fac_value *sum_of(const fac_node *n, fac_value *v, int k) {
+    fac_dims over = { .n = 1 };
+    for (int i = 2; i < v->type.dims.n; i++) over.d[over.n++] = i;
+    return fac_grad_as(fac_sum(v, over, false), n->in[k]->type.dtype);
+}
+
+/* As x with one dim for all that is normalized together. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *scale = n->in[1];
+    fac_dims apart = fac_shape(0, a->groups, -1);
+    fac_standard s = fac_grad_standard(fac_reshape(x, apart), fac_shape(2), a->epsilon);
+    fac_value *dy_apart = fac_reshape(dy[0], apart);
+    if (fac_needs(n, 1)) {
+        bool each = has_each(n, 1);
+        dx[1] = sum_of(n, fac_mul(each ? dy[0] : dy_apart, each ? fac_reshape_to(s.hat, fac_shape_of(x)) : s.hat), 1);
+    }
+    if (fac_needs(n, 2)) dx[2] = sum_of(n, has_each(n, 2) ? dy[0] : dy_apart, 2);
+    if (!fac_needs(n, 0)) return;
+    fac_value *dhat = dy_apart;
+    if (scale && has_each(n, 1)) dhat = fac_reshape(fac_mul(dy[0], broadcast(n, scale, true)), apart);
+    else if (scale) dhat = fac_mul(dhat, broadcast(n, scale, false));
+    dx[0] = fac_reshape_to(fac_grad_unstandard(&s, dhat), fac_shape_of(x));
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -78,7 +115,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_group_norm = {
     .name = "group_norm", .doc = "normalization of each sample over groups of channels", .in = in, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups, double epsilon) {
     return fac_emit(&fac_op_group_norm, &(attrs){ groups, epsilon }, 3, (fac_value *[]){ x, scale, bias });

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/norm.h"
 #include "op_list.h"
 
@@ -47,6 +48,22 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *scale = n->in[1];
+    fac_dims plane = { 0 }, over = { .n = 1 }, behind = { 0 };
+    for (int k = 2; k < x->type.dims.n; k++) plane.d[plane.n++] = over.d[over.n++] = k, behind.d[behind.n++] = k - 1;
+    fac_standard s = fac_grad_standard(x, plane, ((const attrs *)n->attrs)->epsilon);
+    if (fac_needs(n, 1)) dx[1] = fac_grad_as(fac_sum(fac_mul(dy[0], s.hat), over, false), scale->type.dtype);
+    if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_sum(dy[0], over, false), n->in[2]->type.dtype);
+    if (!fac_needs(n, 0)) return;
+    fac_value *dhat = dy[0];
+    if (scale) {
+        fac_value *f = fac_grad_as(scale, x->type.dtype);
+        dhat = fac_mul(dhat, behind.n ? fac_unsqueeze(f, behind) : f);
+    }
+    dx[0] = fac_grad_unstandard(&s, dhat);
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -62,7 +79,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_instance_norm = {
     .name = "instance_norm", .doc = "normalization of each plane of each sample", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
     return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });

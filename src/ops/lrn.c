@@ -4,6 +4,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 
 #if FAC_INTERFACE
 /* y[n,c,...] = x[n,c,...] / (bias + alpha / size sum over j of x[n,j,...]^2)^beta,
@@ -44,6 +45,27 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* The mean over a window of neighbouring channels (beside the edges: zeros), as an average pool of N,1,C,all others; or that of
+ * the window turned around, which is its transpose. */
+static fac_value *neighbours(const fac_node *n, fac_value *v, bool turned) {
+    int64_t size = ((const attrs *)n->attrs)->size, before = (size - 1) / 2, behind = size - 1 - before;
+    fac_pool2d_opts o = { .stride = { 1, 1 }, .pad = { turned ? behind : before, 0, turned ? before : behind, 0 },
+                          .count_include_pad = true };
+    v = fac_unsqueeze(fac_reshape(v, fac_shape(0, 0, -1)), fac_shape(1));
+    return fac_reshape_to(fac_avg_pool2d(v, size, 1, &o), fac_shape_of(n->in[0]));
+}
+
+/* base = bias + alpha mean of x^2:   dx = dy base^-beta - 2 alpha beta x mean'(dy x base^(-beta - 1)) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    fac_dtype dtype = x->type.dtype;
+    fac_value *base = fac_add(fac_grad_times(neighbours(n, fac_mul(x, x), false), a->alpha), fac_number(n->graph, dtype, a->bias));
+    fac_value *factor = fac_mul(dy[0], fac_pow(base, fac_number(n->graph, dtype, -a->beta)));
+    fac_value *through = neighbours(n, fac_div(fac_mul(factor, x), base), true);
+    dx[0] = fac_sub(factor, fac_grad_times(fac_mul(x, through), 2 * a->alpha * a->beta));
+}
+
 static void cost(const fac_node *n, fac_cost *to) {
     fac_cost_each(n, 2 * (double)((const attrs *)n->attrs)->size + 3, to);
 }
@@ -64,7 +86,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_lrn;
 const fac_op fac_op_lrn = {
     .name = "lrn", .doc = "local response normalization across neighbouring channels", .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {
     return fac_emit(&fac_op_lrn, &(attrs){ size, alpha, beta, bias }, 1, &x);

@@ -1,5 +1,6 @@
 /* The largest element over axes, and with it ONNX GlobalMaxPool. */
 #include "ops/order.h"
+#include "ops/grad.h"
 #include "ops/reduce.h"
 
 #if FAC_INTERFACE
@@ -16,6 +17,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     fac_dtype dtype = r->in[0].type.dtype;
     fac_reduce_fold(r, &(fac_fold){ -INFINITY, real, fac_int_lowest(dtype), dtype == FAC_U64 ? pattern : whole });
     return FAC_OK;
+}
+
+/* Elements that share the extreme share its gradient evenly. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *y = fac_grad_unreduce(n, n->out[0]), *d = fac_grad_unreduce(n, dy[0]);
+    fac_value *mine = fac_cast(fac_equal(x, y), x->type.dtype);
+    dx[0] = fac_mul(mine, fac_div(d, fac_sum_like(mine, y)));
 }
 
 /* Over all spatial dims of N,C,... */
@@ -39,7 +47,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_reduce_max;
 const fac_op fac_op_reduce_max = {
     .name = "reduce_max", .doc = "the largest element over axes", .in = fac_reduce_any_in, .out = fac_reduce_any_out,
-    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref,
+    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_reduce_max(fac_value *x, fac_dims axes, bool keep) {

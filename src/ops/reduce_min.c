@@ -1,5 +1,6 @@
 /* The smallest element over axes. */
 #include "ops/order.h"
+#include "ops/grad.h"
 #include "ops/reduce.h"
 
 #if FAC_INTERFACE
@@ -18,6 +19,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* Elements that share the extreme share its gradient evenly. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *y = fac_grad_unreduce(n, n->out[0]), *d = fac_grad_unreduce(n, dy[0]);
+    fac_value *mine = fac_cast(fac_equal(x, y), x->type.dtype);
+    dx[0] = fac_mul(mine, fac_div(d, fac_sum_like(mine, y)));
+}
+
 static const fac_onnx onnx[] = { { "", "ReduceMin", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_min(f32[3,4,5], i64{1}) keep", -1, 1, 0 }, { "reduce_min(f32[3,4,5], i64{0,-1})", -1, 1, 0 },
@@ -28,7 +36,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_reduce_min;
 const fac_op fac_op_reduce_min = {
     .name = "reduce_min", .doc = "the smallest element over axes", .in = fac_reduce_any_in, .out = fac_reduce_any_out,
-    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref,
+    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_reduce_min(fac_value *x, fac_dims axes, bool keep) {

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/lines.h"
 #include "ops/norm.h"
 #include "op_list.h"
@@ -47,6 +48,23 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* With f = 1 / sqrt(mean of x^2 + epsilon) and g = dy scale:  dx = f (g - x f^2 mean of g x). */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *scale = n->in[1];
+    fac_dtype dtype = x->type.dtype;
+    fac_dims over = { 0 };
+    int rank = x->type.dims.n;
+    for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
+    fac_value *squares = fac_mul(x, x), *mean = over.n ? fac_mean(squares, over, true) : squares;
+    fac_value *f = fac_reciprocal(fac_sqrt(fac_add(mean, fac_number(n->graph, dtype, a->epsilon))));
+    if (fac_needs(n, 1)) dx[1] = fac_grad_as(fac_sum_like(fac_mul(dy[0], fac_mul(x, f)), scale), scale->type.dtype);
+    if (!fac_needs(n, 0)) return;
+    fac_value *g = scale ? fac_mul(dy[0], fac_grad_as(scale, dtype)) : dy[0], *along = fac_mul(g, x);
+    if (over.n) along = fac_mean(along, over, true);
+    dx[0] = fac_mul(f, fac_sub(g, fac_mul(x, fac_mul(fac_mul(f, f), along))));
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 
 /* stash_type is the precision of the mean square, which here is never below it. */
@@ -67,7 +85,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_rms_norm = {
     .name = "rms_norm", .doc = "division of each sample by the root mean square of its last dims", .in = in, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_rms_norm, &(attrs){ axis, epsilon }, 2, (fac_value *[]){ x, scale });
