@@ -140,7 +140,8 @@ static void norms(void **state) {
 
 static void response_normalization(void **state) {
     (void)state;
-    const fac_dims shapes[] = { fac_shape(2, 7, 3, 4), fac_shape(1, 96, 20, 21), fac_shape(2, 3), fac_shape(0, 3, 2, 2) };
+    const fac_dims shapes[] = { fac_shape(2, 7, 3, 4), fac_shape(1, 96, 20, 21), fac_shape(2, 3), fac_shape(0, 3, 2, 2),
+                                fac_shape(1, 37, 6, 5) };
     const double betas[] = { 0.75, 0.5, 1, 0.6 };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t k = 0; k < 4; k++) {

@@ -37,4 +37,9 @@ static inline char *fac_span_bytes(fac_span s) { return (char *)s.memory + s.at;
 
 /* Bytes of one element when it is a plain number of one byte or more; 0 for bits, text and nothing. */
 size_t fac_copy_size(fac_dtype dtype);
+
+/* N,C,H,W in channel blocks of one vector, pixels side by side. */
+static inline bool fac_lies_blocked(const fac_operand *o, int lanes) {
+    return o->layout.block == lanes && o->layout.axis == 1 && o->type.dims.n == 4 && o->layout.stride[3] == lanes;
+}
 #endif

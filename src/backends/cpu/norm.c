@@ -5,6 +5,7 @@
  * Contiguous tensors; batch_norm also takes channel blocks of one vector, and then its result has them too. */
 #include <math.h>
 #include "backends/cpu/attr.h"
+#include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
@@ -60,12 +61,6 @@ static bool build(const fac_problem *p, plan *r) {
     return r->kind == GROUP || !fac_attr_flag(p->node, "training_mode");
 }
 
-/* Channel blocks of one vector, pixels side by side. */
-static bool lies_blocked(const fac_operand *o, int lanes) {
-    const fac_dims *d = &o->type.dims;
-    return o->layout.block == lanes && o->layout.axis == 1 && d->n == 4 && o->layout.stride[3] == lanes;
-}
-
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan r;
     const fac_cpu *c = fac_cpu_of(d);
@@ -75,7 +70,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         fac_operand *x = &p->in[i];
         if (x->type.dtype == FAC_NONE) continue;
         if (x->type.dtype != FAC_F32) return false;
-        if (i == 0 && k == BATCH && lies_blocked(x, c->simd->lanes)) continue;
+        if (i == 0 && k == BATCH && fac_lies_blocked(x, c->simd->lanes)) continue;
         if (!fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
     }
     for (int i = 1; i < p->nout; i++)
@@ -84,7 +79,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (y->type.dtype != FAC_F32) return false;
     if (x->layout.block > 0) {
         if (y->layout.block == 0 && !fac_layout_is_plain(&y->layout, &y->type.dims)) return false;
-        if (!lies_blocked(y, c->simd->lanes)) y->layout = fac_layout_blocked(&y->type.dims, 1, c->simd->lanes, y->layout.halo);
+        if (!fac_lies_blocked(y, c->simd->lanes))
+            y->layout = fac_layout_blocked(&y->type.dims, 1, c->simd->lanes, y->layout.halo);
     } else if (!fac_layout_is_plain(&y->layout, &y->type.dims)) return false;
     if (!build(p, &r)) return false;
     o->seconds = 1e-6 + 12.0 * (double)(r.rows * r.size) / c->bandwidth;

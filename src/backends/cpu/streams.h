@@ -21,6 +21,9 @@ typedef struct fac_halves {
     void (*widen_bf16)(const uint16_t *x, float *y, int64_t n), (*narrow_bf16)(const float *x, uint16_t *y, int64_t n);
 } fac_halves;
 
+typedef struct fac_lrn_terms { float factor, bias, beta; } fac_lrn_terms;      /* bias > 0, factor >= 0 */
+enum { FAC_LRN_CHANNELS = 512, FAC_LRN_WINDOW = 64 };
+
 typedef struct fac_streams {
     const fac_halves *half;
     fac_folds f32, f64;
@@ -35,10 +38,13 @@ typedef struct fac_streams {
     void (*normalize_each)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
     /* sum of (x - mean)^2, in f64 */
     double (*spread_row)(const float *x, int64_t n, double mean);
-    /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta,  bias > 0 and factor >= 0; at most FAC_LINES
-     * columns */
-    void (*lrn_columns)(const float *x, int64_t rows, int64_t stride, int64_t columns, float factor, float bias, float beta,
-                        const float *at, float *y);
+    /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta; at most FAC_LINES columns */
+    void (*lrn_columns)(const float *x, int64_t rows, int64_t stride, int64_t columns, const fac_lrn_terms *t, const float *at,
+                        float *y);
+    /* The same for pixels of all channel blocks, a window being `size` channels from `before` channels before its own on; at most
+     * FAC_LRN_CHANNELS of them, of at most FAC_LRN_WINDOW. */
+    void (*lrn_pixels)(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels, int64_t channels,
+                       int64_t before, int64_t size, const fac_lrn_terms *t);
 } fac_streams;
 enum { FAC_LINES = 256 };
 

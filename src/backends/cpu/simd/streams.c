@@ -104,21 +104,56 @@ static double spread_row(const float *x, int64_t n, double mean) {
     return sum;
 }
 
-static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t columns, float factor, float bias, float beta,
-                        const float *at, float *y) {
+/* (bias + factor x)^-beta in place; the usual exponents by square roots. */
+static void lrn_powers(float *x, int64_t n, float factor, float bias, float beta) {
+    for (int64_t j = 0; j < n; j++) x[j] = bias + factor * x[j];
+    if (beta == 0.75f) for (int64_t j = 0; j < n; j++) x[j] = 1 / (sqrtf(x[j]) * sqrtf(sqrtf(x[j])));
+    else if (beta == 0.5f) for (int64_t j = 0; j < n; j++) x[j] = 1 / sqrtf(x[j]);
+    else if (beta == 1.0f) for (int64_t j = 0; j < n; j++) x[j] = 1 / x[j];
+    else for (int64_t j = 0; j < n; j++) x[j] = fac_expf(-beta * fac_logf(x[j]));
+}
+
+static void lrn_columns(const float *x, int64_t rows, int64_t stride, int64_t columns, const fac_lrn_terms *t, const float *at,
+                        float *y) {
     float base[FAC_LINES] = { 0 };
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < columns; j++) base[j] += x[r * stride + j] * x[r * stride + j];
-    for (int64_t j = 0; j < columns; j++) base[j] = bias + factor * base[j];
-    if (beta == 0.75f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / (sqrtf(base[j]) * sqrtf(sqrtf(base[j])));
-    else if (beta == 0.5f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / sqrtf(base[j]);
-    else if (beta == 1.0f) for (int64_t j = 0; j < columns; j++) base[j] = 1 / base[j];
-    else for (int64_t j = 0; j < columns; j++) base[j] = fac_expf(-beta * fac_logf(base[j]));
+    lrn_powers(base, columns, t->factor, t->bias, t->beta);
     for (int64_t j = 0; j < columns; j++) y[j] = at[j] * base[j];
+}
+
+/* The squares of all channels of a pixel lie side by side between zeros, so a window is a sum of shifted vectors.  Some pixels
+ * at a time: a vector that spans two others can be loaded fast only when those have left the store buffer. */
+static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels, int64_t channels,
+                       int64_t before, int64_t size, const fac_lrn_terms *t) {
+    enum { BATCH = 8 };
+    float square[BATCH][FAC_LRN_WINDOW + FAC_LRN_CHANNELS + VL], base[FAC_LRN_CHANNELS + VL];
+    int64_t blocks = (channels + VL - 1) / VL, all = blocks * VL;
+    memset(square, 0, sizeof square);
+    for (; pixels > 0; pixels -= BATCH, x += BATCH * VL, y += BATCH * VL) {
+        int64_t n = pixels < BATCH ? pixels : BATCH;
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t k = 0; k < blocks; k++) {
+                vec v = load(x + k * x_block + i * VL);
+                store(square[i] + before + k * VL, v * v);
+            }
+            for (int64_t c = channels; c < all; c++) square[i][before + c] = 0;     /* whatever is in the lanes behind the last */
+        }
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t k = 0; k < blocks; k++) {
+                vec sum = { 0 };
+                for (int64_t j = 0; j < size; j++) sum += load(square[i] + k * VL + j);
+                store(base + k * VL, sum);
+            }
+            lrn_powers(base, all, t->factor, t->bias, t->beta);
+            for (int64_t k = 0; k < blocks; k++)
+                store(y + k * y_block + i * VL, load(x + k * x_block + i * VL) * load(base + k * VL));
+        }
+    }
 }
 
 extern const fac_halves FAC_SIMD(fac_halves);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns };
+    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns, lrn_pixels };
