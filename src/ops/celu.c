@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* x, or alpha (e^(x/alpha) - 1) where x < 0; usual alpha: 1 */
@@ -13,6 +14,13 @@ static const fac_attr table[] = {
 
 MAP1_P1(x < (T)0 ? P(0) * EXPM1(x / P(0)) : x)
 
+/* e^(x / alpha) = y / alpha + 1 below 0 */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *below = fac_mul(dy[0], fac_grad_shifted(fac_grad_times(n->out[0], 1 / a->alpha), 1));
+    dx[0] = fac_where(fac_grad_below(n->in[0], 0), below, dy[0]);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_celu(in[0], fac_onnx_real(n, "alpha", 1));
@@ -26,7 +34,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_celu = {
-    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_celu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_celu, &(attrs){ alpha }, 1, &x);

@@ -50,6 +50,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+extern const fac_op fac_op_cum_sum;
+/* Sums from the other end. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    dx[0] = fac_emit(&fac_op_cum_sum, &(attrs){ a->exclusive, !a->reverse }, 2, (fac_value *[]){ dy[0], n->in[1] });
+}
+
 static void cost(const fac_node *n, fac_cost *c) { fac_cost_each(n, 1, c); }
 
 static const fac_onnx onnx[] = { { "", "CumSum", 11, 0, NULL, NULL }, { 0 } };
@@ -62,7 +69,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_cum_sum = {
     .name = "cum_sum", .doc = "running sums along an axis", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_cum_sum(fac_value *x, int axis, bool exclusive, bool reverse) {
     return fac_emit(&fac_op_cum_sum, &(attrs){ exclusive, reverse }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x),

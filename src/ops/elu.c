@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* x, or alpha (e^x - 1) where x < 0; usual alpha: 1 */
@@ -13,6 +14,12 @@ static const fac_attr table[] = {
 
 MAP1_P1(x < (T)0 ? P(0) * EXPM1(x) : x)
 
+/* alpha e^x = y + alpha below 0 */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    dx[0] = fac_where(fac_grad_below(n->in[0], 0), fac_mul(dy[0], fac_grad_shifted(n->out[0], a->alpha)), dy[0]);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_elu(in[0], fac_onnx_real(n, "alpha", 1));
@@ -26,7 +33,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_elu = {
-    MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_elu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_elu, &(attrs){ alpha }, 1, &x);

@@ -1,10 +1,13 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_fmod(fac_value *a, fac_value *b);                /* remainder with the sign of a, as in C; integer a % 0 = 0 */
 #endif
 
 MAP2_NUM(FMOD(x, y))
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { fac_grad_remainder(n, dy[0], dx); }
 
 static const fac_onnx onnx[] = { { 0 } };                       /* Mod is read by mod.c */
 static const fac_case cases[] = {
@@ -14,5 +17,5 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_fmod = { MAP_OP("fmod", "remainder with the sign of x", fac_ports_num_xy, fac_infer_broadcast),
-    .is = FAC_OP_INPLACE };
+    .is = FAC_OP_INPLACE, .grad = grad };
 fac_value *fac_fmod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_fmod, NULL, 2, (fac_value *[]){ a, b }); }

@@ -40,6 +40,11 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return from[axis] >= 0 && from[axis] < x->d[axis];
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *zeros = fac_full(fac_shape_of(n->in[0]), dy[0]->type.dtype, 0);
+    dx[0] = fac_scatter_elements(zeros, n->in[1], dy[0], (int)((const attrs *)n->attrs)->axis, FAC_SCATTER_ADD);
+}
+
 static const fac_onnx onnx[] = { { "", "GatherElements", 11, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "gather_elements(f32[5,3], i64[2,3])", -5, 4, 0 }, { "gather_elements(f32[3,5,2], i64[3,4,1]) axis=1", -5, 4, 0 },
@@ -48,7 +53,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_gather_elements = {
     .name = "gather_elements", .doc = "elements of x picked by one index each", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_gather_elements(fac_value *x, fac_value *indices, int axis) {
     return fac_emit(&fac_op_gather_elements, &(attrs){ axis }, 2, (fac_value *[]){ x, indices });

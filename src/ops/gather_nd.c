@@ -50,6 +50,27 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return true;
 }
 
+/* The indices [b.., i.., K] with the places in the batch dims written out before the others: [b.., i.., batch + K]. */
+static fac_value *full_places(const fac_node *n) {
+    fac_graph *g = n->graph;
+    const int batch = (int)((const attrs *)n->attrs)->batch_dims, rank = n->in[1]->type.dims.n;
+    fac_value *column[FAC_DIMS], *places = fac_cast(n->in[1], FAC_I64), *shape = fac_shape_of(n->in[1]);
+    fac_value *one = fac_ints(g, fac_shape(1)), *as_column[] = { fac_slice(shape, 0, 0, rank - 1, 1), one };
+    for (int k = 0; k < batch; k++) {
+        fac_dims others = { 0 };
+        for (int j = 0; j < rank; j++) if (j != k) others.d[others.n++] = j;
+        fac_value *count = fac_arange(fac_ints(g, fac_shape(0)), fac_slice(shape, 0, k, k + 1, 1), one);
+        column[k] = fac_expand_to(fac_unsqueeze(count, others), fac_concat(as_column, 2, 0));
+    }
+    column[batch] = places;
+    return batch ? fac_concat(column, batch + 1, rank - 1) : places;
+}
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *zeros = fac_full(fac_shape_of(n->in[0]), dy[0]->type.dtype, 0);
+    dx[0] = fac_scatter_nd(zeros, full_places(n), dy[0], FAC_SCATTER_ADD);
+}
+
 static const fac_onnx onnx[] = { { "", "GatherND", 11, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "gather_nd(f32[3,4,5], i64[6,2])", -3, 2, 0 }, { "gather_nd(f32[3,4,5], i64[2,3,3])", -3, 2, 0 },
@@ -58,7 +79,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_gather_nd = {
     .name = "gather_nd", .doc = "slices of x at given places", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_gather_nd(fac_value *x, fac_value *indices, int batch_dims) {
     return fac_emit(&fac_op_gather_nd, &(attrs){ batch_dims }, 2, (fac_value *[]){ x, indices });

@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* min(max(slope x + offset, 0), 1); PyTorch: 1/6, 1/2; ONNX: 0.2, 0.5 */
@@ -13,6 +14,12 @@ static const fac_attr table[] = {
 };
 
 MAP1_P2(MIN(MAX(P(0) * x + P(1), (T)0), (T)1))
+
+/* 0 at both corners, as in torch. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *between = fac_and(fac_grad_above(n->out[0], 0), fac_grad_below(n->out[0], 1));
+    dx[0] = fac_grad_where(between, fac_grad_times(dy[0], ((const attrs *)n->attrs)->slope));
+}
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
@@ -29,7 +36,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_hard_sigmoid = {
-    MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_hard_sigmoid(fac_value *x, double slope, double offset) {
     return fac_emit(&fac_op_hard_sigmoid, &(attrs){ slope, offset }, 1, &x);

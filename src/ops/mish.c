@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_mish(fac_value *x);                              /* x tanh(ln(1 + e^x)) */
@@ -6,11 +7,17 @@ fac_value *fac_mish(fac_value *x);                              /* x tanh(ln(1 +
 
 MAP1(x * TANH((x > (T)0 ? x : (T)0) + LOG1P(EXP(-ABS(x)))))
 
+/* t + x (1 - t^2) sigmoid(x),  t = tanh(softplus(x)) */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *t = fac_tanh(fac_softplus(x)), *slope = fac_mul(fac_grad_rest(fac_mul(t, t)), fac_sigmoid(x));
+    dx[0] = fac_mul(dy[0], fac_add(t, fac_mul(x, slope)));
+}
+
 static const fac_onnx onnx[] = { { "", "Mish", 18, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "mish(f32[2,37])", -9, 9, 2e-6 }, { "mish(f64[5])", -9, 9, 1e-12 }, { "mish(f16[9])", -9, 9, 2e-3 },
     { "mish(bf16[9])", -9, 9, 1e-2 }, { "mish(f32[0,3])", 0, 0, 0 }, { "mish(f32[])", -9, 9, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_mish = { MAP1_OP("mish", "x tanh(softplus(x))") };
+const fac_op fac_op_mish = { MAP1_OP("mish", "x tanh(softplus(x))"), .grad = grad };
 fac_value *fac_mish(fac_value *x) { return fac_emit(&fac_op_mish, NULL, 1, &x); }

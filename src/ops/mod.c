@@ -1,10 +1,13 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_mod(fac_value *a, fac_value *b);                 /* remainder with the sign of b (Python's %); integer a % 0 = 0 */
 #endif
 
 MAP2_NUM(MOD(x, y))
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { fac_grad_remainder(n, dy[0], dx); }
 
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }
 
@@ -21,6 +24,6 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_mod = {
-    MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
 };
 fac_value *fac_mod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mod, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,10 +1,17 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_prelu(fac_value *x, fac_value *slope);           /* x, or slope x where x < 0; slope broadcasts to x */
 #endif
 
 MAP2_NUM(x > (T)0 ? x : y * x)
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *above = fac_grad_above(x, 0);
+    if (fac_needs(n, 0)) dx[0] = fac_where(above, dy[0], fac_mul(dy[0], n->in[1]));
+    if (fac_needs(n, 1)) dx[1] = fac_grad_unbroadcast(n, 1, fac_where(above, fac_grad_number(x, 0), fac_mul(dy[0], x)));
+}
 
 static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "slope", FAC_NUMBERS, 0 }, { 0 } };
 
@@ -22,5 +29,5 @@ static const fac_case cases[] = {
     { "prelu(f64[], f64[])", -4, 4, 1e-12 }, { 0 }
 };
 
-const fac_op fac_op_prelu = { MAP_OP("prelu", "x, or y x where x < 0", ports, infer), .is = FAC_OP_INPLACE };
+const fac_op fac_op_prelu = { MAP_OP("prelu", "x, or y x where x < 0", ports, infer), .is = FAC_OP_INPLACE, .grad = grad };
 fac_value *fac_prelu(fac_value *x, fac_value *slope) { return fac_emit(&fac_op_prelu, NULL, 2, (fac_value *[]){ x, slope }); }

@@ -6,7 +6,8 @@
  * dim may be -1: what is left.  dims may be symbols. */
 fac_value *fac_reshape(fac_value *x, fac_dims dims);
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape);      /* the same, dims from an i64[n] */
-fac_value *fac_reshape_like(fac_value *x, fac_value *like);     /* the same, exactly the dims of like, of which no data are needed */
+fac_value *fac_reshape_exactly(fac_value *x, fac_value *shape); /* the same, but a dim of 0 is a size */
+fac_value *fac_reshape_like(fac_value *x, fac_value *like);     /* the dims of like, of which no data are needed */
 #endif
 
 typedef struct attrs { bool allowzero; } attrs;
@@ -103,7 +104,8 @@ const fac_op fac_op_reshape = {
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_reshape, NULL, 2, (fac_value *[]){ x, shape });
 }
-fac_value *fac_reshape_like(fac_value *x, fac_value *like) {
-    return fac_emit(&fac_op_reshape, &(attrs){ .allowzero = true }, 2, (fac_value *[]){ x, fac_shape_of(like) });
+fac_value *fac_reshape_exactly(fac_value *x, fac_value *shape) {
+    return fac_emit(&fac_op_reshape, &(attrs){ .allowzero = true }, 2, (fac_value *[]){ x, shape });
 }
+fac_value *fac_reshape_like(fac_value *x, fac_value *like) { return fac_reshape_exactly(x, fac_shape_of(like)); }
 fac_value *fac_reshape(fac_value *x, fac_dims dims) { return fac_reshape_to(x, fac_ints(fac_value_graph(x), dims)); }

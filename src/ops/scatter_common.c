@@ -2,6 +2,7 @@
 #include "ops/scatter.h"
 #include <math.h>
 #include <string.h>
+#include "ops/map_grad.h"
 
 const char *const fac_scatter_names[] = { "none", "add", "mul", "min", "max", NULL };
 
@@ -44,4 +45,57 @@ int fac_scatter_load(const fac_onnx_node *n, fac_graph *g) {
         if (!strcmp(fac_scatter_names[k], name)) return k;
     fac_fail_graph(g, FAC_E_FORMAT, "%s: reduction is \"%s\", expected none, add, mul, min or max", n->type, name);
     return 0;
+}
+
+typedef struct gradients { const fac_node *n; fac_scatter_pick *pick; fac_scatter_again *put; fac_value *dy, **dx; } gradients;
+
+static fac_value *zeros(fac_value *like) { return fac_full(fac_shape_of(like), like->type.dtype, 0); }
+static fac_value *is(fac_value *v, double number) { return fac_equal(v, fac_grad_number(v, number)); }
+
+/* The last one stays.  Which one that was is found by sending the numbers of the updates the same way. */
+static void replaced(const gradients *a) {
+    fac_value *x = a->n->in[0], *u = a->n->in[2];
+    fac_graph *g = a->n->graph;
+    if (fac_needs(a->n, 0)) a->dx[0] = a->put(a->n, a->dy, zeros(u), FAC_SCATTER_NONE);
+    if (!fac_needs(a->n, 2)) return;
+    fac_value *list = fac_arange(fac_ints(g, fac_shape(0)), fac_size_of(u), fac_ints(g, fac_shape(1)));
+    fac_value *order = fac_reshape_like(list, u);
+    fac_value *last = a->pick(a->n, a->put(a->n, fac_full(fac_shape_of(x), FAC_I64, 0), order, FAC_SCATTER_NONE));
+    a->dx[2] = fac_grad_where(fac_equal(last, order), a->pick(a->n, a->dy));
+}
+
+/* The product of all other factors: that of the factors that are not zero, over the own one, unless another one is zero. */
+static void multiplied(const gradients *a) {
+    fac_value *x = a->n->in[0], *u = a->n->in[2], *one = fac_grad_number(x, 1);
+    fac_value *x_zero = fac_cast(is(x, 0), x->type.dtype), *u_zero = fac_cast(is(u, 0), u->type.dtype);
+    fac_value *x_safe = fac_where(is(x, 0), one, x), *u_safe = fac_where(is(u, 0), one, u);
+    fac_value *zeros_there = a->put(a->n, x_zero, u_zero, FAC_SCATTER_ADD);
+    fac_value *along = fac_mul(a->dy, a->put(a->n, x_safe, u_safe, FAC_SCATTER_MUL));
+    if (fac_needs(a->n, 0)) a->dx[0] = fac_grad_where(fac_equal(zeros_there, x_zero), fac_div(along, x_safe));
+    if (fac_needs(a->n, 2))
+        a->dx[2] = fac_grad_where(fac_equal(a->pick(a->n, zeros_there), u_zero), fac_div(a->pick(a->n, along), u_safe));
+}
+
+/* All that are equal to the smallest (or largest) share alike, as in torch. */
+static void extreme(const gradients *a) {
+    fac_value *x = a->n->in[0], *u = a->n->in[2], *y = a->n->out[0];
+    fac_value *from_x = fac_equal(x, y), *from_u = fac_equal(u, a->pick(a->n, y));
+    fac_value *many = a->put(a->n, fac_cast(from_x, x->type.dtype), fac_cast(from_u, u->type.dtype), FAC_SCATTER_ADD);
+    fac_value *share = fac_div(a->dy, many);
+    if (fac_needs(a->n, 0)) a->dx[0] = fac_grad_where(from_x, share);
+    if (fac_needs(a->n, 2)) a->dx[2] = fac_grad_where(from_u, a->pick(a->n, share));
+}
+
+void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy, fac_value *dx[]) {
+    const gradients a = { n, pick, put, dy, dx };
+    if (reduction == FAC_SCATTER_NONE) {
+        replaced(&a);
+    } else if (reduction == FAC_SCATTER_MUL) {
+        multiplied(&a);
+    } else if (reduction == FAC_SCATTER_ADD) {
+        if (fac_needs(n, 0)) dx[0] = dy;
+        if (fac_needs(n, 2)) dx[2] = pick(n, dy);
+    } else {
+        extreme(&a);
+    }
 }

@@ -59,6 +59,16 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static fac_value *pick(const fac_node *n, fac_value *v) {
+    return fac_gather_elements(v, n->in[1], (int)((const attrs *)n->attrs)->axis);
+}
+static fac_value *put(const fac_node *n, fac_value *x, fac_value *updates, int reduction) {
+    return fac_scatter_elements(x, n->in[1], updates, (int)((const attrs *)n->attrs)->axis, (fac_scatter_reduction)reduction);
+}
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_scatter_grad(n, ((const attrs *)n->attrs)->reduction, pick, put, dy[0], dx);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     out[0] = fac_scatter_elements(ins[0], ins[1], ins[2], (int)fac_onnx_int(n, "axis", 0),
         (fac_scatter_reduction)fac_scatter_load(n, g));
@@ -75,7 +85,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_scatter_elements = {
     .name = "scatter_elements", .doc = "x with elements replaced, one index each", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_scatter_elements(fac_value *x, fac_value *indices, fac_value *updates, int axis, fac_scatter_reduction reduction) {
     return fac_emit(&fac_op_scatter_elements, &(attrs){ axis, reduction }, 3, (fac_value *[]){ x, indices, updates });

@@ -54,6 +54,14 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+static fac_value *pick(const fac_node *n, fac_value *v) { return fac_gather_nd(v, n->in[1], 0); }
+static fac_value *put(const fac_node *n, fac_value *x, fac_value *updates, int reduction) {
+    return fac_scatter_nd(x, n->in[1], updates, (fac_scatter_reduction)reduction);
+}
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_scatter_grad(n, ((const attrs *)n->attrs)->reduction, pick, put, dy[0], dx);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     out[0] = fac_scatter_nd(ins[0], ins[1], ins[2], (fac_scatter_reduction)fac_scatter_load(n, g));
 }
@@ -68,7 +76,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_scatter_nd = {
     .name = "scatter_nd", .doc = "x with slices replaced at given places", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_scatter_nd(fac_value *x, fac_value *indices, fac_value *updates, fac_scatter_reduction reduction) {
     return fac_emit(&fac_op_scatter_nd, &(attrs){ reduction }, 3, (fac_value *[]){ x, indices, updates });

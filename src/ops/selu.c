@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* gamma x, or gamma alpha (e^x - 1) where x <= 0; alpha 1.6732632, gamma 1.0507010 (Klambauer et al. 2017) */
@@ -13,6 +14,13 @@ static const fac_attr table[] = {
 };
 
 MAP1_P2(x > (T)0 ? P(1) * x : P(1) * P(0) * EXPM1(x))
+
+/* gamma alpha e^x = y + gamma alpha below 0 */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    fac_value *below = fac_mul(dy[0], fac_grad_shifted(n->out[0], a->gamma * a->alpha));
+    dx[0] = fac_where(fac_grad_above(n->in[0], 0), fac_grad_times(dy[0], a->gamma), below);
+}
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
@@ -31,7 +39,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_selu = {
-    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);

@@ -40,6 +40,11 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return true;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    dx[0] = fac_depth_to_space(dy[0], a->block, a->channels_first);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     const char *mode = fac_onnx_text(n, "mode", "DCR");
     const bool crd = !strcmp(mode, "CRD");
@@ -57,7 +62,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_space_to_depth = {
     .name = "space_to_depth", .doc = "blocks of pixels become channels", .in = fac_ports_any_x, .out = fac_ports_y,
         .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_space_to_depth(fac_value *x, int64_t block, bool channels_first) {
     return fac_emit(&fac_op_space_to_depth, &(attrs){ block, channels_first }, 1, &x);

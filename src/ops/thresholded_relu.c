@@ -1,4 +1,5 @@
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 /* x where x > threshold, else 0 */
@@ -13,6 +14,10 @@ static const fac_attr table[] = {
 
 MAP1_P1(x > P(0) ? x : (T)0)
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_grad_where(fac_grad_above(n->in[0], ((const attrs *)n->attrs)->threshold), dy[0]);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
     out[0] = fac_thresholded_relu(in[0], fac_onnx_real(n, "alpha", 1));
@@ -26,7 +31,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_thresholded_relu = {
-    MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
 };
 fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
     return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);

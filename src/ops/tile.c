@@ -26,6 +26,18 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return true;
 }
 
+/* Axis by axis the copies become a dim of their own, which is summed away: [r d] -> [r, d] -> [d]. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const int rank = n->in[0]->type.dims.n;
+    fac_value *x = fac_shape_of(n->in[0]), *y = fac_shape_of(dy[0]), *repeats = fac_cast(n->in[1], FAC_I64), *d = dy[0];
+    for (int k = 0; k < rank; k++) {
+        fac_value *parts[] = { fac_slice(x, 0, 0, k, 1), fac_slice(repeats, 0, k, k + 1, 1), fac_slice(x, 0, k, k + 1, 1),
+            fac_slice(y, 0, k + 1, rank, 1) };
+        d = fac_sum(fac_reshape_exactly(d, fac_concat(parts, 4, 0)), fac_shape(k), false);
+    }
+    dx[0] = d;
+}
+
 static const fac_onnx onnx[] = { { "", "Tile", 6, 0, NULL, NULL }, { 0 } };
 static const fac_case cases[] = {
     { "tile(f32[2,3], i64{2,2})", -4, 4, 0 }, { "tile(i64[3], i64{3})", -9, 9, 0 },
@@ -35,7 +47,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_tile = {
     .name = "tile", .doc = "x repeated along its axes", .in = in, .out = fac_ports_y, .infer = infer, .move = move,
-        .onnx = onnx, .cases = cases,
+        .onnx = onnx, .grad = grad, .cases = cases,
 };
 fac_value *fac_tile(fac_value *x, fac_dims repeats) {
     return fac_emit(&fac_op_tile, NULL, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), repeats) });

@@ -25,6 +25,10 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return ((const attrs *)m->attrs)->lower ? right <= k : right >= k;
 }
 
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    dx[0] = fac_emit(&fac_op_trilu, n->attrs, 2, (fac_value *[]){ dy[0], n->in[1] });
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     (void)g;
     out[0] = fac_emit(&fac_op_trilu, &(attrs){ !fac_onnx_int(n, "upper", 1) }, n->nin, ins);
@@ -39,7 +43,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_trilu = {
     .name = "trilu", .doc = "the upper or lower triangle of matrices", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
 };
 static fac_value *triangle(fac_value *x, int64_t k, bool lower) {
     return fac_emit(&fac_op_trilu, &(attrs){ lower }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });
