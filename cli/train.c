@@ -23,7 +23,8 @@ static const option options[] = {
     { "--warmup", OPTION_INT, &o.warmup, "N", "first steps with a rising learning rate; default 0" },
     { "--clip", OPTION_REAL, &o.clip, "X", "largest norm of all gradients together; default none" },
     { "--label-smoothing", OPTION_REAL, &o.label_smoothing, "X", "part of a label spread over all classes; default 0" },
-    { "--augment", OPTION_TEXT, &o.augment, "LIST", "crop, flip or crop,flip: random shifts by 4 (28 x 28: 2) pixels, mirror images" },
+    { "--augment", OPTION_TEXT, &o.augment, "LIST",
+        "crop, flip or crop,flip: shifts by up to 4 pixels (28 x 28: 2), mirror images" },
     { "--size", OPTION_TEXT, &o.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
     { "--seed", OPTION_INT, &o.seed, "S", "of everything random; default 0" },
     { "--out", OPTION_TEXT, &out_dir, "DIR", "for run.json, log.jsonl, checkpoint.safetensors, model.safetensors" },
@@ -49,7 +50,8 @@ static int check_model(const job *j) {
     if (!fits) return fail_text("the model takes %s %s, the samples are %s", fac_dtype_get(want.dtype)->name,
                                 dims_text(j->m.graph, &want.dims, a, sizeof a), dims_text(j->m.graph, item, b, sizeof b));
     if (gives.dims.n != 2 || (gives.dims.d[1] >= 0 && gives.dims.d[1] < j->train.classes))
-        return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a), j->train.classes);
+        return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a),
+                         j->train.classes);
     return EXIT_OK;
 }
 
@@ -69,11 +71,13 @@ static int prepare(job *j) {
     int code = device_open(&device_o, &j->device);
     if (!code) code = train_model(&o, NULL, &j->m);
     if (code) return code;
-    fac_dims want = j->m.graph && fac_graph_inputs(j->m.graph) ? fac_value_type(fac_graph_input(j->m.graph, 0)).dims : (fac_dims){ 0 };
+    fac_dims want = { 0 };
+    if (j->m.graph && fac_graph_inputs(j->m.graph)) want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;
     code = train_data(&o, want, &j->train, &j->test);
     if (!code && !j->m.graph) code = train_model(&o, &j->train, &j->m);
     if (code) return code;
-    if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1) return fail_text("the model must have one input and an output");
+    if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
+        return fail_text("the model must have one input and an output");
     code = check_model(j);
     if (code) return code;
     const char **freeze = calloc((size_t)o.freeze.n + 1, sizeof *freeze);
@@ -91,7 +95,8 @@ static int work(job *j) {
     char checkpoint[4096], path[4096];
     fac_train_opts t = { .epochs = o.epochs, .batches = { .size = o.batch, .shuffle = true, .seed = (uint64_t)o.seed },
         .schedule = { .lr = o.lr, .warmup = o.warmup, .every = 1 }, .report = train_progress, .self = &j->view };
-    if (!fac_schedule_find(o.schedule, &t.schedule.kind)) return usage_error(verb_find("train"), "there is no schedule \"%s\"", o.schedule);
+    if (!fac_schedule_find(o.schedule, &t.schedule.kind))
+        return usage_error(verb_find("train"), "there is no schedule \"%s\"", o.schedule);
     int code = prepare(j);
     if (!code) code = augmentation(j, &t.batches);
     if (code) return code;
@@ -132,7 +137,8 @@ static int run(list args) {
     int code = resume ? train_recall(resume, &o) : EXIT_OK;
     if (!code) code = train_defaults(&o);
     if (code) return code;
-    if (o.epochs < 1 || o.batch < 1 || o.batch > 1 << 20 || o.warmup < 0 || !(o.lr > 0) || o.clip < 0 || !(o.label_smoothing >= 0 && o.label_smoothing < 1))
+    if (o.epochs < 1 || o.batch < 1 || o.batch > 1 << 20 || o.warmup < 0 || !(o.lr > 0) || o.clip < 0
+        || !(o.label_smoothing >= 0 && o.label_smoothing < 1))
         return usage_error(v, "--epochs, --batch, --lr, --warmup and --clip are positive, --label-smoothing is below 1");
     j.view.json = json;
     code = work(&j);
@@ -148,10 +154,10 @@ static int run(list args) {
 static void list_sets(void) {
     printf("\ndata sets and their defaults (optimizer adam):\n");
     for (const train_set *s = train_sets; s->name; s++)
-        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s%s%s\n", s->name, s->help, "", s->model, s->epochs, s->batch,
-               s->lr, s->schedule, s->folder ? " --data " : "", s->folder ? s->folder : "");
+        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s%s%s\n", s->name, s->help, "",
+               s->model, s->epochs, s->batch, s->lr, s->schedule, s->folder ? " --data " : "", s->folder ? s->folder : "");
 }
 
 const verb verb_train = {
-    .name = "train", .summary = "trains a classifier on a data set", .usage = "facula train SET [options]", .options = options, .run = run,
-    .list = list_sets };
+    .name = "train", .summary = "trains a classifier on a data set", .usage = "facula train SET [options]",
+    .options = options, .run = run, .list = list_sets };

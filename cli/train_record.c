@@ -73,16 +73,21 @@ int train_recall(const char *dir, train_options *o) {
     free(text);
     if (!root) return fail_text("%s: is no JSON", path);
     const struct { const char **to; const char *key; } texts[] = {
-        { &o->set, "set" }, { &o->data, "data" }, { &o->model, "model" }, { &o->weights, "weights" }, { &o->optimizer, "optimizer" },
+        { &o->set, "set" }, { &o->data, "data" }, { &o->model, "model" }, { &o->weights, "weights" },
+        { &o->optimizer, "optimizer" },
         { &o->schedule, "schedule" }, { &o->augment, "augment" }, { &o->size, "size" } };
     const struct { long *to; const char *key; } longs[] = {
         { &o->epochs, "epochs" }, { &o->batch, "batch" }, { &o->seed, "seed" }, { &o->warmup, "warmup" } };
     const struct { double *to; const char *key; } reals[] = {
-        { &o->lr, "lr" }, { &o->momentum, "momentum" }, { &o->weight_decay, "weight_decay" }, { &o->label_smoothing, "label_smoothing" },
+        { &o->lr, "lr" }, { &o->momentum, "momentum" }, { &o->weight_decay, "weight_decay" },
+        { &o->label_smoothing, "label_smoothing" },
         { &o->clip, "clip" } };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) if (!*texts[i].to) *texts[i].to = text_of(root, texts[i].key);
-    for (size_t i = 0; i < sizeof longs / sizeof *longs; i++) if (!*longs[i].to) *longs[i].to = (long)number_of(root, longs[i].key);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) if (!*reals[i].to) *reals[i].to = number_of(root, reals[i].key);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!*texts[i].to) *texts[i].to = text_of(root, texts[i].key);
+    for (size_t i = 0; i < sizeof longs / sizeof *longs; i++)
+        if (!*longs[i].to) *longs[i].to = (long)number_of(root, longs[i].key);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (!*reals[i].to) *reals[i].to = number_of(root, reals[i].key);
     const cJSON *freeze = cJSON_GetObjectItem(root, "freeze");
     int patterns = o->freeze.n ? 0 : cJSON_GetArraySize(freeze);
     if (patterns > 0 && (o->freeze.at = calloc((size_t)patterns, sizeof *o->freeze.at)))

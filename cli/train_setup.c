@@ -4,12 +4,14 @@
 #include "train.h"
 
 const train_set train_sets[] = {
-    { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "zoo:lenet", "one-cycle", 10, 64, 3e-3 },
-    { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist", "zoo:lenet",
+    { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "zoo:lenet",
       "one-cycle", 10, 64, 3e-3 },
-    { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary version", NULL, "cnn", "one-cycle", 15, 64, 2e-3 },
+    { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
+      "zoo:lenet", "one-cycle", 10, 64, 3e-3 },
+    { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary version", NULL, "cnn",
+      "one-cycle", 15, 64, 2e-3 },
     { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "cnn", "one-cycle", 20, 32, 1e-3 },
-    { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "constant", 500, 50, 1e-2 },
+    { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "cosine", 500, 10, 5e-3 },
     { .name = NULL },
 };
 
@@ -52,7 +54,8 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
         fac_dataset_free(&all);
         return status;
     }
-    fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) = !strcmp(o->set, "cifar10") ? fac_dataset_cifar10 : fac_dataset_mnist;
+    bool cifar = !strcmp(o->set, "cifar10");
+    fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) = cifar ? fac_dataset_cifar10 : fac_dataset_mnist;
     status = read(o->data, true, train, err);
     return status ? status : read(o->data, false, test, err);
 }
@@ -62,7 +65,8 @@ int train_data(const train_options *o, fac_dims want, fac_dataset *train, fac_da
     int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64, width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
     if (o->size) {
-        if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 || size.d[0] > 16384 || size.d[1] > 16384)
+        const int64_t most = 16384;
+        if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 || size.d[0] > most || size.d[1] > most)
             return usage_error(verb_find("train"), "--size needs HEIGHTxWIDTH, not \"%s\"", o->size);
         height = (int)size.d[0];
         width = (int)size.d[1];
@@ -77,12 +81,13 @@ int train_data(const train_options *o, fac_dims want, fac_dataset *train, fac_da
 
 /* ---- models of our own, for any size of samples ---- */
 
-/* Two hidden layers. */
+/* Three hidden layers. */
 static fac_value *mlp(fac_value *x, int classes) {
     x = fac_flatten(x, 1);
-    x = fac_relu(fac_nn_linear(x, "fc1", 64));
-    x = fac_relu(fac_nn_linear(x, "fc2", 64));
-    return fac_nn_linear(x, "fc3", classes);
+    x = fac_relu(fac_nn_linear(x, "fc1", 100));
+    x = fac_relu(fac_nn_linear(x, "fc2", 100));
+    x = fac_relu(fac_nn_linear(x, "fc3", 100));
+    return fac_nn_linear(x, "fc4", classes);
 }
 
 /* Three stages of two convolutions and a pool, the mean of what is left, one linear layer. */

@@ -70,8 +70,8 @@ bool train_progress(void *view, const fac_progress *p) {
     if (v->json) print_line(j, stdout);
     else if (p->epochs <= 50 || (p->epoch + 1) % (p->epochs / 20) == 0)         /* of many epochs only some */
         printf("epoch %3lld/%lld   loss %.4f  accuracy %6.2f %%   test loss %.4f  accuracy %6.2f %%   %.0f images/s  %.1f s\n",
-               (long long)p->epoch + 1, (long long)p->epochs, p->train.loss, 100 * p->train.accuracy, p->test->loss, 100 * p->test->accuracy,
-               p->images_per_s, p->seconds);
+               (long long)p->epoch + 1, (long long)p->epochs, p->train.loss, 100 * p->train.accuracy,
+               p->test->loss, 100 * p->test->accuracy, p->images_per_s, p->seconds);
     fflush(stdout);
     cJSON_Delete(j);
     return !interrupted;
@@ -97,8 +97,9 @@ int train_summary(const train_view *v, const fac_train_result *r, const char *di
         cJSON_Delete(j);
         return EXIT_OK;
     }
-    printf("test accuracy %.2f %% (%lld samples, loss %.4f) after %lld epochs, %lld steps; %.1f s, %.0f images/s\n", 100 * r->test.accuracy,
-           (long long)r->test.samples, r->test.loss, (long long)r->epochs, (long long)r->steps, r->seconds, r->images_per_s);
+    printf("test accuracy %.2f %% (%lld samples, loss %.4f) after %lld epochs, %lld steps; %.1f s, %.0f images/s\n",
+           100 * r->test.accuracy, (long long)r->test.samples, r->test.loss, (long long)r->epochs,
+           (long long)r->steps, r->seconds, r->images_per_s);
     if (dir) printf("weights: %s/model.safetensors\n", dir);
     return EXIT_OK;
 }

@@ -36,7 +36,8 @@ CASES = [  # C options, torch's, clip
     ("adamw", ".weight_decay = 0", torch.optim.AdamW, {}, 0),
     ("adamw", ".weight_decay = 0.3", torch.optim.AdamW, dict(weight_decay=0.3), 0),
     ("rmsprop", ".weight_decay = 0", torch.optim.RMSprop, {}, 0),
-    ("rmsprop", ".centered = true, .momentum = 0.5, .alpha = 0.9", torch.optim.RMSprop, dict(centered=True, momentum=0.5, alpha=0.9), 0),
+    ("rmsprop", ".centered = true, .momentum = 0.5, .alpha = 0.9", torch.optim.RMSprop,
+     dict(centered=True, momentum=0.5, alpha=0.9), 0),
     ("adagrad", ".weight_decay = 0", torch.optim.Adagrad, {}, 0),
     ("adagrad", ".lr_decay = 0.1, .initial = 0.2, .weight_decay = 0.1", torch.optim.Adagrad,
      dict(lr_decay=0.1, initial_accumulator_value=0.2, weight_decay=0.1), 0),
@@ -107,6 +108,7 @@ for name, f in LOSSES.items():
         array(f"golden_{name}_{r}", value.detach().numpy())
         array(f"golden_{name}_{r}_dx", z.grad.numpy())
         rows.append(f'    {{ "{name}", FAC_REDUCE_{r.upper()}, {value.numel()}, golden_{name}_{r}, golden_{name}_{r}_dx }},')
-out.append("static const struct { const char *name; fac_reduction reduction; int n; const double *value, *dx; } golden_losses[] = {")
+out.append("static const struct { const char *name; fac_reduction reduction; int n; const double *value, *dx; } "
+           "golden_losses[] = {")
 out += rows + ["};", "#endif"]
 open(sys.argv[1] if len(sys.argv) > 1 else "tests/golden/optim.h", "w").write("\n".join(out) + "\n")

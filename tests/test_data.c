@@ -189,8 +189,8 @@ static void toys_have_their_shapes(void **state) {
         double ones = 0;
         for (int i = 0; i < 4000; i++) {
             ones += (double)d.labels[i];
-            assert_true(d.values[2 * i] > -0.02 && d.values[2 * i] < 1.02 && d.values[2 * i + 1] > -0.02 && d.values[2 * i + 1] < 1.02);
             float x = d.values[2 * i], y = d.values[2 * i + 1];
+            assert_true(x > -0.02f && x < 1.02f && y > -0.02f && y < 1.02f);
             if (k == 3) assert_int_equal(d.labels[i], (x < 0.5f) != (y < 0.5f));
         }
         assert_true(ones / 4000 > share[k] - 0.03 && ones / 4000 < share[k] + 0.03);

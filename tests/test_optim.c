@@ -9,7 +9,10 @@
 #include "facula/facula.h"
 #include "golden/optim.h"
 
-#define OK(call) do { fac_error ok_err = { 0 }; fac_status ok_status = (call); if (ok_status) fail_msg("%s: %s", #call, ok_err.text); } while (0)
+#define OK(call) do { \
+    fac_error ok_err = { 0 }; \
+    if (call) fail_msg("%s: %s", #call, ok_err.text); \
+} while (0)
 #define err (&ok_err)
 
 static fac_device *device;
@@ -82,7 +85,8 @@ static void ten_steps_are_torchs(void **state) {
                 double got = i < 6 ? at(param[0], i) : at(param[1], i - 6), want = golden_cases[k].after[i];
                 /* clipping computes the norm in f32 */
                 double tolerance = wide && golden_cases[k].opts.clip_norm == 0 ? 1e-10 : 1e-5;
-                if (!(fabs(got - want) <= tolerance)) fail_msg("case %zu (%s), number %zu: %.12g, torch has %.12g", k, o->name, i, got, want);
+                if (!(fabs(got - want) <= tolerance))
+                    fail_msg("case %zu (%s), number %zu: %.12g, torch has %.12g", k, o->name, i, got, want);
             }
             fac_tensor *count = fac_value_tensor(fac_graph_find(g, "optimizer.step"));
             assert_int_equal(*(const int64_t *)fac_tensor_data(count), 10);
@@ -151,7 +155,8 @@ static void nothing_to_train_is_refused(void **state) {
 static void compare_rates(const fac_schedule *s, const double *want) {
     for (int t = 0; t < 20; t++)
         if (!(fabs(fac_schedule_lr(s, s->warmup + t) - want[t]) < 1e-12))
-            fail_msg("%s, step %d: %.15g, torch has %.15g", fac_schedule_name(s->kind), t, fac_schedule_lr(s, s->warmup + t), want[t]);
+            fail_msg("%s, step %d: %.15g, torch has %.15g", fac_schedule_name(s->kind), t,
+                     fac_schedule_lr(s, s->warmup + t), want[t]);
 }
 
 static void rates_are_torchs(void **state) {

@@ -39,7 +39,8 @@ fac_status fac_dataset_images(const char *folder, int height, int width, fac_dat
 fac_status fac_dataset_toy(const char *name, int64_t count, uint64_t seed, fac_dataset *out, fac_error *err);
 
 /* Two sets from one, drawn at random; the second gets this part of the samples. */
-fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second, fac_error *err);
+fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
+                             fac_error *err);
 
 typedef struct fac_batches {
     int64_t  size;                  /* samples in a batch; the last batch of an epoch holds what is left */
@@ -53,8 +54,8 @@ int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b);      /* b
 /* Which sample comes at place i of an epoch. */
 int64_t fac_batches_sample(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t i);
 /* Batch `index` of an epoch: x f32 [n, item...], labels i64 [n], new tensors. */
-fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x, fac_tensor **labels,
-                     fac_error *err);
+fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
+                     fac_tensor **labels, fac_error *err);
 
 #ifdef __cplusplus
 }

@@ -16,8 +16,8 @@ extern "C" {
 
 /* Zero is the default everywhere; each optimizer reads its own fields. */
 typedef struct fac_optim_opts {
-    double weight_decay;            /* L2, added to the gradient (adamw, lion: taken off the parameter); 0 = none, but adamw: 0.01.
-                                       Negative: none */
+    double weight_decay;            /* L2, added to the gradient (adamw, lion: taken off the parameter); 0 = none, but
+                                       adamw: 0.01; negative: none */
     double momentum, dampening;     /* sgd, rmsprop */
     bool   nesterov;                /* sgd */
     double beta1, beta2;            /* adam, adamw: 0 = 0.9, 0.999; lion: 0 = 0.9, 0.99 */

@@ -30,7 +30,8 @@ typedef struct fac_trainer_opts {
 typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score;     /* means; accuracy 0..1 */
 
 /* opts may be NULL.  The model must outlive nothing: it may be changed or freed afterwards. */
-fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out, fac_error *err);
+fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
+                           fac_error *err);
 void       fac_trainer_free(fac_trainer *t);
 int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far */
 

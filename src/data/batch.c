@@ -31,7 +31,9 @@ int64_t fac_permute(uint64_t seed, uint64_t stream, int64_t n, int64_t i) {
     return (int64_t)x;
 }
 
-int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b) { return b->size > 0 ? (d->count + b->size - 1) / b->size : 0; }
+int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b) {
+    return b->size > 0 ? (d->count + b->size - 1) / b->size : 0;
+}
 
 int64_t fac_batches_sample(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t i) {
     return b->shuffle ? fac_permute(b->seed, stream_of(epoch, ORDER), d->count, i) : i;
@@ -62,7 +64,8 @@ static void copy_plane(const uint8_t *from, int64_t height, int64_t width, const
         }
 }
 
-static void copy_image(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t sample, float table[3][256], float *to) {
+static void copy_image(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t sample, float table[3][256],
+                       float *to) {
     const int64_t channels = d->item.d[0], height = d->item.d[1], width = d->item.d[2], plane = height * width;
     const uint8_t *from = d->bytes + sample * channels * plane;
     const bool augment = b->crop || b->flip;
@@ -86,12 +89,13 @@ static void fill(const fac_dataset *d, const fac_batches *b, int64_t epoch, int6
     }
 }
 
-fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x, fac_tensor **labels,
-                     fac_error *err) {
+fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
+                     fac_tensor **labels, fac_error *err) {
     if (index < 0 || index >= fac_batches_count(d, b))
         return fac_raise(err, FAC_E_ARGUMENT, "batch %lld of %lld", (long long)index, (long long)fac_batches_count(d, b));
     if (b->crop < 0 || b->crop > 1 << 20 || ((b->crop || b->flip) && !d->bytes))
-        return fac_raise(err, FAC_E_ARGUMENT, "augmentation: crop %d of samples that are %simages", b->crop, d->bytes ? "" : "no ");
+        return fac_raise(err, FAC_E_ARGUMENT, "augmentation: crop %d of samples that are %simages", b->crop,
+                         d->bytes ? "" : "no ");
     int64_t first = index * b->size, n = d->count - first < b->size ? d->count - first : b->size;
     fac_dims dims = { .n = d->item.n + 1, .d = { n } };
     memcpy(dims.d + 1, d->item.d, (size_t)d->item.n * sizeof *dims.d);

@@ -8,7 +8,9 @@
 
 enum { IMAGE = 3 * 32 * 32, RECORD = IMAGE + 1, CLASSES = 10, FILES = 5 };
 
-static const char *const names[CLASSES] = { "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck" };
+static const char *const names[CLASSES] = {
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"
+};
 
 static fac_status open_file(const char *folder, bool train, int k, fac_file **out, fac_error *err) {
     fac_text path = { 0 };
@@ -16,7 +18,8 @@ static fac_status open_file(const char *folder, bool train, int k, fac_file **ou
     else fac_text_print(&path, "%s/test_batch.bin", folder);
     fac_status status = path.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for a path") : fac_file_map(path.s, out, err);
     if (!status && fac_file_size(*out) % RECORD)
-        status = fac_raise(err, FAC_E_FORMAT, "%s: %zu bytes are no whole number of records of %d", path.s, fac_file_size(*out), RECORD);
+        status = fac_raise(err, FAC_E_FORMAT, "%s: %zu bytes are no whole number of records of %d", path.s,
+                           fac_file_size(*out), RECORD);
     fac_text_free(&path);
     return status;
 }
@@ -24,7 +27,8 @@ static fac_status open_file(const char *folder, bool train, int k, fac_file **ou
 static fac_status take(const fac_file *f, const char *folder, fac_dataset *d, int64_t *at, fac_error *err) {
     const unsigned char *p = fac_file_data(f);
     for (size_t left = fac_file_size(f) / RECORD; left; left--, p += RECORD, ++*at) {
-        if (*p >= CLASSES) return fac_raise(err, FAC_E_FORMAT, "%s: label %d of sample %lld is above 9", folder, *p, (long long)*at);
+        if (*p >= CLASSES)
+            return fac_raise(err, FAC_E_FORMAT, "%s: label %d of sample %lld is above 9", folder, *p, (long long)*at);
         fac_dataset_labels(d)[*at] = *p;
         memcpy(fac_dataset_bytes(d) + *at * IMAGE, p + 1, IMAGE);
     }

@@ -7,10 +7,11 @@
 fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats, const char *name, fac_error *err) {
     size_t size = fac_type_bytes(&(fac_type){ floats ? FAC_F32 : FAC_U8, item }), all;
     *d = (fac_dataset){ .count = count, .item = item };
-    if (count < 1 || size == SIZE_MAX || !fac_size_mul((size_t)count, size, &all) || !(d->memory = fac_alloc(1, sizeof *d->memory))
-        || !(d->memory->samples = fac_alloc(all ? all : 1, 1)) || !(d->memory->labels = fac_alloc((size_t)count, sizeof(int64_t))))
-        return fac_raise(err, count < 1 ? FAC_E_FORMAT : FAC_E_NOMEM, count < 1 ? "%s: no samples" : "%s: no memory for %lld samples",
-                         name, (long long)count);
+    if (count < 1) return fac_raise(err, FAC_E_FORMAT, "%s: no samples", name);
+    bool sized = size != SIZE_MAX && fac_size_mul((size_t)count, size, &all);
+    if (!sized || !(d->memory = fac_alloc(1, sizeof *d->memory)) || !(d->memory->samples = fac_alloc(all ? all : 1, 1))
+        || !(d->memory->labels = fac_alloc((size_t)count, sizeof(int64_t))))
+        return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %lld samples", name, (long long)count);
     if (floats) d->values = d->memory->samples;
     else d->bytes = d->memory->samples;
     d->labels = d->memory->labels;
@@ -49,8 +50,10 @@ static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int
     return FAC_OK;
 }
 
-fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second, fac_error *err) {
-    if (!(part > 0 && part < 1)) return fac_raise(err, FAC_E_ARGUMENT, "a data set is split at %g, that must be between 0 and 1", part);
+fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
+                             fac_error *err) {
+    if (!(part > 0 && part < 1))
+        return fac_raise(err, FAC_E_ARGUMENT, "a data set is split at %g: it must be above 0, below 1", part);
     int64_t middle = d->count - (int64_t)((double)d->count * part + 0.5);
     if (middle < 1 || middle >= d->count)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld samples cannot be split at %g", (long long)d->count, part);

@@ -9,7 +9,9 @@
 
 typedef struct idx { unsigned char *memory; const unsigned char *elements; int64_t dims[3]; } idx;
 
-static uint32_t big_end(const unsigned char *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+static uint32_t big_end(const unsigned char *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 
 static fac_status idx_parse(const char *path, size_t bytes, int rank, idx *f, fac_error *err) {
     const unsigned char *p = f->memory;
@@ -52,7 +54,8 @@ static fac_status join(const char *folder, const idx *images, const idx *labels,
     for (int64_t i = 0; i < n; i++) {
         fac_dataset_labels(d)[i] = labels->elements[i];
         if (labels->elements[i] >= d->classes)
-            return fac_raise(err, FAC_E_FORMAT, "%s: label %d of sample %lld is above 9", folder, labels->elements[i], (long long)i);
+            return fac_raise(err, FAC_E_FORMAT, "%s: label %d of sample %lld is above 9", folder, labels->elements[i],
+                             (long long)i);
     }
     return FAC_OK;
 }

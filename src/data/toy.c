@@ -28,8 +28,10 @@ fac_status fac_dataset_toy(const char *name, int64_t count, uint64_t seed, fac_d
     int k = 0;
     while (k < SETS && strcmp(sets[k].name, name)) k++;
     if (k == SETS)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no toy data set \"%s\"; there are simple, diag, split, xor, circle, spiral", name);
-    if (!sets[k].label && count % 2) return fac_raise(err, FAC_E_ARGUMENT, "the spiral has two equal arms: an even number of points");
+        return fac_raise(err, FAC_E_ARGUMENT, 
+                         "there is no toy data set \"%s\"; there are simple, diag, split, xor, circle, spiral", name);
+    if (!sets[k].label && count % 2)
+        return fac_raise(err, FAC_E_ARGUMENT, "the spiral has two equal arms: an even number of points");
     fac_dataset d = { 0 };
     fac_status status = fac_dataset_new(&d, count, fac_shape(2), true, name, err);
     if (status) {

@@ -10,7 +10,8 @@ static double along(double from, double to, double part) { return to + (from - t
 
 /* torch's OneCycleLR with its defaults (Smith & Topin 2017): the turn is at step rise * steps - 1, the end at steps - 1. */
 static double one_cycle(const fac_schedule *s, double t, double steps) {
-    double rise = s->rise != 0 ? s->rise : 0.3, first = s->lr / 25, last = first / 1e4, turn = rise * steps - 1, end = steps - 1;
+    double rise = s->rise != 0 ? s->rise : 0.3, turn = rise * steps - 1, end = steps - 1;
+    double first = s->lr / 25, last = first / 1e4;
     if (t >= end) return last;
     return t <= turn ? along(first, s->lr, turn > 0 ? t / turn : 1) : along(s->lr, last, (t - turn) / (end - turn));
 }
@@ -18,10 +19,11 @@ static double one_cycle(const fac_schedule *s, double t, double steps) {
 double fac_schedule_lr(const fac_schedule *s, int64_t step) {
     if (step < s->warmup) return s->lr * (double)(step + 1) / (double)s->warmup;
     double t = (double)(step - s->warmup), steps = (double)(s->steps - s->warmup);
+    double gamma = s->gamma != 0 ? s->gamma : s->kind == FAC_SCHEDULE_STEP ? 0.1 : 0.95;
     switch (s->kind) {
     case FAC_SCHEDULE_CONSTANT:    return s->lr;
-    case FAC_SCHEDULE_STEP:        return s->every > 0 ? s->lr * pow(s->gamma != 0 ? s->gamma : 0.1, floor(t / (double)s->every)) : s->lr;
-    case FAC_SCHEDULE_EXPONENTIAL: return s->lr * pow(s->gamma != 0 ? s->gamma : 0.95, t);
+    case FAC_SCHEDULE_STEP:        return s->every > 0 ? s->lr * pow(gamma, floor(t / (double)s->every)) : s->lr;
+    case FAC_SCHEDULE_EXPONENTIAL: return s->lr * pow(gamma, t);
     case FAC_SCHEDULE_COSINE:      return t >= steps ? s->low : along(s->lr, s->low, t / steps);
     case FAC_SCHEDULE_ONE_CYCLE:   return one_cycle(s, t, steps);
     }

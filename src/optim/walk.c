@@ -31,7 +31,8 @@ fac_value *fac_optim_state(const fac_step_of *s, const char *name, double first)
     if (g->error.status) return g->poison;
     fac_text full = { 0 };
     fac_text_print(&full, "%s.%s", s->p->name, name);
-    fac_value *v = full.failed ? fac_graph_raise(g, FAC_E_NOMEM, "no memory for the name of a state") : new_state(g, full.s, s->p->type, first);
+    fac_value *v = full.failed ? fac_graph_raise(g, FAC_E_NOMEM, "no memory for the name of a state")
+                               : new_state(g, full.s, s->p->type, first);
     fac_text_free(&full);
     return v;
 }

@@ -33,13 +33,16 @@ static fac_status fits(const fac_graph *g, const fac_weights *w, const char *pat
     for (size_t i = 0; i < g->nparams; i++) {
         const fac_value *p = g->params[i];
         const fac_tensor *t = fac_weights_find(w, p->name);
-        if (!t) return fac_raise(err, FAC_E_ARGUMENT, "%s: has no %s: it is a checkpoint of another model or optimizer", path, p->name);
+        if (!t)
+            return fac_raise(err, FAC_E_ARGUMENT, "%s: has no %s: it is of another model or optimizer", path,
+                             p->name);
         fac_type type = fac_tensor_type(t);
         if (type.dtype != p->type.dtype || !fac_dims_equal(&type.dims, &p->type.dims))
             return fac_raise(err, FAC_E_ARGUMENT, "%s: %s has another type or shape than this model's", path, p->name);
     }
     if ((size_t)fac_weights_count(w) != g->nparams)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s: holds %d tensors, this model with this optimizer has %zu", path, fac_weights_count(w), g->nparams);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s: holds %d tensors, this model with this optimizer has %zu", path,
+                         fac_weights_count(w), g->nparams);
     return FAC_OK;
 }
 

@@ -73,7 +73,8 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
     fac_train_result r = { 0 };
     l.in_epoch = fac_batches_count(train, &opts->batches);
     if (l.in_epoch < 1 || opts->epochs < 1 || opts->epochs > INT64_MAX / l.in_epoch)
-        return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld", (long long)opts->epochs, (long long)opts->batches.size);
+        return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld", (long long)opts->epochs,
+                         (long long)opts->batches.size);
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
     if (!l.schedule.steps) l.schedule.steps = l.now.steps;
     if (l.now.step >= l.now.steps && test) FAC_TRY(fac_trainer_evaluate(t, test, opts->batches.size, &r.test, err));

@@ -12,7 +12,8 @@ enum { LOSS, CORRECT, OUTPUTS };        /* outputs of both programs */
 static fac_value *add_loss(fac_graph *g, double smoothing) {
     if (g->error.status) return g->poison;
     if (g->ninputs != 1 || !g->noutputs || !g->outputs[0].value->type.dims.n)
-        return fac_fail_graph(g, FAC_E_ARGUMENT, "a trainer needs a model with one input, samples, and logits as its first output");
+        return fac_fail_graph(g, FAC_E_ARGUMENT,
+                              "a trainer needs a model with one input, samples, and logits as its first output");
     fac_value *logits = g->outputs[0].value;
     for (size_t i = 0; i < g->noutputs; i++) g->outputs[i].value->roots--;
     g->noutputs = 0;
@@ -56,7 +57,8 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     return fac_program_new(t->test, device, NULL, &t->tester, err);
 }
 
-fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out, fac_error *err) {
+fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
+                           fac_error *err) {
     static const fac_trainer_opts usual;
     FAC_TRY(fac_graph_check(model, err));
     fac_trainer *t = fac_alloc(1, sizeof *t);
@@ -96,7 +98,8 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
     FAC_TRY(fac_tensor_write(t->lr, &lr, sizeof lr, err));
     FAC_TRY(run(t, t->stepper, x, labels, &s, err));
     if (!isfinite(s.loss))
-        return fac_raise(err, FAC_E_ARGUMENT, "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help",
+        return fac_raise(err, FAC_E_ARGUMENT, 
+                         "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help",
                          (long long)fac_trainer_steps(t), s.loss, lr);
     if (score) *score = s;
     return FAC_OK;

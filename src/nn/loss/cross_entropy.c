@@ -4,7 +4,8 @@
 
 /* 0 and 1 in an array, what fac_one_hot takes. */
 static fac_value *off_and_on(fac_value *like) {
-    fac_value *parts[] = { fac_unsqueeze(fac_loss_number(like, 0), fac_shape(0)), fac_unsqueeze(fac_loss_number(like, 1), fac_shape(0)) };
+    const fac_dims front = fac_shape(0);
+    fac_value *parts[] = { fac_unsqueeze(fac_loss_number(like, 0), front), fac_unsqueeze(fac_loss_number(like, 1), front) };
     return fac_concat(parts, 2, 0);
 }
 
@@ -15,16 +16,19 @@ static fac_value *nll(fac_value *log_probs, fac_value *labels, const fac_cross_e
     if (g->error.status) return g->poison;
     const fac_dims *x = &log_probs->type.dims, *t = &labels->type.dims;
     if (x->n < 1 || t->n != x->n - 1 || labels->type.dtype != FAC_I64)
-        return fac_fail_graph(g, FAC_E_SHAPE, "labels must be i64 N,... for scores N,C,...: they have %d dims and type %s, the scores %d dims",
+        return fac_fail_graph(g, FAC_E_SHAPE,
+                              "labels must be i64 N,... for scores N,C,...: they have %d dims and type %s, the scores %d dims",
                               t->n, fac_dtype_get(labels->type.dtype)->name, x->n);
     const int axis = x->n > 1;                      /* one sample alone: its classes are all there is */
     fac_value *classes = fac_squeeze(fac_slice(fac_shape_of(log_probs), 0, axis, axis + 1, 1), fac_shape(0));
-    fac_value *counts = fac_cast(fac_not(fac_equal(labels, fac_number(g, FAC_I64, o->ignore ? (double)o->ignore_index : -100))), log_probs->type.dtype);
+    fac_value *ignored = fac_equal(labels, fac_number(g, FAC_I64, o->ignore ? (double)o->ignore_index : -100));
+    fac_value *counts = fac_cast(fac_not(ignored), log_probs->type.dtype);
     fac_value *right = fac_one_hot(labels, classes, off_and_on(log_probs), axis);
     fac_value *each = fac_neg(fac_sum(fac_mul(log_probs, right), fac_shape(axis), false));
     if (o->label_smoothing != 0) {
         fac_value *spread = fac_neg(fac_mean(log_probs, fac_shape(axis), false));
-        each = fac_add(fac_mul(each, fac_loss_number(each, 1 - o->label_smoothing)), fac_mul(spread, fac_loss_number(each, o->label_smoothing)));
+        fac_value *rest = fac_loss_number(each, 1 - o->label_smoothing);
+        each = fac_add(fac_mul(each, rest), fac_mul(spread, fac_loss_number(each, o->label_smoothing)));
     }
     each = fac_mul(each, counts);
     if (o->reduction != FAC_REDUCE_MEAN) return fac_loss_reduce(each, o->reduction);
