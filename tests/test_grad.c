@@ -207,7 +207,10 @@ static bool agrees_with_differences(const fac_case *c, int order, int *compared)
 
 static const char *only;                /* a single op to look at, from the command line */
 
-static bool asked_for(const fac_op *op) { return !(op->is & FAC_OP_NO_GRAD) && (!only || !strcmp(only, op->name)); }
+/* surrogate() is there to have another gradient than the true one */
+static bool asked_for(const fac_op *op) {
+    return strcmp(op->name, "surrogate") && !(op->is & FAC_OP_NO_GRAD) && (!only || !strcmp(only, op->name));
+}
 
 static int every_case(int order, int *compared) {
     int missing = 0;
@@ -226,6 +229,7 @@ static void gradients_are_those_of_differences(void **state) {
     int compared = 0, missing = every_case(1, &compared);
     print_message("%d derivatives compared\n", compared);
     assert_int_equal(missing, 0);
+    assert_true(only || compared > 6000);
 }
 
 static void second_derivatives_are_those_of_differences(void **state) {

@@ -23,20 +23,33 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x, *dy; float *dx; } job;
 
-/* Where the largest element of the window lies, NaN above all, counted from tap (0, 0).  Without branches: in training nobody can
- * guess which tap it is. */
-static int64_t largest(const float *x, taps r, taps s, int64_t row, int64_t column) {
-    int64_t best = r.first * row + s.first * column;
-    float top = x[best];
-    for (int64_t i = r.first; i < r.last; i++)
-        for (int64_t k = s.first; k < s.last; k++) {
-            int64_t at = i * row + k * column;
-            float v = x[at];
-            bool above = (v > top) | ((v != v) & (top == top));
-            best = above ? at : best;
-            top = above ? v : top;
-        }
-    return best;
+/* One row of outputs: dy to where the maxima are, NaN above all.  Tap after tap over some columns at once, which become vectors:
+ * in training nobody, and no branch predictor, can guess where a maximum is. */
+static void row_of_max(const plan *p, const float *x, const float *dy, float *dx, int64_t a) {
+    enum { MOST = 128 };
+    const fac_window *h = &p->g.window[1], *w = &p->g.window[2];
+    taps rows = p->table[a];
+    for (int64_t from = 0; from < w->out; from += MOST) {
+        int64_t end = from + MOST < w->out ? from + MOST : w->out;
+        int32_t best[MOST];
+        float top[MOST];
+        for (int64_t q = from; q < end; q++) best[q - from] = -1, top[q - from] = 0;
+        for (int64_t r = rows.first; r < rows.last; r++)
+            for (int64_t s = 0; s < w->kernel; s++) {
+                int64_t q0, q1, at = (a * h->stride + r * h->dilation - h->pad) * w->in + s * w->dilation - w->pad;
+                fac_window_inside(w, s, &q0, &q1);
+                q0 = q0 > from ? q0 : from, q1 = q1 < end ? q1 : end;
+                for (int64_t q = q0; q < q1; q++) {
+                    float v = x[at + q * w->stride], t = top[q - from];
+                    int32_t i = best[q - from];
+                    int above = (v > t) | ((v != v) & (t == t)) | (i < 0);
+                    top[q - from] = above ? v : t;
+                    best[q - from] = above ? (int32_t)(at + q * w->stride) : i;
+                }
+            }
+        for (int64_t q = from; q < end; q++)
+            if (best[q - from] >= 0) dx[best[q - from]] += dy[q];
+    }
 }
 
 static void item(void *arg, int i, int thread) {
@@ -48,15 +61,12 @@ static void item(void *arg, int i, int thread) {
     int64_t row = h->dilation * w->in, column = w->dilation;
     (void)thread;
     memset(dx, 0, (size_t)(h->in * w->in) * sizeof *dx);
-    for (int64_t a = 0; a < h->out; a++)
+    for (int64_t a = 0; p->max && a < h->out; a++) row_of_max(p, x, dy + a * w->out, dx, a);
+    for (int64_t a = 0; !p->max && a < h->out; a++)
         for (int64_t b = 0; b < w->out; b++, dy++) {
             taps r = p->table[a], s = p->table[h->out + b];
             int64_t at = (a * h->stride - h->pad) * w->in + b * w->stride - w->pad;
             if (r.first == r.last || s.first == s.last) continue;
-            if (p->max) {
-                dx[at + largest(x + at, r, s, row, column)] += *dy;
-                continue;
-            }
             int seen = p->g.count_include_pad ? r.padded * s.padded : (r.last - r.first) * (s.last - s.first);
             float each = *dy / (float)seen;
             for (int64_t u = r.first; u < r.last; u++)
@@ -78,11 +88,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->in[1].type.dtype != FAC_F32 || p->out[0].type.dtype != FAC_F32) return false;
     const fac_window *h = &g.window[1], *w = &g.window[2];
     double outputs = (double)(g.N * g.C) * (double)h->out * (double)w->out, inputs = (double)fac_dims_count(&p->out[0].type.dims);
-    if (outputs <= 0 || inputs <= 0 || g.N * g.C > INT_MAX || h->kernel > INT_MAX / w->kernel) return false;
+    if (outputs <= 0 || inputs <= 0 || g.N * g.C > INT_MAX || h->kernel > INT_MAX / w->kernel || h->in > INT_MAX / w->in) return false;
     if (p->in[0].type.dtype) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->in[1]);
     fac_want_plain(&p->out[0]);
-    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.03, 4 * (2 * inputs + outputs));
+    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.05, 4 * (2 * inputs + outputs));
     return true;
 }
 
