@@ -69,7 +69,7 @@ static bool through_expansion(reverse *r, const fac_node *n, fac_value *const dy
 
 /* false: the node has no gradient and should have one. */
 static bool visit(reverse *r, fac_node *n) {
-    enum { FEW = 32 };
+    enum { FEW = 256 };                 /* joined tensors, parts */
     fac_value *dy[FEW] = { NULL }, *dx[FEW] = { NULL };
     bool any = false, asked = false;
     if (n->nout > FEW || n->nin > FEW) return false;
@@ -118,10 +118,10 @@ void fac_grad(fac_value *loss, int n, fac_value *const wrt[], fac_value *grads[]
     }
     /* values asked for in the middle of the graph keep their mark */
     for (fac_node *m = g->first; m; m = m->next) {
-        bool own[32] = { false };
-        for (int k = 0; k < m->nout && k < 32; k++) own[k] = is_wanted(m->out[k]);
+        bool own[256] = { false };
+        for (int k = 0; k < m->nout && k < 256; k++) own[k] = is_wanted(m->out[k]);
         spread(m);
-        for (int k = 0; k < m->nout && k < 32; k++) if (own[k]) m->out[k]->mark = &wanted;
+        for (int k = 0; k < m->nout && k < 256; k++) if (own[k]) m->out[k]->mark = &wanted;
     }
     reverse r = { g, NULL, 0 };
     seed = fac_number(g, loss->type.dtype, 1);
