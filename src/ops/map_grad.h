@@ -1,4 +1,4 @@
-/* What gradients of elementwise ops are written with: numbers beside tensors, selections, and broadcasting undone.  Such gradients
+/* What gradients of elementwise ops are written with: numbers beside tensors, selections, broadcasting undone.  Such gradients
  * read the result instead of the operand where that is cheaper (sigmoid, tanh, exp, sqrt), as torch does, and stay short chains
  * of elementwise ops, which become one pass over memory. */
 #ifndef FACULA_OPS_MAP_GRAD_H

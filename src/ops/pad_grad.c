@@ -16,7 +16,8 @@ static const fac_port in[] = {
 extern const fac_op fac_op_pad, fac_op_pad_grad;
 
 static bool infer(fac_node *n) {
-    if (((const attrs *)n->attrs)->mode == FAC_PAD_CONSTANT) return fac_fail(n, FAC_E_ARGUMENT, "mode constant adds nothing of x");
+    if (((const attrs *)n->attrs)->mode == FAC_PAD_CONSTANT)
+        return fac_fail(n, FAC_E_ARGUMENT, "mode constant adds nothing of x");
     if (n->in[0]->type.dims.n != n->in[3]->type.dims.n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
     n->out[0]->type = (fac_type){ n->in[3]->type.dtype, n->in[0]->type.dims };
     return true;

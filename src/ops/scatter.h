@@ -12,7 +12,8 @@ void fac_scatter_start(const fac_array *x, fac_array *y);
 /* Gradients of both, in terms of the op itself on other operands (put) and of what reads where it wrote (pick). */
 typedef fac_value *fac_scatter_pick(const fac_node *n, fac_value *v);
 typedef fac_value *fac_scatter_again(const fac_node *n, fac_value *x, fac_value *updates, int reduction);
-void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy, fac_value *dx[]);
+void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy,
+                      fac_value *dx[]);
 /* The attribute "reduction" of an ONNX node. */
 int  fac_scatter_load(const fac_onnx_node *n, fac_graph *g);
 #endif

@@ -86,7 +86,8 @@ static void extreme(const gradients *a) {
     if (fac_needs(a->n, 2)) a->dx[2] = fac_grad_where(from_u, a->pick(a->n, share));
 }
 
-void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy, fac_value *dx[]) {
+void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy,
+                      fac_value *dx[]) {
     const gradients a = { n, pick, put, dy, dx };
     if (reduction == FAC_SCATTER_NONE) {
         replaced(&a);

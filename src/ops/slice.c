@@ -82,7 +82,8 @@ static bool infer(fac_node *n) {
 
     fac_contents items, r = { 0 };
     if (!fac_known(n->in[0], &items) || x->dims.n != 1) return true;
-    fac_slice_range s = c.n ? fac_slice_range_of(items.n, c.start.v[0], c.end.v[0], c.step.v[0]) : (fac_slice_range){ 0, 1, items.n };
+    fac_slice_range s = { 0, 1, items.n };
+    if (c.n) s = fac_slice_range_of(items.n, c.start.v[0], c.end.v[0], c.step.v[0]);
     for (r.n = 0; r.n < s.count; r.n++) fac_contents_put(&r, r.n, fac_contents_get(&items, (int)(s.first + r.n * s.step)));
     return fac_knows_items(n, &r);
 }

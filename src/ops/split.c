@@ -75,7 +75,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     enum { PARTS = 256 };
     fac_value *parts[PARTS];
     if (n->nout > PARTS) {
-        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "split: a gradient of %d parts; at most %d are supported", n->nout, PARTS);
+        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED,
+            "split: a gradient of %d parts; at most %d are supported", n->nout, PARTS);
         return;
     }
     for (int k = 0; k < n->nout; k++)

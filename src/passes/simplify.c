@@ -40,7 +40,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (fac_node_is(n, "identity") || fac_node_is(n, "stop")) v = in[0];
     else if (fac_node_is(n, "mul")) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
     else if (fac_node_is(n, "div")) v = other_than(n, in, 1, false);
-    else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand") || fac_node_is(n, "sum_like")) {
+    else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand") ||
+             fac_node_is(n, "sum_like")) {
         /* a shape that changes nothing; transposing must also keep the order, which only rank 0 and 1 promise */
         if (fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims) && (!fac_node_is(n, "transpose") || in[0]->type.dims.n < 2)) v = in[0];
     }

@@ -1,0 +1,178 @@
+/* Gradients of elementwise ops and of those that move data, beyond what differences can see: ties and corners, sizes that are
+ * symbols, many operands, zeros among factors; and the cpu's own kernel for embeddings. */
+#include "solver_check.h"
+#include "facula/ops.h"
+#include "facula/program.h"
+#include "op_list.h"
+
+static fac_error err;
+#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+
+static fac_value *list(fac_graph *g, int n, const double *numbers) {
+    fac_tensor *t = NULL;
+    OK(fac_tensor_new(NULL, FAC_F64, fac_shape(n), &t, &err));
+    OK(fac_tensor_write(t, numbers, (size_t)n * sizeof *numbers, &err));
+    fac_value *v = fac_const(g, t);
+    fac_tensor_free(t);
+    return v;
+}
+
+/* d sum(y) / dx is this. */
+static void expect(fac_value *y, fac_value *x, int n, const double *want) {
+    fac_device *device = NULL;
+    fac_tensor *t = NULL;
+    fac_value *d;
+    double got[16];
+    fac_grad(fac_sum(y, (fac_dims){ 0 }, false), 1, &x, &d);
+    OK(fac_graph_check(y->graph, &err));
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err));
+    OK(fac_eval(d, device, &t, &err));
+    OK(fac_tensor_read(t, got, (size_t)n * sizeof *got, &err));
+    for (int k = 0; k < n; k++)
+        if (got[k] != want[k]) fail_msg("%s: derivative %d is %.17g, expected %.17g", y->node->op->name, k, got[k], want[k]);
+    fac_tensor_free(t);
+    fac_device_free(device);
+}
+#define LIST(...) (int)(sizeof (double[]){ __VA_ARGS__ } / sizeof(double)), (const double[]){ __VA_ARGS__ }
+
+/* As torch decides. */
+static void ties_and_corners(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = list(g, LIST(-3, 0, 0.5, 1, 3)), *a = list(g, LIST(1, 2, 3)), *b = list(g, LIST(1, 3, 2));
+    fac_value *one = fac_number(g, FAC_F64, 1), *zero = fac_number(g, FAC_F64, 0);
+    expect(fac_max(a, b), a, LIST(0.5, 0, 1));
+    expect(fac_max(a, b), b, LIST(0.5, 1, 0));
+    expect(fac_min(a, b), a, LIST(0.5, 1, 0));
+    expect(fac_min(a, b), b, LIST(0.5, 0, 1));
+    expect(fac_max(a, a), a, LIST(1, 1, 1));
+    expect(fac_relu(x), x, LIST(0, 0, 1, 1, 1));
+    expect(fac_abs(x), x, LIST(-1, 0, 1, 1, 1));
+    expect(fac_clip(x, zero, one), x, LIST(0, 1, 1, 1, 0));
+    expect(fac_clip(x, zero, one), zero, LIST(1));
+    expect(fac_clip(x, one, zero), zero, LIST(5));
+    expect(fac_hard_sigmoid(x, 1, 0), x, LIST(0, 0, 1, 0, 0));
+    expect(fac_leaky_relu(x, 0.5), x, LIST(0.5, 1, 1, 1, 1));
+    expect(fac_pow(x, fac_number(g, FAC_F64, 2)), x, LIST(-6, 0, 1, 2, 6));
+    expect(fac_pow(x, zero), x, LIST(0, 0, 0, 0, 0));
+    expect(fac_pow(zero, list(g, LIST(0, 1, 2))), zero, LIST(1));
+    expect(fac_round(x), x, LIST(0, 0, 0, 0, 0));
+    fac_graph_free(g);
+}
+
+static void products_with_zeros(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = list(g, LIST(2, 3, 0)), *u = list(g, LIST(5, 0, 7, 0)), *at = fac_ints(g, fac_shape(0, 0, 1, 2));
+    fac_value *y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MUL);
+    expect(y, x, LIST(0, 7, 0));
+    expect(y, u, LIST(0, 10, 3, 0));
+    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_NONE);        /* 5 is written over by 0 */
+    expect(y, x, LIST(0, 0, 0));
+    expect(y, u, LIST(0, 1, 1, 1));
+    y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MAX);         /* 5, 7, 0 */
+    expect(y, x, LIST(0, 0, 0.5));
+    expect(y, u, LIST(1, 0, 1, 0.5));
+    fac_graph_free(g);
+}
+
+static void many_are_joined(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = list(g, LIST(1, 2)), *all[60];
+    for (int k = 0; k < 60; k++) all[k] = k % 2 ? fac_mul(x, x) : x;
+    expect(fac_concat(all, 60, 0), x, LIST(30 + 30 * 2, 30 + 30 * 4));
+    fac_graph_free(g);
+}
+
+/* ---- sizes that are symbols: the same gradient as with numbers ---- */
+
+/* x [N, M] and w [M]: everything that moves data. */
+static fac_value *moving(fac_value *x, fac_value *w) {
+    fac_graph *g = x->graph;
+    fac_value *parts[3], *y = fac_mul(x, fac_exp(w));
+    y = fac_concat((fac_value *[]){ y, fac_sin(x), y }, 3, 1);
+    fac_split(y, 1, 3, parts);
+    y = fac_add(parts[0], parts[2]);
+    y = fac_concat((fac_value *[]){ y, fac_slice(fac_mul(y, y), 0, -1, -1000, -1), fac_slice(x, 0, 0, INT64_MAX, 2) }, 3, 0);
+    y = fac_gather(fac_mul(y, y), fac_ints(g, fac_shape(0, 2, 0, -1)), 0);
+    y = fac_tile(y, fac_shape(2, 3));
+    y = fac_pad(y, fac_ints(g, fac_shape(1, 0, -1, 2)), NULL, NULL, FAC_PAD_CONSTANT);
+    y = fac_pad(y, fac_ints(g, fac_shape(1, 2)), NULL, fac_ints(g, fac_shape(1)), FAC_PAD_REFLECT);
+    y = fac_cum_sum(fac_transpose(y, (fac_dims){ 0 }), 0, false, true);
+    y = fac_mul(y, fac_unsqueeze(fac_flatten(fac_squeeze(fac_unsqueeze(y, fac_shape(0)), fac_shape(0)), 1), (fac_dims){ 0 }));
+    return fac_sum(fac_tanh(y), (fac_dims){ 0 }, false);
+}
+
+static void symbols_give_the_same(void **state) {
+    (void)state;
+    enum { N = 3, M = 4 };
+    fac_device *device = NULL;
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err));
+    double x[N * M], w[M], got[2][N * M + M];
+    for (int k = 0; k < N * M; k++) x[k] = 0.1 * k - 0.5;
+    for (int k = 0; k < M; k++) w[k] = 0.2 * k - 0.3;
+    for (int symbolic = 0; symbolic < 2; symbolic++) {
+        fac_graph *g = fac_graph_new();
+        int64_t n = symbolic ? fac_symbol(g, "N") : N, m = symbolic ? fac_symbol(g, "M") : M;
+        fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(n, m)), fac_input(g, "w", FAC_F64, fac_shape(m)) }, *d[2];
+        fac_grad(moving(v[0], v[1]), 2, v, d);
+        fac_output(g, "dx", d[0]);
+        fac_output(g, "dw", d[1]);
+        OK(fac_graph_check(g, &err));
+        fac_program *p = NULL;
+        fac_tensor *in[2] = { NULL }, *out[2] = { NULL };
+        OK(fac_program_new(g, device, NULL, &p, &err));
+        OK(fac_tensor_new(NULL, FAC_F64, fac_shape(N, M), &in[0], &err));
+        OK(fac_tensor_new(NULL, FAC_F64, fac_shape(M), &in[1], &err));
+        OK(fac_tensor_write(in[0], x, sizeof x, &err));
+        OK(fac_tensor_write(in[1], w, sizeof w, &err));
+        OK(fac_program_run(p, in, out, &err));
+        OK(fac_tensor_read(out[0], got[symbolic], sizeof x, &err));
+        OK(fac_tensor_read(out[1], got[symbolic] + N * M, sizeof w, &err));
+        for (int k = 0; k < 2; k++) fac_tensor_free(in[k]), fac_tensor_free(out[k]);
+        fac_program_free(p);
+        fac_graph_free(g);
+    }
+    double largest = 0;
+    for (int k = 0; k < N * M + M; k++) {
+        assert_true(fabs(got[0][k] - got[1][k]) <= 1e-12);
+        largest = fmax(largest, fabs(got[0][k]));
+    }
+    assert_true(largest > 1e-3);
+    fac_device_free(device);
+}
+
+/* ---- the kernel for embeddings ---- */
+
+static void embeddings(void **state) {
+    (void)state;
+    static const struct { fac_dims x, indices, dy; int axis; } all[] = {
+        { { 2, { 7, 5 } }, { 2, { 9, 3 } }, { 3, { 9, 3, 5 } }, 0 },
+        { { 3, { 3, 50, 130 } }, { 1, { 99 } }, { 3, { 3, 99, 130 } }, 1 },
+        { { 2, { 4, 6 } }, { 0 }, { 1, { 4 } }, 1 },                 { { 2, { 300, 70 } }, { 1, { 0 } }, { 2, { 0, 70 } }, 0 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            fac_graph *g = fac_graph_new();
+            fac_value *x = fac_input(g, "x", FAC_F32, all[s].x);
+            fac_value *i = fac_input(g, "i", narrow ? FAC_I32 : FAC_I64, all[s].indices);
+            fac_value *dy = fac_input(g, "dy", FAC_F32, all[s].dy);
+            int64_t axis = all[s].axis;
+            fac_value *y = fac_emit(&fac_op_gather_grad, &axis, 3, (fac_value *[]){ x, i, dy });
+            OK(fac_graph_check(g, &err));
+            for (size_t k = 0; k < sizeof check_isas / sizeof *check_isas; k++) {
+                check c = { .seed = 60 + s, .lo = -8, .hi = 8, .tolerance = 1e-5, .threads = 2, .strided = true,
+                            .isa = check_isas[k] };
+                assert_true(check_node(&c, "gather_grad", y->node));
+            }
+            fac_graph_free(g);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ties_and_corners), cmocka_unit_test(products_with_zeros), cmocka_unit_test(many_are_joined),
+        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(embeddings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
