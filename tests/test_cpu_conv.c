@@ -1,4 +1,5 @@
 /* Every convolution and pooling solver of the cpu against the reference: random and awkward shapes, all instruction sets. */
+#include "backends/cpu/cpu.h"
 #include "cpu_check.h"
 
 static fac_value *input(fac_graph *g, int i, fac_dims d) {
@@ -132,6 +133,22 @@ static void depthwise(fac_device *d, uint64_t seed) {
     }
 }
 
+/* Groups smaller than a vector: what is smaller depends on the instruction set. */
+static void grouped(fac_device *d, uint64_t seed) {
+    int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
+    for (uint64_t k = 0; k < 24; k++) {
+        shape s = random_shape(seed + k, 1);
+        int64_t group = (int64_t)2 << k % 3;
+        s.groups = check_pick(seed + k, 20, 2, 9);
+        s.K = s.C = s.groups * group;
+        s.H += 5, s.W += 5;
+        if (k % 4 < 2) s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1, s.o.stride[1] = 1 + (int64_t)(k % 4);
+        assert_int_equal(conv(d, "conv2d/grouped", &s, seed + k), group < lanes);
+    }
+    shape odd = { 1, 9, 9, 9, 9, 3, 3, 3, { .pad = { 1, 1, 1, 1 } }, true, 0 };
+    assert_false(conv(d, "conv2d/grouped", &odd, seed));
+}
+
 static void gemm(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 40; k++) {
         shape s = random_shape(seed + k, 1);
@@ -207,6 +224,7 @@ static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
 static void test_winograd(void **s) { (void)s, check_everywhere(winograd, seed + 6000); }
 static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
+static void test_grouped(void **s) { (void)s, check_everywhere(grouped, seed + 8000); }
 static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 3000); }
 static void test_volume(void **s) { (void)s, check_everywhere(volume, seed + 4000); }
 static void test_pools(void **s) { (void)s, check_everywhere(pools, seed + 5000); }
@@ -215,8 +233,8 @@ static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_gemm), cmocka_unit_test(test_volume),
-        cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_grouped), cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_volume), cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-/* conv2d/depthwise: every channel with its own kernel (groups = C = K), on blocked images.
+/* conv2d/depthwise, conv2d/grouped: convolution in small groups of as many outputs as inputs, on blocked images.
  *
- * y[c][p][q] = b[c] + sum over r, s of x[c][p stride + r dilation - pad][...] w[c][r][s].  Lanes are channels, so there is
- * nothing to sum over but the kernel; rows of outputs go through simd/depthwise.c, padding is the zero halo of x.  Any kernel,
- * stride, dilation, padding; f32.  Bound by memory: the item is a band of rows, the share that the layer before left in this
- * cache. */
+ * y[k][p][q] = b[k] + sum over c in k's group, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s],  with groups of 1
+ * (depthwise), or of 2, 4 or 8 channels, of which a vector holds several.  Lanes are output channels; rows of outputs go through
+ * simd/depthwise.c, padding is the zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory: an
+ * item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
@@ -15,6 +15,7 @@ typedef struct plan {
     fac_epilogue   e;
     fac_layout     x, y, r;
     const fac_cpu *cpu;
+    int            group;               /* channels of one */
     int64_t        blocks, bands;       /* of channels; of the rows of an image */
 } plan;
 
@@ -32,8 +33,9 @@ static void item(void *arg, int i, int thread) {
     const float *r = j->r ? j->r + image * p->r.stride[0] + block * p->r.stride[1] : NULL;
     fac_depthwise t = {
         .x_pixel = g->stride[2] * lanes, .x_row = g->dilation[1] * p->x.stride[2], .x_column = g->dilation[2] * lanes,
-        .w = j->w + block * g->R * g->S * lanes, .bias = j->b ? j->b + block * lanes : NULL,
-        .width = g->Q, .R = (int)g->R, .S = (int)g->S, .lo = p->e.lo, .hi = p->e.hi };
+        .w = j->w + block * g->R * g->S * p->group * lanes, .bias = j->b ? j->b + block * lanes : NULL,
+        .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = p->group,
+        .lo = p->e.lo, .hi = p->e.hi };
     (void)thread;
     for (int64_t row = g->P * band / p->bands; row < g->P * (band + 1) / p->bands; row++) {
         t.x = x + row * g->stride[1] * p->x.stride[2];
@@ -53,21 +55,23 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     return FAC_OK;
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
     fac_conv_geom g;
     fac_epilogue e;
-    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.groups != g.C || g.K != g.C) return false;
+    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2 || g.K != g.C || (g.groups != g.C) != grouped) return false;
+    int64_t group = g.C / g.groups;
+    if (group >= c->simd->lanes || c->simd->lanes % group) return false;
     int64_t halo = fac_conv_halo(&g);
     if (halo > FAC_HALO_MOST || g.N * g.C * g.P > INT_MAX) return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
-    o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S);
+    o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S * group);
     if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
     double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
     double inputs = (double)g.N * (double)(g.C * g.H * g.W);
-    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S), 0.5, 4 * (outputs + inputs));
+    o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S * group), 0.5, 4 * (outputs + inputs));
     return true;
 }
 
@@ -78,6 +82,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     fac_cpu_conv(d, p, &q->g, &q->e);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
+    q->group = (int)(q->g.C / q->g.groups);
     q->blocks = (q->g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     /* small images are not cut: the halo rows would be read twice */
     q->bands = q->g.P < 14 ? 1 : q->g.P / 4 < 2 * q->cpu->pool.threads ? q->g.P / 4 : 2 * q->cpu->pool.threads;
@@ -88,20 +93,28 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8;
+    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->group << 16;
 }
 
-/* C, 1, R, S -> [block][R][S][lane], zeros behind the last channel. */
+/* K, group, R, S -> [block][R][channel in group][S][lane], zeros behind the last channel. */
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     const float *w = fac_span_packed(from);
     float *packed = fac_span_packed(to);
-    int64_t lanes = p->cpu->simd->lanes, taps = p->g.R * p->g.S;
+    int64_t lanes = p->cpu->simd->lanes, R = p->g.R, S = p->g.S;
     (void)d, (void)err;
     if (input == 2) fac_pack_bias(w, p->g.C, (int)lanes, packed);
-    else for (int64_t c = 0; c < p->blocks * lanes; c++)
-        for (int64_t t = 0; t < taps; t++) packed[(c / lanes * taps + t) * lanes + c % lanes] = c < p->g.C ? w[c * taps + t] : 0;
+    else for (int64_t k = 0; k < p->blocks * lanes; k++)
+        for (int64_t r = 0; r < R; r++)
+            for (int64_t c = 0; c < p->group; c++)
+                for (int64_t s = 0; s < S; s++)
+                    packed[(((k / lanes * R + r) * p->group + c) * S + s) * lanes + k % lanes] =
+                        k < p->g.C ? w[((k * p->group + c) * R + r) * S + s] : 0;
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer, make, done, pack_key, pack, run };
+static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) { return offer(false, d, p, o); }
+static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
+
+const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer_depthwise, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grouped = { "conv2d/grouped", "conv2d", offer_grouped, make, done, pack_key, pack, run };

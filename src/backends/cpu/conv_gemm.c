@@ -115,7 +115,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[1] = packed_floats(&q) * sizeof(float);
     double taps = (double)(q.g.N * q.g.groups) * (double)q.N * (double)q.K;
     double full = (double)q.M / (double)(fac_gemm_tiles(q.cpu->simd, q.M) * q.cpu->simd->rows);     /* of the rows of tiles */
-    o->seconds = fac_cpu_seconds(q.cpu, 2 * taps * (double)q.M, 0.6 * (0.3 + 0.7 * full), 8 * taps);
+    o->seconds = fac_cpu_seconds(q.cpu, 2 * taps * (double)q.M, 0.6 * (0.3 + 0.7 * full), 16 * taps);
     return true;
 }
 

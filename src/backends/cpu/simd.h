@@ -41,15 +41,16 @@ enum {                                      /* how the pixels of x follow each o
 };
 typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */
 
-/* One row of outputs of one channel block, each channel with its own kernel: w [R][S][lanes], bias [lanes] or NULL, r a residual
- * or NULL; y and r have pixel after pixel. */
+/* One row of outputs of one channel block, of which each group of `group` channels (1, 2, 4, 8, less than a vector) is a function
+ * of the same channels of x: w [R][channel in group][S][lanes], bias [lanes] or NULL, r a residual or NULL; y and r have pixel
+ * after pixel. */
 typedef struct fac_depthwise {
     const float *x;
     int64_t      x_pixel, x_row, x_column;  /* from output to output; to the next kernel row, kernel column */
     const float *w, *bias, *r;
     float       *y;
     int64_t      width;                     /* outputs */
-    int          R, S;
+    int          R, S, group;
     float        lo, hi;
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);

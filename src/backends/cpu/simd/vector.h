@@ -74,5 +74,18 @@ INLINE vec vmin(vec a, vec b) {
     return (vec)(((ivec)b & take) | ((ivec)a & ~take));
 #endif
 }
+/* Every lane receives lane i of its group of `group` lanes (2, 4, 8; 1: v itself). */
+INLINE vec spread(vec v, const int group, const int i) {
+    if (group == 1) return v;
+#if defined(__AVX512F__)
+    const ivec from = ((ivec){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } & -group) + i;
+    return (vec)_mm512_permutexvar_ps((__m512i)from, (__m512)v);
+#elif defined(__AVX2__)
+    const ivec from = ((ivec){ 0, 1, 2, 3, 4, 5, 6, 7 } & -group) + i;
+    return (vec)_mm256_permutevar8x32_ps((__m256)v, (__m256i)from);
+#else
+    return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2) : __builtin_shufflevector(v, v, 1, 1, 3, 3);
+#endif
+}
 INLINE vec clip(vec v, float lo, float hi) { return vmin(vmax(v, all(lo)), all(hi)); }
 #endif
