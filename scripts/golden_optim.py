@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/optim.h: parameters after ten steps of each of torch's optimizers, learning rates of its schedules, and
-its losses with their gradients, all in f64.  tests/test_optim.c and tests/test_loss.c read it; the numbers are checked in."""
+its losses with their gradients, all in f64, for tests/test_optim.c and tests/test_loss.c; and tests/golden/batch_norm.h for
+tests/test_train.c.  The numbers are checked in; the argument is another folder."""
 import sys
 import numpy as np
 import torch
@@ -76,6 +77,32 @@ schedule("golden_exponential", lambda o: S.ExponentialLR(o, 0.9))
 schedule("golden_cosine", lambda o: S.CosineAnnealingLR(o, 20, 0.01))
 schedule("golden_one_cycle", lambda o: S.OneCycleLR(o, 0.1, total_steps=20, cycle_momentum=False))
 
+# ---- tests/golden/batch_norm.h: what follows up to the losses ----
+before = out
+out = [out[0], "#ifndef GOLDEN_BATCH_NORM_H", "#define GOLDEN_BATCH_NORM_H"]
+
+# a network with batch norm: x[6,3,2,2] -> batch norm -> linear to 2, cross entropy, three steps of SGD
+bx, by = rng.uniform(-1, 3, (6, 3, 2, 2)), np.array([0, 1, 1, 0, 1, 0])
+bw = rng.uniform(-0.3, 0.3, (2, 12))
+bn, fc = torch.nn.BatchNorm2d(3).double(), torch.nn.Linear(12, 2).double()
+with torch.no_grad():
+    fc.weight.copy_(torch.tensor(bw))
+    fc.bias.zero_()
+optimizer = torch.optim.SGD([*bn.parameters(), *fc.parameters()], lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    F.cross_entropy(fc(bn(torch.tensor(bx)).flatten(1)), torch.tensor(by)).backward()
+    optimizer.step()
+array("golden_bn_x", bx)
+array("golden_bn_labels", by, "int64_t")
+array("golden_bn_w", bw)
+array("golden_bn_after", np.concatenate([t.detach().numpy().ravel() for t in (
+    bn.weight, bn.bias, bn.running_mean, bn.running_var, fc.weight, fc.bias)]))
+
+folder = sys.argv[1] if len(sys.argv) > 1 else "tests/golden"
+open(f"{folder}/batch_norm.h", "w").write("\n".join(out + ["#endif"]) + "\n")
+out = before
+
 # ---- losses: value, gradient of the first operand ----
 x = rng.uniform(-3, 3, (4, 5))
 t = rng.uniform(0, 1, (4, 5))
@@ -111,4 +138,4 @@ for name, f in LOSSES.items():
 out.append("static const struct { const char *name; fac_reduction reduction; int n; const double *value, *dx; } "
            "golden_losses[] = {")
 out += rows + ["};", "#endif"]
-open(sys.argv[1] if len(sys.argv) > 1 else "tests/golden/optim.h", "w").write("\n".join(out) + "\n")
+open(f"{folder}/optim.h", "w").write("\n".join(out) + "\n")

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "facula/facula.h"
+#include "golden/batch_norm.h"
 
 #define OK(call) do { \
     fac_error ok_err = { 0 }; \
@@ -192,6 +193,46 @@ static void a_loss_that_is_not_finite_changes_nothing(void **state) {
     finish(&r);
 }
 
+static void set(fac_graph *g, const char *name, int n, const double *from) {
+    float x[72] = { 0 };
+    for (int i = 0; i < n && from; i++) x[i] = (float)from[i];
+    OK(fac_tensor_write(fac_value_tensor(fac_graph_find(g, name)), x, (size_t)n * sizeof *x, err));
+}
+
+/* A batch norm in inference form learns: parameters and running statistics after three steps are torch's. */
+static void batch_norms_learn(void **state) {
+    (void)state;
+    static const struct { const char *name; int n; } params[] = {
+        { "bn.weight", 3 }, { "bn.bias", 3 }, { "bn.running_mean", 3 }, { "bn.running_var", 3 },
+        { "fc.weight", 24 }, { "fc.bias", 2 } };
+    fac_device *device = NULL;
+    fac_trainer *t = NULL;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, 2, 2));
+    fac_output(g, "logits", fac_nn_linear(fac_flatten(fac_nn_batch_norm(x, "bn", 0), 1), "fc", 2));
+    set(g, "fc.weight", 24, golden_bn_w);
+    set(g, "fc.bias", 2, NULL);
+    float samples[72];
+    for (int i = 0; i < 72; i++) samples[i] = (float)golden_bn_x[i];
+    fac_tensor *in = NULL, *labels = NULL;
+    OK(fac_tensor_borrow(FAC_F32, fac_shape(6, 3, 2, 2), NULL, samples, NULL, NULL, &in, err));
+    OK(fac_tensor_borrow(FAC_I64, fac_shape(6), NULL, golden_bn_labels, NULL, NULL, &labels, err));
+    OK(fac_device_open("cpu", NULL, &device, err));
+    OK(fac_trainer_new(g, device, &(fac_trainer_opts){ .optimizer = "sgd" }, &t, err));
+    for (int i = 0; i < 3; i++) OK(fac_trainer_step(t, in, labels, 0.1, NULL, err));
+    const double *want = golden_bn_after;
+    for (int k = 0; k < 6; want += params[k++].n) {
+        const float *got = fac_tensor_data(fac_value_tensor(fac_graph_find(g, params[k].name)));
+        for (int i = 0; i < params[k].n; i++)
+            if (!(fabs(got[i] - want[i]) <= 1e-5)) fail_msg("%s %d: %.9g, torch has %.9g", params[k].name, i, got[i], want[i]);
+    }
+    fac_tensor_free(in);
+    fac_tensor_free(labels);
+    fac_trainer_free(t);
+    fac_graph_free(g);
+    fac_device_free(device);
+}
+
 static void wrong_models_are_refused(void **state) {
     (void)state;
     fac_error e = { 0 };
@@ -216,6 +257,7 @@ int main(void) {
         cmocka_unit_test(other_checkpoints_are_refused),
         cmocka_unit_test(weights_are_saved),
         cmocka_unit_test(a_loss_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(batch_norms_learn),
         cmocka_unit_test(wrong_models_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

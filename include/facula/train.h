@@ -2,7 +2,8 @@
  *
  * A trainer makes two programs of a model: the step (forward, cross entropy, gradients, optimizer, updates: one program) and
  * the evaluation.  Both share the parameter tensors of the model, which is therefore trained in place.  The model's first
- * input takes samples [N,...], its first output gives logits [N,classes].
+ * input takes samples [N,...], its first output gives logits [N,classes].  Batch norms of a model in inference form (of
+ * the zoo, of an ONNX file) take the statistics of each batch in the step, and update their running ones.
  * Everything that changes is in the parameters and states of the step, the step number included, so a checkpoint is one file
  * of tensors, and a training that is resumed goes on bit by bit as if it had never stopped. */
 #ifndef FACULA_TRAIN_H

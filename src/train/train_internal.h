@@ -10,6 +10,9 @@ struct fac_trainer {
     fac_tensor  *lr, *result[2];
 };
 
+/* A copy whose batch norms learn their statistics; running statistics that are parameters become states.  NULL: no memory. */
+fac_graph *fac_graph_training(const fac_graph *model);
+
 /* Means over more samples. */
 static inline void fac_score_add(fac_score *all, const fac_score *more) {
     int64_t n = all->samples + more->samples;

@@ -41,7 +41,7 @@ static void guard(fac_graph *g, fac_value *loss) {
 static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
-    t->step = fac_graph_clone(model);
+    t->step = fac_graph_training(model);
     t->test = fac_graph_inference(model);
     if (!t->step || !t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graphs of a training");
     FAC_TRY(fac_graph_check(t->step, err));
