@@ -119,18 +119,18 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
         for (int k = 0; k < 5; k++) dx[k] = fac_grad_plus(dx[k], own[k]);
         return;
     }
-    fac_standard s = fac_grad_standard(x, over, a->epsilon);
     if (dy[0]) {
-        if (fac_needs(n, 1)) dx[1] = channels_of(n, fac_sum(fac_mul(dy[0], s.hat), over, true), 1);
-        if (fac_needs(n, 2)) dx[2] = channels_of(n, fac_sum(dy[0], over, true), 2);
-        if (fac_needs(n, 0)) dx[0] = fac_mul(fac_grad_unstandard(&s, dy[0]), of_channels(n, n->in[1]));
+        fac_value *d = fac_batch_norm_grad(x, dy[0], n->in[1], a->epsilon);
+        dx[0] = d, dx[1] = fac_value_other(d, 1);
+        if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_value_other(d, 2), n->in[2]->type.dtype);
     }
-    if (!fac_needs(n, 0)) return;
-    fac_value *count = fac_grad_ratio(x, s.mean);
+    bool through_running = (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2]);
+    if (!fac_needs(n, 0) || !through_running) return;
+    fac_value *mean = fac_mean(x, over, true), *count = fac_grad_ratio(x, mean);
     if (n->nout > 1 && dy[1])
         dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(of_channels(n, dy[1]), 1 - keep), count), x));
     if (n->nout > 2 && dy[2])
-        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count), fac_sub(x, s.mean)));
+        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count), fac_sub(x, mean)));
 }
 
 /* A factor and a summand of each element; the statistics of training as much again. */
