@@ -116,7 +116,8 @@ static int work(job *j) {
         if (!code && !(j->view.log = fopen(path, resume ? "a" : "w"))) code = fail_text("%s: cannot be written", path);
         if (code) return code;
     }
-    if (resume && fac_trainer_load(j->trainer, checkpoint, &err)) return fail(&err);
+    if (resume ? fac_trainer_load(j->trainer, checkpoint, &err) : out_dir ? fac_trainer_save(j->trainer, checkpoint, &err) : FAC_OK)
+        return fail(&err);              /* a first checkpoint: whatever happens later, --resume works */
     train_catch_interrupt();
     fac_train_result r;
     if (fac_train(j->trainer, &j->train, &j->test, &t, &r, &err)) return fail(&err);

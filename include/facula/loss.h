@@ -34,7 +34,8 @@ fac_value *fac_l1_loss(fac_value *x, fac_value *target, fac_reduction reduction)
 fac_value *fac_smooth_l1_loss(fac_value *x, fac_value *target, double beta, fac_reduction reduction);
 /* -target log sigmoid(x) - (1 - target) log(1 - sigmoid(x)), without overflow */
 fac_value *fac_bce_with_logits(fac_value *x, fac_value *target, fac_reduction reduction);
-/* target (log target - log_probs), 0 where target is 0.  MEAN divides by all elements as torch does; BATCH_MEAN is the divergence. */
+/* target (log target - log_probs), 0 where target is 0.  MEAN divides by all elements, as torch does; BATCH_MEAN gives the
+ * divergence. */
 fac_value *fac_kl_div(fac_value *log_probs, fac_value *target, fac_reduction reduction);
 
 #ifdef __cplusplus

@@ -1,0 +1,52 @@
+#!/bin/sh
+# facula train from outside: sh train.sh FACULA.  What --json ends with; a training that is killed at any moment and resumed ends
+# with the same weights, bit by bit, as one that is left alone; refusals.
+facula=$1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fails=0
+bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
+
+last=$("$facula" train toy:xor --threads 1 --epochs 60 --out "$dir/whole" --json | tail -n 1)
+for key in test_accuracy test_loss epochs steps seconds images_per_s; do
+    case $last in *"\"$key\":"*) ;; *) bad "the last line has no $key: $last" ;; esac
+done
+[ "$(wc -l < "$dir/whole/log.jsonl")" -eq 60 ] || bad "log.jsonl does not have a line for each epoch"
+
+# killed again and again, each time a little later, until it comes to its end
+"$facula" train toy:xor --threads 1 --epochs 60 --out "$dir/killed" --json > /dev/null 2>&1 &
+wait_for=0.01
+for round in 1 2 3 4 5 6 7 8; do
+    sleep $wait_for
+    kill -9 $! 2> /dev/null
+    wait $! 2> /dev/null
+    [ -f "$dir/killed/checkpoint.safetensors" ] || { "$facula" train toy:xor --threads 1 --epochs 60 --out "$dir/killed" --json > /dev/null 2>&1 & continue; }
+    "$facula" train --resume "$dir/killed" --threads 1 --json > /dev/null 2>&1 &
+    wait_for=0.0$((round + 1))
+done
+wait $!
+"$facula" train --resume "$dir/killed" --threads 1 --json > "$dir/end" || bad "the last resume"
+cmp "$dir/whole/model.safetensors" "$dir/killed/model.safetensors" || bad "resumed weights are other ones"
+case $(tail -n 1 "$dir/end") in *'"steps":300,'*) ;; *) bad "steps of the resumed training: $(cat "$dir/end")" ;; esac
+
+refuse() {
+    code=$1 says=$2
+    shift 2
+    "$facula" train "$@" > /dev/null 2> "$dir/err"
+    got=$?
+    [ $got -eq "$code" ] || bad "train $*: exit $got, expected $code"
+    grep -q "$says" "$dir/err" || bad "train $*: does not say \"$says\": $(cat "$dir/err")"
+}
+refuse 2 "no data set" nothing
+refuse 2 "needs --data" mnist
+refuse 2 "no optimizer" toy:xor --optimizer newton
+refuse 2 "no schedule" toy:xor --schedule sometimes
+refuse 2 "positive" toy:xor --epochs -1
+refuse 1 "no toy data set" toy:moons
+refuse 1 "train-images" mnist --data "$dir"
+refuse 1 "the samples are 2" toy:xor --model zoo:lenet
+refuse 1 "run.json" --resume "$dir"
+refuse 1 "no parameter" toy:xor --freeze '*'
+refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimizer sgd --momentum 0.5
+[ $fails -eq 0 ] && echo "train: ok"
+exit $fails
