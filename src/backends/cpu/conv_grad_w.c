@@ -74,9 +74,11 @@ static void item(void *arg, int i, int thread) {
         }
         fac_gemm_slab(&m, (fac_gemm_block){ t0, t1, 0, p->panels, k, end }, slab, depth, j->b + group * (int64_t)p->packed, edge);
     }
+    enum { SIDE = 16 };
     float *dw = j->dw + group * p->N * p->M;
-    for (int64_t k = 0; k < p->N; k++)
-        for (int64_t tap = first; tap < last; tap++) dw[k * p->M + tap] = y[tap * p->N + k];
+    for (int64_t k0 = 0; k0 < p->N; k0 += SIDE)         /* turned in strips, which are read and written by whole lines */
+        for (int64_t tap = first; tap < last; tap++)
+            for (int64_t k = k0; k < p->N && k < k0 + SIDE; k++) dw[k * p->M + tap] = y[tap * p->N + k];
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {

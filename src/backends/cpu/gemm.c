@@ -13,6 +13,12 @@ void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t col
         int64_t m0 = tile_row(s, M, t), m1 = tile_row(s, M, t + 1);
         for (int64_t k0 = first; k0 < last; k0 += lanes) {
             int64_t here = last - k0 < lanes ? last - k0 : lanes;
+            if (row == 1 && column != 1) {              /* transposed: memory is read along the rows that it has */
+                for (int64_t k = 0; k < here; k++)
+                    for (int64_t m = m0; m < m1; m++) to[(m - m0) * lanes + k] = alpha * a[m + (k0 + k) * column];
+                to += (m1 - m0) * lanes;
+                continue;
+            }
             for (int64_t m = m0; m < m1; m++, to += lanes) {
                 const float *from = a + m * row + k0 * column;
                 if (column == 1 && alpha == 1) memcpy(to, from, (size_t)here * sizeof *to);
