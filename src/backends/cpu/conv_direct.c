@@ -67,7 +67,7 @@ static void do_row(const job *j, const float *x, float *y, const float *r, int64
         t.y0 = y + q * lanes, t.y1 = two ? t.y0 + y_across : t.y0 + half * lanes;
         if (r) t.r0 = r + q * lanes, t.r1 = two ? t.r0 + p->r.stride[2] : t.r0 + half * lanes;
         table->of[m][n - 1](&t);
-        t.ahead += (int64_t)ahead_lines * 16 * ((t.channels + lanes - 1) / lanes);
+        if (ahead) t.ahead += (int64_t)ahead_lines * 16 * ((t.channels + lanes - 1) / lanes);
         for (int k = 0; k < n && p->e.loops; k++) {
             fac_epilogue_run(&p->e, t.y0 + k * t.y_vector, (size_t)(half * lanes));
             fac_epilogue_run(&p->e, t.y1 + k * t.y_vector, (size_t)((m - half) * lanes));
@@ -111,8 +111,10 @@ static void item(void *arg, int i, int thread) {
         const float *ahead = lines ? fac_conv_chunk(&p->g, lanes, j->w, group, k + 1) : NULL;
         int64_t tiles = p->step == 2 || p->flat ? 1 : (p->g.Q + p->cpu->simd->rows - 1) / p->cpu->simd->rows;
         int64_t blocks = (p->g.C / p->g.groups + lanes - 1) / lanes;
-        for (int64_t row = from; row < to; row++, ahead += tiles * lines * 16 * blocks)
+        for (int64_t row = from; row < to; row++) {
             do_row(j, x, y, r, group, k, row, ahead, lines);
+            if (ahead) ahead += tiles * lines * 16 * blocks;
+        }
     }
 }
 
