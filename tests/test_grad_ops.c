@@ -3,7 +3,9 @@
 #include "solver_check.h"
 #include "facula/ops.h"
 #include "facula/program.h"
+#include "graph/graph_internal.h"
 #include "op_list.h"
+#include "passes/passes.h"
 
 static fac_error err;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
@@ -143,6 +145,59 @@ static void symbols_give_the_same(void **state) {
     fac_device_free(device);
 }
 
+/* ---- one pass over memory ---- */
+
+static fac_value *hard_sigmoid(fac_value *x) { return fac_hard_sigmoid(x, 0.2, 0.5); }
+static fac_value *squared(fac_value *x) { return fac_pow(x, fac_number(x->graph, FAC_F32, 2)); }
+
+/* The gradient of an elementwise op from dy is one chain, however often it reads what it computed; and the chain, run by the cpu,
+ * says what the single ops say. */
+static void a_gradient_is_one_chain(void **state) {
+    (void)state;
+    static fac_value *(*const ops[])(fac_value *) = { fac_relu, fac_sigmoid, fac_tanh, fac_silu, fac_gelu, fac_gelu_tanh, fac_mish,
+        fac_softsign, fac_relu6, hard_sigmoid, fac_hard_swish, fac_abs, fac_sqrt, squared, fac_atan };
+    enum { N = 1000 };
+    fac_device *device = NULL;
+    fac_tensor *in[2];
+    float x[N], r[N], got[2][N];
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err));
+    for (int k = 0; k < N; k++) x[k] = 0.01f * (float)(k + 1), r[k] = (float)(k % 7) - 3;
+    for (int k = 0; k < 2; k++) {
+        OK(fac_tensor_new(NULL, FAC_F32, fac_shape(N), &in[k], &err));
+        OK(fac_tensor_write(in[k], k ? r : x, sizeof x, &err));
+    }
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *v = fac_input(g, "x", FAC_F32, fac_shape(N)), *w = fac_input(g, "r", FAC_F32, fac_shape(N)), *d;
+        fac_value *y = ops[k](v), *along = fac_mul(y, w);
+        fac_grad(fac_sum(along, (fac_dims){ 0 }, false), 1, &v, &d);
+        fac_output(g, "d", d);
+        fac_output(g, "y", y);
+        fac_output(g, "along", along);
+        OK(fac_graph_check(g, &err));
+        fac_graph *chains = fac_pass_chains(g);
+        int left = 0;
+        for (const fac_node *n = chains->first; n; n = n->next) left += n->op->map || n->op == &fac_op_fused;
+        if (left != 3) fail_msg("the gradient of %s takes %d chains", y->node->op->name, left - 2);
+        fac_graph_free(chains);
+        for (int fuse = 0; fuse < 2; fuse++) {
+            fac_program *p = NULL;
+            fac_tensor *out[3] = { NULL };
+            OK(fac_program_new(g, device, &(fac_program_opts){ .no_fuse = !fuse }, &p, &err));
+            OK(fac_program_run(p, in, out, &err));
+            OK(fac_tensor_read(out[0], got[fuse], sizeof *got, &err));
+            for (int i = 0; i < 3; i++) fac_tensor_free(out[i]);
+            fac_program_free(p);
+        }
+        for (int i = 0; i < N; i++)
+            if (!(fabsf(got[0][i] - got[1][i]) <= 1e-5f * (1 + fabsf(got[0][i]))))
+                fail_msg("op %zu at %g: %g in single steps, %g in a chain", k, (double)x[i], (double)got[0][i], (double)got[1][i]);
+        fac_graph_free(g);
+    }
+    for (int k = 0; k < 2; k++) fac_tensor_free(in[k]);
+    fac_device_free(device);
+}
+
 /* ---- the kernel for embeddings ---- */
 
 static void embeddings(void **state) {
@@ -172,7 +227,7 @@ static void embeddings(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_and_corners), cmocka_unit_test(products_with_zeros), cmocka_unit_test(many_are_joined),
-        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(embeddings),
+        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,4 +99,16 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
-fac_graph *fac_pass_chains(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
+/* Again while it helps: a value with two readers has one when both are in one chain, as in the gradients s (1 - s) of a sigmoid
+ * or x (1 - t^2) of a tanh. */
+fac_graph *fac_pass_chains(const fac_graph *g) {
+    enum { ROUNDS = 4 };
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL);
+    for (int i = 1, before = g->nodes; i < ROUNDS && to && !to->error.status && to->nodes < before; i++) {
+        before = to->nodes;
+        fac_graph *next = fac_graph_rebuild(to, &(fac_rebuild){ .visit = visit }, NULL);
+        fac_graph_free(to);
+        to = next;
+    }
+    return to;
+}
