@@ -25,13 +25,6 @@ static void *take(scratch *s, size_t n, size_t size) {
 static size_t count_of(const fac_type *t) { int64_t n = fac_dims_count(&t->dims); return n < 0 ? 0 : (size_t)n; }
 static bool is_float(fac_dtype d) { return fac_dtype_get(d)->kind == 'f'; }
 
-static unsigned port_flags(const fac_port *ports, int i) {
-    int k = 0;
-    if (!ports) return 0;
-    while (k < i && ports[k + 1].name) k++;
-    return ports[k].is;
-}
-
 /* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
 
 /* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the pointers NULL. */
@@ -65,7 +58,7 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
     if (need > FEW && !(a = fac_alloc(need, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
     fac_status status = FAC_OK;
     for (int i = 0; i < n->nports; i++) {
-        a[i] = array_of(s, &in[i], !(port_flags(n->op->in, i) & FAC_SHAPE_ONLY), !dry, err);
+        a[i] = array_of(s, &in[i], !(fac_port_flags(n, i) & FAC_SHAPE_ONLY), !dry, err);
         if (!dry && in[i].type.dtype == FAC_TEXT && !a[i].f) status = FAC_E_FORMAT;
     }
     for (int k = 0; k < n->nout; k++) a[n->nports + k] = array_of(s, &out[k], true, false, err);
@@ -86,7 +79,7 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
-    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], port_flags(n->op->in, i) & (FAC_INDEX | FAC_HOST), !dry, err);
+    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
     for (int k = 0; !dry && k < n->nout; k++) {
         if (!out[k].data) continue;
         fac_move m = { n->attrs, n->nports, k, a, out[k].type.dims };

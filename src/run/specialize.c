@@ -6,13 +6,6 @@
 #include "run/plan.h"
 #include "tensor/tensor_internal.h"
 
-static unsigned port_flags(const fac_node *n, int i) {
-    int k = 0;
-    if (i >= n->nports || !n->op->in) return 0;
-    while (k < i && n->op->in[k + 1].name) k++;
-    return n->op->in[k].is;
-}
-
 static bool small(const fac_type *t) {
     int64_t n = fac_dims_count(&t->dims);
     return t->dims.n <= 1 && (n < 0 || n <= FAC_KNOWN) && t->dtype != FAC_TEXT;
@@ -23,7 +16,7 @@ static void mark_needed(fac_value *v) {
     if (!v || v->mark || !small(&v->type)) return;
     v->mark = v;
     for (int i = 0; v->node && i < v->node->nin; i++)
-        if (!(port_flags(v->node, i) & FAC_SHAPE_ONLY)) mark_needed(v->node->in[i]);
+        if (!(fac_port_flags(v->node, i) & FAC_SHAPE_ONLY)) mark_needed(v->node->in[i]);
 }
 
 void fac_steering(const fac_graph *g, bool *steers) {
@@ -34,7 +27,7 @@ void fac_steering(const fac_graph *g, bool *steers) {
     for (size_t i = 0; i < g->nconsts; i++) g->consts[i]->mark = NULL;
     for (const fac_node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->nin; i++)
-            if (port_flags(n, i) & FAC_HOST) mark_needed(n->in[i]);
+            if (fac_port_flags(n, i) & FAC_HOST) mark_needed(n->in[i]);
     for (size_t i = 0; i < g->ninputs; i++) steers[i] = g->inputs[i]->mark != NULL;
 }
 

@@ -1,0 +1,42 @@
+/* Internal to the scheduler: steps.c makes the parts of a plan, where.c says where values lie, schedule.c goes through the nodes. */
+#ifndef FACULA_RUN_SCHEDULE_H
+#define FACULA_RUN_SCHEDULE_H
+#include "run/plan.h"
+
+/* Another place where the same value lies, in another layout. */
+typedef struct fac_copy { struct fac_copy *next; fac_slot slot; } fac_copy;
+typedef struct fac_where { fac_slot slot; fac_copy *copies; bool set; } fac_where;
+
+typedef struct fac_scheduler {
+    fac_plan        *plan;
+    const fac_graph *original;
+    fac_where       *at;            /* by value id */
+    int             *wish;          /* by value id: the halo that readers would like */
+    int              now;           /* the step at hand, or the next one             */
+    fac_error       *err;
+} fac_scheduler;
+
+/* ---- steps.c: roots, prepared items, steps; -1 and NULL after an error ---- */
+
+int fac_root_new(fac_scheduler *s, fac_root root);
+/* A root of the arena for a value in this layout. */
+int fac_arena_root(fac_scheduler *s, const fac_type *type, const fac_layout *layout);
+int fac_item_root(fac_scheduler *s, fac_item item);
+/* In the plan's memory, where solvers may keep it. */
+fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, int nout);
+fac_step    *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver *solver, void *plan);
+/* The step is complete: its operands count as used now. */
+fac_status   fac_step_done(fac_scheduler *s, fac_step *step, size_t work);
+void         fac_root_touch(fac_plan *p, int root, int step);
+
+/* ---- where.c ---- */
+
+int  fac_reads_of(const fac_scheduler *s, const fac_value *v);
+void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout);
+/* Inputs of the run and values made before it. */
+fac_status fac_lay_early(fac_scheduler *s, const fac_value *v);
+/* A layout that is blocked only in name (one pixel planes, whole blocks, no halo) is plain. */
+void fac_layout_settle(fac_layout *l, const fac_dims *d);
+/* v in this layout, by a reorder step or, before the run, by an item. */
+fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out);
+#endif

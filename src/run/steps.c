@@ -1,0 +1,107 @@
+/* The parts of a plan while it is scheduled: memory roots, prepared items, steps.  See schedule.h. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "run/schedule.h"
+
+int fac_root_new(fac_scheduler *s, fac_root root) {
+    fac_plan *p = s->plan;
+    if (!fac_reserve(&p->roots, &p->room_roots, (size_t)p->nroots + 1, sizeof *p->roots)) {
+        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d roots", p->nroots);
+        return -1;
+    }
+    root.first = root.last = s->now;
+    p->roots[p->nroots] = root;
+    return p->nroots++;
+}
+
+void fac_root_touch(fac_plan *p, int root, int step) {
+    if (root < 0) return;
+    if (step < p->roots[root].first) p->roots[root].first = step;
+    if (step > p->roots[root].last) p->roots[root].last = step;
+}
+
+/* A root of the arena for a value in this layout. */
+int fac_arena_root(fac_scheduler *s, const fac_type *type, const fac_layout *layout) {
+    size_t bytes = fac_layout_bytes(layout, type);
+    if (bytes == SIZE_MAX) {
+        fac_raise(s->err, FAC_E_NOMEM, "a value of more bytes than fit in memory");
+        return -1;
+    }
+    s->plan->values_bytes += bytes;
+    return fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = bytes });
+}
+
+int fac_item_root(fac_scheduler *s, fac_item item) {
+    fac_plan *p = s->plan;
+    for (int i = 0; i < p->nroots; i++) {
+        const fac_root *r = &p->roots[i];
+        if (r->kind != FAC_ROOT_PREPARED || item.solver || p->items[r->index].solver || p->items[r->index].value != item.value) continue;
+        if (fac_layout_equal(&p->items[r->index].layout, &item.layout, &item.value->type.dims)) return i;
+    }
+    if (!fac_reserve(&p->items, &p->room_items, (size_t)p->nitems + 1, sizeof *p->items)) {
+        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d prepared values", p->nitems);
+        return -1;
+    }
+    p->items[p->nitems] = item;
+    return fac_root_new(s, (fac_root){ .kind = FAC_ROOT_PREPARED, .index = p->nitems++, .bytes = item.bytes });
+}
+
+/* In the plan's memory, where solvers may keep it. */
+fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, int nout) {
+    fac_arena *a = &s->plan->memory;
+    fac_problem *p = fac_arena_alloc(a, 1, sizeof *p);
+    fac_operand *o = fac_arena_alloc(a, (size_t)nin + (size_t)nout + 1, sizeof *o);
+    if (!p || !o) {
+        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+        return NULL;
+    }
+    *p = (fac_problem){ node, s->plan->exact, nin, nout, o, o + nin };
+    return p;
+}
+
+fac_step *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver *solver, void *plan) {
+    fac_plan *p = s->plan;
+    size_t n = (size_t)problem->nin + (size_t)problem->nout;
+    fac_slot *slots = fac_arena_alloc(&p->memory, n + 1, sizeof *slots);
+    if (!slots || !fac_reserve(&p->steps, &p->room_steps, (size_t)p->nsteps + 1, sizeof *p->steps)) {
+        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d steps", p->nsteps);
+        return NULL;
+    }
+    fac_step *step = &p->steps[p->nsteps];
+    *step = (fac_step){ .solver = solver, .plan = plan, .problem = problem, .in = slots, .out = slots + problem->nin, .work = -1 };
+    for (size_t i = 0; i < n; i++) slots[i].root = -1;
+    if ((int)n > p->most) p->most = (int)n;
+    s->now = p->nsteps++;           /* counted from now on, so that its plan is freed whatever happens */
+    return step;
+}
+
+/* The step is complete: its operands count as used now. */
+fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
+    fac_plan *p = s->plan;
+    const fac_problem *q = step->problem;
+    const int index = (int)(step - p->steps);
+    if (work) {
+        int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work });
+        if (root < 0) return FAC_E_NOMEM;
+        step->work = root;
+    }
+    for (int i = 0; i < q->nin; i++) {
+        fac_root_touch(p, step->in[i].root, index);
+        if (step->in[i].root >= 0) step->bytes += (double)fac_type_bytes(&q->in[i].type);
+    }
+    for (int k = 0; k < q->nout; k++) {
+        fac_root_touch(p, step->out[k].root, index);
+        if (step->out[k].root < 0) continue;
+        step->halo |= step->out[k].layout.halo > 0;
+        step->bytes += (double)fac_type_bytes(&q->out[k].type);
+    }
+    fac_cost cost = { 0 };
+    char label[200] = "reorder";
+    if (step->kind == FAC_STEP_RUN && q->node->op->cost && q->node->graph) q->node->op->cost(q->node, &cost);
+    if (q->node->graph) fac_node_label(q->node, label, sizeof label);
+    step->macs = cost.macs;
+    step->label = fac_arena_text(&p->memory, label);
+    s->now = p->nsteps;
+    return step->label ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+}
