@@ -163,11 +163,13 @@ static void borrowing(void **state) {
     assert_int_equal(released, 1);
 
     /* release is not called by a failure */
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), (int64_t[]){ -1 }, data, count_release, &released, &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, NULL, count_release, &released, &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, (char *)data + 1, count_release, &released, &t, &err), FAC_E_ARGUMENT);
-    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(4, 4), (int64_t[]){ INT64_MAX / 2, 1 }, data, count_release, &released, &t, &err),
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), (int64_t[]){ -1 }, data, count_release, &released, &t, &err),
                      FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, NULL, count_release, &released, &t, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, (char *)data + 1, count_release, &released, &t, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(4, 4), (int64_t[]){ INT64_MAX / 2, 1 }, data, count_release,
+                                       &released, &t, &err), FAC_E_ARGUMENT);
     for (long k = 0; k < 2; k++) {
         allocations_left = k;
         assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(3), NULL, data, count_release, &released, &t, &err), FAC_E_NOMEM);
@@ -398,9 +400,10 @@ static void expect_texts(fac_dtype dtype, const void *numbers, int n, const char
 /* What str() gives for NumPy scalars. */
 static void numbers_print_as_in_python(void **state) {
     (void)state;
-    const float f[] = { 0.1f, 1, -2.5f, 1e-5f, 123456789.f, 3.4028235e38f, 1e16f, INFINITY, -INFINITY, 0.0001f, 0, 1e-45f, 100000.f };
-    const char *const ftext[] = { "0.1", "1.0", "-2.5", "1e-05", "123456790.0", "3.4028235e+38", "1e+16", "inf", "-inf", "0.0001", "0.0",
-                                  "1e-45", "100000.0" };
+    const float f[] = { 0.1f, 1, -2.5f, 1e-5f, 123456789.f, 3.4028235e38f, 1e16f, INFINITY, -INFINITY, 0.0001f, 0, 1e-45f,
+                       100000.f };
+    const char *const ftext[] = { "0.1", "1.0", "-2.5", "1e-05", "123456790.0", "3.4028235e+38", "1e+16", "inf", "-inf",
+                                 "0.0001", "0.0", "1e-45", "100000.0" };
     expect_texts(FAC_F32, f, 13, ftext);
     const double d[] = { 0.1, 1. / 3, 1e300, 123456789012345680.0, 5e-324 };
     const char *const dtext[] = { "0.1", "0.3333333333333333", "1e+300", "1.2345678901234568e+17", "5e-324" };
@@ -447,7 +450,7 @@ static void texts_parse(void **state) {
 
 static double half_value(unsigned h, int fraction, int bias) {      /* straight from the definition of the format */
     int exponent = (int)(h >> fraction) & (2 * bias + 1), bits = (int)h & ((1 << fraction) - 1);
-    double x = exponent ? ldexp((double)bits / (1 << fraction) + 1, exponent - bias) : ldexp((double)bits / (1 << fraction), 1 - bias);
+    double part = (double)bits / (1 << fraction), x = exponent ? ldexp(part + 1, exponent - bias) : ldexp(part, 1 - bias);
     if (exponent == 2 * bias + 1) x = bits ? NAN : INFINITY;
     return h & 0x8000 ? -x : x;
 }
@@ -519,7 +522,8 @@ static void every_pair_keeps_small_integers(void **state) {
             fac_convert((fac_dtype)to, b.bytes, (fac_dtype)from, a.bytes, n);
             fac_convert(FAC_I64, back, (fac_dtype)to, b.bytes, n);
             if (memcmp(back, numbers, n * sizeof *back))
-                fail_msg("%s to %s changes small integers", fac_dtype_get((fac_dtype)from)->name, fac_dtype_get((fac_dtype)to)->name);
+                fail_msg("%s to %s changes small integers", fac_dtype_get((fac_dtype)from)->name,
+                         fac_dtype_get((fac_dtype)to)->name);
         }
 }
 
@@ -611,7 +615,8 @@ static void tensors_borrow_from_files(void **state) {
     assert_int_equal(read[4], word);                        /* element 1, 1 lies at 1 + 2 */
     assert_int_equal(fac_tensor_from_file(f, 8, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err), FAC_E_FORMAT);
     assert_int_equal(fac_tensor_from_file(f, SIZE_MAX, (fac_type){ FAC_F32, fac_shape(7) }, NULL, &none, &err), FAC_E_FORMAT);
-    assert_int_equal(fac_tensor_from_file(f, 1, (fac_type){ FAC_F32, fac_shape(2, 2) }, (int64_t[]){ 5, 2 }, &none, &err), FAC_E_FORMAT);
+    assert_int_equal(fac_tensor_from_file(f, 1, (fac_type){ FAC_F32, fac_shape(2, 2) }, (int64_t[]){ 5, 2 }, &none, &err),
+                     FAC_E_FORMAT);
     for (long k = 0; k < 6; k++)
         for (size_t at = 0; at < 2; at++) {
             allocations_left = k;
@@ -634,7 +639,8 @@ static void *share_tensor(void *arg) {
     for (int k = 0; k < 2000; k++) {
         fac_tensor *v = NULL;
         float x[4];
-        if (fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 1, 2 }, 0, &v, NULL) || fac_tensor_read(v, x, sizeof x, NULL)) return arg;
+        if (fac_tensor_view(t, fac_shape(2, 2), (int64_t[]){ 1, 2 }, 0, &v, NULL) || fac_tensor_read(v, x, sizeof x, NULL))
+            return arg;
         fac_tensor_free(fac_tensor_retain(t));
         fac_tensor_free(v);
     }
@@ -689,7 +695,8 @@ static void memory_may_run_out_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dtypes_have_facts), cmocka_unit_test(counts_and_bytes_are_checked), cmocka_unit_test(new_tensors_are_zero),
+        cmocka_unit_test(dtypes_have_facts), cmocka_unit_test(counts_and_bytes_are_checked),
+        cmocka_unit_test(new_tensors_are_zero),
         cmocka_unit_test(absurd_tensors_are_refused), cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(borrowing),
         cmocka_unit_test(views_stay_inside), cmocka_unit_test(windows), cmocka_unit_test(device_memory_is_used),
         cmocka_unit_test(begin_write_raises_the_version), cmocka_unit_test(texts_are_copied),

@@ -140,7 +140,12 @@ FILES void pickle_ints(fac_text *t, int n, const int64_t *x) {
 }
 
 /* torch._utils._rebuild_tensor_v2(storage, offset, size, stride, False, OrderedDict()) */
-typedef struct pickled_tensor { const char *storage, *key; int64_t elements, offset; int n; int64_t dims[4], strides[4]; } pickled_tensor;
+typedef struct pickled_tensor {
+    const char *storage, *key;
+    int64_t elements, offset;
+    int n;
+    int64_t dims[4], strides[4];
+} pickled_tensor;
 FILES void pickle_tensor(fac_text *t, const pickled_tensor *p, bool legacy) {
     fac_text_add(t, "ctorch._utils\n_rebuild_tensor_v2\n((");
     pickle_text(t, "storage");
@@ -188,23 +193,29 @@ FILES void pth_legacy(fac_text *to, const fac_text *pickle, const char *key, int
 
 /* ---- one well-formed file of each kind, with the f32 numbers 0, 1... in it ---- */
 
-enum { NPY_1, NPY_2, NPY_FORTRAN, NPY_TEXT, NPZ, NPZ_DEFLATED, NPZ_64, SAFETENSORS, PTH, PTH_DEFLATED, PTH_LEGACY, PTH_NESTED, WEIGHT_FILES };
+enum {
+    NPY_1, NPY_2, NPY_FORTRAN, NPY_TEXT, NPZ, NPZ_DEFLATED, NPZ_64, SAFETENSORS, PTH, PTH_DEFLATED, PTH_LEGACY, PTH_NESTED,
+    WEIGHT_FILES
+};
 
 static const char *const weight_file_names[WEIGHT_FILES] __attribute__((unused)) = {
-    "v1.npy", "v2.npy", "fortran.npy", "text.npy", "stored.npz", "deflated.npz", "zip64.npz", "two.safetensors", "zip.pth", "deflated.pth",
-    "legacy.pth", "nested.pth" };
+    "v1.npy", "v2.npy", "fortran.npy", "text.npy", "stored.npz", "deflated.npz", "zip64.npz", "two.safetensors",
+    "zip.pth", "deflated.pth", "legacy.pth", "nested.pth" };
 
 FILES void weight_file(fac_text *to, int which) {
     float x[12];
     for (int i = 0; i < 12; i++) x[i] = (float)i;
     fac_text npy = { 0 }, pickle = { 0 };
     zip_file z = { .to = to, .zip64 = which == NPZ_64 };
-    const pickled_tensor plain = { "FloatStorage", "0", 12, 0, 2, { 3, 4 }, { 4, 1 } }, turned = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
+    const pickled_tensor plain = { "FloatStorage", "0", 12, 0, 2, { 3, 4 }, { 4, 1 } };
+    const pickled_tensor turned = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
     switch (which) {
     case NPY_1: npy_file(to, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", x, sizeof x); break;
     case NPY_2: npy_file(to, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (12,), }", x, sizeof x); break;
     case NPY_FORTRAN: npy_file(to, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 4), }", x, sizeof x); break;
-    case NPY_TEXT: npy_file(to, 3, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }", "a\0\0\0\0\0\0\0\x1e\xd1\1\0b\0\0\0", 16); break;
+    case NPY_TEXT:
+        npy_file(to, 3, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }", "a\0\0\0\0\0\0\0\x1e\xd1\1\0b\0\0\0", 16);
+        break;
     case NPZ: case NPZ_DEFLATED: case NPZ_64:
         weight_file(&npy, NPY_1);
         zip_entry(&z, "a.npy", npy.s, npy.n, which == NPZ_DEFLATED);

@@ -151,7 +151,8 @@ fac_status fac_tensor_write(fac_tensor *t, const void *from, size_t bytes, fac_e
     FAC_TRY(check_bytes(t, from, bytes, err));
     for (int k = 0; k < t->type.dims.n; k++)
         if (t->type.dims.d[k] > 1 && !t->stride[k])
-            return fac_raise(err, FAC_E_ARGUMENT, "dim %d has stride 0: its %" PRId64 " elements are one, which cannot hold them", k,
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "dim %d has stride 0: its %" PRId64 " elements are one, which cannot hold them", k,
                              t->type.dims.d[k]);
     if (!bytes) return FAC_OK;
     FAC_TRY(fac_tensor_begin_write(t, NULL, err));

@@ -77,10 +77,12 @@ static fac_status parse_header(cursor c, header *h, fac_error *err) {
     char key[24];
     if (!accept(&c, "{")) return fac_raise(err, FAC_E_FORMAT, "a .npy header that is no dict");
     while (!accept(&c, "}")) {
-        if (!quoted(&c, key, sizeof key) || !accept(&c, ":")) return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken dict");
+        if (!quoted(&c, key, sizeof key) || !accept(&c, ":"))
+            return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken dict");
         if (!strcmp(key, "descr")) {
             skip_blanks(&c);
-            if (c.p < c.end && *c.p == '[') return fac_raise(err, FAC_E_UNSUPPORTED, "a structured array: its elements have fields");
+            if (c.p < c.end && *c.p == '[')
+                return fac_raise(err, FAC_E_UNSUPPORTED, "a structured array: its elements have fields");
             h->has_descr = quoted(&c, h->descr, sizeof h->descr);
             if (!h->has_descr) return fac_raise(err, FAC_E_FORMAT, "a .npy header with a broken element type");
         } else if (!strcmp(key, "fortran_order")) {
@@ -117,7 +119,8 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
     unsigned long long width = strtoull(h->descr + 2, &end, 10);
     int64_t count = fac_dims_count(&h->dims);
     size_t bytes;
-    if (*end || count < 0 || (count && !width) || width > SIZE_MAX / 4 || !fac_size_mul((size_t)count, (size_t)width * 4, &bytes) || bytes > s->size - at)
+    if (*end || count < 0 || (count && !width) || width > SIZE_MAX / 4
+        || !fac_size_mul((size_t)count, (size_t)width * 4, &bytes) || bytes > s->size - at)
         return fac_raise(err, FAC_E_FORMAT, "texts of %s that reach outside the file", h->descr);
     if (h->fortran && h->dims.n > 1) return fac_raise(err, FAC_E_UNSUPPORTED, "texts in Fortran order");
     fac_tensor *t;
@@ -179,7 +182,8 @@ static fac_status encode_texts(const fac_tensor *t, fac_npy *out, size_t *width,
         size_t w = fac_utf32_length(texts[i]);
         if (w > *width) *width = w;
     }
-    if (!fac_size_mul(n, *width, &bytes) || bytes > INT64_MAX / 8) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
+    if (!fac_size_mul(n, *width, &bytes) || bytes > INT64_MAX / 8)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
     fac_tensor *rows;
     FAC_TRY(fac_tensor_new(NULL, FAC_U32, fac_shape((int64_t)n, (int64_t)*width), &rows, err));
     uint32_t *to = rows->storage->host;
@@ -206,7 +210,8 @@ static fac_status encode(const fac_tensor *t, fac_npy *out, fac_error *err) {
     if (width) fac_text_print(h, "<U%zu", width);
     else fac_text_add(h, names[k].descr);
     fac_text_add(h, "', 'fortran_order': False, 'shape': (");
-    for (int i = 0; i < type.dims.n; i++) fac_text_print(h, i && i == type.dims.n - 1 ? "%" PRId64 : "%" PRId64 ", ", type.dims.d[i]);
+    for (int i = 0; i < type.dims.n; i++)
+        fac_text_print(h, i && i == type.dims.n - 1 ? "%" PRId64 : "%" PRId64 ", ", type.dims.d[i]);
     fac_text_add(h, "), }");
     while (!h->failed && h->n % 64 != 63) fac_text_add(h, " ");
     fac_text_add(h, "\n");

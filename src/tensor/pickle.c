@@ -173,8 +173,8 @@ static fac_status push_global(machine *m) {
         v->dtype = (unsigned char)globals[k].dtype;
         return push(m, v);
     }
-    return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that uses %.*s.%.*s: refused, for it could run code", a < 99 ? (int)a : 99, module,
-                     b < 99 ? (int)b : 99, name);
+    return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that uses %.*s.%.*s: refused, for it could run code",
+                     a < 99 ? (int)a : 99, module, b < 99 ? (int)b : 99, name);
 }
 
 /* ---- memo: pickles number their values 0, 1, 2... ---- */
@@ -253,7 +253,8 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
     if (m->pairs > (size_t)(m->end - m->start)) return broken(m, "OrderedDicts of more pairs than there are");
     for (size_t i = 0; a->n && i < a->item[0]->n; i++) {
         const value *pair = a->item[0]->item[i];
-        if ((!is(pair, FAC_PICKLE_LIST) && !is(pair, FAC_PICKLE_TUPLE)) || pair->n != 2) return broken(m, "an OrderedDict of what are no pairs");
+        if ((!is(pair, FAC_PICKLE_LIST) && !is(pair, FAC_PICKLE_TUPLE)) || pair->n != 2)
+            return broken(m, "an OrderedDict of what are no pairs");
         FAC_TRY(append(m, v, pair->item, 2));
     }
     *out = v;
@@ -279,7 +280,8 @@ static fac_status reduce(machine *m) {
 
 /* The attributes of an OrderedDict, such as a state dict's _metadata: of no use here. */
 static fac_status build(machine *m) {
-    if (!is(top(m, 1), FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK)) return broken(m, "attributes of what is no OrderedDict");
+    if (!is(top(m, 1), FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK))
+        return broken(m, "attributes of what is no OrderedDict");
     m->n--;
     return FAC_OK;
 }

@@ -15,7 +15,12 @@ typedef enum fac_pickle_kind {
 
 /* Small, for a pickle makes one from every byte or two. */
 typedef struct fac_pickle_value fac_pickle_value;
-typedef struct fac_pickle_tensor { fac_pickle_value *storage; int64_t offset; fac_dims dims; int64_t stride[FAC_DIMS]; } fac_pickle_tensor;
+typedef struct fac_pickle_tensor {
+    fac_pickle_value *storage;
+    int64_t           offset;
+    fac_dims          dims;
+    int64_t           stride[FAC_DIMS];
+} fac_pickle_tensor;
 struct fac_pickle_value {
     unsigned char   kind;           /* fac_pickle_kind */
     unsigned char   dtype;          /* STORAGE, and GLOBAL of a storage class */

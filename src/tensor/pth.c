@@ -45,8 +45,8 @@ static fac_status add_storage(reader *r, const fac_pickle_value *s, const fac_se
     size_t bytes = fac_type_bytes(&type);
     fac_tensor *t;
     if (bytes == SIZE_MAX || at > from->size || bytes > from->size - at)
-        return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements of %s: the file is too short", s->text, s->i,
-                         fac_dtype_get(s->dtype)->name);
+        return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
+                         s->text, s->i, fac_dtype_get(s->dtype)->name);
     FAC_TRY(fac_tensor_from_file(from->file, from->at + at, type, NULL, &t, r->err));
     if (fac_table_put(&r->storages, s->text, t)) return FAC_OK;
     fac_tensor_free(t);
@@ -143,7 +143,8 @@ const fac_zip_entry *fac_pth_find(const fac_zip *zip) {
     for (size_t i = 0; i < zip->n; i++) {
         const char *name = zip->entries[i].name;
         size_t n = strlen(name);
-        if (n >= PICKLE_FILE && !strcmp(name + n - PICKLE_FILE, pickle_file) && (n == PICKLE_FILE || name[n - PICKLE_FILE - 1] == '/'))
+        if (n >= PICKLE_FILE && !strcmp(name + n - PICKLE_FILE, pickle_file)
+            && (n == PICKLE_FILE || name[n - PICKLE_FILE - 1] == '/'))
             return &zip->entries[i];
     }
     return NULL;
@@ -183,7 +184,8 @@ fac_status fac_pth_read_zip(const fac_zip *zip, fac_weights *w, fac_error *err) 
 
 /* ---- the container before ---- */
 
-static fac_status read_storages(reader *r, const fac_pickle *object, const fac_pickle_value *keys, const fac_section *file, size_t at) {
+static fac_status read_storages(reader *r, const fac_pickle *object, const fac_pickle_value *keys, const fac_section *file,
+                                size_t at) {
     fac_table named = { 0 };
     fac_status status = FAC_OK;
     bool fits = true;
@@ -193,12 +195,13 @@ static fac_status read_storages(reader *r, const fac_pickle *object, const fac_p
     for (size_t i = 0; i < keys->n && !status; i++) {
         const fac_pickle_value *key = keys->item[i], *s = key->kind == FAC_PICKLE_TEXT ? fac_table_get(&named, key->text) : NULL;
         int64_t elements = -1;
-        if (s && at <= file->size - sizeof elements) memcpy(&elements, (const char *)fac_file_data(file->file) + at, sizeof elements);
+        if (s && at <= file->size - sizeof elements)
+            memcpy(&elements, (const char *)fac_file_data(file->file) + at, sizeof elements);
         if (!s || fac_table_get(&r->storages, s->text)) {
             status = fac_raise(r->err, FAC_E_FORMAT, "a PyTorch file with a broken list of storages");
         } else if (elements != s->i) {
-            status = fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements, the file says %" PRId64, s->text, s->i,
-                               elements);
+            status = fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements, the file says %" PRId64,
+                               s->text, s->i, elements);
         } else {
             at += sizeof elements;
             status = add_storage(r, s, file, at);
@@ -222,7 +225,8 @@ static fac_status read_legacy(reader *r, fac_file *file) {
     }
     if (part[VERSION].value->kind != FAC_PICKLE_INT || part[VERSION].value->i != 1001)
         return fac_raise(r->err, FAC_E_UNSUPPORTED, "a PyTorch file of another version");
-    const fac_pickle_value *little = part[MACHINE].value->kind == FAC_PICKLE_DICT ? fac_pickle_get(part[MACHINE].value, "little_endian") : NULL;
+    const fac_pickle_value *facts = part[MACHINE].value, *little = NULL;
+    if (facts->kind == FAC_PICKLE_DICT) little = fac_pickle_get(facts, "little_endian");
     if (!little || little->kind != FAC_PICKLE_BOOL || !little->i)
         return fac_raise(r->err, FAC_E_UNSUPPORTED, "a PyTorch file of a machine that is not little-endian");
     FAC_TRY(read_storages(r, &part[OBJECT], part[KEYS].value, &(fac_section){ file, 0, size }, at));

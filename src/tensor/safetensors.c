@@ -33,8 +33,9 @@ static bool whole(const cJSON *json, int64_t *out) {
 typedef struct range { size_t begin, end; const char *name; } range;
 
 static fac_status read_tensor(const cJSON *json, fac_file *file, size_t data, fac_weights *w, range *r, fac_error *err) {
-    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(json, "dtype"), *shape = cJSON_GetObjectItemCaseSensitive(json, "shape");
-    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(json, "data_offsets"), *d;
+    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(json, "dtype");
+    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape"), *d;
+    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(json, "data_offsets");
     fac_type type = { FAC_NONE, { 0, { 0 } } };
     int64_t begin, end;
     if (!cJSON_IsString(dtype) || !cJSON_IsArray(shape) || cJSON_GetArraySize(offsets) != 2
@@ -49,7 +50,8 @@ static fac_status read_tensor(const cJSON *json, fac_file *file, size_t data, fa
     }
     size_t bytes = fac_type_bytes(&type), room = fac_file_size(file) - data;
     if (begin > end || (uint64_t)end > room)
-        return fac_raise(err, FAC_E_FORMAT, "bytes %" PRId64 " to %" PRId64 " of %zu bytes of data: is the file truncated?", begin, end, room);
+        return fac_raise(err, FAC_E_FORMAT, "bytes %" PRId64 " to %" PRId64 " of %zu bytes of data: is the file truncated?",
+                         begin, end, room);
     if (bytes == SIZE_MAX || bytes != (size_t)(end - begin))
         return fac_raise(err, FAC_E_FORMAT, "its shape needs another number of bytes than its %" PRId64, end - begin);
     fac_tensor *t;
@@ -69,7 +71,8 @@ static fac_status check_cover(range *r, size_t n, size_t bytes, fac_error *err) 
     qsort(r, n, sizeof *r, by_place);
     for (size_t i = 0; i < n; i++) {
         if (r[i].begin != at)
-            return fac_raise(err, FAC_E_FORMAT, "%s: begins at byte %zu, the tensor before it ends at %zu", r[i].name, r[i].begin, at);
+            return fac_raise(err, FAC_E_FORMAT, "%s: begins at byte %zu, the tensor before it ends at %zu", r[i].name,
+                             r[i].begin, at);
         at = r[i].end;
     }
     return at == bytes ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "the last %zu bytes belong to no tensor", bytes - at);
@@ -137,7 +140,8 @@ static void place(int n, fac_tensor *const t[], int *order) {
             if (size_of(t[i]) == size) order[k++] = i;
 }
 
-static fac_status header_of(int n, const char *const name[], fac_tensor *const t[], const int *order, fac_text *h, fac_error *err) {
+static fac_status header_of(int n, const char *const name[], fac_tensor *const t[], const int *order, fac_text *h,
+                            fac_error *err) {
     size_t at = 0, end;
     fac_text_add_bytes(h, "\0\0\0\0\0\0\0\0{", PREFIX + 1);
     for (int k = 0; k < n; k++) {
@@ -175,7 +179,8 @@ static fac_status check_names(int n, const char *const name[], fac_tensor *const
     fac_status status = FAC_OK;
     for (int i = 0; i < n && !status; i++) {
         if (!name_of(t[i]->type.dtype))
-            status = fac_raise(err, FAC_E_UNSUPPORTED, "%s: .safetensors has no elements like %s", name[i], fac_dtype_get(t[i]->type.dtype)->name);
+            status = fac_raise(err, FAC_E_UNSUPPORTED, "%s: .safetensors has no elements like %s", name[i],
+                               fac_dtype_get(t[i]->type.dtype)->name);
         else if (fac_table_get(&seen, name[i]) || !strcmp(name[i], "__metadata__"))
             status = fac_raise(err, FAC_E_ARGUMENT, "%s: a name that is taken", name[i]);
         else if (!fac_table_put(&seen, name[i], t[i]))

@@ -66,7 +66,8 @@ static bool row_major(const fac_type *type, const int64_t *stride) {
 }
 
 /* Takes the caller's reference to s, also when it fails.  strides NULL: row-major. */
-static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, int64_t offset, fac_tensor **out, fac_error *err) {
+static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, int64_t offset, fac_tensor **out,
+                         fac_error *err) {
     fac_tensor *t = fac_alloc(1, sizeof *t);
     if (!t) {
         fac_storage_free(s);
@@ -139,7 +140,8 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
     const fac_dtype_info *info = fac_dtype_get(type->dtype);
     int64_t end = fac_dims_extent(&type->dims, strides);
     size_t bytes;
-    if (end < 0 || offset < 0 || __builtin_add_overflow(end, offset, &end) || end > INT64_MAX - info->block_elements) return SIZE_MAX;
+    if (end < 0 || offset < 0 || __builtin_add_overflow(end, offset, &end) || end > INT64_MAX - info->block_elements)
+        return SIZE_MAX;
     end = (end + info->block_elements - 1) / info->block_elements;
     return fac_size_mul((size_t)end, (size_t)info->block_bytes, &bytes) && bytes <= PTRDIFF_MAX ? bytes : SIZE_MAX;
 }
@@ -148,13 +150,16 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
 static fac_status check_window(const fac_type *type, const int64_t *strides, int64_t offset, fac_error *err) {
     int block = fac_dtype_get(type->dtype)->block_elements;
     for (int k = 0; k < type->dims.n; k++) {
-        if (strides[k] < 0) return fac_raise(err, FAC_E_ARGUMENT, "stride %d is %" PRId64 ": it must not be negative", k, strides[k]);
+        if (strides[k] < 0)
+            return fac_raise(err, FAC_E_ARGUMENT, "stride %d is %" PRId64 ": it must not be negative", k, strides[k]);
         bool last = k == type->dims.n - 1;
         if (block > 1 && (last ? strides[k] != 1 : strides[k] % block))
             return fac_raise(err, FAC_E_ARGUMENT, "stride %d of %s is %" PRId64 ": rows are whole blocks of %d elements", k,
                              fac_dtype_get(type->dtype)->name, strides[k], block);
     }
-    return offset % block ? fac_raise(err, FAC_E_ARGUMENT, "offset %" PRId64 " is inside a block of %d elements", offset, block) : FAC_OK;
+    if (offset % block)
+        return fac_raise(err, FAC_E_ARGUMENT, "offset %" PRId64 " is inside a block of %d elements", offset, block);
+    return FAC_OK;
 }
 
 fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides, const void *data,
@@ -183,7 +188,8 @@ fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *stri
     return FAC_OK;
 }
 
-fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out, fac_error *err) {
+fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out,
+                           fac_error *err) {
     fac_type type = { t->type.dtype, dims };
     int64_t plain[FAC_DIMS], at;
     size_t bytes;

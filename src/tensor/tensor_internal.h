@@ -47,7 +47,8 @@ struct fac_tensor {
 fac_storage *fac_storage_retain(fac_storage *s);
 void         fac_storage_free(fac_storage *s);                              /* NULL is fine */
 static inline fac_storage *fac_tensor_storage(const fac_tensor *t) { return t->storage; }
-static inline size_t fac_tensor_at(const fac_tensor *t) {                   /* of the first element, bytes from the storage's first */
+/* Where the first element is: bytes from the storage's first. */
+static inline size_t fac_tensor_at(const fac_tensor *t) {
     const fac_dtype_info *i = fac_dtype_get(t->type.dtype);
     return (size_t)t->offset / (size_t)i->block_elements * (size_t)i->block_bytes;
 }

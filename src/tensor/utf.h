@@ -6,5 +6,6 @@
 
 size_t fac_utf32_length(const char *s);                                     /* code points */
 void   fac_utf32_of_utf8(uint32_t *to, const char *s);                      /* fac_utf32_length(s) of them */
-char  *fac_utf8_of_utf32(fac_arena *a, const void *from, size_t n);         /* at most n, up to a zero; any alignment; NULL: no memory */
+/* At most n, up to a zero; from has any alignment.  NULL: no memory. */
+char  *fac_utf8_of_utf32(fac_arena *a, const void *from, size_t n);
 #endif

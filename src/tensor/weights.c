@@ -20,9 +20,11 @@ fac_status fac_weights_add(fac_weights *w, const char *name, size_t length, fac_
         status = fac_raise(err, FAC_E_FORMAT, "%.40s...: a name of %zu bytes: more than %d", name, length, FAC_NAME);
     } else if (memchr(name, 0, length)) {
         status = fac_raise(err, FAC_E_FORMAT, "%s: a name with a zero byte", name);
-    } else if ((copy = fac_arena_alloc(&w->arena, length + 1, 1)) && fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items)) {
+    } else if ((copy = fac_arena_alloc(&w->arena, length + 1, 1))
+               && fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items)) {
         memcpy(copy, name, length);
-        if (fac_table_get(&w->by_name, copy)) status = fac_raise(err, FAC_E_FORMAT, "%s: there are two tensors of this name", copy);
+        if (fac_table_get(&w->by_name, copy))
+            status = fac_raise(err, FAC_E_FORMAT, "%s: there are two tensors of this name", copy);
         else if (w->n < INT_MAX && fac_table_put(&w->by_name, copy, t)) status = FAC_OK;
     }
     if (!status) w->items[w->n++] = (item){ copy, t };

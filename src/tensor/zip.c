@@ -64,16 +64,20 @@ static fac_status read_entry(fac_zip *zip, const unsigned char **p, const unsign
     if (end - h < ENTRY || memcmp(h, "PK\1\2", 4)) return fac_raise(err, FAC_E_FORMAT, "a zip archive with a broken directory");
     size_t name = (size_t)little(h + 28, 2), extra = (size_t)little(h + 30, 2), comment = (size_t)little(h + 32, 2);
     uint64_t packed = little(h + 20, 4), size = little(h + 24, 4), at = little(h + 42, 4);
-    if ((size_t)(end - h) - ENTRY < name + extra + comment) return fac_raise(err, FAC_E_FORMAT, "a zip archive with a broken directory");
+    if ((size_t)(end - h) - ENTRY < name + extra + comment)
+        return fac_raise(err, FAC_E_FORMAT, "a zip archive with a broken directory");
     char *copy = fac_arena_alloc(&zip->arena, name + 1, 1);
     if (!copy) return fac_raise(err, FAC_E_NOMEM, "no memory for the directory of a zip archive");
     memcpy(copy, h + ENTRY, name);
-    if (!read_extra(h + ENTRY + name, extra, &size, &packed, &at)) return fac_raise(err, FAC_E_FORMAT, "%s: a broken extra field", copy);
+    if (!read_extra(h + ENTRY + name, extra, &size, &packed, &at))
+        return fac_raise(err, FAC_E_FORMAT, "%s: a broken extra field", copy);
     if (strlen(copy) != name) return fac_raise(err, FAC_E_FORMAT, "%s: the name of a zip entry has a zero byte", copy);
     if (little(h + 8, 2) & 1) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: encrypted", copy);
     size_t file = fac_file_size(zip->file);
-    if (at > file || packed > file || size > PTRDIFF_MAX) return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", copy);
-    *e = (fac_zip_entry){ copy, (unsigned)little(h + 10, 2), (unsigned)little(h + 16, 4), (size_t)at, (size_t)packed, (size_t)size };
+    if (at > file || packed > file || size > PTRDIFF_MAX)
+        return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", copy);
+    *e = (fac_zip_entry){ copy, (unsigned)little(h + 10, 2), (unsigned)little(h + 16, 4), (size_t)at, (size_t)packed,
+                         (size_t)size };
     *p = h + ENTRY + name + extra + comment;
     return FAC_OK;
 }
@@ -138,7 +142,8 @@ static fac_status unpack(const fac_zip_entry *e, const unsigned char *from, unsi
     if (code == Z_MEM_ERROR) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", e->name);
     if (code != Z_STREAM_END || out) return fac_raise(err, FAC_E_FORMAT, "%s: its compressed data is broken", e->name);
     unsigned long crc = crc32(0, NULL, 0);
-    for (size_t at = 0; at < e->size; at += 1 << 30) crc = crc32(crc, to + at, e->size - at < 1 << 30 ? (unsigned)(e->size - at) : 1u << 30);
+    for (size_t at = 0; at < e->size; at += 1 << 30)
+        crc = crc32(crc, to + at, e->size - at < 1 << 30 ? (unsigned)(e->size - at) : 1u << 30);
     return crc == e->crc ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: its checksum is wrong", e->name);
 }
 
@@ -171,7 +176,8 @@ fac_status fac_zip_read(const fac_zip *zip, const fac_zip_entry *e, fac_section 
     if (size < LOCAL || e->at > size - LOCAL || memcmp(p + e->at, "PK\3\4", 4))
         return fac_raise(err, FAC_E_FORMAT, "%s: is not where the directory of the zip archive says", e->name);
     data = e->at + LOCAL + (size_t)little(p + e->at + 26, 2) + (size_t)little(p + e->at + 28, 2);
-    if (data > size || e->packed > size - data) return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", e->name);
+    if (data > size || e->packed > size - data)
+        return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", e->name);
     if (e->method == DEFLATED) return inflated(e, p + data, out, err);
     if (e->method != STORED) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: compression method %u", e->name, e->method);
     if (e->packed != e->size) return fac_raise(err, FAC_E_FORMAT, "%s: stored with two different sizes", e->name);
