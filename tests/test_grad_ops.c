@@ -7,6 +7,13 @@
 #include "op_list.h"
 #include "passes/passes.h"
 
+static long allowed = -1;               /* allocations until one fails; below 0: none does */
+bool fac_test_allows(size_t bytes);
+bool fac_test_allows(size_t bytes) {
+    (void)bytes;
+    return allowed < 0 || allowed-- > 0;
+}
+
 static fac_error err;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
@@ -145,6 +152,26 @@ static void symbols_give_the_same(void **state) {
     fac_device_free(device);
 }
 
+/* Every allocation of building it fails once: an error of the graph each time, and at last the gradients. */
+static void lost_memory_is_an_error(void **state) {
+    (void)state;
+    bool built = false;
+    for (long n = 0; !built; n++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(fac_symbol(g, "N"), fac_symbol(g, "M"))),
+            fac_input(g, "w", FAC_F64, fac_shape(fac_symbol(g, "M"))) }, *d[2] = { NULL };
+        allowed = n;
+        fac_grad(moving(v[0], v[1]), 2, v, d);
+        built = allowed >= 0;
+        allowed = -1;
+        err = (fac_error){ 0 };
+        fac_status s = fac_graph_check(g, &err);
+        assert_int_equal(s, built ? FAC_OK : FAC_E_NOMEM);
+        assert_non_null(d[0]);
+        fac_graph_free(g);
+    }
+}
+
 /* ---- one pass over memory ---- */
 
 static fac_value *hard_sigmoid(fac_value *x) { return fac_hard_sigmoid(x, 0.2, 0.5); }
@@ -154,7 +181,8 @@ static fac_value *squared(fac_value *x) { return fac_pow(x, fac_number(x->graph,
  * says what the single ops say. */
 static void a_gradient_is_one_chain(void **state) {
     (void)state;
-    static fac_value *(*const ops[])(fac_value *) = { fac_relu, fac_sigmoid, fac_tanh, fac_silu, fac_gelu, fac_gelu_tanh, fac_mish,
+    static fac_value *(*const ops[])(fac_value *) = {
+        fac_relu, fac_sigmoid, fac_tanh, fac_silu, fac_gelu, fac_gelu_tanh, fac_mish,
         fac_softsign, fac_relu6, hard_sigmoid, fac_hard_swish, fac_abs, fac_sqrt, squared, fac_atan };
     enum { N = 1000 };
     fac_device *device = NULL;
@@ -191,7 +219,7 @@ static void a_gradient_is_one_chain(void **state) {
         }
         for (int i = 0; i < N; i++)
             if (!(fabsf(got[0][i] - got[1][i]) <= 1e-5f * (1 + fabsf(got[0][i]))))
-                fail_msg("op %zu at %g: %g in single steps, %g in a chain", k, (double)x[i], (double)got[0][i], (double)got[1][i]);
+                fail_msg("%zu at %g: %g in single steps, %g in a chain", k, (double)x[i], (double)got[0][i], (double)got[1][i]);
         fac_graph_free(g);
     }
     for (int k = 0; k < 2; k++) fac_tensor_free(in[k]);
@@ -227,7 +255,8 @@ static void embeddings(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_and_corners), cmocka_unit_test(products_with_zeros), cmocka_unit_test(many_are_joined),
-        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
+        cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(lost_memory_is_an_error),
+        cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

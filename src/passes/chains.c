@@ -59,7 +59,8 @@ static fac_value *splice(chain *c, const fac_node *n, fac_value *const in[]) {
 
 static bool absorbs(const fac_node *n, int i, fac_value *const in[]) {
     fac_node *p = in[i] ? in[i]->node : NULL;
-    return elementwise(p) && n->in[i]->node && fac_used_once(n->in[i]) && fac_dims_equal(&p->out[0]->type.dims, &n->out[0]->type.dims);
+    return elementwise(p) && n->in[i]->node && fac_used_once(n->in[i]) &&
+           fac_dims_equal(&p->out[0]->type.dims, &n->out[0]->type.dims);
 }
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
