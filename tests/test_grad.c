@@ -343,6 +343,90 @@ static void symbols_have_gradients(void **state) {
     }
 }
 
+/* What the planner makes of gradients for the cpu, against the reference: with enough pixels gradients of convolutions are
+ * convolutions with turned weights. */
+static void fast_gradients_are_those_of_the_reference(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "conv2d_grad_x(f32[2,16,14,14], f32[16,8,3,3], f32[2,8,14,14]) pad=1,1,1,1",
+        "conv2d_grad_x(f32[2,6,15,11], f32[6,4,3,2], f32[2,8,14,13]) pad=2,0,1,0 dilation=1,2 groups=2",
+        "conv2d_grad_x(f32[3,5,12,12], f32[5,1,5,5], f32[3,5,12,12]) pad=2,2,2,2 groups=5",
+        "conv2d_grad_x(f32[3,10,12,12], f32[10,1,3,3], f32[3,5,14,14]) groups=5",
+        "conv2d_grad_x(f32[2,20,12,12], f32[20,7,1,1], f32[2,7,12,12])",
+        "conv2d_grad_x(f32[2,8,16,16], f32[8,8,3,3], f32[2,8,12,12]) pad=3,3,3,3",
+        "conv2d_grad_x(f32[2,8,17,17], f32[8,6,3,3], f32[2,6,33,33]) stride=2,2 pad=1,1,1,1",
+        "conv2d_grad_w(f32[2,6,33,33], f32[2,8,17,17], f32[8,6,3,3]) stride=2,2 pad=1,1,1,1",
+        "conv2d_grad_w(f32[3,5,20,31], f32[3,10,20,31], f32[10,1,3,3]) pad=1,1,1,1 groups=5",
+        "max_pool2d_grad(f32[3,5,30,31], f32[3,5,15,16]) kernel=3,3 stride=2,2 pad=1,1,1,1",
+        "avg_pool2d_grad(f32[3,5,30,31], f32[3,5,15,16]) kernel=3,3 stride=2,2 pad=1,1,1,1 count_include_pad",
+        "batch_norm_grad(f32[3,5,20,31], f32[3,5,20,31], f32[5]) epsilon=1e-5",
+        "batch_norm(f32[3,5,20,31], f32[5], f32[5], f32[5], f32[5]) epsilon=1e-5 momentum=0.9 training_mode" };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        fac_graph *g = NULL;
+        fac_tensor *in[OPERANDS], *out[2][OPERANDS] = { { NULL } };
+        OK(fac_problem_graph(problems[i], false, &g, &err));
+        for (int k = 0; k < fac_graph_inputs(g); k++) in[k] = random_tensor(fac_graph_input(g, k)->type, -1, 1);
+        for (int how = 0; how < 2; how++) {
+            fac_program *p = NULL;
+            const fac_program_opts ref = { .solver = "ref", .no_fuse = true };
+            OK(fac_program_new(g, device, how ? &ref : NULL, &p, &err));
+            if (fac_program_run(p, in, out[how], &err)) fail_msg("%s: %s", problems[i], err.text);
+            fac_program_free(p);
+        }
+        for (int k = 0; k < fac_graph_outputs(g); k++) {
+            fac_type type = fac_tensor_type(out[0][k]);
+            for (int64_t e = 0; e < fac_dims_count(&type.dims); e++) {
+                double a = (double)((const float *)fac_tensor_data(out[0][k]))[e], b = (double)((const float *)fac_tensor_data(out[1][k]))[e];
+                if (!(fabs(a - b) <= 5e-5 * (1 + fabs(b)))) fail_msg("%s: output %d[%lld] is %g, not %g", problems[i], k, (long long)e, a, b);
+            }
+            fac_tensor_free(out[0][k]);
+            fac_tensor_free(out[1][k]);
+        }
+        for (int k = 0; k < fac_graph_inputs(g); k++) fac_tensor_free(in[k]);
+        fac_graph_free(g);
+    }
+}
+
+/* Noise is a function of the counter: the same for the same, half of it zeros, and its gradient has the same zeros. */
+static void dropout_drops_and_its_gradient_too(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1000)), *counter = fac_input(g, "counter", FAC_I64, (fac_dims){ 0 }), *d;
+    fac_value *y = fac_dropout_train(x, 0.5, counter), *z = fac_dropout_train(x, 0.5, counter);
+    fac_grad(fac_sum(y, (fac_dims){ 0 }, false), 1, &x, &d);
+    fac_output(g, "y", y);
+    fac_output(g, "z", z);
+    fac_output(g, "d", d);
+    fac_program *p = NULL, *quiet = NULL;
+    fac_graph *inference = fac_graph_inference(g);
+    OK(fac_program_new(g, device, NULL, &p, &err));
+    OK(fac_program_new(inference, device, NULL, &quiet, &err));
+    fac_tensor *in[2] = { random_tensor((fac_type){ FAC_F32, fac_shape(1000) }, 1, 2), NULL }, *out[3][3] = { { NULL } };
+    OK(fac_tensor_new(NULL, FAC_I64, (fac_dims){ 0 }, &in[1], &err));
+    OK(fac_program_run(p, in, out[0], &err));
+    OK(fac_program_run(quiet, in, out[2], &err));
+    OK(fac_tensor_write(in[1], &(int64_t){ 7 }, sizeof(int64_t), &err));
+    OK(fac_program_run(p, in, out[1], &err));
+    int zeros = 0, other_stream = 0, other_counter = 0;
+    for (int i = 0; i < 1000; i++) {
+        float v[3][3], from = ((const float *)fac_tensor_data(in[0]))[i];
+        for (int k = 0; k < 9; k++) v[k / 3][k % 3] = ((const float *)fac_tensor_data(out[k / 3][k % 3]))[i];
+        assert_true(v[0][0] == 0 ? v[0][2] == 0 : v[0][0] == 2 * from && v[0][2] == 2);
+        assert_true(v[2][0] == from);
+        zeros += v[0][0] == 0;
+        other_stream += (v[0][0] == 0) != (v[0][1] == 0);
+        other_counter += (v[0][0] == 0) != (v[1][0] == 0);
+    }
+    assert_true(zeros > 400 && zeros < 600 && other_stream > 400 && other_stream < 600 && other_counter > 400 && other_counter < 600);
+    for (int k = 0; k < 9; k++) fac_tensor_free(out[k / 3][k % 3]);
+    fac_tensor_free(in[0]);
+    fac_tensor_free(in[1]);
+    fac_program_free(p);
+    fac_program_free(quiet);
+    fac_graph_free(inference);
+    fac_graph_free(g);
+}
+
 static void what_has_no_gradient_is_named(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -373,7 +457,9 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_says_something_about_its_gradient), cmocka_unit_test(what_is_not_connected_gets_zeros),
         cmocka_unit_test(unused_outputs_have_no_gradient), cmocka_unit_test(symbols_have_gradients),
-        cmocka_unit_test(what_has_no_gradient_is_named), cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(what_has_no_gradient_is_named),
+        cmocka_unit_test(fast_gradients_are_those_of_the_reference), cmocka_unit_test(dropout_drops_and_its_gradient_too),
+        cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(second_derivatives_are_those_of_differences),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
