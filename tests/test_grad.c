@@ -387,6 +387,34 @@ static void fast_gradients_are_those_of_the_reference(void **state) {
     }
 }
 
+/* The gradient of a weight multiplies with dy transposed, which is a view: it must reach the product without a copy. */
+static void transposed_operands_are_not_copied(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(70, 33)), *dy = fac_input(g, "dy", FAC_F32, fac_shape(70, 45));
+    fac_output(g, "dw", fac_matmul(fac_transpose(dy, fac_shape(1, 0)), x));
+    fac_program *p = NULL;
+    fac_tensor *in[2] = { random_tensor((fac_type){ FAC_F32, fac_shape(70, 33) }, -1, 1),
+                          random_tensor((fac_type){ FAC_F32, fac_shape(70, 45) }, -1, 1) }, *out[1] = { NULL };
+    OK(fac_program_new(g, device, NULL, &p, &err));
+    OK(fac_program_run(p, in, out, &err));
+    const float *a = fac_tensor_data(in[0]), *b = fac_tensor_data(in[1]), *y = fac_tensor_data(out[0]);
+    for (int i = 0; i < 45; i++)
+        for (int k = 0; k < 33; k++) {
+            double want = 0;
+            for (int n = 0; n < 70; n++) want += (double)b[n * 45 + i] * (double)a[n * 33 + k];
+            assert_true(fabs((double)y[i * 33 + k] - want) <= 1e-4);
+        }
+    fac_step_stat steps[4];
+    size_t count = fac_program_steps(p, steps, 4);
+    for (size_t i = 0; i < count; i++) assert_false(!strcmp(steps[i].solver, "reorder") || !strcmp(steps[i].solver, "move"));
+    fac_tensor_free(in[0]);
+    fac_tensor_free(in[1]);
+    fac_tensor_free(out[0]);
+    fac_program_free(p);
+    fac_graph_free(g);
+}
+
 /* Noise is a function of the counter: the same for the same, half of it zeros, and its gradient has the same zeros. */
 static void dropout_drops_and_its_gradient_too(void **state) {
     (void)state;
@@ -459,6 +487,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(unused_outputs_have_no_gradient), cmocka_unit_test(symbols_have_gradients),
         cmocka_unit_test(what_has_no_gradient_is_named),
         cmocka_unit_test(fast_gradients_are_those_of_the_reference), cmocka_unit_test(dropout_drops_and_its_gradient_too),
+        cmocka_unit_test(transposed_operands_are_not_copied),
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(second_derivatives_are_those_of_differences),
     };

@@ -62,6 +62,13 @@ static int64_t steps(const fac_dims *d, int64_t matrix, const fac_dims *batch, i
     return count;
 }
 
+/* A single matrix a is taken as it lies: transposed, a view of something larger. */
+static bool takes_as_is(const fac_problem *p) {
+    const fac_operand *a = &p->in[0];
+    return p->node->op == fac_op_find("matmul") && a->type.dims.n == 2 && a->layout.block == 0 && a->layout.stride[0] > 0 &&
+           a->layout.stride[1] > 0;
+}
+
 static void matmul(const fac_problem *p, product *m) {
     const fac_dims *a = &p->in[0].type.dims, *b = &p->in[1].type.dims;
     m->K = a->d[a->n - 1], m->M = a->n > 1 ? a->d[a->n - 2] : 1, m->N = b->n > 1 ? b->d[b->n - 1] : 1;
@@ -71,6 +78,7 @@ static void matmul(const fac_problem *p, product *m) {
     m->b_count = steps(b, m->K * m->N, &m->batch, m->b_step);
     int64_t rows = steps(a, m->M * m->K, &m->batch, m->a_step) * m->M;
     if (m->b_count == 1 && rows == fac_dims_count(&m->batch) * m->M) m->M = rows, m->batch.n = 0;
+    if (takes_as_is(p)) m->a_row = p->in[0].layout.stride[0], m->a_column = p->in[0].layout.stride[1];
 }
 
 static bool read_product(const fac_problem *p, product *m) {
@@ -178,7 +186,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const product *m = &q.m;
     if (!fac_size_mul(q.packed * sizeof(float), (size_t)m->b_count, &o->packed[1])) return false;
     if (!fac_size_mul(q.per_thread * sizeof(float), (size_t)q.cpu->pool.threads, &o->work)) return false;
-    fac_want_plain(&p->in[0]);
+    if (!takes_as_is(p)) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
     if (q.e.residual >= 0) fac_want_plain(&p->in[q.e.residual]);
     o->packed[2] = (size_t)packed_c(&q) * sizeof(float);
