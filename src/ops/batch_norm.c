@@ -87,7 +87,8 @@ static fac_value *channels_of(const fac_node *n, fac_value *v, int k) {
     return fac_grad_as(fac_reshape_to(v, fac_shape_of(n->in[k])), n->in[k]->type.dtype);
 }
 
-/* Inference, with f = scale / sqrt(var + epsilon):  dx = dy f,  dmean = -f sum dy,  dvar = -f / (2 (var + epsilon)) sum dy (x - mean). */
+/* Inference, with f = scale / sqrt(var + epsilon):
+ *   dx = dy f,   dmean = -f sum dy,   dvar = -f / (2 (var + epsilon)) sum dy (x - mean) */
 static void grad_given(const fac_node *n, fac_dims over, fac_value *dy, fac_value *dx[]) {
     fac_graph *g = n->graph;
     fac_dtype dtype = n->in[0]->type.dtype;
@@ -130,7 +131,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (n->nout > 1 && dy[1])
         dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(of_channels(n, dy[1]), 1 - keep), count), x));
     if (n->nout > 2 && dy[2])
-        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count), fac_sub(x, mean)));
+        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count),
+                                             fac_sub(x, mean)));
 }
 
 /* A factor and a summand of each element; the statistics of training as much again. */

@@ -57,7 +57,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         for (int64_t i = 0; r->out[0].f && i < images; i++)
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
-                r->out[0].f[at] = scale[c] * inverse * (dy[at] - sum / count - (x[at] - mean) * inverse * inverse * along / count);
+                double hat = (x[at] - mean) * inverse;
+                r->out[0].f[at] = scale[c] * inverse * (dy[at] - sum / count - hat * inverse * along / count);
             }
     }
     return FAC_OK;

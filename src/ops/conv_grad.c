@@ -5,8 +5,10 @@
 #include "ops/conv_grad.h"
 #include "ops/cost.h"
 
-const fac_port fac_conv_grad_x_in[] = { { "dy", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "x", FAC_FLOATS, FAC_SHAPE_ONLY }, { 0 } };
-const fac_port fac_conv_grad_w_in[] = { { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, FAC_SHAPE_ONLY }, { 0 } };
+const fac_port fac_conv_grad_x_in[] = { { "dy", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "x", FAC_FLOATS, FAC_SHAPE_ONLY },
+                                        { 0 } };
+const fac_port fac_conv_grad_w_in[] = { { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, FAC_SHAPE_ONLY },
+                                        { 0 } };
 const fac_port fac_conv_grad_x_out[] = { { "dx", FAC_FLOATS, 0 }, { 0 } };
 const fac_port fac_conv_grad_w_out[] = { { "dw", FAC_FLOATS, 0 }, { 0 } };
 
@@ -47,7 +49,8 @@ bool fac_conv_grad_infer(fac_node *n) {
     fac_conv_geom g;
     bool numbers = true;
     for (int k = 0; k < 2 + rank; k++) numbers &= o.x->d[k] >= 0 && o.w->d[k] >= 0;
-    if (numbers && !fac_conv_geometry_of(rank, n->attrs, o.x, o.w, &g)) return fac_fail(n, FAC_E_SHAPE, "the kernel exceeds the padded input");
+    if (numbers && !fac_conv_geometry_of(rank, n->attrs, o.x, o.w, &g))
+        return fac_fail(n, FAC_E_SHAPE, "the kernel exceeds the padded input");
     for (int k = 0; numbers && k < rank; k++)
         if (differ(o.dy->d[2 + k], g.out[3 - rank + k]))
             return fac_fail(n, FAC_E_SHAPE, "dim %d of dy must be %lld", 2 + k, (long long)g.out[3 - rank + k]);
@@ -130,7 +133,8 @@ static fac_status ref(int rank, bool of_x, const fac_ref *r) {
     const fac_array *dy = &r->in[of_x ? 0 : 1], *other = &r->in[of_x ? 1 : 0];
     double *to = r->out[0].f;
     fac_conv_geom g;
-    if (!fac_conv_geometry_of(rank, r->attrs, of_x ? like : &other->type.dims, of_x ? &other->type.dims : like, &g)) return FAC_E_INTERNAL;
+    const fac_dims *x = of_x ? like : &other->type.dims, *w = of_x ? &other->type.dims : like;
+    if (!fac_conv_geometry_of(rank, r->attrs, x, w, &g)) return FAC_E_INTERNAL;
     int64_t plane = g.D * g.H * g.W, taps = g.T * g.R * g.S, image = g.O * g.P * g.Q, c = g.C / g.groups, each = g.K / g.groups;
     memset(to, 0, (size_t)fac_dims_count(like) * sizeof *to);
     for (int64_t n = 0; n < g.N; n++)

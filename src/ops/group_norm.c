@@ -115,7 +115,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_group_norm = {
     .name = "group_norm", .doc = "normalization of each sample over groups of channels", .in = in, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .cases = cases,
 };
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups, double epsilon) {
     return fac_emit(&fac_op_group_norm, &(attrs){ groups, epsilon }, 3, (fac_value *[]){ x, scale, bias });

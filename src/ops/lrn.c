@@ -60,7 +60,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
     fac_value *x = n->in[0];
     fac_dtype dtype = x->type.dtype;
-    fac_value *base = fac_add(fac_grad_times(neighbours(n, fac_mul(x, x), false), a->alpha), fac_number(n->graph, dtype, a->bias));
+    fac_value *base = fac_grad_times(neighbours(n, fac_mul(x, x), false), a->alpha);
+    base = fac_add(base, fac_number(n->graph, dtype, a->bias));
     fac_value *factor = fac_mul(dy[0], fac_pow(base, fac_number(n->graph, dtype, -a->beta)));
     fac_value *through = neighbours(n, fac_div(fac_mul(factor, x), base), true);
     dx[0] = fac_sub(factor, fac_grad_times(fac_mul(x, through), 2 * a->alpha * a->beta));
@@ -86,7 +87,8 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_lrn;
 const fac_op fac_op_lrn = {
     .name = "lrn", .doc = "local response normalization across neighbouring channels", .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .cases = cases,
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {
     return fac_emit(&fac_op_lrn, &(attrs){ size, alpha, beta, bias }, 1, &x);

@@ -31,7 +31,8 @@ bool fac_pool_grad_infer(fac_node *n) {
     if (numbers && !fac_pool_grad_geometry(n, &g)) return fac_fail(n, FAC_E_SHAPE, "no window fits into the padded x");
     for (int k = 0; k < 2 + rank; k++) {
         int64_t want = k < 2 ? x->dims.d[k] : numbers ? g.window[1 - rank + k].out : -1, have = dy->dims.d[k];
-        if (want >= 0 && have >= 0 && want != have) return fac_fail(n, FAC_E_SHAPE, "dim %d of dy must be %lld", k, (long long)want);
+        if (want >= 0 && have >= 0 && want != have)
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy must be %lld", k, (long long)want);
     }
     n->out[0]->type = (fac_type){ dy->dtype, x->dims };
     return true;
@@ -39,7 +40,9 @@ bool fac_pool_grad_infer(fac_node *n) {
 
 /* One comparison or addition for each tap. */
 void fac_pool_grad_cost(const fac_node *n, fac_cost *cost) {
-    const int64_t *kernel = rank_of(n) == 2 ? ((const fac_pool2d_attrs *)n->attrs)->kernel : ((const fac_pool3d_attrs *)n->attrs)->kernel;
+    const fac_pool2d_attrs *two = n->attrs;
+    const fac_pool3d_attrs *three = n->attrs;
+    const int64_t *kernel = rank_of(n) == 2 ? two->kernel : three->kernel;
     double taps = 1;
     for (int k = 0; k < rank_of(n); k++) taps *= (double)kernel[k];
     fac_cost_bytes(n, cost);
@@ -69,7 +72,8 @@ void fac_max_pool_grad_grad(const fac_node *n, fac_value *const dy[], fac_value 
     bool flat = rank_of(n) == 2;
     if (flat) a2 = *(const fac_pool2d_attrs *)n->attrs, a2.column_major = false;
     else a3 = *(const fac_pool3d_attrs *)n->attrs, a3.column_major = false;
-    fac_value *y = fac_emit(flat ? &fac_op_max_pool2d : &fac_op_max_pool3d, flat ? (const void *)&a2 : (const void *)&a3, 1, n->in);
+    const void *attrs = flat ? (const void *)&a2 : (const void *)&a3;
+    fac_value *y = fac_emit(flat ? &fac_op_max_pool2d : &fac_op_max_pool3d, attrs, 1, n->in);
     fac_value *index = fac_value_other(y, 1), *zero = fac_number(n->graph, dy[0]->type.dtype, 0);
     fac_value *taken = fac_gather(fac_reshape(dy[0], fac_shape(-1)), index, 0);
     dx[1] = fac_where(fac_less(index, fac_number(n->graph, FAC_I64, 0)), zero, taken);

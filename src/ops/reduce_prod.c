@@ -18,8 +18,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* dx = dy times the product of the others: y / x, but where one single x is zero the product of the rest, and where another one is
- * zero nothing.  Second derivatives are exact where no x is zero. */
+/* dx = dy times the product of the others: y / x, but where one single x is zero the product of the rest, and where another
+ * one is zero nothing.  Second derivatives are exact where no x is zero. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *like = fac_grad_unreduce(n, n->out[0]), *d = fac_grad_unreduce(n, dy[0]);
     fac_dtype dtype = x->type.dtype;

@@ -85,7 +85,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_rms_norm = {
     .name = "rms_norm", .doc = "division of each sample by the root mean square of its last dims", .in = in, .out = fac_ports_y,
-    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .cases = cases,
 };
 fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_rms_norm, &(attrs){ axis, epsilon }, 2, (fac_value *[]){ x, scale });

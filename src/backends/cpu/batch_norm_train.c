@@ -89,11 +89,13 @@ static fac_status run(const plan *p, const fac_span *in, int nin, const fac_span
     fac_parallel(&p->cpu->pool, (int)p->channels, task, &j);
     return FAC_OK;
 }
-static fac_status run_train(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run_train(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                            fac_error *err) {
     (void)d, (void)work, (void)err;
     return run(p, in, 5, out, train);
 }
-static fac_status run_gradient(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run_gradient(const void *p, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                               fac_error *err) {
     (void)d, (void)work, (void)err;
     return run(p, in, 3, out, gradient);
 }

@@ -1,4 +1,5 @@
-/* Rows of the matrix of columns (im2col: Chellapilla et al. 2006): what one tap of a kernel sees of the pixels of a plain image. */
+/* Rows of the matrix of columns (im2col: Chellapilla et al. 2006): what one tap of a kernel sees of the pixels of a plain
+ * image. */
 #ifndef FACULA_CPU_COLUMNS_H
 #define FACULA_CPU_COLUMNS_H
 #include <string.h>

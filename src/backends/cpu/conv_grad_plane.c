@@ -84,7 +84,8 @@ static void item_w(void *arg, int i, int thread) {
         }
 }
 
-static fac_status run_x(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run_x(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                        fac_error *err) {
     const plan *p = plan_;
     job j = { p, fac_span_floats(in[0], &p->a), fac_span_floats(in[1], &p->b), NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
@@ -92,7 +93,8 @@ static fac_status run_x(const void *plan_, fac_device *d, const fac_span *in, co
     return FAC_OK;
 }
 
-static fac_status run_w(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run_w(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                        fac_error *err) {
     const plan *p = plan_;
     job j = { p, fac_span_floats(in[1], &p->b), NULL, fac_span_floats(in[0], &p->a), fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;

@@ -110,7 +110,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->per_thread = (size_t)((most + s->rows) * FAC_GEMM_DEPTH) + fac_gemm_edge(s);
     size_t all, each, threads;
     bool fits = fac_size_mul((size_t)fac_gemm_padded(s, p->N), (size_t)p->K, &p->packed)
-             && fac_size_mul((size_t)p->M, (size_t)fac_gemm_padded(s, p->N), &p->result) && fac_size_add(p->packed, p->result, &each)
+             && fac_size_mul((size_t)p->M, (size_t)fac_gemm_padded(s, p->N), &p->result)
+             && fac_size_add(p->packed, p->result, &each)
              && fac_size_mul(each, (size_t)g->groups, &all) && fac_size_mul(p->per_thread, (size_t)p->cpu->pool.threads, &threads)
              && fac_size_add(all, threads, &all) && fac_size_mul(all, sizeof(float), work);
     return fits;

@@ -50,7 +50,8 @@ static void pack(void *arg, int i, int thread) {
 }
 
 /* Adds rows of columns (`width` pixels each, of which from..to-1 are real) to the channels at dx. */
-static void add_columns(const plan *p, const float *columns, int64_t width, int64_t from, int64_t to, int64_t channels, float *dx) {
+static void add_columns(const plan *p, const float *columns, int64_t width, int64_t from, int64_t to, int64_t channels,
+                        float *dx) {
     const fac_conv_geom *g = &p->g;
     for (int64_t c = 0; c < channels; c++, dx += g->D * g->H * g->W)
         for (int64_t t = 0; t < g->T; t++)
@@ -69,10 +70,12 @@ static void item(void *arg, int i, int thread) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
     const fac_simd *s = p->cpu->simd;
-    int64_t group = i / p->shares % g->groups, image = i / p->shares / g->groups, first, last, step = PANELS_OF_STEP * 2 * s->lanes;
+    int64_t group = i / p->shares % g->groups, image = i / p->shares / g->groups, first, last;
+    int64_t step = PANELS_OF_STEP * 2 * s->lanes;
     share_of(p, i % p->shares, &first, &last);
     int64_t M = (last - first) * p->taps, tiles = fac_gemm_tiles(s, M), plane = g->D * g->H * g->W;
-    const float *dy = j->dy + (image * g->K + group * p->K) * p->N, *a = j->a + group * (int64_t)p->packed + first * p->taps * p->depth;
+    const float *dy = j->dy + (image * g->K + group * p->K) * p->N;
+    const float *a = j->a + group * (int64_t)p->packed + first * p->taps * p->depth;
     float *dx = j->dx + (image * g->C + group * (g->C / g->groups) + first) * plane;
     float *b = j->scratch + (size_t)thread * p->per_thread, *edge = b + step * p->K, *columns = edge + fac_gemm_edge(s);
     memset(dx, 0, (size_t)((last - first) * plane) * sizeof *dx);
@@ -82,8 +85,10 @@ static void item(void *arg, int i, int thread) {
         fac_gemm_job m = { .simd = s, .M = M, .N = n, .K = p->K, .y = columns, .y_row = step, .e = &p->none };
         for (int64_t k = 0; k < p->K; k += FAC_GEMM_DEPTH)
             for (int64_t t = 0; t < tiles; t++) {
-                int64_t m0 = M * t / tiles, rows = M * (t + 1) / tiles - m0, end = k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K;
-                fac_gemm_slab(&m, (fac_gemm_block){ t, t + 1, 0, panels, k, end }, a + m0 * p->depth + k * rows, p->depth, b, edge);
+                int64_t m0 = M * t / tiles, rows = M * (t + 1) / tiles - m0;
+                int64_t end = k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K;
+                fac_gemm_slab(&m, (fac_gemm_block){ t, t + 1, 0, panels, k, end }, a + m0 * p->depth + k * rows, p->depth, b,
+                              edge);
             }
         add_columns(p, columns, step, from, from + n, last - first, dx);
     }

@@ -88,7 +88,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->in[1].type.dtype != FAC_F32 || p->out[0].type.dtype != FAC_F32) return false;
     const fac_window *h = &g.window[1], *w = &g.window[2];
     double outputs = (double)(g.N * g.C) * (double)h->out * (double)w->out, inputs = (double)fac_dims_count(&p->out[0].type.dims);
-    if (outputs <= 0 || inputs <= 0 || g.N * g.C > INT_MAX || h->kernel > INT_MAX / w->kernel || h->in > INT_MAX / w->in) return false;
+    if (outputs <= 0 || inputs <= 0 || g.N * g.C > INT_MAX) return false;
+    if (h->kernel > INT_MAX / w->kernel || h->in > INT_MAX / w->in) return false;
     if (p->in[0].type.dtype) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->in[1]);
     fac_want_plain(&p->out[0]);
