@@ -451,6 +451,8 @@ static void dropout_drops_and_its_gradient_too(void **state) {
         for (int k = 0; k < 9; k++) v[k / 3][k % 3] = ((const float *)fac_tensor_data(out[k / 3][k % 3]))[i];
         assert_true(v[0][0] == 0 ? v[0][2] == 0 : v[0][0] == 2 * from && v[0][2] == 2);
         assert_true(v[2][0] == from);
+        assert_true((v[0][1] == 0) == (fac_random_uniform(0, 1, (uint64_t)i) < 0.5));       /* stream 1, counter 0 */
+        assert_true((v[1][0] == 0) == (fac_random_uniform(7, 0, (uint64_t)i) < 0.5));
         zeros += v[0][0] == 0;
         other_stream += (v[0][0] == 0) != (v[0][1] == 0);
         other_counter += (v[0][0] == 0) != (v[1][0] == 0);

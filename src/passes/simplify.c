@@ -38,6 +38,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     (void)to;
     fac_value *v = NULL;
     if (fac_node_is(n, "identity") || fac_node_is(n, "stop")) v = in[0];
+    else if (fac_node_is(n, "dropout") && !fac_attr_flag(n, "training") && !n->out[1]->uses && !n->out[1]->roots) {
+        out[0] = in[0];         /* inference; nobody asks for the mask */
+        return true;
+    } else if (fac_node_is(n, "sum_like") && fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims)) v = in[0];
     else if (fac_node_is(n, "mul")) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
     else if (fac_node_is(n, "div")) v = other_than(n, in, 1, false);
     else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand") ||
