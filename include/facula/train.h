@@ -26,6 +26,7 @@ typedef struct fac_trainer_opts {
     const char     *optimizer;          /* a name of fac_optims; NULL = "adam" */
     fac_optim_opts  optim;
     double          label_smoothing;
+    bool            exact;              /* as in fac_program_opts */
 } fac_trainer_opts;
 
 typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score;     /* means; accuracy 0..1 */

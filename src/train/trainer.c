@@ -53,8 +53,9 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     FAC_TRY(fac_graph_check(t->test, err));
     t->done = fac_value_tensor(fac_graph_find(t->step, "optimizer.step"));
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t->lr, err));
-    FAC_TRY(fac_program_new(t->step, device, NULL, &t->stepper, err));
-    return fac_program_new(t->test, device, NULL, &t->tester, err);
+    const fac_program_opts how = { .exact = o->exact };
+    FAC_TRY(fac_program_new(t->step, device, &how, &t->stepper, err));
+    return fac_program_new(t->test, device, &how, &t->tester, err);
 }
 
 fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
