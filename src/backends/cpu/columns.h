@@ -5,22 +5,29 @@
 #include <string.h>
 #include "ops/conv.h"
 
-/* `n` pixels of one tap: output columns q.. of output row (o, p), whose input row begins at x (NULL: it lies in the padding). */
-static inline void fac_tap_row(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, float *to) {
+/* `n` pixels of one tap whose outputs first..last-1 lie inside of x (fac_window_inside): output columns q.. of output row (o, p),
+ * whose input row begins at x (NULL: it lies in the padding). */
+static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, int64_t first,
+                                int64_t last, float *to) {
     if (!x) {
         memset(to, 0, (size_t)n * sizeof *to);
         return;
     }
-    fac_window w = fac_conv_window(g, 2);
-    int64_t first, last, step = w.stride;
-    fac_window_inside(&w, s, &first, &last);
+    int64_t step = g->stride[2];
     first = first < q ? q : first > q + n ? q + n : first;
     last = last < first ? first : last > q + n ? q + n : last;
-    const float *from = x + s * w.dilation - w.pad;
-    memset(to, 0, (size_t)(first - q) * sizeof *to);
+    const float *from = x + s * g->dilation[2] - g->pad[2];
+    for (int64_t i = q; i < first; i++) to[i - q] = 0;
     if (step == 1) memcpy(to + (first - q), from + first, (size_t)(last - first) * sizeof *to);
     else for (int64_t i = first; i < last; i++) to[i - q] = from[i * step];
-    memset(to + (last - q), 0, (size_t)(q + n - last) * sizeof *to);
+    for (int64_t i = last; i < q + n; i++) to[i - q] = 0;
+}
+
+static inline void fac_tap_row(const fac_conv_geom *g, const float *x, int64_t q, int64_t n, int64_t s, float *to) {
+    fac_window w = fac_conv_window(g, 2);
+    int64_t first, last;
+    fac_window_inside(&w, s, &first, &last);
+    fac_tap_span(g, x, q, n, s, first, last, to);
 }
 
 /* The adjoint: adds those pixels to the row of x that they were taken from (NULL: nothing). */

@@ -44,12 +44,17 @@ static void pack(void *arg, int i, int thread) {
 static void column_row(const plan *p, const float *x, int64_t tap, int64_t from, int64_t to, float *row) {
     const fac_conv_geom *g = &p->g;
     int64_t s = tap % g->S, r = tap / g->S % g->R, t = tap / (g->S * g->R) % g->T, c = tap / (g->S * g->R * g->T);
-    int64_t channel = g->D * g->H * g->W;
-    for (int64_t i = from, n; i < to; i += n) {
-        int64_t q = i % g->Q, line = i / g->Q % (g->O * g->P), image = i / p->plane, at;
+    int64_t channel = g->D * g->H * g->W, first, last;
+    fac_window w = fac_conv_window(g, 2);
+    fac_window_inside(&w, s, &first, &last);
+    /* division only to find the beginning: rows are short */
+    int64_t q = from % g->Q, p0 = from / g->Q % g->P, o = from / (g->Q * g->P) % g->O, image = from / p->plane;
+    for (int64_t i = from, n; i < to; i += n, q = 0) {
         n = g->Q - q < to - i ? g->Q - q : to - i;
-        at = fac_input_row(g, line / g->P, line % g->P, t, r);
-        fac_tap_row(g, at < 0 ? NULL : x + (image * g->C + c) * channel + at, q, n, s, row + (i - from));
+        int64_t at = fac_input_row(g, o, p0, t, r);
+        fac_tap_span(g, at < 0 ? NULL : x + (image * g->C + c) * channel + at, q, n, s, first, last, row + (i - from));
+        if (++p0 == g->P) p0 = 0, o++;
+        if (o == g->O) o = 0, image++;
     }
 }
 
