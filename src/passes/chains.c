@@ -26,6 +26,7 @@ static int size_of(const fac_node *n) { return fac_node_is(n, "fused") ? n->body
 static fac_value *inside(chain *c, fac_value *v) {
     if (!v) return NULL;
     if (v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1) return fac_const(c->body, v->tensor);
+    if (c->body->error.status) return c->body->poison;      /* an input that could not be made is none to find */
     for (int i = 0; i < c->n; i++)
         if (c->outer[i] == v) return c->body->inputs[i];
     if (c->n == INPUTS) {

@@ -205,27 +205,37 @@ static fac_status output_memory(fac_program *p, const fac_value *v, const char *
     return fac_tensor_begin_write(t, memory, err);
 }
 
-/* All updates are one parallel assignment: first all new contents aside, then all in place. */
+/* All updates are one parallel assignment.  New contents that were computed lie in the frame and go straight to their
+ * parameters; those that lie in a parameter themselves (p <- q) are set aside first. */
 static fac_status update(const fac_program *p, const run *r, fac_error *err) {
     const fac_graph *g = r->plan->graph;
-    fac_tensor **next = fac_alloc(g->nparams + 1, sizeof *next);
-    fac_status status = next ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    const fac_backend *b = p->device->backend;
+    void **to = fac_alloc(2 * g->nparams + 1, sizeof *to), **aside = to ? to + g->nparams : NULL;
+    fac_status status = to ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         const fac_slot *slot = &r->plan->updates[i];
-        void *data;
+        const fac_type *type = &g->params[i]->type;
         if (slot->root < 0) continue;
-        status = fac_tensor_new_on(NULL, NULL, g->params[i]->type, false, &next[i], err);
-        if (!status) status = fac_tensor_begin_write(next[i], &data, err);
-        if (status) break;
+        status = fac_tensor_begin_write(g->params[i]->tensor, &to[i], err);
+        if (status || r->plan->roots[slot->root].kind == FAC_ROOT_ARENA) continue;
+        fac_layout plain = fac_layout_plain(&type->dims);
         fac_span from = r->frame->roots[slot->root];
-        fac_layout plain = fac_layout_plain(&g->params[i]->type.dims);
-        fac_copy_layout(&g->params[i]->type, (char *)p->device->backend->host(p->device, from.memory) + from.at, &slot->layout, data, &plain);
+        aside[i] = fac_alloc(fac_type_bytes(type), 1);
+        if (!aside[i]) status = fac_raise(err, FAC_E_NOMEM, "no memory to update %s", g->params[i]->name);
+        else fac_copy_layout(type, (char *)b->host(p->device, from.memory) + from.at, &slot->layout, aside[i], &plain);
     }
-    for (size_t i = 0; next && i < g->nparams; i++) {
-        if (next[i] && !status) status = fac_tensor_write(g->params[i]->tensor, fac_tensor_data(next[i]), fac_type_bytes(&g->params[i]->type), err);
-        fac_tensor_free(next[i]);
+    for (size_t i = 0; to && i < g->nparams; i++) {
+        const fac_slot *slot = &r->plan->updates[i];
+        const fac_type *type = &g->params[i]->type;
+        if (!status && slot->root >= 0) {
+            fac_layout plain = fac_layout_plain(&type->dims), own = { 0 };
+            memcpy(own.stride, fac_tensor_strides(g->params[i]->tensor), sizeof own.stride);
+            fac_span from = r->frame->roots[slot->root];
+            fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at, aside[i] ? &plain : &slot->layout, to[i], &own);
+        }
+        fac_release(aside[i]);
     }
-    fac_release(next);
+    fac_release(to);
     return status;
 }
 
