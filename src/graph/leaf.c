@@ -95,6 +95,7 @@ fac_value *fac_number(fac_graph *g, fac_dtype dtype, double x) {
     fac_tensor *t = NULL, *wide = NULL;
     fac_error err = { 0 };
     const fac_dims scalar = { 0 };
+    if (!g) return NULL;
     if (g->error.status) return g->poison;
     fac_status s = FAC_OK;
     if (dtype == FAC_F32) {
@@ -119,6 +120,7 @@ fac_value *fac_symbols_const(fac_graph *g, const fac_contents *c) {
 }
 
 fac_value *fac_ints(fac_graph *g, fac_dims numbers) {
+    if (!g) return NULL;                    /* that of an absent value: whoever uses it names the port */
     if (g->error.status) return g->poison;
     if (numbers.n < 0 || numbers.n > FAC_DIMS)
         return fac_graph_raise(g, FAC_E_ARGUMENT, "fac_ints: %d numbers; 0 to %d are possible", numbers.n, FAC_DIMS);

@@ -144,6 +144,9 @@ fac_status fac_import_op(const fac_body *b, const fac_proto_node *n, fac_value *
     self.asked = fac_arena_alloc(&im->arena, n->attrs.n, sizeof *self.asked);
     if (!s) return fac_raise(err, FAC_E_INTERNAL, "op %s went through the scan", n->type);
     if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
+    const fac_port *first = s->op->in;
+    if (first && first->name && !(first->is & FAC_OPTIONAL) && (!self.pub.nin || !in[0]))
+        return fac_raise(err, FAC_E_FORMAT, "%s%s%s lacks its first input", n->type, n->name && *n->name ? " " : "", n->name ? n->name : "");
     if (!s->how->load) load_by_tables(&self.pub, im->g, s, in, out);
     else {
         s->how->load(&self.pub, im->g, in, out);
