@@ -8,9 +8,8 @@
 #include "run/ref.h"
 
 /* What a value is made from: storages with their versions, and the nodes over them. */
-static fac_hash content(const fac_plan *plan, fac_hash *hashes, const fac_value *v) {
+static fac_hash content(const fac_hash *hashes, const fac_value *v) {
     fac_hash h = fac_hash_start(17);
-    (void)plan;
     if (v->tensor) {
         const fac_storage *s = fac_tensor_storage(v->tensor);
         h = fac_hash_int(h, (uint64_t)(uintptr_t)s);
@@ -103,10 +102,10 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
 static fac_status all_items(fac_plan *plan, fac_prepared *p, fac_hash *hashes, early *e) {
     fac_device *d = plan->device;
     const fac_graph *g = plan->graph;
-    for (size_t i = 0; i < g->nparams; i++) hashes[g->params[i]->id] = content(plan, hashes, g->params[i]);
-    for (size_t i = 0; i < g->nconsts; i++) hashes[g->consts[i]->id] = content(plan, hashes, g->consts[i]);
+    for (size_t i = 0; i < g->nparams; i++) hashes[g->params[i]->id] = content(hashes, g->params[i]);
+    for (size_t i = 0; i < g->nconsts; i++) hashes[g->consts[i]->id] = content(hashes, g->consts[i]);
     for (const fac_node *n = g->first; n; n = n->next)
-        for (int k = 0; k < n->nout && n->out[0]->time != FAC_RUN; k++) hashes[n->out[k]->id] = content(plan, hashes, n->out[k]);
+        for (int k = 0; k < n->nout && n->out[0]->time != FAC_RUN; k++) hashes[n->out[k]->id] = content(hashes, n->out[k]);
     for (int i = 0; i < plan->nitems; i++) {
         const fac_item *item = &plan->items[i];
         fac_hash h = fac_hash_int(hashes[item->value->id], item->bytes);

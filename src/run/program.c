@@ -172,20 +172,18 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
 }
 
 /* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere. */
-static fac_status input_memory(fac_program *p, fac_tensor *t, fac_tensor **copy, void **memory, fac_error *err) {
+static fac_status input_memory(fac_tensor *t, fac_tensor **copy, void **memory, fac_error *err) {
     if (!fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
         FAC_TRY(fac_tensor_copy_contiguous(t, copy, err));
         t = *copy;
     }
-    (void)p;
     *memory = (void *)(uintptr_t)fac_tensor_data(t);
     return FAC_OK;
 }
 
-static fac_status output_memory(fac_program *p, const fac_value *v, const char *name, const fac_type *type, fac_tensor *given,
+static fac_status output_memory(fac_program *p, const char *name, const fac_type *type, fac_tensor *given,
                                 fac_tensor **made, void **memory, fac_error *err) {
     fac_tensor *t = given;
-    (void)v;
     if (!t) {
         FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, made, err));
         t = *made;
@@ -243,11 +241,11 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     const fac_graph *g = p->graph;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
-        if (in[i]) FAC_TRY(input_memory(p, in[i], &r->in[i], &r->memory[i], err));
+        if (in[i]) FAC_TRY(input_memory(in[i], &r->in[i], &r->memory[i], err));
     void **results = r->memory + g->ninputs;
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_value *v = r->plan->graph->outputs[i].value;
-        FAC_TRY(output_memory(p, v, g->outputs[i].name, &v->type, out[i], &r->out[i], &results[i], err));
+        FAC_TRY(output_memory(p, g->outputs[i].name, &v->type, out[i], &r->out[i], &results[i], err));
     }
     FAC_TRY(fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err));
     return p->updates ? update(p, r, err) : FAC_OK;
