@@ -483,7 +483,10 @@ static void what_has_no_gradient_is_named(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    seed = (uint64_t)time(NULL);
+    /* A fixed one: where a difference step straddles a kink (mod, max pool) it measures no derivative, which random seeds meet
+     * about once in fifteen runs.  FACULA_SEED=N looks elsewhere. */
+    const char *other = getenv("FACULA_SEED");
+    seed = other ? strtoull(other, NULL, 10) : 1795270200;
     print_message("seed %llu\n", (unsigned long long)seed);
     return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err);
 }
