@@ -3,15 +3,22 @@
 #define FACULA_TRAIN_INTERNAL_H
 #include "facula/train.h"
 
+enum { FAC_TRAIN_LOSS, FAC_TRAIN_CORRECT, FAC_TRAIN_OUTPUTS };      /* outputs of both programs */
+
 struct fac_trainer {
     fac_graph   *step, *test;           /* they own the parameters; the programs share them */
     fac_program *stepper, *tester;
     fac_tensor  *done;                  /* optimizer.step, borrowed from step */
-    fac_tensor  *lr, *result[2];
+    fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
 };
 
 /* A copy whose batch norms learn their statistics; running statistics that are parameters become states.  NULL: no memory. */
 fac_graph *fac_graph_training(const fac_graph *model);
+
+/* Adds the labels as an input, and loss and number of right answers as the only outputs.  Returns the loss. */
+fac_value *fac_train_loss(fac_graph *g, double smoothing);
+/* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
+void fac_train_guard(fac_graph *g, fac_value *loss);
 
 /* Means over more samples. */
 static inline void fac_score_add(fac_score *all, const fac_score *more) {

@@ -2,41 +2,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/loss.h"
-#include "graph/graph_internal.h"
 #include "train/train_internal.h"
-
-enum { LOSS, CORRECT, OUTPUTS };        /* outputs of both programs */
-
-/* Adds the labels as an input, and loss and number of right answers as the only outputs. */
-static fac_value *add_loss(fac_graph *g, double smoothing) {
-    if (g->error.status) return g->poison;
-    if (g->ninputs != 1 || !g->noutputs || !g->outputs[0].value->type.dims.n)
-        return fac_fail_graph(g, FAC_E_ARGUMENT,
-                              "a trainer needs a model with one input, samples, and logits as its first output");
-    fac_value *logits = g->outputs[0].value;
-    for (size_t i = 0; i < g->noutputs; i++) g->outputs[i].value->roots--;
-    g->noutputs = 0;
-    fac_value *labels = fac_input(g, "labels", FAC_I64, fac_shape(logits->type.dims.d[0]));
-    fac_value *loss = fac_cross_entropy(logits, labels, &(fac_cross_entropy_opts){ .label_smoothing = smoothing });
-    fac_value *right = fac_equal(fac_arg_max(logits, 1, false), labels);
-    fac_output(g, "loss", fac_cast(loss, FAC_F32));
-    fac_output(g, "correct", fac_sum(fac_cast(right, FAC_F32), (fac_dims){ 0 }, false));
-    return loss;
-}
-
-/* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
-static void guard(fac_graph *g, fac_value *loss) {
-    fac_value *fine = fac_equal(fac_sub(loss, loss), fac_number(g, loss->type.dtype, 0));      /* inf - inf and NaN are not 0 */
-    for (size_t i = 0; i < g->nparams && !g->error.status; i++) {
-        fac_value *p = g->params[i], *next = p->next;
-        if (!next) continue;
-        fac_value *kept = fac_where(fine, next, p);
-        next->roots--;
-        kept->roots++;
-        p->next = kept;
-    }
-}
 
 static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
@@ -45,10 +11,10 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     t->test = fac_graph_inference(model);
     if (!t->step || !t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graphs of a training");
     FAC_TRY(fac_graph_check(t->step, err));
-    fac_value *loss = add_loss(t->step, o->label_smoothing);
+    fac_value *loss = fac_train_loss(t->step, o->label_smoothing);
     optim->build(loss, fac_input(t->step, "lr", FAC_F64, (fac_dims){ 0 }), &o->optim);
-    guard(t->step, loss);
-    add_loss(t->test, 0);
+    fac_train_guard(t->step, loss);
+    fac_train_loss(t->test, 0);
     FAC_TRY(fac_graph_check(t->step, err));
     FAC_TRY(fac_graph_check(t->test, err));
     t->done = fac_value_tensor(fac_graph_find(t->step, "optimizer.step"));
@@ -76,7 +42,7 @@ void fac_trainer_free(fac_trainer *t) {
     fac_program_free(t->tester);
     fac_graph_free(t->step);
     fac_graph_free(t->test);
-    for (int k = 0; k < OUTPUTS; k++) fac_tensor_free(t->result[k]);
+    for (int k = 0; k < FAC_TRAIN_OUTPUTS; k++) fac_tensor_free(t->result[k]);
     fac_tensor_free(t->lr);
     fac_release(t);
 }
@@ -90,7 +56,7 @@ static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor 
     fac_tensor *in[] = { x, labels, t->lr };
     int64_t n = fac_tensor_type(labels).dims.d[0];
     FAC_TRY(fac_program_run(p, in, t->result, err));
-    *score = (fac_score){ scalar(t->result[LOSS]), n ? scalar(t->result[CORRECT]) / (double)n : 0, n };
+    *score = (fac_score){ scalar(t->result[FAC_TRAIN_LOSS]), n ? scalar(t->result[FAC_TRAIN_CORRECT]) / (double)n : 0, n };
     return FAC_OK;
 }
 

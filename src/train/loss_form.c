@@ -1,0 +1,32 @@
+/* From a model to a graph that gives the loss and the number of right answers. */
+#include "facula/loss.h"
+#include "graph/graph_internal.h"
+#include "train/train_internal.h"
+
+fac_value *fac_train_loss(fac_graph *g, double smoothing) {
+    if (g->error.status) return g->poison;
+    if (g->ninputs != 1 || !g->noutputs || !g->outputs[0].value->type.dims.n)
+        return fac_fail_graph(g, FAC_E_ARGUMENT,
+                              "a trainer needs a model with one input, samples, and logits as its first output");
+    fac_value *logits = g->outputs[0].value;
+    for (size_t i = 0; i < g->noutputs; i++) g->outputs[i].value->roots--;
+    g->noutputs = 0;
+    fac_value *labels = fac_input(g, "labels", FAC_I64, fac_shape(logits->type.dims.d[0]));
+    fac_value *loss = fac_cross_entropy(logits, labels, &(fac_cross_entropy_opts){ .label_smoothing = smoothing });
+    fac_value *right = fac_equal(fac_arg_max(logits, 1, false), labels);
+    fac_output(g, "loss", fac_cast(loss, FAC_F32));
+    fac_output(g, "correct", fac_sum(fac_cast(right, FAC_F32), (fac_dims){ 0 }, false));
+    return loss;
+}
+
+void fac_train_guard(fac_graph *g, fac_value *loss) {
+    fac_value *fine = fac_equal(fac_sub(loss, loss), fac_number(g, loss->type.dtype, 0));      /* inf - inf and NaN are not 0 */
+    for (size_t i = 0; i < g->nparams && !g->error.status; i++) {
+        fac_value *p = g->params[i], *next = p->next;
+        if (!next) continue;
+        fac_value *kept = fac_where(fine, next, p);
+        next->roots--;
+        kept->roots++;
+        p->next = kept;
+    }
+}
