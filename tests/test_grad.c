@@ -21,6 +21,7 @@ enum { OPERANDS = 16, PLACES = 10 };
 static fac_device *device;
 static fac_error err;
 static uint64_t seed, stream;
+static int kinks;                       /* places where differences say nothing */
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
 static char kind(fac_dtype d) { return fac_dtype_get(d)->kind; }
@@ -158,6 +159,14 @@ static double difference(const trial *t, fac_program *p, int i, int64_t at, doub
     return (8 * near - far) / (12 * h);
 }
 
+/* Whether a kink or a jump lies within h: the slopes to the left and to the right differ by more than curvature can explain.
+ * There a difference says nothing; a step falls on one by chance. */
+static bool beside_kink(const trial *t, fac_program *p, int i, int64_t at, double h, double scale) {
+    double here = moved(t, p, i, at, 0);
+    double right = (moved(t, p, i, at, h) - here) / h, left = (here - moved(t, p, i, at, -h)) / h;
+    return !(fabs(right - left) <= 1e-3 * scale);
+}
+
 /* A graph with the loss alone, so that a difference costs no gradients. */
 static fac_program *loss_alone(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);
@@ -198,8 +207,9 @@ static bool agrees_with_differences(const fac_case *c, int order, int *compared)
                 double scale = 1 + fabs(want) + 1e-3 * fabs(loss);
                 if (fabs(d - want) <= 1e-7 * scale) continue;
                 want = difference(&t, alone, t.wrt[j], at, 1e-6);       /* beside a kink: from nearer */
-                if (!(fabs(d - want) <= 1e-5 * scale))
-                    fail_msg("%s: derivative %d of input %d[%lld] is %.12g, differences say %.12g", text, order, t.wrt[j],
+                if (fabs(d - want) <= 1e-5 * scale) continue;
+                if (beside_kink(&t, alone, t.wrt[j], at, 2e-6, scale)) kinks++;
+                else fail_msg("%s: derivative %d of input %d[%lld] is %.12g, differences say %.12g", text, order, t.wrt[j],
                              (long long)at, d, want);
             }
             fac_tensor_free(grads[j]);
@@ -234,7 +244,8 @@ static int every_case(int order, int *compared) {
 static void gradients_are_those_of_differences(void **state) {
     (void)state;
     int compared = 0, missing = every_case(1, &compared);
-    print_message("%d derivatives compared\n", compared);
+    print_message("%d derivatives compared, %d beside kinks\n", compared, kinks);
+    assert_true(kinks * 200 <= compared || kinks < 3);
     assert_int_equal(missing, 0);
     assert_true(only || compared > 5000);
 }
@@ -483,11 +494,9 @@ static void what_has_no_gradient_is_named(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    /* A fixed one: where a difference step straddles a kink (mod, max pool) it measures no derivative, which random seeds meet
-     * about once in fifteen runs.  FACULA_SEED=N looks elsewhere. */
-    const char *other = getenv("FACULA_SEED");
-    seed = other ? strtoull(other, NULL, 10) : 1795270200;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    const char *again = getenv("FACULA_SEED");
+    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
+    print_message("seed: FACULA_SEED=%llu\n", (unsigned long long)seed);
     return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err);
 }
 static int close_device(void **state) {
