@@ -22,6 +22,7 @@ typedef struct fac_dataset {
     const char *const *class_names; /* classes of them; NULL: they are numbers */
     const uint8_t *bytes;           /* images 0..255, else NULL */
     const float   *values;          /* other samples, else NULL */
+    const int32_t *tokens;          /* texts: item is { length }, behind the end FAC_PAD; else NULL */
     const int64_t *labels;          /* 0 .. classes - 1 */
     double   mean[3], std[3];       /* a byte b of channel c becomes (b / 255 - mean[c]) / std[c]; std 0 is 1 */
     struct fac_dataset_memory *memory;
@@ -48,14 +49,80 @@ typedef struct fac_batches {
     uint64_t seed;
     int      crop;                  /* augmentation: so many black pixels around, then a random window of the old size */
     bool     flip;                  /* augmentation: half of the images are mirrored, left to right */
+    int      trim;                  /* texts: a batch is as long as its longest, rounded up to a multiple of this; 0: item */
 } fac_batches;
 
 int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b);      /* batches in an epoch */
 /* Which sample comes at place i of an epoch. */
 int64_t fac_batches_sample(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t i);
-/* Batch `index` of an epoch: x f32 [n, item...], labels i64 [n], new tensors. */
+/* Batch `index` of an epoch: x f32 [n, item...], of texts i64 [n, length]; labels i64 [n]; new tensors. */
 fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
                      fac_tensor **labels, fac_error *err);
+
+/* ---- texts ----------------------------------------------------------------------------------------------------------- */
+
+/* Labelled lines of text, UTF-8, each ending in a NUL.  Read only. */
+typedef struct fac_texts {
+    int64_t count;
+    const char *const *text;
+    const int64_t *labels;          /* 0 .. classes - 1 */
+    int      classes;
+    const char *const *class_names; /* NULL: the labels of the file are the numbers of the classes */
+    struct fac_texts_memory *memory;
+} fac_texts;
+
+typedef struct fac_texts_opts {
+    char separator;                 /* 0: a comma in files *.csv, else a tab */
+    bool header;                    /* the first record names the columns */
+    const char *text, *label;       /* columns: a name of the header, or a number from 0; NULL: "0" and "1" */
+    const fac_texts *like;          /* labels mean the classes of this one (a training set), others are refused; may be NULL */
+} fac_texts_opts;
+
+/* A table with a record a line.  A comma-separated one has quotes as RFC 4180 says; LF or CRLF; the last line may lack its end.
+ * Bytes that are no UTF-8 become U+FFFD.  An error names the file and the line.  opts may be NULL. */
+fac_status fac_texts_load(const char *path, const fac_texts_opts *opts, fac_texts *out, fac_error *err);
+/* The Stanford Sentiment Treebank in two classes (Socher et al. 2013): `part`.tsv ("train", "dev", "test") in a folder, a
+ * sentence and 0 or 1, without header or with that of GLUE. */
+fac_status fac_texts_sst2(const char *folder, const char *part, fac_texts *out, fac_error *err);
+void       fac_texts_free(fac_texts *t);        /* and clears; an empty one is fine */
+
+/* A vocabulary cuts a text into tokens and knows their numbers.  Immutable. */
+typedef struct fac_vocab fac_vocab;
+enum { FAC_PAD = 0, FAC_UNK = 1 };              /* <pad>, behind the end of a text; <unk>, any token that is not known */
+
+typedef enum fac_token_kind {
+    FAC_TOKENS_WORD,                /* runs of letters and digits ('it' and ''s' of "it's"), each other mark alone */
+    FAC_TOKENS_SPACE,               /* whatever stands between spaces: for texts that were cut into tokens before */
+    FAC_TOKENS_CHAR                 /* each character, spaces too */
+} fac_token_kind;
+
+typedef struct fac_vocab_opts {
+    fac_token_kind kind;
+    bool    keep_case;              /* else letters become small ones */
+    int64_t min_count, size;        /* of words: seen so often at least (0: once); so many at most, the commonest (0: any) */
+} fac_vocab_opts;
+
+/* The words of these texts, the commonest first, then by bytes.  opts may be NULL. */
+fac_status  fac_vocab_new(const fac_texts *t, const fac_vocab_opts *opts, fac_vocab **out, fac_error *err);
+void        fac_vocab_free(fac_vocab *v);                               /* NULL is fine */
+/* A text file: a line that says how texts are cut, then a line for each word. */
+fac_status  fac_vocab_save(const fac_vocab *v, const char *path, fac_error *err);
+fac_status  fac_vocab_load(const char *path, fac_vocab **out, fac_error *err);
+int64_t     fac_vocab_count(const fac_vocab *v);                        /* <pad> and <unk> included */
+const char *fac_vocab_word(const fac_vocab *v, int64_t id);             /* NULL outside 0 .. count - 1 */
+int32_t     fac_vocab_find(const fac_vocab *v, const char *word);       /* FAC_UNK when it is not there */
+/* The number of tokens of a text; the first `room` of them go to ids. */
+int64_t     fac_vocab_encode(const fac_vocab *v, const char *text, int32_t *ids, int64_t room);
+/* A vector for each word from a file as GloVe's (a word and its numbers a line): f32 [count, dim].  Words that the file lacks
+ * get numbers from +-0.25 by the seed, <pad> zeros.  found: of how many words there was one; may be NULL. */
+fac_status  fac_vocab_vectors(const fac_vocab *v, const char *path, uint64_t seed, fac_tensor **out, int64_t *found,
+                              fac_error *err);
+
+/* Token ids; longer texts are cut to this length, 0 is that of the longest. */
+fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length, fac_dataset *out, fac_error *err);
+/* Samples and labels as NumPy saves them: x f32 or f64 [N,...] are values, u8 [N,C,H,W] images, i32 or i64 [N,L] tokens; y
+ * integers [N]. */
+fac_status fac_dataset_npy(const char *x, const char *y, fac_dataset *out, fac_error *err);
 
 #ifdef __cplusplus
 }

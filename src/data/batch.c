@@ -89,6 +89,31 @@ static void fill(const fac_dataset *d, const fac_batches *b, int64_t epoch, int6
     }
 }
 
+/* How long the samples of a batch of texts are. */
+static int64_t text_length(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t first, int64_t n) {
+    const int64_t length = d->item.d[0];
+    int64_t longest = 1;
+    if (!b->trim) return length;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *from = d->tokens + fac_batches_sample(d, b, epoch, first + i) * length;
+        int64_t used = length;
+        while (used > longest && from[used - 1] == FAC_PAD) used--;
+        if (used > longest) longest = used;
+    }
+    longest = (longest + b->trim - 1) / b->trim * b->trim;
+    return longest < length ? longest : length;
+}
+
+static void fill_texts(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t first, int64_t n, int64_t length,
+                       int64_t *x, int64_t *labels) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = fac_batches_sample(d, b, epoch, first + i);
+        const int32_t *from = d->tokens + k * d->item.d[0];
+        labels[i] = d->labels[k];
+        for (int64_t t = 0; t < length; t++) *x++ = from[t];
+    }
+}
+
 fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
                      fac_tensor **labels, fac_error *err) {
     if (index < 0 || index >= fac_batches_count(d, b))
@@ -96,12 +121,16 @@ fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, 
     if (b->crop < 0 || b->crop > 1 << 20 || ((b->crop || b->flip) && !d->bytes))
         return fac_raise(err, FAC_E_ARGUMENT, "augmentation: crop %d of samples that are %simages", b->crop,
                          d->bytes ? "" : "no ");
+    if (b->trim < 0 || (b->trim && !d->tokens))
+        return fac_raise(err, FAC_E_ARGUMENT, "samples that are %stexts cannot be cut to a multiple of %d",
+                         d->tokens ? "" : "no ", b->trim);
     int64_t first = index * b->size, n = d->count - first < b->size ? d->count - first : b->size;
     fac_dims dims = { .n = d->item.n + 1, .d = { n } };
     memcpy(dims.d + 1, d->item.d, (size_t)d->item.n * sizeof *dims.d);
+    if (d->tokens) dims.d[1] = text_length(d, b, epoch, first, n);
     fac_tensor *tx = NULL, *tl = NULL;
     void *to = NULL, *to_labels = NULL;
-    fac_status status = fac_tensor_new(NULL, FAC_F32, dims, &tx, err);
+    fac_status status = fac_tensor_new(NULL, d->tokens ? FAC_I64 : FAC_F32, dims, &tx, err);
     if (!status) status = fac_tensor_new(NULL, FAC_I64, fac_shape(n), &tl, err);
     if (!status) status = fac_tensor_begin_write(tx, &to, err);
     if (!status) status = fac_tensor_begin_write(tl, &to_labels, err);
@@ -110,7 +139,8 @@ fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, 
         fac_tensor_free(tl);
         return status;
     }
-    fill(d, b, epoch, first, n, to, to_labels);
+    if (d->tokens) fill_texts(d, b, epoch, first, n, dims.d[1], to, to_labels);
+    else fill(d, b, epoch, first, n, to, to_labels);
     *x = tx;
     *labels = tl;
     return FAC_OK;

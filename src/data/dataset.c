@@ -5,14 +5,19 @@
 #include <string.h>
 
 fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats, const char *name, fac_error *err) {
-    size_t size = fac_type_bytes(&(fac_type){ floats ? FAC_F32 : FAC_U8, item }), all;
+    return fac_dataset_new_of(d, count, item, floats ? FAC_F32 : FAC_U8, name, err);
+}
+
+fac_status fac_dataset_new_of(fac_dataset *d, int64_t count, fac_dims item, fac_dtype dtype, const char *name, fac_error *err) {
+    size_t size = fac_type_bytes(&(fac_type){ dtype, item }), all;
     *d = (fac_dataset){ .count = count, .item = item };
     if (count < 1) return fac_raise(err, FAC_E_FORMAT, "%s: no samples", name);
     bool sized = size != SIZE_MAX && fac_size_mul((size_t)count, size, &all);
     if (!sized || !(d->memory = fac_alloc(1, sizeof *d->memory)) || !(d->memory->samples = fac_alloc(all ? all : 1, 1))
         || !(d->memory->labels = fac_alloc((size_t)count, sizeof(int64_t))))
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %lld samples", name, (long long)count);
-    if (floats) d->values = d->memory->samples;
+    if (dtype == FAC_F32) d->values = d->memory->samples;
+    else if (dtype == FAC_I32) d->tokens = d->memory->samples;
     else d->bytes = d->memory->samples;
     d->labels = d->memory->labels;
     return FAC_OK;
@@ -30,12 +35,13 @@ void fac_dataset_free(fac_dataset *d) {
 
 /* Samples from..to of the random order. */
 static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int64_t to, fac_dataset *out, fac_error *err) {
-    FAC_TRY(fac_dataset_new(out, to - from, d->item, d->values != NULL, "a part of a data set", err));
+    const fac_dtype dtype = d->values ? FAC_F32 : d->tokens ? FAC_I32 : FAC_U8;
+    FAC_TRY(fac_dataset_new_of(out, to - from, d->item, dtype, "a part of a data set", err));
     out->classes = d->classes;
     memcpy(out->mean, d->mean, sizeof d->mean);
     memcpy(out->std, d->std, sizeof d->std);
-    size_t size = fac_type_bytes(&(fac_type){ d->values ? FAC_F32 : FAC_U8, d->item });
-    const char *samples = d->values ? (const char *)d->values : (const char *)d->bytes;
+    const size_t size = fac_type_bytes(&(fac_type){ dtype, d->item });
+    const char *samples = d->values ? (const char *)d->values : d->tokens ? (const char *)d->tokens : (const char *)d->bytes;
     for (int64_t i = from; i < to; i++) {
         int64_t k = fac_permute(seed, 0, d->count, i);
         memcpy((char *)out->memory->samples + (size_t)(i - from) * size, samples + (size_t)k * size, size);

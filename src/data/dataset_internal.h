@@ -6,14 +6,17 @@
 
 struct fac_dataset_memory {
     fac_arena arena;                /* names of classes */
-    void     *samples;              /* bytes or values  */
+    void     *samples;              /* bytes, values or tokens */
     int64_t  *labels;
 };
 
 /* Room for samples (floats, or bytes) and labels, zeroed.  d is empty; what is in it after an error the caller frees. */
 fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats, const char *name, fac_error *err);
+/* The same for any element type: f32 values, u8 bytes, i32 tokens. */
+fac_status fac_dataset_new_of(fac_dataset *d, int64_t count, fac_dims item, fac_dtype dtype, const char *name, fac_error *err);
 static inline uint8_t *fac_dataset_bytes(fac_dataset *d) { return d->memory->samples; }
 static inline float   *fac_dataset_values(fac_dataset *d) { return d->memory->samples; }
+static inline int32_t *fac_dataset_tokens(fac_dataset *d) { return d->memory->samples; }
 static inline int64_t *fac_dataset_labels(fac_dataset *d) { return d->memory->labels; }
 
 /* A whole file, unpacked if it is a gzip file (RFC 1952).  *out is freed with fac_release. */
