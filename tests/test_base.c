@@ -1,36 +1,20 @@
-/* src/base: what everything else stands on. */
+/* src/base: errors, memory, arenas, texts, tables, random numbers. */
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
+#include "allocations.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/memory.h"
 #include "base/rng.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "base/threads.h"
-
-/* Counts down; 0 makes every further allocation fail. */
-static long allocations_left = -1;
-bool fac_test_allows(size_t bytes) {
-    (void)bytes;
-    if (allocations_left < 0) return true;
-    if (!allocations_left) return false;
-    allocations_left--;
-    return true;
-}
 
 /* ---- errors ---- */
 
@@ -271,277 +255,6 @@ static void fill_is_a_function_of_the_index(void **state) {
     }
 }
 
-/* ---- threads ---- */
-
-enum { ITEMS = 1000 };
-typedef struct tally {
-    atomic_int count[ITEMS], running[300], clashes;
-    int threads;
-    const fac_pool *inner;
-} tally;
-
-static void count_item(void *arg, int item, int thread) {
-    tally *t = arg;
-    if (thread < 0 || thread >= t->threads || atomic_fetch_add(&t->running[thread], 1)) atomic_fetch_add(&t->clashes, 1);
-    atomic_fetch_add(&t->count[item], 1);
-    if (item % 97 == 0) for (volatile int k = 0; k < 5000; k++) { }
-    atomic_fetch_sub(&t->running[thread], 1);
-}
-
-static void count_once(const fac_pool *pool, int n) {
-    tally *t = calloc(1, sizeof *t);
-    t->threads = pool ? pool->threads : 1;
-    fac_parallel(pool, n, count_item, t);
-    for (int i = 0; i < ITEMS; i++)
-        if (atomic_load(&t->count[i]) != (i < n)) fail_msg("item %d of %d ran %d times", i, n, atomic_load(&t->count[i]));
-    assert_int_equal(atomic_load(&t->clashes), 0);
-    free(t);
-}
-
-static void every_item_runs_once(void **state) {
-    (void)state;
-    count_once(NULL, 0);
-    count_once(NULL, 10);
-    for (int threads = 1; threads <= 5; threads++) {
-        fac_threads *t = fac_threads_new(threads);
-        fac_pool pool = fac_threads_pool(t);
-        assert_int_equal(pool.threads, threads);
-        for (int n = 0; n < 40; n++) count_once(&pool, n);
-        for (int k = 0; k < 50; k++) count_once(&pool, ITEMS);
-        struct timespec nap = { 0, 1000000 };           /* long enough for the workers to fall asleep */
-        nanosleep(&nap, NULL);
-        count_once(&pool, ITEMS);
-        fac_threads_free(t);
-    }
-    fac_threads_free(NULL);
-    assert_true(fac_cores() >= 1);
-}
-
-static void empty_task(void *arg, int item, int thread) { (void)arg, (void)item, (void)thread; }
-
-static void pools_start_and_stop(void **state) {
-    (void)state;
-    for (int k = 0; k < 200; k++) {
-        fac_threads *t = fac_threads_new(4);
-        fac_pool pool = fac_threads_pool(t);
-        if (k % 3) fac_parallel(&pool, k % 7, empty_task, NULL);
-        fac_threads_free(t);
-    }
-}
-
-static void plain_task(void *arg, int i) { atomic_fetch_add(&((tally *)arg)->count[i], 1); }
-
-static void pool_runs_any_number_of_tasks(void **state) {
-    (void)state;
-    fac_threads *threads = fac_threads_new(3);
-    fac_pool pool = fac_threads_pool(threads);
-    for (int n = 0; n <= 20; n++) {
-        tally *t = calloc(1, sizeof *t);
-        pool.run(pool.self, n, plain_task, t);
-        for (int i = 0; i < ITEMS; i++) assert_int_equal(atomic_load(&t->count[i]), i < n);
-        free(t);
-    }
-    fac_threads_free(threads);
-}
-
-/* Two callers at once, and calls from inside a task. */
-static void nested_item(void *arg, int item, int thread) {
-    tally *t = arg;
-    (void)item, (void)thread;
-    count_once(t->inner, 50);
-}
-
-static void *caller(void *arg) {
-    fac_pool *pool = arg;
-    for (int k = 0; k < 300; k++) {
-        count_once(pool, k % 200);
-        if (k % 50 == 0) {
-            tally t = { .inner = pool };
-            fac_parallel(pool, 10, nested_item, &t);
-        }
-    }
-    return NULL;
-}
-
-static void callers_at_once_are_served(void **state) {
-    (void)state;
-    fac_threads *t = fac_threads_new(3);
-    fac_pool pool = fac_threads_pool(t);
-    pthread_t other[2];
-    for (int k = 0; k < 2; k++) pthread_create(&other[k], NULL, caller, &pool);
-    caller(&pool);
-    for (int k = 0; k < 2; k++) pthread_join(other[k], NULL);
-    fac_threads_free(t);
-}
-
-/* A caller's pool that runs everything itself, last task first. */
-static void run_backwards(void *self, int n, void (*task)(void *arg, int i), void *arg) {
-    ++*(int *)self;
-    while (n--) task(arg, n);
-}
-
-static void a_callers_pool_is_used(void **state) {
-    (void)state;
-    int calls = 0;
-    fac_pool pool = { 4, &calls, run_backwards };
-    for (int n = 0; n < 30; n++) count_once(&pool, n);
-    assert_int_equal(calls, 28);                        /* none for 0 and 1 items */
-    pool.threads = 100000;
-    count_once(&pool, ITEMS);
-}
-
-/* ---- files ---- */
-
-static char folder[] = "/tmp/facula-base-XXXXXX";
-
-static const char *in_folder(const char *name) {
-    static char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static int make_folder(void **state) { (void)state; return mkdtemp(folder) ? 0 : -1; }
-static int remove_folder(void **state) { (void)state; return rmdir(folder); }       /* fails if a test left something */
-
-static void written_files_read_back(void **state) {
-    (void)state;
-    enum { N = 300000 };
-    unsigned char *data = malloc(N);
-    for (int i = 0; i < N; i++) data[i] = (unsigned char)(i * 7 + i / 256);
-    fac_writer *w = NULL;
-    fac_error err = { 0 };
-    assert_int_equal(fac_writer_open(in_folder("a.bin"), &w, &err), FAC_OK);
-    size_t at = 0;
-    for (uint64_t k = 0; at < N; k++) {
-        size_t n = fac_random_bits(3, 1, k) % (k % 5 ? 1000 : 100000);
-        if (n > N - at) n = N - at;
-        assert_int_equal(fac_writer_put(w, data + at, n, &err), FAC_OK);
-        at += n;
-    }
-    assert_int_equal(access(in_folder("a.bin"), F_OK), -1);         /* not there before it is complete */
-    assert_int_equal(fac_writer_close(w, &err), FAC_OK);
-    fac_file *f = NULL;
-    assert_int_equal(fac_file_map(in_folder("a.bin"), &f, &err), FAC_OK);
-    assert_int_equal(fac_file_size(f), N);
-    assert_memory_equal(fac_file_data(f), data, N);
-    fac_file_drop(f, 1, N - 1);                                     /* pages that left come back from the file */
-    fac_file_drop(f, 1, SIZE_MAX);                                  /* and what is outside is nobody's affair  */
-    fac_file_drop(f, SIZE_MAX, 7);
-    assert_memory_equal(fac_file_data(f), data, N);
-    assert_ptr_equal(fac_file_retain(f), f);
-    fac_file_free(f);
-    assert_memory_equal(fac_file_data(f), data, N);
-    fac_file_free(f);
-    fac_file_free(NULL);
-    unlink(in_folder("a.bin"));
-    free(data);
-}
-
-static void a_cancelled_file_leaves_the_old_one(void **state) {
-    (void)state;
-    fac_writer *w = NULL;
-    assert_int_equal(fac_writer_open(in_folder("b"), &w, NULL), FAC_OK);
-    assert_int_equal(fac_writer_put(w, "old", 3, NULL), FAC_OK);
-    assert_int_equal(fac_writer_close(w, NULL), FAC_OK);
-    assert_int_equal(fac_writer_open(in_folder("b"), &w, NULL), FAC_OK);
-    assert_int_equal(fac_writer_put(w, "newer", 5, NULL), FAC_OK);
-    fac_writer_cancel(w);
-    fac_writer_cancel(NULL);
-    fac_file *f = NULL;
-    assert_int_equal(fac_file_map(in_folder("b"), &f, NULL), FAC_OK);
-    assert_int_equal(fac_file_size(f), 3);
-    fac_file_free(f);
-    unlink(in_folder("b"));
-}
-
-static void a_link_stays_a_link(void **state) {
-    (void)state;
-    char target[200];
-    struct stat s;
-    snprintf(target, sizeof target, "%s", in_folder("target"));
-    fclose(fopen(target, "w"));
-    assert_int_equal(symlink("target", in_folder("link")), 0);
-    fac_writer *w = NULL;
-    assert_int_equal(fac_writer_open(in_folder("link"), &w, NULL), FAC_OK);
-    assert_int_equal(fac_writer_put(w, "abc", 3, NULL), FAC_OK);
-    assert_int_equal(fac_writer_close(w, NULL), FAC_OK);
-    assert_int_equal(lstat(in_folder("link"), &s), 0);
-    assert_true(S_ISLNK(s.st_mode));
-    assert_int_equal(stat(target, &s), 0);
-    assert_int_equal(s.st_size, 3);
-    unlink(in_folder("link"));
-    unlink(target);
-}
-
-static void devices_are_written_not_replaced(void **state) {
-    (void)state;
-    struct stat s;
-    fac_writer *w = NULL;
-    fac_error err = { 0 };
-    assert_int_equal(fac_writer_open("/dev/null", &w, &err), FAC_OK);
-    assert_int_equal(fac_writer_put(w, "abc", 3, &err), FAC_OK);
-    assert_int_equal(fac_writer_close(w, &err), FAC_OK);
-    assert_int_equal(stat("/dev/null", &s), 0);
-    assert_true(S_ISCHR(s.st_mode));
-    if (access("/dev/full", W_OK)) return;
-    assert_int_equal(fac_writer_open("/dev/full", &w, &err), FAC_OK);
-    assert_int_equal(fac_writer_put(w, "abc", 3, &err), FAC_OK);
-    assert_int_equal(fac_writer_close(w, &err), FAC_E_IO);
-}
-
-static void file_errors_are_clear(void **state) {
-    (void)state;
-    fac_file *f = NULL;
-    fac_writer *w = NULL;
-    fac_error err = { 0 };
-    char expected[300];
-    assert_int_equal(fac_file_map(folder, &f, &err), FAC_E_IO);
-    snprintf(expected, sizeof expected, "%s: is a directory", folder);
-    assert_string_equal(err.text, expected);
-    assert_int_equal(fac_writer_open(folder, &w, &err), FAC_E_IO);
-    assert_string_equal(err.text, expected);
-    assert_int_equal(fac_file_map(in_folder("none"), &f, &err), FAC_E_IO);
-    snprintf(expected, sizeof expected, "%s: No such file or directory", in_folder("none"));
-    assert_string_equal(err.text, expected);
-    assert_int_equal(fac_file_map("/dev/null", &f, &err), FAC_E_IO);
-    assert_string_equal(err.text, "/dev/null: is not a regular file");
-    fclose(fopen(in_folder("empty"), "w"));
-    assert_int_equal(fac_file_map(in_folder("empty"), &f, &err), FAC_E_FORMAT);
-    snprintf(expected, sizeof expected, "%s: is empty", in_folder("empty"));
-    assert_string_equal(err.text, expected);
-    allocations_left = 0;
-    assert_int_equal(fac_file_map(in_folder("empty"), &f, &err), FAC_E_NOMEM);
-    assert_int_equal(fac_writer_open(in_folder("x"), &w, &err), FAC_E_NOMEM);
-    assert_null(fac_file_memory("abc", 3));
-    allocations_left = -1;
-    unlink(in_folder("empty"));
-    assert_int_equal(fac_writer_open(in_folder("no/such/folder"), &w, &err), FAC_E_IO);
-    char longer[6000];
-    memset(longer, 'x', sizeof longer - 1);
-    longer[sizeof longer - 1] = 0;
-    assert_int_equal(fac_writer_open(longer, &w, &err), FAC_E_IO);
-    assert_null(f);
-    assert_null(w);
-}
-
-static void files_in_memory(void **state) {
-    (void)state;
-    fac_file *f = fac_file_memory("abc", 3);
-    assert_int_equal(fac_file_size(f), 3);
-    assert_memory_equal(fac_file_data(f), "abc", 3);
-    fac_file_free(f);
-    fac_file_drop(f = fac_file_memory("abcd", 4), 0, 4);
-    assert_memory_equal(fac_file_data(f), "abcd", 4);
-    fac_file_free(f);
-    f = fac_file_adopt(fac_alloc_aligned(5), 5);
-    assert_int_equal(fac_file_size(f), 5);
-    fac_file_free(f);
-    assert_null(fac_file_adopt(NULL, 5));
-    f = fac_file_memory(NULL, 0);
-    assert_int_equal(fac_file_size(f), 0);
-    fac_file_free(f);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut), cmocka_unit_test(statuses_have_names),
@@ -550,12 +263,6 @@ int main(void) {
         cmocka_unit_test(tables_find_what_was_put), cmocka_unit_test(hashes_differ),
         cmocka_unit_test(philox_matches_its_authors), cmocka_unit_test(random_numbers_have_their_moments),
         cmocka_unit_test(fill_is_a_function_of_the_index),
-        cmocka_unit_test(every_item_runs_once), cmocka_unit_test(pools_start_and_stop),
-        cmocka_unit_test(pool_runs_any_number_of_tasks), cmocka_unit_test(callers_at_once_are_served),
-        cmocka_unit_test(a_callers_pool_is_used),
-        cmocka_unit_test(written_files_read_back), cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
-        cmocka_unit_test(a_link_stays_a_link), cmocka_unit_test(devices_are_written_not_replaced),
-        cmocka_unit_test(file_errors_are_clear), cmocka_unit_test(files_in_memory),
     };
-    return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "base/memory.h"
+#include "allocations.h"
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "facula/ops.h"
@@ -384,13 +384,6 @@ static void mutations(void **state) {
     assert_true(good > 100);
 }
 
-static long allowed = -1;       /* allocations until one fails; < 0: never */
-bool fac_test_allows(size_t bytes) {
-    (void)bytes;
-    if (allowed < 0) return true;
-    return allowed-- > 0 ? true : (allowed = 0, false);
-}
-
 static void without_memory(void **state) {
     (void)state;
     fac_graph *whole = read_ok(sample);
@@ -399,7 +392,7 @@ static void without_memory(void **state) {
         fac_graph *g = NULL, *copy = NULL;
         fac_error err = { 0 };
         FILE *f = fmemopen((void *)sample, sizeof sample - 1, "r"), *to = fopen("/dev/null", "w");
-        allowed = k;
+        allocations_left = k;
         fac_status s = fac_graph_read(f, &g, &err);
         if (!s) s = fac_graph_write(g, to, &err);
         if (!s && !(copy = fac_graph_clone(g))) s = FAC_E_NOMEM;
@@ -410,8 +403,8 @@ static void without_memory(void **state) {
             fac_graph_hash(copy);
             s = fac_graph_check(copy, &err);
         }
-        const bool done = allowed > 0;
-        allowed = -1;
+        const bool done = allocations_left > 0;
+        allocations_left = -1;
         fclose(f);
         fclose(to);
         if (s) {

@@ -8,19 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "base/memory.h"
+#include "allocations.h"
 #include "facula/image.h"
 #include "golden/image.h"
-
-/* Counts down; 0 makes every further allocation fail (see src/base/memory.c). */
-static long allocations_left = -1;
-bool fac_test_allows(size_t bytes) {
-    (void)bytes;
-    if (allocations_left < 0) return true;
-    if (!allocations_left) return false;
-    allocations_left--;
-    return true;
-}
 
 enum {
     GOLDEN_FILES = sizeof golden_files / sizeof *golden_files, GOLDEN_RESIZES = sizeof golden_resizes / sizeof *golden_resizes

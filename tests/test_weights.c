@@ -10,20 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "base/memory.h"
+#include "allocations.h"
 #include "base/rng.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
 #include "weight_files.h"
-
-static long allocations_left = -1;          /* 0: every further allocation fails */
-bool fac_test_allows(size_t bytes) {
-    if (bytes > (size_t)1 << 30) return false;
-    if (allocations_left < 0) return true;
-    if (!allocations_left) return false;
-    allocations_left--;
-    return true;
-}
 
 static uint64_t seed, drawn;
 static uint64_t draw(uint64_t below) { return fac_random_bits(seed, 0, drawn++) % below; }

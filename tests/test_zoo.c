@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "base/memory.h"
+#include "allocations.h"
 #include "facula/facula.h"
 #include "golden/zoo.h"
 #include "graph/graph_internal.h"
@@ -310,16 +310,6 @@ static void random_weights_come_from_the_seed(void **state) {
         fac_graph_free(g);
     }
     assert_true(w[0] == w[1] && w[0] != w[2]);
-}
-
-/* Counts down; 0 makes every further allocation fail. */
-static long allocations_left = -1;
-bool fac_test_allows(size_t bytes) {
-    (void)bytes;
-    if (allocations_left < 0) return true;
-    if (!allocations_left) return false;
-    allocations_left--;
-    return true;
 }
 
 /* The n-th allocation fails, for every n, with and without a file. */
