@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include "cli.h"
 #include "facula/backend.h"
+#include "facula/train.h"
 #include "json.h"
 
 static struct {
@@ -13,7 +14,7 @@ static struct {
     list shapes;
     long batch, runs, seed;
     double seconds;
-    bool json, verify, profile, exact;
+    bool json, verify, profile, exact, train;
 } o;
 
 static const option options[] = {
@@ -23,6 +24,7 @@ static const option options[] = {
     { "--solver", OPTION_TEXT, &o.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
     { "--exact", OPTION_FLAG, &o.exact, NULL, "no reduced precision inside f32 ops" },
+    { "--train", OPTION_FLAG, &o.train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
@@ -36,6 +38,7 @@ enum { MOST = 64, RUNS = 10000 };
 typedef struct job {
     model       m;
     fac_device *device;
+    fac_trainer *trainer;               /* --train: it owns the program */
     fac_program *program;
     fac_tensor *in[MOST], *out[MOST];
 } job;
@@ -170,6 +173,21 @@ static int measure(job *j) {
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Behind the samples: labels and the learning rate. */
+static int train_program(job *j) {
+    fac_error err = { 0 };
+    const double lr = 1e-3;
+    fac_type scalar = { .dtype = FAC_F64 };
+    if (fac_graph_inputs(j->m.graph) != 1) return fail_text("--train needs a model with one input");
+    fac_type labels = { FAC_I64, { .n = 1, .d = { fac_tensor_type(j->in[0]).dims.d[0] } } };
+    if (tensor_random(labels, (uint64_t)o.seed, 1, &j->in[1], &err)) return fail(&err);
+    if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
+    if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
+    if (fac_trainer_new(j->m.graph, j->device, &(fac_trainer_opts){ .exact = o.exact }, &j->trainer, &err)) return fail(&err);
+    j->program = fac_trainer_program(j->trainer);
+    return EXIT_OK;
+}
+
 static int work(job *j, list args) {
     fac_error err = { 0 };
     int code = device_open(&o.device, &j->device);
@@ -198,6 +216,10 @@ static int work(job *j, list args) {
         }
         if (tensor_random(t, (uint64_t)o.seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
     }
+    if (o.train) {
+        code = train_program(j);
+        return code ? code : measure(j);
+    }
     fac_program_opts opts = { .solver = o.solver, .exact = o.exact };
     if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
     return measure(j);
@@ -207,12 +229,15 @@ static int run(list args) {
     static job j;
     if (args.n != 1) return usage_error(verb_find("bench"), "which model or problem?");
     if (o.batch < 0 || o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
+    if (o.train && (o.verify || o.solver || strchr(args.at[0], '(')))
+        return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
     int code = work(&j, args);
     for (int i = 0; i < MOST; i++) {
         fac_tensor_free(j.in[i]);
         fac_tensor_free(j.out[i]);
     }
-    fac_program_free(j.program);
+    if (j.trainer) fac_trainer_free(j.trainer);
+    else fac_program_free(j.program);
     model_free(&j.m);
     fac_device_free(j.device);
     return code;

@@ -36,6 +36,8 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
                            fac_error *err);
 void       fac_trainer_free(fac_trainer *t);
 int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far */
+/* The program of a step, for profiles; it stays the trainer's.  Inputs: samples, labels (i64 N), learning rate (an f64 scalar). */
+fac_program *fac_trainer_program(const fac_trainer *t);
 
 /* One step on one batch; score may be NULL.  FAC_E_ARGUMENT when the loss is not finite: the parameters are then those of
  * before the step. */

@@ -48,6 +48,7 @@ void fac_trainer_free(fac_trainer *t) {
 }
 
 int64_t fac_trainer_steps(const fac_trainer *t) { return *(const int64_t *)fac_tensor_data(t->done); }
+fac_program *fac_trainer_program(const fac_trainer *t) { return t->stepper; }
 
 static double scalar(const fac_tensor *t) { return (double)*(const float *)fac_tensor_data(t); }
 

@@ -102,6 +102,8 @@ expect 1 'makes no offer' "$facula" bench "$problem" --solver conv2d/depthwise; 
 expect 1 'conv2d' "$facula" bench 'conv2d(f32[2,3,4,4], f32[8,5,3,3])'; one_line
 expect 1 '' "$facula" bench 'conv2d(f32[2,3'; one_line
 expect 0 'images/s' "$facula" bench zoo:lenet --batch 3 --runs 3 --profile
+expect 0 'images/s' "$facula" bench zoo:lenet --train --batch 3 --runs 3 --profile
+expect 2 'whole model' "$facula" bench zoo:lenet --train --verify; one_line
 # sanitizers map more memory than any limit
 "$facula" version | grep -q sanitizer || expect 1 'memory' "$facula" bench 'relu(f32[40000,40000])' --runs 1 --memory-limit 500M
 
