@@ -18,5 +18,6 @@
 #include "facula/onnx.h"
 #include "facula/program.h"
 #include "facula/train.h"
+#include "facula/view.h"
 
 #endif

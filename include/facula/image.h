@@ -17,6 +17,9 @@ typedef struct fac_image { int width, height; uint8_t *rgb; } fac_image;    /* r
 fac_status fac_image_load(const char *path, fac_image *out, fac_error *err);
 fac_status fac_image_decode(const void *data, size_t bytes, const char *name, fac_image *out, fac_error *err);  /* name: for errors */
 fac_status fac_image_save(const fac_image *image, const char *path, fac_error *err);    /* .png or .ppm, by the name */
+/* The bytes of a PNG file, piece by piece; put returns false to give up. */
+fac_status fac_image_encode(const fac_image *image, bool (*put)(void *self, const void *data, size_t bytes), void *self,
+                            fac_error *err);
 void       fac_image_free(fac_image *image);                /* frees rgb and clears; an empty one is fine */
 
 typedef enum fac_interpolation { FAC_NEAREST, FAC_BILINEAR, FAC_BICUBIC } fac_interpolation;

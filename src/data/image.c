@@ -87,6 +87,13 @@ fac_status fac_image_save(const fac_image *image, const char *path, fac_error *e
     return fac_raise(err, FAC_E_ARGUMENT, "%s: images are saved as .png or .ppm", path);
 }
 
+fac_status fac_image_encode(const fac_image *image, bool (*put)(void *self, const void *data, size_t bytes), void *self,
+                            fac_error *err) {
+    if (!image->rgb || image->width < 1 || image->height < 1)
+        return fac_raise(err, FAC_E_ARGUMENT, "an empty image cannot be encoded");
+    return fac_png_encode(image, put, self, err);
+}
+
 fac_status fac_image_crop(const fac_image *from, int x, int y, int width, int height, fac_image *out, fac_error *err) {
     fac_image image = { 0 };
     FAC_TRY(fac_image_new(width, height, "crop", &image, err));

@@ -2,6 +2,7 @@
  * of its own; what it leaves in there after an error is freed by the caller. */
 #ifndef FACULA_DATA_IMAGE_INTERNAL_H
 #define FACULA_DATA_IMAGE_INTERNAL_H
+#include <stdbool.h>
 #include "facula/image.h"
 
 typedef struct fac_image_file { const uint8_t *data; size_t bytes; const char *name; } fac_image_file;
@@ -12,6 +13,8 @@ fac_status fac_bmp_decode(const fac_image_file *file, fac_image *image, fac_erro
 fac_status fac_ppm_decode(const fac_image_file *file, fac_image *image, fac_error *err);
 
 fac_status fac_png_save(const fac_image *image, const char *path, fac_error *err);
+fac_status fac_png_encode(const fac_image *image, bool (*put)(void *self, const void *data, size_t bytes), void *self,
+                          fac_error *err);
 fac_status fac_ppm_save(const fac_image *image, const char *path, fac_error *err);
 
 /* Black pixels.  Refuses sizes below 1 and more than FAC_PIXELS pixels, so that sizes in bytes always fit. */

@@ -15,6 +15,14 @@ fac_status fac_png_save(const fac_image *image, const char *path, fac_error *err
     return fac_raise(err, FAC_E_UNSUPPORTED, "%s: this build writes no PNG: install libpng-dev and build again", path);
 }
 
+fac_status fac_png_encode(const fac_image *image, bool (*put)(void *self, const void *data, size_t bytes), void *self,
+                          fac_error *err) {
+    (void)image;
+    (void)put;
+    (void)self;
+    return fac_raise(err, FAC_E_UNSUPPORTED, "this build writes no PNG: install libpng-dev and build again");
+}
+
 #else
 
 #include <png.h>
@@ -34,7 +42,8 @@ typedef struct png_job {
     const fac_image_file *file;     /* reading */
     size_t      at;
     fac_image  *image;
-    fac_writer *writer;             /* writing */
+    bool      (*put)(void *self, const void *data, size_t bytes);       /* writing */
+    void       *self;
     const fac_image *from;
 } png_job;
 
@@ -128,7 +137,7 @@ fac_status fac_png_decode(const fac_image_file *file, fac_image *image, fac_erro
 
 static void write_bytes(png_structp png, png_bytep from, size_t n) {
     png_job *job = png_get_io_ptr(png);
-    if (fac_writer_put(job->writer, from, n, &job->error)) png_error(png, "cannot write");
+    if (!job->put(job->self, from, n)) png_error(png, "cannot write");
 }
 
 static void flush_nothing(png_structp png) { (void)png; }
@@ -147,19 +156,39 @@ static fac_status write_all(png_job *job) {
     return FAC_OK;
 }
 
+static fac_status encode(png_job *job, fac_error *err) {
+    job->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, job, on_error, on_warning, job, on_malloc, on_free);
+    job->info = job->png ? png_create_info_struct(job->png) : NULL;
+    fac_status status = job->info ? write_all(job)
+                                  : fac_raise(err, FAC_E_NOMEM, "%s: PNG: no memory for an encoder", job->name);
+    png_destroy_write_struct(&job->png, &job->info);
+    return status;
+}
+
+fac_status fac_png_encode(const fac_image *image, bool (*put)(void *self, const void *data, size_t bytes), void *self,
+                          fac_error *err) {
+    png_job job = { .name = "image", .from = image, .put = put, .self = self };
+    return finish(&job, encode(&job, err), err);
+}
+
+typedef struct png_file { fac_writer *writer; fac_error error; } png_file;
+
+static bool put_file(void *self, const void *data, size_t bytes) {
+    png_file *f = self;
+    return !fac_writer_put(f->writer, data, bytes, &f->error);
+}
+
 fac_status fac_png_save(const fac_image *image, const char *path, fac_error *err) {
-    png_job job = { .name = path, .from = image };
-    FAC_TRY(fac_writer_open(path, &job.writer, err));
-    job.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning, &job, on_malloc, on_free);
-    job.info = job.png ? png_create_info_struct(job.png) : NULL;
-    fac_status status = job.info ? write_all(&job)
-                                 : fac_raise(err, FAC_E_NOMEM, "%s: PNG: no memory for an encoder", path);
-    png_destroy_write_struct(&job.png, &job.info);
+    png_file file = { 0 };
+    png_job job = { .name = path, .from = image, .put = put_file, .self = &file };
+    FAC_TRY(fac_writer_open(path, &file.writer, err));
+    fac_status status = encode(&job, err);
     if (status) {
-        fac_writer_cancel(job.writer);
-        return finish(&job, status, err);
+        fac_writer_cancel(file.writer);
+        if (file.error.status) job.error = file.error;          /* why the writer refused says more than that it did */
+        return finish(&job, file.error.status ? file.error.status : status, err);
     }
-    return fac_writer_close(job.writer, err);
+    return fac_writer_close(file.writer, err);
 }
 
 #endif

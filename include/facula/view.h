@@ -1,0 +1,70 @@
+/* facula/view.h: looking at a training: event files for TensorBoard, histograms, pictures of tensors, charts.
+ *
+ * Nothing here knows of trainers: numbers, tensors, images and graphs go in, files and text come out. */
+#ifndef FACULA_VIEW_H
+#define FACULA_VIEW_H
+
+#include <stdio.h>
+#include "facula/graph.h"
+#include "facula/image.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- TensorBoard ---------------------------------------------------------------------------------------------------- */
+
+/* An event file, appended to.  Tags are names such as "loss/train": what stands before '/' groups the cards of the page.
+ * Not thread safe. */
+typedef struct fac_events fac_events;
+
+/* A new file in this folder, which is made when it is missing; a training that is resumed opens another one there. */
+fac_status  fac_events_open(const char *folder, fac_events **out, fac_error *err);
+fac_status  fac_events_flush(fac_events *e, fac_error *err);            /* so that a page that is open sees it */
+fac_status  fac_events_close(fac_events *e, fac_error *err);            /* flushes; frees in any case; NULL is fine */
+const char *fac_events_path(const fac_events *e);
+
+fac_status fac_events_scalar(fac_events *e, const char *tag, int64_t step, double x, fac_error *err);
+fac_status fac_events_histogram(fac_events *e, const char *tag, int64_t step, const fac_tensor *t, fac_error *err);
+fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const fac_image *image, fac_error *err);
+fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const char *markdown, fac_error *err);
+fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err);     /* dotted names become nested boxes */
+
+/* What a training was started with, for the page that compares trainings; text NULL: a number. */
+typedef struct fac_setting { const char *name, *text; double number; } fac_setting;
+fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, fac_error *err);
+fac_status fac_events_end(fac_events *e, bool success, fac_error *err);
+
+/* ---- tensors -------------------------------------------------------------------------------------------------------- */
+
+/* Bucket k counts what lies in [limit[k-1], limit[k]), the last one its right edge too; the first begins at min.  Equal
+ * widths; one bucket when all numbers are equal, none when there is none.  NaN and infinities are only in `others`. */
+enum { FAC_BUCKETS = 30 };
+typedef struct fac_histogram {
+    double  min, max, sum, sum_squares;
+    int64_t count, others;
+    int     buckets;
+    double  limit[FAC_BUCKETS];
+    int64_t in[FAC_BUCKETS];
+} fac_histogram;
+fac_status fac_histogram_of(const fac_tensor *t, fac_histogram *out, fac_error *err);
+
+/* How pictures lie in a grid; 0 and NULL mean the usual. */
+typedef struct fac_grid {
+    int     columns, zoom;          /* as many as make a square; 1 */
+    int64_t most;                   /* no more pictures than this */
+    double  mean[3], std[3];        /* colour = x std + mean, 0..1; std[0] 0: least black, largest white, over all */
+} fac_grid;
+/* [count, channels, height, width]: colour when there are three channels, else each channel is a grey picture. */
+fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *out, fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif
