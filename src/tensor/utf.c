@@ -6,7 +6,7 @@
 enum { REPLACEMENT = 0xfffd, LARGEST = 0x10ffff };
 
 /* One code point, and where the next begins: 0xxxxxxx, 110xxxxx 10..., 1110xxxx 10... 10..., 11110xxx 10... 10... 10... */
-static uint32_t next(const unsigned char **p) {
+uint32_t fac_utf8_next(const unsigned char **p) {
     static const uint32_t least[4] = { 0, 0x80, 0x800, 0x10000 };
     uint32_t c = *(*p)++;
     int more = c < 0x80 ? 0 : c < 0xc0 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf8 ? 3 : -1;
@@ -22,15 +22,15 @@ static uint32_t next(const unsigned char **p) {
 
 size_t fac_utf32_length(const char *s) {
     size_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)s; *p; n++) next(&p);
+    for (const unsigned char *p = (const unsigned char *)s; *p; n++) fac_utf8_next(&p);
     return n;
 }
 
 void fac_utf32_of_utf8(uint32_t *to, const char *s) {
-    for (const unsigned char *p = (const unsigned char *)s; *p;) *to++ = next(&p);
+    for (const unsigned char *p = (const unsigned char *)s; *p;) *to++ = fac_utf8_next(&p);
 }
 
-static char *put(char *p, uint32_t c) {
+char *fac_utf8_put(char *p, uint32_t c) {
     if (c > LARGEST || (c >= 0xd800 && c < 0xe000)) c = REPLACEMENT;
     int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     static const unsigned lead[4] = { 0, 0xc0, 0xe0, 0xf0 };
@@ -50,7 +50,7 @@ char *fac_utf8_of_utf32(fac_arena *a, const void *from, size_t n) {
     char *text = fac_arena_alloc(a, length + 1, 4), *to = text;
     for (size_t i = 0; text && i < length; i++) {
         memcpy(&c, p + 4 * i, 4);
-        to = put(to, c);
+        to = fac_utf8_put(to, c);
     }
     return text;
 }

@@ -1,0 +1,46 @@
+/* Between the files that read texts. */
+#ifndef FACULA_DATA_TEXT_INTERNAL_H
+#define FACULA_DATA_TEXT_INTERNAL_H
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/table.h"
+#include "facula/data.h"
+
+struct fac_texts_memory { fac_arena arena; const char **text; int64_t *labels; };
+
+/* The parts of a reader that do not touch files: any bytes, `name` is for errors. */
+fac_status fac_texts_parse(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
+                           fac_error *err);
+fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac_vocab **out, fac_error *err);
+fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes, const char *name, uint64_t seed,
+                             fac_tensor **out, int64_t *found, fac_error *err);
+
+/* ---- characters (Unicode general categories) ---- */
+
+bool     fac_unicode_is_letter(uint32_t c);         /* L */
+bool     fac_unicode_is_mark(uint32_t c);           /* M: accents that stand behind their letter */
+bool     fac_unicode_is_number(uint32_t c);         /* N */
+bool     fac_unicode_is_space(uint32_t c);          /* White_Space */
+uint32_t fac_unicode_lower(uint32_t c);             /* the simple mapping */
+
+/* ---- tokens ---- */
+
+enum { FAC_TOKEN_ROOM = 256 };                      /* longer ones are never in a vocabulary */
+
+/* The next token of a text, written to `token` with a NUL; *p moves behind it.  False at the end of the text.
+ * What is too long for `token` is given as an empty string. */
+bool fac_token_next(fac_token_kind kind, bool keep_case, const unsigned char **p, char token[FAC_TOKEN_ROOM]);
+
+struct fac_vocab {
+    fac_token_kind kind;
+    bool           keep_case;
+    fac_arena      arena;
+    const char   **words;           /* by number */
+    int64_t        count;
+    fac_table      numbers;         /* word -> its place in `words` */
+};
+
+/* A vocabulary without words yet, with room for so many; NULL: no memory. */
+fac_vocab *fac_vocab_begin(fac_token_kind kind, bool keep_case, int64_t room);
+fac_status fac_vocab_add(fac_vocab *v, const char *word, fac_error *err);      /* room must be left */
+#endif
