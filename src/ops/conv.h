@@ -27,6 +27,25 @@ static inline fac_window fac_conv_window(const fac_conv_geom *g, int k) {
     return (fac_window){ g->in[k], g->kernel[k], g->stride[k], g->dilation[k], g->pad[k], g->pad_end[k], g->out[k] };
 }
 
+/* Adds to one plane of y, of x or to one kernel (`to`) what the other two give, over all taps that lie inside:
+ *   Y: y[o, p, q] += w[t, r, s] x[z, i, j]     X: x[z, i, j] += w[t, r, s] y[o, p, q]     W: w[t, r, s] += x[z, i, j] y[o, p, q]
+ * with z = o stride + t dilation - pad and so on.  The operand that `to` stands for is not read and may be NULL. */
+typedef enum fac_conv_part { FAC_CONV_Y, FAC_CONV_X, FAC_CONV_W } fac_conv_part;
+void fac_conv_planes(const fac_conv_geom *g, fac_conv_part part, const double *x, const double *w, const double *y, double *to);
+
+/* How the geometry is filled in: the window of each dim, ones in front of it. */
+static inline void fac_conv_window_put(fac_conv_geom *g, int k, const fac_window *v) {
+    g->in[k] = v->in, g->kernel[k] = v->kernel, g->out[k] = v->out;
+    g->stride[k] = v->stride, g->dilation[k] = v->dilation, g->pad[k] = v->pad, g->pad_end[k] = v->pad_end;
+}
+
+/* x and w have rank + 2 dims, x, w and b one dtype. */
+bool fac_conv_operands(fac_node *n, int rank);
+/* b (may be absent) has one number for each of K channels. */
+bool fac_conv_bias(fac_node *n, int64_t K);
+/* outputs: how many elements each see one multiply-add for each weight of a row of w. */
+void fac_conv_macs(const fac_node *n, const fac_value *seen, fac_cost *cost);
+
 /* Shared by conv1d, conv2d and conv3d. */
 bool       fac_conv_infer(fac_node *n);
 fac_status fac_conv2d_ref(const fac_ref *r, fac_error *err);

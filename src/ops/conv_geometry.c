@@ -40,8 +40,7 @@ static bool geometry(const attrs *a, const fac_dims *x, const fac_dims *w, fac_c
             v = window_of(a, x, w, at);
             if (fac_window_settle(&v, a->auto_pad, false)) return false;
         }
-        g.in[k] = v.in, g.kernel[k] = v.kernel, g.out[k] = v.out;
-        g.stride[k] = v.stride, g.dilation[k] = v.dilation, g.pad[k] = v.pad, g.pad_end[k] = v.pad_end;
+        fac_conv_window_put(&g, k, &v);
     }
     *out = g;
     return true;
@@ -57,21 +56,33 @@ bool fac_conv_geometry(const fac_node *n, fac_conv_geom *g) {
     return rank && fac_conv_geometry_of(rank, n->attrs, &n->in[0]->type.dims, &n->in[1]->type.dims, g);
 }
 
+bool fac_conv_operands(fac_node *n, int rank) {
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
+    if (x->dims.n != 2 + rank || w->dims.n != 2 + rank)
+        return fac_fail(n, FAC_E_SHAPE, "x and w must have %d dims", 2 + rank);
+    if (w->dtype != x->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    return true;
+}
+
+bool fac_conv_bias(fac_node *n, int64_t K) {
+    const fac_dims *b = n->in[2] ? &n->in[2]->type.dims : NULL;
+    if (b && (b->n != 1 || (b->d[0] != K && b->d[0] >= 0 && K >= 0)))
+        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld output channels", (long long)K);
+    return true;
+}
+
 bool fac_conv_infer(fac_node *n) {
     static const char *const names[] = { "depth", "height", "width" };
     attrs a = attrs_of(rank_of(n), n->attrs);
-    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
-    if (x->dims.n != 2 + a.rank || w->dims.n != 2 + a.rank)
-        return fac_fail(n, FAC_E_SHAPE, "x and w must have %d dims", 2 + a.rank);
-    if (w->dtype != x->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    if (!fac_conv_operands(n, a.rank)) return false;
     int64_t C = x->dims.d[1], K = w->dims.d[0], c = w->dims.d[1], all;
     if (c >= 0 && (__builtin_mul_overflow(c, a.groups, &all) || (C >= 0 && all != C)))
         return fac_fail(n, FAC_E_SHAPE, "w has %lld input channels in each of %lld groups, x has %lld channels", (long long)c,
                         (long long)a.groups, (long long)C);
     if (K >= 0 && K % a.groups)
         return fac_fail(n, FAC_E_SHAPE, "%lld output channels do not divide into %lld groups", (long long)K, (long long)a.groups);
-    if (b && (b->dims.n != 1 || (b->dims.d[0] != K && b->dims.d[0] >= 0 && K >= 0)))
-        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld output channels", (long long)K);
+    if (!fac_conv_bias(n, K)) return false;
     fac_type y = { x->dtype, { x->dims.n, { x->dims.d[0], K } } };
     for (int k = 0; k < a.rank; k++) {
         fac_window v = window_of(&a, &x->dims, &w->dims, k);
@@ -80,29 +91,6 @@ bool fac_conv_infer(fac_node *n) {
     }
     n->out[0]->type = y;
     return true;
-}
-
-/* One plane of y from one plane of x and one kernel: the innermost loop runs along a row, so it streams. */
-static void add_plane(const fac_conv_geom *g, const double *x, const double *w, double *y) {
-    const fac_window d = fac_conv_window(g, 0), h = fac_conv_window(g, 1), v = fac_conv_window(g, 2);
-    for (int64_t t = 0; t < g->T; t++)
-        for (int64_t r = 0; r < g->R; r++)
-            for (int64_t s = 0; s < g->S; s++) {
-                double f = w[(t * g->R + r) * g->S + s];
-                int64_t o0, o1, p0, p1, q0, q1;
-                fac_window_inside(&d, t, &o0, &o1);
-                fac_window_inside(&h, r, &p0, &p1);
-                fac_window_inside(&v, s, &q0, &q1);
-                for (int64_t o = o0; o < o1; o++)
-                    for (int64_t p = p0; p < p1; p++) {
-                        int64_t z = o * d.stride + t * d.dilation - d.pad, i = p * h.stride + r * h.dilation - h.pad;
-                        const double *from = x + (z * g->H + i) * g->W;
-                        double *to = y + (o * g->P + p) * g->Q;
-                        int64_t j = s * v.dilation - v.pad;
-                        if (v.stride == 1) for (int64_t q = q0; q < q1; q++) to[q] += f * from[q + j];
-                        else for (int64_t q = q0; q < q1; q++) to[q] += f * from[q * v.stride + j];
-                    }
-            }
 }
 
 static fac_status ref(int rank, const fac_ref *r, fac_error *err) {
@@ -117,7 +105,7 @@ static fac_status ref(int rank, const fac_ref *r, fac_error *err) {
             double *y = r->out[0].f + (n * g.K + k) * image;
             for (int64_t i = 0; i < image; i++) y[i] = b->f ? b->f[k] : 0;
             for (int64_t i = 0; i < c; i++)
-                add_plane(&g, x->f + (n * g.C + k / each * c + i) * plane, w->f + (k * c + i) * taps, y);
+                fac_conv_planes(&g, FAC_CONV_Y, x->f + (n * g.C + k / each * c + i) * plane, w->f + (k * c + i) * taps, NULL, y);
         }
     return FAC_OK;
 }
@@ -125,12 +113,16 @@ static fac_status ref(int rank, const fac_ref *r, fac_error *err) {
 fac_status fac_conv2d_ref(const fac_ref *r, fac_error *err) { return ref(2, r, err); }
 fac_status fac_conv3d_ref(const fac_ref *r, fac_error *err) { return ref(3, r, err); }
 
-/* One multiply-add for each weight that an output sees, padding included; the bias counts apart. */
-void fac_conv_cost(const fac_node *n, fac_cost *cost) {
+void fac_conv_macs(const fac_node *n, const fac_value *seen, fac_cost *cost) {
     const fac_dims *w = &n->in[1]->type.dims;
     double each = 1;
     for (int k = 1; k < w->n; k++) each *= w->d[k] > 0 ? (double)w->d[k] : 0;
     fac_cost_bytes(n, cost);
-    cost->macs = fac_cost_count(n->out[0]) * each;
+    cost->macs = fac_cost_count(seen) * each;
     cost->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
+}
+
+/* One multiply-add for each weight that an output sees, padding included; the bias counts apart. */
+void fac_conv_cost(const fac_node *n, fac_cost *cost) {
+    fac_conv_macs(n, n->out[0], cost);
 }

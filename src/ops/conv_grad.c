@@ -103,31 +103,6 @@ void fac_conv_grad_w_grad(const fac_node *n, fac_value *const dy[], fac_value *d
 
 /* ---- references --------------------------------------------------------------------------------------------------------- */
 
-/* Walks the products of one plane of x, one kernel and one plane of dy:
- *   dx != NULL:  dx[z, i, j] += dy[o, p, q] w[t, r, s]        else  dw[t, r, s] += x[z, i, j] dy[o, p, q]
- * with z = o stride + t dilation - pad and so on. */
-static void add_plane(const fac_conv_geom *g, const double *dy, const double *x, double *dx, const double *w, double *dw) {
-    const fac_window d = fac_conv_window(g, 0), h = fac_conv_window(g, 1), v = fac_conv_window(g, 2);
-    for (int64_t t = 0; t < g->T; t++)
-        for (int64_t r = 0; r < g->R; r++)
-            for (int64_t s = 0; s < g->S; s++) {
-                int64_t tap = (t * g->R + r) * g->S + s, o0, o1, p0, p1, q0, q1;
-                double sum = 0;
-                fac_window_inside(&d, t, &o0, &o1);
-                fac_window_inside(&h, r, &p0, &p1);
-                fac_window_inside(&v, s, &q0, &q1);
-                for (int64_t o = o0; o < o1; o++)
-                    for (int64_t p = p0; p < p1; p++) {
-                        int64_t z = o * d.stride + t * d.dilation - d.pad, i = p * h.stride + r * h.dilation - h.pad;
-                        int64_t row = (z * g->H + i) * g->W, j = s * v.dilation - v.pad;
-                        const double *from = dy + (o * g->P + p) * g->Q;
-                        if (dx) for (int64_t q = q0; q < q1; q++) dx[row + q * v.stride + j] += w[tap] * from[q];
-                        else for (int64_t q = q0; q < q1; q++) sum += x[row + q * v.stride + j] * from[q];
-                    }
-                if (dw) dw[tap] += sum;
-            }
-}
-
 static fac_status ref(int rank, bool of_x, const fac_ref *r) {
     const fac_dims *like = &r->out[0].type.dims;
     const fac_array *dy = &r->in[of_x ? 0 : 1], *other = &r->in[of_x ? 1 : 0];
@@ -142,8 +117,8 @@ static fac_status ref(int rank, bool of_x, const fac_ref *r) {
             for (int64_t i = 0; i < c; i++) {
                 int64_t at_x = (n * g.C + k / each * c + i) * plane, at_w = (k * c + i) * taps;
                 const double *from = dy->f + (n * g.K + k) * image;
-                if (of_x) add_plane(&g, from, NULL, to + at_x, other->f + at_w, NULL);
-                else add_plane(&g, from, other->f + at_x, NULL, NULL, to + at_w);
+                if (of_x) fac_conv_planes(&g, FAC_CONV_X, NULL, other->f + at_w, from, to + at_x);
+                else fac_conv_planes(&g, FAC_CONV_W, other->f + at_x, NULL, from, to + at_w);
             }
     return FAC_OK;
 }

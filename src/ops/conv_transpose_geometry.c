@@ -61,8 +61,7 @@ static bool geometry(const attrs *a, const fac_dims *x, const fac_dims *w, fac_c
         fac_window v = { 1, 1, 1, 1, 0, 0, 1 };
         int at = k - (3 - a->rank);
         if (at >= 0 && settle(a, x, w, at, &v)) return false;
-        g.in[k] = v.in, g.kernel[k] = v.kernel, g.out[k] = v.out;
-        g.stride[k] = v.stride, g.dilation[k] = v.dilation, g.pad[k] = v.pad, g.pad_end[k] = v.pad_end;
+        fac_conv_window_put(&g, k, &v);
     }
     *out = g;
     return true;
@@ -89,10 +88,8 @@ static int64_t symbolic(fac_graph *g, const attrs *a, int64_t in, int64_t kernel
 bool fac_conv_transpose_infer(fac_node *n) {
     static const char *const names[] = { "depth", "height", "width" };
     attrs a = attrs_of(rank_of(n), n->attrs);
-    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
-    if (x->dims.n != 2 + a.rank || w->dims.n != 2 + a.rank)
-        return fac_fail(n, FAC_E_SHAPE, "x and w must have %d dims", 2 + a.rank);
-    if (w->dtype != x->dtype || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    if (!fac_conv_operands(n, a.rank)) return false;
     int64_t C = x->dims.d[1], from = w->dims.d[0], each = w->dims.d[1], K = each;
     if (C >= 0 && from >= 0 && C != from)
         return fac_fail(n, FAC_E_SHAPE, "w has %lld input channels, x has %lld", (long long)from, (long long)C);
@@ -101,8 +98,7 @@ bool fac_conv_transpose_infer(fac_node *n) {
                         (long long)a.groups);
     if (each >= 0 && __builtin_mul_overflow(each, a.groups, &K)) return fac_fail(n, FAC_E_SHAPE, "absurdly many output channels");
     if (each < 0) K = fac_size_product(n->graph, each, a.groups);
-    if (b && (b->dims.n != 1 || (b->dims.d[0] != K && b->dims.d[0] >= 0 && K >= 0)))
-        return fac_fail(n, FAC_E_SHAPE, "b must have one number for each of the %lld output channels", (long long)K);
+    if (!fac_conv_bias(n, K)) return false;
     fac_type y = { x->dtype, { x->dims.n, { x->dims.d[0], K } } };
     for (int k = 0; k < a.rank; k++) {
         int64_t in = x->dims.d[2 + k], kernel = w->dims.d[2 + k];
@@ -119,27 +115,6 @@ bool fac_conv_transpose_infer(fac_node *n) {
     return true;
 }
 
-/* One plane of y from one plane of x and one kernel. */
-static void add_plane(const fac_conv_geom *g, const double *x, const double *w, double *y) {
-    const fac_window d = fac_conv_window(g, 0), h = fac_conv_window(g, 1), v = fac_conv_window(g, 2);
-    for (int64_t t = 0; t < g->T; t++)
-        for (int64_t r = 0; r < g->R; r++)
-            for (int64_t s = 0; s < g->S; s++) {
-                double f = w[(t * g->R + r) * g->S + s];
-                int64_t o0, o1, p0, p1, q0, q1;
-                fac_window_inside(&d, t, &o0, &o1);
-                fac_window_inside(&h, r, &p0, &p1);
-                fac_window_inside(&v, s, &q0, &q1);
-                for (int64_t o = o0; o < o1; o++)
-                    for (int64_t p = p0; p < p1; p++) {
-                        int64_t z = o * d.stride + t * d.dilation - d.pad, i = p * h.stride + r * h.dilation - h.pad;
-                        const double *from = x + (o * g->P + p) * g->Q;
-                        double *to = y + (z * g->H + i) * g->W;
-                        for (int64_t q = q0; q < q1; q++) to[q * v.stride + s * v.dilation - v.pad] += f * from[q];
-                    }
-            }
-}
-
 static fac_status ref(int rank, const fac_ref *r) {
     const fac_array *x = &r->in[0], *w = &r->in[1], *b = &r->in[2];
     attrs a = attrs_of(rank, r->attrs);
@@ -151,7 +126,7 @@ static fac_status ref(int rank, const fac_ref *r) {
             double *y = r->out[0].f + (n * g.C + i) * plane;
             for (int64_t k = 0; k < plane; k++) y[k] = b->f ? b->f[i] : 0;
             for (int64_t k = i / c * each; k < (i / c + 1) * each; k++)
-                add_plane(&g, x->f + (n * g.K + k) * image, w->f + (k * c + i % c) * taps, y);
+                fac_conv_planes(&g, FAC_CONV_X, NULL, w->f + (k * c + i % c) * taps, x->f + (n * g.K + k) * image, y);
         }
     return FAC_OK;
 }
@@ -196,10 +171,5 @@ void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value
 
 /* One multiply-add for each weight that an input element meets, also where padding cuts the result off. */
 void fac_conv_transpose_cost(const fac_node *n, fac_cost *cost) {
-    const fac_dims *w = &n->in[1]->type.dims;
-    double each = 1;
-    for (int k = 1; k < w->n; k++) each *= w->d[k] > 0 ? (double)w->d[k] : 0;
-    fac_cost_bytes(n, cost);
-    cost->macs = fac_cost_count(n->in[0]) * each;
-    cost->other = n->in[2] ? fac_cost_count(n->out[0]) : 0;
+    fac_conv_macs(n, n->in[0], cost);
 }
