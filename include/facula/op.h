@@ -154,8 +154,37 @@ double      fac_onnx_real(const fac_onnx_node *n, const char *attr, double missi
 const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing);
 fac_dims    fac_onnx_ints(const fac_onnx_node *n, const char *attr);        /* n = 0 when absent; at most FAC_DIMS */
 int         fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max);   /* how many; -1 absent */
+int         fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max);
+int         fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to, int max);   /* the graph keeps them */
 fac_tensor *fac_onnx_tensor(const fac_onnx_node *n, const char *attr);      /* borrowed; NULL when absent */
 fac_dtype   fac_onnx_dtype(const fac_onnx_node *n, const char *attr, fac_dtype missing);          /* TensorProto.DataType */
+
+/* Writing ONNX.  save() says one node through the calls below: usually one ONNX node, several where ONNX has no such op.  A
+ * value is known by its name in the file; NULL is an absent one.  false: it cannot be said at this opset, or not with these
+ * types or contents; what was put is dropped, and the exporter goes on to the expansion of the op, to a newer opset, or
+ * refuses it by name.  Memory that runs out is the exporter's affair: names are then "". */
+typedef struct fac_onnx_writer {
+    int         opset;
+    const void *self;               /* the exporter's */
+} fac_onnx_writer;
+const char *fac_onnx_name(const fac_onnx_writer *w, const fac_value *v);    /* NULL for NULL, and for an output nobody reads */
+/* The value with this rank, 0 or 1: a scalar from a list of one element, or the other way round. */
+const char *fac_onnx_ranked(const fac_onnx_writer *w, const fac_value *v, int rank);
+const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype, double x);                   /* a constant scalar */
+const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x);      /* full of one number */
+const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers);                 /* a constant i64[n] */
+/* Puts an ONNX node; in[n] may have NULLs.  out NULL: a new name.  Returns the name of its first output. */
+const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out);
+/* Of the node that was put last: a further output, and attributes. */
+void        fac_onnx_put_out(const fac_onnx_writer *w, const char *out);
+void        fac_onnx_put_int(const fac_onnx_writer *w, const char *attr, int64_t x);
+void        fac_onnx_put_real(const fac_onnx_writer *w, const char *attr, double x);
+void        fac_onnx_put_text(const fac_onnx_writer *w, const char *attr, const char *text);
+void        fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers);
+void        fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dtype);
+/* The inverse of load NULL, for the first spelling that has the opset: ports in order, attributes by name through `rename`.
+ * It is what fac_op.save NULL does if that spelling has no load() either. */
+bool        fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n);
 
 typedef struct fac_case { const char *problem; double lo, hi, tolerance; } fac_case;   /* "softmax(f32[2,5]) axis=1" */
 
@@ -183,6 +212,7 @@ struct fac_op {
     void (*grad)(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
     void (*cost)(const fac_node *n, fac_cost *cost);        /* NULL: bytes of all operands, no multiply-adds */
     const fac_onnx *onnx;                                   /* ends with { 0 } */
+    bool (*save)(const fac_onnx_writer *w, const fac_node *n);      /* into ONNX; NULL: see fac_onnx_plain */
     const fac_case *cases;                                  /* ends with { 0 } */
 };
 enum {                              /* fac_op.is */
