@@ -71,42 +71,75 @@ double fac_onnx_real(const fac_onnx_node *n, const char *attr, double missing) {
     return a ? (double)a->f : missing;
 }
 
-const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing) {
-    const fac_proto_attr *a = ask(n, attr, FAC_PROTO_STRING);
+/* A copy in the graph's memory: an op may keep it.  NULL after an error. */
+static const char *keep_text(const fac_onnx_node *n, const char *attr, fac_bytes b) {
     fac_graph *g = graph_of(n);
-    if (!a) return missing;
-    if (a->s.n && memchr(a->s.p, 0, a->s.n)) {
+    if (b.n && memchr(b.p, 0, b.n)) {
         fac_fail_graph(g, FAC_E_FORMAT, "attribute %s has a zero byte", attr);
-        return missing;
+        return NULL;
     }
-    char *text = fac_arena_alloc(&g->arena, a->s.n + 1, 1);         /* of the graph: an op may keep it */
-    if (!text) {
-        fac_fail_graph(g, FAC_E_NOMEM, "no memory for attribute %s", attr);
-        return missing;
-    }
-    if (a->s.n) memcpy(text, a->s.p, a->s.n);
+    char *text = fac_arena_alloc(&g->arena, b.n + 1, 1);
+    if (!text) fac_fail_graph(g, FAC_E_NOMEM, "no memory for attribute %s", attr);
+    else if (b.n) memcpy(text, b.p, b.n);
     return text;
 }
 
-typedef struct ints { int64_t *to; size_t n, max; } ints;
+const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing) {
+    const fac_proto_attr *a = ask(n, attr, FAC_PROTO_STRING);
+    const char *text = a ? keep_text(n, attr, a->s) : NULL;
+    return text ? text : missing;
+}
+
+/* The elements of a list attribute; what lies behind `max` is only counted. */
+typedef struct list { const fac_onnx_node *node; const char *attr; void *to; size_t n, max; } list;
 
 static bool add_int(void *self, uint64_t bits, fac_bytes unused) {
-    ints *l = self;
+    list *l = self;
     (void)unused;
-    if (l->n < l->max) l->to[l->n] = (int64_t)bits;
+    if (l->n < l->max) ((int64_t *)l->to)[l->n] = (int64_t)bits;
     return l->n++ < l->max;
 }
 
-int fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max) {
-    const fac_proto_attr *a = ask(n, attr, FAC_PROTO_INTS);
+static bool add_real(void *self, uint64_t bits, fac_bytes unused) {
+    list *l = self;
+    (void)unused;
+    const uint32_t word = (uint32_t)bits;
+    float x;
+    memcpy(&x, &word, sizeof x);
+    if (l->n < l->max) ((double *)l->to)[l->n] = (double)x;
+    return l->n++ < l->max;
+}
+
+static bool add_text(void *self, uint64_t unused, fac_bytes b) {
+    list *l = self;
+    (void)unused;
+    if (l->n < l->max && !(((const char **)l->to)[l->n] = keep_text(l->node, l->attr, b))) return false;
+    return l->n++ < l->max;
+}
+
+static int read_list(const fac_onnx_node *n, const char *attr, int64_t kind, int field, fac_proto_wire wire,
+                     fac_proto_visit *add, void *to, int max) {
+    const fac_proto_attr *a = ask(n, attr, kind);
     fac_error err;
     if (!a) return -1;
-    ints l = { to, 0, max > 0 ? (size_t)max : 0 };
-    fac_status status = fac_proto_each(a->self, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS, add_int, &l, &err);
+    list l = { n, attr, to, 0, max > 0 ? (size_t)max : 0 };
+    fac_status status = fac_proto_each(a->self, field, wire, add, &l, &err);
     if (status) fac_fail_graph(graph_of(n), status, "attribute %s: %s", attr, err.text);
-    else if (l.n > l.max) fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s has more than %d numbers", attr, max);
-    else return (int)l.n;
+    else if (l.n > l.max) fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s has more than %d elements", attr, max);
+    else if (!graph_of(n)->error.status) return (int)l.n;
     return -1;
+}
+
+int fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max) {
+    return read_list(n, attr, FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS, add_int, to, max);
+}
+
+int fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max) {
+    return read_list(n, attr, FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S, add_real, to, max);
+}
+
+int fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to, int max) {
+    return read_list(n, attr, FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS, add_text, to, max);
 }
 
 fac_dims fac_onnx_ints(const fac_onnx_node *n, const char *attr) {

@@ -1,0 +1,88 @@
+/* The gated recurrent unit (Cho et al. 2014, https://arxiv.org/abs/1406.1078). */
+#include "ops/recurrent.h"
+
+#if FAC_INTERFACE
+/* With gates z, r and candidate n of x w^T + h r^T + b, f: Sigmoid, g: Tanh:
+ *   z = f(..), r = f(..), n = g(x w_n^T + (r h) r_n^T + b_n),  h_t = (1 - z) n + z h
+ *   opts->linear_before_reset:  n = g(x w_n^T + bw_n + r (h r_n^T + br_n))
+ * Order of the gates in weights: z r n, torch_gates: r z n.  Operands and outputs as in fac_recurrent_opts: y, and as
+ * fac_value_other(y, 1) h. */
+fac_value *fac_gru(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths, fac_value *h0,
+                   const fac_recurrent_opts *opts);
+#endif
+
+static const fac_cell_kind kind = { 3, 2, "Sigmoid Tanh", false };
+static const fac_attr table[] = {
+    FAC_CELL_ATTRS, { "linear_before_reset", FAC_A_FLAG, FAC_CELL_AT(linear_before_reset), 0, 0, 0, 0, NULL,
+                      "the reset gate acts behind the product" }, { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "r", FAC_FLOATS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL },
+    { "lengths", FAC_INTS, FAC_OPTIONAL }, { "h0", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "h", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+enum { GATES = 2, NEW = 2 };        /* the candidate is the last part in both orders */
+
+/* (1 - z) n + z h */
+static fac_value *blend(fac_value *z, fac_value *n, fac_value *h) {
+    fac_value *kept = fac_mul(fac_sub(fac_number(z->graph, z->type.dtype, 1), z), n);
+    return h ? fac_add(kept, fac_mul(z, h)) : kept;
+}
+
+/* Reset in front of the product: r_zr and r_n are multiplied by different vectors. */
+static fac_value *candidate_of_reset(const fac_cell *cell, fac_value *xw[], fac_value *h, fac_value **z) {
+    const int at = cell->opts->torch_gates, H = 1 - at;
+    fac_value *gates = h ? fac_linear(h, fac_slice(cell->r, 0, 0, GATES * cell->hidden, 1), NULL) : NULL, *part[GATES];
+    if (h) fac_split(gates, 1, GATES, part);
+    *z = fac_cell_gate(cell, 0, h ? fac_add(xw[at], part[at]) : xw[at]);
+    if (!h) return fac_cell_gate(cell, 1, xw[NEW]);
+    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[H], part[H]));
+    fac_value *r_new = fac_slice(cell->r, 0, GATES * cell->hidden, 3 * cell->hidden, 1);
+    return fac_cell_gate(cell, 1, fac_add(xw[NEW], fac_linear(fac_mul(reset, h), r_new, NULL)));
+}
+
+/* Reset behind the product: one product for all. */
+static fac_value *candidate_of_product(const fac_cell *cell, fac_value *xw[], fac_value *h, fac_value **z) {
+    const int at = cell->opts->torch_gates, H = 1 - at;
+    fac_value *all = h ? fac_linear(h, cell->r, cell->recurrent_bias) : cell->recurrent_bias, *hr[3];
+    if (!all) {
+        *z = fac_cell_gate(cell, 0, xw[at]);
+        return fac_cell_gate(cell, 1, xw[NEW]);
+    }
+    fac_cell_split(cell, all, h ? 1 : 0, hr);
+    *z = fac_cell_gate(cell, 0, fac_add(xw[at], hr[at]));
+    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[H], hr[H]));
+    return fac_cell_gate(cell, 1, fac_add(xw[NEW], fac_mul(reset, hr[NEW])));
+}
+
+static void step(const fac_cell *cell, fac_value *xw, fac_cell_state *s) {
+    fac_value *part[3], *z;
+    fac_cell_split(cell, xw, 1, part);
+    fac_value *n = (cell->opts->linear_before_reset ? candidate_of_product : candidate_of_reset)(cell, part, s->h, &z);
+    s->h = blend(z, n, s->h);
+}
+
+static bool infer(fac_node *n) { return fac_cell_infer(n, &kind); }
+static void expand(const fac_node *n, fac_value *y[]) { fac_cell_expand(n, &kind, step, y); }
+static void cost(const fac_node *n, fac_cost *to) { fac_cell_cost(n, to, &kind); }
+
+extern const fac_op fac_op_gru;
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    fac_cell_load(n, g, &fac_op_gru, x, y);
+}
+static const fac_onnx onnx[] = { { "", "GRU", 7, 0, NULL, load }, { 0 } };
+static const fac_case cases[] = {
+    { "gru(f32[3,2,4], f32[1,15,4], f32[1,15,5])", -1, 1, 1e-5 },
+    { "gru(f32[3,2,4], f32[1,6,4], f32[1,6,2], f32[1,12], -, f32[1,2,2]) torch_gates linear_before_reset", -1, 1, 1e-5 },
+    { "gru(f32[2,2,3], f32[1,6,3], f32[1,6,2], f32[1,12]) linear_before_reset clip=0.7", -1, 1, 1e-5 },
+    { "gru(f32[3,4,2], f32[2,6,2], f32[2,6,2], f32[2,12], i64[3], f32[3,2,2]) direction=bidirectional batch_first", -1, 4, 1e-5 },
+    { "gru(f32[3,2,2], f32[1,6,2], f32[1,6,2]) direction=reverse activations=\"HardSigmoid:0.3:0.4 Softsign\"", -1, 1, 1e-5 },
+    { "gru(f32[0,2,4], f32[1,6,4], f32[1,6,2])", 0, 0, 0 }, { 0 } };
+
+const fac_op fac_op_gru = {
+    .name = "gru", .doc = "recurrent layer of gated units", .in = in, .out = out, .attrs = table,
+    .attrs_size = sizeof(fac_recurrent_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_gru(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths, fac_value *h0,
+                   const fac_recurrent_opts *opts) {
+    return fac_emit(&fac_op_gru, opts, 6, (fac_value *[]){ x, w, r, b, lengths, h0 });
+}
