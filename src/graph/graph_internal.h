@@ -90,8 +90,9 @@ fac_hash fac_attrs_hash(fac_hash h, const fac_op *op, const void *attrs);
 /* ---- hashes ---- */
 /* Of what a node computes but for its inputs: op, attributes, bodies, stage, counts. */
 fac_hash fac_node_hash(fac_hash h, const fac_node *n);
-/* Of the whole graph: structure, leaf types with sizes, constants (<= 64 bytes by contents, else by storage), outputs and
- * updates; not names, scopes or parameter contents. */
+/* Of a constant: <= 64 bytes by contents, else by storage. */
+fac_hash fac_const_hash(fac_hash h, const fac_value *v);
+/* Of the whole graph: structure, leaf types with sizes, constants, outputs and updates; not names, scopes or parameter contents. */
 fac_hash fac_graph_hash(const fac_graph *g);
 
 /* ---- text ---- */

@@ -27,7 +27,7 @@ static fac_hash hash_known(fac_hash h, const fac_contents *c) {
 }
 
 /* Small constants are structure (axes, the 0.5 of a formula), large ones are data. */
-static fac_hash hash_const(fac_hash h, const fac_value *v) {
+fac_hash fac_const_hash(fac_hash h, const fac_value *v) {
     enum { SMALL = 64 };
     unsigned char bytes[SMALL];
     size_t n = fac_type_bytes(&v->type);
@@ -61,7 +61,7 @@ fac_hash fac_graph_hash(const fac_graph *g) {
         for (int i = 0; i < n->nin; i++) {
             const fac_value *v = n->in[i];
             if (!v) h = fac_hash_int(h, 0);
-            else if (v->leaf == FAC_CONST) h = hash_const(h, v);
+            else if (v->leaf == FAC_CONST) h = fac_const_hash(h, v);
             else h = fac_hash_int(h, place ? place[v->id] : v->id);
         }
         for (int k = 0; k < n->nout; k++)
@@ -70,11 +70,11 @@ fac_hash fac_graph_hash(const fac_graph *g) {
     h = fac_hash_int(h, g->noutputs);
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_value *v = g->outputs[i].value;
-        h = v->leaf == FAC_CONST ? hash_const(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
+        h = v->leaf == FAC_CONST ? fac_const_hash(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
     }
     for (size_t i = 0; i < g->nparams; i++) {
         const fac_value *v = g->params[i]->next;
-        h = !v ? fac_hash_int(h, 0) : v->leaf == FAC_CONST ? hash_const(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
+        h = !v ? fac_hash_int(h, 0) : v->leaf == FAC_CONST ? fac_const_hash(h, v) : fac_hash_int(h, place ? place[v->id] : v->id);
     }
     fac_release(place);
     return h;

@@ -1,4 +1,5 @@
-/* Common subexpressions: equal nodes with equal inputs become one.  Ordinals of inputs stand in for their hashes. */
+/* Common subexpressions: equal nodes with equal inputs become one.  Ordinals of inputs stand in for their hashes, but constants
+ * are equal when their contents are. */
 #include <stdio.h>
 #include "base/memory.h"
 #include "passes/passes.h"
@@ -17,7 +18,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     cse *c = self;
     if (n->op->is & FAC_OP_BARRIER) return false;
     fac_hash h = fac_node_hash(fac_hash_start(3), n);
-    for (int i = 0; i < n->nin; i++) h = fac_hash_int(h, in[i] ? in[i]->id + 1 : 0);
+    for (int i = 0; i < n->nin; i++)
+        h = in[i] && in[i]->leaf == FAC_CONST ? fac_const_hash(h, in[i]) : fac_hash_int(h, in[i] ? in[i]->id + 1 : 0);
     seen *s = find(c, h);
     if (s->node) {
         for (int k = 0; k < n->nout; k++) out[k] = s->node->out[k];

@@ -34,6 +34,10 @@ fac_graph *fac_pass_conv_grad(const fac_graph *g);
 typedef bool fac_accept(void *self, const fac_node *n);
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
+/* What parameters become: elementwise nodes that serve nothing but updates become few `fused` nodes with several results, and
+ * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
+fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);
+
 /* Chains of elementwise ops become one `fused` node each. */
 fac_graph *fac_pass_chains(const fac_graph *g);
 #endif

@@ -86,17 +86,19 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, fac_offer *of
 }
 
 bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n) {
-    fac_operand o[OPERANDS], room[2 * OPERANDS];
+    fac_operand few[3 * OPERANDS], *o = few;
+    const size_t count = (size_t)n->nin + (size_t)n->nout;
+    if (count > OPERANDS && !(o = fac_alloc(3 * count, sizeof *o))) return false;
     fac_problem p = { n, exact, n->nin, n->nout, o, o + n->nin };
-    if (n->nin + n->nout > OPERANDS) return false;
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
     }
-    contest c = { .trial = room, .best_trial = room + n->nin + n->nout };
+    contest c = { .trial = o + count, .best_trial = o + 2 * count };
     const fac_solver *forced = named(device, only, n);
     if (forced) enter(&c, device, forced, &p);
     for (const fac_solver *const *s = device->backend->solvers; *s && !c.best && !(forced && forced->op); s++)
         if (solves(*s, n)) enter(&c, device, *s, &p);
+    if (o != few) fac_release(o);
     return c.best && c.best != &fac_solver_ref;
 }

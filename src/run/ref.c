@@ -209,20 +209,16 @@ bool fac_ref_able(const fac_node *n) {
 
 size_t fac_ref_scratch(const fac_node *n, const fac_host *in, const fac_host *out) {
     scratch s = { NULL, 0, false };
-    fac_host few[FEW];
-    /* the dry walk must see present operands as such: any address will do, it is never followed */
-    if (n->nin + n->nout > FEW) {
-        size_t bytes = 4096;
-        for (int i = 0; i < n->nin; i++) bytes += 64 + 8 * count_of(&in[i].type);
-        for (int k = 0; k < n->nout; k++) bytes += 64 + 8 * count_of(&out[k].type);
-        return bytes + (n->op->map ? fac_ref_map_scratch(n->nports) : 0);
+    fac_host few[FEW] = { 0 }, *h = few;
+    const int count = n->nin + n->nout;
+    if (count > FEW && !(h = fac_alloc((size_t)count, sizeof *h))) return SIZE_MAX;
+    for (int i = 0; i < count; i++) {
+        h[i] = i < n->nin ? in[i] : out[i - n->nin];
+        if (h[i].type.dtype != FAC_NONE) h[i].data = few;   /* present operands must be seen as such; it is never followed */
     }
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        few[i] = i < n->nin ? in[i] : out[i - n->nin];
-        if (few[i].type.dtype != FAC_NONE) few[i].data = few;
-    }
-    if (run_any(n, few, few + n->nin, &s, true, NULL) || s.overflow) return SIZE_MAX;
-    return s.used;
+    fac_status status = run_any(n, h, h + n->nin, &s, true, NULL);
+    if (h != few) fac_release(h);
+    return status || s.overflow ? SIZE_MAX : s.used;
 }
 
 fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *out, void *memory, fac_error *err) {

@@ -9,7 +9,7 @@
 #define FACULA_CPU_CHAIN_H
 #include "facula/backend.h"
 
-enum { FAC_CHAIN_STEPS = 96, FAC_CHAIN_SOURCES = 32, FAC_CHAIN_OUTS = 8, FAC_CHAIN_ARGS = 4 };
+enum { FAC_CHAIN_STEPS = 96, FAC_CHAIN_SOURCES = 40, FAC_CHAIN_OUTS = 16, FAC_CHAIN_ARGS = 4 };
 
 typedef struct fac_chain_source {
     int       input;                    /* which input of the node; -1: the constant                           */

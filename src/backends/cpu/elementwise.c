@@ -120,11 +120,10 @@ static int direct_out(const fac_elementwise *e) {
     return -1;
 }
 
-static void run_units(void *arg, int64_t first, int64_t last, int thread) {
-    const job *j = arg;
-    const fac_elementwise *e = j->e;
+void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac_span *outs, char *copied, char *scratch,
+                         int64_t first, int64_t last) {
     const fac_chain *c = &e->chain;
-    state s = { .scratch = j->work + e->copied + (size_t)thread * e->share };
+    state s = { .scratch = scratch };
     size_t slot = fac_elementwise_slot(e);
     s.raw = s.scratch + slot * (size_t)c->slots;
     s.via = s.raw + fac_elementwise_raw(e);
@@ -137,10 +136,10 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
         int k = c->source[i].input;
         const fac_walk *w = &e->source[i];
         if (k < 0) source[i] = (char *)(uintptr_t)&c->source[i].constant;
-        else source[i] = w->copy >= 0 ? j->work + w->work : fac_span_bytes(j->in[k]);
+        else source[i] = w->copy >= 0 ? copied + w->work : fac_span_bytes(in[k]);
         source[i] += w->offset * (int64_t)w->size;
     }
-    for (int k = 0; k < c->outs; k++) out[k] = fac_span_bytes(j->out[k]) + e->out[k].offset * (int64_t)e->out[k].size;
+    for (int k = 0; k < c->outs; k++) out[k] = fac_span_bytes(outs[k]) + e->out[k].offset * (int64_t)e->out[k].size;
 
     for (int64_t u = first; u < last; u++) {
         int64_t at = u % cuts * e->block, n = e->span - at < e->block ? e->span - at : e->block;
@@ -160,6 +159,11 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
         for (int i = 0; i < c->outs; i++) store(e, &s, i, base[i], at, n);
         if (direct >= 0) s.slot[c->out[direct].slot] = s.scratch + slot * (size_t)c->out[direct].slot;
     }
+}
+
+static void run_units(void *arg, int64_t first, int64_t last, int thread) {
+    const job *j = arg;
+    fac_elementwise_run(j->e, j->in, j->out, j->work, j->work + j->e->copied + (size_t)thread * j->e->share, first, last);
 }
 
 /* ---- the solver ---- */

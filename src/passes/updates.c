@@ -1,0 +1,333 @@
+/* What becomes of the parameters, in few steps.
+ *
+ * The tail of a graph is every elementwise node whose results serve nothing but updates and other nodes of the tail: the rules of
+ * an optimizer, its scalars, clipping, the choice between new and old contents.
+ *   Parts      Nodes of the tail of one shape that share a value of that shape become one `fused` node with several results:
+ *              Adam reads p, g, m, v and writes p, m, v in one pass over memory.
+ *   Groups     Independent parts become one `group`: all parameters are updated in one parallel region.
+ * Values only ever grow along elementwise nodes, so parts of one shape never feed each other through another shape, and the parts
+ * have levels: those of the scalars come before those that read them.  All groups stand at the end of the graph.
+ * Bits are preserved: every element is computed by the same operations. */
+#include <stdio.h>
+#include <string.h>
+#include "base/memory.h"
+#include "op_list.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+
+enum { INPUTS = 16, OUTPUTS = 16, NODES = 64 };
+
+typedef struct part {
+    fac_graph  *body;
+    fac_value  *in[INPUTS], *out[OUTPUTS];      /* of the graph: what it reads and what others read of it */
+    int         nin, nout, nodes, level;
+    bool        refused;
+} part;
+
+typedef struct tail {
+    fac_graph  *g;
+    fac_accept *accept;
+    void       *self;
+    unsigned char *excluded;        /* by node id: belongs to a part that was refused    */
+    int        *part_of;            /* by node id: number of its part + 1; 0: not in it  */
+    int        *leader;             /* by node id: while parts are found, of a forest    */
+    uint32_t   *updates;            /* by value id: how many parameters become it        */
+    fac_value **became;             /* by value id: what stands for it now               */
+    fac_node  **by_id;              /* nodes of the tail                                 */
+    part       *parts;
+    int         nparts;
+} tail;
+
+/* ---- which nodes ---- */
+
+static bool elementwise(const fac_node *n) {
+    return n->nout == 1 && !n->body[0] && n->out[0]->time == FAC_RUN && (n->op->map || n->op == &fac_op_cast);
+}
+
+static bool in_tail(const tail *t, const fac_node *n) { return n && t->by_id[n->id]; }
+
+static void find_tail(tail *t) {
+    memset(t->by_id, 0, t->g->ids * sizeof *t->by_id);
+    for (fac_node *n = t->g->last; n; n = n->prev) {
+        if (!elementwise(n) || t->excluded[n->id]) continue;
+        const fac_value *y = n->out[0];
+        bool serves = y->roots == t->updates[y->id] && (y->roots || y->uses);
+        for (const fac_use *u = y->uses; u && serves; u = u->next) serves = in_tail(t, u->node);
+        if (serves) t->by_id[n->id] = n;
+    }
+}
+
+/* ---- parts ---- */
+
+static int root_of(tail *t, int i) {
+    while (t->leader[i] != i) i = t->leader[i] = t->leader[t->leader[i]];
+    return i;
+}
+
+static bool is_number(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
+
+/* Two nodes of one shape that read or make the same value of that shape belong together.  first: by value id, one such node. */
+static void join(tail *t, const fac_node *n, const fac_value *v, int *first) {
+    if (is_number(v) || !fac_dims_equal(&v->type.dims, &n->out[0]->type.dims)) return;
+    if (!first[v->id]) first[v->id] = (int)n->id;
+    else t->leader[root_of(t, (int)n->id)] = root_of(t, first[v->id]);
+}
+
+static bool find_parts(tail *t) {
+    int *first = fac_alloc(t->g->ids, sizeof *first);       /* no node has id 0: leaves and nodes share the numbers, a leaf is first */
+    if (!first) return false;
+    for (uint32_t i = 0; i < t->g->ids; i++) t->leader[i] = (int)i, t->part_of[i] = 0;
+    for (const fac_node *n = t->g->first; n; n = n->next) {
+        if (!in_tail(t, n)) continue;
+        join(t, n, n->out[0], first);
+        for (int i = 0; i < n->nin; i++)
+            if (n->in[i]) join(t, n, n->in[i], first);
+    }
+    fac_release(first);
+    t->nparts = 0;
+    for (const fac_node *n = t->g->first; n; n = n->next) {
+        if (!in_tail(t, n)) continue;
+        int root = root_of(t, (int)n->id);
+        if (!t->part_of[root]) t->part_of[root] = ++t->nparts;
+        t->part_of[n->id] = t->part_of[root];
+    }
+    t->parts = fac_alloc((size_t)t->nparts + 1, sizeof *t->parts);
+    return t->parts != NULL;
+}
+
+static void free_parts(tail *t) {
+    for (int i = 0; t->parts && i < t->nparts; i++) fac_graph_free(t->parts[i].body);
+    fac_release(t->parts);
+    t->parts = NULL;
+}
+
+static part *part_with(const tail *t, const fac_value *v) {
+    return in_tail(t, v->node) ? &t->parts[t->part_of[v->node->id] - 1] : NULL;
+}
+
+/* What stands for v inside the body of p. */
+static fac_value *inside(tail *t, part *p, fac_value *v) {
+    if (!v || p->refused) return NULL;
+    if (part_with(t, v) == p) return v->mark;
+    if (is_number(v)) return fac_const(p->body, v->tensor);
+    for (int i = 0; i < p->nin; i++)
+        if (p->in[i] == v) return p->body->inputs[i];
+    if (p->nin == INPUTS) {
+        p->refused = true;
+        return NULL;
+    }
+    char name[16];
+    snprintf(name, sizeof name, "x%d", p->nin);
+    p->in[p->nin++] = v;
+    return fac_input(p->body, name, v->type.dtype, v->type.dims);
+}
+
+/* Somebody outside of p reads it, or a parameter becomes it. */
+static bool leaves(const tail *t, const part *p, const fac_value *v) {
+    bool out = v->roots > 0;
+    for (const fac_use *u = v->uses; u && !out; u = u->next) out = part_with(t, u->node->out[0]) != p;
+    return out;
+}
+
+static void fill_part(tail *t, fac_node *n) {
+    part *p = part_with(t, n->out[0]);
+    fac_value *args[4], *made[1];
+    if (p->refused) return;
+    if (!p->body && !(p->body = fac_graph_new())) p->refused = true;
+    if (p->nodes++ == NODES || n->nin > (int)(sizeof args / sizeof *args)) p->refused = true;
+    for (int i = 0; i < n->nin && !p->refused; i++) args[i] = inside(t, p, n->in[i]);
+    if (p->refused) return;
+    fac_node_copy(p->body, n, args, made);
+    n->out[0]->mark = made[0];
+    if (!leaves(t, p, n->out[0])) return;
+    if (p->nout == OUTPUTS) {
+        p->refused = true;
+        return;
+    }
+    char name[16];
+    snprintf(name, sizeof name, "y%d", p->nout);
+    p->out[p->nout++] = n->out[0];
+    fac_output(p->body, name, made[0]);
+}
+
+/* One step behind whatever it reads; false when the parts are not ordered, which broadcasting rules out. */
+static bool level_parts(tail *t) {
+    bool changed = true;
+    for (int round = 0; changed; round++) {
+        if (round > t->nparts) return false;
+        changed = false;
+        for (int i = 0; i < t->nparts; i++)
+            for (int k = 0; k < t->parts[i].nin; k++) {
+                const part *from = part_with(t, t->parts[i].in[k]);
+                if (!from || from->level < t->parts[i].level) continue;
+                t->parts[i].level = from->level + 1;
+                changed = true;
+            }
+    }
+    return true;
+}
+
+/* ---- emission ---- */
+
+/* Part number i as a node of `to`, whose inputs are in[]; the node takes the body. */
+static fac_node *emit_part(tail *t, fac_graph *to, part *p, fac_value *const in[]) {
+    fac_graph *body = p->body;
+    (void)t;
+    p->body = NULL;
+    fac_value *y = fac_emit_body(to, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL);
+    return y->node;
+}
+
+static fac_value *now(const tail *t, fac_value *v) { return t->became[v->id] ? t->became[v->id] : v; }
+
+/* Would a kernel take this part?  Asked of a node in a graph of its own. */
+static bool accepted(tail *t, part *p) {
+    fac_graph *trial = fac_graph_new(), *body = fac_graph_clone(p->body);
+    fac_value *in[INPUTS];
+    bool ok = false;
+    if (trial && body) {
+        for (int i = 0; i < p->nin; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "x%d", i);
+            in[i] = fac_input(trial, name, p->in[i]->type.dtype, p->in[i]->type.dims);
+        }
+        const fac_value *y = fac_emit_body(trial, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL);
+        body = NULL;
+        ok = y->node && t->accept(t->self, y->node);
+    }
+    fac_graph_free(body);
+    fac_graph_free(trial);
+    return ok;
+}
+
+/* The node and its values are what the parts' outputs are from now on. */
+static void take_over(tail *t, fac_node *n, part *const *of, int count) {
+    int k = 0;
+    n->name = "update";
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < of[i]->nout; j++) t->became[of[i]->out[j]->id] = n->out[k++];
+}
+
+static void emit_alone(tail *t, part *p) {
+    fac_value *in[INPUTS];
+    for (int i = 0; i < p->nin; i++) in[i] = now(t, p->in[i]);
+    fac_node *n = emit_part(t, t->g, p, in);
+    if (n) take_over(t, n, &p, 1);
+}
+
+/* All parts of a level as one node; false when no kernel takes it, or memory is gone. */
+static bool emit_group(tail *t, part *const *of, int count) {
+    fac_graph *g = t->g, *body = fac_graph_new();
+    fac_value **outer = fac_alloc((size_t)count * INPUTS + 1, sizeof *outer);
+    bool ok = body && outer;
+    int n = 0;
+    for (int i = 0; i < count && ok; i++)
+        for (int k = 0; k < of[i]->nin; k++) of[i]->in[k]->mark = NULL;
+    for (int i = 0; i < count && ok; i++) {
+        part copy = *of[i];
+        fac_value *in[INPUTS];
+        for (int k = 0; k < copy.nin; k++) {
+            fac_value *v = copy.in[k];
+            char name[16];
+            snprintf(name, sizeof name, "x%d", n);
+            if (!v->mark) {
+                v->mark = fac_input(body, name, v->type.dtype, v->type.dims);
+                outer[n++] = now(t, v);
+            }
+            in[k] = v->mark;
+        }
+        copy.body = fac_graph_clone(copy.body);
+        fac_node *m = copy.body ? emit_part(t, body, &copy, in) : NULL;
+        ok = m != NULL;
+        for (int k = 0; k < copy.nout && ok; k++) {
+            char name[24];
+            snprintf(name, sizeof name, "y%zu", body->noutputs);
+            fac_output(body, name, m->out[k]);
+        }
+    }
+    fac_node *group = NULL;
+    if (ok && !body->error.status) {
+        fac_value *y = fac_emit_body(g, &fac_op_group, NULL, n, n, outer, body, NULL);
+        body = NULL;
+        group = y->node;
+    }
+    fac_graph_free(body);
+    fac_release(outer);
+    if (!group || !t->accept(t->self, group)) return false;             /* what is not read is swept away */
+    take_over(t, group, of, count);
+    return true;
+}
+
+static bool emit_levels(tail *t) {
+    part **of = fac_alloc((size_t)t->nparts + 1, sizeof *of);
+    if (!of) return false;
+    for (int level = 0, left = t->nparts; left > 0; level++) {
+        int count = 0;
+        for (int i = 0; i < t->nparts; i++)
+            if (t->parts[i].level == level) of[count++] = &t->parts[i];
+        left -= count;
+        if (count > 1 && emit_group(t, of, count)) continue;
+        for (int i = 0; i < count; i++) emit_alone(t, of[i]);
+    }
+    fac_release(of);
+    return true;
+}
+
+static void relink(tail *t) {
+    for (size_t i = 0; i < t->g->nparams; i++) {
+        fac_value *p = t->g->params[i], *with = p->next ? t->became[p->next->id] : NULL;
+        if (!with) continue;
+        p->next->roots--;
+        with->roots++;
+        p->next = with;
+    }
+}
+
+/* ---- the pass ---- */
+
+/* Parts that no kernel takes leave the tail, and with them what only they read. */
+static bool settle(tail *t) {
+    for (bool again = true; again;) {
+        free_parts(t);
+        find_tail(t);
+        if (!find_parts(t)) return false;
+        for (fac_node *n = t->g->first; n; n = n->next)
+            if (in_tail(t, n)) fill_part(t, n);
+        again = false;
+        for (int i = 0; i < t->nparts; i++) {
+            part *p = &t->parts[i];
+            p->refused = p->refused || p->body->error.status || !accepted(t, p);
+            again |= p->refused;
+        }
+        for (uint32_t i = 0; again && i < t->g->ids; i++)
+            if (t->by_id[i] && t->parts[t->part_of[i] - 1].refused) t->excluded[i] = 1;
+    }
+    return level_parts(t);
+}
+
+fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self) {
+    tail t = { .g = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL), .accept = accept, .self = self };
+    if (!t.g || t.g->error.status) return t.g;
+    const size_t ids = t.g->ids;
+    t.excluded = fac_alloc(ids, 1);
+    t.part_of = fac_alloc(ids, sizeof *t.part_of);
+    t.leader = fac_alloc(ids, sizeof *t.leader);
+    t.updates = fac_alloc(ids, sizeof *t.updates);
+    t.became = fac_alloc(ids, sizeof *t.became);
+    t.by_id = fac_alloc(ids, sizeof *t.by_id);
+    bool ok = t.excluded && t.part_of && t.leader && t.updates && t.became && t.by_id;
+    for (size_t i = 0; ok && i < t.g->nparams; i++)
+        if (t.g->params[i]->next) t.updates[t.g->params[i]->next->id]++;
+    if (ok) ok = settle(&t) && emit_levels(&t);
+    if (ok) relink(&t);
+    free_parts(&t);
+    fac_release(t.excluded);
+    fac_release(t.part_of);
+    fac_release(t.leader);
+    fac_release(t.updates);
+    fac_release(t.became);
+    fac_release(t.by_id);
+    if (!ok) fac_graph_raise(t.g, FAC_E_NOMEM, "no memory to fuse updates");
+    else fac_graph_sweep(t.g);
+    return t.g;
+}
