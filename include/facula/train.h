@@ -45,6 +45,25 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
 /* All of a data set, in batches of this size. */
 fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err);
 
+/* ---- looking at it; programs for these are made when they are first asked for ---- */
+
+/* Logits [N,...] of samples, as in the evaluation; a new tensor. */
+fac_status fac_trainer_predict(fac_trainer *t, fac_tensor *x, fac_tensor **logits, fac_error *err);
+/* The place of the largest number in each row of [N,classes]; the first of equal ones. */
+fac_status fac_tensor_best(const fac_tensor *logits, int64_t *to, fac_error *err);
+/* counts[truth * classes + prediction] over all of a data set. */
+fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_t batch, int64_t *counts, fac_error *err);
+
+/* d loss / d parameter for one batch, at the parameters as they are; nothing is updated. */
+typedef struct fac_gradient {
+    const char *name;               /* name and parameter stay the trainer's */
+    fac_tensor *parameter, *gradient;
+    double      norm;
+} fac_gradient;
+typedef struct fac_gradients { int n; fac_gradient *of; double norm; } fac_gradients;     /* norm: of all together */
+fac_status fac_trainer_gradients(fac_trainer *t, fac_tensor *x, fac_tensor *labels, fac_gradients *out, fac_error *err);
+void       fac_gradients_free(fac_gradients *g);        /* and clears; an empty one is fine */
+
 /* A checkpoint: parameters, states, moments, step number; safetensors, written atomically. */
 fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err);
 fac_status fac_trainer_load(fac_trainer *t, const char *path, fac_error *err);

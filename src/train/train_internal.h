@@ -2,6 +2,7 @@
 #ifndef FACULA_TRAIN_INTERNAL_H
 #define FACULA_TRAIN_INTERNAL_H
 #include "facula/train.h"
+#include "train/look.h"
 
 enum { FAC_TRAIN_LOSS, FAC_TRAIN_CORRECT, FAC_TRAIN_OUTPUTS };      /* outputs of both programs */
 
@@ -10,6 +11,7 @@ struct fac_trainer {
     fac_program *stepper, *tester;
     fac_tensor  *done;                  /* optimizer.step, borrowed from step */
     fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
+    fac_look    *look;                  /* for inspect.c and predict.c */
 };
 
 /* A copy whose batch norms learn their statistics; running statistics that are parameters become states.  NULL: no memory. */

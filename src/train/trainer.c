@@ -21,6 +21,7 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t->lr, err));
     const fac_program_opts how = { .exact = o->exact };
     FAC_TRY(fac_program_new(t->step, device, &how, &t->stepper, err));
+    FAC_TRY(fac_look_new(model, device, o, &t->look, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);
 }
 
@@ -40,6 +41,7 @@ void fac_trainer_free(fac_trainer *t) {
     if (!t) return;
     fac_program_free(t->stepper);
     fac_program_free(t->tester);
+    fac_look_free(t->look);
     fac_graph_free(t->step);
     fac_graph_free(t->test);
     for (int k = 0; k < FAC_TRAIN_OUTPUTS; k++) fac_tensor_free(t->result[k]);
