@@ -76,6 +76,10 @@ static void products_with_zeros(void **state) {
     y = fac_scatter_elements(x, at, u, 0, FAC_SCATTER_MAX);         /* 5, 7, 0 */
     expect(y, x, LIST(0, 0, 0.5));
     expect(y, u, LIST(1, 0, 1, 0.5));
+    fac_value *two = list(g, LIST(2, 0, 3, 0, 5));
+    expect(fac_cum_prod(two, 0, false, false), two, LIST(1, 8, 0, 0, 0));
+    expect(fac_cum_prod(two, 0, true, false), two, LIST(1, 8, 0, 0, 0));
+    expect(fac_cum_prod(two, 0, false, true), two, LIST(0, 0, 0, 20, 1));
     fac_graph_free(g);
 }
 
