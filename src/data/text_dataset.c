@@ -53,7 +53,7 @@ fac_status fac_texts_sst2(const char *folder, const char *part, fac_texts *out, 
         const bool glue = begins_with(f, "sentence\t") || begins_with(f, "sentence \t");
         const fac_texts_opts o = { .separator = '\t', .header = glue, .text = glue ? "sentence" : NULL,
                                    .label = glue ? "label" : NULL, .like = &two };
-        status = fac_texts_parse(fac_file_data(f), fac_file_size(f), path.s, &o, out, err);
+        status = fac_texts_scan(fac_file_data(f), fac_file_size(f), path.s, &o, out, err);
         if (!status) out->class_names = names;
     }
     fac_file_free(f);

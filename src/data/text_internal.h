@@ -9,7 +9,7 @@
 struct fac_texts_memory { fac_arena arena; const char **text; int64_t *labels; };
 
 /* The parts of a reader that do not touch files: any bytes, `name` is for errors. */
-fac_status fac_texts_parse(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
+fac_status fac_texts_scan(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
                            fac_error *err);
 fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac_vocab **out, fac_error *err);
 fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes, const char *name, uint64_t seed,

@@ -214,7 +214,7 @@ static bool ends_in(const char *name, const char *ending) {
     return n >= m && !strcasecmp(name + n - m, ending);
 }
 
-fac_status fac_texts_parse(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
+fac_status fac_texts_scan(const char *data, size_t bytes, const char *name, const fac_texts_opts *opts, fac_texts *out,
                            fac_error *err) {
     static const fac_texts_opts usual;
     const fac_texts_opts *o = opts ? opts : &usual;
@@ -241,7 +241,7 @@ fac_status fac_texts_parse(const char *data, size_t bytes, const char *name, con
 fac_status fac_texts_load(const char *path, const fac_texts_opts *opts, fac_texts *out, fac_error *err) {
     fac_file *f;
     FAC_TRY(fac_file_map(path, &f, err));
-    fac_status status = fac_texts_parse(fac_file_data(f), fac_file_size(f), path, opts, out, err);
+    fac_status status = fac_texts_scan(fac_file_data(f), fac_file_size(f), path, opts, out, err);
     fac_file_free(f);
     return status;
 }
