@@ -93,6 +93,19 @@ static void move_uses(fac_value *old, fac_value *with) {
         }
 }
 
+void fac_node_move(fac_node *n, fac_node *behind) {
+    fac_graph *g = n->graph;
+    if (n == behind || behind->next == n) return;
+    unlink_node(g, n);
+    n->prev = behind;
+    n->next = behind->next;
+    *(n->next ? &n->next->prev : &g->last) = n;
+    behind->next = n;
+    const uint64_t gap = n->next ? (n->next->order - behind->order) / 2 : FAC_ORDER_STEP;
+    n->order = behind->order + gap;
+    if (!gap) number(g);
+}
+
 void fac_replace(fac_value *old, fac_value *with) {
     if (!old || !with || old == with) {
         if (old != with) fac_graph_raise((old ? old : with)->graph, FAC_E_ARGUMENT, "fac_replace: a value is missing");

@@ -6,21 +6,26 @@
  *              Adam reads p, g, m, v and writes p, m, v in one pass over memory.
  *   Groups     Independent parts become one `group`: all parameters are updated in one parallel region.
  * Values only ever grow along elementwise nodes, so parts of one shape never feed each other through another shape, and the parts
- * have levels: those of the scalars come before those that read them.  All groups stand at the end of the graph.
+ * have levels: those of the scalars come before those that read them.
+ *   Places     A group stands where all that it reads is there and all other readers of the parameters that it changes have run:
+ *              then it may write over them, and gradients go away early.  So that they do, a group is no larger than BYTES.
  * Bits are preserved: every element is computed by the same operations. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "op_list.h"
-#include "passes/attr.h"
+#include "graph/build.h"
 #include "passes/passes.h"
 
-enum { INPUTS = 16, OUTPUTS = 16, NODES = 64 };
+enum { INPUTS = 16, OUTPUTS = 16, NODES = 64, BYTES = 16 << 20 };      /* bytes: of what a group reads that was computed */
 
 typedef struct part {
     fac_graph  *body;
     fac_value  *in[INPUTS], *out[OUTPUTS];      /* of the graph: what it reads and what others read of it */
-    int         nin, nout, nodes, level;
+    int         nin, nout, nodes, level, number;
+    size_t      bytes;                          /* of what it reads that is no leaf */
+    fac_node   *behind;                         /* the node behind which it may stand; NULL: anywhere */
     bool        refused;
 } part;
 
@@ -29,9 +34,11 @@ typedef struct tail {
     fac_accept *accept;
     void       *self;
     unsigned char *excluded;        /* by node id: belongs to a part that was refused    */
+    uint32_t    ids;                /* of the graph before anything was emitted          */
     int        *part_of;            /* by node id: number of its part + 1; 0: not in it  */
     int        *leader;             /* by node id: while parts are found, of a forest    */
     uint32_t   *updates;            /* by value id: how many parameters become it        */
+    fac_value **owner;              /* by value id: the parameter that becomes it        */
     fac_value **became;             /* by value id: what stands for it now               */
     fac_node  **by_id;              /* nodes of the tail                                 */
     part       *parts;
@@ -169,93 +176,138 @@ static bool level_parts(tail *t) {
 
 /* ---- emission ---- */
 
-/* Part number i as a node of `to`, whose inputs are in[]; the node takes the body. */
-static fac_node *emit_part(tail *t, fac_graph *to, part *p, fac_value *const in[]) {
+/* A part as a node of `to`, whose inputs are in[]; the node takes the body. */
+static fac_node *emit_part(fac_graph *to, part *p, fac_value *const in[]) {
     fac_graph *body = p->body;
-    (void)t;
     p->body = NULL;
-    fac_value *y = fac_emit_body(to, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL);
-    return y->node;
+    return fac_emit_body(to, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL)->node;
 }
 
 static fac_value *now(const tail *t, fac_value *v) { return t->became[v->id] ? t->became[v->id] : v; }
 
 /* Would a kernel take this part?  Asked of a node in a graph of its own. */
 static bool accepted(tail *t, part *p) {
-    fac_graph *trial = fac_graph_new(), *body = fac_graph_clone(p->body);
+    fac_graph *trial = fac_graph_new();
+    part copy = *p;
     fac_value *in[INPUTS];
     bool ok = false;
-    if (trial && body) {
+    if (trial && (copy.body = fac_graph_clone(p->body))) {
         for (int i = 0; i < p->nin; i++) {
             char name[16];
             snprintf(name, sizeof name, "x%d", i);
             in[i] = fac_input(trial, name, p->in[i]->type.dtype, p->in[i]->type.dims);
         }
-        const fac_value *y = fac_emit_body(trial, &fac_op_fused, NULL, p->nin, p->nin, in, body, NULL);
-        body = NULL;
-        ok = y->node && t->accept(t->self, y->node);
+        const fac_node *n = emit_part(trial, &copy, in);
+        ok = n && t->accept(t->self, n);
     }
-    fac_graph_free(body);
     fac_graph_free(trial);
     return ok;
 }
 
-/* The node and its values are what the parts' outputs are from now on. */
+static void later(fac_node **behind, fac_node *n) {
+    if (n && (!*behind || n->order > (*behind)->order)) *behind = n;
+}
+
+/* Everybody else who reads v, or a view of it. */
+static void behind_readers(const tail *t, part *p, const fac_value *v) {
+    for (const fac_use *u = v->uses; u; u = u->next) {
+        if (u->node->id < t->ids && in_tail(t, u->node)) continue;
+        later(&p->behind, u->node);
+        for (int k = 0; k < u->node->nout && u->node->op->view && u->input == 0; k++) behind_readers(t, p, u->node->out[k]);
+    }
+}
+
+/* What is known of a part when those of the levels below are placed. */
+static void find_place(const tail *t, part *p) {
+    p->behind = NULL;
+    p->bytes = 0;
+    for (int i = 0; i < p->nin; i++) {
+        const fac_value *v = now(t, p->in[i]);
+        later(&p->behind, v->node);
+        if (v->node) p->bytes += fac_type_bytes(&v->type);
+    }
+    for (int k = 0; k < p->nout; k++)
+        if (t->owner[p->out[k]->id]) behind_readers(t, p, t->owner[p->out[k]->id]);
+}
+
+static int by_place(const void *a, const void *b) {
+    const part *x = *(part *const *)a, *y = *(part *const *)b;
+    const uint64_t i = x->behind ? x->behind->order : 0, k = y->behind ? y->behind->order : 0;
+    return i != k ? (i > k) - (i < k) : (x->number > y->number) - (x->number < y->number);
+}
+
+/* The node and its values are what the parts' outputs are from now on; it stands behind the last of what they wait for. */
 static void take_over(tail *t, fac_node *n, part *const *of, int count) {
+    fac_node *behind = NULL;
     int k = 0;
     n->name = "update";
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        later(&behind, of[i]->behind);
         for (int j = 0; j < of[i]->nout; j++) t->became[of[i]->out[j]->id] = n->out[k++];
+    }
+    if (behind) fac_node_move(n, behind);
 }
 
 static void emit_alone(tail *t, part *p) {
     fac_value *in[INPUTS];
     for (int i = 0; i < p->nin; i++) in[i] = now(t, p->in[i]);
-    fac_node *n = emit_part(t, t->g, p, in);
+    fac_node *n = emit_part(t->g, p, in);
     if (n) take_over(t, n, &p, 1);
 }
 
-/* All parts of a level as one node; false when no kernel takes it, or memory is gone. */
-static bool emit_group(tail *t, part *const *of, int count) {
-    fac_graph *g = t->g, *body = fac_graph_new();
-    fac_value **outer = fac_alloc((size_t)count * INPUTS + 1, sizeof *outer);
-    bool ok = body && outer;
+/* The parts inside the body of a group; outer[] receives what its inputs stand for.  How many those are, or -1. */
+static int fill_group(tail *t, fac_graph *body, part *const *of, int count, fac_value **outer) {
     int n = 0;
-    for (int i = 0; i < count && ok; i++)
+    for (int i = 0; i < count; i++)
         for (int k = 0; k < of[i]->nin; k++) of[i]->in[k]->mark = NULL;
-    for (int i = 0; i < count && ok; i++) {
+    for (int i = 0; i < count; i++) {
         part copy = *of[i];
         fac_value *in[INPUTS];
+        char name[24];
         for (int k = 0; k < copy.nin; k++) {
             fac_value *v = copy.in[k];
-            char name[16];
-            snprintf(name, sizeof name, "x%d", n);
             if (!v->mark) {
+                snprintf(name, sizeof name, "x%d", n);
                 v->mark = fac_input(body, name, v->type.dtype, v->type.dims);
                 outer[n++] = now(t, v);
             }
             in[k] = v->mark;
         }
         copy.body = fac_graph_clone(copy.body);
-        fac_node *m = copy.body ? emit_part(t, body, &copy, in) : NULL;
-        ok = m != NULL;
-        for (int k = 0; k < copy.nout && ok; k++) {
-            char name[24];
+        const fac_node *m = copy.body ? emit_part(body, &copy, in) : NULL;
+        if (!m) return -1;
+        for (int k = 0; k < m->nout; k++) {
             snprintf(name, sizeof name, "y%zu", body->noutputs);
             fac_output(body, name, m->out[k]);
         }
     }
+    return n;
+}
+
+/* Parts of one level as one node; false when no kernel takes it, or memory is gone. */
+static bool emit_group(tail *t, part *const *of, int count) {
+    fac_graph *body = fac_graph_new();
+    fac_value **outer = fac_alloc((size_t)count * INPUTS, sizeof *outer);
+    int n = body && outer ? fill_group(t, body, of, count, outer) : -1;
     fac_node *group = NULL;
-    if (ok && !body->error.status) {
-        fac_value *y = fac_emit_body(g, &fac_op_group, NULL, n, n, outer, body, NULL);
-        body = NULL;
-        group = y->node;
-    }
-    fac_graph_free(body);
+    if (n < 0) fac_graph_free(body);
+    else group = fac_emit_body(t->g, &fac_op_group, NULL, n, n, outer, body, NULL)->node;
     fac_release(outer);
-    if (!group || !t->accept(t->self, group)) return false;             /* what is not read is swept away */
+    if (!group || !t->accept(t->self, group)) return false;             /* what nobody reads is swept away */
     take_over(t, group, of, count);
     return true;
+}
+
+/* All parts of one level, which do not read each other, in groups by their places. */
+static void emit_level(tail *t, part **of, int count) {
+    for (int i = 0; i < count; i++) find_place(t, of[i]);
+    qsort(of, (size_t)count, sizeof *of, by_place);
+    for (int first = 0, last; first < count; first = last) {
+        size_t bytes = 0;
+        for (last = first; last < count && (last == first || bytes + of[last]->bytes <= BYTES); last++) bytes += of[last]->bytes;
+        if (last - first > 1 && emit_group(t, of + first, last - first)) continue;
+        for (int i = first; i < last; i++) emit_alone(t, of[i]);
+    }
 }
 
 static bool emit_levels(tail *t) {
@@ -266,8 +318,7 @@ static bool emit_levels(tail *t) {
         for (int i = 0; i < t->nparts; i++)
             if (t->parts[i].level == level) of[count++] = &t->parts[i];
         left -= count;
-        if (count > 1 && emit_group(t, of, count)) continue;
-        for (int i = 0; i < count; i++) emit_alone(t, of[i]);
+        emit_level(t, of, count);
     }
     fac_release(of);
     return true;
@@ -296,6 +347,7 @@ static bool settle(tail *t) {
         again = false;
         for (int i = 0; i < t->nparts; i++) {
             part *p = &t->parts[i];
+            p->number = i;
             p->refused = p->refused || p->body->error.status || !accepted(t, p);
             again |= p->refused;
         }
@@ -308,16 +360,21 @@ static bool settle(tail *t) {
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self) {
     tail t = { .g = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL), .accept = accept, .self = self };
     if (!t.g || t.g->error.status) return t.g;
-    const size_t ids = t.g->ids;
+    const size_t ids = t.ids = t.g->ids;
     t.excluded = fac_alloc(ids, 1);
     t.part_of = fac_alloc(ids, sizeof *t.part_of);
     t.leader = fac_alloc(ids, sizeof *t.leader);
     t.updates = fac_alloc(ids, sizeof *t.updates);
+    t.owner = fac_alloc(ids, sizeof *t.owner);
     t.became = fac_alloc(ids, sizeof *t.became);
     t.by_id = fac_alloc(ids, sizeof *t.by_id);
-    bool ok = t.excluded && t.part_of && t.leader && t.updates && t.became && t.by_id;
-    for (size_t i = 0; ok && i < t.g->nparams; i++)
-        if (t.g->params[i]->next) t.updates[t.g->params[i]->next->id]++;
+    bool ok = t.excluded && t.part_of && t.leader && t.updates && t.owner && t.became && t.by_id;
+    for (size_t i = 0; ok && i < t.g->nparams; i++) {
+        fac_value *p = t.g->params[i];
+        if (!p->next) continue;
+        t.updates[p->next->id]++;
+        t.owner[p->next->id] = p;
+    }
     if (ok) ok = settle(&t) && emit_levels(&t);
     if (ok) relink(&t);
     free_parts(&t);
@@ -325,6 +382,7 @@ fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self) 
     fac_release(t.part_of);
     fac_release(t.leader);
     fac_release(t.updates);
+    fac_release(t.owner);
     fac_release(t.became);
     fac_release(t.by_id);
     if (!ok) fac_graph_raise(t.g, FAC_E_NOMEM, "no memory to fuse updates");
