@@ -1,0 +1,299 @@
+/* Scaled dot-product attention (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762). */
+#include <limits.h>
+#include <math.h>
+#include "facula/op.h"
+#include "facula/ops.h"
+#include "ops/cost.h"
+#include "ops/grad.h"
+#include "ops/known.h"
+
+#if FAC_INTERFACE
+/* What the output `scores` shows: products, after the soft cap, with the mask, or probabilities. */
+typedef enum fac_attention_scores {
+    FAC_SCORES_PRODUCT, FAC_SCORES_CAPPED, FAC_SCORES_MASKED, FAC_SCORES_SOFTMAX
+} fac_attention_scores;
+
+typedef struct fac_attention_opts {
+    int64_t   q_heads, kv_heads;    /* of operands with three dims; else taken from their shapes */
+    double    scale;                /* 0 = 1 / sqrt(D) */
+    double    softcap;              /* > 0: scores become softcap tanh(scores / softcap) before they are masked */
+    bool      causal;               /* query i sees keys 0..i, counted from the end of the past */
+    int       scores;               /* fac_attention_scores */
+    fac_dtype precision;            /* of the softmax; FAC_NONE: that of q */
+} fac_attention_opts;
+
+/* y = softmax(scale q k^T + mask) v for every head.  Q queries, T keys behind P earlier ones, H heads of q, G of k and v, each
+ * of which serves H/G heads of q (grouped queries):
+ *   q B,H,Q,D   k B,G,T,D   v B,G,T,E   y B,H,Q,E;  or with three dims  q B,Q,HD   k B,T,GD   v B,T,GE   y B,Q,HE
+ *   mask       NULL, or broadcast to B,H,Q,P+T: bool, true where a key takes part, or numbers that are added to the scores; a
+ *              last dim that is shorter is filled up with keys that take no part
+ *   past_key   NULL, or B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v
+ *   lengths    NULL, or i64 B: only so many keys of each sequence take part, and `causal` counts from their end
+ * A query without any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3 scores B,H,Q,P+T.  All follow
+ * ONNX Attention.  f32 f64 f16 bf16. */
+fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
+                         fac_value *lengths, const fac_attention_opts *opts);
+#endif
+
+static const char *const stages[] = { "product", "capped", "masked", "softmax", NULL };
+#define AT(field) offsetof(fac_attention_opts, field)
+static const fac_attr table[] = {
+    { "q_heads", FAC_A_INT, AT(q_heads), 0, 0, 0, INT_MAX, NULL, "of a q with three dims" },
+    { "kv_heads", FAC_A_INT, AT(kv_heads), 0, 0, 0, INT_MAX, NULL, "of k and v with three dims" },
+    { "scale", FAC_A_REAL, AT(scale), 0, 0, 0, 0, NULL, "of the products; 0: 1 / sqrt(size of a head)" },
+    { "softcap", FAC_A_REAL, AT(softcap), 0, 0, 0, 0, NULL, "limit of the scores" },
+    { "causal", FAC_A_FLAG, AT(causal), 0, 0, 0, 0, NULL, "no query sees what follows it" },
+    { "scores", FAC_A_ENUM, AT(scores), 0, 0, 0, 0, stages, "what the output scores shows" },
+    { "precision", FAC_A_DTYPE, AT(precision), 0, 0, 0, 0, NULL, "of the softmax" }, { 0 } };
+#undef AT
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS, INPUTS };
+static const fac_port in[] = {
+    { "q", FAC_FLOATS, 0 }, { "k", FAC_FLOATS, 0 }, { "v", FAC_FLOATS, 0 }, { "mask", FAC_FLOATS | FAC_BOOLS, FAC_OPTIONAL },
+    { "past_key", FAC_FLOATS, FAC_OPTIONAL }, { "past_value", FAC_FLOATS, FAC_OPTIONAL },
+    { "lengths", FAC_INTS, FAC_OPTIONAL }, { 0 } };
+static const fac_port out[] = {
+    { "y", FAC_FLOATS, 0 }, { "present_key", FAC_FLOATS, FAC_OPTIONAL }, { "present_value", FAC_FLOATS, FAC_OPTIONAL },
+    { "scores", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+/* ---- shapes ---- */
+
+/* An operand as B, heads, rows, size, whatever its rank. */
+static bool as_heads(fac_node *n, int i, int64_t heads, fac_dims *to) {
+    const fac_dims *d = &n->in[i]->type.dims;
+    if (d->n == 4) {
+        *to = *d;
+        return true;
+    }
+    if (d->n != 3) return fac_fail(n, FAC_E_SHAPE, "%s must have three or four dims", in[i].name);
+    if (heads < 1) return fac_fail(n, FAC_E_ARGUMENT, "operands with three dims need q_heads and kv_heads");
+    if (d->d[2] >= 0 && d->d[2] % heads)
+        return fac_fail(n, FAC_E_SHAPE, "%s: %lld features do not divide into %lld heads", in[i].name, (long long)d->d[2],
+                        (long long)heads);
+    *to = fac_shape(d->d[0], heads, d->d[1], fac_size_quotient(n->graph, d->d[2], heads));
+    return true;
+}
+
+static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
+
+static bool fits(fac_node *n, const fac_dims *q, const fac_dims *k, const fac_dims *v) {
+    if (differ(q->d[0], k->d[0]) || differ(k->d[0], v->d[0])) return fac_fail(n, FAC_E_SHAPE, "q, k and v must have one batch");
+    if (differ(q->d[3], k->d[3])) return fac_fail(n, FAC_E_SHAPE, "heads of q and k must have one size");
+    if (differ(k->d[1], v->d[1]) || differ(k->d[2], v->d[2]))
+        return fac_fail(n, FAC_E_SHAPE, "k and v must have the same heads and rows");
+    if (q->d[1] >= 0 && k->d[1] >= 0 && (k->d[1] == 0 || q->d[1] % k->d[1]))
+        return fac_fail(n, FAC_E_SHAPE, "%lld heads of q cannot share %lld heads of k", (long long)q->d[1], (long long)k->d[1]);
+    return true;
+}
+
+/* How many rows stand before those of k or v. */
+static bool past_rows(fac_node *n, int i, const fac_dims *now, int64_t *rows) {
+    *rows = 0;
+    if (!n->in[i]) return true;
+    const fac_dims *d = &n->in[i]->type.dims;
+    if (d->n != 4 || differ(d->d[0], now->d[0]) || differ(d->d[1], now->d[1]) || differ(d->d[3], now->d[3]))
+        return fac_fail(n, FAC_E_SHAPE, "%s must be batch, heads, rows, size as %s is", in[i].name, in[i - PAST_KEY + K].name);
+    *rows = d->d[2];
+    return true;
+}
+
+static bool check_mask(fac_node *n, const fac_dims *scores) {
+    const fac_value *mask = n->in[MASK];
+    if (!mask) return true;
+    const fac_dims *d = &mask->type.dims;
+    bool good = d->n >= 1 && d->n <= 4;
+    for (int k = 1; good && k <= d->n; k++) {
+        const int64_t have = d->d[d->n - k], want = scores->d[4 - k];
+        good = k == 1 ? have < 0 || want < 0 || have <= want : have == 1 || !differ(have, want);
+    }
+    return good || fac_fail(n, FAC_E_SHAPE, "mask must broadcast to batch, heads, queries, keys");
+}
+
+static bool infer(fac_node *n) {
+    const fac_attention_opts *o = n->attrs;
+    const fac_dtype dtype = n->in[Q]->type.dtype;
+    fac_dims q, k, v;
+    int64_t past, past_v;
+    for (int i = K; i < LENGTHS; i++)
+        if (n->in[i] && n->in[i]->type.dtype != dtype && (i != MASK || n->in[i]->type.dtype != FAC_BOOL))
+            return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype, but for a mask of bools and for lengths");
+    if (!as_heads(n, Q, o->q_heads, &q) || !as_heads(n, K, o->kv_heads, &k) || !as_heads(n, V, o->kv_heads, &v)) return false;
+    if (!fits(n, &q, &k, &v) || !past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
+    if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || differ(past, past_v))
+        return fac_fail(n, FAC_E_ARGUMENT, "past_key and past_value belong together");
+    if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))
+        return fac_fail(n, FAC_E_ARGUMENT, "lengths must have one number for each sequence, and excludes a past");
+    const int64_t rows = fac_size_sum(n->graph, past, k.d[2]);
+    const fac_dims scores = fac_shape(q.d[0], q.d[1], q.d[2], rows);
+    if (!check_mask(n, &scores)) return false;
+    const bool flat = n->in[Q]->type.dims.n == 3;
+    n->out[0]->type = (fac_type){ dtype, flat ? fac_shape(q.d[0], q.d[2], fac_size_product(n->graph, q.d[1], v.d[3]))
+                                              : fac_shape(q.d[0], q.d[1], q.d[2], v.d[3]) };
+    n->out[1]->type = (fac_type){ dtype, fac_shape(k.d[0], k.d[1], rows, k.d[3]) };
+    n->out[2]->type = (fac_type){ dtype, fac_shape(v.d[0], v.d[1], rows, v.d[3]) };
+    n->out[3]->type = (fac_type){ dtype, scores };
+    return true;
+}
+
+/* ---- meaning ---- */
+
+static fac_value *number(const fac_value *like, double x) { return fac_number(like->graph, like->type.dtype, x); }
+
+static fac_value *to_heads(fac_value *v, int64_t heads) {
+    return v->type.dims.n == 4 ? v : fac_transpose(fac_reshape(v, fac_shape(0, 0, heads, -1)), fac_shape(0, 2, 1, 3));
+}
+
+/* The size of one dim of v, an i64 scalar. */
+static fac_value *size_of(fac_value *v, int axis) {
+    return fac_squeeze(fac_slice(fac_shape_of(v), 0, axis, axis + 1, 1), fac_shape(0));
+}
+
+/* 0, 1, ... for each row of that axis. */
+static fac_value *count_up(fac_value *v, int axis) {
+    fac_graph *g = v->graph;
+    return fac_arange(fac_number(g, FAC_I64, 0), size_of(v, axis), fac_number(g, FAC_I64, 1));
+}
+
+static fac_value *both(fac_value *a, fac_value *b) { return a && b ? fac_and(a, b) : a ? a : b; }
+
+/* lengths as B,1,1,1 */
+static fac_value *each_sequence(fac_value *lengths) { return fac_unsqueeze(fac_cast(lengths, FAC_I64), fac_shape(1, 2, 3)); }
+
+/* Which keys a query may see because of `causal` and lengths: bool, broadcasting to scores; NULL: all. */
+static fac_value *structure(const fac_node *n, fac_value *q, fac_value *keys) {
+    const fac_attention_opts *o = n->attrs;
+    fac_value *lengths = n->in[LENGTHS] ? each_sequence(n->in[LENGTHS]) : NULL, *seen = NULL;
+    if (!o->causal && !lengths) return NULL;
+    fac_value *j = count_up(keys, 2);
+    if (o->causal) {
+        fac_value *i = fac_unsqueeze(count_up(q, 2), fac_shape(1));
+        if (n->in[PAST_KEY]) i = fac_add(i, size_of(n->in[PAST_KEY], 2));
+        if (lengths) i = fac_add(i, fac_sub(lengths, size_of(q, 2)));
+        seen = fac_less_or_equal(j, i);
+    }
+    return lengths ? both(seen, fac_less(j, lengths)) : seen;
+}
+
+/* The mask with a last dim as long as that of the scores. */
+static fac_value *fill_up(const fac_node *n) {
+    fac_value *mask = n->in[MASK];
+    if (!mask) return NULL;
+    const fac_dims *d = &mask->type.dims;
+    const int64_t have = d->d[d->n - 1], want = n->out[3]->type.dims.d[3];
+    if (!differ(have, want)) return mask;
+    fac_value *none = mask->type.dtype == FAC_BOOL ? fac_number(n->graph, FAC_BOOL, 0) : number(mask, -INFINITY);
+    fac_dims pads = { .n = 2 * d->n };
+    pads.d[2 * d->n - 1] = want - have;
+    return fac_pad(mask, fac_ints(n->graph, pads), none, NULL, FAC_PAD_CONSTANT);
+}
+
+/* What is added to the scores, NULL when nothing is; *dead: queries that see no key, NULL when there can be none.
+ * The two are decided by masks alone, so that a score of infinity cannot revive a masked key. */
+static fac_value *bias_of(const fac_node *n, fac_value *q, fac_value *keys, fac_value **dead) {
+    fac_value *mask = fill_up(n), *seen = structure(n, q, keys), *bias = NULL;
+    const bool certain = !mask && !n->in[LENGTHS];          /* a causal query sees at least itself */
+    *dead = NULL;
+    if (mask && mask->type.dtype == FAC_BOOL) seen = both(seen, mask);
+    else bias = mask;
+    if (seen) bias = fac_where(seen, bias ? bias : number(q, 0), number(q, -INFINITY));
+    if (bias && !certain) *dead = fac_equal(fac_reduce_max(bias, fac_shape(-1), true), number(q, -INFINITY));
+    return bias;
+}
+
+/* a [B,H,Q,x] times b [B,G,x,z]: the rows of all heads that share one of b are one matrix. */
+static fac_value *product(fac_value *a, fac_value *b) {
+    const int64_t heads = a->type.dims.d[1], groups = b->type.dims.d[1];
+    if (heads < 0 || groups < 0 || heads == groups) return fac_matmul(a, b);
+    fac_value *rows = fac_reshape(a, fac_shape(0, groups, -1, a->type.dims.d[3]));
+    return fac_reshape(fac_matmul(rows, b), fac_shape(0, heads, -1, b->type.dims.d[3]));
+}
+
+/* q times the scale, before the product: there are fewer numbers in q than in the scores. */
+static fac_value *scaled(fac_value *q, double scale) {
+    const int64_t size = q->type.dims.d[3];
+    if (scale != 0) return fac_mul(q, number(q, scale));
+    if (size > 0) return fac_mul(q, number(q, 1 / sqrt((double)size)));
+    return fac_div(q, fac_sqrt(fac_cast(size_of(q, 3), q->type.dtype)));
+}
+
+/* Rows that see nothing are zeros; their scores are 0 instead of -inf, so that neither they nor gradients become NaN. */
+static fac_value *probabilities(fac_value *scores, fac_value *dead, fac_dtype precision) {
+    const fac_dtype dtype = scores->type.dtype;
+    fac_value *zero = number(scores, 0);
+    if (dead) scores = fac_where(dead, zero, scores);
+    fac_value *p = fac_grad_as(fac_softmax(fac_grad_as(scores, precision == FAC_NONE ? dtype : precision), -1), dtype);
+    return dead ? fac_where(dead, zero, p) : p;
+}
+
+static void expand(const fac_node *n, fac_value *y[]) {
+    const fac_attention_opts *o = n->attrs;
+    fac_value *q = to_heads(n->in[Q], o->q_heads), *k = to_heads(n->in[K], o->kv_heads), *v = to_heads(n->in[V], o->kv_heads);
+    if (n->in[PAST_KEY]) {
+        k = fac_concat((fac_value *[]){ n->in[PAST_KEY], k }, 2, 2);
+        v = fac_concat((fac_value *[]){ n->in[PAST_VALUE], v }, 2, 2);
+    }
+    y[1] = k;
+    y[2] = v;
+    fac_value *stage[4], *dead;
+    stage[FAC_SCORES_PRODUCT] = product(scaled(q, o->scale), fac_grad_swap(k));
+    fac_value *s = stage[FAC_SCORES_PRODUCT];
+    if (o->softcap > 0) s = fac_mul(fac_tanh(fac_div(s, number(s, o->softcap))), number(s, o->softcap));
+    stage[FAC_SCORES_CAPPED] = s;
+    fac_value *bias = bias_of(n, q, k, &dead);
+    stage[FAC_SCORES_MASKED] = bias ? fac_add(s, bias) : s;
+    stage[FAC_SCORES_SOFTMAX] = probabilities(stage[FAC_SCORES_MASKED], dead, o->precision);
+    y[3] = stage[o->scores];
+    y[0] = product(stage[FAC_SCORES_SOFTMAX], v);
+    if (n->in[Q]->type.dims.n == 3) y[0] = fac_reshape(fac_transpose(y[0], fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+}
+
+/* The two products. */
+static void cost(const fac_node *n, fac_cost *to) {
+    const fac_dims *k = &n->out[1]->type.dims, *v = &n->out[2]->type.dims;
+    const double scores = fac_cost_count(n->out[3]);
+    fac_cost_bytes(n, to);
+    to->macs = scores * ((k->d[3] > 0 ? (double)k->d[3] : 0) + (v->d[3] > 0 ? (double)v->d[3] : 0));
+    to->other = 6 * scores;
+}
+
+/* ---- ONNX ---- */
+
+extern const fac_op fac_op_attention;
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    fac_attention_opts o = {
+        .q_heads = fac_onnx_int(n, "q_num_heads", 0), .kv_heads = fac_onnx_int(n, "kv_num_heads", 0),
+        .scale = fac_onnx_real(n, "scale", 0), .softcap = fac_onnx_real(n, "softcap", 0),
+        .causal = fac_onnx_int(n, "is_causal", 0) != 0, .precision = fac_onnx_dtype(n, "softmax_precision", FAC_NONE) };
+    const int64_t mode = fac_onnx_int(n, "qk_matmul_output_mode", 0);
+    if (fac_onnx_int(n, "left_window_size", -1) != -1 || fac_onnx_int(n, "right_window_size", -1) != -1)
+        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: sliding windows are not supported");
+    else if (mode < 0 || mode > FAC_SCORES_SOFTMAX)
+        y[0] = fac_fail_graph(g, FAC_E_FORMAT, "Attention: qk_matmul_output_mode is %lld", (long long)mode);
+    else if (fac_onnx_has(n, "scale") && o.scale == 0)
+        y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: a scale of 0");
+    else {
+        o.scores = (int)mode;
+        y[0] = fac_emit(&fac_op_attention, &o, n->nin, x);
+    }
+    for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
+}
+
+static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load }, { 0 } };
+static const fac_case cases[] = {
+    { "attention(f32[2,3,4,5], f32[2,3,6,5], f32[2,3,6,2])", -1, 1, 1e-5 },
+    { "attention(f32[1,4,3,2], f32[1,2,3,2], f32[1,2,3,3], bool[3,3]) causal softcap=2", -1, 1, 1e-5 },
+    { "attention(f32[2,3,4], f32[2,5,2], f32[2,5,6], f32[2,1,3,4]) q_heads=2 kv_heads=1 scale=0.7", -1, 1, 1e-5 },
+    { "attention(f32[1,2,3,2], f32[1,2,4,2], f32[1,2,4,3], f32[3,4]) scores=masked", -1, 1, 1e-5 },
+    { "attention(f32[1,2,2,3], f32[1,2,2,3], f32[1,2,2,3], -, f32[1,2,3,3], f32[1,2,3,3]) causal scores=softmax", -1, 1, 1e-5 },
+    { "attention(f32[3,2,3,2], f32[3,1,4,2], f32[3,1,4,2], bool[3,2,3,4], -, -, i64[3]) causal scores=capped", -1, 4, 1e-5 },
+    { "attention(f32[2,1,3,4], f32[2,1,5,4], f32[2,1,5,4], -, -, -, i64[2]) precision=f64", -1, 5, 1e-5 },
+    { "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])", -1, 1, 0 }, { 0 } };
+
+const fac_op fac_op_attention = {
+    .name = "attention", .doc = "softmax(q k^T) v for every head", .in = in, .out = out, .attrs = table,
+    .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases,
+};
+fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
+                         fac_value *lengths, const fac_attention_opts *opts) {
+    return fac_emit(&fac_op_attention, opts, INPUTS, (fac_value *[]){ q, k, v, mask, past_key, past_value, lengths });
+}
