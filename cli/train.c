@@ -44,7 +44,7 @@ typedef struct job {
 static int check_model(const job *j) {
     fac_type want = fac_value_type(fac_graph_input(j->m.graph, 0)), gives = fac_value_type(fac_graph_output(j->m.graph, 0));
     const fac_dims *item = &j->train.item;
-    bool fits = want.dtype == FAC_F32 && want.dims.n == item->n + 1;
+    bool fits = want.dtype == (j->train.tokens ? FAC_I64 : FAC_F32) && want.dims.n == item->n + 1;
     for (int k = 0; fits && k < item->n; k++) fits = want.dims.d[k + 1] < 0 || want.dims.d[k + 1] == item->d[k];
     char a[64], b[64];
     if (!fits) return fail_text("the model takes %s %s, the samples are %s", fac_dtype_get(want.dtype)->name,
@@ -69,12 +69,12 @@ static int augmentation(const job *j, fac_batches *b) {
 static int prepare(job *j) {
     fac_error err = { 0 };
     int code = device_open(&device_o, &j->device);
-    if (!code) code = train_model(&o, NULL, &j->m);
+    if (!code && !text_is_model(o.model)) code = train_model(&o, NULL, &j->m);
     if (code) return code;
     fac_dims want = { 0 };
     if (j->m.graph && fac_graph_inputs(j->m.graph)) want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;
     code = train_data(&o, want, &j->train, &j->test);
-    if (!code && !j->m.graph) code = train_model(&o, &j->train, &j->m);
+    if (!code && !j->m.graph) code = (text_is_model(o.model) ? text_model : train_model)(&o, &j->train, &j->m);
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
@@ -100,6 +100,7 @@ static int work(job *j) {
     int code = prepare(j);
     if (!code) code = augmentation(j, &t.batches);
     if (code) return code;
+    if (j->train.tokens) t.batches.trim = 8;           /* few lengths: each is planned once */
     /* torch counts the steps of these two in epochs: three tenths down, or 0.95 for each */
     int64_t in_epoch = fac_batches_count(&j->train, &t.batches);
     if (t.schedule.kind == FAC_SCHEDULE_STEP) t.schedule.every = (o.epochs * in_epoch + 2) / 3;
@@ -146,6 +147,7 @@ static int run(list args) {
     if (j.view.log) fclose(j.view.log);
     fac_trainer_free(j.trainer);
     model_free(&j.m);
+    fac_vocab_free(o.vocab);
     fac_dataset_free(&j.train);
     fac_dataset_free(&j.test);
     fac_device_free(j.device);

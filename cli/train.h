@@ -9,6 +9,7 @@ typedef struct train_options {
     long   epochs, batch, seed, warmup;
     double lr, momentum, weight_decay, label_smoothing, clip;
     list   freeze;
+    fac_vocab *vocab;           /* of texts, made with the data; not recorded */
 } train_options;
 
 /* Defaults of one data set. */
@@ -19,8 +20,12 @@ typedef struct train_set {
 } train_set;
 extern const train_set train_sets[];                    /* ends with a NULL name */
 int train_defaults(train_options *o);                   /* fills in what was not given */
-int train_data(const train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test);
+int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test);
 int train_model(const train_options *o, const fac_dataset *like, model *out);   /* like NULL: only of models that need no data */
+/* The same for texts. */
+int  text_data(train_options *o, fac_dataset *train, fac_dataset *test);
+bool text_is_model(const char *name);
+int  text_model(const train_options *o, const fac_dataset *like, model *out);
 
 /* DIR/run.json: written, and read back where options were not given. */
 int train_record(const char *dir, const train_options *o, const fac_device *device);

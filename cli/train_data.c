@@ -10,6 +10,8 @@ const train_set train_sets[] = {
     { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary version", NULL, "cnn",
       "one-cycle", 15, 64, 2e-3 },
     { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "cnn", "one-cycle", 20, 32, 1e-3 },
+    { "sst2", "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford Sentiment Treebank",
+      NULL, "text-cnn", "cosine", 6, 50, 2e-3 },
     { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "cosine", 500, 10, 5e-3 },
     { .name = NULL },
 };
@@ -59,10 +61,11 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
     return status ? status : read(o->data, false, test, err);
 }
 
-int train_data(const train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test) {
+int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
     int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64, width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
+    if (!strcmp(o->set, "sst2")) return text_data(o, train, test);
     if (o->size) {
         const int64_t most = 16384;
         if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 || size.d[0] > most || size.d[1] > most)
