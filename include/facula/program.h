@@ -40,8 +40,9 @@ typedef struct fac_program_opts {
 fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out, fac_error *err);
 void       fac_program_free(fac_program *p);
 
-/* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller. */
-typedef struct fac_plan_stat { size_t arena, values, bound, packed; int steps; } fac_plan_stat;
+/* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller.  copied: what a run
+ * copies to parameters behind its last step, because their next contents could not be written over them. */
+typedef struct fac_plan_stat { size_t arena, values, bound, packed; int steps; size_t copied; } fac_plan_stat;
 
 /* Compiles and prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
  * for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */
@@ -50,6 +51,9 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
 /* Runs once: in[] and out[] in the order of the graph's inputs and outputs.  out[i] NULL: a new tensor is put there, owned by
  * the caller; else it is written and must have the output's type.  Returns when the work is submitted; reading an output
  * waits for it.  When it fails no out[i] was set.
+ * Parameters with an update are written by the steps themselves, as soon as everybody else has read their old contents.  So
+ * when a run fails in its middle each parameter holds either its old or its next contents, whole; a program with an observer
+ * writes none before all steps are done, and one that fails before its first step (wrong inputs, no memory) has changed none.
  * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 

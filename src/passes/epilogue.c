@@ -53,8 +53,11 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
         }
     }
     fac_node_copy(body, n, ops, made);
-    if (m->body[0]) body->outputs[0].value = made[0];
-    else fac_output(body, "y", made[0]);
+    if (m->body[0]) {
+        body->outputs[0].value->roots--;
+        body->outputs[0].value = made[0];
+        made[0]->roots++;
+    } else fac_output(body, "y", made[0]);
     if (body->error.status) {
         fac_graph_free(body);
         return NULL;

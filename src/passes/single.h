@@ -4,12 +4,5 @@
 #include "graph/graph_internal.h"
 
 /* One use in all: neither read twice nor an output of the graph nor the next contents of a parameter. */
-static inline bool fac_used_once(const fac_value *v) {
-    if (!v->uses || v->uses->next) return false;
-    for (size_t i = 0; i < v->graph->noutputs; i++)
-        if (v->graph->outputs[i].value == v) return false;
-    for (size_t i = 0; i < v->graph->nparams; i++)
-        if (v->graph->params[i]->next == v) return false;
-    return true;
-}
+static inline bool fac_used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
 #endif

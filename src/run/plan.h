@@ -81,8 +81,9 @@ typedef struct fac_plan {
     fac_item     *items;
     int           nitems;
     size_t        room_items;
-    fac_slot     *outputs, *updates;/* where results lie; updates: one for each parameter, root -1 if it has none */
-    size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes;
+    fac_slot     *outputs, *updates;/* where results lie; updates: one for each parameter, root -1 if there is nothing to copy */
+    bool         *written;          /* by parameter: a step writes its next contents over it */
+    size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes, copied_bytes;
     fac_prepared *prepared;         /* the newest, under the program's lock */
     fac_frame    *frames;           /* free ones, under the program's lock  */
 } fac_plan;

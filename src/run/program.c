@@ -110,7 +110,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     if (!status) status = fac_prepare(plan, &prepared, err);
     if (!status) {
         fac_prepared_put(plan, prepared);
-        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps };
+        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps, plan->copied_bytes };
     }
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -171,9 +171,9 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere. */
-static fac_status input_memory(fac_tensor *t, fac_tensor **copy, void **memory, fac_error *err) {
-    if (!fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
+/* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere, or must be our own. */
+static fac_status input_memory(fac_tensor *t, bool own, fac_tensor **copy, void **memory, fac_error *err) {
+    if (own || !fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
         FAC_TRY(fac_tensor_copy_contiguous(t, copy, err));
         t = *copy;
     }
@@ -203,8 +203,8 @@ static fac_status output_memory(fac_program *p, const char *name, const fac_type
     return fac_tensor_begin_write(t, memory, err);
 }
 
-/* All updates are one parallel assignment.  New contents that were computed lie in the frame and go straight to their
- * parameters; those that lie in a parameter themselves (p <- q) are set aside first. */
+/* All updates are one parallel assignment.  What no step could write over its parameter is copied there now: new contents that
+ * lie in the frame go straight to their parameters; those that lie in a parameter themselves (p <- q) are set aside first. */
 static fac_status update(const fac_program *p, const run *r, fac_error *err) {
     const fac_graph *g = r->plan->graph;
     const fac_backend *b = p->device->backend;
@@ -237,18 +237,43 @@ static fac_status update(const fac_program *p, const run *r, fac_error *err) {
     return status;
 }
 
+/* What steps will write over: made our own where it is borrowed, and of a new version, so that nobody prepares anything from the
+ * old one.  The version is raised once more when the run is over. */
+static fac_status begin_updates(const run *r, fac_error *err) {
+    const fac_graph *g = r->plan->graph;
+    for (size_t i = 0; i < g->nparams; i++)
+        if (r->plan->written[i]) FAC_TRY(fac_tensor_begin_write(g->params[i]->tensor, NULL, err));
+    return FAC_OK;
+}
+
+static void end_updates(const run *r) {
+    const fac_graph *g = r->plan->graph;
+    for (size_t i = 0; i < g->nparams; i++)
+        if (r->plan->written[i]) fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL);      /* it is our own: nothing to fail */
+}
+
+/* Does the caller hand in the very memory that steps write over? */
+static bool is_written(const fac_plan *plan, const fac_tensor *t) {
+    const fac_graph *g = plan->graph;
+    for (size_t i = 0; i < g->nparams; i++)
+        if (plan->written[i] && fac_tensor_storage(g->params[i]->tensor) == fac_tensor_storage(t)) return true;
+    return false;
+}
+
 static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
     const fac_graph *g = p->graph;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
-        if (in[i]) FAC_TRY(input_memory(in[i], &r->in[i], &r->memory[i], err));
+        if (in[i]) FAC_TRY(input_memory(in[i], p->updates && is_written(r->plan, in[i]), &r->in[i], &r->memory[i], err));
     void **results = r->memory + g->ninputs;
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_value *v = r->plan->graph->outputs[i].value;
         FAC_TRY(output_memory(p, g->outputs[i].name, &v->type, out[i], &r->out[i], &results[i], err));
     }
-    FAC_TRY(fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err));
-    return p->updates ? update(p, r, err) : FAC_OK;
+    if (p->updates) FAC_TRY(begin_updates(r, err));
+    fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err);
+    if (p->updates) end_updates(r);
+    return !status && p->updates ? update(p, r, err) : status;
 }
 
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
@@ -306,8 +331,12 @@ fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_erro
     fac_tensor *result = NULL;
     only = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
     if (!only) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    for (size_t i = 0; i < only->noutputs; i++) only->outputs[i].value->roots--;
     only->noutputs = 0;
-    for (size_t i = 0; i < only->nparams; i++) only->params[i]->next = NULL;
+    for (size_t i = 0; i < only->nparams; i++) {
+        if (only->params[i]->next) only->params[i]->next->roots--;
+        only->params[i]->next = NULL;
+    }
     fac_output(only, "y", map[v->id]);
     fac_status status = fac_program_new(only, device, NULL, &p, err);
     if (!status) status = fac_program_run(p, NULL, &result, err);

@@ -39,27 +39,6 @@ static bool as_view(fac_scheduler *s, const fac_node *n) {
     return true;
 }
 
-/* The root of an input that dies here, lies as the output would and may be written over; else -1. */
-static int in_place(fac_scheduler *s, const fac_node *n, const fac_step *step) {
-    const fac_problem *q = step->problem;
-    const fac_operand *y = &q->out[0];
-    if (!(n->op->is & FAC_OP_INPLACE) || s->plan->no_inplace || s->plan->observed) return -1;
-    for (int i = 0; i < n->nin; i++) {
-        if (!n->in[i] || step->in[i].root < 0) continue;
-        const fac_operand *x = &q->in[i];
-        int root = step->in[i].root;
-        const fac_root *r = &s->plan->roots[root];
-        if (r->kind != FAC_ROOT_ARENA || r->pending != 0 || root != s->at[n->in[i]->id].slot.root || x->type.dtype != y->type.dtype) continue;
-        if (!fac_dims_equal(&x->type.dims, &y->type.dims) || !fac_layout_equal(&x->layout, &y->layout, &y->type.dims)) continue;
-        if (r->bytes < fac_layout_bytes(&y->layout, &y->type)) continue;
-        bool other = false;         /* another operand in the same root would be read after it was written */
-        for (int j = 0; j < n->nin; j++)
-            other |= j != i && n->in[j] && step->in[j].root == root && !fac_layout_equal(&q->in[j].layout, &x->layout, &y->type.dims);
-        if (!other) return root;
-    }
-    return -1;
-}
-
 enum { PACKED = 4 };        /* inputs that fac_offer.packed has room for */
 
 static bool is_packed(const fac_node *n, const fac_offer *offer, int i) { return i < PACKED && n->in[i] && offer->packed[i]; }
@@ -115,7 +94,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     }
     for (int k = 0; k < n->nout; k++) {
         const fac_value *v = n->out[k];
-        if (k > 0 && !fac_reads_of(s, v)) continue;             /* unused: costs nothing */
+        if (k > 0 && !fac_reads_of(v)) continue;             /* unused: costs nothing */
         q->out[k] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, NULL };
         q->out[k].layout.halo = s->wish[v->id];
     }
@@ -135,7 +114,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     for (int k = 0; k < n->nout; k++) {
         if (q->out[k].type.dtype == FAC_NONE) continue;
         const fac_layout *layout = &q->out[k].layout;
-        int root = k == 0 ? in_place(s, n, step) : -1;
+        int root = fac_in_place(s, n, step, k);
         if (root >= 0) p->values_bytes += p->roots[root].bytes;
         else root = fac_arena_root(s, &n->out[k]->type, layout);
         if (root < 0) return FAC_E_NOMEM;
@@ -161,7 +140,8 @@ static fac_status finish(fac_scheduler *s) {
     const fac_graph *g = p->graph;
     p->outputs = fac_arena_alloc(&p->memory, g->noutputs + 1, sizeof *p->outputs);
     p->updates = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->updates);
-    if (!p->outputs || !p->updates) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    p->written = fac_arena_alloc(&p->memory, g->nparams + 1, sizeof *p->written);
+    if (!p->outputs || !p->updates || !p->written) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
         FAC_TRY(v->time != FAC_RUN || v->leaf == FAC_INPUT ? fac_lay_early(s, v) : FAC_OK);
@@ -176,6 +156,10 @@ static fac_status finish(fac_scheduler *s) {
         if (!next) continue;
         FAC_TRY(next->time != FAC_RUN || next->leaf == FAC_INPUT ? fac_lay_early(s, next) : FAC_OK);
         p->updates[i] = s->at[next->id].slot;
+        const fac_root *r = &p->roots[p->updates[i].root];
+        if (r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor && fac_layout_is_plain(&p->updates[i].layout, &next->type.dims))
+            p->updates[i].root = -1, p->written[i] = true;
+        else p->copied_bytes += fac_type_bytes(&next->type);
         fac_root_touch(p, p->updates[i].root, p->nsteps);
     }
     return FAC_OK;
@@ -215,16 +199,19 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     fac_scheduler s = { .plan = plan, .original = original, .err = err };
     s.at = fac_alloc(plan->graph->ids + 1, sizeof *s.at);
     s.wish = fac_alloc(plan->graph->ids + 1, sizeof *s.wish);
-    fac_status status = s.at && s.wish ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    s.becomes = fac_alloc(plan->graph->ids + 1, sizeof *s.becomes);
+    fac_status status = FAC_OK;
+    if (!s.at || !s.wish || !s.becomes || !fac_becomes(&s)) status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     if (!status) wishes(&s);
-    for (const fac_node *n = plan->graph->first; n && !status; n = n->next)
-        if (n->out[0]->time == FAC_RUN) {
-            status = schedule_node(&s, n);
-            char label[200];
-            if (status) fac_raise_in(err, status, "%s", fac_node_label(n, label, sizeof label));
-        }
+    for (const fac_node *n = plan->graph->first; n && !status; n = n->next) {
+        char label[200];
+        if (n->out[0]->time != FAC_RUN) continue;
+        status = schedule_node(&s, n);
+        if (status) fac_raise_in(err, status, "%s", fac_node_label(n, label, sizeof label));
+    }
     if (!status) status = finish(&s);
     fac_release(s.at);
     fac_release(s.wish);
+    fac_release(s.becomes);
     return status;
 }

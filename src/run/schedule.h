@@ -1,4 +1,5 @@
-/* Internal to the scheduler: steps.c makes the parts of a plan, where.c says where values lie, schedule.c goes through the nodes. */
+/* Internal to the scheduler: steps.c makes the parts of a plan, where.c says where values lie, in_place.c which share memory,
+ * schedule.c goes through the nodes. */
 #ifndef FACULA_RUN_SCHEDULE_H
 #define FACULA_RUN_SCHEDULE_H
 #include "run/plan.h"
@@ -12,6 +13,7 @@ typedef struct fac_scheduler {
     const fac_graph *original;
     fac_where       *at;            /* by value id */
     int             *wish;          /* by value id: the halo that readers would like */
+    const fac_value **becomes;      /* by value id: the parameter whose next contents it is and that may be written over, or NULL */
     int              now;           /* the step at hand, or the next one             */
     fac_error       *err;
 } fac_scheduler;
@@ -31,7 +33,7 @@ void         fac_root_touch(fac_plan *p, int root, int step);
 
 /* ---- where.c ---- */
 
-int  fac_reads_of(const fac_scheduler *s, const fac_value *v);
+int  fac_reads_of(const fac_value *v);     /* outputs and updates count */
 void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout);
 /* Inputs of the run and values made before it. */
 fac_status fac_lay_early(fac_scheduler *s, const fac_value *v);
@@ -39,4 +41,12 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v);
 void fac_layout_settle(fac_layout *l, const fac_dims *d);
 /* v in this layout, by a reorder step or, before the run, by an item. */
 fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out);
+
+/* ---- in_place.c ---- */
+
+/* Fills s->becomes; false when memory is gone. */
+bool fac_becomes(fac_scheduler *s);
+/* The root that output k of the step may be written to: of an input that dies here and lies as the output would, or of the
+ * parameter that it is the next contents of; else -1.  The step's own reads are done. */
+int  fac_in_place(fac_scheduler *s, const fac_node *n, const fac_step *step, int k);
 #endif

@@ -5,18 +5,15 @@
 #include "op_list.h"
 #include "run/schedule.h"
 
-int fac_reads_of(const fac_scheduler *s, const fac_value *v) {
-    int n = 0;
+int fac_reads_of(const fac_value *v) {
+    int n = (int)v->roots;
     for (const fac_use *u = v->uses; u; u = u->next) n++;
-    const fac_graph *g = s->plan->graph;
-    for (size_t i = 0; i < g->noutputs; i++) n += g->outputs[i].value == v;
-    for (size_t i = 0; i < g->nparams; i++) n += g->params[i]->next == v;
     return n;
 }
 
 void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout) {
     s->at[v->id] = (fac_where){ .slot = { root, *layout }, .set = true };
-    s->plan->roots[root].pending += fac_reads_of(s, v);
+    s->plan->roots[root].pending += fac_reads_of(v);
 }
 
 /* Inputs of the run and values made before it. */

@@ -1,0 +1,93 @@
+/* Which results need no memory of their own: those that may be written over an input that dies, and the next contents of a
+ * parameter, written straight to the parameter when everybody else who reads its old contents has run. */
+#include <stdlib.h>
+#include <string.h>
+#include "backends/device.h"
+#include "base/memory.h"
+#include "run/schedule.h"
+
+/* The op of each element of output k reads no other element of input i, and nothing reads input i behind that.  The reference
+ * driver goes through a body node by node, so it may write one output before another one's operands were read. */
+static bool element_by_element(const fac_node *n, const fac_solver *solver, int i, int k) {
+    if (solver == &fac_solver_ref && n->nout > 1) return false;
+    if (strcmp(n->op->name, "group")) return n->op->is & FAC_OP_INPLACE;
+    const fac_graph *body = n->body[0];         /* its nodes run in any order, so one of them must have both */
+    const fac_node *maker = body->outputs[k].value->node;
+    if (!maker || !(maker->op->is & FAC_OP_INPLACE) || body->inputs[i]->roots) return false;
+    for (const fac_use *u = body->inputs[i]->uses; u; u = u->next)
+        if (u->node != maker) return false;
+    return true;
+}
+
+/* May output k be written to this root: whatever the step reads there lies exactly as the output will. */
+static bool may_write(const fac_node *n, const fac_step *step, int root, int k) {
+    const fac_problem *q = step->problem;
+    const fac_operand *y = &q->out[k];
+    for (int j = 0; j < k; j++)
+        if (step->out[j].root == root) return false;
+    for (int i = 0; i < q->nin; i++) {
+        const fac_operand *x = &q->in[i];
+        if (step->in[i].root != root) continue;
+        if (!element_by_element(n, step->solver, i, k) || x->type.dtype != y->type.dtype) return false;
+        if (!fac_dims_equal(&x->type.dims, &y->type.dims) || !fac_layout_equal(&x->layout, &y->layout, &y->type.dims)) return false;
+    }
+    return true;
+}
+
+static int over_input(const fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
+    const fac_operand *y = &step->problem->out[k];
+    if (!(n->op->is & FAC_OP_INPLACE)) return -1;
+    for (int i = 0; i < n->nin; i++) {
+        int root = step->in[i].root;
+        if (!n->in[i] || root < 0 || root != s->at[n->in[i]->id].slot.root) continue;
+        const fac_root *r = &s->plan->roots[root];
+        if (r->kind != FAC_ROOT_ARENA || r->pending != 0 || r->bytes < fac_layout_bytes(&y->layout, &y->type)) continue;
+        if (may_write(n, step, root, k)) return root;
+    }
+    return -1;
+}
+
+/* The parameter whose next contents output k is: its root, when it may be written over now. */
+static int over_parameter(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
+    const fac_value *p = s->becomes[n->out[k]->id];
+    const fac_operand *y = &step->problem->out[k];
+    if (!p || y->type.dtype != p->type.dtype || !fac_layout_is_plain(&y->layout, &y->type.dims) || y->layout.offset) return -1;
+    if (fac_lay_early(s, p)) return -1;
+    int root = s->at[p->id].slot.root;
+    const fac_root *r = &s->plan->roots[root];
+    return r->kind == FAC_ROOT_TENSOR && r->pending == 0 && may_write(n, step, root, k) ? root : -1;
+}
+
+int fac_in_place(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
+    if (s->plan->no_inplace || s->plan->observed) return -1;
+    int root = over_parameter(s, n, step, k);
+    return root >= 0 ? root : over_input(s, n, step, k);
+}
+
+/* ---- who becomes what ---- */
+
+typedef struct holder { const fac_storage *storage; const fac_value *leaf; } holder;
+
+static int by_storage(const void *a, const void *b) {
+    const fac_storage *x = ((const holder *)a)->storage, *y = ((const holder *)b)->storage;
+    return (x > y) - (x < y);
+}
+
+/* Parameters whose storage no other leaf reads: the others can only be copied to when the run is over. */
+bool fac_becomes(fac_scheduler *s) {
+    const fac_graph *g = s->plan->graph;
+    size_t n = 0;
+    holder *all = fac_alloc(g->nparams + g->nconsts + 1, sizeof *all);
+    if (!all) return false;
+    for (size_t i = 0; i < g->nparams; i++) all[n++] = (holder){ fac_tensor_storage(g->params[i]->tensor), g->params[i] };
+    for (size_t i = 0; i < g->nconsts; i++)
+        if (g->consts[i]->tensor) all[n++] = (holder){ fac_tensor_storage(g->consts[i]->tensor), g->consts[i] };
+    qsort(all, n, sizeof *all, by_storage);
+    for (size_t i = 0; i < n; i++) {
+        bool alone = (i == 0 || all[i - 1].storage != all[i].storage) && (i + 1 == n || all[i + 1].storage != all[i].storage);
+        const fac_value *next = all[i].leaf->next;
+        if (alone && next && !s->becomes[next->id]) s->becomes[next->id] = all[i].leaf;
+    }
+    fac_release(all);
+    return true;
+}
