@@ -1,6 +1,7 @@
 /* What the solvers of conv2d share: reading the problem, packing weights. */
 #include "backends/cpu/conv_common.h"
 #include "base/memory.h"
+#include "ops/conv_grad.h"
 
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
     if (!fac_conv_geometry(p->node, g)) return false;
@@ -8,6 +9,13 @@ bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, f
     if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;
     return fac_cpu_epilogue(p, fac_cpu_of(d)->simd, e);
+}
+
+bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g) {
+    if (p->node->body[0] || !fac_conv_grad_geometry(p->node, g)) return false;
+    for (int k = 0; k < 3; k++)
+        if (p->in[k].type.dtype != FAC_F32 || fac_dims_count(&p->in[k].type.dims) <= 0) return false;
+    return true;
 }
 
 int64_t fac_conv_halo(const fac_conv_geom *g) {

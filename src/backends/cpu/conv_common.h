@@ -8,6 +8,10 @@
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 
+/* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it is not one of f32 without body
+ * and empty dims. */
+bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g);
+
 /* The zeros that it needs around the planes of x. */
 int64_t fac_conv_halo(const fac_conv_geom *g);
 

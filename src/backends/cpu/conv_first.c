@@ -4,8 +4,8 @@
  * of output channels, in the same register tile as conv2d/direct.  x is copied into a zero-padded image first (work memory)
  * unless there is no padding.  Any kernel, stride, dilation, padding.  f32, as accurate as the textbook loop. */
 #include <limits.h>
-#include <string.h>
 #include "backends/cpu/conv_common.h"
+#include "backends/cpu/padded.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -17,37 +17,11 @@ typedef struct plan {
     fac_epilogue   e;
     fac_layout     x, y, r;
     const fac_cpu *cpu;
-    bool           padded;              /* needs the copy                       */
-    int64_t        x_row, x_plane;      /* of what the tiles read               */
-    int64_t        height;              /* rows of it                           */
-    int64_t        items;               /* groups of output rows in an image    */
+    fac_padded     padded;              /* what the tiles read               */
+    int64_t        items;               /* groups of output rows in an image */
 } plan;
 
-typedef struct job { const plan *p; const float *source, *x, *w, *b, *r; float *copy, *y; } job;
-
-/* Rows that the outputs look at, and how many floats a row takes: a multiple of nothing, but never of a page. */
-static void padded_size(const fac_conv_geom *g, int64_t *rows, int64_t *row) {
-    *rows = (g->P - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1;
-    *row = (g->Q - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1 + 16;
-}
-
-/* One row of one plane of the padded copy. */
-static void copy_row(void *arg, int item, int thread) {
-    const job *j = arg;
-    const plan *p = j->p;
-    const fac_conv_geom *g = &p->g;
-    int64_t plane = item / p->height, row = item % p->height, y = row - g->pad[1], left = g->pad[2];
-    float *to = j->copy + plane * p->x_plane + row * p->x_row;
-    (void)thread;
-    if (y < 0 || y >= g->H || left >= p->x_row) {
-        memset(to, 0, (size_t)p->x_row * sizeof *to);
-        return;
-    }
-    int64_t n = g->W < p->x_row - left ? g->W : p->x_row - left;
-    memset(to, 0, (size_t)left * sizeof *to);
-    memcpy(to + left, j->source + (plane * g->H + y) * g->W, (size_t)n * sizeof *to);
-    memset(to + left + n, 0, (size_t)(p->x_row - left - n) * sizeof *to);
-}
+typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
 
 static void do_row(const job *j, int64_t image, int64_t chunk, int64_t row) {
     const plan *p = j->p;
@@ -55,12 +29,12 @@ static void do_row(const job *j, int64_t image, int64_t chunk, int64_t row) {
     const fac_simd *simd = p->cpu->simd;
     int lanes = simd->lanes, n = fac_chunk_vectors(g->K, lanes, chunk);
     fac_conv_tile t = {
-        .x_pixel = g->stride[2], .x_block = p->x_plane, .x_row = g->dilation[1] * p->x_row, .x_column = g->dilation[2],
+        .x_pixel = g->stride[2], .x_block = p->padded.plane, .x_row = g->dilation[1] * p->padded.row, .x_column = g->dilation[2],
         .channels = (int)g->C, .R = (int)g->R, .S = (int)g->S,
         .w = fac_conv_chunk(g, lanes, j->w, 0, chunk), .bias = j->b ? j->b + chunk * 2 * lanes : NULL,
         .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
         .lo = p->e.lo, .hi = p->e.hi };
-    const float *x = j->x + image * g->C * p->x_plane + row * g->stride[1] * p->x_row;
+    const float *x = j->x + image * g->C * p->padded.plane + row * g->stride[1] * p->padded.row;
     float *y = j->y + image * p->y.stride[0] + 2 * chunk * p->y.stride[1] + row * p->y.stride[2];
     const float *r = j->r ? j->r + image * p->r.stride[0] + 2 * chunk * p->r.stride[1] + row * p->r.stride[2] : NULL;
     int64_t tiles = (g->Q + simd->rows - 1) / simd->rows;
@@ -87,26 +61,21 @@ static void item(void *arg, int i, int thread) {
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
     const float *x = fac_span_floats(in[0], &p->x);
-    job j = { p, x, x, fac_span_packed(in[1]), fac_span_packed(in[2]),
-              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, NULL, fac_span_floats(out[0], &p->y) };
+    job j = { p, x, fac_span_packed(in[1]), fac_span_packed(in[2]),
+              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)err;
-    if (p->padded) {
-        j.x = j.copy = (float *)((char *)work.memory + work.at);
-        fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.C * p->height), copy_row, &j);
+    if (p->padded.needed) {
+        float *copy = fac_span_packed(work);
+        fac_padded_copy(&p->cpu->pool, &p->g, &p->padded, x, copy);
+        j.x = copy;
     }
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->items), item, &j);
     return FAC_OK;
 }
 
 static void settle(plan *p) {
-    const fac_conv_geom *g = &p->g;
-    int64_t rows, row;
-    padded_size(g, &rows, &row);
-    p->padded = g->pad[1] || g->pad[2] || rows > g->H || row - 16 > g->W;
-    p->height = p->padded ? rows : g->H;
-    p->x_row = p->padded ? row : g->W;
-    p->x_plane = p->height * p->x_row;
-    p->items = (g->P + ROWS_OF_ITEM - 1) / ROWS_OF_ITEM;
+    p->padded = fac_padded_of(&p->g);
+    p->items = (p->g.P + ROWS_OF_ITEM - 1) / ROWS_OF_ITEM;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -116,13 +85,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1 || g->C > MOST_CHANNELS) return false;
     size_t packed = fac_conv_packed(g, lanes);
     settle(&q);
-    if (!packed || g->N * g->C * q.height > INT_MAX) return false;
-    size_t work;
-    if (!fac_size_mul((size_t)(g->N * g->C * q.height), (size_t)q.x_row * sizeof(float), &work)) return false;
+    if (!packed || !fac_padded_bytes(g, &q.padded, &o->work)) return false;
     fac_want_plain(&p->in[0]);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
-    o->work = q.padded ? work : 0;
     o->packed[1] = packed * sizeof(float);
     if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g->K, lanes);
     double macs = (double)packed * (double)(g->N * g->P * g->Q);

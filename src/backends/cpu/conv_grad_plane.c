@@ -7,6 +7,7 @@
 #include <string.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/columns.h"
+#include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -104,9 +105,7 @@ static fac_status run_w(const void *plan_, fac_device *d, const fac_span *in, co
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_conv_geom g;
-    if (p->node->body[0] || !fac_conv_grad_geometry(p->node, &g) || g.rank != 2 || g.groups != g.C) return false;
-    for (int k = 0; k < 3; k++)
-        if (p->in[k].type.dtype != FAC_F32 || fac_dims_count(&p->in[k].type.dims) <= 0) return false;
+    if (!fac_cpu_conv_grad(p, &g) || g.rank != 2 || g.groups != g.C) return false;
     if (g.N > INT_MAX / g.C || g.K > INT_MAX) return false;
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->in[1]);

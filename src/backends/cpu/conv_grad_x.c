@@ -9,6 +9,7 @@
 #include <string.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/columns.h"
+#include "backends/cpu/conv_common.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -107,9 +108,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     const fac_simd *s = p->cpu->simd;
     fac_conv_geom *g = &p->g;
-    if (problem->node->body[0] || !fac_conv_grad_geometry(problem->node, g)) return false;
-    for (int k = 0; k < 3; k++)
-        if (problem->in[k].type.dtype != FAC_F32 || fac_dims_count(&problem->in[k].type.dims) <= 0) return false;
+    if (!fac_cpu_conv_grad(problem, g)) return false;
     fac_conv_flatten(g);
     p->none = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY };
     p->K = g->K / g->groups, p->N = g->O * g->P * g->Q, p->taps = g->T * g->R * g->S;

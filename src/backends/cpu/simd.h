@@ -41,6 +41,20 @@ enum {                                      /* how the pixels of x follow each o
 };
 typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */
 
+/* A tile of the gradient of weights: m numbers of each pixel of x times n vectors of each pixel of dy, added up over all pixels,
+ *     to[i][k] += sum over planes, rows, pixels of x[pixel][i] dy[pixel][k],    i < m, k < n lanes
+ * The m numbers lie next to each other: channels of a block, or taps along a row of a plain image. */
+typedef struct fac_outer_tile {
+    const float *x, *y;                     /* y: dy                                      */
+    int64_t      x_plane, x_row, x_pixel;
+    int64_t      y_plane, y_row, y_vector;  /* a pixel is one vector                      */
+    int64_t      planes, rows, pixels;
+    float       *to;                        /* m rows of n vectors                        */
+    int64_t      to_row;
+} fac_outer_tile;
+typedef void fac_outer_kernel(const fac_outer_tile *t);
+typedef struct fac_outer_table { int most; fac_outer_kernel *of[9][2]; } fac_outer_table;    /* of[m][n - 1], m <= most */
+
 /* One row of outputs of one channel block, of which each group of `group` channels (1, 2, 4, 8, less than a vector) is a function
  * of the same channels of x: w [R][channel in group][S][lanes], bias [lanes] or NULL, r a residual or NULL; y and r have pixel
  * after pixel. */
@@ -96,6 +110,7 @@ typedef struct fac_simd {
     int         lanes;                      /* floats in a vector = channels in a block     */
     int         rows;                       /* tiles have at most this many pixels          */
     const fac_conv_tile_table *tile;        /* [FAC_TILE_KINDS]                             */
+    const fac_outer_table     *outer;
     fac_depthwise_kernel      *depthwise;
     fac_pool_kernel           *pool;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */

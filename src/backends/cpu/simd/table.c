@@ -4,6 +4,7 @@
 #include "facula/op.h"
 
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
+extern const fac_outer_table FAC_SIMD(fac_outer);
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
 extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
@@ -23,6 +24,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
 #endif
     .lanes = VL, .rows = MR,
     .tile = FAC_SIMD(fac_conv_tile),
+    .outer = &FAC_SIMD(fac_outer),
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
     .streams = &FAC_SIMD(fac_streams),
 };

@@ -1,0 +1,81 @@
+/* Every solver of the cpu for gradients of convolutions against the reference: random and awkward shapes, every instruction
+ * set. */
+#include "cpu_check.h"
+
+typedef struct shape {
+    int64_t N, C, H, W, K, R, S, groups;
+    fac_conv2d_opts o;
+} shape;
+
+static fac_value *input(fac_graph *g, const char *name, fac_dims d) { return fac_input(g, name, FAC_F32, d); }
+
+/* Whether the solver, which is one of conv2d_grad_x or conv2d_grad_w, took it. */
+static bool grad(fac_device *d, const char *solver, const shape *s, uint64_t seed) {
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new();
+    fac_conv2d_opts o = s->o;
+    o.groups = s->groups;
+    fac_value *x = input(g, "x", fac_shape(s->N, s->C, s->H, s->W));
+    fac_value *w = input(g, "w", fac_shape(s->K, s->C / s->groups, s->R, s->S));
+    fac_value *y = fac_conv2d(x, w, NULL, &o);
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    fac_value *dy = input(g, "dy", y->type.dims);
+    fac_value *to = strstr(solver, "grad_x") ? fac_conv2d_grad_x(dy, w, x, &o) : fac_conv2d_grad_w(x, dy, w, &o);
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    bool took = check_solver(d, solver, to->node, to->node, seed);
+    fac_graph_free(g);
+    return took;
+}
+
+/* Dilation along a row only where `dilated`. */
+static shape random_shape(uint64_t seed, int64_t channels, bool dilated) {
+    shape s = { .N = check_pick(seed, 0, 1, 3), .C = channels, .K = check_pick(seed, 1, 1, 70), .R = check_pick(seed, 2, 1, 5),
+                .S = check_pick(seed, 3, 1, 5), .groups = 1 };
+    for (uint64_t k = 0; k < 2; k++) {
+        s.o.stride[k] = check_pick(seed, 4 + k, 1, 3);
+        s.o.dilation[k] = check_pick(seed, 6 + k, 1, k && !dilated ? 1 : 2);
+    }
+    for (int k = 0; k < 4; k++) s.o.pad[k] = check_pick(seed, 8 + (uint64_t)k, 0, 3);
+    s.H = check_pick(seed, 12, 1, 20) + (s.R - 1) * s.o.dilation[0];
+    s.W = check_pick(seed, 13, 1, 40) + (s.S - 1) * s.o.dilation[1];
+    if (check_pick(seed, 14, 0, 3) == 0) {
+        s.R = s.S = 1;
+        s.o = (fac_conv2d_opts){ .stride = { 1 + (int64_t)(seed % 2), 1 + (int64_t)(seed % 2) } };
+    }
+    return s;
+}
+
+static void all(fac_device *d, const char *solver, const shape *shapes, size_t n, uint64_t seed) {
+    for (size_t k = 0; k < n; k++)
+        if (!grad(d, solver, &shapes[k], seed + k)) fail_msg("%s does not take shape %zu", solver, k);
+}
+
+static void w_direct(fac_device *d, uint64_t seed) {
+    for (uint64_t k = 0; k < 20; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70), true);
+        shape few = random_shape(seed + k, 1 + (int64_t)(k % 4), false);
+        assert_true(grad(d, "conv2d_grad_w/direct", &s, seed + k));
+        assert_true(grad(d, "conv2d_grad_w/first", &few, seed + k));
+    }
+    /* whole images in a strip, strips that do not come out even, rows dealt out in parts, more taps than a tile has */
+    static const shape fixed[] = {
+        { 9, 40, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }, { 2, 17, 31, 90, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+        { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } },
+        { 2, 70, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } } };
+    static const shape first[] = { { 3, 3, 65, 63, 40, 7, 7, 1, { .stride = { 2, 2 }, .pad = { 3, 3, 3, 3 } } },
+                                   { 2, 1, 28, 28, 6, 5, 5, 1, { .pad = { 2, 2, 2, 2 } } },
+                                   { 1, 3, 40, 50, 20, 11, 11, 1, { .stride = { 4, 4 } } } };
+    all(d, "conv2d_grad_w/direct", fixed, sizeof fixed / sizeof *fixed, seed);
+    all(d, "conv2d_grad_w/first", first, sizeof first / sizeof *first, seed);
+    shape grouped = { 1, 32, 8, 8, 32, 3, 3, 2, { .pad = { 1, 1, 1, 1 } } };
+    assert_false(grad(d, "conv2d_grad_w/direct", &grouped, seed));
+}
+
+static uint64_t seed;
+static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct) };
+    seed = check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
