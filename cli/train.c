@@ -23,8 +23,7 @@ static const option options[] = {
     { "--warmup", OPTION_INT, &o.warmup, "N", "first steps with a rising learning rate; default 0" },
     { "--clip", OPTION_REAL, &o.clip, "X", "largest norm of all gradients together; default none" },
     { "--label-smoothing", OPTION_REAL, &o.label_smoothing, "X", "part of a label spread over all classes; default 0" },
-    { "--augment", OPTION_TEXT, &o.augment, "LIST",
-        "crop, flip or crop,flip: shifts by up to 4 pixels (28 x 28: 2), mirror images" },
+    { "--augment", OPTION_TEXT, &o.augment, "LIST", "changes of training images, such as crop,flip,cutout=8; see below" },
     { "--size", OPTION_TEXT, &o.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
     { "--seed", OPTION_INT, &o.seed, "S", "of everything random; default 0" },
     { "--out", OPTION_TEXT, &out_dir, "DIR", "for run.json, log.jsonl, checkpoint.safetensors, model.safetensors" },
@@ -38,6 +37,7 @@ typedef struct job {
     fac_dataset train, test;
     model       m;
     fac_trainer *trainer;
+    fac_augment augment;
     train_view  view;
 } job;
 
@@ -52,16 +52,6 @@ static int check_model(const job *j) {
     if (gives.dims.n != 2 || (gives.dims.d[1] >= 0 && gives.dims.d[1] < j->train.classes))
         return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a),
                          j->train.classes);
-    return EXIT_OK;
-}
-
-static int augmentation(const job *j, fac_batches *b) {
-    if (!o.augment) return EXIT_OK;
-    bool crop = strstr(o.augment, "crop"), flip = strstr(o.augment, "flip");
-    if (!crop && !flip) return usage_error(verb_find("train"), "--augment knows crop and flip, not \"%s\"", o.augment);
-    if (j->train.item.n != 3) return fail_text("--augment is for images");
-    b->crop = !crop ? 0 : j->train.item.d[1] <= 28 ? 2 : 4;
-    b->flip = flip;
     return EXIT_OK;
 }
 
@@ -80,10 +70,12 @@ static int prepare(job *j) {
         return fail_text("the model must have one input and an output");
     code = check_model(j);
     if (code) return code;
+    if (o.augment && fac_augment_parse(o.augment, &j->train.item, &j->augment, &err)) return fail(&err);
     const char **freeze = calloc((size_t)o.freeze.n + 1, sizeof *freeze);
     if (!freeze) return fail_text("out of memory");
     for (int i = 0; i < o.freeze.n; i++) freeze[i] = o.freeze.at[i];
     fac_trainer_opts opts = { .optimizer = o.optimizer, .label_smoothing = o.label_smoothing,
+        .soft_labels = j->augment.mixup > 0,
         .optim = { .momentum = o.momentum, .weight_decay = o.weight_decay, .clip_norm = o.clip, .freeze = freeze } };
     fac_status status = fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err);
     free(freeze);
@@ -98,8 +90,8 @@ static int work(job *j) {
     if (!fac_schedule_find(o.schedule, &t.schedule.kind))
         return usage_error(verb_find("train"), "there is no schedule \"%s\"", o.schedule);
     int code = prepare(j);
-    if (!code) code = augmentation(j, &t.batches);
     if (code) return code;
+    t.batches.augment = j->augment;
     if (j->train.tokens) t.batches.trim = 8;           /* few lengths: each is planned once */
     /* torch counts the steps of these two in epochs: three tenths down, or 0.95 for each */
     int64_t in_epoch = fac_batches_count(&j->train, &t.batches);
@@ -155,6 +147,16 @@ static int run(list args) {
 }
 
 static void list_sets(void) {
+    printf("\naugmentation, any of these, \"crop=2\" for another number than the usual one:\n"
+           "  crop=PIXELS     black pixels around, then a random window of the old size (28 x 28: 2, else an eighth of the side)\n"
+           "  flip            half of the images are mirrored, left to right\n"
+           "  resize=PART     a window of at least this part of the area becomes the image (0.5)\n"
+           "  rotate=DEGREES  by up to so many to either side (10)\n"
+           "  colour=X        brightness=X, contrast=X and saturation=X together: factors within 1 - X to 1 + X (0.4)\n"
+           "  hue=X           by up to this part of a turn (0.1)\n"
+           "  cutout=PIXELS   a square of this side becomes 0 (a quarter of the side)\n"
+           "  erase=PART      in this part of the images a random rectangle becomes 0 (0.5)\n"
+           "  mixup=ALPHA     images and labels are mixed with others, by shares from Beta(ALPHA, ALPHA) (0.2)\n");
     printf("\ndata sets and their defaults (optimizer adam):\n");
     for (const train_set *s = train_sets; s->name; s++)
         printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s%s%s\n", s->name, s->help, "",

@@ -11,31 +11,57 @@ static fac_value *mlp(fac_value *x, int classes) {
     return fac_nn_linear(x, "fc4", classes);
 }
 
-/* Three stages of two convolutions and a pool, the mean of what is left, one linear layer. */
+/* A convolution without a bias, for the batch norm behind it has one, and relu. */
+static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
+    char bn[32];
+    snprintf(bn, sizeof bn, "%s.bn", name);
+    const fac_nn_conv2d_opts o = { .stride = stride, .pad = kernel / 2, .no_bias = true };
+    return fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, kernel, &o), bn, 0));
+}
+
+/* Three convolutions, each at half the resolution of the one before or with twice its channels. */
 static fac_value *cnn(fac_value *x, int classes) {
-    static const int channels[3] = { 32, 64, 128 };
-    const fac_nn_conv2d_opts same = { .pad = 1 };
-    for (int k = 0; k < 3; k++) {
-        char a[16], b[16];
-        snprintf(a, sizeof a, "conv%da", k + 1);
-        snprintf(b, sizeof b, "conv%db", k + 1);
-        x = fac_relu(fac_nn_conv2d(x, a, channels[k], 3, &same));
-        x = fac_relu(fac_nn_conv2d(x, b, channels[k], 3, &same));
-        if (k < 2) x = fac_max_pool2d(x, 2, 2, NULL);
-    }
+    x = conv_bn(x, "conv1", 16, 5, 2);
+    x = conv_bn(x, "conv2", 32, 3, 1);
+    x = fac_max_pool2d(x, 2, 2, NULL);
+    x = conv_bn(x, "conv3", 64, 3, 1);
+    return fac_nn_linear(fac_flatten(x, 1), "fc", classes);
+}
+
+/* x + relu(bn(conv(x))): half of a basic block of He et al. 2015. */
+static fac_value *residual(fac_value *x, const char *name, int channels) {
+    return fac_add(x, conv_bn(x, name, channels, 3, 1));
+}
+
+static fac_value *resnet(fac_value *x, int classes) {
+    x = residual(conv_bn(x, "conv1", 32, 5, 2), "res1", 32);
+    x = residual(conv_bn(x, "conv2", 64, 3, 2), "res2", 64);
+    x = residual(conv_bn(x, "conv3", 128, 3, 2), "res3", 128);
     return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", classes);
 }
 
-static int build(const train_options *o, const fac_dataset *like, fac_value *(*net)(fac_value *, int), model *out) {
+/* Models that fit themselves to the samples of a data set. */
+static const struct { const char *name; bool images; fac_value *(*build)(fac_value *x, int classes); } nets[] = {
+    { "mlp", false, mlp }, { "cnn", true, cnn }, { "resnet", true, resnet },
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static int find(const char *name) {
+    int k = 0;
+    while (k < NETS && strcmp(nets[k].name, name)) k++;
+    return k;
+}
+
+static int build(const train_options *o, const fac_dataset *like, int net, model *out) {
     fac_error err = { 0 };
     if (o->weights) return fail_text("--weights goes with zoo:NAME; continue a training with --resume");
-    if (net == cnn && like->item.n != 3) return fail_text("the model cnn needs images");
+    if (nets[net].images && like->item.n != 3) return fail_text("the model %s needs images", nets[net].name);
     fac_graph *g = fac_graph_new();
     if (!g) return fail_text("out of memory");
     fac_dims dims = { .n = like->item.n + 1, .d = { fac_symbol(g, "N") } };
     memcpy(dims.d + 1, like->item.d, (size_t)like->item.n * sizeof *dims.d);
     fac_nn_seed(g, (uint64_t)o->seed);
-    fac_output(g, "logits", net(fac_input(g, "x", FAC_F32, dims), like->classes));
+    fac_output(g, "logits", nets[net].build(fac_input(g, "x", FAC_F32, dims), like->classes));
     if (fac_graph_check(g, &err)) {
         fac_graph_free(g);
         return fail(&err);
@@ -45,8 +71,8 @@ static int build(const train_options *o, const fac_dataset *like, fac_value *(*n
 }
 
 int train_model(const train_options *o, const fac_dataset *like, model *out) {
-    bool is_mlp = !strcmp(o->model, "mlp"), own = is_mlp || !strcmp(o->model, "cnn");
+    const int net = find(o->model);
     *out = (model){ 0 };
-    if (!like) return own ? EXIT_OK : model_load(o->model, o->weights, NULL, o->seed, out);
-    return own ? build(o, like, is_mlp ? mlp : cnn, out) : EXIT_OK;
+    if (!like) return net < NETS ? EXIT_OK : model_load(o->model, o->weights, NULL, o->seed, out);
+    return net < NETS ? build(o, like, net, out) : EXIT_OK;
 }

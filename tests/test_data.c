@@ -262,7 +262,7 @@ static void batches_are_normalized_and_augmented(void **state) {
     fac_tensor_free(labels);
 
     int mirrored = 0, shifted = 0;
-    b = (fac_batches){ .size = 5, .crop = 1, .flip = true, .seed = 2 };
+    b = (fac_batches){ .size = 5, .augment = { .crop = 1, .flip = true }, .seed = 2 };
     for (int64_t epoch = 0; epoch < 20; epoch++) {
         OK(fac_batch(&d, &b, epoch, 0, &x, &labels, err));
         p = fac_tensor_data(x);

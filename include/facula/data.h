@@ -43,21 +43,56 @@ fac_status fac_dataset_toy(const char *name, int64_t count, uint64_t seed, fac_d
 fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
                              fac_error *err);
 
+/* ---- augmentation ---------------------------------------------------------------------------------------------------- */
+
+/* Random changes of training images, done in this order; 0 is none of it.  Each choice is drawn from numbers of its own, so
+ * leaving one kind out changes no other. */
+typedef struct fac_augment {
+    double scale, ratio;            /* a window of scale .. 1 of the area, of shape 1/ratio .. ratio (0: 4/3), becomes the image
+                                       (Szegedy et al. 2015) */
+    double rotate;                  /* by up to so many degrees to either side */
+    bool   flip;                    /* half of the images are mirrored, left to right */
+    int    crop;                    /* so many black pixels around, then a random window of the old size */
+    double brightness, contrast, saturation;    /* a factor within 1 - this .. 1 + this, as torchvision's ColorJitter */
+    double hue;                     /* up to this part of a turn to either side, at most 0.5 */
+    int    cutout;                  /* a square of this side becomes 0, behind normalization (DeVries & Taylor 2017) */
+    double erase;                   /* in this part of the images a rectangle becomes 0 (Zhong et al. 2017) */
+    double mixup;                   /* alpha: each sample is mixed with another one (Zhang et al. 2018); labels become
+                                       probabilities, f32 [n, classes].  Also of samples that are no images */
+} fac_augment;
+
+/* "crop,flip,resize,rotate,colour,brightness,contrast,saturation,hue,cutout,erase,mixup", any of them, each with a number if
+ * it is not to be the usual one: "crop=4,flip,mixup=0.2".  item: of the data set, for sizes in pixels. */
+fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out, fac_error *err);
+
+/* ---- batches --------------------------------------------------------------------------------------------------------- */
+
 typedef struct fac_batches {
     int64_t  size;                  /* samples in a batch; the last batch of an epoch holds what is left */
     bool     shuffle;
     uint64_t seed;
-    int      crop;                  /* augmentation: so many black pixels around, then a random window of the old size */
-    bool     flip;                  /* augmentation: half of the images are mirrored, left to right */
+    fac_augment augment;
     int      trim;                  /* texts: a batch is as long as its longest, rounded up to a multiple of this; 0: item */
 } fac_batches;
 
 int64_t fac_batches_count(const fac_dataset *d, const fac_batches *b);      /* batches in an epoch */
 /* Which sample comes at place i of an epoch. */
 int64_t fac_batches_sample(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t i);
-/* Batch `index` of an epoch: x f32 [n, item...], of texts i64 [n, length]; labels i64 [n]; new tensors. */
+/* Batch `index` of an epoch: x f32 [n, item...], of texts i64 [n, length]; labels i64 [n], with mixup f32 [n, classes]; new
+ * tensors. */
 fac_status fac_batch(const fac_dataset *d, const fac_batches *b, int64_t epoch, int64_t index, fac_tensor **x,
                      fac_tensor **labels, fac_error *err);
+
+/* A thread that makes batches first .. end - 1, counted over all epochs, before they are asked for, up to `ahead` of them; 0:
+ * no thread.  Buffers are used again: in a steady state nothing is allocated.  d must stay as it is until the loader is
+ * freed, which may be at any time. */
+typedef struct fac_loader fac_loader;
+fac_status fac_loader_new(const fac_dataset *d, const fac_batches *b, int64_t first, int64_t end, int ahead, fac_loader **out,
+                          fac_error *err);
+/* The next batch, the same as fac_batch gives.  Both tensors are the loader's, and valid until the next call; whoever retains
+ * one keeps it.  The error of a batch that cannot be made comes when it is its turn, and then again. */
+fac_status fac_loader_next(fac_loader *l, fac_tensor **x, fac_tensor **labels, fac_error *err);
+void       fac_loader_free(fac_loader *l);      /* waits for its thread; NULL is fine */
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------- */
 

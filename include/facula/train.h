@@ -26,6 +26,7 @@ typedef struct fac_trainer_opts {
     const char     *optimizer;          /* a name of fac_optims; NULL = "adam" */
     fac_optim_opts  optim;
     double          label_smoothing;
+    bool            soft_labels;        /* labels of a step are probabilities f32 [N,classes], as mixup makes them */
     bool            exact;              /* as in fac_program_opts */
 } fac_trainer_opts;
 
@@ -72,7 +73,7 @@ fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_
 
 /* ---- the usual loop -------------------------------------------------------------------------------------------------- */
 
-/* After every step; and once more behind each epoch, with `test` set. */
+/* After every step; and once more behind each epoch that the test set is looked at, with `test` set. */
 typedef struct fac_progress {
     int64_t step, steps;                /* done, of the whole training */
     int64_t epoch, epochs;              /* epoch: from 0 */
@@ -87,6 +88,8 @@ typedef struct fac_train_opts {
     int64_t      epochs;
     fac_batches  batches;
     fac_schedule schedule;              /* steps 0: those of the whole training */
+    int          ahead;                 /* batches made ahead by a thread; 0: 2, negative: none and no thread */
+    int64_t      evaluate_every;        /* epochs; 0: 1.  The last one always */
     const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */
     bool       (*report)(void *self, const fac_progress *p);    /* false stops after this step; may be NULL */
     void        *self;

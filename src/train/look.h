@@ -7,7 +7,7 @@ typedef struct fac_look {
     fac_graph   *model;                 /* shares the parameters */
     fac_device  *device;
     double       smoothing;
-    bool         exact;
+    bool         soft, exact;
     fac_graph   *inspected;             /* the training form with its gradients as outputs */
     fac_program *inspector, *predictor;
 } fac_look;

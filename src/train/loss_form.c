@@ -3,7 +3,7 @@
 #include "graph/graph_internal.h"
 #include "train/train_internal.h"
 
-fac_value *fac_train_loss(fac_graph *g, double smoothing) {
+fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft) {
     if (g->error.status) return g->poison;
     if (g->ninputs != 1 || !g->noutputs || !g->outputs[0].value->type.dims.n)
         return fac_fail_graph(g, FAC_E_ARGUMENT,
@@ -11,9 +11,10 @@ fac_value *fac_train_loss(fac_graph *g, double smoothing) {
     fac_value *logits = g->outputs[0].value;
     for (size_t i = 0; i < g->noutputs; i++) g->outputs[i].value->roots--;
     g->noutputs = 0;
-    fac_value *labels = fac_input(g, "labels", FAC_I64, fac_shape(logits->type.dims.d[0]));
+    const fac_type type = soft ? logits->type : (fac_type){ FAC_I64, fac_shape(logits->type.dims.d[0]) };
+    fac_value *labels = fac_input(g, "labels", type.dtype, type.dims);
     fac_value *loss = fac_cross_entropy(logits, labels, &(fac_cross_entropy_opts){ .label_smoothing = smoothing });
-    fac_value *right = fac_equal(fac_arg_max(logits, 1, false), labels);
+    fac_value *right = fac_equal(fac_arg_max(logits, 1, false), soft ? fac_arg_max(labels, 1, false) : labels);
     fac_output(g, "loss", fac_cast(loss, FAC_F32));
     fac_output(g, "correct", fac_sum(fac_cast(right, FAC_F32), (fac_dims){ 0 }, false));
     return loss;

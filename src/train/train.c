@@ -15,6 +15,7 @@ typedef struct loop {
     const fac_dataset    *train, *test;
     const fac_train_opts *o;
     fac_schedule          schedule;
+    fac_loader           *loader;
     fac_progress          now;
     int64_t               in_epoch, images;     /* steps of an epoch; samples that this call trained on */
     double                start, stepping;      /* when it began; time in steps */
@@ -26,11 +27,8 @@ static fac_status step(loop *l, fac_error *err) {
     fac_tensor *x, *labels;
     double start = seconds_now();
     p->lr = fac_schedule_lr(&l->schedule, p->step);
-    FAC_TRY(fac_batch(l->train, &l->o->batches, p->epoch, p->step % l->in_epoch, &x, &labels, err));
-    fac_status status = fac_trainer_step(l->t, x, labels, p->lr, &p->batch, err);
-    fac_tensor_free(x);
-    fac_tensor_free(labels);
-    FAC_TRY(status);
+    FAC_TRY(fac_loader_next(l->loader, &x, &labels, err));
+    FAC_TRY(fac_trainer_step(l->t, x, labels, p->lr, &p->batch, err));
     p->step++;
     fac_score_add(&p->train, &p->batch);
     l->images += p->batch.samples;
@@ -53,18 +51,33 @@ static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
     } while (p->step % l->in_epoch && !l->stopped);
     r->train = p->train;
     if (p->step % l->in_epoch == 0) {
-        if (l->test) {
+        const int64_t every = l->o->evaluate_every > 0 ? l->o->evaluate_every : 1;
+        if (l->test && ((p->epoch + 1) % every == 0 || p->step == p->steps)) {
             FAC_TRY(fac_trainer_evaluate(l->t, l->test, l->o->batches.size, &r->test, err));
             p->test = &r->test;
         }
         p->seconds = seconds_now() - l->start;
         if (l->o->checkpoint) FAC_TRY(fac_trainer_save(l->t, l->o->checkpoint, err));
-        if (l->test) report(l);
+        if (p->test) report(l);
         p->test = NULL;
     } else if (l->o->checkpoint) {
         FAC_TRY(fac_trainer_save(l->t, l->o->checkpoint, err));
     }
     return FAC_OK;
+}
+
+static fac_status run(loop *l, fac_train_result *r, fac_error *err) {
+    const fac_train_opts *o = l->o;
+    const int ahead = o->ahead < 0 ? 0 : o->ahead ? o->ahead : 2;
+    if (l->now.step >= l->now.steps && l->test) return fac_trainer_evaluate(l->t, l->test, o->batches.size, &r->test, err);
+    FAC_TRY(fac_loader_new(l->train, &o->batches, l->now.step, l->now.steps, ahead, &l->loader, err));
+    fac_status status = FAC_OK;
+    while (l->now.step < l->now.steps && !l->stopped && !status) {
+        l->now.epoch = l->now.step / l->in_epoch;
+        status = epoch(l, r, err);
+    }
+    fac_loader_free(l->loader);
+    return status;
 }
 
 fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test, const fac_train_opts *opts,
@@ -75,13 +88,11 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
     if (l.in_epoch < 1 || opts->epochs < 1 || opts->epochs > INT64_MAX / l.in_epoch)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld epochs in batches of %lld", (long long)opts->epochs,
                          (long long)opts->batches.size);
+    if (t->soft != (opts->batches.augment.mixup > 0))
+        return fac_raise(err, FAC_E_ARGUMENT, "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
     if (!l.schedule.steps) l.schedule.steps = l.now.steps;
-    if (l.now.step >= l.now.steps && test) FAC_TRY(fac_trainer_evaluate(t, test, opts->batches.size, &r.test, err));
-    while (l.now.step < l.now.steps && !l.stopped) {
-        l.now.epoch = l.now.step / l.in_epoch;
-        FAC_TRY(epoch(&l, &r, err));
-    }
+    FAC_TRY(run(&l, &r, err));
     r.steps = l.now.step;
     r.epochs = l.now.step / l.in_epoch;
     r.stopped = l.stopped && l.now.step < l.now.steps;

@@ -11,14 +11,16 @@ struct fac_trainer {
     fac_program *stepper, *tester;
     fac_tensor  *done;                  /* optimizer.step, borrowed from step */
     fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
+    bool         soft;                  /* the step takes probabilities for labels */
     fac_look    *look;                  /* for inspect.c and predict.c */
 };
 
 /* A copy whose batch norms learn their statistics; running statistics that are parameters become states.  NULL: no memory. */
 fac_graph *fac_graph_training(const fac_graph *model);
 
-/* Adds the labels as an input, and loss and number of right answers as the only outputs.  Returns the loss. */
-fac_value *fac_train_loss(fac_graph *g, double smoothing);
+/* Adds the labels (soft: probabilities) as an input, and loss and number of right answers as the only outputs.  Returns the
+ * loss. */
+fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft);
 /* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
 void fac_train_guard(fac_graph *g, fac_value *loss);
 

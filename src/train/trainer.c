@@ -11,10 +11,11 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     t->test = fac_graph_inference(model);
     if (!t->step || !t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graphs of a training");
     FAC_TRY(fac_graph_check(t->step, err));
-    fac_value *loss = fac_train_loss(t->step, o->label_smoothing);
+    fac_value *loss = fac_train_loss(t->step, o->label_smoothing, o->soft_labels);
     optim->build(loss, fac_input(t->step, "lr", FAC_F64, (fac_dims){ 0 }), &o->optim);
     fac_train_guard(t->step, loss);
-    fac_train_loss(t->test, 0);
+    fac_train_loss(t->test, 0, false);
+    t->soft = o->soft_labels;
     FAC_TRY(fac_graph_check(t->step, err));
     FAC_TRY(fac_graph_check(t->test, err));
     t->done = fac_value_tensor(fac_graph_find(t->step, "optimizer.step"));
@@ -77,18 +78,18 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
 
 fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err) {
     const fac_batches order = { .size = batch };
+    const int64_t batches = fac_batches_count(data, &order);
     fac_score all = { 0 };
-    if (batch < 1) return fac_raise(err, FAC_E_ARGUMENT, "batches of %lld samples", (long long)batch);
-    for (int64_t i = 0; i < fac_batches_count(data, &order); i++) {
+    fac_loader *loader = NULL;
+    fac_status status = fac_loader_new(data, &order, 0, batches, 2, &loader, err);
+    for (int64_t i = 0; i < batches && !status; i++) {
         fac_tensor *x, *labels;
         fac_score s;
-        FAC_TRY(fac_batch(data, &order, 0, i, &x, &labels, err));
-        fac_status status = run(t, t->tester, x, labels, &s, err);
-        fac_tensor_free(x);
-        fac_tensor_free(labels);
-        FAC_TRY(status);
-        fac_score_add(&all, &s);
+        status = fac_loader_next(loader, &x, &labels, err);
+        if (!status) status = run(t, t->tester, x, labels, &s, err);
+        if (!status) fac_score_add(&all, &s);
     }
-    *score = all;
-    return FAC_OK;
+    fac_loader_free(loader);
+    if (!status) *score = all;
+    return status;
 }
