@@ -43,6 +43,7 @@ int usage_error(const verb *v, const char *format, ...) FAC_PRINTF(2, 3);       
 /* ---- terminal.c ---- */
 
 bool colour(void);                          /* stdout is a terminal that wants colour (NO_COLOR is honoured) */
+bool unicode(void);                         /* stdout shows more than ASCII: the locale says so, or a terminal that denies nothing */
 int  columns(void);                         /* width of the terminal, 80 when it is none */
 const char *bytes_text(double bytes, char *to, size_t size);        /* "12.4 MB"  */
 const char *count_text(double count, char *to, size_t size);        /* "1.82 G"   */

@@ -12,6 +12,18 @@ bool colour(void) {
     return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") && !(no && *no);
 }
 
+/* The first of these that is set decides; where none is, a terminal is taken for one of today. */
+bool unicode(void) {
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    const char *term = getenv("TERM");
+    if (term && !strcmp(term, "dumb")) return false;
+    for (int k = 0; k < 3; k++) {
+        const char *locale = getenv(names[k]);
+        if (locale && *locale) return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    }
+    return isatty(STDOUT_FILENO);
+}
+
 int columns(void) {
     struct winsize w;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;

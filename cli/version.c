@@ -32,6 +32,11 @@ static int version(list args) {
 #else
         { "zlib", NULL, "compressed .npz: install zlib1g-dev and build again" },
 #endif
+#ifdef FAC_HAVE_CAIRO
+        { "cairo", FAC_HAVE_CAIRO, "charts as PNG" },
+#else
+        { "cairo", NULL, "charts as PNG: install libcairo2-dev and build again" },
+#endif
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         printf("%-10s %-10s %s\n", found[i].name, found[i].version ? found[i].version : "not found", found[i].use);

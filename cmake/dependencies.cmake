@@ -21,6 +21,7 @@ endmacro()
 facula_optional(PNG libpng)
 facula_optional(TURBOJPEG libturbojpeg)
 facula_optional(ZLIB zlib)
+facula_optional(CAIRO cairo)
 
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 list(APPEND FACULA_LIBRARIES PkgConfig::CJSON)

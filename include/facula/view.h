@@ -61,6 +61,46 @@ typedef struct fac_grid {
 /* [count, channels, height, width]: colour when there are three channels, else each channel is a grey picture. */
 fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *out, fac_error *err);
 
+/* ---- charts --------------------------------------------------------------------------------------------------------- */
+
+typedef enum fac_scale { FAC_SCALE_LINEAR, FAC_SCALE_LOG, FAC_SCALE_PERCENT } fac_scale;     /* percent: 0..1 shown as 0..100 % */
+typedef enum fac_stroke { FAC_STROKE_SOLID, FAC_STROKE_DASHED, FAC_STROKE_FAINT } fac_stroke;
+
+/* One line.  Points that are not finite are left out; x ascends. */
+typedef struct fac_series {
+    const char   *name;             /* in the legend; NULL: not there */
+    int           n;
+    const double *x, *y;
+    int           colour;           /* 0.. of a palette that the colour-blind can tell apart */
+    fac_stroke    stroke;           /* faint lines do not decide how far the axis goes */
+} fac_series;
+
+/* How often a class (row) was taken for another (column): counts[row * n + column]. */
+typedef struct fac_confusion { int n; const char *const *names; const int64_t *counts; } fac_confusion;
+
+typedef struct fac_panel {
+    const char *title, *x_label;
+    fac_scale   scale;              /* of y */
+    int         n;
+    const fac_series *series;
+    const fac_confusion *confusion; /* instead of series, or NULL */
+} fac_panel;
+
+typedef struct fac_chart {
+    const char *title, *subtitle;   /* subtitle may be NULL */
+    int         width, height, columns;     /* pixels; panels side by side; 0: 1200, 800, 2 */
+    int         n;
+    const fac_panel *panels;
+} fac_chart;
+
+/* .svg by ourselves, .png through cairo: FAC_E_UNSUPPORTED in a build without it. */
+fac_status fac_chart_save(const fac_chart *c, const char *path, fac_error *err);
+bool       fac_chart_draws_png(void);
+
+/* A panel of series for a terminal, this many columns wide, with so many lines for the curves. */
+typedef struct fac_terminal { int columns, lines; bool unicode, colour; } fac_terminal;
+fac_status fac_panel_write(const fac_panel *p, const fac_terminal *how, FILE *to, fac_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,135 @@
+/* Lines of numbers by name, in JSON; a matrix of counts. */
+#include "log.h"
+#include <math.h>
+#include <string.h>
+#include "json.h"
+
+enum { LONGEST = 1 << 16, MOST_CLASSES = 4096 };
+
+const char *const log_names[LOG_COLUMNS] = {
+    "epoch", "step", "lr", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_s", "seconds" };
+
+bool log_add(log_table *t, const double row[LOG_COLUMNS]) {
+    if (t->n == t->room) {
+        int room = t->room ? 2 * t->room : 64;
+        for (int k = 0; k < LOG_COLUMNS; k++) {
+            double *more = realloc(t->column[k], (size_t)room * sizeof *more);
+            if (!more) return false;
+            t->column[k] = more;
+        }
+        t->room = room;
+    }
+    while (t->n && t->column[LOG_STEP][t->n - 1] >= row[LOG_STEP]) t->n--;
+    for (int k = 0; k < LOG_COLUMNS; k++) t->column[k][t->n] = row[k];
+    t->n++;
+    return true;
+}
+
+void log_free(log_table *t) {
+    for (int k = 0; k < LOG_COLUMNS; k++) free(t->column[k]);
+    *t = (log_table){ 0 };
+}
+
+static int read_line(const char *line, const char *path, int number, log_table *to) {
+    cJSON *j = cJSON_Parse(line);
+    double row[LOG_COLUMNS];
+    if (!cJSON_IsObject(j)) {
+        cJSON_Delete(j);
+        return fail_text("%s: line %d is no JSON object", path, number);
+    }
+    for (int k = 0; k < LOG_COLUMNS; k++) {
+        const cJSON *x = cJSON_GetObjectItem(j, log_names[k]);
+        row[k] = cJSON_IsNumber(x) ? x->valuedouble : NAN;
+    }
+    cJSON_Delete(j);
+    if (!isfinite(row[LOG_STEP])) return fail_text("%s: line %d has no step", path, number);
+    return log_add(to, row) ? EXIT_OK : fail_text("out of memory");
+}
+
+/* The last line may have been cut by a crash: it is left out when it does not end. */
+int log_read(const char *dir, const char *name, bool missing, log_table *out) {
+    char path[4096], line[LONGEST];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "r");
+    if (!f) return missing ? EXIT_OK : fail_text("%s: cannot be read: is this the folder of a training?", path);
+    log_table t = { 0 };
+    int code = EXIT_OK;
+    for (int k = 1; !code && fgets(line, sizeof line, f); k++)
+        if (strchr(line, '\n')) code = read_line(line, path, k, &t);
+    fclose(f);
+    if (code) log_free(&t);
+    else *out = t;
+    return code;
+}
+
+/* ---- confusion.json ---- */
+
+int matrix_write(const char *dir, int n, const char *const *names, const int64_t *counts) {
+    char path[4096], number[16];
+    snprintf(path, sizeof path, "%s/confusion.json", dir);
+    cJSON *root = cJSON_CreateObject(), *classes = cJSON_AddArrayToObject(root, "classes");
+    cJSON *rows = cJSON_AddArrayToObject(root, "counts");
+    for (int r = 0; r < n; r++) {
+        snprintf(number, sizeof number, "%d", r);
+        cJSON_AddItemToArray(classes, cJSON_CreateString(names ? names[r] : number));
+        cJSON *row = cJSON_CreateArray();
+        const int64_t *from = counts + (size_t)r * (size_t)n;
+        for (int c = 0; c < n; c++) cJSON_AddItemToArray(row, cJSON_CreateNumber((double)from[c]));
+        cJSON_AddItemToArray(rows, row);
+    }
+    char *text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    FILE *f = text ? fopen(path, "w") : NULL;
+    bool written = f && fprintf(f, "%s\n", text) > 0;
+    if (f) written &= !fclose(f);
+    free(text);
+    return written ? EXIT_OK : fail_text("%s: cannot be written", path);
+}
+
+static bool fill(const cJSON *root, log_matrix *m) {
+    const cJSON *classes = cJSON_GetObjectItem(root, "classes"), *rows = cJSON_GetObjectItem(root, "counts");
+    int n = cJSON_GetArraySize(classes);
+    if (n < 1 || n > MOST_CLASSES || cJSON_GetArraySize(rows) != n) return false;
+    m->names = calloc((size_t)n, sizeof *m->names);
+    m->counts = calloc((size_t)n * (size_t)n, sizeof *m->counts);
+    if (!m->names || !m->counts) return false;
+    const cJSON *name = classes->child, *row = rows->child;
+    for (m->n = 0; m->n < n; name = name->next, row = row->next) {
+        int64_t *to = m->counts + (size_t)m->n * (size_t)n;
+        if (!cJSON_IsString(name) || cJSON_GetArraySize(row) != n || !(m->names[m->n] = strdup(name->valuestring))) return false;
+        m->n++;
+        for (const cJSON *x = row->child; x; x = x->next) {
+            if (!cJSON_IsNumber(x) || !(x->valuedouble >= 0 && x->valuedouble < 1e15)) return false;
+            *to++ = (int64_t)x->valuedouble;
+        }
+    }
+    return true;
+}
+
+int matrix_read(const char *dir, log_matrix *out) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/confusion.json", dir);
+    FILE *f = fopen(path, "r");
+    if (!f) return EXIT_OK;
+    fseek(f, 0, SEEK_END);
+    long size = ftell(f);
+    rewind(f);
+    char *text = size > 0 ? calloc((size_t)size + 1, 1) : NULL;
+    size_t got = text ? fread(text, 1, (size_t)size, f) : 0;
+    fclose(f);
+    cJSON *root = got ? cJSON_Parse(text) : NULL;
+    log_matrix m = { 0 };
+    bool fine = fill(root, &m);
+    cJSON_Delete(root);
+    free(text);
+    if (fine) *out = m;
+    else matrix_free(&m);
+    return fine ? EXIT_OK : fail_text("%s: is no confusion matrix", path);
+}
+
+void matrix_free(log_matrix *m) {
+    for (int k = 0; k < m->n; k++) free(m->names[k]);
+    free(m->names);
+    free(m->counts);
+    *m = (log_matrix){ 0 };
+}

@@ -1,0 +1,213 @@
+/* facula plot: the curves of one training or of several as a picture. */
+#include <math.h>
+#include <string.h>
+#include "json.h"
+#include "log.h"
+#include "facula/view.h"
+
+enum { MOST_RUNS = 8, MOST_SERIES = 2 * MOST_RUNS, PANELS = 4 };
+
+static struct { const char *to, *size, *title; list compare; bool text; } o;
+static const option options[] = {
+    { "-o", OPTION_TEXT, &o.to, "FILE", "a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
+    { "--compare", OPTION_LIST, &o.compare, "RUN", "one more training in the same picture; may be repeated" },
+    { "--size", OPTION_TEXT, &o.size, "WxH", "pixels; default 1200x800" },
+    { "--title", OPTION_TEXT, &o.title, "TEXT", "instead of the name of the folder" },
+    { "--text", OPTION_FLAG, &o.text, NULL, "the loss curve here in the terminal; no picture" },
+    { 0 } };
+
+/* One training.  smooth: the loss of single steps, averaged; NULL when steps were not recorded. */
+typedef struct run_of {
+    char       name[64];
+    log_table  epochs, steps;
+    log_matrix confusion;
+    double    *step_epoch, *smooth;
+} run_of;
+
+/* ---- reading ---- */
+
+/* The last part of the path. */
+static void name_run(const char *dir, char *to, size_t size) {
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/') n--;
+    size_t from = n;
+    while (from && dir[from - 1] != '/') from--;
+    snprintf(to, size, "%.*s", (int)(n - from), dir + from);
+}
+
+/* Steps on the axis of the epochs, and an exponential mean over about a fiftieth of them, without the bias of its start (as
+ * Adam's moments: Kingma & Ba 2015). */
+static bool smooth_steps(run_of *r) {
+    const log_table *e = &r->epochs, *s = &r->steps;
+    if (s->n < 2 || !e->n) return true;
+    r->step_epoch = calloc((size_t)s->n, sizeof(double));
+    r->smooth = calloc((size_t)s->n, sizeof(double));
+    if (!r->step_epoch || !r->smooth) return false;
+    double in_epoch = e->column[LOG_STEP][0] / e->column[LOG_EPOCH][0], keep = 1 - fmin(1, 50.0 / s->n), mean = 0, weight = 0;
+    for (int i = 0; i < s->n; i++) {
+        double x = s->column[LOG_TRAIN_LOSS][i];
+        r->step_epoch[i] = s->column[LOG_STEP][i] / in_epoch;
+        if (isfinite(x)) {
+            mean = keep * mean + (1 - keep) * x;
+            weight = keep * weight + (1 - keep);
+        }
+        r->smooth[i] = weight ? mean / weight : NAN;
+    }
+    return true;
+}
+
+static int read_run(const char *dir, run_of *r) {
+    name_run(dir, r->name, sizeof r->name);
+    int code = log_read(dir, "log.jsonl", false, &r->epochs);
+    if (!code && !r->epochs.n) code = fail_text("%s/log.jsonl: no epoch has ended yet", dir);
+    if (!code) code = log_read(dir, "steps.jsonl", true, &r->steps);
+    if (!code) code = matrix_read(dir, &r->confusion);
+    if (!code && !smooth_steps(r)) code = fail_text("out of memory");
+    return code;
+}
+
+static void free_run(run_of *r) {
+    log_free(&r->epochs);
+    log_free(&r->steps);
+    matrix_free(&r->confusion);
+    free(r->step_epoch);
+    free(r->smooth);
+}
+
+/* ---- panels ---- */
+
+typedef struct sheet { const run_of *runs; int n; fac_series series[PANELS][MOST_SERIES]; fac_panel panels[PANELS]; } sheet;
+
+static void add(fac_panel *p, fac_series *to, fac_series s) {
+    to[p->n++] = s;
+    p->series = to;
+}
+
+static fac_series of_epochs(const run_of *r, log_column y, const char *name, int colour, fac_stroke stroke) {
+    return (fac_series){ name, r->epochs.n, r->epochs.column[LOG_EPOCH], r->epochs.column[y], colour, stroke };
+}
+
+/* One training: train and test in two colours, single steps behind them.  Several: a colour each, train dashed. */
+static void train_and_test(sheet *s, int k, log_column train, log_column test) {
+    fac_panel *p = &s->panels[k];
+    for (int i = 0; i < s->n; i++) {
+        const run_of *r = &s->runs[i];
+        bool steps = train == LOG_TRAIN_LOSS && r->smooth && s->n == 1;
+        if (steps) {
+            add(p, s->series[k], (fac_series){ NULL, r->steps.n, r->step_epoch, r->steps.column[train], 0, FAC_STROKE_FAINT });
+            add(p, s->series[k], (fac_series){ "train", r->steps.n, r->step_epoch, r->smooth, 0, FAC_STROKE_SOLID });
+        } else {
+            add(p, s->series[k], of_epochs(r, train, s->n == 1 ? "train" : NULL, s->n == 1 ? 0 : i,
+                                           s->n == 1 ? FAC_STROKE_SOLID : FAC_STROKE_DASHED));
+        }
+        add(p, s->series[k], of_epochs(r, test, s->n == 1 ? "test" : r->name, s->n == 1 ? 1 : i, FAC_STROKE_SOLID));
+    }
+}
+
+static void one_column(sheet *s, int k, log_column y) {
+    for (int i = 0; i < s->n; i++)
+        add(&s->panels[k], s->series[k], of_epochs(&s->runs[i], y, s->n == 1 ? NULL : s->runs[i].name, i, FAC_STROKE_SOLID));
+}
+
+/* The learning rate changes with every step. */
+static void learning_rate(sheet *s, int k) {
+    for (int i = 0; i < s->n; i++) {
+        const run_of *r = &s->runs[i];
+        const char *name = s->n == 1 ? NULL : r->name;
+        add(&s->panels[k], s->series[k], !r->step_epoch ? of_epochs(r, LOG_LR, name, i, FAC_STROKE_SOLID)
+            : (fac_series){ name, r->steps.n, r->step_epoch, r->steps.column[LOG_LR], i, FAC_STROKE_SOLID });
+    }
+}
+
+/* A loss that falls far is seen better in powers of ten. */
+static fac_scale loss_scale(const sheet *s) {
+    double lo = INFINITY, hi = 0;
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->runs[i].epochs.n; k++) {
+            double a = s->runs[i].epochs.column[LOG_TRAIN_LOSS][k], b = s->runs[i].epochs.column[LOG_TEST_LOSS][k];
+            lo = fmin(lo, fmin(a, b));
+            hi = fmax(hi, fmax(a, b));
+        }
+    return lo > 0 && hi / lo > 50 ? FAC_SCALE_LOG : FAC_SCALE_LINEAR;
+}
+
+static void make_panels(sheet *s, fac_confusion *confusion) {
+    s->panels[0] = (fac_panel){ .title = "loss", .x_label = "epoch", .scale = loss_scale(s) };
+    s->panels[1] = (fac_panel){ .title = "accuracy", .x_label = "epoch", .scale = FAC_SCALE_PERCENT };
+    s->panels[2] = (fac_panel){ .title = "learning rate", .x_label = "epoch" };
+    s->panels[3] = (fac_panel){ .title = "samples a second", .x_label = "epoch" };
+    train_and_test(s, 0, LOG_TRAIN_LOSS, LOG_TEST_LOSS);
+    train_and_test(s, 1, LOG_TRAIN_ACCURACY, LOG_TEST_ACCURACY);
+    learning_rate(s, 2);
+    one_column(s, 3, LOG_IMAGES_PER_S);
+    const log_matrix *m = &s->runs[0].confusion;
+    if (s->n > 1 || !m->n) return;
+    *confusion = (fac_confusion){ m->n, (const char *const *)m->names, m->counts };
+    s->panels[3] = (fac_panel){ .title = "confusion of the test set", .confusion = confusion };
+}
+
+/* "test accuracy 91.23 % (best 91.40 % in epoch 7), loss 0.2612; 10 epochs, 9380 steps, 61 s" */
+static void describe(const run_of *r, char *to, size_t size) {
+    const log_table *t = &r->epochs;
+    int last = t->n - 1, best = 0;
+    for (int i = 0; i < t->n; i++)
+        if (t->column[LOG_TEST_ACCURACY][i] > t->column[LOG_TEST_ACCURACY][best]) best = i;
+    snprintf(to, size, "test accuracy %.2f %% (best %.2f %% in epoch %.0f), loss %.4f;  %.0f epochs, %.0f steps, %.1f s",
+             100 * t->column[LOG_TEST_ACCURACY][last], 100 * t->column[LOG_TEST_ACCURACY][best], t->column[LOG_EPOCH][best],
+             t->column[LOG_TEST_LOSS][last], t->column[LOG_EPOCH][last], t->column[LOG_STEP][last], t->column[LOG_SECONDS][last]);
+}
+
+/* "test accuracy: small 91.23 %, large 92.40 %  (dashed: of the training set)" */
+static void compare(const run_of *runs, int n, char *to, size_t size) {
+    size_t at = 0;
+    for (int i = 0; i < n && at < size; i++)
+        at += (size_t)snprintf(to + at, size - at, "%s%s %.2f %%", i ? ", " : "test accuracy: ", runs[i].name,
+                               100 * runs[i].epochs.column[LOG_TEST_ACCURACY][runs[i].epochs.n - 1]);
+    if (at < size) snprintf(to + at, size - at, "  (dashed: of the training set)");
+}
+
+/* ---- the verb ---- */
+
+static int draw(const run_of *runs, int n, const char *dir) {
+    static sheet s;
+    fac_error err = { 0 };
+    fac_confusion confusion;
+    fac_dims size = { 2, { 800, 1200 } };
+    char subtitle[512], path[4096];
+    s.runs = runs;
+    s.n = n;
+    make_panels(&s, &confusion);
+    if (o.text) {
+        fac_terminal how = { columns() < 120 ? columns() : 120, 14, unicode(), colour() };
+        for (int k = 0; k < 2; k++)
+            if (fac_panel_write(&s.panels[k], &how, stdout, &err)) return fail(&err);
+        return EXIT_OK;
+    }
+    if (o.size && (!dims_parse(o.size, &size) || size.n != 2 || size.d[0] < 200 || size.d[1] < 200 || size.d[0] > 16384
+                   || size.d[1] > 16384))
+        return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
+    if (n == 1) describe(&runs[0], subtitle, sizeof subtitle);
+    else compare(runs, n, subtitle, sizeof subtitle);
+    fac_chart chart = { .title = o.title ? o.title : n == 1 ? runs[0].name : "comparison", .subtitle = subtitle,
+                        .width = (int)(o.size ? size.d[0] : size.d[1]), .height = (int)(o.size ? size.d[1] : size.d[0]),
+                        .n = PANELS, .panels = s.panels };
+    snprintf(path, sizeof path, "%s/plot.%s", dir, fac_chart_draws_png() ? "png" : "svg");
+    if (fac_chart_save(&chart, o.to ? o.to : path, &err)) return fail(&err);
+    printf("%s\n", o.to ? o.to : path);
+    return EXIT_OK;
+}
+
+static int run(list args) {
+    static run_of runs[MOST_RUNS];
+    int n = args.n + o.compare.n, code = EXIT_OK;
+    if (!args.n) return usage_error(verb_find("plot"), "which training?  The folder that `facula train --out` made");
+    if (n > MOST_RUNS) return usage_error(verb_find("plot"), "at most %d trainings in one picture", MOST_RUNS);
+    for (int i = 0; i < n && !code; i++) code = read_run(i < args.n ? args.at[i] : o.compare.at[i - args.n], &runs[i]);
+    if (!code) code = draw(runs, n, args.at[0]);
+    for (int i = 0; i < n; i++) free_run(&runs[i]);
+    return code;
+}
+
+const verb verb_plot = { .name = "plot", .summary = "draws the curves of trainings",
+                         .usage = "facula plot RUN [RUN...] [-o FILE] [--compare RUN]...", .options = options, .run = run,
+                         .more = "RUN is the folder that `facula train --out` made." };
