@@ -7,7 +7,7 @@ static fac_value *batch_norm(fac_value *x, double eps) {
     if (channels < 1)
         return fac_graph_raise(g, FAC_E_SHAPE, "%s: batch_norm: x must be [N,C,...] with a known C, it has %d dims", g->scope,
                                x->type.dims.n);
-    static const fac_nn_init zero = { 0, 0 }, one = { 1, 1 };
+    const fac_init zero = fac_init_constant(0), one = fac_init_constant(1);
     const fac_dims dims = fac_shape(channels);
     fac_dtype dtype = x->type.dtype;
     fac_value *weight = fac_nn_leaf(g, FAC_PARAM, "weight", dtype, dims, one);

@@ -34,26 +34,6 @@ const fac_zoo *fac_zoo_find(const char *name) {
 
 /* ---- weights ---- */
 
-/* A few names and how many there are in all. */
-typedef struct fac_zoo_list { int n; fac_text names; } fac_zoo_list;
-
-/* What building wants from a file.  All that is wrong with it is collected, to be told at once. */
-typedef struct fac_zoo_file {
-    fac_graph          *g;
-    const fac_weights  *weights;
-    fac_zoo_list        missing, different, unknown;
-} fac_zoo_file;
-
-static void list(fac_zoo_list *l, const char *name, const fac_graph *g, const fac_type *have, const fac_type *want) {
-    if (l->n++ >= 3) return;
-    fac_text_print(&l->names, "%s%s", l->n > 1 ? ", " : "", name);
-    if (!have) return;
-    fac_text_add(&l->names, " is ");
-    fac_type_print(g, have, &l->names);
-    fac_text_add(&l->names, ", expected ");
-    fac_type_print(g, want, &l->names);
-}
-
 /* A tensor of zeros that takes no memory: it stands in for a weight until building is over and the error is reported. */
 static fac_tensor *stand_in(fac_type type, fac_error *err) {
     static const double zero = 0;
@@ -63,71 +43,27 @@ static fac_tensor *stand_in(fac_type type, fac_error *err) {
 }
 
 static fac_tensor *weight(void *self, const char *name, fac_type type, fac_error *err) {
-    fac_zoo_file *file = self;
-    fac_tensor *t = fac_weights_find(file->weights, name), *converted = NULL;
-    if (!t) {
-        list(&file->missing, name, file->g, NULL, NULL);
-        return stand_in(type, err);
-    }
-    const fac_type have = fac_tensor_type(t);
-    if (!fac_dims_equal(&have.dims, &type.dims) || fac_dtype_get(have.dtype)->kind != 'f') {
-        list(&file->different, name, file->g, &have, &type);
-        return stand_in(type, err);
-    }
-    if (have.dtype == type.dtype) return fac_tensor_retain(t);
+    fac_tensor *t = fac_nn_match_find(self, name, &type), *converted = NULL;
+    if (!t) return stand_in(type, err);
+    if (fac_tensor_type(t).dtype == type.dtype) return fac_tensor_retain(t);
     return fac_tensor_convert(t, type.dtype, &converted, err) ? NULL : converted;
-}
-
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-/* Names of the file that the network has no parameter for.  PyTorch counts batches; it is a state of training only. */
-static void find_unknown(fac_zoo_file *file, const char *unused) {
-    for (int i = 0; i < fac_weights_count(file->weights); i++) {
-        const char *name = fac_weights_name(file->weights, i);
-        const fac_value *v = fac_graph_find(file->g, name);
-        if (v && fac_value_tensor(v)) continue;
-        if (ends_with(name, "num_batches_tracked") || (unused && strncmp(name, unused, strlen(unused)) == 0)) continue;
-        list(&file->unknown, name, file->g, NULL, NULL);
-    }
-}
-
-static void describe(fac_text *to, const fac_zoo_list *l, const char *what) {
-    if (!l->n) return;
-    fac_text_print(to, "%s %d %s (%s%s)", to->n ? ";" : "", l->n, what, l->names.s ? l->names.s : "", l->n > 3 ? ", ..." : "");
-}
-
-static fac_status report(const fac_zoo *z, const fac_zoo_file *file, fac_error *err) {
-    if (!file->missing.n && !file->different.n && !file->unknown.n) return FAC_OK;
-    fac_text text = { 0 };
-    describe(&text, &file->missing, "missing");
-    describe(&text, &file->different, "different");
-    describe(&text, &file->unknown, "not part of it");
-    fac_status status = fac_raise(err, FAC_E_ARGUMENT, "%s: these weights are not of this network:%s", z->name,
-                                  text.s ? text.s : "");
-    fac_text_free(&text);
-    return status;
 }
 
 /* ---- building ---- */
 
 static fac_status build(const fac_zoo *z, const fac_weights *weights, uint64_t seed, fac_graph *g, fac_error *err) {
-    fac_zoo_file file = { .g = g, .weights = weights };
+    fac_nn_match file = { .g = g, .w = weights };
     fac_nn_seed(g, seed);
     if (weights) fac_nn_source(g, weight, &file);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), z->channels, z->height, z->width));
     fac_output(g, "logits", z->build(x));
     fac_nn_source(g, NULL, NULL);       /* the file does not outlive this call */
-    if (weights) find_unknown(&file, z->unused);
+    if (weights) fac_nn_match_unknown(&file, z->unused);
 
     fac_status status = fac_graph_check(g, err);
     if (status) fac_raise_in(err, status, "%s", z->name);
-    else status = report(z, &file, err);
-    fac_text_free(&file.missing.names);
-    fac_text_free(&file.different.names);
-    fac_text_free(&file.unknown.names);
+    else status = fac_nn_match_report(&file, z->name, false, err);
+    fac_nn_match_free(&file);
     return status;
 }
 
