@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/optim.h: parameters after ten steps of each of torch's optimizers, learning rates of its schedules, and
-its losses with their gradients, all in f64, for tests/test_optim.c and tests/test_loss.c; and tests/golden/batch_norm.h for
-tests/test_train.c.  The numbers are checked in; the argument is another folder."""
+"""Writes tests/golden/optim.h: parameters after ten steps of each of torch's optimizers, with groups, clipping and moving
+averages, learning rates of its schedules, and its losses with their gradients, all in f64, for tests/test_optim.c and
+tests/test_loss.c; and tests/golden/batch_norm.h for tests/test_train.c.  The numbers are checked in; the argument is another
+folder."""
 import sys
 import numpy as np
 import torch
@@ -71,11 +72,65 @@ def schedule(name, make, steps=20):
     array(name, rates)
 
 
+# ---- groups, clipping by value, moving averages: w and v as above, ten steps of SGD or AdamW ----
+def train(name, make, clip_value=0, decay=0, warm=False):
+    w, v = (torch.tensor(t, requires_grad=True) for t in (w0, v0))
+    optimizer, ema = make(w, v), [w.detach().clone(), v.detach().clone()]
+    for t in range(10):
+        optimizer.zero_grad()
+        ((torch.tensor(a) * w * v - torch.tensor(y)) ** 2).sum().backward()
+        if clip_value:
+            torch.nn.utils.clip_grad_value_([w, v], clip_value)
+        optimizer.step()
+        keep = min(decay, (1 + t) / (10 + t)) if warm else decay
+        ema = torch.optim.swa_utils.get_ema_avg_fn(keep)(ema[0], w, 0), torch.optim.swa_utils.get_ema_avg_fn(keep)(ema[1], v, 0)
+        ema = [e.detach() for e in ema]
+    now = ema if decay else [w, v]
+    array(name, np.concatenate([t.detach().numpy().ravel() for t in now]))
+
+
+train("golden_groups", lambda w, v: torch.optim.AdamW([dict(params=[w], lr=LR * 0.1), dict(params=[v], weight_decay=0)], lr=LR,
+                                                      weight_decay=0.3))
+train("golden_clip_value", lambda w, v: torch.optim.SGD([w, v], lr=LR, momentum=0.9), clip_value=0.2)
+train("golden_ema", lambda w, v: torch.optim.SGD([w, v], lr=LR), decay=0.8)
+train("golden_ema_warm", lambda w, v: torch.optim.SGD([w, v], lr=LR), decay=0.3, warm=True)
+
 S = torch.optim.lr_scheduler
 schedule("golden_step", lambda o: S.StepLR(o, 6))
 schedule("golden_exponential", lambda o: S.ExponentialLR(o, 0.9))
 schedule("golden_cosine", lambda o: S.CosineAnnealingLR(o, 20, 0.01))
 schedule("golden_one_cycle", lambda o: S.OneCycleLR(o, 0.1, total_steps=20, cycle_momentum=False))
+
+schedule("golden_linear", lambda o: S.LinearLR(o, 1, 0.1, 15), 120)
+schedule("golden_polynomial", lambda o: S.PolynomialLR(o, 100, 0.9), 120)
+schedule("golden_restarts", lambda o: S.CosineAnnealingWarmRestarts(o, 10, 2, 0.01), 120)
+schedule("golden_restarts_even", lambda o: S.CosineAnnealingWarmRestarts(o, 25), 120)
+schedule("golden_long_cosine", lambda o: S.CosineAnnealingLR(o, 120, 0.001), 120)
+schedule("golden_long_one_cycle", lambda o: S.OneCycleLR(o, 0.1, total_steps=120, cycle_momentum=False), 120)
+
+# plateaus: a metric that falls, stalls and jumps, and the rates behind each epoch
+metric = np.abs(np.exp(-np.arange(120) / 25) + np.random.default_rng(11).normal(0, 0.05, 120) + 0.3)
+array("golden_metric", metric)
+PLATEAUS = [  # C fields, torch's
+    (".patience = 3", dict(patience=3)),
+    (".gamma = 0.5, .patience = 2, .cooldown = 4, .low = 1e-3", dict(factor=0.5, patience=2, cooldown=4, min_lr=1e-3)),
+    (".gamma = 0.7, .patience = -1, .threshold = 0.02, .absolute = true",
+     dict(factor=0.7, patience=0, threshold=0.02, threshold_mode="abs")),
+    (".gamma = 0.8, .patience = 1, .threshold = -1, .rising = true", dict(mode="max", factor=0.8, patience=1, threshold=0)),
+    (".gamma = 0.9, .patience = 4, .threshold = 0.1, .rising = true, .absolute = true",
+     dict(mode="max", factor=0.9, patience=4, threshold=0.1, threshold_mode="abs")),
+]
+rows = []
+for k, (fields, options) in enumerate(PLATEAUS):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    s, rates = S.ReduceLROnPlateau(optimizer, **options), []
+    for m in metric:
+        s.step(float(m))
+        rates.append(optimizer.param_groups[0]["lr"])
+    array(f"golden_plateau_{k}", rates)
+    rows.append(f"    {{ {{ .kind = FAC_SCHEDULE_PLATEAU, .lr = 0.1, {fields} }}, golden_plateau_{k} }},")
+out.append("static const struct { fac_schedule schedule; const double *rates; } golden_plateaus[] = {")
+out += rows + ["};"]
 
 # ---- tests/golden/batch_norm.h: what follows up to the losses ----
 before = out

@@ -14,6 +14,15 @@
 extern "C" {
 #endif
 
+/* What holds for some parameters only.  The first group that a parameter belongs to counts, and no other one. */
+typedef struct fac_optim_group {
+    const char *pattern;            /* of the name: "conv1.*", * and ? are wild; NULL: any name */
+    bool   vectors;                 /* only rank 0 and 1: biases, and what norms have */
+    bool   freeze;                  /* these stay as they are */
+    double lr;                      /* times the learning rate; 0 = 1 */
+    double weight_decay;            /* instead of that of the optimizer; 0 = the same; negative: none */
+} fac_optim_group;
+
 /* Zero is the default everywhere; each optimizer reads its own fields. */
 typedef struct fac_optim_opts {
     double weight_decay;            /* L2, added to the gradient (adamw, lion: taken off the parameter); 0 = none, but
@@ -25,8 +34,24 @@ typedef struct fac_optim_opts {
     double alpha;                   /* rmsprop: 0 = 0.99 */
     bool   centered;                /* rmsprop */
     double lr_decay, initial;       /* adagrad: of the rate; first value of the sums */
-    double clip_norm;               /* gradients are scaled down to this norm of all together; 0 = as they are */
+    double clip_value;              /* every element of a gradient is cut to [-this, this]; 0 = as it is */
+    double clip_norm;               /* behind that, gradients are scaled down to this norm of all together; 0 = as they are */
     const char *const *freeze;      /* NULL-terminated patterns ("conv1.*", * and ? are wild): these stay as they are */
+    const fac_optim_group *groups;
+    int    ngroups;
+
+    /* Gradient accumulation: a run adds its gradients to the states "<parameter>.accum", every accumulate-th takes the step,
+     * with their mean.  0, 1: every run takes one.  weight: how much a run counts in that mean, a scalar, say its number of
+     * samples; NULL: all alike.  flush: a bool scalar, true takes the step now, with what there is; NULL: never.
+     * States beside: "optimizer.batch", runs so far (i64); of those since the last step "optimizer.micro", how many (i64), and
+     * "optimizer.weight" (f64). */
+    int    accumulate;
+    fac_value *weight, *flush;
+
+    /* Moving averages of the parameters, "<parameter>.ema": ema <- ema + (1 - d) (p - ema) after each step, which begin as
+     * copies.  d = this decay; with warm-up min(decay, (1 + t) / (10 + t)) in step t = 0, 1...  0 = none. */
+    double ema;
+    bool   ema_warmup;
 } fac_optim_opts;
 
 /* loss: a scalar.  lr: a scalar float of the same graph, an input or a number.  opts may be NULL.  Errors are the graph's. */
@@ -52,24 +77,41 @@ typedef enum fac_schedule_kind {
     FAC_SCHEDULE_STEP,              /* lr gamma^floor(t / every)                          (torch StepLR)            */
     FAC_SCHEDULE_EXPONENTIAL,       /* lr gamma^t                                         (torch ExponentialLR)     */
     FAC_SCHEDULE_COSINE,            /* low + (lr - low) (1 + cos(pi t / T)) / 2           (torch CosineAnnealingLR) */
-    FAC_SCHEDULE_ONE_CYCLE          /* up from lr/25 to lr, down to lr/250,000, by cosine (torch OneCycleLR)        */
+    FAC_SCHEDULE_ONE_CYCLE,         /* up from lr/25 to lr, down to lr/250,000, by cosine (torch OneCycleLR)        */
+    FAC_SCHEDULE_LINEAR,            /* lr + (low - lr) min(t, T) / T                      (torch LinearLR)          */
+    FAC_SCHEDULE_POLYNOMIAL,        /* lr (1 - min(t, T) / T)^power                       (torch PolynomialLR)      */
+    FAC_SCHEDULE_RESTARTS,          /* cosines of `every`, then `multiple` times that...  (torch CosineAnnealingWarmRestarts) */
+    FAC_SCHEDULE_PLATEAU            /* lr; times gamma when the loss does not fall        (torch ReduceLROnPlateau) */
 } fac_schedule_kind;
 
 typedef struct fac_schedule {
     fac_schedule_kind kind;
     double  lr;                     /* the highest */
-    int64_t steps;                  /* of the whole training, warm-up included: cosine, one-cycle */
+    int64_t steps;                  /* of the whole training, warm-up included: T + warmup */
     int64_t warmup;                 /* so many steps before, lr (t + 1) / warmup; the schedule starts behind them */
-    int64_t every;                  /* step */
-    double  gamma;                  /* step: 0 = 0.1; exponential: 0 = 0.95 */
-    double  low;                    /* cosine */
+    int64_t every;                  /* step, restarts */
+    double  gamma;                  /* step, plateau: 0 = 0.1; exponential: 0 = 0.95 */
+    double  low;                    /* cosine, restarts, linear, plateau: the lowest */
     double  rise;                   /* one-cycle: the part of the steps that goes up; 0 = 0.3 */
+    double  power;                  /* polynomial: 0 = 1 */
+    int64_t multiple;               /* restarts: 0 = 1 */
+    int64_t patience, cooldown;     /* plateau: epochs without progress that are borne, 0 = 10, negative: none; after a cut */
+    double  threshold;              /* plateau: what counts as progress; 0 = 1e-4, negative: any */
+    bool    absolute, rising;       /* plateau: threshold is a difference, not a share (torch's "abs"); the metric shall rise ("max") */
 } fac_schedule;
 
-double fac_schedule_lr(const fac_schedule *s, int64_t step);    /* of step 0, 1, ... */
-/* "constant", "step", "exponential", "cosine", "one-cycle" */
+double fac_schedule_lr(const fac_schedule *s, int64_t step);    /* of step 0, 1, ...; plateau: without its cuts */
+/* "constant", "step", "exponential", "cosine", "one-cycle", "linear", "polynomial", "restarts", "plateau" */
 const char *fac_schedule_name(fac_schedule_kind kind);
 bool        fac_schedule_find(const char *name, fac_schedule_kind *out);
+
+/* The memory of a plateau: all zero in the beginning. */
+typedef struct fac_plateau {
+    int64_t seen, bad, cooldown;    /* metrics so far; epochs without progress; epochs that are still not counted */
+    double  best, lr;               /* lr 0: not cut yet, that of the schedule */
+} fac_plateau;
+void   fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p);      /* behind an epoch */
+double fac_plateau_lr(const fac_schedule *s, const fac_plateau *p, int64_t step);
 
 #ifdef __cplusplus
 }

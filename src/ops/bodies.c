@@ -1,6 +1,7 @@
 /* See bodies.h. */
 #include "ops/bodies.h"
 #include "graph/graph_internal.h"
+#include "ops/cost.h"
 
 bool fac_bodies_infer(fac_node *n) {
     const fac_graph *b = n->body[0];
@@ -37,6 +38,7 @@ void fac_bodies_expand(const fac_node *n, fac_value *y[]) {
 
 void fac_bodies_cost(const fac_node *n, fac_cost *c) {
     *c = (fac_cost){ 0 };
+    fac_cost_bytes(n, c);
     for (const fac_node *m = n->body[0]->first; m; m = m->next) {
         fac_cost own = { 0 };
         if (m->op->cost) m->op->cost(m, &own);

@@ -8,7 +8,7 @@ static fac_value *rule(const fac_step_of *s) {
     fac_value *h = fac_add(sum, fac_mul(g, g));
     fac_update(sum, h);
     fac_value *slower = fac_add(fac_optim_f64(s, 1), fac_mul(s->walk->done, fac_optim_f64(s, o->lr_decay)));
-    fac_value *rate = fac_optim_as(s, fac_div(s->walk->lr, slower));
+    fac_value *rate = fac_optim_as(s, fac_div(s->lr, slower));
     fac_value *scale = fac_add(fac_sqrt(h), fac_optim_number(s, fac_optim_or(o->eps, 1e-10)));
     return fac_sub(s->p, fac_mul(rate, fac_div(g, scale)));
 }

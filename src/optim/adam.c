@@ -17,7 +17,7 @@ fac_value *fac_adam_step(const fac_step_of *s, fac_value *p, fac_value *g) {
     fac_value *v = fac_add(fac_optim_scale(s, avg_sq, beta2), fac_optim_scale(s, fac_mul(g, g), 1 - beta2));
     fac_update(avg, m);
     fac_update(avg_sq, v);
-    fac_value *rate = fac_optim_as(s, fac_div(s->walk->lr, correction(s, beta1)));
+    fac_value *rate = fac_optim_as(s, fac_div(s->lr, correction(s, beta1)));
     fac_value *root = fac_optim_as(s, fac_sqrt(correction(s, beta2)));
     fac_value *scale = fac_add(fac_div(fac_sqrt(v), root), fac_optim_number(s, fac_optim_or(o->eps, 1e-8)));
     return fac_sub(p, fac_mul(rate, fac_div(m, scale)));

@@ -4,9 +4,9 @@
 #include "optim/optim_internal.h"
 
 static fac_value *rule(const fac_step_of *s) {
-    double decay = fac_optim_or(s->walk->opts.weight_decay, 0.01);
+    double decay = fac_optim_or(s->weight_decay, 0.01);
     if (decay < 0) return fac_adam_step(s, s->p, s->g);
-    fac_value *keep = fac_sub(fac_optim_f64(s, 1), fac_mul(s->walk->lr, fac_optim_f64(s, decay)));
+    fac_value *keep = fac_sub(fac_optim_f64(s, 1), fac_mul(s->lr, fac_optim_f64(s, decay)));
     return fac_adam_step(s, fac_mul(s->p, fac_optim_as(s, keep)), s->g);
 }
 

@@ -21,7 +21,7 @@ static fac_value *rule(const fac_step_of *s) {
         d = fac_add(fac_optim_scale(s, buffer, o->momentum), d);
         fac_update(buffer, d);
     }
-    return fac_sub(s->p, fac_mul(d, fac_optim_as(s, s->walk->lr)));
+    return fac_sub(s->p, fac_mul(d, fac_optim_as(s, s->lr)));
 }
 
 void fac_rmsprop(fac_value *loss, fac_value *lr, const fac_optim_opts *opts) { fac_optim_each(loss, lr, opts, rule); }

@@ -17,7 +17,7 @@ static fac_value *rule(const fac_step_of *s) {
         fac_update(buffer, b);
         g = o->nesterov ? fac_add(g, fac_optim_scale(s, b, o->momentum)) : b;
     }
-    return fac_sub(s->p, fac_mul(g, fac_optim_as(s, s->walk->lr)));
+    return fac_sub(s->p, fac_mul(g, fac_optim_as(s, s->lr)));
 }
 
 void fac_sgd(fac_value *loss, fac_value *lr, const fac_optim_opts *opts) { fac_optim_each(loss, lr, opts, rule); }
