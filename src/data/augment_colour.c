@@ -4,9 +4,9 @@
 
 static float byte(double x) { return (float)fmin(fmax(x, 0), 255); }
 
-/* What is seen of a colour without colour (ITU-R BT.601). */
+/* What is seen of a colour without colour (ITU-R BT.601, as torchvision rounds it). */
 static double grey(const float *x, int64_t plane) {
-    return 0.299 * (double)x[0] + 0.587 * (double)x[plane] + 0.114 * (double)x[2 * plane];
+    return 0.2989 * (double)x[0] + 0.587 * (double)x[plane] + 0.114 * (double)x[2 * plane];
 }
 
 /* A factor from 1 - strength (at least 0) to 1 + strength. */
