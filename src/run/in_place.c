@@ -47,15 +47,17 @@ static int over_input(const fac_scheduler *s, const fac_node *n, const fac_step 
     return -1;
 }
 
-/* The parameter whose next contents output k is: its root, when it may be written over now. */
+/* A parameter whose next contents output k is: its root, when it may be written over now. */
 static int over_parameter(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
-    const fac_value *p = s->becomes[n->out[k]->id];
     const fac_operand *y = &step->problem->out[k];
-    if (!p || y->type.dtype != p->type.dtype || !fac_layout_is_plain(&y->layout, &y->type.dims) || y->layout.offset) return -1;
-    if (fac_lay_early(s, p)) return -1;
-    int root = s->at[p->id].slot.root;
-    const fac_root *r = &s->plan->roots[root];
-    return r->kind == FAC_ROOT_TENSOR && r->pending == 0 && may_write(n, step, root, k) ? root : -1;
+    if (!fac_layout_is_plain(&y->layout, &y->type.dims) || y->layout.offset) return -1;
+    for (const fac_value *p = s->becomes[n->out[k]->id]; p; p = s->becomes[p->id]) {
+        if (y->type.dtype != p->type.dtype || fac_lay_early(s, p)) continue;
+        int root = s->at[p->id].slot.root;
+        const fac_root *r = &s->plan->roots[root];
+        if (r->kind == FAC_ROOT_TENSOR && r->pending == 0 && may_write(n, step, root, k)) return root;
+    }
+    return -1;
 }
 
 int fac_in_place(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
@@ -73,20 +75,31 @@ static int by_storage(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+static int by_id(const void *a, const void *b) {
+    const fac_value *x = ((const holder *)a)->leaf, *y = ((const holder *)b)->leaf;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
 /* Parameters whose storage no other leaf reads: the others can only be copied to when the run is over. */
 bool fac_becomes(fac_scheduler *s) {
     const fac_graph *g = s->plan->graph;
-    size_t n = 0;
-    holder *all = fac_alloc(g->nparams + g->nconsts + 1, sizeof *all);
+    size_t n = 0, alone = 0;
+    holder *all = fac_alloc(2 * (g->nparams + g->nconsts) + 1, sizeof *all), *own = all + g->nparams + g->nconsts;
     if (!all) return false;
     for (size_t i = 0; i < g->nparams; i++) all[n++] = (holder){ fac_tensor_storage(g->params[i]->tensor), g->params[i] };
     for (size_t i = 0; i < g->nconsts; i++)
         if (g->consts[i]->tensor) all[n++] = (holder){ fac_tensor_storage(g->consts[i]->tensor), g->consts[i] };
     qsort(all, n, sizeof *all, by_storage);
     for (size_t i = 0; i < n; i++) {
-        bool alone = (i == 0 || all[i - 1].storage != all[i].storage) && (i + 1 == n || all[i + 1].storage != all[i].storage);
-        const fac_value *next = all[i].leaf->next;
-        if (alone && next && !s->becomes[next->id]) s->becomes[next->id] = all[i].leaf;
+        bool shared = (i > 0 && all[i - 1].storage == all[i].storage) || (i + 1 < n && all[i + 1].storage == all[i].storage);
+        if (!shared && all[i].leaf->next) own[alone++] = all[i];
+    }
+    qsort(own, alone, sizeof *own, by_id);          /* addresses must not decide what a plan is */
+    while (alone-- > 0) {
+        const fac_value *p = own[alone].leaf;
+        if (p->next->leaf != FAC_NOT_LEAF) continue;
+        s->becomes[p->id] = s->becomes[p->next->id];
+        s->becomes[p->next->id] = p;
     }
     fac_release(all);
     return true;

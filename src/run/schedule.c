@@ -77,10 +77,13 @@ static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_pr
     return FAC_OK;
 }
 
+/* Lies somewhere without a step. */
+static bool early_or_leaf(const fac_value *v) { return v->time != FAC_RUN || v->leaf != FAC_NOT_LEAF; }
+
 static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     fac_plan *p = s->plan;
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && (n->in[i]->time != FAC_RUN || n->in[i]->leaf != FAC_NOT_LEAF)) FAC_TRY(fac_lay_early(s, n->in[i]));
+        if (n->in[i] && early_or_leaf(n->in[i])) FAC_TRY(fac_lay_early(s, n->in[i]));
     if (as_view(s, n)) return FAC_OK;
 
     fac_problem *q = fac_problem_new(s, n, n->nin, n->nout);
@@ -94,7 +97,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     }
     for (int k = 0; k < n->nout; k++) {
         const fac_value *v = n->out[k];
-        if (k > 0 && !fac_reads_of(v)) continue;             /* unused: costs nothing */
+        if (k > 0 && !fac_reads_of(v)) continue;                /* unused: costs nothing */
         q->out[k] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, NULL };
         q->out[k].layout.halo = s->wish[v->id];
     }
@@ -144,7 +147,7 @@ static fac_status finish(fac_scheduler *s) {
     if (!p->outputs || !p->updates || !p->written) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
-        FAC_TRY(v->time != FAC_RUN || v->leaf == FAC_INPUT ? fac_lay_early(s, v) : FAC_OK);
+        FAC_TRY(early_or_leaf(v) ? fac_lay_early(s, v) : FAC_OK);
         p->outputs[i] = s->at[v->id].slot;
         fac_layout_settle(&p->outputs[i].layout, &v->type.dims);
         fac_root_touch(p, p->outputs[i].root, p->nsteps);
@@ -154,7 +157,7 @@ static fac_status finish(fac_scheduler *s) {
         fac_value *next = g->params[i]->next;
         p->updates[i].root = -1;
         if (!next) continue;
-        FAC_TRY(next->time != FAC_RUN || next->leaf == FAC_INPUT ? fac_lay_early(s, next) : FAC_OK);
+        FAC_TRY(early_or_leaf(next) ? fac_lay_early(s, next) : FAC_OK);
         p->updates[i] = s->at[next->id].slot;
         const fac_root *r = &p->roots[p->updates[i].root];
         if (r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor && fac_layout_is_plain(&p->updates[i].layout, &next->type.dims))

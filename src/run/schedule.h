@@ -13,7 +13,8 @@ typedef struct fac_scheduler {
     const fac_graph *original;
     fac_where       *at;            /* by value id */
     int             *wish;          /* by value id: the halo that readers would like */
-    const fac_value **becomes;      /* by value id: the parameter whose next contents it is and that may be written over, or NULL */
+    const fac_value **becomes;      /* by id of a value: a parameter whose next contents it is and that may be written over; by
+                                       that parameter's id: another one; NULL ends the list */
     int              now;           /* the step at hand, or the next one             */
     fac_error       *err;
 } fac_scheduler;
