@@ -30,6 +30,32 @@ void log_free(log_table *t) {
     *t = (log_table){ 0 };
 }
 
+/* Without the bias of its start, as Adam's moments (Kingma & Ba 2015). */
+bool log_smooth(const log_table *epochs, const log_table *steps, double parts, double **x, double **y) {
+    *x = *y = NULL;
+    if (steps->n < 2 || !epochs->n) return false;
+    double *to_x = calloc((size_t)steps->n, sizeof *to_x), *to_y = calloc((size_t)steps->n, sizeof *to_y);
+    if (!to_x || !to_y) {
+        free(to_x);
+        free(to_y);
+        return false;
+    }
+    double in_epoch = epochs->column[LOG_STEP][0] / epochs->column[LOG_EPOCH][0], keep = 1 - fmin(1, parts / steps->n);
+    double mean = 0, weight = 0;
+    for (int i = 0; i < steps->n; i++) {
+        double loss = steps->column[LOG_TRAIN_LOSS][i];
+        to_x[i] = steps->column[LOG_STEP][i] / in_epoch;
+        if (isfinite(loss)) {
+            mean = keep * mean + (1 - keep) * loss;
+            weight = keep * weight + (1 - keep);
+        }
+        to_y[i] = weight > 0 ? mean / weight : NAN;
+    }
+    *x = to_x;
+    *y = to_y;
+    return true;
+}
+
 static int read_line(const char *line, const char *path, int number, log_table *to) {
     cJSON *j = cJSON_Parse(line);
     double row[LOG_COLUMNS];

@@ -16,7 +16,7 @@ static const option options[] = {
     { "--text", OPTION_FLAG, &o.text, NULL, "the loss curve here in the terminal; no picture" },
     { 0 } };
 
-/* One training.  smooth: the loss of single steps, averaged; NULL when steps were not recorded. */
+/* One training.  smooth: the loss of single steps, averaged; NULL when there are none. */
 typedef struct run_of {
     char       name[64];
     log_table  epochs, steps;
@@ -35,34 +35,13 @@ static void name_run(const char *dir, char *to, size_t size) {
     snprintf(to, size, "%.*s", (int)(n - from), dir + from);
 }
 
-/* Steps on the axis of the epochs, and an exponential mean over about a fiftieth of them, without the bias of its start (as
- * Adam's moments: Kingma & Ba 2015). */
-static bool smooth_steps(run_of *r) {
-    const log_table *e = &r->epochs, *s = &r->steps;
-    if (s->n < 2 || !e->n) return true;
-    r->step_epoch = calloc((size_t)s->n, sizeof(double));
-    r->smooth = calloc((size_t)s->n, sizeof(double));
-    if (!r->step_epoch || !r->smooth) return false;
-    double in_epoch = e->column[LOG_STEP][0] / e->column[LOG_EPOCH][0], keep = 1 - fmin(1, 50.0 / s->n), mean = 0, weight = 0;
-    for (int i = 0; i < s->n; i++) {
-        double x = s->column[LOG_TRAIN_LOSS][i];
-        r->step_epoch[i] = s->column[LOG_STEP][i] / in_epoch;
-        if (isfinite(x)) {
-            mean = keep * mean + (1 - keep) * x;
-            weight = keep * weight + (1 - keep);
-        }
-        r->smooth[i] = weight ? mean / weight : NAN;
-    }
-    return true;
-}
-
 static int read_run(const char *dir, run_of *r) {
     name_run(dir, r->name, sizeof r->name);
     int code = log_read(dir, "log.jsonl", false, &r->epochs);
     if (!code && !r->epochs.n) code = fail_text("%s/log.jsonl: no epoch has ended yet", dir);
     if (!code) code = log_read(dir, "steps.jsonl", true, &r->steps);
     if (!code) code = matrix_read(dir, &r->confusion);
-    if (!code && !smooth_steps(r)) code = fail_text("out of memory");
+    if (!code) log_smooth(&r->epochs, &r->steps, 50, &r->step_epoch, &r->smooth);
     return code;
 }
 

@@ -6,7 +6,8 @@
 static train_options o;
 static device_options device_o;
 static const char *out_dir, *resume;
-static bool json;
+static bool json, quiet;
+static long show;
 
 static const option options[] = {
     { "--data", OPTION_TEXT, &o.data, "DIR", "where the data set is" },
@@ -26,8 +27,11 @@ static const option options[] = {
     { "--augment", OPTION_TEXT, &o.augment, "LIST", "changes of training images, such as crop,flip,cutout=8; see below" },
     { "--size", OPTION_TEXT, &o.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
     { "--seed", OPTION_INT, &o.seed, "S", "of everything random; default 0" },
-    { "--out", OPTION_TEXT, &out_dir, "DIR", "for run.json, log.jsonl, checkpoint.safetensors, model.safetensors" },
+    { "--out", OPTION_TEXT, &out_dir, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors" },
     { "--resume", OPTION_TEXT, &resume, "DIR", "go on with a training from its --out folder" },
+    { "--tensorboard", OPTION_TEXT, &o.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
+    { "--show", OPTION_INT, &show, "N", "at the end so many test samples with their predictions" },
+    { "--quiet", OPTION_FLAG, &quiet, NULL, "at the end one line instead of charts" },
     DEVICE_OPTIONS(device_o),
     { "--json", OPTION_FLAG, &json, NULL, "for machines: a line for each epoch, the last one for the whole" },
     { 0 } };
@@ -38,6 +42,7 @@ typedef struct job {
     model       m;
     fac_trainer *trainer;
     fac_augment augment;
+    char       *about;          /* run.json */
     train_view  view;
 } job;
 
@@ -91,6 +96,10 @@ static int work(job *j) {
         return usage_error(verb_find("train"), "there is no schedule \"%s\"", o.schedule);
     int code = prepare(j);
     if (code) return code;
+    j->about = train_about(&o, j->device);
+    if (!j->about) return fail_text("out of memory");
+    j->view = (train_view){ .json = json, .quiet = quiet, .show = show, .dir = out_dir, .tensorboard = o.tensorboard,
+        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test };
     t.batches.augment = j->augment;
     if (j->train.tokens) t.batches.trim = 8;           /* few lengths: each is planned once */
     /* torch counts the steps of these two in epochs: three tenths down, or 0.95 for each */
@@ -104,13 +113,14 @@ static int work(job *j) {
     if (out_dir) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", out_dir);
         t.checkpoint = checkpoint;
-        code = train_record(out_dir, &o, j->device);
-        snprintf(path, sizeof path, "%s/log.jsonl", out_dir);
-        if (!code && !(j->view.log = fopen(path, resume ? "a" : "w"))) code = fail_text("%s: cannot be written", path);
+        code = train_record(out_dir, j->about);
         if (code) return code;
     }
     if (resume ? fac_trainer_load(j->trainer, checkpoint, &err) : out_dir ? fac_trainer_save(j->trainer, checkpoint, &err) : FAC_OK)
         return fail(&err);              /* a first checkpoint: whatever happens later, --resume works */
+    j->view.batches = &t.batches;
+    code = train_view_open(&j->view, resume);
+    if (code) return code;
     train_catch_interrupt();
     fac_train_result r;
     if (fac_train(j->trainer, &j->train, &j->test, &t, &r, &err)) return fail(&err);
@@ -118,7 +128,7 @@ static int work(job *j) {
         snprintf(path, sizeof path, "%s/model.safetensors", out_dir);
         if (fac_graph_save_weights(j->m.graph, path, &err)) return fail(&err);
     }
-    return train_summary(&j->view, &r, out_dir);
+    return train_summary(&j->view, &r);
 }
 
 static int run(list args) {
@@ -134,9 +144,9 @@ static int run(list args) {
     if (o.epochs < 1 || o.batch < 1 || o.batch > 1 << 20 || o.warmup < 0 || !(o.lr > 0) || o.clip < 0
         || !(o.label_smoothing >= 0 && o.label_smoothing < 1))
         return usage_error(v, "--epochs, --batch, --lr, --warmup and --clip are positive, --label-smoothing is below 1");
-    j.view.json = json;
     code = work(&j);
-    if (j.view.log) fclose(j.view.log);
+    train_view_close(&j.view);
+    free(j.about);
     fac_trainer_free(j.trainer);
     model_free(&j.m);
     fac_vocab_free(o.vocab);

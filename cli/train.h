@@ -2,10 +2,11 @@
 #ifndef FACULA_CLI_TRAIN_H
 #define FACULA_CLI_TRAIN_H
 #include "cli.h"
+#include "train_view.h"
 
 /* The options of a training; 0 and NULL mean the default of the data set.  Recorded in run.json. */
 typedef struct train_options {
-    const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size;
+    const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard;
     long   epochs, batch, seed, warmup;
     double lr, momentum, weight_decay, label_smoothing, clip;
     list   freeze;
@@ -28,12 +29,8 @@ bool text_is_model(const char *name);
 int  text_model(const train_options *o, const fac_dataset *like, model *out);
 
 /* DIR/run.json: written, and read back where options were not given. */
-int train_record(const char *dir, const train_options *o, const fac_device *device);
+char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */
+int train_record(const char *dir, const char *about);
 int train_recall(const char *dir, train_options *o);
 
-/* ---- what is seen of it ---- */
-typedef struct train_view { bool json; FILE *log; const char *unit; double last; } train_view;
-bool train_progress(void *view, const fac_progress *p);         /* a fac_train_opts.report; false after Ctrl-C */
-int  train_summary(const train_view *v, const fac_train_result *r, const char *dir);
-void train_catch_interrupt(void);
 #endif

@@ -10,12 +10,7 @@ static void add_text(cJSON *to, const char *key, const char *text) {
     if (text) cJSON_AddStringToObject(to, key, text);
 }
 
-int train_record(const char *dir, const train_options *o, const fac_device *device) {
-    char path[4096];
-    if (mkdir(dir, 0777)) {
-        struct stat s;
-        if (stat(dir, &s) || !S_ISDIR(s.st_mode)) return fail_text("%s: cannot be made", dir);
-    }
+char *train_about(const train_options *o, const fac_device *device) {
     cJSON *root = cJSON_CreateObject(), *freeze = cJSON_AddArrayToObject(root, "freeze");
     add_text(root, "set", o->set);
     add_text(root, "data", o->data);
@@ -25,6 +20,7 @@ int train_record(const char *dir, const train_options *o, const fac_device *devi
     add_text(root, "schedule", o->schedule);
     add_text(root, "augment", o->augment);
     add_text(root, "size", o->size);
+    add_text(root, "tensorboard", o->tensorboard);
     cJSON_AddNumberToObject(root, "epochs", (double)o->epochs);
     cJSON_AddNumberToObject(root, "batch", (double)o->batch);
     cJSON_AddNumberToObject(root, "seed", (double)o->seed);
@@ -39,12 +35,19 @@ int train_record(const char *dir, const train_options *o, const fac_device *devi
     add_text(root, "device", fac_device_about(device));
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
-    if (!text) return fail_text("out of memory");
+    return text;
+}
+
+int train_record(const char *dir, const char *about) {
+    char path[4096];
+    if (mkdir(dir, 0777)) {
+        struct stat s;
+        if (stat(dir, &s) || !S_ISDIR(s.st_mode)) return fail_text("%s: cannot be made", dir);
+    }
     snprintf(path, sizeof path, "%s/run.json", dir);
     FILE *f = fopen(path, "w");
-    bool written = f && fprintf(f, "%s\n", text) > 0;
+    bool written = f && fprintf(f, "%s\n", about) > 0;
     if (f) written &= !fclose(f);
-    free(text);
     return written ? EXIT_OK : fail_text("%s: cannot be written", path);
 }
 
@@ -75,7 +78,8 @@ int train_recall(const char *dir, train_options *o) {
     const struct { const char **to; const char *key; } texts[] = {
         { &o->set, "set" }, { &o->data, "data" }, { &o->model, "model" }, { &o->weights, "weights" },
         { &o->optimizer, "optimizer" },
-        { &o->schedule, "schedule" }, { &o->augment, "augment" }, { &o->size, "size" } };
+        { &o->schedule, "schedule" }, { &o->augment, "augment" }, { &o->size, "size" },
+        { &o->tensorboard, "tensorboard" } };
     const struct { long *to; const char *key; } longs[] = {
         { &o->epochs, "epochs" }, { &o->batch, "batch" }, { &o->seed, "seed" }, { &o->warmup, "warmup" } };
     const struct { double *to; const char *key; } reals[] = {

@@ -1,9 +1,11 @@
-/* facula train: the progress line, the lines of epochs, the summary. */
+/* facula train: the line while it runs, the lines of epochs, the end. */
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #include "json.h"
-#include "train.h"
+#include "picture.h"
+#include "train_view.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -19,87 +21,118 @@ void train_catch_interrupt(void) {
     sigaction(SIGTERM, &a, NULL);
 }
 
+int train_view_open(train_view *v, bool resume) {
+    int code = train_log_open(v, resume);
+    return code || !v->tensorboard ? code : train_events_open(v);
+}
+
+void train_view_close(train_view *v) {
+    train_events_close(v, false);
+    train_log_close(v);
+}
+
 static void clear_line(void) {
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
 }
 
-static void line(const fac_progress *p) {
-    enum { WIDTH = 20 };
-    int full = p->steps ? (int)(WIDTH * p->step / p->steps) : 0;
-    double eta = p->step && p->images_per_s > 0 ? (double)(p->steps - p->step) * (double)p->batch.samples / p->images_per_s : 0;
-    fprintf(stderr, "\r\033[Kepoch %lld/%lld [%.*s%*s] step %lld  loss %.4f  accuracy %.2f %%  %.0f images/s  ETA %.0f s",
-            (long long)p->epoch + 1, (long long)p->epochs, full, "####################", WIDTH - full, "", (long long)p->step,
-            p->train.loss, 100 * p->train.accuracy, p->images_per_s, eta);
+static const char *unit(const train_view *v) { return v->train->bytes ? "images/s" : "samples/s"; }
+
+static const char *duration(double seconds, char *to, size_t size) {
+    long s = seconds > 0 && seconds < 1e9 ? lround(seconds) : 0;
+    if (s < 60) snprintf(to, size, "%ld s", s);
+    else if (s < 3600) snprintf(to, size, "%ld:%02ld min", s / 60, s % 60);
+    else snprintf(to, size, "%ld:%02ld h", s / 3600, s / 60 % 60);
+    return to;
+}
+
+/* "epoch 3/10 ████▌      step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr 0.0021": the bar takes
+ * what room the numbers leave, and numbers that have none are left out, the last ones first. */
+static void line(const train_view *v, const fac_progress *p) {
+    enum { PARTS = 6, LONGEST = 24 };
+    char head[48], part[PARTS][64], left[24], blocks[BAR_BYTES(LONGEST)];
+    int64_t done = p->step - v->first;
+    double eta = done > 0 ? p->seconds / (double)done * (double)(p->steps - p->step) : 0;
+    snprintf(head, sizeof head, "epoch %lld/%lld ", (long long)p->epoch + 1, (long long)p->epochs);
+    snprintf(part[0], sizeof *part, "step %lld/%lld", (long long)p->step, (long long)p->steps);
+    snprintf(part[1], sizeof *part, "  loss %.4f", p->train.loss);
+    snprintf(part[2], sizeof *part, "  accuracy %.2f %%", 100 * p->train.accuracy);
+    snprintf(part[3], sizeof *part, "  ETA %s", duration(eta, left, sizeof left));
+    snprintf(part[4], sizeof *part, "  %.0f %s", p->images_per_s, unit(v));
+    snprintf(part[5], sizeof *part, "  lr %.2g", p->lr);
+    int room = columns() - 1 - (int)strlen(head), n = 0;
+    while (n < PARTS && room >= (int)strlen(part[n])) room -= (int)strlen(part[n++]);
+    int width = room - 3 > LONGEST ? LONGEST : room - 3;
+    double share = p->steps ? (double)p->step / (double)p->steps : 0;
+    fprintf(stderr, "\r\033[K%s", head);
+    if (width >= 4 && unicode()) fprintf(stderr, "\033[38;5;39;48;5;237m%s\033[0m  ", bar(share, width, blocks));
+    else if (width >= 6) {
+        int full = (int)(share * (width - 2));
+        fprintf(stderr, "[%.*s%*s]  ", full, "########################", width - 2 - full, "");
+    }
+    for (int k = 0; k < n; k++) fputs(part[k], stderr);
     fflush(stderr);
 }
 
-static cJSON *epoch_object(const fac_progress *p) {
-    cJSON *j = cJSON_CreateObject();
-    cJSON_AddNumberToObject(j, "epoch", (double)p->epoch + 1);
-    cJSON_AddNumberToObject(j, "step", (double)p->step);
-    json_number(j, "train_loss", p->train.loss, 9);
-    json_number(j, "train_accuracy", p->train.accuracy, 9);
-    json_number(j, "test_loss", p->test->loss, 9);
-    json_number(j, "test_accuracy", p->test->accuracy, 9);
-    json_number(j, "lr", p->lr, 9);
-    json_number(j, "seconds", p->seconds, 6);
-    json_number(j, "images_per_s", p->images_per_s, 6);
-    return j;
-}
-
-static void print_line(cJSON *j, FILE *to) {
-    char *text = cJSON_PrintUnformatted(j);
-    if (text) fprintf(to, "%s\n", text);
-    fflush(to);
-    free(text);
+static void epoch_line(const train_view *v, const fac_progress *p) {
+    if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return;        /* of many epochs only some */
+    int digits = snprintf(NULL, 0, "%lld", (long long)p->epochs);
+    printf("epoch %*lld/%lld   loss %.4f  accuracy %6.2f %%   test loss %.4f  accuracy %6.2f %%   %6.0f %s  %5.1f s\n", digits,
+           (long long)p->epoch + 1, (long long)p->epochs, p->train.loss, 100 * p->train.accuracy, p->test->loss,
+           100 * p->test->accuracy, p->images_per_s, unit(v), p->seconds);
+    fflush(stdout);
 }
 
 bool train_progress(void *view, const fac_progress *p) {
     train_view *v = view;
+    double row[LOG_COLUMNS], t = now();
     if (!p->test) {
-        double t = now();
+        if (train_log_step(v, p)) train_events_step(v, p);
         if (isatty(STDERR_FILENO) && t - v->last > 0.1) {
             v->last = t;
-            line(p);
+            line(v, p);
         }
         return !interrupted;
     }
-    cJSON *j = epoch_object(p);
+    train_log_row(v, p, row);
     clear_line();
-    if (v->log) print_line(j, v->log);
-    if (v->json) print_line(j, stdout);
-    else if (p->epochs <= 50 || (p->epoch + 1) % (p->epochs / 20) == 0)         /* of many epochs only some */
-        printf("epoch %3lld/%lld   loss %.4f  accuracy %6.2f %%   test loss %.4f  accuracy %6.2f %%   %.0f images/s  %.1f s\n",
-               (long long)p->epoch + 1, (long long)p->epochs, p->train.loss, 100 * p->train.accuracy,
-               p->test->loss, 100 * p->test->accuracy, p->images_per_s, p->seconds);
-    fflush(stdout);
-    cJSON_Delete(j);
+    train_log_epoch(v, row);
+    if (v->json) train_log_print(stdout, row);
+    else epoch_line(v, p);
+    train_events_epoch(v, row);
     return !interrupted;
 }
 
-int train_summary(const train_view *v, const fac_train_result *r, const char *dir) {
+static int print_json(const fac_train_result *r) {
+    cJSON *j = cJSON_CreateObject();
+    json_number(j, "test_accuracy", r->test.accuracy, 9);
+    json_number(j, "test_loss", r->test.loss, 9);
+    cJSON_AddNumberToObject(j, "epochs", (double)r->epochs);
+    cJSON_AddNumberToObject(j, "steps", (double)r->steps);
+    json_number(j, "seconds", r->seconds, 6);
+    json_number(j, "images_per_s", r->images_per_s, 6);
+    char *text = cJSON_PrintUnformatted(j);
+    cJSON_Delete(j);
+    if (!text) return fail_text("out of memory");
+    printf("%s\n", text);
+    free(text);
+    return EXIT_OK;
+}
+
+int train_summary(train_view *v, const fac_train_result *r) {
     clear_line();
+    train_events_close(v, !r->stopped);
     if (r->stopped) {
         fprintf(stderr, "facula: stopped after %lld steps", (long long)r->steps);
-        if (dir) fprintf(stderr, "; go on with: facula train --resume %s", dir);
+        if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", v->dir);
         fputc('\n', stderr);
         return EXIT_FAILED;
     }
-    if (v->json) {
-        cJSON *j = cJSON_CreateObject();
-        json_number(j, "test_accuracy", r->test.accuracy, 9);
-        json_number(j, "test_loss", r->test.loss, 9);
-        cJSON_AddNumberToObject(j, "epochs", (double)r->epochs);
-        cJSON_AddNumberToObject(j, "steps", (double)r->steps);
-        json_number(j, "seconds", r->seconds, 6);
-        json_number(j, "images_per_s", r->images_per_s, 6);
-        print_line(j, stdout);
-        cJSON_Delete(j);
-        return EXIT_OK;
-    }
-    printf("test accuracy %.2f %% (%lld samples, loss %.4f) after %lld epochs, %lld steps; %.1f s, %.0f images/s\n",
-           100 * r->test.accuracy, (long long)r->test.samples, r->test.loss, (long long)r->epochs,
-           (long long)r->steps, r->seconds, r->images_per_s);
-    if (dir) printf("weights: %s/model.safetensors\n", dir);
+    int code = train_report(v);
+    if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);
+    if (code || v->json) return code ? code : print_json(r);
+    printf("test accuracy %.2f %% (%lld samples, loss %.4f) after %lld epochs, %lld steps; %.1f s, %.0f %s\n",
+           100 * r->test.accuracy, (long long)r->test.samples, r->test.loss, (long long)r->epochs, (long long)r->steps, r->seconds,
+           r->images_per_s, unit(v));
+    if (v->dir) printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir, v->dir);
     return EXIT_OK;
 }
