@@ -71,11 +71,57 @@ static void w_direct(fac_device *d, uint64_t seed) {
     assert_false(grad(d, "conv2d_grad_w/direct", &grouped, seed));
 }
 
+/* Stride 1, and no more padding than the kernel reaches: then it is a convolution. */
+static shape convolution_like(uint64_t seed, int64_t channels) {
+    shape s = random_shape(seed, channels, true);
+    for (int k = 0; k < 2; k++) {
+        int64_t reach = ((k ? s.S : s.R) - 1) * s.o.dilation[k];
+        s.o.stride[k] = 1;
+        if (s.o.pad[k] > reach) s.o.pad[k] = reach;
+        if (s.o.pad[2 + k] > reach) s.o.pad[2 + k] = reach;
+    }
+    return s;
+}
+
+static void x_direct(fac_device *d, uint64_t seed) {
+    for (uint64_t k = 0; k < 20; k++) {
+        shape s = convolution_like(seed + k, check_pick(seed + k, 20, 1, 70)), deep = s;
+        assert_true(grad(d, "conv2d_grad_x/direct", &s, seed + k));
+        s.groups = s.K = s.C;
+        assert_true(grad(d, "conv2d_grad_x/depthwise", &s, seed + k));
+        deep.groups = 2, deep.C = 32, deep.K = 64;
+        assert_true(grad(d, "conv2d_grad_x/direct", &deep, seed + k));
+    }
+    shape strided = { 1, 16, 9, 9, 16, 3, 3, 1, { .stride = { 1, 2 }, .pad = { 1, 1, 1, 1 } } };
+    assert_false(grad(d, "conv2d_grad_x/direct", &strided, seed));
+    shape wide = { 1, 16, 9, 9, 16, 3, 3, 1, { .pad = { 3, 3, 3, 3 } } };
+    assert_false(grad(d, "conv2d_grad_x/direct", &wide, seed));
+}
+
+static void x_winograd(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d_grad_x/winograd_2x2", "conv2d_grad_x/winograd_4x4",
+                                           "conv2d_grad_x/winograd_5x5" };
+    check_largest = true;
+    for (uint64_t k = 0; k < 15; k++) {
+        shape s = convolution_like(seed + k, check_pick(seed + k, 20, 1, 70));
+        s.R = s.S = k % 3 == 2 ? 5 : 3;
+        s.o = (fac_conv2d_opts){ .pad = { 1, (int64_t)(k % 3), 1, 2 } };
+        s.H += 5, s.W += 5;
+        assert_true(grad(d, solvers[k % 3], &s, seed + k));
+    }
+    static const shape fixed[] = { { 4, 96, 7, 7, 80, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
+    all(d, solvers[1], fixed, 1, seed);
+    check_largest = false;
+}
+
 static uint64_t seed;
 static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
+static void test_x_direct(void **s) { (void)s, check_everywhere(x_direct, seed + 1000); }
+static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, seed + 2000); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct), cmocka_unit_test(test_x_direct),
+                                        cmocka_unit_test(test_x_winograd) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

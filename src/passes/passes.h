@@ -26,9 +26,6 @@ fac_graph *fac_pass_simplify(const fac_graph *g);
  * hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
-/* Gradients by the inputs of convolutions with stride 1 are convolutions.  Sizes are numbers. */
-fac_graph *fac_pass_conv_grad(const fac_graph *g);
-
 /* Bias, residual add and activation behind a convolution or matrix product become its bias port and its body, where
  * accept(self, node) says that a kernel takes it. */
 typedef bool fac_accept(void *self, const fac_node *n);

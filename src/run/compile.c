@@ -50,7 +50,6 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     if (!o->observe) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
     if (o->observe || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
-    FAC_TRY(take(plan, fac_pass_conv_grad(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));

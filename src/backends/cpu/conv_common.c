@@ -3,8 +3,25 @@
 #include "base/memory.h"
 #include "ops/conv_grad.h"
 
+/* The convolution that the gradient of one by its input is. */
+static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
+    fac_conv_geom f;
+    if (!fac_conv_grad_geometry(n, &f)) return false;
+    *g = f;
+    g->C = f.K, g->K = f.C;
+    for (int k = 0; k < 3; k++) {
+        int64_t reach = (f.kernel[k] - 1) * f.dilation[k];
+        if (f.stride[k] != 1) return false;
+        g->in[k] = f.out[k], g->out[k] = f.in[k];
+        g->pad[k] = reach - f.pad[k];
+        g->pad_end[k] = f.in[k] - f.out[k] + reach - g->pad[k];
+        if (g->pad[k] < 0 || g->pad_end[k] < 0) return false;
+    }
+    return true;
+}
+
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
-    if (!fac_conv_geometry(p->node, g)) return false;
+    if (!(fac_conv_turned(p) ? turned_geometry(p->node, g) : fac_conv_geometry(p->node, g))) return false;
     for (int i = 0; i < p->nin; i++) if (p->in[i].type.dtype != FAC_F32 && p->in[i].type.dtype != FAC_NONE) return false;
     if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;
@@ -30,35 +47,50 @@ size_t fac_conv_packed(const fac_conv_geom *g, int lanes) {
     return fits && n < SIZE_MAX / sizeof(float) ? n : 0;
 }
 
-typedef struct packing { const fac_conv_geom *g; int lanes, block; const float *w; float *to; } packing;
+fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const float *w, int64_t group) {
+    int64_t C = g->C / g->groups, K = g->K / g->groups, taps = g->T * g->R * g->S;
+    w += group * K * C * taps;
+    if (turned) return (fac_conv_weights){ w + taps - 1, taps, K * taps, -1 };
+    return (fac_conv_weights){ w, C * taps, taps, 1 };
+}
 
-static void pack_chunk(void *arg, int item, int thread) {
+double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floats) {
+    if (p->in[1].time != FAC_RUN) return 0;
+    return 2e-6 + (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
+}
+
+typedef struct packing { const fac_conv_geom *g; int lanes, block; bool turned; const float *w; float *to; } packing;
+
+/* One block of channels of one chunk: small enough for the first cache, so that what is written is written in order. */
+static void pack_block(void *arg, int item, int thread) {
     const packing *a = arg;
     const fac_conv_geom *g = a->g;
     int64_t C = g->C / g->groups, K = g->K / g->groups, taps = g->R * g->S, chunks = fac_chunks(K, a->lanes);
-    int64_t group = item / chunks, k0 = item % chunks * 2 * a->lanes;
-    int width = a->lanes * fac_chunk_vectors(K, a->lanes, item % chunks);
-    float *to = (float *)fac_conv_chunk(g, a->lanes, a->to, group, item % chunks);
+    int64_t blocks = (C + a->block - 1) / a->block, c0 = item % blocks * a->block, chunk = item / blocks % chunks;
+    int64_t group = item / blocks / chunks, k0 = chunk * 2 * a->lanes, here = C - c0 < a->block ? C - c0 : a->block;
+    int64_t width = a->lanes * fac_chunk_vectors(K, a->lanes, chunk), real = K - k0 < width ? K - k0 : width;
+    const fac_conv_weights w = fac_conv_weights_of(g, a->turned, a->w, group);
+    float *to = (float *)fac_conv_chunk(g, a->lanes, a->to, group, chunk) + c0 * taps * width;
     (void)thread;
-    /* weights are read in order; what is written is a chunk, which the second cache holds */
-    for (int64_t k = 0; k < width; k++)
-        for (int64_t c0 = 0; c0 < C; c0 += a->block) {
-            int64_t here = C - c0 < a->block ? C - c0 : a->block;
-            const float *w = k0 + k < K ? a->w + ((group * K + k0 + k) * C + c0) * taps : NULL;
-            for (int64_t c = 0; c < here; c++)
-                for (int64_t rs = 0; rs < taps; rs++)
-                    to[((c0 * taps + rs * here) + c) * width + k] = w ? w[c * taps + rs] : 0;
+    for (int64_t tap = 0; tap < taps; tap++)
+        for (int64_t c = 0; c < here; c++, to += width) {
+            const float *from = w.w + k0 * w.k + (c0 + c) * w.c + tap * w.tap;
+            for (int64_t k = 0; k < real; k++) to[k] = from[k * w.k];
+            for (int64_t k = real; k < width; k++) to[k] = 0;
         }
 }
 
-void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to) {
-    packing a = { g, c->simd->lanes, block, from, to };
+void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned, int input, const float *from,
+                         float *to) {
+    packing a = { g, c->simd->lanes, block, turned, from, to };
+    int64_t C = g->C / g->groups, items = g->groups * fac_chunks(g->K / g->groups, a.lanes) * ((C + block - 1) / block);
     if (input == 2) fac_pack_bias(from, g->K, a.lanes, to);
-    else fac_parallel(&c->pool, (int)(g->groups * fac_chunks(g->K / g->groups, a.lanes)), pack_chunk, &a);
+    else fac_parallel(&c->pool, (int)items, pack_block, &a);
 }
 
-uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, int input) {
-    return (uint64_t)input | (uint64_t)c->simd->lanes << 8 | (uint64_t)block << 16 | (uint64_t)groups << 32;
+uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool turned, int input) {
+    return (uint64_t)input | (uint64_t)turned << 4 | (uint64_t)c->simd->lanes << 8 | (uint64_t)block << 16 |
+           (uint64_t)groups << 32;
 }
 
 void fac_pack_bias(const float *b, int64_t n, int lanes, float *to) {

@@ -5,8 +5,14 @@
 #include "backends/cpu/epilogue.h"
 #include "ops/conv.h"
 
-/* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown. */
+/* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown.
+ * The gradient of a convolution by its input is, for stride 1, such a convolution too: of dy with the kernel turned by half a
+ * turn and its channels exchanged,
+ *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
+ * with the padding (R-1) dilation - pad, which must not be negative. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
+static inline bool fac_conv_turned(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_grad_x"); }
+static inline bool fac_conv_biased(const fac_problem *p) { return !fac_conv_turned(p) && p->in[2].type.dtype != FAC_NONE; }
 
 /* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it is not one of f32 without body
  * and empty dims. */
@@ -21,6 +27,14 @@ static inline int fac_chunk_vectors(int64_t channels, int lanes, int64_t chunk) 
     return channels - chunk * 2 * lanes > lanes ? 2 : 1;
 }
 
+/* Where the weight of channels k, c and the first tap lies, and the step from tap to tap: weights of a convolution, or those of
+ * the convolution whose gradient it is. */
+typedef struct fac_conv_weights { const float *w; int64_t k, c, tap; } fac_conv_weights;
+fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const float *w, int64_t group);
+
+/* Seconds that packing takes in every run: a parameter that the program changes.  floats: of the packed form. */
+double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floats);
+
 /* Weights K, C/groups, R, S -> [group][chunk][block of `block` channels][R][S][channel in block][vectors x lanes], zeros behind
  * the last output channel, no gaps behind the last input channel: what fac_conv_tile.w reads.  block 1 is for planar input. */
 size_t     fac_conv_packed(const fac_conv_geom *g, int lanes);          /* floats; 0 when that does not fit */
@@ -31,8 +45,9 @@ static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, con
 }
 /* Packs input 1 (weights, as above) or 2 (the bias, zeros behind its last channel) of a solver; and their key, to which the
  * device adds the contents with their shape. */
-void       fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, int input, const float *from, float *to);
-uint64_t   fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, int input);
+void       fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned, int input, const float *from,
+                               float *to);
+uint64_t   fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool turned, int input);
 void       fac_pack_bias(const float *b, int64_t n, int lanes, float *to);
 static inline size_t fac_bias_bytes(int64_t n, int lanes) { return (size_t)((n + lanes - 1) / lanes * lanes) * sizeof(float); }
 #endif

@@ -1,4 +1,5 @@
-/* conv2d/depthwise, conv2d/grouped: convolution in small groups of as many outputs as inputs, on blocked images.
+/* conv2d/depthwise, conv2d/grouped, conv2d_grad_x/depthwise: convolution in small groups of as many outputs as inputs, on blocked
+ * images; the gradient of such a convolution is one (conv_common.h).
  *
  * y[k][p][q] = b[k] + sum over c in k's group, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s],  with groups of 1
  * (depthwise), or of 2, 4 or 8 channels, of which a vector holds several.  Lanes are output channels; rows of outputs go through
@@ -15,6 +16,7 @@ typedef struct plan {
     fac_epilogue   e;
     fac_layout     x, y, r;
     const fac_cpu *cpu;
+    bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias */
     int            group;               /* channels of one */
     int64_t        blocks, bands;       /* of channels; of the rows of an image */
 } plan;
@@ -48,7 +50,7 @@ static void item(void *arg, int i, int thread) {
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), fac_span_packed(in[2]),
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * p->blocks), item, &j);
@@ -68,7 +70,7 @@ static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
     o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S * group);
-    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
+    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
     double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
     double inputs = (double)g.N * (double)(g.C * g.H * g.W);
     o->seconds = fac_cpu_seconds(c, 2 * outputs * (double)(g.R * g.S * group), 0.5, 4 * (outputs + inputs));
@@ -80,6 +82,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/depthwise: no memory for a plan");
     q->cpu = fac_cpu_of(d);
     fac_cpu_conv(d, p, &q->g, &q->e);
+    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     q->group = (int)(q->g.C / q->g.groups);
@@ -93,23 +96,24 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->group << 16;
+    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->group << 16;
 }
 
 /* K, group, R, S -> [block][R][channel in group][S][lane], zeros behind the last channel. */
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
-    const float *w = fac_span_packed(from);
     float *packed = fac_span_packed(to);
-    int64_t lanes = p->cpu->simd->lanes, R = p->g.R, S = p->g.S;
+    int64_t lanes = p->cpu->simd->lanes, S = p->g.S, taps = p->g.R * S;
     (void)d, (void)err;
-    if (input == 2) fac_pack_bias(w, p->g.C, (int)lanes, packed);
-    else for (int64_t k = 0; k < p->blocks * lanes; k++)
-        for (int64_t r = 0; r < R; r++)
-            for (int64_t c = 0; c < p->group; c++)
-                for (int64_t s = 0; s < S; s++)
-                    packed[(((k / lanes * R + r) * p->group + c) * S + s) * lanes + k % lanes] =
-                        k < p->g.C ? w[((k * p->group + c) * R + r) * S + s] : 0;
+    if (input == 2) fac_pack_bias(fac_span_packed(from), p->g.C, (int)lanes, packed);
+    else for (int64_t k = 0; k < p->blocks * lanes; k++) {
+        const fac_conv_weights w = fac_conv_weights_of(&p->g, p->turned, fac_span_packed(from), k / p->group);
+        float *at = packed + k / lanes * taps * p->group * lanes + k % lanes;
+        for (int64_t c = 0; c < p->group; c++)
+            for (int64_t tap = 0; tap < taps; tap++)
+                at[((tap / S * p->group + c) * S + tap % S) * lanes] =
+                    k < p->g.C ? w.w[k % p->group * w.k + c * w.c + tap * w.tap] : 0;
+    }
     return FAC_OK;
 }
 
@@ -117,4 +121,6 @@ static bool offer_depthwise(fac_device *d, fac_problem *p, fac_offer *o) { retur
 static bool offer_grouped(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
 
 const fac_solver fac_cpu_conv_depthwise = { "conv2d/depthwise", "conv2d", offer_depthwise, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grad_x_depthwise = {
+    "conv2d_grad_x/depthwise", "conv2d_grad_x", offer_depthwise, make, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv_grouped = { "conv2d/grouped", "conv2d", offer_grouped, make, done, pack_key, pack, run };

@@ -1,4 +1,5 @@
-/* conv2d/direct: the convolution as it is defined, on blocked images.
+/* conv2d/direct, conv2d_grad_x/direct: the convolution as it is defined, on blocked images; its gradient is one, too
+ * (conv_common.h).
  *
  * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a tile of pixels and 2 vectors
  * of output channels stays in registers over the whole sum (simd/tile.c); the padding is the zero halo of x, so there is no
@@ -20,6 +21,7 @@ typedef struct plan {
     fac_epilogue   e;
     fac_layout     x, y, r;
     const fac_cpu *cpu;
+    bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias  */
     bool           by_chunk;            /* an item is one chunk of channels; else it is a band with all chunks */
     bool           rows_outside;        /* in an item: for each row all chunks; else for each chunk all rows   */
     bool           flat;                /* the image is one row: 1 x 1 kernel, no gaps between rows            */
@@ -121,7 +123,7 @@ static void item(void *arg, int i, int thread) {
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
     int residual = p->e.residual;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), fac_span_packed(in[2]),
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
               residual >= 0 ? fac_span_floats(in[residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.groups * p->bands * (p->by_chunk ? p->chunks : 1)), item, &j);
@@ -174,9 +176,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
     o->packed[1] = packed * sizeof(float);
-    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g.K, lanes);
+    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.K, lanes);
     double macs = (double)packed * (double)(g.N * g.P * g.Q);
     o->seconds = fac_cpu_seconds(c, 2 * macs, 0.8, 4.0 * ((double)packed + (double)(g.N * (g.C * g.H * g.W + g.K * g.P * g.Q))));
+    o->seconds += fac_conv_pack_seconds(c, p, (double)packed);
     return true;
 }
 
@@ -185,6 +188,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for a plan");
     q->cpu = fac_cpu_of(d);
     fac_cpu_conv(d, p, &q->g, &q->e);
+    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     schedule(q, p);
@@ -195,13 +199,15 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, input);
+    return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, p->turned, input);
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)err;
-    fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, input, fac_span_packed(from), fac_span_packed(to));
+    fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input, fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 
 const fac_solver fac_cpu_conv_direct = { "conv2d/direct", "conv2d", offer, make, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grad_x_direct = {
+    "conv2d_grad_x/direct", "conv2d_grad_x", offer, make, done, pack_key, pack, run };

@@ -90,9 +90,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     o->packed[1] = packed * sizeof(float);
-    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g->K, lanes);
+    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g->K, lanes);
     double macs = (double)packed * (double)(g->N * g->P * g->Q);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * macs, 0.85, (double)o->work * 2 + 4.0 * (double)(g->N * g->K * g->P * g->Q));
+    o->seconds += fac_conv_pack_seconds(q.cpu, p, (double)packed);
     return true;
 }
 
@@ -109,11 +110,13 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-static uint64_t pack_key(const void *plan_, int input) { return fac_conv_pack_key(((const plan *)plan_)->cpu, 1, 1, input); }
+static uint64_t pack_key(const void *plan_, int input) {
+    return fac_conv_pack_key(((const plan *)plan_)->cpu, 1, 1, false, input);
+}
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)err;
-    fac_conv_pack_input(p->cpu, &p->g, 1, input, fac_span_packed(from), fac_span_packed(to));
+    fac_conv_pack_input(p->cpu, &p->g, 1, false, input, fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 

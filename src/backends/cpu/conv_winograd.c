@@ -1,5 +1,6 @@
-/* conv2d/winograd_2x2, winograd_4x4, winograd_5x5: 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on blocked
- * images (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
+/* conv2d/winograd_2x2, winograd_4x4, winograd_5x5, and conv2d_grad_x likewise (conv_common.h): 3 x 3 and 5 x 5 convolution of
+ * stride 1 with fewer multiplications, on blocked images (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms
+ * for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
  *
@@ -16,12 +17,10 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
+#include "backends/cpu/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
-
-enum { MOST_LANES = 16, MOST_POINTS = 6, MOST_KERNEL = 5 };
 
 typedef struct plan {
     fac_conv_geom       g;
@@ -29,8 +28,8 @@ typedef struct plan {
     fac_layout          x, y, r;
     const fac_cpu      *cpu;
     const fac_winograd *w;
-    int64_t             n;                      /* points of one dim */
-    int64_t             down, across, tiles;    /* of one image, one image, all */
+    bool                turned, biased;         /* weights of the convolution whose gradient this is; there is a bias */
+    fac_tiles           tiles;
     int64_t             chunks, blocks;         /* of output channels; of tiles */
     bool                by_chunk;
     int64_t             v_point, m_point;       /* floats from one point to the next in V and M */
@@ -39,46 +38,31 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x, *u, *b, *r; float *y, *v, *m; int64_t first, count; } job;
 
-static int64_t points(const plan *p) { return p->n * p->n; }
+static int64_t points(const plan *p) { return fac_tiles_points(&p->tiles); }
 static int64_t v_floats(const plan *p) { return points(p) * p->v_point; }
 static int64_t m_floats(const plan *p) { return points(p) * p->m_point; }
-static int64_t block_begin(const plan *p, int64_t block) { return p->tiles * block / p->blocks; }
+static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
 
 /* ---- run ------------------------------------------------------------------------------------------------------------- */
 
-/* Tile number t: its image and its first output. */
-static void place(const plan *p, int64_t t, int64_t *image, int64_t *row, int64_t *column) {
-    *image = t / (p->down * p->across);
-    *row = t / p->across % p->down * p->w->out;
-    *column = t % p->across * p->w->out;
-}
-
-/* Transforms the inputs of tile t in one channel block to v.  A tile that looks beyond the halo is copied first. */
+/* Transforms the inputs of tile t in one channel block to v. */
 static void input(const job *j, int64_t t, int64_t block, float *v) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
-    int64_t image, row, column, lanes = p->cpu->simd->lanes, halo = p->x.halo, x_row = p->x.stride[2];
-    place(p, t, &image, &row, &column);
-    int64_t y0 = row - g->pad[1], x0 = column - g->pad[2];
-    const float *x = j->x + image * p->x.stride[0] + block * p->x.stride[1] + y0 * x_row + x0 * lanes;
-    if (y0 >= -halo && x0 >= -halo && y0 + p->n <= g->H + halo && x0 + p->n <= g->W + halo) {
-        p->w->in_tile(x, x_row, v, p->v_point);
-        return;
-    }
-    float copy[MOST_POINTS * MOST_POINTS * MOST_LANES];
-    memset(copy, 0, sizeof copy);
-    for (int64_t i = 0; i < p->n; i++)
-        for (int64_t k = 0; k < p->n; k++)
-            if (y0 + i >= 0 && y0 + i < g->H && x0 + k >= 0 && x0 + k < g->W)
-                memcpy(copy + (i * p->n + k) * lanes, x + i * x_row + k * lanes, (size_t)lanes * sizeof *copy);
-    p->w->in_tile(copy, p->n * lanes, v, p->v_point);
+    int64_t image, row, column;
+    fac_tile_copy copy;
+    fac_tile_place(&p->tiles, t, &image, &row, &column);
+    const fac_plane plane = { j->x + image * p->x.stride[0] + block * p->x.stride[1], g->H, g->W, p->x.halo, p->x.stride[2],
+                              p->cpu->simd->lanes };
+    const float *x = fac_tile_window(&plane, row - g->pad[1], column - g->pad[2], p->tiles.n, copy, &row);
+    p->w->in_tile(x, row, v, p->v_point);
 }
 
 /* Outputs of tile t in one block of output channels. */
 static void output(const job *j, int64_t t, int64_t block, const float *m) {
     const plan *p = j->p;
     int64_t image, row, column, lanes = p->cpu->simd->lanes, out = p->w->out, rows = p->g.P, columns = p->g.Q;
-    place(p, t, &image, &row, &column);
+    fac_tile_place(&p->tiles, t, &image, &row, &column);
     float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
     fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
                             .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
@@ -139,7 +123,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *p = plan_;
     const fac_pool *pool = &p->cpu->pool;
     int lanes = p->cpu->simd->lanes;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), fac_span_packed(in[2]),
+    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y),
               fac_span_packed(work), NULL, 0, 0 };
     j.m = j.v + (p->by_chunk ? 1 : pool->threads) * v_floats(p);
@@ -163,7 +147,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static double traffic(const plan *p, bool by_chunk, int64_t block) {
     int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
     double u = 4.0 * (double)(points(p) * p->g.C * p->g.K), v = 4.0 * (double)(points(p) * p->g.C * block);
-    double blocks = (double)((p->tiles + block - 1) / block), room = 0.75 * (double)p->cpu->l2;
+    double blocks = (double)((p->tiles.count + block - 1) / block), room = 0.75 * (double)p->cpu->l2;
     bool stays = v + 4.0 * (double)(points(p) * 2 * lanes * block) < room;
     if (by_chunk) return blocks * (u + v * (stays ? (double)threads : (double)p->chunks));
     return (u < room / 2 ? (double)threads : blocks) * u + (stays ? 0 : blocks * v * (double)p->chunks);
@@ -174,30 +158,28 @@ static void schedule(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *s = p->cpu->simd;
     int64_t lanes = s->lanes, threads = p->cpu->pool.threads, block = 0;
-    p->n = p->w->out + p->w->kernel - 1;
-    p->down = (g->P + p->w->out - 1) / p->w->out, p->across = (g->Q + p->w->out - 1) / p->w->out;
-    p->tiles = g->N * p->down * p->across;
+    p->tiles = fac_tiles_of(p->w, g);
     p->chunks = fac_chunks(g->K, s->lanes);
 
     double least = 0;
     for (int by_chunk = 0; by_chunk < 2; by_chunk++)
         for (int k = 1; k <= 8; k++) {
-            int64_t most = by_chunk ? p->tiles : (p->tiles + threads - 1) / threads;
+            int64_t most = by_chunk ? p->tiles.count : (p->tiles.count + threads - 1) / threads;
             int64_t size = k * s->rows < most ? k * s->rows : most;
             double bytes = traffic(p, by_chunk, size);
             if ((by_chunk && p->chunks < threads) || (block && bytes >= least)) continue;
             p->by_chunk = by_chunk, block = size, least = bytes;
         }
-    p->blocks = (p->tiles + block - 1) / block;
+    p->blocks = (p->tiles.count + block - 1) / block;
     if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
-    if (p->blocks > p->tiles) p->blocks = p->tiles;
-    block = (p->tiles + p->blocks - 1) / p->blocks;
+    if (p->blocks > p->tiles.count) p->blocks = p->tiles.count;
+    block = (p->tiles.count + p->blocks - 1) / p->blocks;
     /* an odd number of vectors between the points keeps them on different sets of the first cache */
     p->v_point = ((g->C + lanes - 1) / lanes * block | 1) * lanes;
     p->m_point = (2 * block | 1) * lanes;
 
-    double products = (double)(points(p) * g->C) * (double)p->tiles * (double)(p->chunks * 2 * lanes);
-    double vectors = (double)p->tiles * (double)((g->C + g->K) / lanes + 2), cycles = p->n == 4 ? 70 : 130;
+    double products = (double)(points(p) * g->C) * (double)p->tiles.count * (double)(p->chunks * 2 * lanes);
+    double vectors = (double)p->tiles.count * (double)((g->C + g->K) / lanes + 2), cycles = p->tiles.n == 4 ? 70 : 130;
     double hertz = p->cpu->flops / (4.0 * (double)lanes);           /* of all threads */
     p->seconds = fac_cpu_seconds(p->cpu, 2 * products, 0.8, 2 * least) + vectors * cycles / hertz;
 }
@@ -210,7 +192,6 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     if (g->R != q.w->kernel || g->S != q.w->kernel) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
     if (p->exact && kind != FAC_WINOGRAD_2_3) return false;
-    if (p->in[1].time == FAC_RUN) return false;                     /* transforming weights costs more than it saves */
     int64_t halo = fac_conv_halo(g);
     size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
@@ -223,8 +204,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     o->packed[1] = packed;
-    if (p->in[2].type.dtype) o->packed[2] = fac_bias_bytes(g->K, q.cpu->simd->lanes);
-    o->seconds = q.seconds;
+    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g->K, q.cpu->simd->lanes);
+    o->seconds = q.seconds + fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
     return true;
 }
 
@@ -234,6 +215,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
     q->cpu = fac_cpu_of(d);
     q->w = &q->cpu->simd->winograd[kind];
     fac_cpu_conv(d, p, &q->g, &q->e);
+    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     schedule(q);
@@ -244,59 +226,44 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
-/* G of simd/winograd.c: row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1. */
-static void filter_matrix(int n, int kernel, double G[MOST_POINTS][MOST_KERNEL]) {
-    static const double four[] = { 0, 1, -1 };
-    static const double six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
-    const double *p = n == 4 ? four : six;
-    for (int i = 0; i < n; i++) {
-        double below = 1, power = 1;
-        for (int j = 0; j < n - 1 && i < n - 1; j++) if (j != i) below *= p[i] - p[j];
-        if (n == 4 && i == 0) below = 1;                            /* B^T has the sign: its row is d0 - d2 */
-        for (int k = 0; k < kernel; k++, power *= i < n - 1 ? p[i] : 0) G[i][k] = i < n - 1 ? power / below : k == kernel - 1;
-    }
-}
+enum { CHANNELS_OF_ITEM = 16 };
+
+static int64_t pack_parts(const plan *p) { return (p->g.C + CHANNELS_OF_ITEM - 1) / CHANNELS_OF_ITEM; }
 
 typedef struct packing { const plan *p; const float *w; float *to; } packing;
 
-/* K, C, r, r -> [chunk][point][C][vectors x lanes]: one chunk. */
-static void pack_chunk(void *arg, int i, int thread) {
+/* K, C, r, r -> [chunk][point][C][vectors x lanes]: some channels of one chunk. */
+static void pack_channels(void *arg, int i, int thread) {
     const packing *a = arg;
     const plan *p = a->p;
-    int64_t lanes = p->cpu->simd->lanes, C = p->g.C, r = p->w->kernel, n = p->n, k0 = i * 2 * lanes;
-    int64_t width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, i);
-    double G[MOST_POINTS][MOST_KERNEL];
-    filter_matrix((int)n, (int)r, G);
+    int64_t lanes = p->cpu->simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
+    int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
+    int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
+    const fac_conv_weights w = fac_conv_weights_of(&p->g, p->turned, a->w, 0);
+    float g[FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];
+    fac_winograd_matrix G;
+    fac_winograd_filters(p->w, &G);
     (void)thread;
-    for (int64_t k = 0; k < width; k++)
-        for (int64_t c = 0; c < C; c++) {
-            float *to = a->to + k0 * C * n * n + c * width + k;
-            const float *g = a->w + ((k0 + k) * C + c) * r * r;
-            double half[MOST_POINTS][MOST_KERNEL];                  /* G g */
-            for (int64_t y = 0; y < n; y++)
-                for (int64_t x = 0; x < r; x++) {
-                    half[y][x] = 0;
-                    for (int64_t s = 0; s < r && k0 + k < p->g.K; s++) half[y][x] += G[y][s] * (double)g[s * r + x];
-                }
-            for (int64_t y = 0; y < n; y++)
-                for (int64_t x = 0; x < n; x++, to += C * width) {
-                    double sum = 0;
-                    for (int64_t s = 0; s < r; s++) sum += half[y][s] * G[x][s];
-                    *to = (float)sum;
-                }
+    for (int64_t c = first; c < last; c++)
+        for (int64_t v = 0; v < width; v += lanes) {
+            int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
+            const float *from = w.w + (k0 + v) * w.k + c * w.c;
+            for (int64_t tap = 0; tap < taps; tap++)
+                for (int64_t k = 0; k < lanes; k++) g[tap * lanes + k] = k < real ? from[k * w.k + tap * w.tap] : 0;
+            p->w->filter(&G, g, a->to + k0 * C * points(p) + c * width + v, C * width);
         }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16;
+    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16;
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     packing a = { p, fac_span_packed(from), fac_span_packed(to) };
     (void)d, (void)err;
     if (input == 2) fac_pack_bias(a.w, p->g.K, p->cpu->simd->lanes, a.to);
-    else fac_parallel(&p->cpu->pool, (int)p->chunks, pack_chunk, &a);
+    else fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
     return FAC_OK;
 }
 
@@ -321,3 +288,9 @@ const fac_solver fac_cpu_conv_winograd_4x4 = {
     "conv2d/winograd_4x4", "conv2d", offer_4x4, make_4x4, done, pack_key, pack, run };
 const fac_solver fac_cpu_conv_winograd_5x5 = {
     "conv2d/winograd_5x5", "conv2d", offer_5x5, make_5x5, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = {
+    "conv2d_grad_x/winograd_2x2", "conv2d_grad_x", offer_2x2, make_2x2, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = {
+    "conv2d_grad_x/winograd_4x4", "conv2d_grad_x", offer_4x4, make_4x4, done, pack_key, pack, run };
+const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = {
+    "conv2d_grad_x/winograd_5x5", "conv2d_grad_x", offer_5x5, make_5x5, done, pack_key, pack, run };

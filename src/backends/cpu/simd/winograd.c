@@ -7,7 +7,7 @@
  * both.
  *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
  *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2) */
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/widen.h"
 
 #define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
 #define Q 1.41421356237309505f
@@ -89,14 +89,89 @@ INLINE void output_tile(const int n, const int m, const fac_winograd_tile *w) {
     }
 }
 
+/* x = A y, the adjoint of output_column */
+INLINE void output_grad_column(const int n, const int m, const vec *y, vec *x) {
+    const vec even_p = m > 2 ? y[0] + PP * y[2] : y[0], odd_p = m > 2 ? P * (y[1] + PP * y[3]) : n > 4 ? P * y[1] : y[1];
+    x[0] = y[0];
+    x[1] = even_p + odd_p;
+    x[2] = even_p - odd_p;
+    x[n - 1] = y[m - 1];
+    if (n == 4) return;
+    const vec even_q = m > 2 ? y[0] + QQ * y[2] : y[0], odd_q = m > 2 ? Q * (y[1] + QQ * y[3]) : Q * y[1];
+    x[3] = even_q + odd_q;
+    x[4] = even_q - odd_q;
+}
+
+INLINE void output_grad_tile(const int n, const int m, const float *dy, int64_t dy_row, float *v, int64_t v_point) {
+    vec t[6][4];
+    UNROLL for (int j = 0; j < m; j++) {
+        vec y[4], x[6];
+        UNROLL for (int i = 0; i < m; i++) y[i] = load(dy + i * dy_row + j * VL);
+        output_grad_column(n, m, y, x);
+        UNROLL for (int i = 0; i < n; i++) t[i][j] = x[i];
+    }
+    for (int i = 0; i < n; i++) {
+        vec x[6];
+        output_grad_column(n, m, t[i], x);
+        UNROLL for (int j = 0; j < n; j++, v += v_point) store(v, x[j]);
+    }
+}
+
+/* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches. */
+INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point) {
+    float whole[36 * VL];
+    for (int lane = 0; lane < VL; lane += VD)
+        for (int i = 0; i < n; i++) {
+            dvec half[5];
+            UNROLL for (int x = 0; x < r; x++) {
+                half[x] = G->at[i][0] * widen_f32(g + x * VL + lane);
+                UNROLL for (int s = 1; s < r; s++) half[x] += G->at[i][s] * widen_f32(g + (s * r + x) * VL + lane);
+            }
+            for (int j = 0; j < n; j++) {
+                dvec sum = G->at[j][0] * half[0];
+                UNROLL for (int s = 1; s < r; s++) sum += G->at[j][s] * half[s];
+                const hvec narrow = __builtin_convertvector(sum, hvec);
+                memcpy(whole + (i * n + j) * VL + lane, &narrow, sizeof narrow);
+            }
+        }
+    for (int k = 0; k < n * n; k++) store(u + k * u_point, load(whole + k * VL));
+}
+
+/* dg = G^T u G */
+INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg) {
+    vec half[6][5];
+    for (int i = 0; i < n; i++) {
+        UNROLL for (int s = 0; s < r; s++) half[i][s] = all(0);
+        for (int j = 0; j < n; j++, u += u_point) {
+            const vec x = load(u);
+            UNROLL for (int s = 0; s < r; s++) half[i][s] += all((float)G->at[j][s]) * x;
+        }
+    }
+    for (int y = 0; y < r; y++)
+        UNROLL for (int s = 0; s < r; s++, dg += VL) {
+            vec sum = all((float)G->at[0][y]) * half[0][s];
+            UNROLL for (int i = 1; i < n; i++) sum += all((float)G->at[i][y]) * half[i][s];
+            store(dg, sum);
+        }
+}
+
 static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
 static void in6(const float *x, int64_t row, float *v, int64_t point) { input_tile(6, x, row, v, point); }
 static void out4_2(const fac_winograd_tile *t) { output_tile(4, 2, t); }
 static void out6_4(const fac_winograd_tile *t) { output_tile(6, 4, t); }
 static void out6_2(const fac_winograd_tile *t) { output_tile(6, 2, t); }
+static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(4, 3, G, g, u, p); }
+static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 3, G, g, u, p); }
+static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 5, G, g, u, p); }
+static void out_grad4_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(4, 2, dy, row, v, point); }
+static void out_grad6_4(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 4, dy, row, v, point); }
+static void out_grad6_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 2, dy, row, v, point); }
+static void grad4_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(4, 3, G, u, p, dg); }
+static void grad6_3(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(6, 3, G, u, p, dg); }
+static void grad6_5(const fac_winograd_matrix *G, const float *u, int64_t p, float *dg) { filter_grad_tile(6, 5, G, u, p, dg); }
 
 extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
-    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2 },
-    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4 },
-    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2 } };
+    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2, filter4_3, out_grad4_2, grad4_3 },
+    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4, filter6_3, out_grad6_4, grad6_3 },
+    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, filter6_5, out_grad6_2, grad6_5 } };

@@ -1,0 +1,32 @@
+/* Tiles and filters of Winograd's convolutions: see winograd.h. */
+#include <string.h>
+#include "backends/cpu/winograd.h"
+
+const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m, float *copy, int64_t *row) {
+    int64_t lanes = p->lanes, halo = p->halo;
+    const float *from = p->x + y * p->row + x * lanes;
+    *row = p->row;
+    if (y >= -halo && x >= -halo && y + m <= p->height + halo && x + m <= p->width + halo) return from;
+    memset(copy, 0, (size_t)(m * m * lanes) * sizeof *copy);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < m; k++)
+            if (y + i >= 0 && y + i < p->height && x + k >= 0 && x + k < p->width)
+                memcpy(copy + (i * m + k) * lanes, from + i * p->row + k * lanes, (size_t)lanes * sizeof *copy);
+    *row = m * lanes;
+    return copy;
+}
+
+/* Row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1. */
+void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G) {
+    static const double four[] = { 0, 1, -1 };
+    static const double six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
+    int n = w->out + w->kernel - 1;
+    const double *p = n == 4 ? four : six;
+    for (int i = 0; i < n; i++) {
+        double below = 1, power = 1;
+        for (int j = 0; j < n - 1 && i < n - 1; j++) if (j != i) below *= p[i] - p[j];
+        if (n == 4 && i == 0) below = 1;                            /* B^T has the sign: its row is d0 - d2 */
+        for (int k = 0; k < w->kernel; k++, power *= i < n - 1 ? p[i] : 0)
+            G->at[i][k] = i < n - 1 ? power / below : k == w->kernel - 1;
+    }
+}
