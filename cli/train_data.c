@@ -55,10 +55,14 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
         fac_dataset_free(&all);
         return status;
     }
+    static const char *const clothes[] = { "T-shirt", "trouser", "pullover", "dress", "coat",
+                                           "sandal", "shirt", "sneaker", "bag", "ankle boot" };
     bool cifar = !strcmp(o->set, "cifar10");
     fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) = cifar ? fac_dataset_cifar10 : fac_dataset_mnist;
     status = read(o->data, true, train, err);
-    return status ? status : read(o->data, false, test, err);
+    if (!status) status = read(o->data, false, test, err);
+    if (!status && !strcmp(o->set, "fashion-mnist")) train->class_names = test->class_names = clothes;
+    return status;
 }
 
 int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test) {
