@@ -109,6 +109,7 @@ fac_value *fac_nn_linear_with(fac_value *x, const char *name, int features, cons
 typedef struct fac_nn_embedding_opts {
     bool    padding;                        /* padding_idx counts: its row starts as zeros and has no gradient */
     int64_t padding_idx;                    /* a negative one counts from the end */
+    fac_dtype dtype;                        /* of the table; FAC_NONE: f32 */
     fac_init weight;
 } fac_nn_embedding_opts;
 fac_value *fac_nn_embedding(fac_value *ids, const char *name, int64_t count, int features, const fac_nn_embedding_opts *opts);

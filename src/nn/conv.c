@@ -2,32 +2,26 @@
 #include <math.h>
 #include "nn/nn_internal.h"
 
-static int64_t or_one(int x) { return x ? x : 1; }
-
-/* One number for each side of each dim. */
-static void all(int64_t *to, int n, int64_t x) {
-    for (int k = 0; k < n; k++) to[k] = x;
-}
-
 static fac_value *call(fac_value *x, fac_value *w, fac_value *b, int rank, const fac_nn_conv_opts *o) {
-    fac_conv3d_opts all3 = { .groups = or_one(o->groups), .auto_pad = o->auto_pad };
-    fac_conv2d_opts all2 = { .groups = or_one(o->groups), .auto_pad = o->auto_pad };
-    fac_conv1d_opts all1 = { or_one(o->stride), { o->pad, o->pad }, or_one(o->dilation), or_one(o->groups), o->auto_pad };
-    all(all3.stride, 3, or_one(o->stride)), all(all3.pad, 6, o->pad), all(all3.dilation, 3, or_one(o->dilation));
-    all(all2.stride, 2, or_one(o->stride)), all(all2.pad, 4, o->pad), all(all2.dilation, 2, or_one(o->dilation));
+    const int64_t stride = fac_nn_or_one(o->stride), dilation = fac_nn_or_one(o->dilation), groups = fac_nn_or_one(o->groups);
+    fac_conv3d_opts all3 = { .groups = groups, .auto_pad = o->auto_pad };
+    fac_conv2d_opts all2 = { .groups = groups, .auto_pad = o->auto_pad };
+    fac_conv1d_opts all1 = { stride, { o->pad, o->pad }, dilation, groups, o->auto_pad };
+    fac_nn_fill(all3.stride, 3, stride), fac_nn_fill(all3.pad, 6, o->pad), fac_nn_fill(all3.dilation, 3, dilation);
+    fac_nn_fill(all2.stride, 2, stride), fac_nn_fill(all2.pad, 4, o->pad), fac_nn_fill(all2.dilation, 2, dilation);
     return rank == 1 ? fac_conv1d(x, w, b, &all1) : rank == 2 ? fac_conv2d(x, w, b, &all2) : fac_conv3d(x, w, b, &all3);
 }
 
 /* Weight and bias start uniform within 1 / sqrt(fan_in), as in torch.nn.Conv2d: He et al. 2015 with a = sqrt(5). */
 static fac_value *conv(fac_value *x, int rank, int channels, int kernel, const fac_nn_conv_opts *o) {
     fac_graph *g = x->graph;
-    int64_t groups = or_one(o->groups), in = x->type.dims.n == rank + 2 ? x->type.dims.d[1] : -1;
+    int64_t groups = fac_nn_or_one(o->groups), in = x->type.dims.n == rank + 2 ? x->type.dims.d[1] : -1;
     if (in < 1 || groups < 1 || in % groups || channels < 1 || kernel < 1)
         return fac_graph_raise(g, FAC_E_SHAPE, "%s: conv%dd of %d channels, kernel %d, groups %d: x must be N,C and %d more "
-                               "dims, with a known C that the groups divide; it has %d dims and C = %lld", g->scope, rank, channels,
-                               kernel, (int)groups, rank, x->type.dims.n, (long long)in);
+                               "dims, with a known C that the groups divide; it has %d dims and C = %lld", g->scope, rank,
+                               channels, kernel, (int)groups, rank, x->type.dims.n, (long long)in);
     fac_dims dims = { .n = rank + 2, .d = { channels, in / groups } };
-    all(dims.d + 2, rank, kernel);
+    fac_nn_fill(dims.d + 2, rank, kernel);
     const fac_init usual = fac_init_within(1 / sqrt((double)(in / groups) * pow(kernel, rank)));
     fac_value *w = fac_nn_param(x, "weight", dims, &o->weight, usual);
     return call(x, w, o->no_bias ? NULL : fac_nn_param(x, "bias", fac_shape(channels), &o->bias, usual), rank, o);

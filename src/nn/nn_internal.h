@@ -11,6 +11,14 @@ fac_value *fac_nn_leaf(fac_graph *g, fac_leaf kind, const char *name, fac_dtype 
 /* A parameter with x's dtype; `chosen` unless it is FAC_INIT_DEFAULT, else `usual`. */
 fac_value *fac_nn_param(const fac_value *x, const char *name, fac_dims dims, const fac_init *chosen, fac_init usual);
 
+/* ---- options ---- */
+
+static inline int64_t fac_nn_or_one(int x) { return x ? x : 1; }
+/* One number for each side of each dim. */
+static inline void fac_nn_fill(int64_t *to, int n, int64_t x) {
+    for (int k = 0; k < n; k++) to[k] = x;
+}
+
 /* ---- init.c ---- */
 
 static inline fac_init fac_init_constant(double x) { return (fac_init){ FAC_INIT_CONSTANT, .mean = x }; }
