@@ -20,6 +20,10 @@
 extern "C" {
 #endif
 
+/* A copy for training, as fac_graph_inference gives one without it: batch norms take the statistics of each batch and update
+ * their running ones, which are states even where an importer took them for parameters.  NULL only when memory is gone. */
+fac_graph *fac_graph_training(const fac_graph *model);
+
 typedef struct fac_trainer fac_trainer;
 
 typedef struct fac_trainer_opts {

@@ -15,9 +15,6 @@ struct fac_trainer {
     fac_look    *look;                  /* for inspect.c and predict.c */
 };
 
-/* A copy whose batch norms learn their statistics; running statistics that are parameters become states.  NULL: no memory. */
-fac_graph *fac_graph_training(const fac_graph *model);
-
 /* Adds the labels (soft: probabilities) as an input, and loss and number of right answers as the only outputs.  Returns the
  * loss. */
 fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft);
