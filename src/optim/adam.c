@@ -18,8 +18,9 @@ fac_value *fac_adam_step(const fac_step_of *s, fac_value *p, fac_value *g) {
     fac_update(avg, m);
     fac_update(avg_sq, v);
     fac_value *rate = fac_optim_as(s, fac_div(s->lr, correction(s, beta1)));
-    fac_value *root = fac_optim_as(s, fac_sqrt(correction(s, beta2)));
-    fac_value *scale = fac_add(fac_div(fac_sqrt(v), root), fac_optim_number(s, fac_optim_or(o->eps, 1e-8)));
+    /* a product for each element instead of a second division */
+    fac_value *inverse = fac_optim_as(s, fac_div(fac_optim_f64(s, 1), fac_sqrt(correction(s, beta2))));
+    fac_value *scale = fac_add(fac_mul(fac_sqrt(v), inverse), fac_optim_number(s, fac_optim_or(o->eps, 1e-8)));
     return fac_sub(p, fac_mul(rate, fac_div(m, scale)));
 }
 
