@@ -3,6 +3,7 @@
  *   steps   step/loss, step/accuracy, step/lr, step/samples_per_s: every few steps
  *   epochs  epoch/...: all columns of the log; weights/NAME, gradients/NAME: histograms; gradient_norm/...; filters of the
  *           first convolution.  Gradients are those of the first batch of the first epoch, the same one every time. */
+#include <glob.h>
 #include <math.h>
 #include <string.h>
 #include "json.h"
@@ -82,10 +83,11 @@ static fac_status add_samples(const train_view *v, fac_error *err) {
     return add_grid(v->events->file, "samples/first_batch", 0, v->events->x, &how, err);
 }
 
-static fac_status start(train_view *v, fac_error *err) {
+/* again: there is a file already, of the training that is resumed; TensorBoard wants one graph. */
+static fac_status start(train_view *v, bool again, fac_error *err) {
     train_events *e = v->events;
     fac_status status = fac_batch(v->train, v->batches, 0, 0, &e->x, &e->labels, err);
-    if (!status) status = fac_events_graph(e->file, v->model, err);
+    if (!status && !again) status = fac_events_graph(e->file, v->model, err);
     if (!status && v->about) status = add_about(e->file, v->about, err);
     if (!status && v->about) status = add_settings(e->file, v->about, err);
     if (!status) status = add_samples(v, err);
@@ -94,6 +96,11 @@ static fac_status start(train_view *v, fac_error *err) {
 
 int train_events_open(train_view *v) {
     fac_error err = { 0 };
+    char pattern[4096];
+    glob_t files = { 0 };
+    snprintf(pattern, sizeof pattern, "%s/*tfevents*", v->tensorboard);
+    bool again = !glob(pattern, 0, NULL, &files) && v->first > 0;
+    globfree(&files);
     train_events *e = calloc(1, sizeof *e);
     if (!e) return fail_text("out of memory");
     if (fac_events_open(v->tensorboard, &e->file, &err)) {
@@ -101,7 +108,7 @@ int train_events_open(train_view *v) {
         return fail(&err);
     }
     v->events = e;
-    if (!start(v, &err)) return EXIT_OK;
+    if (!start(v, again, &err)) return EXIT_OK;
     give_up(v, &err);
     return EXIT_FAILED;
 }

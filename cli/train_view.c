@@ -48,7 +48,7 @@ static const char *duration(double seconds, char *to, size_t size) {
 /* "epoch 3/10 ████▌      step 1204/9380  loss 0.3214  accuracy 88.41 %  ETA 34 s  9812 images/s  lr 0.0021": the bar takes
  * what room the numbers leave, and numbers that have none are left out, the last ones first. */
 static void line(const train_view *v, const fac_progress *p) {
-    enum { PARTS = 6, LONGEST = 24 };
+    enum { PARTS = 6, LONGEST = 24, SHORTEST = 8, AROUND = 3 };
     char head[48], part[PARTS][64], left[24], blocks[BAR_BYTES(LONGEST)];
     int64_t done = p->step - v->first;
     double eta = done > 0 ? p->seconds / (double)done * (double)(p->steps - p->step) : 0;
@@ -59,13 +59,13 @@ static void line(const train_view *v, const fac_progress *p) {
     snprintf(part[3], sizeof *part, "  ETA %s", duration(eta, left, sizeof left));
     snprintf(part[4], sizeof *part, "  %.0f %s", p->images_per_s, unit(v));
     snprintf(part[5], sizeof *part, "  lr %.2g", p->lr);
-    int room = columns() - 1 - (int)strlen(head), n = 0;
+    int room = columns() - 1 - (int)strlen(head) - SHORTEST - AROUND, n = 0;
     while (n < PARTS && room >= (int)strlen(part[n])) room -= (int)strlen(part[n++]);
-    int width = room - 3 > LONGEST ? LONGEST : room - 3;
+    int width = room + SHORTEST < LONGEST ? room + SHORTEST : LONGEST;
     double share = p->steps ? (double)p->step / (double)p->steps : 0;
     fprintf(stderr, "\r\033[K%s", head);
-    if (width >= 4 && unicode()) fprintf(stderr, "\033[38;5;39;48;5;237m%s\033[0m  ", bar(share, width, blocks));
-    else if (width >= 6) {
+    if (width >= SHORTEST && unicode()) fprintf(stderr, "\033[38;5;39;48;5;237m%s\033[0m  ", bar(share, width, blocks));
+    else if (width >= SHORTEST) {
         int full = (int)(share * (width - 2));
         fprintf(stderr, "[%.*s%*s]  ", full, "########################", width - 2 - full, "");
     }

@@ -27,7 +27,8 @@ def colour256(n):
 def cells(text):
     """Rows of (character, foreground, background, bold)."""
     rows, row, fore, back, bold = [], [], FORE, BACK, False
-    for part in re.split(r"(\x1b\[[0-9;]*[A-Za-z]|\n)", text.replace("\r", "")):
+    text = re.sub(r"[^\n]*\r(?!\n)", "", text.replace("\r\n", "\n"))      # of a line that was written again, the last state
+    for part in re.split(r"(\x1b\[[0-9;]*[A-Za-z]|\n)", text):
         if part == "\n":
             rows.append(row)
             row = []
@@ -67,6 +68,11 @@ def main():
                 draw.rectangle((left, top + H // 2, left + W - 1, top + H - 1), fill=fore)
             elif eighths > 0:
                 draw.rectangle((left, top + 3, left + max(W * eighths // 8, 1) - 1, top + H - 4), fill=fore)
+            elif 0x2800 <= ord(ch) < 0x2900:            # braille, which the font does not have
+                for bit, (dx, dy) in enumerate([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)]):
+                    if ord(ch) >> bit & 1:
+                        px, py = left + dx * W // 2 + 1, top + dy * H // 4 + 1
+                        draw.rectangle((px, py, px + 2, py + 2), fill=fore)
             elif ch != " ":
                 draw.text((left, top), ch, font=fonts[bold], fill=fore)
     image.save(sys.argv[1])
