@@ -2,10 +2,12 @@
 #include <string.h>
 #include "cli.h"
 
-extern const verb verb_run, verb_train, verb_plot, verb_bench, verb_conformance, verb_show, verb_op, verb_devices, verb_zoo,
+extern const verb verb_run, verb_train, verb_plot, verb_bench, verb_export, verb_conformance, verb_show, verb_op, verb_devices,
+                  verb_zoo,
                   verb_version, verb_help_;
 
-const verb *const verbs[] = { &verb_run, &verb_train, &verb_plot, &verb_bench, &verb_conformance, &verb_show, &verb_op, &verb_zoo,
+const verb *const verbs[] = { &verb_run, &verb_train, &verb_plot, &verb_bench, &verb_export, &verb_conformance, &verb_show, &verb_op,
+                              &verb_zoo,
                               &verb_devices, &verb_version, &verb_help_, NULL };
 
 const verb *verb_find(const char *name) {

@@ -1,4 +1,4 @@
-/* facula/onnx.h: ONNX in.  Import is all or nothing, and lists every node it cannot take, not only the first. */
+/* facula/onnx.h: ONNX in and out.  Both are all or nothing, and name everything that cannot be said, not only the first. */
 #ifndef FACULA_ONNX_H
 #define FACULA_ONNX_H
 
@@ -23,6 +23,32 @@ typedef struct fac_onnx_opts {
  * FAC_E_UNSUPPORTED names node, op, domain and version of the first node that is not ours and counts the others by op;
  * FAC_E_FORMAT for a malformed file; FAC_E_IO. */
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err);
+
+enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 24 };      /* opsets that are written */
+
+/* What was written. */
+typedef struct fac_onnx_saved {
+    int    opset, nodes;
+    int    tensors;                 /* initializers: parameters, states and constants              */
+    size_t bytes, data;             /* of the file, and of the one beside it, 0 if there is none   */
+} fac_onnx_saved;
+
+typedef struct fac_onnx_save_opts {
+    int         opset;              /* 0: FAC_ONNX_USUAL, or the next one that has every op        */
+    int64_t     batch;              /* the first dim of the first input, wherever it stands; 0: as it is */
+    const char *name, *producer, *doc;                      /* NULL: "graph", "facula", none       */
+    int         n;                  /* metadata                                                    */
+    const char *const *keys, *const *values;
+    size_t      inside;             /* more bytes of tensors than this go to a file of their own, PATH.data, which has to stay
+                                       beside the model; 0: only what protobuf cannot hold, 2 GiB  */
+    fac_onnx_saved *saved;          /* may be NULL                                                 */
+} fac_onnx_save_opts;
+
+/* Writes a graph as an ONNX model that others run and fac_onnx_load reads: parameters and states as initializers under their
+ * names, symbols as dim_param, scopes in the names of nodes.  Training is no part of a model: a graph with updates is
+ * FAC_E_ARGUMENT, save its fac_graph_inference().  The file appears complete or not at all.  FAC_E_UNSUPPORTED names every op
+ * that cannot be written; FAC_E_IO.  opts may be NULL. */
+fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_save_opts *opts, fac_error *err);
 
 /* A file with one TensorProto.  name (may be NULL) receives its name, at most size bytes. */
 fac_status fac_onnx_tensor_load(const char *path, fac_tensor **out, char *name, size_t size, fac_error *err);

@@ -170,6 +170,8 @@ typedef struct fac_onnx_writer {
 const char *fac_onnx_name(const fac_onnx_writer *w, const fac_value *v);    /* NULL for NULL, and for an output nobody reads */
 /* The value with this rank, 0 or 1: a scalar from a list of one element, or the other way round. */
 const char *fac_onnx_ranked(const fac_onnx_writer *w, const fac_value *v, int rank);
+const char *fac_onnx_list_of(const fac_onnx_writer *w, const fac_value *v);                         /* as a list of i64 */
+const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v);                         /* as i32 or i64  */
 const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype, double x);                   /* a constant scalar */
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x);      /* full of one number */
 const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers);                 /* a constant i64[n] */

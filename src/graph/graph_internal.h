@@ -79,6 +79,8 @@ typedef struct fac_rebuild {
 fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map);
 /* One node copied with other inputs (same count as n->nin); out[k] receives its outputs. */
 void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+/* What its op expands to instead. */
+void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
 
 /* ---- attributes by their table ---- */
 void     fac_attrs_print(const fac_op *op, const void *attrs, fac_text *to);    /* " stride=2,2"; defaults are left out */

@@ -78,6 +78,17 @@ void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     to->scope = scope;
 }
 
+/* The expansion reads types and attributes from a node of the new graph; an output that nobody uses need not be expanded. */
+void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    fac_node_copy(to, n, in, out);
+    if (out[0]->leaf == FAC_POISON) return;
+    fac_node *copied = out[0]->node;
+    for (int k = 0; k < n->nout; k++) out[k] = NULL;
+    n->op->expand(copied, out);
+    for (int k = 0; k < n->nout; k++)
+        if (!out[k]) out[k] = copied->out[k];
+}
+
 /* ---- what is needed ---- */
 
 static void find_live(rebuild *r) {

@@ -65,6 +65,8 @@ bool fac_window_infer(fac_node *n, const char *dim, fac_window *w, fac_auto_pad 
     return true;
 }
 
+static const char *const onnx_names[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID" };   /* as fac_auto_pad */
+
 static fac_value *ints(const fac_onnx_node *n, fac_graph *g, const char *attr, int want, int64_t least, int64_t *to) {
     int64_t v[6];
     int have = fac_onnx_ints_long(n, attr, v, 6);
@@ -80,16 +82,46 @@ static fac_value *ints(const fac_onnx_node *n, fac_graph *g, const char *attr, i
 }
 
 fac_value *fac_window_load(const fac_onnx_node *n, fac_graph *g, int rank, fac_window_onnx *to) {
-    static const char *const names[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID" };
     fac_window_onnx w = { { 0 }, { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, FAC_AUTO_NONE };
     fac_value *wrong = NULL;
     if ((wrong = ints(n, g, "kernel_shape", rank, 1, w.kernel)) || (wrong = ints(n, g, "strides", rank, 1, w.stride)) ||
         (wrong = ints(n, g, "dilations", rank, 1, w.dilation)) || (wrong = ints(n, g, "pads", 2 * rank, 0, w.pad))) return wrong;
     const char *how = fac_onnx_text(n, "auto_pad", "NOTSET");
     int k = 0;
-    while (k < 4 && strcmp(how, names[k])) k++;
+    while (k < 4 && strcmp(how, onnx_names[k])) k++;
     if (k == 4) return fac_fail_graph(g, FAC_E_FORMAT, "%s: auto_pad is \"%s\"", n->type, how);
     w.auto_pad = (fac_auto_pad)k;
     *to = w;
     return NULL;
+}
+
+static const fac_attr *attr_of(const fac_node *n, const char *name) {
+    for (const fac_attr *a = n->op->attrs; a->name; a++)
+        if (!strcmp(a->name, name)) return a;
+    return NULL;
+}
+
+static bool all_ones(const fac_attr *a, const int64_t *list) {
+    int k = 0;
+    while (k < a->count && list[k] == 1) k++;
+    return a->count ? k == a->count : *list == 1;
+}
+
+void fac_window_save(const fac_onnx_writer *w, const fac_node *n) {
+    static const struct { const char *ours, *onnx; } lists[] = {
+        { "kernel", "kernel_shape" }, { "stride", "strides" }, { "dilation", "dilations" }, { "pad", "pads" },
+        { "output_pad", "output_padding" }, { "output_size", "output_shape" } };
+    const fac_attr *kernel = attr_of(n, "kernel"), *groups = attr_of(n, "groups"), *how = attr_of(n, "auto_pad");
+    const char *attrs = n->attrs;
+    const int auto_pad = *(const int *)(attrs + how->at);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        const fac_attr *a = attr_of(n, lists[k].ours);
+        if (!a || (auto_pad != FAC_AUTO_NONE && !strcmp(a->name, "pad"))) continue;
+        const int64_t *list = (const int64_t *)(attrs + a->at);
+        if (!strcmp(a->name, "stride") && *list == 0) list = (const int64_t *)(attrs + kernel->at);     /* pooling: the kernel */
+        bool usual = strcmp(a->name, "dilation") ? !strcmp(a->name, "output_size") && !*list : all_ones(a, list);
+        if (!usual) fac_onnx_put_ints(w, lists[k].onnx, a->count ? a->count : 1, list);
+    }
+    if (groups) fac_onnx_put_int(w, "group", *(const int64_t *)(attrs + groups->at));
+    if (auto_pad != FAC_AUTO_NONE) fac_onnx_put_text(w, "auto_pad", onnx_names[auto_pad]);
 }

@@ -32,7 +32,7 @@ extern const fac_op fac_op_avg_pool1d;
 const fac_op fac_op_avg_pool1d = {
     .name = "avg_pool1d", .doc = "the mean of each window of a row", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = fac_pool1d_table, .attrs_size = sizeof(fac_pool1d_attrs), .infer = fac_pool_infer, .expand = expand,
-    .cost = fac_pool_cost, .cases = cases,
+    .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
 };
 fac_value *fac_avg_pool1d(fac_value *x, int64_t kernel, const fac_pool1d_opts *opts) {
     fac_pool1d_attrs a = { .kernel = kernel };

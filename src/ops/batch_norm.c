@@ -155,6 +155,23 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load }, { 0 } };
+/* Training came with opset 14.  Without it ONNX has no running statistics: they stay what they were. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const char *from[5], *y = fac_onnx_name(w, n->out[0]);
+    if (a->training && w->opset < 14) return false;
+    for (int k = 0; k < 5; k++) from[k] = fac_onnx_name(w, n->in[k]);
+    fac_onnx_put(w, "BatchNormalization", 5, from, y ? y : "");
+    if (a->training)
+        for (int k = 1; k < 3; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
+    fac_onnx_put_real(w, "epsilon", a->epsilon);
+    fac_onnx_put_real(w, "momentum", a->momentum);
+    if (a->training) fac_onnx_put_int(w, "training_mode", 1);
+    for (int k = 1; k < 3 && !a->training; k++)
+        if (fac_onnx_name(w, n->out[k])) fac_onnx_put(w, "Identity", 1, &from[2 + k], fac_onnx_name(w, n->out[k]));
+    return true;
+}
+
 static const fac_case cases[] = {
     { "batch_norm(f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-5 },
     { "batch_norm(f32[4,7], f32[7], f32[7], f32[7], f32[7]) epsilon=1e-5", 0.1, 2, 1e-5 },
@@ -164,7 +181,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_batch_norm = {
     .name = "batch_norm", .doc = "normalization of each channel by given or own statistics", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
     return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });

@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 /* x, or alpha (e^(x/alpha) - 1) where x < 0; usual alpha: 1 */
@@ -25,8 +26,18 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     (void)g;
     out[0] = fac_celu(in[0], fac_onnx_real(n, "alpha", 1));
 }
-static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
+static const fac_onnx_attr names[] = { { "alpha", "alpha" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Celu", 12, 0, names, load }, { 0 } };
+/* ONNX has it for f32 only; of others it is alpha elu(x / alpha). */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    if (dtype == FAC_F32) return fac_onnx_plain(w, n);
+    const char *alpha = fac_onnx_number(w, dtype, ((const attrs *)n->attrs)->alpha);
+    const char *y = fac_onnx_unary(w, "Elu", fac_onnx_binary(w, "Div", fac_onnx_name(w, n->in[0]), alpha, NULL), NULL);
+    fac_onnx_binary(w, "Mul", y, alpha, fac_onnx_name(w, n->out[0]));
+    return true;
+}
+
 static const fac_case cases[] = {
     { "celu(f32[2,37]) alpha=2", -4, 4, 1e-6 }, { "celu(f64[5]) alpha=2", -4, 4, 1e-12 },
     { "celu(f16[9]) alpha=2", -4, 4, 2e-3 }, { "celu(bf16[9]) alpha=2", -4, 4, 1e-2 }, { "celu(f32[0,3]) alpha=2", 0, 0, 0 },
@@ -34,7 +45,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_celu = {
-    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
+    MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    .save = save, .grad = grad,
 };
 fac_value *fac_celu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_celu, &(attrs){ alpha }, 1, &x);

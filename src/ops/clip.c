@@ -38,6 +38,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "min", NULL }, { "max", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Clip", 11, 0, NULL, load }, { "", "Clip", 6, 10, names, load }, { 0 } };
+/* The limits are scalars. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0), fac_onnx_ranked(w, n->in[2], 0) };
+    fac_onnx_put(w, "Clip", 3, ins, fac_onnx_name(w, n->out[0]));
+    return true;
+}
+
 static const fac_case cases[] = {
     { "clip(f32[2,30], f32[], f32[])", -4, 4, 0 }, { "clip(i64[30], i64[], i64[])", -99, 99, 0 },
     { "clip(u64[3], u64[], u64[])", 0, 99, 0 }, { "clip(i8[4], i8[1], i8[])", -99, 99, 0 },
@@ -46,7 +53,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_clip = {
-    MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
+    MAP_OP("clip", "min(max(x, y), z)", ports, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .save = save, .grad = grad,
 };
 
 fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi) {

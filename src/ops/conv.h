@@ -50,6 +50,7 @@ void fac_conv_macs(const fac_node *n, const fac_value *seen, fac_cost *cost);
 bool       fac_conv_infer(fac_node *n);
 fac_status fac_conv2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_conv3d_ref(const fac_ref *r, fac_error *err);
+bool       fac_conv_save(const fac_onnx_writer *w, const fac_node *n);
 void       fac_conv_cost(const fac_node *n, fac_cost *cost);
 void       fac_conv_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
 extern const fac_port fac_conv_in[];

@@ -60,6 +60,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 static const fac_onnx_attr spellings[] = { { "kernel_shape", NULL }, { "strides", "stride" }, { "pads", "pad" },
                                         { "dilations", "dilation" }, { "group", "groups" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Conv", 1, 0, spellings, load }, { 0 } };
+bool fac_conv_save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    fac_onnx_put(w, "Conv", 3, in, fac_onnx_name(w, n->out[0]));
+    fac_window_save(w, n);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "conv2d(f32[1,1,5,5], f32[1,1,3,3])", -1, 1, 1e-6 },
     { "conv2d(f32[2,3,9,8], f32[5,3,3,2], f32[5]) stride=2,1 pad=1,0,2,1", -1, 1, 1e-5 },
@@ -78,7 +85,7 @@ extern const fac_op fac_op_conv2d;
 const fac_op fac_op_conv2d = {
     .name = "conv2d", .doc = "two-dimensional convolution (cross-correlation) with zero padding", .in = fac_conv_in,
     .out = fac_ports_y, .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = fac_conv_infer,
-    .ref = fac_conv2d_ref, .grad = fac_conv_grad, .cost = fac_conv_cost, .onnx = onnx, .cases = cases,
+    .ref = fac_conv2d_ref, .grad = fac_conv_grad, .cost = fac_conv_cost, .onnx = onnx, .save = fac_conv_save, .cases = cases,
 };
 fac_value *fac_conv2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv2d_opts *opts) {
     return fac_emit(&fac_op_conv2d, opts, 3, (fac_value *[]){ x, w, b });

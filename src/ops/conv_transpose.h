@@ -11,6 +11,7 @@ bool fac_conv_transpose_geometry(const fac_node *n, fac_conv_geom *g);
 
 /* Shared by the three ops. */
 bool       fac_conv_transpose_infer(fac_node *n);
+bool       fac_conv_transpose_save(const fac_onnx_writer *w, const fac_node *n);
 void       fac_conv_transpose_cost(const fac_node *n, fac_cost *cost);
 void       fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
 fac_status fac_conv_transpose2d_ref(const fac_ref *r, fac_error *err);

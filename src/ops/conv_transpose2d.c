@@ -69,6 +69,13 @@ static const fac_onnx_attr spellings[] = {
     { "kernel_shape", NULL }, { "strides", "stride" }, { "pads", "pad" }, { "dilations", "dilation" }, { "group", "groups" },
     { "output_padding", "output_pad" }, { "output_shape", "output_size" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "ConvTranspose", 1, 0, spellings, load }, { 0 } };
+bool fac_conv_transpose_save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    fac_onnx_put(w, "ConvTranspose", 3, in, fac_onnx_name(w, n->out[0]));
+    fac_window_save(w, n);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "conv_transpose2d(f32[1,1,3,3], f32[1,2,3,3])", -1, 1, 1e-5 },
     { "conv_transpose2d(f32[2,4,5,4], f32[4,3,3,2], f32[3]) stride=2,3 pad=1,0,2,1 output_pad=1,2", -1, 1, 1e-5 },
@@ -83,6 +90,7 @@ const fac_op fac_op_conv_transpose2d = {
     .name = "conv_transpose2d", .doc = "two-dimensional transposed convolution", .in = fac_conv_in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv_transpose2d_opts), .infer = fac_conv_transpose_infer,
     .ref = fac_conv_transpose2d_ref, .grad = fac_conv_transpose_grad, .cost = fac_conv_transpose_cost, .onnx = onnx,
+    .save = fac_conv_transpose_save,
     .cases = cases,
 };
 fac_value *fac_conv_transpose2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose2d_opts *opts) {

@@ -60,6 +60,15 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 static void cost(const fac_node *n, fac_cost *c) { fac_cost_each(n, 1, c); }
 
 static const fac_onnx onnx[] = { { "", "CumSum", 11, 0, NULL, NULL }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0) };
+    fac_onnx_put(w, "CumSum", 2, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "exclusive", a->exclusive);
+    fac_onnx_put_int(w, "reverse", a->reverse);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "cum_sum(f32[3,4,2], i64(1))", -4, 4, 1e-5 }, { "cum_sum(f32[9], i64(0)) exclusive reverse", -4, 4, 1e-5 },
     { "cum_sum(i64[3,4], i64(-1)) reverse", -9, 9, 0 }, { "cum_sum(u8[99], i64(0)) exclusive", 0, 255, 0 },
@@ -69,7 +78,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_cum_sum = {
     .name = "cum_sum", .doc = "running sums along an axis", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .grad = grad, .cases = cases,
+    .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_cum_sum(fac_value *x, int axis, bool exclusive, bool reverse) {
     return fac_emit(&fac_op_cum_sum, &(attrs){ exclusive, reverse }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x),

@@ -54,6 +54,14 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "blocksize", NULL }, { "mode", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "DepthToSpace", 1, 0, names, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    fac_onnx_put(w, "DepthToSpace", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "blocksize", a->block);
+    fac_onnx_put_text(w, "mode", a->channels_first ? "CRD" : "DCR");
+    return true;
+}
+
 static const fac_case cases[] = {
     { "depth_to_space(f32[2,8,3,2]) block=2", -4, 4, 0 },
     { "depth_to_space(f32[1,18,2,2]) block=3 channels_first", -4, 4, 0 }, { "depth_to_space(u8[1,4,1,1]) block=2", 0, 9, 0 },
@@ -63,7 +71,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_depth_to_space = {
     .name = "depth_to_space", .doc = "channels become blocks of pixels", .in = fac_ports_any_x, .out = fac_ports_y,
         .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_depth_to_space(fac_value *x, int64_t block, bool channels_first) {
     return fac_emit(&fac_op_depth_to_space, &(attrs){ block, channels_first }, 1, &x);

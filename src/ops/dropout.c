@@ -86,12 +86,24 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 
 static const fac_onnx_attr spellings[] = { { "seed", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Dropout", 7, 0, spellings, load }, { 0 } };
+/* Without training it passes x on. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    if (a->training) return false;
+    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_number(w, FAC_F32, a->ratio) };
+    const char *y = fac_onnx_name(w, n->out[0]), *mask = fac_onnx_name(w, n->out[1]);
+    fac_onnx_put(w, "Dropout", 2, in, y ? y : "");
+    if (mask) fac_onnx_put_out(w, mask);
+    return true;
+}
+
 static const fac_case cases[] = { { "dropout(f32[3,4]) ratio=0.5", -1, 1, 0 }, { "dropout(f32[0,4])", 0, 0, 0 },
                                   { "dropout(f32[7,5], i64[]) ratio=0.3 stream=3 training", -2, 2, 1e-6 }, { 0 } };
 
 const fac_op fac_op_dropout = {
     .name = "dropout", .doc = "x, of which training would drop some elements", .in = ports, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ .ratio = ratio }, 1, &x); }
 fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter) {

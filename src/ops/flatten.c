@@ -38,6 +38,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_flatten = {
     .name = "flatten", .doc = "dims before axis and dims from axis on, multiplied", .in = fac_ports_any_x, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
+    .save = fac_onnx_plain,
         .grad = grad, .cases = cases,
 };
 fac_value *fac_flatten(fac_value *x, int axis) { return fac_emit(&fac_op_flatten, &(attrs){ axis }, 1, &x); }

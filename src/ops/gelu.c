@@ -1,6 +1,7 @@
 #include <string.h>
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 fac_value *fac_gelu(fac_value *x);                              /* x / 2 (1 + erf(x / sqrt 2)) */
@@ -23,10 +24,22 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "approximate", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Gelu", 20, 0, names, load }, { 0 } };
+/* Before opset 20: x (1 + erf(x / sqrt 2)) / 2. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
+    if (w->opset >= 20) return fac_onnx_unary(w, "Gelu", x, y) != NULL;
+    const char *scaled = fac_onnx_binary(w, "Div", x, fac_onnx_number(w, dtype, 1.41421356237309504880), NULL);
+    const char *both = fac_onnx_binary(w, "Add", fac_onnx_unary(w, "Erf", scaled, NULL), fac_onnx_number(w, dtype, 1), NULL);
+    both = fac_onnx_binary(w, "Mul", x, both, NULL);
+    fac_onnx_binary(w, "Mul", both, fac_onnx_number(w, dtype, 0.5), y);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "gelu(f32[2,37])", -5, 5, 1e-6 }, { "gelu(f64[5])", -5, 5, 1e-12 }, { "gelu(f16[9])", -5, 5, 2e-3 },
     { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .grad = grad };
+const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .save = save, .grad = grad };
 fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

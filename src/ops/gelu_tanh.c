@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 /* x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the usual approximation of GELU */
@@ -19,10 +20,31 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { 0 } };
+/* Before opset 20 by its formula. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dtype t = n->in[0]->type.dtype;
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
+    if (w->opset >= 20) {
+        fac_onnx_unary(w, "Gelu", x, y);
+        fac_onnx_put_text(w, "approximate", "tanh");
+        return true;
+    }
+    const char *square = fac_onnx_binary(w, "Mul", x, x, NULL);
+    const char *cube = fac_onnx_binary(w, "Mul", square, x, NULL);
+    cube = fac_onnx_binary(w, "Mul", cube, fac_onnx_number(w, t, 0.044715), NULL);
+    const char *sum = fac_onnx_binary(w, "Add", x, cube, NULL);
+    const char *u = fac_onnx_binary(w, "Mul", sum, fac_onnx_number(w, t, 0.79788456080286535588), NULL);
+    const char *both = fac_onnx_binary(w, "Add", fac_onnx_unary(w, "Tanh", u, NULL), fac_onnx_number(w, t, 1), NULL);
+    both = fac_onnx_binary(w, "Mul", x, both, NULL);
+    fac_onnx_binary(w, "Mul", both, fac_onnx_number(w, t, 0.5), y);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "gelu_tanh(f32[2,37])", -5, 5, 2e-6 }, { "gelu_tanh(f64[5])", -5, 5, 1e-12 }, { "gelu_tanh(f16[9])", -5, 5, 2e-3 },
     { "gelu_tanh(bf16[9])", -5, 5, 1e-2 }, { "gelu_tanh(f32[0,3])", 0, 0, 0 }, { "gelu_tanh(f32[])", -5, 5, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"), .grad = grad };
+const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"),
+    .save = save, .grad = grad };
 fac_value *fac_gelu_tanh(fac_value *x) { return fac_emit(&fac_op_gelu_tanh, NULL, 1, &x); }

@@ -123,7 +123,8 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_gemm;
 const fac_op fac_op_gemm = {
     .name = "gemm", .doc = "alpha a b + beta c, a and b transposed at will", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = fac_onnx_plain, .cases = cases,
 };
 fac_value *fac_gemm(fac_value *a, fac_value *b, fac_value *c, const fac_gemm_opts *opts) {
     return fac_emit(&fac_op_gemm, opts, 3, (fac_value *[]){ a, b, c });

@@ -6,6 +6,7 @@
 #include "ops/cost.h"
 #include "ops/grad.h"
 #include "ops/norm.h"
+#include "ops/onnx_put.h"
 #include "op_list.h"
 
 #if FAC_INTERFACE
@@ -107,6 +108,37 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "num_groups", "groups" }, { "stash_type", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "GroupNormalization", 18, 0, spellings, load }, { 0 } };
+/* scale and bias have one number for each group before opset 21, from then on one for each channel.  What does not fit is an
+ * instance norm of N,groups,all others, whose result is scaled and shifted. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    const int64_t want = w->opset < 21 ? a->groups : x->dims.d[1];
+    bool fits = w->opset >= 18 && n->in[1] && n->in[2];
+    for (int k = 1; k < 3 && fits; k++) fits = n->in[k]->type.dims.d[0] == want;
+    if (fits) return fac_onnx_plain(w, n);
+    const char *from = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
+    const fac_dims groups = fac_shape(a->groups);
+    const char *apart = fac_onnx_binary(w, "Reshape", from, fac_onnx_list(w, 3, (int64_t[]){ 0, a->groups, -1 }), NULL);
+    const char *ins[] = { apart, fac_onnx_full(w, x->dtype, groups, 1), fac_onnx_full(w, x->dtype, groups, 0) };
+    const char *normal = fac_onnx_put(w, "InstanceNormalization", 3, ins, NULL);
+    fac_onnx_put_real(w, "epsilon", a->epsilon);
+    /* those of groups before the channels are put together, those of channels behind that */
+    bool together = false;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int k = 1; k < 3; k++) {
+            if (!n->in[k] || (n->in[k]->type.dims.d[0] == x->dims.d[1]) != together) continue;
+            int64_t shape[FAC_DIMS] = { -1, 1, 1, 1, 1, 1, 1, 1 };
+            const char *list = fac_onnx_list(w, together ? x->dims.n - 1 : 2, shape);
+            const char *v = fac_onnx_binary(w, "Reshape", fac_onnx_name(w, n->in[k]), list, NULL);
+            normal = fac_onnx_binary(w, k == 1 ? "Mul" : "Add", normal, v, NULL);
+        }
+        if (!together) normal = fac_onnx_binary(w, "Reshape", normal, fac_onnx_unary(w, "Shape", from, NULL), NULL);
+        together = true;
+    }
+    return fac_onnx_unary(w, "Identity", normal, y) != NULL;
+}
+
 static const fac_case cases[] = {
     { "group_norm(f32[2,6,3,4], f32[6], f32[6]) groups=3 epsilon=1e-5", -1, 1, 1e-5 },
     { "group_norm(f32[2,6,3], f32[2], f32[2]) groups=2 epsilon=1e-5", -1, 1, 1e-5 },
@@ -116,6 +148,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_group_norm = {
     .name = "group_norm", .doc = "normalization of each sample over groups of channels", .in = in, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save,
     .cases = cases,
 };
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups, double epsilon) {

@@ -25,7 +25,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     (void)g;
     out[0] = fac_hard_sigmoid(in[0], fac_onnx_real(n, "alpha", 0.2f), fac_onnx_real(n, "beta", 0.5));
 }
-static const fac_onnx_attr names[] = { { "alpha", NULL }, { "beta", NULL }, { 0 } };
+static const fac_onnx_attr names[] = { { "alpha", "slope" }, { "beta", "offset" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "HardSigmoid", 6, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
     { "hard_sigmoid(f32[2,37]) slope=0.2 offset=0.5", -4, 4, 1e-6 },
@@ -36,7 +36,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_hard_sigmoid = {
-    MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
+    MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs),
+    .save = fac_onnx_plain, .grad = grad,
 };
 fac_value *fac_hard_sigmoid(fac_value *x, double slope, double offset) {
     return fac_emit(&fac_op_hard_sigmoid, &(attrs){ slope, offset }, 1, &x);

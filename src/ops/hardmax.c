@@ -55,6 +55,7 @@ extern const fac_op fac_op_hardmax;
 const fac_op fac_op_hardmax = {
     .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0",
     .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .onnx = onnx,
+    .save = fac_onnx_plain, .cases = cases,
 };
 fac_value *fac_hardmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_hardmax, &(attrs){ axis }, 1, &x); }

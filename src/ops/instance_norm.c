@@ -72,6 +72,18 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx onnx[] = { { "", "InstanceNormalization", 6, 0, NULL, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dims channels = { 1, { n->in[0]->type.dims.d[1] } };
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    if ((!n->in[1] || !n->in[2]) && channels.d[0] < 0) return false;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]),
+                         n->in[1] ? fac_onnx_name(w, n->in[1]) : fac_onnx_full(w, dtype, channels, 1),
+                         n->in[2] ? fac_onnx_name(w, n->in[2]) : fac_onnx_full(w, dtype, channels, 0) };
+    fac_onnx_put(w, "InstanceNormalization", 3, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_real(w, "epsilon", ((const attrs *)n->attrs)->epsilon);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "instance_norm(f32[2,3,4,5], f32[3], f32[3]) epsilon=1e-5", -1, 1, 1e-5 },
     { "instance_norm(f32[2,3,7], -, -) epsilon=0.01", -1, 1, 1e-5 },
@@ -79,7 +91,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_instance_norm = {
     .name = "instance_norm", .doc = "normalization of each plane of each sample", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
     return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });

@@ -23,13 +23,22 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "detect_positive", NULL }, { "detect_negative", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "IsInf", 10, 0, names, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    fac_onnx_put(w, "IsInf", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "detect_positive", a->positive != 0);
+    fac_onnx_put_int(w, "detect_negative", a->negative != 0);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "isinf(f32[2,37]) positive=1", -4, 4, 0 }, { "isinf(f64[5]) positive=1 negative=1", -4, 4, 0 },
     { "isinf(f32[0]) negative=1", 0, 0, 0 }, { "isinf(f16[]) positive=1 negative=1", -4, 4, 0 }, { 0 }
 };
 
 const fac_op fac_op_isinf = {
-    MAP_OP("isinf", "is x infinite?", fac_ports_x, infer), .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD,
+    MAP_OP("isinf", "is x infinite?", fac_ports_x, infer),
+    .save = save, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_isinf(fac_value *x, bool positive, bool negative) {
     return fac_emit(&fac_op_isinf, &(attrs){ positive, negative }, 1, &x);

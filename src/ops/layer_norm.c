@@ -101,6 +101,28 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load }, { 0 } };
+/* ONNX must have a scale, and statistics in f32 or bf16. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    fac_dims normal = { 0 };
+    for (int k = fac_axis(a->axis, x->dims.n ? x->dims.n : 1); k < x->dims.n; k++) normal.d[normal.n++] = x->dims.d[k];
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *y = fac_onnx_name(w, n->out[0]), *mean = fac_onnx_name(w, n->out[1]), *inv_std = fac_onnx_name(w, n->out[2]);
+    const fac_dtype stash = n->out[1]->type.dtype;
+    const bool told = mean || inv_std;
+    if (w->opset < 17 || (told && stash != FAC_F32 && stash != FAC_BF16)) return false;
+    if (!n->in[1] && fac_dims_count(&normal) < 0) return false;
+    if (!ins[1]) ins[1] = fac_onnx_full(w, x->dtype, normal, 1);
+    fac_onnx_put(w, "LayerNormalization", 3, ins, y ? y : "");
+    if (told) fac_onnx_put_out(w, mean);
+    if (inv_std) fac_onnx_put_out(w, inv_std);
+    fac_onnx_put_int(w, "axis", a->axis);
+    fac_onnx_put_real(w, "epsilon", a->epsilon);
+    if (told) fac_onnx_put_dtype(w, "stash_type", stash);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "layer_norm(f32[2,3,8], f32[8], f32[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "layer_norm(f32[2,3,8], f32[3,8], -) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
@@ -112,7 +134,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_layer_norm = {
     .name = "layer_norm", .doc = "normalization of each sample over its last dims", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });

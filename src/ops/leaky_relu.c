@@ -22,7 +22,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     (void)g;
     out[0] = fac_leaky_relu(in[0], fac_onnx_real(n, "alpha", 0.01f));
 }
-static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
+static const fac_onnx_attr names[] = { { "alpha", "slope" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "LeakyRelu", 6, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
     { "leaky_relu(f32[2,37]) slope=0.01", -4, 4, 1e-6 }, { "leaky_relu(f64[5]) slope=0.01", -4, 4, 1e-12 },
@@ -31,7 +31,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_leaky_relu = {
-    MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
+    MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    .save = fac_onnx_plain, .grad = grad,
 };
 fac_value *fac_leaky_relu(fac_value *x, double slope) {
     return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);

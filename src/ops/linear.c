@@ -5,6 +5,7 @@
 #include "ops/cost.h"
 #include "ops/grad.h"
 #include "ops/product.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 /* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];   x ...,I   w O,I   b O or NULL   y ...,O.  f32 f64 f16 bf16. */
@@ -55,6 +56,22 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (fac_needs(n, 2)) dx[2] = fac_sum(rows, fac_shape(0), false);
 }
 
+/* Rows are ONNX's Gemm; more dims a product with the transpose. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *y = fac_onnx_name(w, n->out[0]);
+    if (n->in[0]->type.dims.n == 2) {
+        fac_onnx_put(w, "Gemm", 3, ins, y);
+        fac_onnx_put_int(w, "transB", 1);
+        return true;
+    }
+    const char *turned = fac_onnx_unary(w, "Transpose", ins[1], NULL);
+    fac_onnx_put_ints(w, "perm", 2, (int64_t[]){ 1, 0 });
+    const char *product = fac_onnx_binary(w, "MatMul", ins[0], turned, ins[2] ? NULL : y);
+    if (ins[2]) fac_onnx_binary(w, "Add", product, ins[2], y);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "linear(f32[5,7], f32[3,7], f32[3])", -1, 1, 1e-5 },  { "linear(f32[2,3,4], f32[6,4])", -1, 1, 1e-5 },
     { "linear(f32[9], f32[4,9], f32[4])", -1, 1, 1e-5 },    { "linear(f32[0,7], f32[3,7], f32[3])", -1, 1, 0 },
@@ -64,7 +81,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_linear;
 const fac_op fac_op_linear = {
     .name = "linear", .doc = "x times the transpose of w, plus b: a fully connected layer", .in = in, .out = fac_ports_y,
-    .infer = infer, .ref = ref, .grad = grad, .cost = cost, .cases = cases,
+    .infer = infer, .ref = ref, .save = save, .grad = grad, .cost = cost, .cases = cases,
 };
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b) {
     return fac_emit(&fac_op_linear, NULL, 3, (fac_value *[]){ x, w, b });

@@ -88,6 +88,7 @@ extern const fac_op fac_op_lrn;
 const fac_op fac_op_lrn = {
     .name = "lrn", .doc = "local response normalization across neighbouring channels", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = fac_onnx_plain,
     .cases = cases,
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {

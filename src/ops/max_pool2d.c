@@ -69,7 +69,8 @@ extern const fac_op fac_op_max_pool2d;
 const fac_op fac_op_max_pool2d = {
     .name = "max_pool2d", .doc = "the largest element of each two-dimensional window", .in = fac_max_pool_in,
     .out = fac_max_pool_out, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_infer,
-    .ref = fac_max_pool2d_ref, .grad = fac_max_pool_grad, .cost = fac_pool_cost, .onnx = onnx, .cases = cases,
+    .ref = fac_max_pool2d_ref, .grad = fac_max_pool_grad, .cost = fac_pool_cost, .onnx = onnx,
+    .save = fac_pool_save, .cases = cases,
 };
 fac_value *fac_max_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

@@ -39,6 +39,10 @@ static void load_global(const fac_onnx_node *n, fac_graph *g, fac_value *const i
 
 static const fac_onnx onnx[] = { { "", "ReduceMean", 1, 0, fac_reduce_spellings, fac_reduce_load },
                                  { "", "GlobalAveragePool", 1, 0, NULL, load_global }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    return fac_reduce_save_global(w, n, "GlobalAveragePool") || fac_reduce_save(w, n);
+}
+
 static const fac_case cases[] = {
     { "mean(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "mean(f32[2,7,5,5], i64{2,3}) keep", -1, 1, 1e-6 },
     { "mean(f32[3,4,5], -)", -1, 1, 1e-6 },           { "mean(f32[0,3], i64{1})", 0, 0, 0 },
@@ -48,6 +52,6 @@ extern const fac_op fac_op_mean;
 const fac_op fac_op_mean = {
     .name = "mean", .doc = "the mean over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out, .attrs = fac_reduce_table,
     .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost,
-    .onnx = onnx, .cases = cases,
+    .onnx = onnx, .save = save, .cases = cases,
 };
 fac_value *fac_mean(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_mean, x, axes, keep); }

@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 fac_value *fac_mish(fac_value *x);                              /* x tanh(ln(1 + e^x)) */
@@ -14,10 +15,17 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "Mish", 18, 0, NULL, NULL }, { 0 } };
+/* Before opset 18: x tanh(softplus(x)). */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
+    if (w->opset >= 18) return fac_onnx_plain(w, n);
+    return fac_onnx_binary(w, "Mul", x, fac_onnx_unary(w, "Tanh", fac_onnx_unary(w, "Softplus", x, NULL), NULL), y) != NULL;
+}
+
 static const fac_case cases[] = {
     { "mish(f32[2,37])", -9, 9, 2e-6 }, { "mish(f64[5])", -9, 9, 1e-12 }, { "mish(f16[9])", -9, 9, 2e-3 },
     { "mish(bf16[9])", -9, 9, 1e-2 }, { "mish(f32[0,3])", 0, 0, 0 }, { "mish(f32[])", -9, 9, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_mish = { MAP1_OP("mish", "x tanh(softplus(x))"), .grad = grad };
+const fac_op fac_op_mish = { MAP1_OP("mish", "x tanh(softplus(x))"), .save = save, .grad = grad };
 fac_value *fac_mish(fac_value *x) { return fac_emit(&fac_op_mish, NULL, 1, &x); }

@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 fac_value *fac_mod(fac_value *a, fac_value *b);                 /* remainder with the sign of b (Python's %); integer a % 0 = 0 */
@@ -17,6 +18,23 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "fmod", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Mod", 10, 0, names, load }, { 0 } };
+/* Of floats ONNX has only C's fmod: y is added where the rest has the other sign than y. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->in[1]), *to = fac_onnx_name(w, n->out[0]);
+    const bool floats = fac_dtype_get(dtype)->kind == 'f';
+    const char *r = fac_onnx_binary(w, "Mod", x, y, floats ? NULL : to);
+    fac_onnx_put_int(w, "fmod", floats);
+    if (!floats) return true;
+    const char *zero = fac_onnx_number(w, dtype, 0);
+    const char *differ = fac_onnx_binary(w, "Xor", fac_onnx_binary(w, "Less", r, zero, NULL),
+                                         fac_onnx_binary(w, "Less", y, zero, NULL), NULL);
+    const char *some = fac_onnx_unary(w, "Not", fac_onnx_binary(w, "Equal", r, zero, NULL), NULL);
+    const char *in[] = { fac_onnx_binary(w, "And", differ, some, NULL), fac_onnx_binary(w, "Add", r, y, NULL), r };
+    fac_onnx_put(w, "Where", 3, in, to);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "mod(i64[200], i64[200])", -9, 9, 0 }, { "mod(i8[300], i8[300])", -128, 127, 0 }, { "mod(u64[20], u64[20])", 0, 99, 0 },
     { "mod(i32[4,1], i32[3])", -9, 9, 0 }, { "mod(f64[2,30], f64[])", -9, 9, 1e-9 }, { "mod(i64[0], i64[])", 0, 0, 0 },
@@ -24,6 +42,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_mod = {
-    MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS, .grad = grad,
+    MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    .save = save, .grad = grad,
 };
 fac_value *fac_mod(fac_value *a, fac_value *b) { return fac_emit(&fac_op_mod, NULL, 2, (fac_value *[]){ a, b }); }

@@ -66,7 +66,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_one_hot = {
     .name = "one_hot", .doc = "indices as vectors with one different element", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx,
+    .save = fac_onnx_plain, .cases = cases,
 };
 fac_value *fac_one_hot(fac_value *x, fac_value *depth, fac_value *values, int axis) {
     return fac_emit(&fac_op_one_hot, &(attrs){ axis }, 3, (fac_value *[]){ x, depth, values });

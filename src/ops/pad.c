@@ -127,6 +127,28 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
 static const fac_onnx_attr new_names[] = { { "mode", NULL }, { 0 } };
 static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "pads", NULL }, { "value", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load }, { "", "Pad", 2, 10, old_names, load_old }, { 0 } };
+/* axes came with opset 18, wrap with 19. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const int mode = ((const attrs *)n->attrs)->mode, rank = n->in[0]->type.dims.n;
+    fac_contents pads, axes;
+    int64_t all[2 * FAC_DIMS] = { 0 };
+    if (mode == FAC_PAD_WRAP && w->opset < 19) return false;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]), fac_onnx_ranked(w, n->in[2], 0),
+                         w->opset < 18 ? NULL : fac_onnx_list_of(w, n->in[3]) };
+    if (w->opset < 18 && n->in[3]) {
+        if (!fac_known_numbers(n->in[1], &pads) || !fac_known_numbers(n->in[3], &axes)) return false;
+        for (int k = 0; k < axes.n; k++) {
+            int axis = fac_axis(axes.v[k], rank);
+            all[axis] = pads.v[k];
+            all[rank + axis] = pads.v[axes.n + k];
+        }
+        ins[1] = fac_onnx_list(w, 2 * rank, all);
+    }
+    fac_onnx_put(w, "Pad", 4, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_text(w, "mode", modes[mode]);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "pad(f32[2,3], i64{1,0,2,3})", -4, 4, 0 }, { "pad(f32[2,3], i64{1,0,2,3}, f32[])", -4, 4, 0 },
     { "pad(f32[1,2,4,5], i64{0,0,1,2,0,0,2,1}) mode=reflect", -4, 4, 0 },
@@ -138,7 +160,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_pad = {
     .name = "pad", .doc = "x with more elements around", .in = in, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
+    .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_pad(fac_value *x, fac_value *pads, fac_value *value, fac_value *axes, fac_pad_mode mode) {
     return fac_emit(&fac_op_pad, &(attrs){ mode }, 4, (fac_value *[]){ x, pads, value, axes });

@@ -36,6 +36,7 @@ fac_status fac_avg_pool2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_avg_pool3d_ref(const fac_ref *r, fac_error *err);
 /* ONNX MaxPool and AveragePool of any rank. */
 void fac_pool_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
+bool fac_pool_save(const fac_onnx_writer *w, const fac_node *n);
 extern const fac_attr fac_pool1d_table[], fac_pool2d_table[], fac_pool3d_table[];
 extern const fac_port fac_max_pool_in[], fac_max_pool_out[];
 extern const fac_onnx_attr fac_pool_spellings[];

@@ -158,3 +158,19 @@ void fac_pool_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], 
     else out[0] = fac_emit(max ? &fac_op_max_pool3d : &fac_op_avg_pool3d, &a3, 1, in);
     if (n->nout > 1) out[1] = fac_value_other(out[0], 1);
 }
+
+/* Average pooling has dilations since opset 19. */
+bool fac_pool_save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs a = attrs_of(rank_of(n), n->attrs);
+    const bool max = n->nout > 1;
+    for (int k = 0; k < a.rank; k++)
+        if (!max && a.dilation[k] != 1 && w->opset < 19) return false;
+    const char *y = fac_onnx_name(w, n->out[0]), *indices = max ? fac_onnx_name(w, n->out[1]) : NULL;
+    fac_onnx_put(w, max ? "MaxPool" : "AveragePool", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, y ? y : "");
+    if (indices) fac_onnx_put_out(w, indices);
+    fac_window_save(w, n);
+    if (a.ceil_mode) fac_onnx_put_int(w, "ceil_mode", 1);
+    if (a.count_include_pad && !max) fac_onnx_put_int(w, "count_include_pad", 1);
+    if (a.column_major) fac_onnx_put_int(w, "storage_order", 1);
+    return true;
+}

@@ -64,6 +64,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static const fac_onnx_attr names[] = { { "stash_type", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Range", 11, 0, names, NULL }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *ins[3];
+    for (int k = 0; k < 3; k++) ins[k] = fac_onnx_ranked(w, n->in[k], 0);
+    fac_onnx_put(w, "Range", 3, ins, fac_onnx_name(w, n->out[0]));
+    return true;
+}
+
 static const fac_case cases[] = {
     { "range(i64{2}, i64{11}, i64{3})", 0, 0, 0 }, { "range(i64{5}, i64{-1}, i64{-2})", 0, 0, 0 },
     { "range(i64{3}, i64{3}, i64{1})", 0, 0, 0 }, { "range(i64{0}, i64{40}, i64{1})", 0, 0, 0 }, { 0 }
@@ -72,7 +79,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_range = {
     .name = "range", .doc = "start, start + delta, .. before limit", .in = in, .out = fac_ports_y,
         .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
-    .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .infer = infer, .ref = ref, .onnx = onnx, .save = save, .cases = cases,
 };
 fac_value *fac_arange(fac_value *start, fac_value *limit, fac_value *delta) {
     return fac_emit(&fac_op_range, NULL, 3, (fac_value *[]){ start, limit, delta });

@@ -17,6 +17,9 @@ extern const fac_onnx_attr fac_reduce_spellings[];
 bool fac_reduce_infer(fac_node *n);
 void fac_reduce_cost(const fac_node *n, fac_cost *cost);
 void fac_reduce_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
+bool fac_reduce_save(const fac_onnx_writer *w, const fac_node *n);
+/* ... as ONNX's pooling of whole planes, `type`, which it is when all spatial dims of N,C,... are reduced and kept. */
+bool fac_reduce_save_global(const fac_onnx_writer *w, const fac_node *n, const char *type);
 fac_value *fac_reduce_emit(const fac_op *op, fac_value *x, fac_dims axes, bool keep);
 
 /* What roots and logarithms take: integers as f64. */

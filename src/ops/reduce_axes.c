@@ -129,3 +129,29 @@ void fac_reduce_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[]
     }
     out[0] = fac_emit(ops[k].op, &a, 2, (fac_value *[]){ in[0], axes });
 }
+
+bool fac_reduce_save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_reduce_attrs *a = n->attrs;
+    const char *type = n->op->onnx->type;
+    const bool listed = w->opset >= (strcmp(type, "ReduceSum") ? 18 : 13);
+    const bool empty = !n->in[1] || fac_host_length(n->in[1]) == 0;
+    fac_contents axes = { 0 };
+    if (!listed && !empty && !fac_host_numbers(n, 1, &axes)) return false;
+    if (!listed && empty && a->noop_with_empty_axes) return false;
+    const char *in[] = { fac_onnx_name(w, n->in[0]), listed ? fac_onnx_list_of(w, n->in[1]) : NULL };
+    fac_onnx_put(w, type, 2, in, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "keepdims", a->keep);
+    if (listed && a->noop_with_empty_axes) fac_onnx_put_int(w, "noop_with_empty_axes", 1);
+    if (axes.n) fac_onnx_put_ints(w, "axes", axes.n, axes.v);
+    return true;
+}
+
+bool fac_reduce_save_global(const fac_onnx_writer *w, const fac_node *n, const char *type) {
+    const fac_reduce_attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    unsigned mask = 0;
+    const bool floats = x->dtype == FAC_F32 || x->dtype == FAC_F64 || x->dtype == FAC_F16;
+    if (!a->keep || !floats || x->dims.n < 3 || !fac_reduce_axes(n, &mask) || mask != (1u << x->dims.n) - 4) return false;
+    fac_onnx_put(w, type, 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));
+    return true;
+}

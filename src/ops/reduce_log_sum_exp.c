@@ -39,7 +39,7 @@ const fac_op fac_op_reduce_log_sum_exp = {
     .name = "reduce_log_sum_exp", .doc = "the logarithm of the sum of exponentials over axes",
     .in = fac_reduce_num_in, .out = fac_reduce_num_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .expand = expand, .cost = cost,
-    .onnx = onnx, .cases = cases,
+    .onnx = onnx, .save = fac_reduce_save, .cases = cases,
 };
 fac_value *fac_reduce_log_sum_exp(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_log_sum_exp, x, axes, keep);

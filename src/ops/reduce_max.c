@@ -38,6 +38,10 @@ static void load_global(const fac_onnx_node *n, fac_graph *g, fac_value *const i
 
 static const fac_onnx onnx[] = { { "", "ReduceMax", 1, 0, fac_reduce_spellings, fac_reduce_load },
                                  { "", "GlobalMaxPool", 1, 0, NULL, load_global }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    return fac_reduce_save_global(w, n, "GlobalMaxPool") || fac_reduce_save(w, n);
+}
+
 static const fac_case cases[] = {
     { "reduce_max(f32[3,4,5], i64{1}) keep", -1, 1, 0 }, { "reduce_max(f32[3,4,5], i64{0,-1})", -1, 1, 0 },
     { "reduce_max(f32[3,4,5], -)", -1, 1, 0 },           { "reduce_max(f32[2,0,3], i64{1})", 0, 0, 0 },
@@ -48,7 +52,7 @@ extern const fac_op fac_op_reduce_max;
 const fac_op fac_op_reduce_max = {
     .name = "reduce_max", .doc = "the largest element over axes", .in = fac_reduce_any_in, .out = fac_reduce_any_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
-    .cost = fac_reduce_cost, .onnx = onnx, .cases = cases,
+    .cost = fac_reduce_cost, .onnx = onnx, .save = save, .cases = cases,
 };
 fac_value *fac_reduce_max(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_max, x, axes, keep);

@@ -89,6 +89,15 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[
 }
 static const fac_onnx_attr names[] = { { "shape", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL }, { "", "Reshape", 1, 4, names, load_old }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const bool allowzero = ((const attrs *)n->attrs)->allowzero;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };
+    if (allowzero && w->opset < 14) return false;
+    fac_onnx_put(w, "Reshape", 2, ins, fac_onnx_name(w, n->out[0]));
+    if (allowzero) fac_onnx_put_int(w, "allowzero", 1);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "reshape(f32[2,3,4], i64{4,6})", -4, 4, 0 }, { "reshape(f32[2,3,4], i64{0,-1})", -4, 4, 0 },
     { "reshape(i64[6], i64{1,2,1,3})", -9, 9, 0 }, { "reshape(f16[1], i64{})", -4, 4, 0 },
@@ -99,6 +108,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_reshape = {
     .name = "reshape", .doc = "the same elements under other dims", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_KNOWS, .infer = infer, .move = fac_move_flat, .view = fac_view_flat, .onnx = onnx,
+    .save = save,
     .grad = grad, .cases = cases,
 };
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {

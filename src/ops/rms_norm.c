@@ -6,6 +6,7 @@
 #include "ops/grad.h"
 #include "ops/lines.h"
 #include "ops/norm.h"
+#include "ops/onnx_put.h"
 #include "op_list.h"
 
 #if FAC_INTERFACE
@@ -76,6 +77,25 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "stash_type", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "RMSNormalization", 23, 0, spellings, load }, { 0 } };
+/* Before opset 23, or without a scale: x / sqrt(mean of x^2 + epsilon). */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_type *x = &n->in[0]->type;
+    fac_dims over = { 0 };
+    for (int k = fac_axis(a->axis, x->dims.n ? x->dims.n : 1); k < x->dims.n; k++) over.d[over.n++] = k;
+    const char *from = fac_onnx_name(w, n->in[0]), *scale = fac_onnx_name(w, n->in[1]), *y = fac_onnx_name(w, n->out[0]);
+    if (w->opset >= 23 && scale) return fac_onnx_plain(w, n);
+    if (!over.n) return false;
+    const char *square = fac_onnx_binary(w, "Mul", from, from, NULL);
+    const char *ins[] = { square, w->opset < 18 ? NULL : fac_onnx_list(w, over.n, over.d) };
+    const char *mean = fac_onnx_put(w, "ReduceMean", 2, ins, NULL);
+    if (w->opset < 18) fac_onnx_put_ints(w, "axes", over.n, over.d);
+    mean = fac_onnx_binary(w, "Add", mean, fac_onnx_number(w, x->dtype, a->epsilon), NULL);
+    const char *normal = fac_onnx_binary(w, "Div", from, fac_onnx_unary(w, "Sqrt", mean, NULL), scale ? NULL : y);
+    if (scale) fac_onnx_binary(w, "Mul", normal, scale, y);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "rms_norm(f32[2,3,8], f32[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "rms_norm(f32[2,3,8], f32[3,8]) axis=1 epsilon=1e-5", -1, 1, 1e-5 },
@@ -86,6 +106,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_rms_norm = {
     .name = "rms_norm", .doc = "division of each sample by the root mean square of its last dims", .in = in, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save,
     .cases = cases,
 };
 fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {

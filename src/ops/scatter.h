@@ -15,5 +15,6 @@ typedef fac_value *fac_scatter_again(const fac_node *n, fac_value *x, fac_value 
 void fac_scatter_grad(const fac_node *n, int reduction, fac_scatter_pick *pick, fac_scatter_again *put, fac_value *dy,
                       fac_value *dx[]);
 /* The attribute "reduction" of an ONNX node. */
+bool fac_scatter_save(const fac_onnx_writer *w, const fac_node *n);
 int  fac_scatter_load(const fac_onnx_node *n, fac_graph *g);
 #endif

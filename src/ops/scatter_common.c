@@ -6,6 +6,20 @@
 
 const char *const fac_scatter_names[] = { "none", "add", "mul", "min", "max", NULL };
 
+/* reduction came with opset 16, min and max with 18. */
+bool fac_scatter_save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_attr *a = n->op->attrs;
+    const bool elements = !strcmp(a->name, "axis");
+    const int reduction = *(const int *)((const char *)n->attrs + a[elements].at);
+    if (reduction != FAC_SCATTER_NONE && w->opset < (reduction == FAC_SCATTER_ADD || reduction == FAC_SCATTER_MUL ? 16 : 18))
+        return false;
+    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_indices(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    fac_onnx_put(w, n->op->onnx->type, 3, in, fac_onnx_name(w, n->out[0]));
+    if (elements) fac_onnx_put_int(w, "axis", *(const int64_t *)((const char *)n->attrs + a->at));
+    if (reduction != FAC_SCATTER_NONE) fac_onnx_put_text(w, "reduction", fac_scatter_names[reduction]);
+    return true;
+}
+
 static double met_f(int reduction, double a, double b) {
     switch (reduction) {
     case FAC_SCATTER_ADD: return a + b;

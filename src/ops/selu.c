@@ -39,7 +39,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_selu = {
-    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
+    MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    .save = fac_onnx_plain, .grad = grad,
 };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);

@@ -43,6 +43,15 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
 }
 static const fac_onnx_attr names[] = { { "start", NULL }, { "end", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Shape", 1, 0, names, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    if ((a->start || a->without) && w->opset < 15) return false;
+    fac_onnx_put(w, "Shape", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));
+    if (a->start) fac_onnx_put_int(w, "start", a->start);
+    if (a->without) fac_onnx_put_int(w, "end", -a->without);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "shape(f32[2,3,4])", -4, 4, 0 }, { "shape(f32[2,3,4]) start=1 without=1", -4, 4, 0 }, { "shape(bool[0,7])", 0, 0, 0 },
     { "shape(f16[])", 0, 0, 0 }, { 0 }
@@ -50,6 +59,6 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_shape = {
     .name = "shape", .doc = "the dims of x", .in = in, .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(attrs),
-    .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS, .infer = infer, .ref = ref, .onnx = onnx, .cases = cases,
+    .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS, .infer = infer, .ref = ref, .onnx = onnx, .save = save, .cases = cases,
 };
 fac_value *fac_shape_of(fac_value *x) { return fac_emit(&fac_op_shape, NULL, 1, &x); }

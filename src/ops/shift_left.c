@@ -1,5 +1,6 @@
 #include <string.h>
 #include "ops/map.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 fac_value *fac_shift_left(fac_value *a, fac_value *b);          /* a times 2^b, bits that leave are lost; integers */
@@ -19,6 +20,18 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "direction", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "BitShift", 11, 0, names, load }, { 0 } };
+/* ONNX shifts unsigned integers only; the bits of the others are the same. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_dtype dtype = n->out[0]->type.dtype;
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->in[1]), *to = fac_onnx_name(w, n->out[0]);
+    const bool sign = fac_dtype_get(dtype)->kind == 'i';
+    const char *z = fac_onnx_binary(w, "BitShift", sign ? fac_onnx_cast(w, x, FAC_U64, NULL) : x,
+                                    sign ? fac_onnx_cast(w, y, FAC_U64, NULL) : y, sign ? NULL : to);
+    fac_onnx_put_text(w, "direction", "LEFT");
+    if (sign) fac_onnx_cast(w, z, dtype, to);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "shift_left(u64[2,30], u64[30])", 0, 63, 0 }, { "shift_left(u8[90], u8[90])", 0, 9, 0 },
     { "shift_left(i64[4,1], i64[3])", 0, 9, 0 }, { "shift_left(u32[0,3], u32[3])", 0, 0, 0 },
@@ -26,6 +39,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_shift_left = {
-    MAP_OP("shift_left", "x shifted left by y bits", ports, infer), .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("shift_left", "x shifted left by y bits", ports, infer),
+    .save = save, .is = FAC_OP_NO_GRAD | FAC_OP_INPLACE | FAC_OP_KNOWS,
 };
 fac_value *fac_shift_left(fac_value *a, fac_value *b) { return fac_emit(&fac_op_shift_left, NULL, 2, (fac_value *[]){ a, b }); }

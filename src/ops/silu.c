@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 fac_value *fac_silu(fac_value *x);                              /* x / (1 + e^-x), also called swish */
@@ -21,10 +22,17 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load }, { 0 } };
+/* Before opset 24: x sigmoid(x). */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
+    if (w->opset >= 24) return fac_onnx_unary(w, "Swish", x, y) != NULL;
+    return fac_onnx_binary(w, "Mul", x, fac_onnx_unary(w, "Sigmoid", x, NULL), y) != NULL;
+}
+
 static const fac_case cases[] = {
     { "silu(f32[2,37])", -9, 9, 1e-6 }, { "silu(f64[5])", -9, 9, 1e-12 }, { "silu(f16[9])", -9, 9, 2e-3 },
     { "silu(bf16[9])", -9, 9, 2e-2 }, { "silu(f32[0,3])", 0, 0, 0 }, { "silu(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .grad = grad };
+const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .save = save, .grad = grad };
 fac_value *fac_silu(fac_value *x) { return fac_emit(&fac_op_silu, NULL, 1, &x); }

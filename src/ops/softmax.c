@@ -61,6 +61,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_softmax;
 const fac_op fac_op_softmax = {
     .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = fac_onnx_plain, .cases = cases,
 };
 fac_value *fac_softmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_softmax, &(attrs){ axis }, 1, &x); }

@@ -15,6 +15,8 @@ static const fac_attr table[] = {
 static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL }, { 0 } };
 static const fac_port out_ports[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
+extern const fac_op fac_op_split;
+
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
@@ -89,13 +91,40 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     int64_t list[FAC_KNOWN];
     int axis = (int)fac_onnx_int(n, "axis", 0), count = fac_onnx_ints_long(n, "split", list, FAC_KNOWN);
     fac_value *sizes = n->nin > 1 ? ins[1] : count >= 0 && count <= FAC_KNOWN ? fac_ints_long(g, list, count) : NULL;
-    if (count > FAC_KNOWN)
+    if (count > FAC_KNOWN) {
         out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Split: %d sizes; at most %d are supported", count, FAC_KNOWN);
-    else if (sizes) fac_split_sizes(ins[0], axis, sizes, out);
-    else fac_split(ins[0], axis, n->nout, out);
+        return;
+    }
+    attrs a = { axis, sizes ? 0 : fac_onnx_int(n, "num_outputs", n->nout) };
+    fac_value *y = fac_emit(&fac_op_split, &a, 2, (fac_value *[]){ ins[0], sizes });
+    for (int k = 0; k < n->nout; k++) out[k] = fac_value_other(y, k);       /* the file may name fewer than there are parts */
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load }, { 0 } };
+/* Equal parts are as many as there are outputs, before opset 18 said how many; uneven ones, and those of which the last is not
+ * read, need their sizes. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const int axis = fac_axis(a->axis, n->in[0]->type.dims.n);
+    int64_t sizes[FAC_KNOWN];
+    bool known = n->nout <= FAC_KNOWN, even = true;
+    for (int k = 0; k < n->nout && known; k++) {
+        sizes[k] = n->out[k]->type.dims.d[axis];
+        known = sizes[k] >= 0;
+        even = even && sizes[k] == sizes[0];
+    }
+    const bool counted = w->opset >= 18 || fac_onnx_name(w, n->out[n->nout - 1]);
+    if (!n->in[1] && !counted && !known) return false;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), n->in[1] ? fac_onnx_list_of(w, n->in[1]) :
+                          known && !(even && counted) ? fac_onnx_list(w, n->nout, sizes) : NULL };
+    const char *first = fac_onnx_name(w, n->out[0]);
+    fac_onnx_put(w, "Split", 2, ins, first ? first : "");
+    for (int k = 1; k < n->nout; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
+    fac_onnx_put_int(w, "axis", a->axis);
+    if (!ins[1] && w->opset >= 18) fac_onnx_put_int(w, "num_outputs", n->nout);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "split(f32[2,6], i64{1,2,3}) axis=1", -4, 4, 0 }, { "split(f32[6,2]) parts=3", -4, 4, 0 },
     { "split(i64[7]) parts=4", -9, 9, 0 }, { "split(f16[2,4,3]) axis=1 parts=2", -4, 4, 0 },
@@ -104,7 +133,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_split = {
     .name = "split", .doc = "x cut along an axis", .in = in, .out = out_ports, .attrs = table, .attrs_size = sizeof(attrs),
-    .infer = infer, .move = move, .view = view, .onnx = onnx, .grad = grad, .cases = cases,
+    .infer = infer, .move = move, .view = view, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 
 void fac_split(fac_value *x, int axis, int n, fac_value *out[]) {

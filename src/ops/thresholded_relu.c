@@ -22,7 +22,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     (void)g;
     out[0] = fac_thresholded_relu(in[0], fac_onnx_real(n, "alpha", 1));
 }
-static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
+static const fac_onnx_attr names[] = { { "alpha", "threshold" }, { 0 } };
 static const fac_onnx onnx[] = { { "", "ThresholdedRelu", 10, 0, names, load }, { 0 } };
 static const fac_case cases[] = {
     { "thresholded_relu(f32[2,37]) threshold=1", -4, 4, 1e-6 }, { "thresholded_relu(f64[5]) threshold=1", -4, 4, 1e-12 },
@@ -31,7 +31,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_thresholded_relu = {
-    MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs), .grad = grad,
+    MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs),
+    .save = fac_onnx_plain, .grad = grad,
 };
 fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
     return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);

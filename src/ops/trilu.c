@@ -35,6 +35,14 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
 }
 static const fac_onnx_attr names[] = { { "upper", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Trilu", 14, 0, names, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0) };
+    if (w->opset < 14) return false;
+    fac_onnx_put(w, "Trilu", 2, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "upper", !((const attrs *)n->attrs)->lower);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "trilu(f32[4,5])", -4, 4, 0 }, { "trilu(f32[2,5,4], i64(-1)) lower", -4, 4, 0 },
     { "trilu(i64[3,3], i64(2))", -9, 9, 0 }, { "trilu(bool[3,3], i64(-9)) lower", 0, 1, 0 }, { "trilu(f16[0,3])", 0, 0, 0 },
@@ -43,7 +51,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_trilu = {
     .name = "trilu", .doc = "the upper or lower triangle of matrices", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 static fac_value *triangle(fac_value *x, int64_t k, bool lower) {
     return fac_emit(&fac_op_trilu, &(attrs){ lower }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });

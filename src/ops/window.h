@@ -31,6 +31,9 @@ typedef struct fac_window_onnx {
 } fac_window_onnx;
 fac_value *fac_window_load(const fac_onnx_node *n, fac_graph *g, int rank, fac_window_onnx *to);
 
+/* The inverse, for the ONNX node that was put last: every attribute of the op's own table that tells of its window. */
+void fac_window_save(const fac_onnx_writer *w, const fac_node *n);
+
 /* Outputs first..last-1 whose tap k lies inside the input. */
 static inline void fac_window_inside(const fac_window *w, int64_t k, int64_t *first, int64_t *last) {
     int64_t at = w->pad - k * w->dilation;              /* output i reads input i stride - at */

@@ -8,13 +8,7 @@ static bool primitive(const fac_node *n) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     bool *again = self;
     if (primitive(n)) return false;
-    fac_node_copy(to, n, in, out);          /* the expansion reads types and attributes from a node of the new graph */
-    if (out[0]->leaf == FAC_POISON) return true;
-    fac_node *copy = out[0]->node;
-    for (int k = 0; k < n->nout; k++) out[k] = NULL;
-    n->op->expand(copy, out);
-    for (int k = 0; k < n->nout; k++)
-        if (!out[k]) out[k] = copy->out[k];         /* an output that nobody uses need not be expanded */
+    fac_node_expand(to, n, in, out);
     *again = true;
     return true;
 }

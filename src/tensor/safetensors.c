@@ -163,7 +163,7 @@ static fac_status header_of(int n, const char *const name[], fac_tensor *const t
     return FAC_OK;
 }
 
-static fac_status put_tensor(fac_writer *w, const fac_tensor *t, fac_error *err) {
+fac_status fac_tensor_put(const fac_tensor *t, fac_writer *w, fac_error *err) {
     fac_tensor *copy = NULL;
     if (!t->contiguous || !fac_tensor_data(t)) {
         FAC_TRY(fac_tensor_copy_contiguous(t, &copy, err));
@@ -202,7 +202,7 @@ fac_status fac_safetensors_save(const char *path, int n, const char *const name[
     }
     if (!status) status = fac_writer_open(path, &w, err);
     if (!status) status = fac_writer_put(w, header.s, header.n, err);
-    for (int k = 0; k < n && !status; k++) status = put_tensor(w, t[order[k]], err);
+    for (int k = 0; k < n && !status; k++) status = fac_tensor_put(t[order[k]], w, err);
     if (status) fac_writer_cancel(w);
     else status = fac_writer_close(w, err);
     fac_text_free(&header);

@@ -26,6 +26,9 @@ const fac_zip_entry *fac_pth_find(const fac_zip *zip);                          
 fac_status           fac_pth_read_zip(const fac_zip *zip, fac_weights *w, fac_error *err);
 fac_status           fac_pth_read_legacy(fac_file *file, fac_weights *w, fac_error *err);
 
+/* Contents alone, row-major without gaps, from wherever the tensor is. */
+fac_status fac_tensor_put(const fac_tensor *t, fac_writer *to, fac_error *err);
+
 /* The bytes of a contiguous tensor as .npy has them: a header, then data that holder keeps alive. */
 typedef struct fac_npy { fac_text header; const void *data; size_t bytes; fac_tensor *holder; } fac_npy;
 fac_status fac_npy_encode(const fac_tensor *t, fac_npy *out, fac_error *err);

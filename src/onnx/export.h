@@ -1,0 +1,87 @@
+/* What the files of the exporter share.
+ *
+ *   save.c         the road: graph -> one whose every node can be said -> records -> messages -> file
+ *   save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
+ *   save_node.c    records of nodes and constants: what fac_op.save() calls, and fac_onnx_plain
+ *   save_name.c    names of values and nodes
+ *   encode.c       protobuf */
+#ifndef FACULA_ONNX_EXPORT_H
+#define FACULA_ONNX_EXPORT_H
+#include "base/table.h"
+#include "facula/onnx.h"
+#include "graph/graph_internal.h"
+#include "onnx/encode.h"
+#include "onnx/proto.h"
+
+/* AttributeProto; kind is an AttributeProto.AttributeType. */
+typedef struct fac_record_attr fac_record_attr;
+struct fac_record_attr {
+    const char      *name, *text;
+    int64_t          kind, i;
+    double           f;
+    const int64_t   *ints;
+    int              n;
+    fac_record_attr *next;
+};
+
+/* NodeProto. */
+typedef struct fac_record_out fac_record_out;
+struct fac_record_out { const char *name; fac_record_out *next; };
+typedef struct fac_record_node fac_record_node;
+struct fac_record_node {
+    const char         *type, *name;
+    const char        **in;
+    int                 nin;
+    fac_record_out      out, *last_out;
+    fac_record_attr    *attrs, **last_attr;
+    fac_record_node    *next;
+};
+
+/* An initializer. */
+typedef struct fac_record_tensor fac_record_tensor;
+struct fac_record_tensor { fac_encode_tensor is; fac_record_tensor *next; };
+
+typedef struct fac_export {
+    const fac_onnx_save_opts *opts;     /* never NULL */
+    int                opset;
+    fac_graph         *g;               /* the graph that is written */
+    fac_arena          arena;
+    fac_table          values, labels;  /* names that are taken, of values and of nodes */
+    const char       **name_of;         /* by id of a value; NULL: has none yet         */
+    fac_record_node   *nodes, **last_node, *at;         /* at: the one put last         */
+    fac_record_tensor *tensors, **last_tensor;
+    fac_tensor       **owned;           /* constants that the exporter made */
+    size_t             nowned, room_owned, nnodes, ntensors, ndata;     /* ndata: tensors of the external file */
+    const fac_node    *node;            /* the one that is being said */
+    bool               dry;             /* only asking whether it can be: nothing is recorded */
+    const char        *lacking;         /* an ONNX op that has not the node's element type            */
+    bool               impossible;      /* what the node reads cannot be said                 */
+    bool               failed;          /* memory */
+} fac_export;
+
+static inline fac_export *fac_export_of(const fac_onnx_writer *w) { return (fac_export *)(uintptr_t)w->self; }
+
+/* ---- save_settle.c ---- */
+/* Chooses the opset and makes the graph that is written; FAC_E_UNSUPPORTED names every op that cannot be. */
+fac_status fac_export_settle(fac_export *ex, const fac_graph *from, fac_error *err);
+
+/* Does an ONNX op take the element type of the node's first input? */
+bool fac_export_takes(const char *type, int opset, const fac_node *n);
+
+/* ---- save_node.c ---- */
+/* The spelling that the op has at the opset; NULL if there is none. */
+const fac_onnx *fac_export_spelling(const fac_op *op, int opset);
+/* Can the node be said at the opset? */
+bool       fac_export_can(fac_export *ex, const fac_node *n);
+/* Records a node of ex->g. */
+fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err);
+void       fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
+
+/* ---- save_name.c ---- */
+/* Gives inputs, parameters and outputs their names; FAC_E_ARGUMENT where two of them collide. */
+fac_status  fac_export_names(fac_export *ex, fac_error *err);
+/* `want`, or with a number behind it when that is taken; "" when memory is gone. */
+const char *fac_export_fresh(fac_export *ex, fac_table *taken, const char *want);
+/* "encoder.0.conv": of the node, whether or not it is taken. */
+const char *fac_export_label(fac_export *ex, const fac_node *n);
+#endif

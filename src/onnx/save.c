@@ -1,0 +1,288 @@
+/* Writing a model: graph -> one whose every node can be said -> records of nodes and tensors -> messages -> file.
+ * Sizes are counted first, then the bytes go out one after the other: no second copy of the weights is held. */
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/version.h"
+#include "onnx/export.h"
+#include "onnx/source.h"
+#include "tensor/tensor_internal.h"
+#include "tensor/weights.h"
+
+/* Field numbers, see onnx.proto. */
+enum {
+    MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_DOC = 6, MODEL_OPSET = 8, MODEL_METADATA = 14,
+    OPSET_DOMAIN = 1, OPSET_VERSION = 2,
+    GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
+    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTR = 5,
+    ATTR_NAME = 1, ATTR_KIND = 20, VALUE_NAME = 1, SHAPE_DIM = 1
+};
+enum {
+    PAGE = 4096,                    /* where external tensors begin, so that they can be mapped      */
+    SMALLEST = 1024,                /* tensors with fewer bytes stay in the model                    */
+    SPARE = 64 << 20                /* below 2 GiB: for nodes and names                              */
+};
+
+/* ---- messages ---- */
+
+static bool attr_body(pb_ostream_t *s, const void *self) {
+    const fac_record_attr *a = self;
+    bool ok = fac_encode_text(s, ATTR_NAME, a->name) && fac_encode_int(s, ATTR_KIND, a->kind);
+    switch (a->kind) {
+    case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
+    case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
+    case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    default:
+        for (int k = 0; k < a->n && ok; k++) ok = fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k]);
+        return ok;
+    }
+}
+
+static bool node_body(pb_ostream_t *s, const void *self) {
+    const fac_record_node *n = self;
+    bool ok = true;
+    for (int k = 0; k < n->nin && ok; k++) ok = fac_encode_text(s, NODE_INPUT, n->in[k]);
+    for (const fac_record_out *o = &n->out; o && ok; o = o->next) ok = fac_encode_text(s, NODE_OUTPUT, o->name);
+    ok = ok && fac_encode_text(s, NODE_NAME, n->name) && fac_encode_text(s, NODE_TYPE, n->type);
+    for (const fac_record_attr *a = n->attrs; a && ok; a = a->next) ok = fac_encode_message(s, NODE_ATTR, attr_body, a);
+    return ok;
+}
+
+/* An input or output: what is said of it, and under which name. */
+typedef struct port { const fac_graph *g; const fac_type *type; const char *name; int dim; } port;
+
+static bool dim_body(pb_ostream_t *s, const void *self) {
+    const port *p = self;
+    int64_t size = p->type->dims.d[p->dim];
+    if (size >= 0) return fac_encode_int(s, FAC_PROTO_DIM_VALUE, size);
+    const char *name = fac_symbol_name(p->g, size);
+    return !name || *name == '?' || fac_encode_text(s, FAC_PROTO_DIM_PARAM, name);      /* a nameless one: nothing is known */
+}
+
+static bool shape_body(pb_ostream_t *s, const void *self) {
+    port p = *(const port *)self;
+    bool ok = true;
+    for (p.dim = 0; p.dim < p.type->dims.n && ok; p.dim++) ok = fac_encode_message(s, SHAPE_DIM, dim_body, &p);
+    return ok;
+}
+
+static bool dense_body(pb_ostream_t *s, const void *self) {
+    const port *p = self;
+    return fac_encode_int(s, 1, fac_proto_dtype_number(p->type->dtype))
+        && fac_encode_message(s, FAC_PROTO_DENSE_SHAPE, shape_body, p);
+}
+
+static bool type_body(pb_ostream_t *s, const void *self) {
+    return fac_encode_message(s, FAC_PROTO_TYPE_DENSE, dense_body, self);
+}
+
+static bool value_body(pb_ostream_t *s, const void *self) {
+    const port *p = self;
+    return fac_encode_text(s, VALUE_NAME, p->name) && fac_encode_message(s, FAC_PROTO_VALUE_TYPE, type_body, p);
+}
+
+static bool graph_body(pb_ostream_t *s, const void *self) {
+    const fac_export *ex = self;
+    const fac_graph *g = ex->g;
+    bool ok = true;
+    for (const fac_record_node *n = ex->nodes; n && ok; n = n->next) ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
+    ok = ok && fac_encode_text(s, GRAPH_NAME, ex->opts->name ? ex->opts->name : "graph");
+    for (const fac_record_tensor *t = ex->tensors; t && ok; t = t->next)
+        ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
+    for (size_t k = 0; k < g->ninputs && ok; k++)
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ g, &g->inputs[k]->type, g->inputs[k]->name, 0 });
+    for (size_t k = 0; k < g->noutputs && ok; k++)
+        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body,
+                                &(port){ g, &g->outputs[k].value->type, g->outputs[k].name, 0 });
+    return ok;
+}
+
+static bool opset_body(pb_ostream_t *s, const void *self) {
+    const fac_export *ex = self;
+    return fac_encode_text(s, OPSET_DOMAIN, "") && fac_encode_int(s, OPSET_VERSION, ex->opset);
+}
+
+typedef struct pair { const char *key, *value; } pair;
+
+static bool pair_body(pb_ostream_t *s, const void *self) {
+    const pair *p = self;
+    return fac_encode_text(s, 1, p->key) && fac_encode_text(s, 2, p->value);
+}
+
+/* The IR version that came out with an opset, as ONNX's Versioning.md lists them. */
+static int ir_of(int opset) {
+    static const struct { int opset, ir; } since[] = { { 23, 11 }, { 21, 10 }, { 19, 9 }, { 15, 8 } };
+    for (size_t k = 0; k < sizeof since / sizeof *since; k++)
+        if (opset >= since[k].opset) return since[k].ir;
+    return 7;
+}
+
+static bool model_body(pb_ostream_t *s, const void *self) {
+    const fac_export *ex = self;
+    const fac_onnx_save_opts *o = ex->opts;
+    bool ok = fac_encode_int(s, MODEL_IR, ir_of(ex->opset))
+           && fac_encode_text(s, MODEL_PRODUCER, o->producer ? o->producer : "facula")
+           && fac_encode_text(s, MODEL_PRODUCER_VERSION, o->producer ? NULL : FACULA_VERSION)
+           && fac_encode_text(s, MODEL_DOC, o->doc) && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex)
+           && fac_encode_message(s, MODEL_OPSET, opset_body, ex);
+    for (int k = 0; k < o->n && ok; k++)
+        ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
+    return ok;
+}
+
+/* ---- records ---- */
+
+static fac_status check(const fac_graph *g, const fac_onnx_save_opts *o, fac_error *err) {
+    FAC_TRY(fac_graph_check(g, err));
+    if (o->opset && (o->opset < FAC_ONNX_OLDEST || o->opset > FAC_ONNX_NEWEST))
+        return fac_raise(err, FAC_E_UNSUPPORTED, "opset %d; %d to %d are written", o->opset, FAC_ONNX_OLDEST, FAC_ONNX_NEWEST);
+    if (!g->noutputs) return fac_raise(err, FAC_E_ARGUMENT, "the graph has no outputs");
+    for (size_t k = 0; k < g->nparams; k++)
+        if (g->params[k]->next)
+            return fac_raise(err, FAC_E_ARGUMENT, "the graph updates \"%s\": it trains, save its fac_graph_inference()",
+                             g->params[k]->name);
+    return FAC_OK;
+}
+
+static fac_status check_type(const char *what, const char *name, const fac_type *type, fac_error *err) {
+    if (fac_proto_dtype_number(type->dtype)) return FAC_OK;
+    return fac_raise(err, FAC_E_UNSUPPORTED, "%s \"%s\": ONNX has no element type %s", what, name,
+                     fac_dtype_get(type->dtype)->name);
+}
+
+/* An output that is a leaf, or a second name of a value, is a copy; unless it is the leaf under its own name. */
+static fac_status add_outputs(fac_export *ex, fac_error *err) {
+    const fac_graph *g = ex->g;
+    const fac_onnx_writer w = { ex->opset, ex };
+    fac_node copy = { .name = "output", .graph = ex->g, .out = &(fac_value *){ NULL } };
+    ex->node = &copy;
+    for (size_t k = 0; k < g->noutputs; k++) {
+        const fac_value *v = g->outputs[k].value;
+        FAC_TRY(check_type("output", g->outputs[k].name, &v->type, err));
+        const char *name = fac_onnx_name(&w, v);
+        if (strcmp(name, g->outputs[k].name)) fac_onnx_put(&w, "Identity", 1, &name, g->outputs[k].name);
+    }
+    ex->node = NULL;
+    return FAC_OK;
+}
+
+static fac_status record(fac_export *ex, fac_error *err) {
+    const fac_graph *g = ex->g;
+    ex->last_node = &ex->nodes;
+    ex->last_tensor = &ex->tensors;
+    FAC_TRY(fac_export_names(ex, err));
+    for (size_t k = 0; k < g->ninputs; k++) FAC_TRY(check_type("input", g->inputs[k]->name, &g->inputs[k]->type, err));
+    for (size_t k = 0; k < g->nparams; k++) {
+        FAC_TRY(check_type("parameter", g->params[k]->name, &g->params[k]->type, err));
+        fac_export_tensor(ex, g->params[k]->name, g->params[k]->tensor);
+    }
+    for (const fac_node *n = g->first; n; n = n->next) FAC_TRY(fac_export_node(ex, n, err));
+    FAC_TRY(add_outputs(ex, err));
+    return ex->failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the nodes") : FAC_OK;
+}
+
+/* ---- the file beside it ---- */
+
+/* Places of large tensors behind each other when they do not fit into the model.  The file's end, 0 when there is none. */
+static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error *err) {
+    const size_t inside = ex->opts->inside ? ex->opts->inside : (size_t)INT_MAX - SPARE;
+    const char *slash = strrchr(path, '/'), *file = fac_arena_print(&ex->arena, "%s.data", slash ? slash + 1 : path);
+    size_t total = 0, at = 0;
+    bool fits = true;
+    if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
+    for (fac_record_tensor *t = ex->tensors; t && fits; t = t->next)
+        fits = fac_size_add(total, fac_type_bytes(&t->is.t->type), &total);
+    for (fac_record_tensor *t = ex->tensors; t && fits && total > inside; t = t->next) {
+        size_t bytes = fac_type_bytes(&t->is.t->type);
+        if (bytes < SMALLEST || t->is.t->type.dtype == FAC_TEXT) continue;
+        t->is.file = file;
+        t->is.at = at = (at + PAGE - 1) / PAGE * PAGE;
+        fits = fac_size_add(at, bytes + PAGE, &at);
+        at -= PAGE;
+    }
+    *end = at;
+    return fits ? FAC_OK : fac_raise(err, FAC_E_UNSUPPORTED, "more tensors than a file can hold");
+}
+
+static fac_status put_data(const fac_export *ex, fac_writer *to, fac_error *err) {
+    static const char zeros[PAGE];
+    size_t at = 0;
+    for (const fac_record_tensor *t = ex->tensors; t; t = t->next) {
+        if (!t->is.file) continue;
+        FAC_TRY(fac_writer_put(to, zeros, t->is.at - at, err));
+        FAC_TRY(fac_tensor_put(t->is.t, to, err));
+        at = t->is.at + fac_type_bytes(&t->is.t->type);
+    }
+    return FAC_OK;
+}
+
+/* ---- files ---- */
+
+static fac_status put_model(const fac_export *ex, fac_writer *to, size_t *bytes, fac_error *err) {
+    pb_ostream_t size = PB_OSTREAM_SIZING;
+    fac_sink sink = { to, err, FAC_OK };
+    pb_ostream_t s = fac_sink_stream(&sink);
+    if (!model_body(&size, ex)) return fac_raise(err, FAC_E_INTERNAL, "a message that cannot be encoded");
+    if (size.bytes_written > INT_MAX)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "a model of %zu bytes without its tensors: protobuf holds 2 GiB",
+                         size.bytes_written);
+    *bytes = size.bytes_written;
+    return fac_sink_status(&sink, model_body(&s, ex));
+}
+
+/* Both files are written before either appears. */
+static fac_status write_files(const fac_export *ex, const char *path, const char *data, fac_onnx_saved *saved, fac_error *err) {
+    fac_writer *model = NULL, *beside = NULL;
+    fac_status status = fac_writer_open(path, &model, err);
+    if (!status && data) status = fac_writer_open(data, &beside, err);
+    if (!status && data) status = put_data(ex, beside, err);
+    if (!status) status = put_model(ex, model, &saved->bytes, err);
+    if (!status && data) {
+        status = fac_writer_close(beside, err);
+        beside = NULL;
+    }
+    if (!status) {
+        status = fac_writer_close(model, err);
+        model = NULL;
+        if (status && data) unlink(data);
+    }
+    fac_writer_cancel(beside);
+    fac_writer_cancel(model);
+    return status;
+}
+
+/* All but the files. */
+static fac_status prepare(fac_export *ex, const fac_graph *g, const char *path, size_t *data, fac_error *err) {
+    FAC_TRY(check(g, ex->opts, err));
+    FAC_TRY(fac_export_settle(ex, g, err));
+    FAC_TRY(record(ex, err));
+    return place(ex, path, data, err);
+}
+
+static fac_status write_model(fac_export *ex, const char *path, fac_onnx_saved *saved, fac_error *err) {
+    const char *data = saved->data ? fac_arena_print(&ex->arena, "%s.data", path) : NULL;
+    if (saved->data && !data) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a name", path);
+    FAC_TRY(write_files(ex, path, data, saved, err));
+    saved->opset = ex->opset;
+    saved->nodes = (int)ex->nnodes;
+    saved->tensors = (int)ex->ntensors;
+    return FAC_OK;
+}
+
+fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_save_opts *opts, fac_error *err) {
+    fac_export ex = { .opts = opts ? opts : &(fac_onnx_save_opts){ 0 } };
+    fac_onnx_saved saved = { 0 };
+    fac_status status = prepare(&ex, g, path, &saved.data, err);
+    if (status) fac_raise_in(err, status, "%s", path);
+    else status = write_model(&ex, path, &saved, err);      /* errors of files say the path */
+    if (!status && ex.opts->saved) *ex.opts->saved = saved;
+    for (size_t k = 0; k < ex.nowned; k++) fac_tensor_free(ex.owned[k]);
+    fac_release(ex.owned);
+    fac_table_free(&ex.values);
+    fac_table_free(&ex.labels);
+    fac_graph_free(ex.g);
+    fac_arena_free(&ex.arena);
+    return status;
+}

@@ -1,0 +1,54 @@
+/* Names of an exported model.  Inputs, parameters and outputs keep theirs; values that were named (imported ones) do if nothing
+ * else has taken it; the others are called as the node that makes them. */
+#include <string.h>
+#include "base/error.h"
+#include "onnx/export.h"
+
+static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for names"); }
+
+/* The name of one value of the outside; free says whether nobody else had it. */
+static bool claim(fac_export *ex, const fac_value *v, const char *name, bool *free) {
+    const fac_value *other = fac_table_get(&ex->values, name);
+    *free = !other || other == v;
+    if (!*free) return true;
+    if (!ex->name_of[v->id] && v->leaf != FAC_CONST) ex->name_of[v->id] = name;      /* a constant's output is a copy of it */
+    return fac_table_put(&ex->values, name, (void *)(uintptr_t)v);
+}
+
+static fac_status claim_leaves(fac_export *ex, fac_value *const *list, size_t n, fac_error *err) {
+    bool free;
+    for (size_t k = 0; k < n; k++)
+        if (!claim(ex, list[k], list[k]->name, &free)) return no_memory(err);
+    return FAC_OK;
+}
+
+fac_status fac_export_names(fac_export *ex, fac_error *err) {
+    const fac_graph *g = ex->g;
+    ex->name_of = fac_arena_alloc(&ex->arena, g->ids, sizeof *ex->name_of);
+    if (!ex->name_of) return no_memory(err);
+    FAC_TRY(claim_leaves(ex, g->inputs, g->ninputs, err));
+    FAC_TRY(claim_leaves(ex, g->params, g->nparams, err));
+    for (size_t k = 0; k < g->noutputs; k++) {
+        bool free;
+        const char *name = g->outputs[k].name;
+        if (!claim(ex, g->outputs[k].value, name, &free)) return no_memory(err);
+        if (!free) return fac_raise(err, FAC_E_ARGUMENT, "output \"%s\" has the name of another value, which ONNX forbids", name);
+    }
+    return FAC_OK;
+}
+
+const char *fac_export_fresh(fac_export *ex, fac_table *taken, const char *want) {
+    static const char used = 0;
+    const char *name = want;
+    for (int k = 2; name && fac_table_get(taken, name); k++) name = fac_arena_print(&ex->arena, "%s_%d", want, k);
+    if (name && fac_table_put(taken, name, (void *)(uintptr_t)&used)) return name;
+    ex->failed = true;
+    return "";
+}
+
+const char *fac_export_label(fac_export *ex, const fac_node *n) {
+    const char *own = n->name ? n->name : n->op->name;
+    const char *label = n->scope ? fac_arena_print(&ex->arena, "%s.%s", n->scope, own) : own;
+    ex->failed |= !label;
+    return label ? label : "";
+}

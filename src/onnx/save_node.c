@@ -1,0 +1,316 @@
+/* One node as ONNX nodes: what the save() of an op calls, and how ops are said that have none. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "onnx/export.h"
+#include "onnx/source.h"
+
+/* ---- constants ---- */
+
+static void *get(fac_export *ex, size_t n, size_t size) {
+    void *p = fac_arena_alloc(&ex->arena, n, size);
+    ex->failed |= !p;
+    return p;
+}
+
+void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t) {
+    fac_record_tensor *r = get(ex, 1, sizeof *r);
+    if (!r) return;
+    r->is = (fac_encode_tensor){ .t = t, .name = name };
+    *ex->last_tensor = r;
+    ex->last_tensor = &r->next;
+    ex->ntensors++;
+}
+
+/* A constant that the graph does not have: the exporter frees it. */
+static const char *made(fac_export *ex, fac_status status, fac_tensor *t) {
+    ex->failed |= status != FAC_OK;
+    if (status) return "";
+    if (!fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)) {
+        ex->failed = true;
+        fac_tensor_free(t);
+        return "";
+    }
+    ex->owned[ex->nowned++] = t;
+    const char *name = fac_export_fresh(ex, &ex->values, "const");
+    fac_export_tensor(ex, name, t);
+    return name;
+}
+
+const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers) {
+    fac_export *ex = fac_export_of(w);
+    fac_tensor *t = NULL;
+    if (ex->dry) return "";
+    fac_status status = fac_tensor_new(NULL, FAC_I64, fac_shape(n), &t, NULL);
+    if (!status) status = fac_tensor_write(t, numbers, (size_t)n * sizeof *numbers, NULL);
+    return made(ex, status, t);
+}
+
+const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x) {
+    fac_export *ex = fac_export_of(w);
+    fac_tensor *number = NULL, *right = NULL, *all = NULL, *t = NULL;
+    if (ex->dry) return "";
+    static const int64_t same[FAC_DIMS];
+    fac_status status = fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &number, NULL);
+    if (!status) status = fac_tensor_write(number, &x, sizeof x, NULL);
+    if (!status) status = fac_tensor_convert(number, dtype, &right, NULL);
+    if (!status) status = fac_tensor_view(right, dims, same, 0, &all, NULL);
+    if (!status) status = fac_tensor_convert(all, dtype, &t, NULL);
+    fac_tensor_free(number);
+    fac_tensor_free(right);
+    fac_tensor_free(all);
+    return made(ex, status, t);
+}
+
+const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype, double x) {
+    return fac_onnx_full(w, dtype, (fac_dims){ 0 }, x);
+}
+
+/* ---- values ---- */
+
+/* A value made before the node at hand that has this symbol as a dim, and which dim. */
+static const fac_value *with_dim(const fac_export *ex, int64_t symbol, int *dim) {
+    const fac_graph *g = ex->node->graph;
+    for (size_t i = 0; i < g->ninputs; i++)
+        for (*dim = 0; *dim < g->inputs[i]->type.dims.n; ++*dim)
+            if (g->inputs[i]->type.dims.d[*dim] == symbol) return g->inputs[i];
+    for (const fac_node *n = g->first; n && n != ex->node; n = n->next)
+        for (int k = 0; k < n->nout; k++)
+            for (*dim = 0; *dim < n->out[k]->type.dims.n; ++*dim)
+                if (n->out[k]->type.dims.d[*dim] == symbol && (n->out[k]->uses || n->out[k]->roots)) return n->out[k];
+    return NULL;
+}
+
+/* i64[1] with the size of a symbol. */
+static const char *size_of(const fac_onnx_writer *w, int64_t symbol) {
+    int dim = 0;
+    fac_export *ex = fac_export_of(w);
+    const fac_value *v = with_dim(ex, symbol, &dim);
+    ex->impossible |= !v;
+    if (!v || ex->dry) return "";
+    const char *shape = fac_onnx_put(w, "Shape", 1, (const char *[]){ fac_onnx_name(w, v) }, NULL);
+    return fac_onnx_put(w, "Gather", 2, (const char *[]){ shape, fac_onnx_list(w, 1, &(int64_t){ dim }) }, NULL);
+}
+
+/* A list of numbers and symbols: runs of numbers are constants, symbols come from shapes. */
+static const char *symbolic_list(const fac_onnx_writer *w, const fac_contents *c) {
+    const char *parts[FAC_KNOWN];
+    int n = 0;
+    for (int k = 0; k < c->n;) {
+        int from = k;
+        while (k < c->n && !(c->symbolic >> k & 1)) k++;
+        parts[n++] = k > from ? fac_onnx_list(w, k - from, c->v + from) : size_of(w, c->v[k++]);
+    }
+    if (n == 1) return parts[0];
+    const char *list = fac_onnx_put(w, "Concat", n, parts, NULL);
+    fac_onnx_put_int(w, "axis", 0);
+    return list;
+}
+
+static const char *name_constant(const fac_onnx_writer *w, const fac_value *v) {
+    fac_export *ex = fac_export_of(w);
+    if (!v->tensor) return symbolic_list(w, v->known);
+    ex->impossible |= !fac_proto_dtype_number(v->type.dtype);
+    if (ex->dry) return "";
+    const char *name = fac_export_fresh(ex, &ex->values, v->name ? v->name : "const");
+    fac_export_tensor(ex, name, v->tensor);
+    return name;
+}
+
+static const char *name_result(fac_export *ex, const fac_value *v) {
+    if (v->name && !fac_table_get(&ex->values, v->name)) return fac_export_fresh(ex, &ex->values, v->name);
+    const char *label = fac_export_label(ex, v->node);
+    if (v->index) label = fac_arena_print(&ex->arena, "%s.%d", label, v->index);
+    ex->failed |= !label;
+    return label ? fac_export_fresh(ex, &ex->values, label) : "";
+}
+
+const char *fac_onnx_name(const fac_onnx_writer *w, const fac_value *v) {
+    fac_export *ex = fac_export_of(w);
+    if (!v || (v->node == ex->node && v->node && !v->uses && !v->roots)) return NULL;
+    if (ex->dry) return v->leaf == FAC_CONST ? name_constant(w, v) : "";
+    const char **name = &ex->name_of[v->id];
+    if (!*name) *name = v->leaf == FAC_CONST ? name_constant(w, v) : name_result(ex, v);
+    return *name;
+}
+
+const char *fac_onnx_ranked(const fac_onnx_writer *w, const fac_value *v, int rank) {
+    if (!v || v->type.dims.n == rank) return fac_onnx_name(w, v);
+    const char *shape = fac_onnx_list(w, rank, &(int64_t){ -1 });
+    return fac_onnx_put(w, "Reshape", 2, (const char *[]){ fac_onnx_name(w, v), shape }, NULL);
+}
+
+static const char *cast(const fac_onnx_writer *w, const char *x, fac_dtype to) {
+    x = fac_onnx_put(w, "Cast", 1, &x, NULL);
+    fac_onnx_put_dtype(w, "to", to);
+    return x;
+}
+
+const char *fac_onnx_list_of(const fac_onnx_writer *w, const fac_value *v) {
+    const char *name = fac_onnx_ranked(w, v, 1);
+    return v && v->type.dtype != FAC_I64 ? cast(w, name, FAC_I64) : name;
+}
+
+const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v) {
+    const char *name = fac_onnx_name(w, v);
+    return v && v->type.dtype != FAC_I64 && v->type.dtype != FAC_I32 ? cast(w, name, FAC_I64) : name;
+}
+
+/* ---- nodes ---- */
+
+const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out) {
+    fac_export *ex = fac_export_of(w);
+    if (ex->dry && !fac_export_takes(type, ex->opset, ex->node)) ex->lacking = type;
+    if (ex->dry) return "";
+    while (n && !in[n - 1]) n--;
+    fac_record_node *r = get(ex, 1, sizeof *r);
+    const char **names = get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
+    if (out != fac_onnx_name(w, ex->node->out[0])) label = fac_arena_print(&ex->arena, "%s.%s", label, type);
+    if (!out) out = fac_export_fresh(ex, &ex->values, label ? label : "");
+    if (!r || !names || !label) {
+        ex->failed = true;
+        return "";
+    }
+    for (int k = 0; k < n; k++) names[k] = in[k] ? in[k] : "";
+    *r = (fac_record_node){ .type = type, .name = fac_export_fresh(ex, &ex->labels, label), .in = names, .nin = n,
+                            .out = { .name = out } };
+    r->last_out = &r->out;
+    r->last_attr = &r->attrs;
+    *ex->last_node = ex->at = r;
+    ex->last_node = &r->next;
+    ex->nnodes++;
+    return out;
+}
+
+void fac_onnx_put_out(const fac_onnx_writer *w, const char *out) {
+    fac_export *ex = fac_export_of(w);
+    fac_record_out *o = ex->dry || !ex->at ? NULL : get(ex, 1, sizeof *o);
+    if (!o) return;
+    o->name = out ? out : "";
+    ex->at->last_out->next = o;
+    ex->at->last_out = o;
+}
+
+/* ---- attributes ---- */
+
+static void put_attr(const fac_onnx_writer *w, fac_record_attr a) {
+    fac_export *ex = fac_export_of(w);
+    fac_record_attr *r = ex->dry || !ex->at ? NULL : get(ex, 1, sizeof *r);
+    if (!r) return;
+    *r = a;
+    *ex->at->last_attr = r;
+    ex->at->last_attr = &r->next;
+}
+
+void fac_onnx_put_int(const fac_onnx_writer *w, const char *attr, int64_t x) {
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INT, .i = x });
+}
+
+void fac_onnx_put_real(const fac_onnx_writer *w, const char *attr, double x) {
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_FLOAT, .f = x });
+}
+
+void fac_onnx_put_text(const fac_onnx_writer *w, const char *attr, const char *text) {
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRING, .text = text });
+}
+
+void fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dtype) {
+    fac_export_of(w)->impossible |= !fac_proto_dtype_number(dtype);
+    fac_onnx_put_int(w, attr, fac_proto_dtype_number(dtype));
+}
+
+void fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers) {
+    fac_export *ex = fac_export_of(w);
+    int64_t *copy = ex->dry ? NULL : get(ex, (size_t)n, sizeof *copy);
+    if (!copy) return;
+    if (n) memcpy(copy, numbers, (size_t)n * sizeof *copy);
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INTS, .ints = copy, .n = n });
+}
+
+/* ---- by the tables ---- */
+
+const fac_onnx *fac_export_spelling(const fac_op *op, int opset) {
+    for (const fac_onnx *how = op->onnx; how && how->type; how++)
+        if (!*how->domain && how->since <= opset && (!how->until || opset <= how->until)) return how;
+    return NULL;
+}
+
+static const char *onnx_name_of(const fac_onnx *how, const char *ours) {
+    for (const fac_onnx_attr *r = how->rename; r && r->onnx; r++)
+        if (r->ours && !strcmp(r->ours, ours)) return r->onnx;
+    return ours;
+}
+
+static void put_by_table(const fac_onnx_writer *w, const fac_attr *a, const char *name, const void *attrs) {
+    const void *at = (const char *)attrs + a->at;
+    const fac_dims *d = at;
+    switch (a->kind) {
+    case FAC_A_INT:
+        if (a->count) fac_onnx_put_ints(w, name, a->count, at);
+        else fac_onnx_put_int(w, name, *(const int64_t *)at);
+        return;
+    case FAC_A_REAL: fac_onnx_put_real(w, name, *(const double *)at); return;
+    case FAC_A_FLAG: fac_onnx_put_int(w, name, *(const bool *)at); return;
+    case FAC_A_ENUM: fac_onnx_put_text(w, name, a->choices[*(const int *)at]); return;
+    case FAC_A_DTYPE: if (*(const fac_dtype *)at) fac_onnx_put_dtype(w, name, *(const fac_dtype *)at); return;
+    case FAC_A_DIMS: if (d->n) fac_onnx_put_ints(w, name, d->n, d->d); return;
+    case FAC_A_TEXT: if (*(const char *const *)at) fac_onnx_put_text(w, name, *(const char *const *)at); return;
+    }
+}
+
+/* What steers shapes is i64 in ONNX. */
+static const char *input(const fac_onnx_writer *w, const fac_node *n, int i) {
+    const unsigned flags = fac_port_flags(n, i);
+    if (flags & FAC_INDEX) return fac_onnx_indices(w, n->in[i]);
+    const char *name = fac_onnx_name(w, n->in[i]);
+    if (!(flags & FAC_HOST) || !n->in[i] || n->in[i]->type.dtype == FAC_I64) return name;
+    return fac_dtype_get(n->in[i]->type.dtype)->kind == 'f' ? name : cast(w, name, FAC_I64);
+}
+
+bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
+    fac_export *ex = fac_export_of(w);
+    const fac_onnx *how = fac_export_spelling(n->op, w->opset);
+    if (!how || n->nin != n->nports) return false;
+    const char **in = get(ex, (size_t)n->nin, sizeof *in);
+    if (!in) return true;
+    for (int i = 0; i < n->nin; i++) in[i] = input(w, n, i);
+    int port = 0, outs = 0;
+    for (int k = 0; k < n->nout; k++) {
+        bool internal = n->op->out[port].is & FAC_INTERNAL, used = n->out[k]->uses || n->out[k]->roots;
+        if (internal && used) return false;
+        if (!internal && used) outs = k + 1;
+        if (n->op->out[port + 1].name) port++;
+    }
+    const char *first = fac_onnx_name(w, n->out[0]);
+    fac_onnx_put(w, how->type, n->nin, in, first ? first : "");
+    for (int k = 1; k < outs; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
+    for (const fac_attr *a = n->op->attrs; a && a->name; a++) put_by_table(w, a, onnx_name_of(how, a->name), n->attrs);
+    return true;
+}
+
+/* ---- a node ---- */
+
+static bool say(fac_export *ex, const fac_node *n) {
+    const fac_onnx_writer w = { ex->opset, ex };
+    const fac_onnx *how = fac_export_spelling(n->op, ex->opset);
+    ex->node = n;
+    ex->at = NULL;
+    ex->impossible = false;
+    ex->lacking = NULL;
+    if (n->op->is & FAC_OP_BODIES) return false;
+    bool said = n->op->save ? n->op->save(&w, n) : how && !how->load && fac_onnx_plain(&w, n);
+    return said && !ex->impossible;
+}
+
+bool fac_export_can(fac_export *ex, const fac_node *n) {
+    ex->dry = true;
+    bool can = say(ex, n);
+    ex->dry = false;
+    return can && !ex->lacking;
+}
+
+fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err) {
+    bool said = say(ex, n);
+    if (ex->failed) return fac_raise(err, FAC_E_NOMEM, "no memory for the nodes");
+    return said ? FAC_OK : fac_raise(err, FAC_E_INTERNAL, "%s could be written, and then not", n->op->name);
+}
