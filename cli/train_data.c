@@ -3,16 +3,18 @@
 #include "train.h"
 
 const train_set train_sets[] = {
-    { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "zoo:lenet",
-      "one-cycle", 10, 64, 3e-3 },
+    { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "cnn",
+      "one-cycle", "crop", 6, 128, 1e-2 },
     { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
-      "zoo:lenet", "one-cycle", 10, 64, 3e-3 },
-    { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary version", NULL, "cnn",
-      "one-cycle", 15, 64, 2e-3 },
-    { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "cnn", "one-cycle", 20, 32, 1e-3 },
+      "cnn", "one-cycle", "flip", 6, 128, 1e-2 },
+    { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary or the python version", NULL, "resnet",
+      "one-cycle", "crop,flip", 15, 128, 1e-2 },
+    { "cifar100", "a hundred kinds of things; likewise", NULL, "resnet", "one-cycle", "crop,flip", 20, 128, 1e-2 },
+    { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "resnet",
+      "one-cycle", "crop,flip", 20, 32, 3e-3 },
     { "sst2", "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford Sentiment Treebank",
-      NULL, "text-cnn", "cosine", 6, 50, 2e-3 },
-    { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "cosine", 500, 10, 5e-3 },
+      NULL, "text-cnn", "cosine", NULL, 6, 50, 2e-3 },
+    { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "cosine", NULL, 500, 10, 5e-3 },
     { .name = NULL },
 };
 
@@ -31,9 +33,12 @@ int train_defaults(train_options *o) {
     if (!o->data && !is_toy(o->set)) return usage_error(verb_find("train"), "%s needs --data DIR", o->set);
     if (!o->model) o->model = s->model;
     if (!o->optimizer) o->optimizer = "adam";
+    if (!o->precision) o->precision = "high";
     const fac_optim *optim = fac_optim_find(o->optimizer);
     if (!optim) return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
-    if (!o->lr) o->lr = strcmp(o->optimizer, "adam") ? optim->lr : s->lr;
+    const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || train_model_ours(o->model));
+    if (!o->lr) o->lr = usual ? s->lr : optim->lr;
+    if (!o->augment) o->augment = s->augment ? s->augment : "none";
     if (!o->schedule) o->schedule = s->schedule;
     if (!o->epochs) o->epochs = s->epochs;
     if (!o->batch) o->batch = s->batch;

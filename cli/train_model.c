@@ -19,13 +19,18 @@ static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kern
     return fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, kernel, &o), bn, 0));
 }
 
-/* Three convolutions, each at half the resolution of the one before or with twice its channels. */
+/* Of few places all are told apart, of many only the mean is taken. */
+static fac_value *head(fac_value *x, int classes) {
+    const fac_dims d = fac_value_type(x).dims;
+    x = d.d[2] * d.d[3] <= 64 ? fac_flatten(x, 1) : fac_mean(x, fac_shape(2, 3), false);
+    return fac_nn_linear(x, "fc", classes);
+}
+
+/* Three convolutions, cheap ones: the first sees every second pixel. */
 static fac_value *cnn(fac_value *x, int classes) {
     x = conv_bn(x, "conv1", 16, 5, 2);
-    x = conv_bn(x, "conv2", 32, 3, 1);
-    x = fac_max_pool2d(x, 2, 2, NULL);
-    x = conv_bn(x, "conv3", 64, 3, 1);
-    return fac_nn_linear(fac_flatten(x, 1), "fc", classes);
+    x = fac_max_pool2d(conv_bn(x, "conv2", 32, 3, 1), 2, 2, NULL);
+    return head(conv_bn(x, "conv3", 64, 3, 1), classes);
 }
 
 /* x + relu(bn(conv(x))): half of a basic block of He et al. 2015. */
@@ -33,11 +38,12 @@ static fac_value *residual(fac_value *x, const char *name, int channels) {
     return fac_add(x, conv_bn(x, name, channels, 3, 1));
 }
 
+/* Four resolutions; each has twice the channels of the one before. */
 static fac_value *resnet(fac_value *x, int classes) {
-    x = residual(conv_bn(x, "conv1", 32, 5, 2), "res1", 32);
-    x = residual(conv_bn(x, "conv2", 64, 3, 2), "res2", 64);
-    x = residual(conv_bn(x, "conv3", 128, 3, 2), "res3", 128);
-    return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", classes);
+    x = fac_max_pool2d(conv_bn(x, "conv1", 16, 3, 1), 2, 2, NULL);
+    x = fac_max_pool2d(residual(conv_bn(x, "conv2", 32, 3, 1), "res2", 32), 2, 2, NULL);
+    x = fac_max_pool2d(residual(conv_bn(x, "conv3", 64, 3, 1), "res3", 64), 2, 2, NULL);
+    return head(conv_bn(x, "conv4", 128, 3, 1), classes);
 }
 
 /* Models that fit themselves to the samples of a data set. */
@@ -51,6 +57,8 @@ static int find(const char *name) {
     while (k < NETS && strcmp(nets[k].name, name)) k++;
     return k;
 }
+
+bool train_model_ours(const char *name) { return find(name) < NETS; }
 
 static int build(const train_options *o, const fac_dataset *like, int net, model *out) {
     fac_error err = { 0 };

@@ -6,33 +6,37 @@
 
 enum { LONGEST = 1 << 20 };
 
-static void add_text(cJSON *to, const char *key, const char *text) {
-    if (text) cJSON_AddStringToObject(to, key, text);
+/* "--weight-decay" is recorded as "weight_decay". */
+static const char *key_of(const option *row, char key[64]) {
+    snprintf(key, 64, "%s", row->name + 2);
+    for (char *c = key; *c; c++)
+        if (*c == '-') *c = '_';
+    return key;
+}
+
+static void add(cJSON *root, const option *row) {
+    char key[64];
+    key_of(row, key);
+    switch (row->kind) {
+    case OPTION_FLAG: cJSON_AddBoolToObject(root, key, *(const bool *)row->to); break;
+    case OPTION_INT:  cJSON_AddNumberToObject(root, key, (double)*(const long *)row->to); break;
+    case OPTION_REAL: json_number(root, key, *(const double *)row->to, 17); break;
+    case OPTION_TEXT: if (*(const char **)row->to) cJSON_AddStringToObject(root, key, *(const char **)row->to); break;
+    case OPTION_LIST: {
+        const list *l = row->to;
+        cJSON *array = cJSON_AddArrayToObject(root, key);
+        for (int i = 0; i < l->n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(l->at[i]));
+    }
+    }
 }
 
 char *train_about(const train_options *o, const fac_device *device) {
-    cJSON *root = cJSON_CreateObject(), *freeze = cJSON_AddArrayToObject(root, "freeze");
-    add_text(root, "set", o->set);
-    add_text(root, "data", o->data);
-    add_text(root, "model", o->model);
-    add_text(root, "weights", o->weights);
-    add_text(root, "optimizer", o->optimizer);
-    add_text(root, "schedule", o->schedule);
-    add_text(root, "augment", o->augment);
-    add_text(root, "size", o->size);
-    add_text(root, "tensorboard", o->tensorboard);
-    cJSON_AddNumberToObject(root, "epochs", (double)o->epochs);
-    cJSON_AddNumberToObject(root, "batch", (double)o->batch);
-    cJSON_AddNumberToObject(root, "seed", (double)o->seed);
-    cJSON_AddNumberToObject(root, "warmup", (double)o->warmup);
-    json_number(root, "lr", o->lr, 17);
-    json_number(root, "momentum", o->momentum, 17);
-    json_number(root, "weight_decay", o->weight_decay, 17);
-    json_number(root, "label_smoothing", o->label_smoothing, 17);
-    json_number(root, "clip", o->clip, 17);
-    for (int i = 0; i < o->freeze.n; i++) cJSON_AddItemToArray(freeze, cJSON_CreateString(o->freeze.at[i]));
-    add_text(root, "facula", FACULA_VERSION);
-    add_text(root, "device", fac_device_about(device));
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "set", o->set);
+    for (const option *row = train_rows; row->name; row++)
+        if (train_recorded(row)) add(root, row);
+    cJSON_AddStringToObject(root, "facula", FACULA_VERSION);
+    cJSON_AddStringToObject(root, "device", fac_device_about(device));
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     return text;
@@ -51,15 +55,24 @@ int train_record(const char *dir, const char *about) {
     return written ? EXIT_OK : fail_text("%s: cannot be written", path);
 }
 
-/* Strings live as long as the process, as those of the command line do. */
-static const char *text_of(const cJSON *root, const char *key) {
-    const cJSON *j = cJSON_GetObjectItem(root, key);
-    return cJSON_IsString(j) ? strdup(j->valuestring) : NULL;
-}
-
-static double number_of(const cJSON *root, const char *key) {
-    const cJSON *j = cJSON_GetObjectItem(root, key);
-    return cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15 ? j->valuedouble : 0;
+/* What was not given now is as it was recorded.  Strings live as long as the process, as those of the command line do. */
+static void take(const cJSON *root, const option *row) {
+    char key[64];
+    const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
+    bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
+    switch (row->kind) {
+    case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
+    case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
+    case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
+    case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = strdup(j->valuestring); break;
+    case OPTION_LIST: {
+        list *l = row->to;
+        int n = l->n ? 0 : cJSON_GetArraySize(j);
+        if (n < 1 || !(l->at = calloc((size_t)n, sizeof *l->at))) break;
+        for (int i = 0; i < n; i++)
+            if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = strdup(cJSON_GetArrayItem(j, i)->valuestring);
+    }
+    }
 }
 
 int train_recall(const char *dir, train_options *o) {
@@ -75,30 +88,10 @@ int train_recall(const char *dir, train_options *o) {
     cJSON *root = cJSON_Parse(text);
     free(text);
     if (!root) return fail_text("%s: is no JSON", path);
-    const struct { const char **to; const char *key; } texts[] = {
-        { &o->set, "set" }, { &o->data, "data" }, { &o->model, "model" }, { &o->weights, "weights" },
-        { &o->optimizer, "optimizer" },
-        { &o->schedule, "schedule" }, { &o->augment, "augment" }, { &o->size, "size" },
-        { &o->tensorboard, "tensorboard" } };
-    const struct { long *to; const char *key; } longs[] = {
-        { &o->epochs, "epochs" }, { &o->batch, "batch" }, { &o->seed, "seed" }, { &o->warmup, "warmup" } };
-    const struct { double *to; const char *key; } reals[] = {
-        { &o->lr, "lr" }, { &o->momentum, "momentum" }, { &o->weight_decay, "weight_decay" },
-        { &o->label_smoothing, "label_smoothing" },
-        { &o->clip, "clip" } };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!*texts[i].to) *texts[i].to = text_of(root, texts[i].key);
-    for (size_t i = 0; i < sizeof longs / sizeof *longs; i++)
-        if (!*longs[i].to) *longs[i].to = (long)number_of(root, longs[i].key);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        if (!*reals[i].to) *reals[i].to = number_of(root, reals[i].key);
-    const cJSON *freeze = cJSON_GetObjectItem(root, "freeze");
-    int patterns = o->freeze.n ? 0 : cJSON_GetArraySize(freeze);
-    if (patterns > 0 && (o->freeze.at = calloc((size_t)patterns, sizeof *o->freeze.at)))
-        for (int i = 0; i < patterns; i++) {
-            const cJSON *j = cJSON_GetArrayItem(freeze, i);
-            if (cJSON_IsString(j)) o->freeze.at[o->freeze.n++] = strdup(j->valuestring);
-        }
+    const cJSON *set = cJSON_GetObjectItem(root, "set");
+    if (cJSON_IsString(set) && !o->set) o->set = strdup(set->valuestring);
+    for (const option *row = train_rows; row->name; row++)
+        if (train_recorded(row)) take(root, row);
     cJSON_Delete(root);
     return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
 }

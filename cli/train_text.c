@@ -1,25 +1,23 @@
-/* facula train: texts.  The model is that of Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014):
- * embedding, convolutions of several widths over time, the maximum over time, dropout, a linear layer.  Its vectors begin
- * random or as --glove says, and are trained. */
-#include <math.h>
-#include <stdlib.h>
+/* facula train: texts.  The network is that of Kim, "Convolutional Neural Networks for Sentence Classification" (EMNLP 2014):
+ * vectors of words, convolutions of several widths over time, the maximum over time, dropout, a linear layer.  The vectors
+ * begin random, or as --glove says, and are trained.  Most of the regularization is dropout of the vectors themselves: with
+ * 6,920 sentences and 14,000 words it gains two points over dropout behind the maximum alone. */
 #include <string.h>
 #include "train.h"
 
-enum { DIM = 100, FILTERS = 100, MIN_COUNT = 1 };
+enum { DIM = 100, FILTERS = 100, HIDDEN = 100 };
 static const int widths[] = { 3, 4, 5 };
 enum { WIDTHS = sizeof widths / sizeof *widths };
-static const double word_dropout = 0.3, dropout = 0.5, embedding_range = 0.17;
+static const double vector_dropout = 0.5, dropout = 0.5, vector_std = 0.1;
 
 /* ---- data ---- */
 
 int text_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
     fac_texts a = { 0 }, b = { 0 };
-    const fac_vocab_opts how = { .min_count = MIN_COUNT };
     fac_status status = fac_texts_sst2(o->data, "train", &a, &err);
     if (!status) status = fac_texts_sst2(o->data, "dev", &b, &err);
-    if (!status) status = fac_vocab_new(&a, &how, &o->vocab, &err);
+    if (!status) status = fac_vocab_new(&a, NULL, &o->vocab, &err);
     if (!status) status = fac_dataset_texts(&a, o->vocab, 0, train, &err);
     if (!status) status = fac_dataset_texts(&b, o->vocab, train->item.d[0], test, &err);
     fac_texts_free(&a);
@@ -27,60 +25,86 @@ int text_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     return status ? fail(&err) : EXIT_OK;
 }
 
-/* ---- model ---- */
+/* ---- models: tokens N,L -> logits N,classes ---- */
 
-static fac_value *fresh(fac_graph *g, const train_options *o, const char *name, fac_dims dims, double range) {
-    fac_error err = { 0 };
-    fac_tensor *t = NULL;
-    uint64_t stream = 0;
-    for (const char *p = name; *p; p++) stream = 31 * stream + (unsigned char)*p;
-    if (tensor_random((fac_type){ FAC_F32, dims }, (uint64_t)o->seed, stream, &t, &err)) return NULL;
-    int64_t n = fac_dims_count(&dims);
-    float *x = malloc((size_t)n * sizeof *x);
-    fac_tensor_read(t, x, (size_t)n * 4, NULL);
-    for (int64_t i = 0; i < n; i++) x[i] *= (float)range;
-    fac_tensor_write(t, x, (size_t)n * 4, NULL);
-    free(x);
-    return fac_param(g, name, t);
+static fac_value *vectors(fac_value *tokens, int64_t words, int dim) {
+    const fac_nn_embedding_opts o = { .padding = true, .padding_idx = FAC_PAD,
+                                      .weight = { FAC_INIT_NORMAL, .std = vector_std } };
+    return fac_nn_dropout(fac_nn_embedding(tokens, "embedding", words, dim, &o), vector_dropout);
 }
 
-static fac_value *cnn(fac_value *tokens, const train_options *o, int64_t words, int classes) {
-    fac_graph *g = fac_value_graph(tokens);
-    fac_value *one = fac_number(g, FAC_I64, 1), *counter;
-    fac_tensor *seed;
-    fac_tensor_new(NULL, FAC_I64, (fac_dims){ 0 }, &seed, NULL);
-    fac_tensor_write(seed, &(int64_t){ o->seed }, 8, NULL);
-    counter = fac_state(g, "dropout.counter", seed);
-    fac_update(counter, fac_add(counter, one));
-    fac_value *mask = fac_cast(fac_greater(tokens, fac_number(g, FAC_I64, FAC_PAD)), FAC_F32);
-    mask = fac_dropout_train(fac_unsqueeze(mask, fac_shape(2)), word_dropout, counter);
-    fac_value *x = fac_mul(fac_gather(fresh(g, o, "embedding.weight", fac_shape(words, DIM), embedding_range), tokens, 0), mask);
-    fac_value *found[WIDTHS];
-    x = fac_transpose(x, fac_shape(0, 2, 1));
+/* The padding of a convolution is as wide as its kernel, so there always is a window of nothing but zeros: the maximum, and so
+ * the answer, does not depend on how much <pad> is behind a sentence. */
+static fac_value *cnn(fac_value *tokens, int64_t words, int dim, int classes) {
+    fac_value *x = fac_transpose(vectors(tokens, words, dim), fac_shape(0, 2, 1)), *found[WIDTHS];
     for (int k = 0; k < WIDTHS; k++) {
-        char name[32], bias[32];
-        snprintf(name, sizeof name, "conv%d.weight", widths[k]);
-        snprintf(bias, sizeof bias, "conv%d.bias", widths[k]);
-        double range = 1 / sqrt(DIM * widths[k]);
-        fac_value *w = fresh(g, o, name, fac_shape(FILTERS, DIM, widths[k]), range);
-        fac_value *b = fresh(g, o, bias, fac_shape(FILTERS), range);
-        fac_value *y = fac_conv1d(x, w, NULL, &(fac_conv1d_opts){ .pad = { widths[k] - 1, widths[k] } });
-        found[k] = fac_relu(fac_add(fac_reduce_max(y, fac_shape(2), false), b));
+        char name[16];
+        snprintf(name, sizeof name, "conv%d", widths[k]);
+        fac_value *y = fac_nn_conv1d(x, name, FILTERS, widths[k], &(fac_nn_conv_opts){ .pad = widths[k] });
+        found[k] = fac_relu(fac_reduce_max(y, fac_shape(2), false));
     }
-    return fac_nn_linear(fac_dropout_train(fac_concat(found, WIDTHS, 1), dropout, counter), "fc", classes);
+    return fac_nn_linear(fac_nn_dropout(fac_concat(found, WIDTHS, 1), dropout), "fc", classes);
 }
 
-bool text_is_model(const char *name) { return !strcmp(name, "text-cnn"); }
+/* Two directions; each sentence ends where its padding begins. */
+static fac_value *lstm(fac_value *tokens, int64_t words, int dim, int classes) {
+    fac_graph *g = fac_value_graph(tokens);
+    fac_value *is_word = fac_cast(fac_not(fac_equal(tokens, fac_number(g, FAC_I64, FAC_PAD))), FAC_I64);
+    fac_value *lengths = fac_sum(is_word, fac_shape(1), false);
+    const fac_nn_recurrent_opts o = { .bidirectional = true, .batch_first = true, .lengths = lengths };
+    fac_value *y = fac_nn_lstm(vectors(tokens, words, dim), "lstm", HIDDEN, &o).y;
+    fac_value *found = fac_relu(fac_reduce_max(y, fac_shape(1), false));
+    return fac_nn_linear(fac_nn_dropout(found, dropout), "fc", classes);
+}
 
-int text_model(const train_options *o, const fac_dataset *like, model *out) {
+static const struct { const char *name; bool any_length; fac_value *(*build)(fac_value *, int64_t, int, int); } nets[] = {
+    { "text-cnn", true, cnn }, { "text-lstm", false, lstm },
+};
+enum { NETS = sizeof nets / sizeof *nets };
+
+static int find(const char *name) {
+    int k = 0;
+    while (k < NETS && strcmp(nets[k].name, name)) k++;
+    return k;
+}
+
+bool text_is_model(const char *name) { return find(name) < NETS; }
+bool text_any_length(const char *name) { return find(name) < NETS && nets[find(name)].any_length; }
+
+/* Vectors from a file become the table; its dims are those of the model. */
+static int pretrained(const train_options *o, fac_tensor **out) {
     fac_error err = { 0 };
-    if (!like->tokens) return fail_text("the model %s needs texts", o->model);
-    fac_graph *g = fac_graph_new();
-    if (!g) return fail_text("out of memory");
+    int64_t found;
+    *out = NULL;
+    if (!o->glove) return EXIT_OK;
+    if (fac_vocab_vectors(o->vocab, o->glove, (uint64_t)o->seed, out, &found, &err)) return fail(&err);
+    fprintf(stderr, "facula: %s has vectors of %d dims for %lld of %lld words\n", o->glove, (int)fac_tensor_type(*out).dims.d[1],
+            (long long)found, (long long)fac_vocab_count(o->vocab) - 2);
+    return EXIT_OK;
+}
+
+static fac_status take_vectors(fac_graph *g, const fac_tensor *from, fac_error *err) {
+    const fac_type type = fac_tensor_type(from);
+    return fac_tensor_write(fac_value_tensor(fac_graph_find(g, "embedding.weight")), fac_tensor_data(from), fac_type_bytes(&type), err);
+}
+
+int text_model(const train_options *o, const fac_dataset *like, int dim, model *out) {
+    fac_error err = { 0 };
+    fac_tensor *table = NULL;
+    const int net = find(o->model);
+    if (!like->tokens && like->count) return fail_text("the model %s needs texts", o->model);
+    int code = pretrained(o, &table);
+    fac_graph *g = code ? NULL : fac_graph_new();
+    if (!g) return code ? code : fail_text("out of memory");
+    if (table) dim = (int)fac_tensor_type(table).dims.d[1];
     fac_nn_seed(g, (uint64_t)o->seed);
-    fac_value *x = fac_input(g, "tokens", FAC_I64, fac_shape(fac_symbol(g, "N"), fac_symbol(g, "L")));
-    fac_output(g, "logits", cnn(x, o, fac_vocab_count(o->vocab), like->classes));
-    if (fac_graph_check(g, &err)) {
+    const fac_dims dims = fac_shape(fac_symbol(g, "N"), nets[net].any_length ? fac_symbol(g, "L") : like->item.d[0]);
+    fac_value *x = fac_input(g, "tokens", FAC_I64, dims);
+    fac_output(g, "logits", nets[net].build(x, fac_vocab_count(o->vocab), dim ? dim : DIM, like->classes));
+    fac_status status = fac_graph_check(g, &err);
+    if (!status && table) status = take_vectors(g, table, &err);
+    fac_tensor_free(table);
+    if (status) {
         fac_graph_free(g);
         return fail(&err);
     }

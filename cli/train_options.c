@@ -1,0 +1,86 @@
+/* facula train: its options.  Those up to --out are what a training is: they are recorded in run.json under their names, and
+ * taken from there when it is resumed. */
+#include <string.h>
+#include "train.h"
+
+train_options train_given;
+#define O train_given
+
+const option train_rows[] = {
+    { "--data", OPTION_TEXT, &O.data, "DIR", "where the data set is" },
+    { "--model", OPTION_TEXT, &O.model, "NAME", "a name from below, zoo:NAME or FILE.onnx; default by data set" },
+    { "--weights", OPTION_TEXT, &O.weights, "FILE", "start from these (zoo:NAME); random without" },
+    { "--freeze", OPTION_LIST, &O.freeze, "PATTERN", "parameters that stay as they are: 'conv1.*'; may be repeated" },
+    { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples" },
+    { "--batch", OPTION_INT, &O.batch, "N", "samples in a step" },
+    { "--accumulate", OPTION_INT, &O.accumulate, "N", "a step takes the gradients of so many batches; default 1" },
+    { "--optimizer", OPTION_TEXT, &O.optimizer, "NAME", "sgd, adam, adamw, rmsprop, adagrad or lion; default adam" },
+    { "--lr", OPTION_REAL, &O.lr, "X", "highest learning rate; default by data set and optimizer" },
+    { "--momentum", OPTION_REAL, &O.momentum, "X", "of sgd and rmsprop; default 0" },
+    { "--nesterov", OPTION_FLAG, &O.nesterov, NULL, "sgd: Nesterov's momentum" },
+    { "--weight-decay", OPTION_REAL, &O.weight_decay, "X", "default 0, adamw 0.01; negative: none" },
+    { "--spare-vectors", OPTION_FLAG, &O.spare_vectors, NULL, "no weight decay of biases and norms" },
+    { "--schedule", OPTION_TEXT, &O.schedule, "NAME", "constant, step, exponential, cosine, one-cycle, linear, polynomial, restarts\n"
+      "                             or plateau (on the test loss)" },
+    { "--warmup", OPTION_INT, &O.warmup, "N", "first steps with a rising learning rate; default 0" },
+    { "--patience", OPTION_INT, &O.patience, "N", "plateau: epochs without progress before the rate falls; default 10" },
+    { "--gamma", OPTION_REAL, &O.gamma, "X", "step, plateau: the rate falls to this part, default 0.1; exponential: 0.95" },
+    { "--clip", OPTION_REAL, &O.clip, "X", "largest norm of all gradients together; default none" },
+    { "--clip-value", OPTION_REAL, &O.clip_value, "X", "largest element of a gradient; default none" },
+    { "--ema", OPTION_REAL, &O.ema, "X", "test and keep a moving average of the parameters, such as 0.999" },
+    { "--label-smoothing", OPTION_REAL, &O.label_smoothing, "X", "part of a label spread over all classes; default 0" },
+    { "--augment", OPTION_TEXT, &O.augment, "LIST", "changes of training images, such as crop,flip,cutout=8; see below" },
+    { "--size", OPTION_TEXT, &O.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
+    { "--glove", OPTION_TEXT, &O.glove, "FILE", "texts: vectors of words to begin with, as text (GloVe)" },
+    { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
+    { "--precision", OPTION_TEXT, &O.precision, "NAME", "highest: no fast convolutions that cost digits; default high" },
+    { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1" },
+    { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
+    { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
+      "                             model.onnx" },
+    { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
+    { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions" },
+    { "--quiet", OPTION_FLAG, &O.quiet, NULL, "at the end one line instead of charts" },
+    DEVICE_OPTIONS(O.device),
+    { "--json", OPTION_FLAG, &O.json, NULL, "for machines: a line for each epoch, the last one for the whole" },
+    { 0 } };
+
+bool train_recorded(const option *o) {
+    for (const option *row = train_rows; strcmp(row->name, "--out"); row++)
+        if (row == o) return true;
+    return false;
+}
+
+/* What is wrong with the numbers, or NULL. */
+const char *train_wrong(const train_options *o) {
+    if (o->epochs < 1 || o->batch < 1 || o->batch > 1 << 20) return "--epochs and --batch are at least 1";
+    if (!(o->lr > 0)) return "--lr is above 0";
+    if (o->warmup < 0 || o->accumulate < 0 || o->evaluate_every < 0 || o->patience < 0 || o->show < 0)
+        return "--warmup, --accumulate, --evaluate-every, --patience and --show are not negative";
+    if (!(o->clip >= 0) || !(o->clip_value >= 0) || !(o->gamma >= 0)) return "--clip, --clip-value and --gamma are not negative";
+    if (!(o->ema >= 0 && o->ema < 1)) return "--ema is at least 0 and below 1";
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1)) return "--label-smoothing is at least 0 and below 1";
+    if (strcmp(o->precision, "highest") && strcmp(o->precision, "high")) return "--precision is highest or high";
+    return NULL;
+}
+
+void train_list(void) {
+    printf("\naugmentation, any of these, \"crop=2\" for another number than the usual one:\n"
+           "  crop=PIXELS     black pixels around, then a random window of the old size (28 x 28: 2, else an eighth of the side)\n"
+           "  flip            half of the images are mirrored, left to right\n"
+           "  resize=PART     a window of at least this part of the area becomes the image (0.5)\n"
+           "  rotate=DEGREES  by up to so many to either side (10)\n"
+           "  colour=X        brightness=X, contrast=X and saturation=X together: factors within 1 - X to 1 + X (0.4)\n"
+           "  hue=X           by up to this part of a turn (0.1)\n"
+           "  cutout=PIXELS   a square of this side becomes 0 (a quarter of the side)\n"
+           "  erase=PART      in this part of the images a random rectangle becomes 0 (0.5)\n"
+           "  mixup=ALPHA     images and labels are mixed with others, by shares from Beta(ALPHA, ALPHA) (0.2)\n"
+           "  none            nothing of it\n");
+    printf("\ndata sets and their defaults (optimizer adam):\n");
+    for (const train_set *s = train_sets; s->name; s++)
+        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s --augment %s%s%s\n", s->name, s->help,
+               "", s->model, s->epochs, s->batch, s->lr, s->schedule, s->augment ? s->augment : "none",
+               s->folder ? " --data " : "", s->folder ? s->folder : "");
+    printf("  the zoo's models and those of files have --lr %g with adam\n", fac_optim_find("adam")->lr);
+    printf("\nlonger: facula train fashion-mnist --model resnet --epochs 16 --augment crop=1,flip --label-smoothing 0.1\n");
+}

@@ -1,0 +1,86 @@
+/* facula train: from options to a device, data, a model and a trainer. */
+#include <stdlib.h>
+#include <string.h>
+#include "train.h"
+
+static int check_model(const train_job *j) {
+    fac_type want = fac_value_type(fac_graph_input(j->m.graph, 0)), gives = fac_value_type(fac_graph_output(j->m.graph, 0));
+    const fac_dims *item = &j->train.item;
+    bool fits = want.dtype == (j->train.tokens ? FAC_I64 : FAC_F32) && want.dims.n == item->n + 1;
+    for (int k = 0; fits && k < item->n; k++) fits = want.dims.d[k + 1] < 0 || want.dims.d[k + 1] == item->d[k];
+    char a[64], b[64];
+    if (!fits) return fail_text("the model takes %s %s, the samples are %s", fac_dtype_get(want.dtype)->name,
+                                dims_text(j->m.graph, &want.dims, a, sizeof a), dims_text(j->m.graph, item, b, sizeof b));
+    if (gives.dims.n != 2 || (gives.dims.d[1] >= 0 && gives.dims.d[1] < j->train.classes))
+        return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a),
+                         j->train.classes);
+    return EXIT_OK;
+}
+
+static int new_trainer(const train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    const char **freeze = calloc((size_t)o->freeze.n + 1, sizeof *freeze);
+    if (!freeze) return fail_text("out of memory");
+    for (int i = 0; i < o->freeze.n; i++) freeze[i] = o->freeze.at[i];
+    const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
+    const fac_trainer_opts opts = { .optimizer = o->optimizer, .label_smoothing = o->label_smoothing,
+        .soft_labels = j->augment.mixup > 0, .exact = !strcmp(o->precision, "highest"),
+        .optim = { .momentum = o->momentum, .nesterov = o->nesterov, .weight_decay = o->weight_decay, .clip_norm = o->clip,
+                   .clip_value = o->clip_value, .freeze = freeze, .groups = &vectors, .ngroups = o->spare_vectors,
+                   .accumulate = (int)o->accumulate, .ema = o->ema, .ema_warmup = true } };
+    fac_status status = fac_trainer_new(j->m.graph, j->dev, &opts, &j->trainer, &err);
+    free(freeze);
+    return status ? fail(&err) : EXIT_OK;
+}
+
+int train_prepare(train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    int code = device_open(&o->device, &j->dev);
+    if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
+    if (code) return code;
+    fac_dims want = { 0 };
+    if (j->m.graph && fac_graph_inputs(j->m.graph)) want = fac_value_type(fac_graph_input(j->m.graph, 0)).dims;
+    code = train_data(o, want, &j->train, &j->test);
+    if (!code && !j->m.graph)
+        code = text_is_model(o->model) ? text_model(o, &j->train, 0, &j->m) : train_model(o, &j->train, &j->m);
+    if (code) return code;
+    if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
+        return fail_text("the model must have one input and an output");
+    code = check_model(j);
+    if (code) return code;
+    if (o->augment && fac_augment_parse(o->augment, &j->train.item, &j->augment, &err)) return fail(&err);
+    return new_trainer(o, j);
+}
+
+/* torch counts the steps of these two in epochs. */
+static void count_epochs(const train_options *o, int64_t in_epoch, fac_schedule *s) {
+    if (s->kind == FAC_SCHEDULE_STEP) s->every = (o->epochs * in_epoch + 2) / 3;       /* three tenths down in the whole */
+    if (s->kind == FAC_SCHEDULE_RESTARTS) s->every = (o->epochs * in_epoch + 2) / 3;
+    if (s->kind == FAC_SCHEDULE_EXPONENTIAL) {
+        s->kind = FAC_SCHEDULE_STEP;
+        s->every = in_epoch;
+        s->gamma = o->gamma != 0 ? o->gamma : 0.95;
+    }
+}
+
+int train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t) {
+    *t = (fac_train_opts){ .epochs = o->epochs, .evaluate_every = o->evaluate_every,
+        .batches = { .size = o->batch, .shuffle = true, .seed = (uint64_t)o->seed, .augment = j->augment },
+        .schedule = { .lr = o->lr, .warmup = o->warmup, .gamma = o->gamma, .patience = o->patience },
+        .report = train_progress, .self = &j->view };
+    if (!fac_schedule_find(o->schedule, &t->schedule.kind))
+        return usage_error(verb_find("train"), "there is no schedule \"%s\"", o->schedule);
+    if (j->train.tokens) t->batches.trim = 8;          /* few lengths: each is planned once */
+    count_epochs(o, fac_batches_count(&j->train, &t->batches), &t->schedule);
+    return EXIT_OK;
+}
+
+void train_free(train_options *o, train_job *j) {
+    free(j->about);
+    fac_trainer_free(j->trainer);
+    model_free(&j->m);
+    fac_vocab_free(o->vocab);
+    fac_dataset_free(&j->train);
+    fac_dataset_free(&j->test);
+    fac_device_free(j->dev);
+}
