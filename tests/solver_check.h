@@ -30,6 +30,7 @@ typedef struct check {
     int         threads;
     bool        strided, blocked;       /* layouts to try for inputs                                 */
     bool        any_out;                /* outputs too arrive in such layouts, as of a part of another tensor */
+    bool        all_out;                /* outputs that may be absent are there                      */
     bool        in_place;               /* output 0 over input 0 where type and layout allow         */
 } check;
 
@@ -170,7 +171,8 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
         fac_layout layout = c->any_out ? check_layout(c, d_out, lanes) : fac_layout_plain(d_out);
         out[k] = (fac_operand){ n->out[k]->type, layout, FAC_RUN, NULL };
         if (!c->any_out) out[k].layout.halo = halo;
-        if (k > 0 && n->op->out && n->op->out[1].name && n->op->out[1].is & FAC_OPTIONAL) out[k] = (fac_operand){ 0 };
+        bool optional = n->op->out && n->op->out[1].name && n->op->out[1].is & FAC_OPTIONAL;
+        if (k > 0 && !c->all_out && optional) out[k] = (fac_operand){ 0 };
     }
     const fac_solver *s = NULL;
     for (const fac_solver *const *all = d->backend->solvers; *all; all++)

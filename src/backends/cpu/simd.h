@@ -69,6 +69,22 @@ typedef struct fac_depthwise {
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);
 
+/* Rows of pixels of one channel block, each lane for itself.  d is a second operand, or NULL; y may be x or d. */
+typedef struct fac_lane_rows {
+    const float *x, *d;
+    float       *y;
+    int64_t      x_row, d_row, y_row, rows, pixels;
+    const float *mean, *factor, *other, *shift;     /* a vector each */
+    float        lo, hi;
+} fac_lane_rows;
+/* The mean, the sum of (x - mean)^2, the sums of d and d (x - mean), in f32: for some hundred pixels.  Without d its sums are
+ * anything. */
+typedef struct fac_lane_sums { float mean[16], spread[16], sum[16], along[16]; } fac_lane_sums;
+typedef struct fac_lane_kernels {
+    void (*sums)(const fac_lane_rows *t, fac_lane_sums *to);
+    void (*linear)(const fac_lane_rows *t);         /* y = clip((x - mean) factor + d other + shift, lo, hi) */
+} fac_lane_kernels;
+
 /* One row of outputs of one channel block: the largest of each window, or its sum / (down across[q]).  Taps beside the `in`
  * columns of x are left out, taps above and below are not among the `rows`. */
 typedef struct fac_pool_row {
@@ -120,6 +136,7 @@ typedef struct fac_simd {
     const fac_conv_tile_table *tile;        /* [FAC_TILE_KINDS]                             */
     const fac_outer_table     *outer;
     fac_depthwise_kernel      *depthwise;
+    const fac_lane_kernels    *lane;
     fac_pool_kernel           *pool;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
     const struct fac_streams *streams;
