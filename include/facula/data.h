@@ -62,7 +62,7 @@ typedef struct fac_augment {
 } fac_augment;
 
 /* "crop,flip,resize,rotate,colour,brightness,contrast,saturation,hue,cutout,erase,mixup", any of them, each with a number if
- * it is not to be the usual one: "crop=4,flip,mixup=0.2".  item: of the data set, for sizes in pixels. */
+ * it is not to be the usual one: "crop=4,flip,mixup=0.2"; or "none".  item: of the data set, for sizes in pixels. */
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out, fac_error *err);
 
 /* ---- batches --------------------------------------------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ static fac_status parse_one(const char *at, size_t n, const fac_dims *item, fac_
 
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out, fac_error *err) {
     fac_augment a = { 0 };
-    for (const char *at = list; *at;) {
+    for (const char *at = strcmp(list, "none") ? list : ""; *at;) {
         const size_t n = strcspn(at, ",");
         FAC_TRY(parse_one(at, n, item, &a, err));
         at += n + (at[n] == ',');
