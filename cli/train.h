@@ -4,33 +4,60 @@
 #include "cli.h"
 #include "train_view.h"
 
-/* The options of a training; 0 and NULL mean the default of the data set.  Recorded in run.json. */
+/* The options of a training; 0 and NULL mean the default, of the data set or of all. */
 typedef struct train_options {
-    const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard;
-    long   epochs, batch, seed, warmup;
-    double lr, momentum, weight_decay, label_smoothing, clip;
+    const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard, *precision, *glove;
+    long   epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
+    double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
+    bool   nesterov, spare_vectors;
     list   freeze;
-    const char *glove;          /* vectors of words to begin with */
-    fac_vocab *vocab;           /* of texts, made with the data; not recorded */
+    /* not recorded */
+    const char *out, *resume;
+    long   show;
+    bool   json, quiet;
+    device_options device;
+    fac_vocab *vocab;           /* of texts, made with the data */
 } train_options;
+
+/* ---- train_options.c ---- */
+extern train_options train_given;                       /* what the command line said */
+extern const option  train_rows[];                      /* ends with a NULL name */
+bool        train_recorded(const option *o);            /* of train_rows: it is part of run.json */
+const char *train_wrong(const train_options *o);        /* NULL: nothing */
+void        train_list(void);
+
+/* ---- train_setup.c: everything that a training holds ---- */
+typedef struct train_job {
+    fac_device *dev;
+    fac_dataset train, test;
+    model       m;
+    fac_trainer *trainer;
+    fac_augment augment;
+    char       *about;          /* run.json */
+    train_view  view;
+} train_job;
+int  train_prepare(train_options *o, train_job *j);
+int  train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t);
+void train_free(train_options *o, train_job *j);
 
 /* Defaults of one data set. */
 typedef struct train_set {
-    const char *name, *help, *folder, *model, *schedule;
+    const char *name, *help, *folder, *model, *schedule, *augment;
     long   epochs, batch;
-    double lr;
+    double lr;                      /* of adam, with the models of our own */
 } train_set;
 extern const train_set train_sets[];                    /* ends with a NULL name */
 int train_defaults(train_options *o);                   /* fills in what was not given */
 int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test);
 int train_model(const train_options *o, const fac_dataset *like, model *out);   /* like NULL: only of models that need no data */
+bool train_model_ours(const char *name);                /* it fits itself to the samples */
 /* The same for texts. */
 int  text_data(train_options *o, fac_dataset *train, fac_dataset *test);
 bool text_is_model(const char *name);
-bool text_any_length(const char *name);
-int  text_model(const train_options *o, const fac_dataset *like, int dim, model *out);      /* dim 0: the usual one */
+bool text_any_length(const char *name);                 /* the network takes sentences of any length */
+int  text_model(const train_options *o, const fac_dataset *like, int dim, model *out);     /* dim of the vectors; 0: the usual */
 
-/* DIR/run.json: written, and read back where options were not given. */
+/* DIR/run.json: written, and read back where options were not given.  o is train_given. */
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */
 int train_record(const char *dir, const char *about);
 int train_recall(const char *dir, train_options *o);
