@@ -44,7 +44,7 @@ def first_values(module, prefix=""):
 
 def digest(t):
     x = t.detach().double().numpy().ravel()
-    return f"{x @ numbers('a', x.size):.15g} {x @ numbers('b', x.size):.15g} {np.abs(x).sum():.15g}"
+    return f"{x @ numbers('a', x.size):.13g} {x @ numbers('b', x.size):.13g} {np.abs(x).sum():.13g}"
 
 
 def case(name, module, inputs, call=None, prefix="m."):
