@@ -24,6 +24,19 @@ extern "C" {
  * their running ones, which are states even where an importer took them for parameters.  NULL only when memory is gone. */
 fac_graph *fac_graph_training(const fac_graph *model);
 
+/* What was done to the end of a network. */
+typedef struct fac_head {
+    char    layer[128];                 /* the last layer with weights */
+    int64_t features, had, classes;     /* numbers that a class is made from; classes before and now */
+    bool    replaced, batch_freed;      /* its weights are fresh ones; a batch of fixed size may be any now */
+} fac_head;
+/* A copy of a model, of the zoo or of an ONNX file, that gives logits [N,classes], ready to be trained: when its last layer (a
+ * linear one, a product or a convolution) has another number of classes it is replaced by a fresh one, drawn from the seed as
+ * torch draws it, under the old names; softmax behind it goes; a fixed batch becomes any, if the model allows that.  All
+ * other parameters are shared.  head may be NULL.  FAC_E_UNSUPPORTED: the model ends in something else. */
+fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint64_t seed, fac_graph **out, fac_head *head,
+                                  fac_error *err);
+
 typedef struct fac_trainer fac_trainer;
 
 typedef struct fac_trainer_opts {
@@ -40,14 +53,16 @@ typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score; 
 fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
                            fac_error *err);
 void       fac_trainer_free(fac_trainer *t);
-int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far */
+int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far: batches, also when their gradients accumulate */
 /* The program of a step, for profiles; it stays the trainer's.  Inputs: samples, labels (i64 N), learning rate (an f64 scalar). */
 fac_program *fac_trainer_program(const fac_trainer *t);
 
 /* One step on one batch; score may be NULL.  FAC_E_ARGUMENT when the loss is not finite: the parameters are then those of
  * before the step. */
 fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr, fac_score *score, fac_error *err);
-/* All of a data set, in batches of this size. */
+/* With opts.optim.accumulate: the next step takes all that was accumulated, whatever the count, as behind an epoch. */
+fac_status fac_trainer_flush(fac_trainer *t, fac_error *err);
+/* All of a data set, in batches of this size; with opts.optim.ema by the moving averages, as predictions and confusions. */
 fac_status fac_trainer_evaluate(fac_trainer *t, const fac_dataset *data, int64_t batch, fac_score *score, fac_error *err);
 
 /* ---- looking at it; programs for these are made when they are first asked for ---- */
@@ -72,6 +87,9 @@ void       fac_gradients_free(fac_gradients *g);        /* and clears; an empty 
 /* A checkpoint: parameters, states, moments, step number; safetensors, written atomically. */
 fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err);
 fac_status fac_trainer_load(fac_trainer *t, const char *path, fac_error *err);
+/* Where opts.optim.ema keeps moving averages, the parameters (those of the model) become them: before a model is saved at the end
+ * of its training. */
+fac_status fac_trainer_average(fac_trainer *t, fac_error *err);
 /* The parameters and states of a model alone. */
 fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_error *err);
 
@@ -91,7 +109,8 @@ typedef struct fac_progress {
 typedef struct fac_train_opts {
     int64_t      epochs;
     fac_batches  batches;
-    fac_schedule schedule;              /* steps 0: those of the whole training */
+    fac_schedule schedule;              /* its steps are batches; steps 0: those of the whole training.  Plateau: of the
+                                           loss of the test set, or rising, of the accuracy */
     int          ahead;                 /* batches made ahead by a thread; 0: 2, negative: none and no thread */
     int64_t      evaluate_every;        /* epochs; 0: 1.  The last one always */
     const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */
@@ -106,7 +125,9 @@ typedef struct fac_train_result {
     fac_score train, test;              /* of the last epoch */
 } fac_train_result;
 
-/* From the trainer's step number on (0, or that of a loaded checkpoint) to the end of the last epoch.  test may be NULL. */
+/* From the trainer's step number on (0, or that of a loaded checkpoint) to the end of the last epoch.  test may be NULL.
+ * A training goes on with the data, batch size and seed that it was begun with, else FAC_E_ARGUMENT.  Another number of epochs is
+ * fine: the schedule is then the one of that length. */
 fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test, const fac_train_opts *opts,
                      fac_train_result *out, fac_error *err);
 

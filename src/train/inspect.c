@@ -26,6 +26,7 @@ void fac_look_free(fac_look *l) {
     fac_program_free(l->predictor);
     fac_graph_free(l->inspected);
     fac_graph_free(l->model);
+    fac_graph_free(l->judged);
     fac_release(l);
 }
 

@@ -5,6 +5,7 @@
 
 typedef struct fac_look {
     fac_graph   *model;                 /* shares the parameters */
+    fac_graph   *judged;                /* what predicts: with moving averages, where they are kept */
     fac_device  *device;
     double       smoothing;
     bool         soft, exact;

@@ -1,6 +1,7 @@
 /* From a model to a graph that gives the loss and the number of right answers. */
 #include "facula/loss.h"
 #include "graph/graph_internal.h"
+#include "optim/optim_internal.h"
 #include "train/train_internal.h"
 
 fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft) {
@@ -22,12 +23,5 @@ fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft) {
 
 void fac_train_guard(fac_graph *g, fac_value *loss) {
     fac_value *fine = fac_equal(fac_sub(loss, loss), fac_number(g, loss->type.dtype, 0));      /* inf - inf and NaN are not 0 */
-    for (size_t i = 0; i < g->nparams && !g->error.status; i++) {
-        fac_value *p = g->params[i], *next = p->next;
-        if (!next) continue;
-        fac_value *kept = fac_where(fine, next, p);
-        next->roots--;
-        kept->roots++;
-        p->next = kept;
-    }
+    for (size_t i = 0; i < g->nparams && !g->error.status; i++) fac_update_where(g->params[i], fine);
 }

@@ -7,7 +7,7 @@
 /* The inference form with its first output alone. */
 static fac_status compile(fac_look *l, fac_error *err) {
     if (l->predictor) return FAC_OK;
-    fac_graph *g = fac_graph_inference(l->model);
+    fac_graph *g = fac_graph_inference(l->judged);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of predictions");
     for (size_t i = 1; i < g->noutputs; i++) g->outputs[i].value->roots--;
     if (g->noutputs > 1) g->noutputs = 1;

@@ -22,12 +22,16 @@ typedef struct loop {
     bool                  stopped;
 } loop;
 
+static bool plateau_of(const loop *l) { return l->schedule.kind == FAC_SCHEDULE_PLATEAU; }
+
 static fac_status step(loop *l, fac_error *err) {
     fac_progress *p = &l->now;
     fac_tensor *x, *labels;
     double start = seconds_now();
-    p->lr = fac_schedule_lr(&l->schedule, p->step);
+    const fac_plateau plateau = fac_train_plateau(l->t);
+    p->lr = plateau_of(l) ? fac_plateau_lr(&l->schedule, &plateau, p->step) : fac_schedule_lr(&l->schedule, p->step);
     FAC_TRY(fac_loader_next(l->loader, &x, &labels, err));
+    if ((p->step + 1) % l->in_epoch == 0) FAC_TRY(fac_trainer_flush(l->t, err));        /* nothing is left to the next epoch */
     FAC_TRY(fac_trainer_step(l->t, x, labels, p->lr, &p->batch, err));
     p->step++;
     fac_score_add(&p->train, &p->batch);
@@ -55,6 +59,8 @@ static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
         if (l->test && ((p->epoch + 1) % every == 0 || p->step == p->steps)) {
             FAC_TRY(fac_trainer_evaluate(l->t, l->test, l->o->batches.size, &r->test, err));
             p->test = &r->test;
+            const double metric = l->schedule.rising ? r->test.accuracy : r->test.loss;
+            if (plateau_of(l)) FAC_TRY(fac_train_plateau_next(l->t, &l->schedule, metric, err));
         }
         p->seconds = seconds_now() - l->start;
         if (l->o->checkpoint) FAC_TRY(fac_trainer_save(l->t, l->o->checkpoint, err));
@@ -90,6 +96,9 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
                          (long long)opts->batches.size);
     if (t->soft != (opts->batches.augment.mixup > 0))
         return fac_raise(err, FAC_E_ARGUMENT, "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
+    if (plateau_of(&l) && !test)
+        return fac_raise(err, FAC_E_ARGUMENT, "the schedule plateau looks at a test set, and there is none");
+    FAC_TRY(fac_train_same_data(t, train, &opts->batches, err));
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
     if (!l.schedule.steps) l.schedule.steps = l.now.steps;
     FAC_TRY(run(&l, &r, err));

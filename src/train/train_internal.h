@@ -9,8 +9,9 @@ enum { FAC_TRAIN_LOSS, FAC_TRAIN_CORRECT, FAC_TRAIN_OUTPUTS };      /* outputs o
 struct fac_trainer {
     fac_graph   *step, *test;           /* they own the parameters; the programs share them */
     fac_program *stepper, *tester;
-    fac_tensor  *done;                  /* optimizer.step, borrowed from step */
+    fac_tensor  *done, *data, *plateau; /* of step: steps done, memory.c's states */
     fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
+    fac_tensor  *flush;                 /* with accumulation: the next step takes all that was accumulated; else NULL */
     bool         soft;                  /* the step takes probabilities for labels */
     fac_look    *look;                  /* for inspect.c and predict.c */
 };
@@ -20,6 +21,16 @@ struct fac_trainer {
 fac_value *fac_train_loss(fac_graph *g, double smoothing, bool soft);
 /* The step refuses to be taken with a loss that is not finite: every parameter then becomes what it was. */
 void fac_train_guard(fac_graph *g, fac_value *loss);
+
+/* memory.c */
+fac_status  fac_train_memory_new(fac_trainer *t, fac_error *err);
+fac_plateau fac_train_plateau(const fac_trainer *t);
+fac_status  fac_train_plateau_next(fac_trainer *t, const fac_schedule *s, double metric, fac_error *err);
+/* An error when the trainer's steps were done with other batches; else these are the ones from now on. */
+fac_status  fac_train_same_data(fac_trainer *t, const fac_dataset *d, const fac_batches *b, fac_error *err);
+
+/* average.c: a copy of the model whose parameters are the moving averages that the step keeps.  NULL: no memory. */
+fac_graph *fac_train_averaged(const fac_graph *model, fac_graph *step);
 
 /* Means over more samples. */
 static inline void fac_score_add(fac_score *all, const fac_score *more) {

@@ -4,25 +4,40 @@
 #include "base/memory.h"
 #include "train/train_internal.h"
 
+/* The optimizer, with what accumulation asks for: how much a batch counts, and when its time has come early. */
+static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trainer_opts *o, fac_value *loss) {
+    fac_graph *g = t->step;
+    fac_optim_opts opts = o->optim;
+    fac_value *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
+    if (opts.accumulate > 1) {
+        opts.weight = fac_size_of(fac_graph_find(g, "labels"));
+        opts.flush = fac_input(g, "flush", FAC_BOOL, (fac_dims){ 0 });
+    }
+    optim->build(loss, lr, &opts);
+    fac_train_guard(g, loss);
+}
+
 static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
-    t->step = fac_graph_training(model);
-    t->test = fac_graph_inference(model);
-    if (!t->step || !t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graphs of a training");
-    FAC_TRY(fac_graph_check(t->step, err));
-    fac_value *loss = fac_train_loss(t->step, o->label_smoothing, o->soft_labels);
-    optim->build(loss, fac_input(t->step, "lr", FAC_F64, (fac_dims){ 0 }), &o->optim);
-    fac_train_guard(t->step, loss);
-    fac_train_loss(t->test, 0, false);
+    const bool accumulates = o->optim.accumulate > 1;
     t->soft = o->soft_labels;
+    if (!(t->step = fac_graph_training(model))) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");
     FAC_TRY(fac_graph_check(t->step, err));
+    add_optimizer(t, optim, o, fac_train_loss(t->step, o->label_smoothing, o->soft_labels));
+    FAC_TRY(fac_graph_check(t->step, err));
+    FAC_TRY(fac_look_new(model, device, o, &t->look, err));
+    t->look->judged = fac_train_averaged(model, t->step);
+    t->test = t->look->judged ? fac_graph_inference(t->look->judged) : NULL;
+    if (!t->test) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of the evaluation");
+    fac_train_loss(t->test, 0, false);
     FAC_TRY(fac_graph_check(t->test, err));
-    t->done = fac_value_tensor(fac_graph_find(t->step, "optimizer.step"));
+    FAC_TRY(fac_train_memory_new(t, err));
+    t->done = fac_value_tensor(fac_graph_find(t->step, accumulates ? "optimizer.batch" : "optimizer.step"));
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t->lr, err));
+    if (accumulates) FAC_TRY(fac_tensor_new(NULL, FAC_BOOL, (fac_dims){ 0 }, &t->flush, err));
     const fac_program_opts how = { .exact = o->exact };
     FAC_TRY(fac_program_new(t->step, device, &how, &t->stepper, err));
-    FAC_TRY(fac_look_new(model, device, o, &t->look, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);
 }
 
@@ -47,17 +62,23 @@ void fac_trainer_free(fac_trainer *t) {
     fac_graph_free(t->test);
     for (int k = 0; k < FAC_TRAIN_OUTPUTS; k++) fac_tensor_free(t->result[k]);
     fac_tensor_free(t->lr);
+    fac_tensor_free(t->flush);
     fac_release(t);
 }
 
 int64_t fac_trainer_steps(const fac_trainer *t) { return *(const int64_t *)fac_tensor_data(t->done); }
 fac_program *fac_trainer_program(const fac_trainer *t) { return t->stepper; }
 
+fac_status fac_trainer_flush(fac_trainer *t, fac_error *err) {
+    static const bool yes = true;
+    return t->flush ? fac_tensor_write(t->flush, &yes, sizeof yes, err) : FAC_OK;
+}
+
 static double scalar(const fac_tensor *t) { return (double)*(const float *)fac_tensor_data(t); }
 
 /* One run of either program. */
 static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor *labels, fac_score *score, fac_error *err) {
-    fac_tensor *in[] = { x, labels, t->lr };
+    fac_tensor *in[] = { x, labels, t->lr, t->flush };
     int64_t n = fac_tensor_type(labels).dims.d[0];
     FAC_TRY(fac_program_run(p, in, t->result, err));
     *score = (fac_score){ scalar(t->result[FAC_TRAIN_LOSS]), n ? scalar(t->result[FAC_TRAIN_CORRECT]) / (double)n : 0, n };
@@ -66,10 +87,12 @@ static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor 
 
 fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, double lr, fac_score *score, fac_error *err) {
     fac_score s;
+    static const bool no = false;
     FAC_TRY(fac_tensor_write(t->lr, &lr, sizeof lr, err));
     FAC_TRY(run(t, t->stepper, x, labels, &s, err));
+    if (t->flush) FAC_TRY(fac_tensor_write(t->flush, &no, sizeof no, err));
     if (!isfinite(s.loss))
-        return fac_raise(err, FAC_E_ARGUMENT, 
+        return fac_raise(err, FAC_E_ARGUMENT,
                          "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help",
                          (long long)fac_trainer_steps(t), s.loss, lr);
     if (score) *score = s;
