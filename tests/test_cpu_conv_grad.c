@@ -98,9 +98,8 @@ static void x_direct(fac_device *d, uint64_t seed) {
     assert_false(grad(d, "conv2d_grad_x/direct", &wide, seed));
 }
 
-static void x_winograd(fac_device *d, uint64_t seed) {
-    static const char *const solvers[] = { "conv2d_grad_x/winograd_2x2", "conv2d_grad_x/winograd_4x4",
-                                           "conv2d_grad_x/winograd_5x5" };
+/* Of x and of w. */
+static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed) {
     check_largest = true;
     for (uint64_t k = 0; k < 15; k++) {
         shape s = convolution_like(seed + k, check_pick(seed + k, 20, 1, 70));
@@ -109,19 +108,34 @@ static void x_winograd(fac_device *d, uint64_t seed) {
         s.H += 5, s.W += 5;
         assert_true(grad(d, solvers[k % 3], &s, seed + k));
     }
-    static const shape fixed[] = { { 4, 96, 7, 7, 80, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
-    all(d, solvers[1], fixed, 1, seed);
+    /* many tiles, so that they come in blocks; more channels than an item has */
+    static const shape fixed[] = { { 4, 96, 7, 7, 80, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+                                   { 2, 60, 65, 63, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
+    all(d, solvers[1], fixed, sizeof fixed / sizeof *fixed, seed);
     check_largest = false;
+}
+
+static void x_winograd(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d_grad_x/winograd_2x2", "conv2d_grad_x/winograd_4x4",
+                                           "conv2d_grad_x/winograd_5x5" };
+    winograd(d, solvers, seed);
+}
+
+static void w_winograd(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d_grad_w/winograd_2x2", "conv2d_grad_w/winograd_4x4",
+                                           "conv2d_grad_w/winograd_5x5" };
+    winograd(d, solvers, seed);
 }
 
 static uint64_t seed;
 static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
 static void test_x_direct(void **s) { (void)s, check_everywhere(x_direct, seed + 1000); }
 static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, seed + 2000); }
+static void test_w_winograd(void **s) { (void)s, check_everywhere(w_winograd, seed + 3000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct), cmocka_unit_test(test_x_direct),
-                                        cmocka_unit_test(test_x_winograd) };
+                                        cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
