@@ -17,6 +17,7 @@
 #include "facula/data.h"
 #include "facula/onnx.h"
 #include "facula/program.h"
+#include "facula/recompute.h"
 #include "facula/train.h"
 #include "facula/view.h"
 

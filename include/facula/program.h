@@ -12,6 +12,7 @@
 
 #include "facula/device.h"
 #include "facula/graph.h"
+#include "facula/recompute.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
@@ -33,6 +34,7 @@ typedef struct fac_program_opts {
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
     fac_observer    observe;
     void           *observe_self;
+    fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer             */
 } fac_program_opts;
 
 /* Takes a snapshot: g may be changed or freed afterwards.  The parameter tensors are retained, and shared with every other
@@ -42,7 +44,12 @@ void       fac_program_free(fac_program *p);
 
 /* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller.  copied: what a run
  * copies to parameters behind its last step, because their next contents could not be written over them. */
-typedef struct fac_plan_stat { size_t arena, values, bound, packed; int steps; size_t copied; } fac_plan_stat;
+typedef struct fac_plan_stat {
+    size_t arena, values, bound, packed;
+    int    steps;
+    size_t copied;
+    fac_recompute_stat recompute;   /* zeros without */
+} fac_plan_stat;
 
 /* Compiles and prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
  * for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */

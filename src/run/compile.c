@@ -48,6 +48,9 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     }
     if (!o->observe && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!o->observe) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
+    const fac_recompute_opts *r = &o->recompute;
+    if (!o->observe && (r->on || r->share > 0 || r->bytes || r->scopes))        /* of what is shared already, and not to be shared again */
+        FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
     if (o->observe || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));

@@ -83,6 +83,7 @@ typedef struct fac_plan {
     size_t        room_items;
     fac_slot     *outputs, *updates;/* where results lie; updates: one for each parameter, root -1 if there is nothing to copy */
     bool         *written;          /* by parameter: a step writes its next contents over it */
+    fac_recompute_stat recompute;
     size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes, copied_bytes;
     fac_prepared *prepared;         /* the newest, under the program's lock */
     fac_frame    *frames;           /* free ones, under the program's lock  */

@@ -18,8 +18,10 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     if (opts) p->opts = *opts;
     p->graph = fac_graph_clone(g);
     p->steers = fac_alloc(g->ninputs + 1, sizeof *p->steers);
-    bool named = !p->opts.solver || (p->solver = fac_copy_text(p->opts.solver));
+    bool named = (!p->opts.solver || (p->solver = fac_copy_text(p->opts.solver)))
+                 && (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes)));
     p->opts.solver = p->solver;
+    p->opts.recompute.scopes = p->scopes;
     fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
     if (!status && pthread_mutex_init(&p->lock, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
     else if (!status) p->locks++;
@@ -42,6 +44,7 @@ void fac_program_free(fac_program *p) {
     fac_graph_free(p->graph);
     fac_release(p->steers);
     fac_release(p->solver);
+    fac_release(p->scopes);
     if (p->locks > 0) pthread_mutex_destroy(&p->lock);
     if (p->locks > 1) pthread_mutex_destroy(&p->turn);
     fac_release(p);
@@ -110,7 +113,8 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     if (!status) status = fac_prepare(plan, &prepared, err);
     if (!status) {
         fac_prepared_put(plan, prepared);
-        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps, plan->copied_bytes };
+        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
+                                           plan->copied_bytes, plan->recompute };
     }
     pthread_mutex_unlock(&p->lock);
     return status;

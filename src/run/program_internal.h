@@ -7,7 +7,7 @@ struct fac_program {
     fac_device      *device;
     fac_graph       *graph;             /* the snapshot */
     fac_program_opts opts;
-    char            *solver;            /* owns opts.solver */
+    char            *solver, *scopes;   /* own opts.solver and opts.recompute.scopes */
     bool            *steers;            /* by input: see fac_steering */
     bool             updates, timed;
     pthread_mutex_t  lock;              /* plans, frames, prepared parameters, profile */

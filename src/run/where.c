@@ -85,6 +85,14 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
     return FAC_OK;
 }
 
+/* A copy that was last read long ago, in the forward part of a training step say, while the value itself has to stay for others
+ * anyway: one more reorder now is cheaper than both of them for all that time. */
+static bool forgotten(const fac_scheduler *s, const fac_where *w, const fac_copy *c) {
+    enum { LONG = 32, SMALL = 64 << 10 };       /* steps; bytes */
+    const fac_root *own = &s->plan->roots[w->slot.root], *copy = &s->plan->roots[c->slot.root];
+    return s->plan->nsteps - copy->last > LONG && copy->bytes > SMALL && (own->kind != FAC_ROOT_ARENA || own->pending > 1);
+}
+
 /* v in this layout, by a reorder step or, before the run, by an item. */
 fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out) {
     fac_where *w = &s->at[v->id];
@@ -98,7 +106,7 @@ fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *w
         return out->root < 0 ? FAC_E_NOMEM : FAC_OK;
     }
     for (fac_copy *c = w->copies; c; c = c->next)
-        if (fac_layout_equal(&c->slot.layout, want, &v->type.dims)) {
+        if (fac_layout_equal(&c->slot.layout, want, &v->type.dims) && !forgotten(s, w, c)) {
             *out = c->slot;
             return FAC_OK;
         }
