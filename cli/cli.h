@@ -83,4 +83,8 @@ fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tens
 fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
 bool is_image(const char *path);
+
+/* ---- op_onnx.c ---- */
+void op_onnx_list(void);
+void op_case_list(void);
 #endif

@@ -7,7 +7,7 @@ static struct { const char *output, *weights, *memory; list shapes; long opset, 
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
-    { "--opset", OPTION_INT, &o.opset, "N", "13 to 24; default 18, or the next one that has every op" },
+    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op" },
     { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--problem", OPTION_FLAG, &o.problem, NULL, "MODEL is one op: 'softmax(f32[2,5]) axis=1'" },

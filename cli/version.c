@@ -139,7 +139,17 @@ static int op_one(const fac_op *op) {
     return EXIT_OK;
 }
 
+static struct { bool onnx, cases; } list_of;
+static const option op_options[] = {
+    { "--onnx", OPTION_FLAG, &list_of.onnx, NULL, "how ONNX files say each op, and from which opset on it is written" },
+    { "--cases", OPTION_FLAG, &list_of.cases, NULL, "problems to try the ops with: name, lowest and highest number, problem" },
+    { 0 } };
+
 static int op(list args) {
+    if (list_of.onnx || list_of.cases) {
+        (list_of.onnx ? op_onnx_list : op_case_list)();
+        return EXIT_OK;
+    }
     if (args.n) {
         const fac_op *o = fac_op_find(args.at[0]);
         return o ? op_one(o) : fail_text("there is no op \"%s\" (see `facula op`)", args.at[0]);
@@ -147,4 +157,4 @@ static int op(list args) {
     for (const fac_op *const *o = fac_ops; *o; o++) printf("%-18s %s\n", (*o)->name, (*o)->doc);
     return EXIT_OK;
 }
-const verb verb_op = { .name = "op", .summary = "the operators; one of them in detail", .usage = "facula op [NAME]", .run = op };
+const verb verb_op = { .name = "op", .summary = "the operators; one of them in detail", .usage = "facula op [NAME]", .options = op_options, .run = op };

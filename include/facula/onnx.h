@@ -24,7 +24,7 @@ typedef struct fac_onnx_opts {
  * FAC_E_FORMAT for a malformed file; FAC_E_IO. */
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err);
 
-enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 24 };      /* opsets that are written */
+enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 26 };      /* opsets that are written */
 
 /* What was written. */
 typedef struct fac_onnx_saved {

@@ -113,7 +113,7 @@ static bool pair_body(pb_ostream_t *s, const void *self) {
 
 /* The IR version that came out with an opset, as ONNX's Versioning.md lists them. */
 static int ir_of(int opset) {
-    static const struct { int opset, ir; } since[] = { { 23, 11 }, { 21, 10 }, { 19, 9 }, { 15, 8 } };
+    static const struct { int opset, ir; } since[] = { { 25, 13 }, { 24, 12 }, { 23, 11 }, { 21, 10 }, { 19, 9 }, { 15, 8 } };
     for (size_t k = 0; k < sizeof since / sizeof *since; k++)
         if (opset >= since[k].opset) return since[k].ir;
     return 7;

@@ -70,6 +70,16 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 static void cost(const fac_node *n, fac_cost *c) { fac_cost_each(n, 1, c); }
 
 static const fac_onnx onnx[] = { { "", "CumProd", 26, 0, NULL, NULL }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0) };
+    if (w->opset < 26) return false;
+    fac_onnx_put(w, "CumProd", 2, ins, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "exclusive", a->exclusive);
+    fac_onnx_put_int(w, "reverse", a->reverse);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "cum_prod(f32[3,4,2], i64(1))", -2, 2, 1e-5 }, { "cum_prod(f32[9], i64(0)) exclusive reverse", -2, 2, 1e-5 },
     { "cum_prod(i64[3,4], i64(-1)) reverse", -9, 9, 0 }, { "cum_prod(u8[99], i64(0)) exclusive", 0, 255, 0 },
@@ -77,7 +87,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_cum_prod = {
     .name = "cum_prod", .doc = "running products along an axis", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx, .grad = grad, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx,
+    .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_cum_prod(fac_value *x, int axis, bool exclusive, bool reverse) {
     return fac_emit(&fac_op_cum_prod, &(attrs){ exclusive, reverse }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x),

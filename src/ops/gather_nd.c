@@ -1,3 +1,4 @@
+#include "ops/onnx_put.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -72,6 +73,15 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static const fac_onnx onnx[] = { { "", "GatherND", 11, 0, NULL, NULL }, { 0 } };
+/* Its indices are i64. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const char *indices = fac_onnx_name(w, n->in[1]);
+    if (n->in[1]->type.dtype != FAC_I64) indices = fac_onnx_cast(w, indices, FAC_I64, NULL);
+    fac_onnx_binary(w, "GatherND", fac_onnx_name(w, n->in[0]), indices, fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_int(w, "batch_dims", ((const attrs *)n->attrs)->batch_dims);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "gather_nd(f32[3,4,5], i64[6,2])", -3, 2, 0 }, { "gather_nd(f32[3,4,5], i64[2,3,3])", -3, 2, 0 },
     { "gather_nd(i64[3,4,5], i32[3,2,1]) batch_dims=1", -4, 3, 0 }, { "gather_nd(f16[3,2], i64[0,1])", -3, 2, 0 }, { 0 }
@@ -79,7 +89,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_gather_nd = {
     .name = "gather_nd", .doc = "slices of x at given places", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_gather_nd(fac_value *x, fac_value *indices, int batch_dims) {
     return fac_emit(&fac_op_gather_nd, &(attrs){ batch_dims }, 2, (fac_value *[]){ x, indices });

@@ -1,6 +1,7 @@
 /* Group normalization (Wu, He, 2018). */
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
@@ -108,18 +109,20 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "num_groups", "groups" }, { "stash_type", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "GroupNormalization", 18, 0, spellings, load }, { 0 } };
-/* scale and bias have one number for each group before opset 21, from then on one for each channel.  What does not fit is an
- * instance norm of N,groups,all others, whose result is scaled and shifted. */
+/* ONNX has scale and bias with one number for each channel since opset 21 (what it had before is deprecated).  What does not
+ * fit is an instance norm of N,groups,all others, whose result is scaled and shifted. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
-    const int64_t want = w->opset < 21 ? a->groups : x->dims.d[1];
-    bool fits = w->opset >= 18 && n->in[1] && n->in[2];
-    for (int k = 1; k < 3 && fits; k++) fits = n->in[k]->type.dims.d[0] == want;
+    bool fits = w->opset >= 21 && n->in[1] && n->in[2];
+    for (int k = 1; k < 3 && fits; k++) fits = n->in[k]->type.dims.d[0] == x->dims.d[1];
     if (fits) return fac_onnx_plain(w, n);
     const char *from = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
     const fac_dims groups = fac_shape(a->groups);
-    const char *apart = fac_onnx_binary(w, "Reshape", from, fac_onnx_list(w, 3, (int64_t[]){ 0, a->groups, -1 }), NULL);
+    fac_dims sample = { .n = x->dims.n - 1 };
+    memcpy(sample.d, x->dims.d + 1, (size_t)sample.n * sizeof *sample.d);
+    const int64_t size = fac_dims_count(&sample), rest = size < 0 ? -1 : size / a->groups;
+    const char *apart = fac_onnx_binary(w, "Reshape", from, fac_onnx_list(w, 3, (int64_t[]){ 0, a->groups, rest }), NULL);
     const char *ins[] = { apart, fac_onnx_full(w, x->dtype, groups, 1), fac_onnx_full(w, x->dtype, groups, 0) };
     const char *normal = fac_onnx_put(w, "InstanceNormalization", 3, ins, NULL);
     fac_onnx_put_real(w, "epsilon", a->epsilon);

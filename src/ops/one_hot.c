@@ -1,3 +1,4 @@
+#include "ops/onnx_put.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -58,6 +59,15 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "OneHot", 9, 0, names, load }, { 0 } };
+/* ONNX wants a dim at least: a scalar is a list of one, whose dim is squeezed out again. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const bool scalar = !n->in[0]->type.dims.n;
+    if (!scalar) return fac_onnx_plain(w, n);
+    const char *ins[] = { fac_onnx_ranked(w, n->in[0], 1), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const char *row = fac_onnx_put(w, "OneHot", 3, ins, NULL);
+    return fac_onnx_binary(w, "Squeeze", row, fac_onnx_list(w, 1, &(int64_t){ 0 }), fac_onnx_name(w, n->out[0])) != NULL;
+}
+
 static const fac_case cases[] = {
     { "one_hot(i64[3,2], i64(5), f32[2]) axis=-1", -6, 6, 0 }, { "one_hot(i32[4], i64(3), i64[2])", -4, 4, 0 },
     { "one_hot(f32[2,2], i64(3), f16[2]) axis=1", 0, 2, 0 }, { "one_hot(i64[0], i64(3), f32[2])", 0, 0, 0 },
@@ -67,7 +77,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_one_hot = {
     .name = "one_hot", .doc = "indices as vectors with one different element", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx,
-    .save = fac_onnx_plain, .cases = cases,
+    .save = save, .cases = cases,
 };
 fac_value *fac_one_hot(fac_value *x, fac_value *depth, fac_value *values, int axis) {
     return fac_emit(&fac_op_one_hot, &(attrs){ axis }, 3, (fac_value *[]){ x, depth, values });

@@ -159,12 +159,22 @@ void fac_pool_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], 
     if (n->nout > 1) out[1] = fac_value_other(out[0], 1);
 }
 
+/* Rounding up, a last window that sees padding only counts: it does not for us, nor for ONNX since opset 22. */
+static bool has_window_too_few(const attrs *a, const fac_node *n, int k) {
+    const fac_window v = window_of(a, &n->in[0]->type.dims, k);
+    const int64_t out = n->out[0]->type.dims.d[2 + k], span = (v.kernel - 1) * v.dilation + 1;
+    if (!a->ceil_mode || a->auto_pad != FAC_AUTO_NONE || v.in < 0 || out < 0) return false;
+    return (v.in + v.pad + v.pad_end - span + v.stride - 1) / v.stride + 1 != out;
+}
+
 /* Average pooling has dilations since opset 19. */
 bool fac_pool_save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs a = attrs_of(rank_of(n), n->attrs);
     const bool max = n->nout > 1;
-    for (int k = 0; k < a.rank; k++)
+    for (int k = 0; k < a.rank; k++) {
         if (!max && a.dilation[k] != 1 && w->opset < 19) return false;
+        if (w->opset < 22 && has_window_too_few(&a, n, k)) return false;
+    }
     const char *y = fac_onnx_name(w, n->out[0]), *indices = max ? fac_onnx_name(w, n->out[1]) : NULL;
     fac_onnx_put(w, max ? "MaxPool" : "AveragePool", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, y ? y : "");
     if (indices) fac_onnx_put_out(w, indices);

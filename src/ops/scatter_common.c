@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "ops/map_grad.h"
+#include "ops/onnx_put.h"
 
 const char *const fac_scatter_names[] = { "none", "add", "mul", "min", "max", NULL };
 
@@ -14,6 +15,7 @@ bool fac_scatter_save(const fac_onnx_writer *w, const fac_node *n) {
     if (reduction != FAC_SCATTER_NONE && w->opset < (reduction == FAC_SCATTER_ADD || reduction == FAC_SCATTER_MUL ? 16 : 18))
         return false;
     const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_indices(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    if (!elements && n->in[1]->type.dtype == FAC_I32) in[1] = fac_onnx_cast(w, in[1], FAC_I64, NULL);    /* ScatterND: i64 only */
     fac_onnx_put(w, n->op->onnx->type, 3, in, fac_onnx_name(w, n->out[0]));
     if (elements) fac_onnx_put_int(w, "axis", *(const int64_t *)((const char *)n->attrs + a->at));
     if (reduction != FAC_SCATTER_NONE) fac_onnx_put_text(w, "reduction", fac_scatter_names[reduction]);

@@ -1,5 +1,6 @@
 #include <string.h>
 #include "ops/shape.h"
+#include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
 /* x N,C,H b,W b -> y N,C b b,H,W: the opposite of fac_depth_to_space. */
@@ -54,6 +55,23 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "blocksize", NULL }, { "mode", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "SpaceToDepth", 1, 0, names, load }, { 0 } };
+/* ONNX has row, column, channel only.  The other order is that with the channels turned: N,b b,C,H W -> N,C,b b,H W. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const int64_t channels = n->in[0]->type.dims.d[1], taps = a->block * a->block;
+    const fac_dims *to = &n->out[0]->type.dims;
+    const char *y = fac_onnx_name(w, n->out[0]);
+    if (a->channels_first && channels < 0) return false;
+    const char *d = fac_onnx_unary(w, "SpaceToDepth", fac_onnx_name(w, n->in[0]), a->channels_first ? NULL : y);
+    fac_onnx_put_int(w, "blocksize", a->block);
+    if (!a->channels_first) return true;
+    const int64_t plane = to->d[2] >= 0 && to->d[3] >= 0 ? to->d[2] * to->d[3] : -1;
+    const char *turned = fac_onnx_binary(w, "Reshape", d, fac_onnx_list(w, 4, (int64_t[]){ 0, taps, channels, plane }), NULL);
+    turned = fac_onnx_unary(w, "Transpose", turned, NULL);
+    fac_onnx_put_ints(w, "perm", 4, (int64_t[]){ 0, 2, 1, 3 });
+    return fac_onnx_binary(w, "Reshape", turned, fac_onnx_unary(w, "Shape", d, NULL), y) != NULL;
+}
+
 static const fac_case cases[] = {
     { "space_to_depth(f32[2,2,6,4]) block=2", -4, 4, 0 }, { "space_to_depth(f32[1,2,6,6]) block=3 channels_first", -4, 4, 0 },
     { "space_to_depth(u8[1,1,2,2]) block=2", 0, 9, 0 }, { "space_to_depth(f16[0,4,2,2]) block=2", 0, 0, 0 }, { 0 }
@@ -62,7 +80,7 @@ static const fac_case cases[] = {
 const fac_op fac_op_space_to_depth = {
     .name = "space_to_depth", .doc = "blocks of pixels become channels", .in = fac_ports_any_x, .out = fac_ports_y,
         .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .grad = grad, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .move = move, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };
 fac_value *fac_space_to_depth(fac_value *x, int64_t block, bool channels_first) {
     return fac_emit(&fac_op_space_to_depth, &(attrs){ block, channels_first }, 1, &x);

@@ -102,6 +102,17 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "k", NULL }, { "largest", NULL }, { "sorted", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "TopK", 1, 0, names, load }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };
+    const char *y = fac_onnx_name(w, n->out[0]), *indices = fac_onnx_name(w, n->out[1]);
+    fac_onnx_put(w, "TopK", 2, ins, y ? y : "");
+    if (indices) fac_onnx_put_out(w, indices);
+    fac_onnx_put_int(w, "axis", a->axis);
+    fac_onnx_put_int(w, "largest", !a->smallest);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "top_k(f32[3,9], i64{4}) axis=1", -9, 9, 0 },         { "top_k(f32[3,9,2], i64{9}) axis=-2 smallest", -9, 9, 0 },
     { "top_k(i8[40], i64{7})", -3, 3, 0 },                  { "top_k(f32[5,0], i64{0}) axis=1", 0, 0, 0 },
@@ -109,7 +120,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_top_k = {
     .name = "top_k", .doc = "the k largest elements along one axis, and their indices", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_top_k(fac_value *x, int64_t k, int axis, bool smallest) {
     return fac_emit(&fac_op_top_k, &(attrs){ axis, smallest }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });

@@ -1,0 +1,50 @@
+/* facula op --onnx: how each op is said in ONNX.  What is written from which opset on is found by writing every case of the op
+ * at every opset, so the list cannot be wrong. */
+#include <string.h>
+#include "cli.h"
+#include "facula/backend.h"
+#include "facula/onnx.h"
+
+static bool writes(const fac_case *c, int opset) {
+    fac_graph *g = NULL;
+    fac_error err = { 0 };
+    if (fac_problem_graph(c->problem, true, &g, &err)) return false;
+    fac_status status = fac_onnx_save(g, "/dev/null", &(fac_onnx_save_opts){ .opset = opset }, &err);
+    fac_graph_free(g);
+    return status == FAC_OK;
+}
+
+/* The first opset from which on nothing more becomes possible; how many cases are written there. */
+static int first_opset(const fac_op *op, int *written, int *cases) {
+    int first = FAC_ONNX_OLDEST;
+    *written = *cases = 0;
+    for (const fac_case *c = op->cases; c && c->problem; c++) {
+        ++*cases;
+        if (!writes(c, FAC_ONNX_NEWEST)) continue;
+        ++*written;
+        while (first < FAC_ONNX_NEWEST && !writes(c, first)) first++;
+    }
+    return first;
+}
+
+void op_onnx_list(void) {
+    printf("%-18s %-44s %s\n", "op", "read from", "written");
+    for (const fac_op *const *o = fac_ops; *o; o++) {
+        char read[200] = "";
+        int written, cases, first = first_opset(*o, &written, &cases);
+        for (const fac_onnx *how = (*o)->onnx; how && how->type; how++) {
+            size_t n = strlen(read);
+            snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type, how->since);
+            n = strlen(read);
+            if (how->until) snprintf(read + n, sizeof read - n, "-%d", how->until);
+        }
+        if (!written) printf("%-18s %-44s no\n", (*o)->name, *read ? read : "-");
+        else if (written < cases) printf("%-18s %-44s %d on; %d of %d cases\n", (*o)->name, *read ? read : "-", first, written, cases);
+        else printf("%-18s %-44s %d on\n", (*o)->name, *read ? read : "-", first);
+    }
+}
+
+void op_case_list(void) {
+    for (const fac_op *const *o = fac_ops; *o; o++)
+        for (const fac_case *c = (*o)->cases; c && c->problem; c++) printf("%s\t%.9g\t%.9g\t%s\n", (*o)->name, c->lo, c->hi, c->problem);
+}
