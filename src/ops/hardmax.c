@@ -3,7 +3,6 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
-#include "ops/lines.h"
 #include "ops/softmax.h"
 #include "ops/order.h"
 
@@ -13,30 +12,18 @@
 fac_value *fac_hardmax(fac_value *x, int64_t axis);
 #endif
 
-typedef struct attrs { int64_t axis; } attrs;
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis that sums to one" }, { 0 } };
-
-static bool infer(fac_node *n) {
-    if (fac_lines_axis(n, ((const attrs *)n->attrs)->axis) < 0) return false;
-    n->out[0]->type = n->in[0]->type;
-    return true;
+static void line(const fac_array *x, int64_t first, int64_t size, int64_t step, double *y) {
+    int64_t best = first;
+    for (int64_t at = first; at < first + size * step; at += step) {
+        if (fac_above(x, at, best)) best = at;
+        y[at] = 0;
+    }
+    if (size) y[best] = 1;
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
-    const fac_dims *d = &r->in[0].type.dims;
-    fac_lines l = fac_lines_of(d, fac_axis(((const attrs *)r->attrs)->axis, d->n ? d->n : 1));
-    for (int64_t o = 0; o < l.outer; o++)
-        for (int64_t i = 0; i < l.inner; i++) {
-            int64_t at = o * l.size * l.inner + i, best = at;
-            for (int64_t k = 0; k < l.size; k++, at += l.inner) {
-                if (fac_above(&r->in[0], at, best)) best = at;
-                r->out[0].f[at] = 0;
-            }
-            if (l.size) r->out[0].f[best] = 1;
-        }
-    return FAC_OK;
+    return fac_softmax_ref(r, line);
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 1, to); }
@@ -54,8 +41,10 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_hardmax;
 const fac_op fac_op_hardmax = {
     .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0",
-    .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .onnx = onnx,
+    .in = fac_ports_x, .out = fac_ports_y,
+    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .is = FAC_OP_NO_GRAD, .infer = fac_softmax_infer, .ref = ref, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
 };
-fac_value *fac_hardmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_hardmax, &(attrs){ axis }, 1, &x); }
+fac_value *fac_hardmax(fac_value *x, int64_t axis) {
+    return fac_emit(&fac_op_hardmax, &(fac_softmax_attrs){ axis }, 1, &x);
+}

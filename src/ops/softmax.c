@@ -4,7 +4,6 @@
 #include "facula/ops.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
-#include "ops/lines.h"
 #include "ops/softmax.h"
 
 #if FAC_INTERFACE
@@ -13,36 +12,24 @@
 fac_value *fac_softmax(fac_value *x, int64_t axis);
 #endif
 
-typedef struct attrs { int64_t axis; } attrs;
-static const fac_attr table[] = {
-    { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL, "the axis that sums to one" }, { 0 } };
-
-static bool infer(fac_node *n) {
-    if (fac_lines_axis(n, ((const attrs *)n->attrs)->axis) < 0) return false;
-    n->out[0]->type = n->in[0]->type;
-    return true;
+static void line(const fac_array *x, int64_t first, int64_t size, int64_t step, double *y) {
+    double top = -INFINITY, sum = 0;
+    const int64_t end = first + size * step;
+    for (int64_t at = first; at < end; at += step) top = x->f[at] > top ? x->f[at] : top;
+    for (int64_t at = first; at < end; at += step) sum += y[at] = exp(x->f[at] - top);
+    for (int64_t at = first; at < end; at += step) y[at] /= sum;
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
-    const fac_dims *d = &r->in[0].type.dims;
-    fac_lines l = fac_lines_of(d, fac_axis(((const attrs *)r->attrs)->axis, d->n ? d->n : 1));
-    for (int64_t o = 0; o < l.outer; o++)
-        for (int64_t i = 0; i < l.inner; i++) {
-            const double *x = r->in[0].f + o * l.size * l.inner + i;
-            double *y = r->out[0].f + o * l.size * l.inner + i, top = -INFINITY, sum = 0;
-            for (int64_t k = 0; k < l.size; k++) top = x[k * l.inner] > top ? x[k * l.inner] : top;
-            for (int64_t k = 0; k < l.size; k++) sum += y[k * l.inner] = exp(x[k * l.inner] - top);
-            for (int64_t k = 0; k < l.size; k++) y[k * l.inner] /= sum;
-        }
-    return FAC_OK;
+    return fac_softmax_ref(r, line);
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }
 
 /* dx = y (dy - sum of dy y) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_dims axis = { .n = n->out[0]->type.dims.n > 0, .d = { ((const attrs *)n->attrs)->axis } };
+    const fac_dims axis = fac_softmax_axis(n);
     fac_value *y = n->out[0];
     dx[0] = fac_mul(y, fac_sub(dy[0], fac_sum(fac_mul(dy[0], y), axis, true)));
 }
@@ -60,8 +47,10 @@ static const fac_case cases[] = {
 
 extern const fac_op fac_op_softmax;
 const fac_op fac_op_softmax = {
-    .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y,
+    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .infer = fac_softmax_infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
 };
-fac_value *fac_softmax(fac_value *x, int64_t axis) { return fac_emit(&fac_op_softmax, &(attrs){ axis }, 1, &x); }
+fac_value *fac_softmax(fac_value *x, int64_t axis) {
+    return fac_emit(&fac_op_softmax, &(fac_softmax_attrs){ axis }, 1, &x);
+}
