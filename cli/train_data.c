@@ -6,7 +6,7 @@ const train_set train_sets[] = {
     { "mnist", "handwritten digits, 60,000 + 10,000 of 28 x 28; --data is the folder of the four files", NULL, "cnn",
       "one-cycle", "crop", 6, 128, 1e-2 },
     { "fashion-mnist", "clothes, 60,000 + 10,000 of 28 x 28; Debian's dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist",
-      "cnn", "one-cycle", "flip", 6, 128, 1e-2 },
+      "cnn", "one-cycle", "flip", 7, 128, 1e-2 },
     { "cifar10", "ten kinds of things, 50,000 + 10,000 of 32 x 32 in colour; the binary or the python version", NULL, "resnet",
       "one-cycle", "crop,flip", 15, 128, 1e-2 },
     { "cifar100", "a hundred kinds of things; likewise", NULL, "resnet", "one-cycle", "crop,flip", 20, 128, 1e-2 },

@@ -33,6 +33,21 @@ static int new_trainer(const train_options *o, train_job *j) {
     return status ? fail(&err) : EXIT_OK;
 }
 
+/* A model of the zoo or of a file becomes a classifier of the data set's classes. */
+static int fit_head(const train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    fac_graph *fitted;
+    fac_head h;
+    fac_status status = fac_graph_replace_head(j->m.graph, j->train.classes, (uint64_t)o->seed, &fitted, &h, &err);
+    if (status) return status == FAC_E_UNSUPPORTED ? EXIT_OK : fail(&err);      /* check_model says what does not fit */
+    fac_graph_free(j->m.graph);
+    j->m.graph = fitted;
+    if (h.replaced)
+        fprintf(stderr, "facula: %s gave %lld classes, the data set has %lld: it is replaced by a fresh layer\n", h.layer,
+                (long long)h.had, (long long)h.classes);
+    return EXIT_OK;
+}
+
 int train_load(train_options *o, train_job *j) {
     int code = device_open(&o->device, &j->dev);
     if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
@@ -45,7 +60,8 @@ int train_load(train_options *o, train_job *j) {
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
-    return check_model(j);
+    if (!text_is_model(o->model) && !train_model_ours(o->model)) code = fit_head(o, j);
+    return code ? code : check_model(j);
 }
 
 int train_prepare(train_options *o, train_job *j) {
