@@ -48,7 +48,8 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_softmax;
 const fac_op fac_op_softmax = {
     .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis", .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .infer = fac_softmax_infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
+    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs),
+    .infer = fac_softmax_infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
 };
 fac_value *fac_softmax(fac_value *x, int64_t axis) {
