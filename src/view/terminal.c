@@ -174,7 +174,7 @@ fac_status fac_panel_write(const fac_panel *p, const fac_terminal *how, FILE *to
     if (how->columns < LEAST || how->columns > MOST || how->lines < 2 || how->lines > MOST)
         return fac_raise(err, FAC_E_ARGUMENT, "a chart of %d columns and %d lines", how->columns, how->lines);
     if (!fac_panel_range(p, &r)) return fac_raise(err, FAC_E_ARGUMENT, "%s: there is nothing to draw", p->title);
-    sheet s = { .p = p, .how = how, .y = fac_panel_axis(p, &r, how->lines / 3 > 1 ? how->lines / 3 : 1), .lines = how->lines };
+    sheet s = { .p = p, .how = how, .y = fac_panel_axis(p, &r, how->lines / 3 > 3 ? how->lines / 3 : 3), .lines = how->lines };
     s.left = 3 + widest_label(&s.y);
     s.columns = how->columns - s.left - 4;
     s.x = fac_axis_fit(r.x0, r.x1, FAC_SCALE_LINEAR, s.columns / 12 > 1 ? s.columns / 12 : 1, false);
