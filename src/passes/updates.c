@@ -2,8 +2,9 @@
  *
  * The tail of a graph is every elementwise node whose results serve nothing but updates and other nodes of the tail: the rules of
  * an optimizer, its scalars, clipping, the choice between new and old contents.
- *   Parts      Nodes of the tail of one shape that share a value of that shape become one `fused` node with several results:
- *              Adam reads p, g, m, v and writes p, m, v in one pass over memory.
+ *   Parts      Nodes of the tail of one shape that pass a value of that shape on to each other, or read the same parameter or
+ *              state of that shape, become one `fused` node with several results: Adam reads p, g, m, v and writes p, m, v in
+ *              one pass over memory.
  *   Groups     Independent parts become one `group`: all parameters are updated in one parallel region.
  * Values only ever grow along elementwise nodes, so parts of one shape never feed each other through another shape, and the parts
  * have levels: those of the scalars come before those that read them.
@@ -73,9 +74,10 @@ static int root_of(tail *t, int i) {
 
 static bool is_number(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
 
-/* Two nodes of one shape that read or make the same value of that shape belong together.  first: by value id, one such node. */
+/* n belongs together with the others that read or make v.  first: by value id, one such node. */
 static void join(tail *t, const fac_node *n, const fac_value *v, int *first) {
-    if (is_number(v) || !fac_dims_equal(&v->type.dims, &n->out[0]->type.dims)) return;
+    const bool own = in_tail(t, v->node) || v->leaf == FAC_PARAM || v->leaf == FAC_STATE;
+    if (!own || !fac_dims_equal(&v->type.dims, &n->out[0]->type.dims)) return;
     if (!first[v->id]) first[v->id] = (int)n->id;
     else t->leader[root_of(t, (int)n->id)] = root_of(t, first[v->id]);
 }
