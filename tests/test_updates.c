@@ -31,7 +31,8 @@ static void groups_give_the_reference(void **state) {
     solve("group", "group(f32[70,90], f32[70,90], f32[0], i64[3], f64[40000], f16[33]) "
           "{t0, t1 = fused(x0, x1) {t0 = add(x0, x1); t1 = mul(t0, x0); t0, t1}; t2 = relu(x2); t3 = neg(x3); "
           "t4 = fused(x4) {abs sqrt}; t5 = mul(x5, x5); t5, t1, t0, t2, t4, t3}", -2, 1e-3);
-    solve("group", "group(f32[3,1], f32[1,4], f32[200000]) {t0 = sub(x0, x1); t1 = sub(x1, x0); t2 = neg(x2); t1, t2, t0}", -2, 0);
+    solve("group", "group(f32[3,1], f32[1,4], f32[200000]) {t0 = sub(x0, x1); t1 = sub(x1, x0); t2 = neg(x2); t1, t2, t0}",
+          -2, 0);
 }
 
 static void groups_of_dependent_nodes_are_refused(void **state) {
@@ -57,7 +58,8 @@ enum { PARAMS = 8, STEPS = 4 };
 static fac_graph *problem(fac_value **loss, fac_value **lr) {
     static const fac_type types[PARAMS] = {
         { FAC_F32, { 2, { 200, 30 } } }, { FAC_F32, { 1, { 30 } } }, { FAC_F32, { 1, { 5000 } } }, { FAC_F32, { 0 } },
-        { FAC_F64, { 2, { 7, 11 } } }, { FAC_F16, { 1, { 65 } } }, { FAC_F32, { 2, { 200, 30 } } }, { FAC_F32, { 2, { 1, 7 } } } };
+        { FAC_F64, { 2, { 7, 11 } } }, { FAC_F16, { 1, { 65 } } }, { FAC_F32, { 2, { 200, 30 } } },
+        { FAC_F32, { 2, { 1, 7 } } } };
     fac_graph *g = fac_graph_new();
     *loss = NULL;
     for (int k = 0; k < PARAMS; k++) {
@@ -113,7 +115,8 @@ static int count_updates(fac_program *p, bool groups) {
     static fac_step_stat all[4096];
     size_t n = fac_program_steps(p, all, 4096);
     int found = 0;
-    for (size_t i = 0; i < n && i < 4096; i++) found += !strcmp(all[i].nodes, "update") && (!groups || !strcmp(all[i].solver, "group"));
+    for (size_t i = 0; i < n && i < 4096; i++)
+        found += !strcmp(all[i].nodes, "update") && (!groups || !strcmp(all[i].solver, "group"));
     return found;
 }
 
@@ -125,7 +128,8 @@ static void bits_are_those_of_single_steps(void **state) {
         { "adam", { .weight_decay = 0 }, 2 }, { "adam", { .weight_decay = 0.1, .clip_value = 0.3, .clip_norm = 1 }, 2 },
         { "adamw", { .groups = &vectors, .ngroups = 1, .ema = 0.9, .ema_warmup = true }, 2 },
         { "adam", { .accumulate = 3, .ema = 0.5 }, 2 }, { "rmsprop", { .centered = true, .momentum = 0.5 }, 2 },
-        { "adagrad", { .lr_decay = 0.1, .initial = 0.1 }, 2 }, { "lion", { .weight_decay = 0.1, .groups = &vectors, .ngroups = 1 }, 2 } };
+        { "adagrad", { .lr_decay = 0.1, .initial = 0.1 }, 2 },
+        { "lion", { .weight_decay = 0.1, .groups = &vectors, .ngroups = 1 }, 2 } };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t isa = 0; isa < sizeof check_isas / sizeof *check_isas; isa++) {
             fac_device *device = NULL;
