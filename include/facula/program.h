@@ -34,6 +34,8 @@ typedef struct fac_program_opts {
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
     fac_observer    observe;
     void           *observe_self;
+    bool detect_anomaly;            /* a run stops at the first node that makes NaN or infinity, and its error names it; as slow as
+                                       with an observer, and parameters stay as they were                 */
     fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer             */
 } fac_program_opts;
 

@@ -45,6 +45,10 @@ typedef struct fac_trainer_opts {
     double          label_smoothing;
     bool            soft_labels;        /* labels of a step are probabilities f32 [N,classes], as mixup makes them */
     bool            exact;              /* as in fac_program_opts */
+    double          recompute;          /* forward values alive at one time, as a share of what they are without recomputing;
+                                           0: nothing is recomputed.  See facula/recompute.h and fac_program_opts */
+    bool            detect_anomaly;     /* a step stops at the first operation that makes NaN or infinity, and its error names
+                                           it; slow */
 } fac_trainer_opts;
 
 typedef struct fac_score { double loss, accuracy; int64_t samples; } fac_score;     /* means; accuracy 0..1 */
@@ -124,6 +128,9 @@ typedef struct fac_train_result {
     bool      stopped;                  /* by report */
     fac_score train, test;              /* of the last epoch */
 } fac_train_result;
+
+/* What fac_train asks first: were the steps so far done with this data set, batch size and seed?  Else FAC_E_ARGUMENT. */
+fac_status fac_trainer_continues(fac_trainer *t, const fac_dataset *train, const fac_batches *batches, fac_error *err);
 
 /* From the trainer's step number on (0, or that of a loaded checkpoint) to the end of the last epoch.  test may be NULL.
  * A training goes on with the data, batch size and seed that it was begun with, else FAC_E_ARGUMENT.  Another number of epochs is

@@ -46,12 +46,12 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph), err));
     }
-    if (!o->observe && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
-    if (!o->observe) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
+    if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
+    if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
     const fac_recompute_opts *r = &o->recompute;
-    if (!o->observe && (r->on || r->share > 0 || r->bytes || r->scopes))        /* of what is shared already, and not to be shared again */
+    if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))        /* of what is shared already, and not to be shared again */
         FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
-    if (o->observe || o->no_fuse) return FAC_OK;
+    if (plan->observed || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
@@ -82,7 +82,8 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->device = device;
     p->exact = o->exact;
     p->no_inplace = o->no_inplace;
-    p->observed = o->observe != NULL;
+    p->observed = o->observe || o->detect_anomaly;
+    p->anomalies = o->detect_anomaly;
     p->only = o->solver;
     fac_status status = FAC_OK;
     fac_error own = { 0 };

@@ -56,7 +56,8 @@ static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_spa
     return FAC_OK;
 }
 
-static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, fac_error *err) {
+static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, bool *meant,
+                           fac_error *err) {
     const fac_problem *q = s->problem;
     fac_span *in = f->spans, *out = in + q->nin, none = { 0 };
     for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
@@ -65,7 +66,8 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int k = 0; s->halo && k < q->nout; k++)
         if (out[k].memory) fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at, &s->out[k].layout);
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
-    return plan->observed ? observe(plan, s, out, opts, err) : FAC_OK;
+    if (opts->observe) FAC_TRY(observe(plan, s, out, opts, err));
+    return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;
 }
 
 /* Copies a result that does not lie where it has to. */
@@ -75,6 +77,20 @@ static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_sl
     fac_device *d = plan->device;
     fac_copy_layout(type, (char *)d->backend->host(d, from.memory) + from.at, &slot->layout, d->backend->host(d, to), &plain);
     return FAC_OK;
+}
+
+static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, const fac_program_opts *opts, fac_error *err) {
+    bool *meant = plan->anomalies ? fac_alloc((size_t)plan->graph->ids + 1, sizeof *meant) : NULL;
+    fac_status status = plan->anomalies && !meant ? fac_raise(err, FAC_E_NOMEM, "no memory to look for anomalies") : FAC_OK;
+    for (int i = 0; i < plan->nsteps && !status; i++) {
+        const fac_step *s = &plan->steps[i];
+        double start = timed ? fac_now() : 0;
+        status = run_step(plan, f, s, opts, meant, err);
+        if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
+        if (timed) f->seconds[i] = fac_now() - start;
+    }
+    fac_release(meant);
+    return status;
 }
 
 fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
@@ -90,13 +106,7 @@ fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *p
         case FAC_ROOT_PREPARED: f->roots[i] = (fac_span){ prepared->packs[r->index]->memory, 0 }; break;
         }
     }
-    for (int i = 0; i < plan->nsteps; i++) {
-        const fac_step *s = &plan->steps[i];
-        double start = timed ? fac_now() : 0;
-        fac_status status = run_step(plan, f, s, opts, err);
-        if (status) return fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
-        if (timed) f->seconds[i] = fac_now() - start;
-    }
+    FAC_TRY(run_steps(plan, f, timed, opts, err));
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_slot *slot = &plan->outputs[i];
         if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;

@@ -42,6 +42,7 @@ typedef struct fac_step {
     fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
     fac_slot         *in, *out;
     int               work;         /* root of the scratch, or -1 */
+    unsigned          packed;       /* bit i: input i is in the form of the solver's own */
     bool              halo;         /* an output has zeros around its planes: written before the step */
     const char       *label;        /* of the nodes it does */
     double            macs, bytes;
@@ -70,7 +71,8 @@ typedef struct fac_plan {
     fac_arena     memory;
     fac_device   *device;
     fac_graph    *graph;            /* specialized and rewritten */
-    bool          exact, no_inplace, observed;
+    bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
+    bool          anomalies;        /* looked for */
     const char   *only;             /* opts.solver */
     fac_root     *roots;
     int           nroots;
@@ -118,6 +120,10 @@ fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err);
 void       fac_frame_free(const fac_plan *plan, fac_frame *f);
 fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
                        bool timed, const fac_program_opts *opts, fac_error *err);
+
+/* anomaly.c: an error that names the node when a step made NaN or infinity; meant: by id of a value, infinities that a constant
+ * brought in, filled in as steps go by. */
+fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant, fac_error *err);
 
 /* ref_solver.c: the reference driver as the last solver. */
 extern const fac_solver fac_solver_ref;

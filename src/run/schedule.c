@@ -112,7 +112,10 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
         if (plan && solver->done) solver->done(p->device, plan);
         return status ? status : FAC_E_NOMEM;
     }
-    for (int i = 0; i < n->nin; i++) step->in[i] = in[i];
+    for (int i = 0; i < n->nin; i++) {
+        step->in[i] = in[i];
+        if (is_packed(n, &offer, i)) step->packed |= 1u << i;
+    }
     read_done(s, n);
     for (int k = 0; k < n->nout; k++) {
         if (q->out[k].type.dtype == FAC_NONE) continue;

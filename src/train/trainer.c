@@ -36,8 +36,11 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     t->done = fac_value_tensor(fac_graph_find(t->step, accumulates ? "optimizer.batch" : "optimizer.step"));
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t->lr, err));
     if (accumulates) FAC_TRY(fac_tensor_new(NULL, FAC_BOOL, (fac_dims){ 0 }, &t->flush, err));
-    const fac_program_opts how = { .exact = o->exact };
-    FAC_TRY(fac_program_new(t->step, device, &how, &t->stepper, err));
+    if (!(o->recompute >= 0 && o->recompute <= 1))
+        return fac_raise(err, FAC_E_ARGUMENT, "recompute is a share between 0 and 1, not %g", o->recompute);
+    const fac_program_opts how = { .exact = o->exact }, stepping = { .exact = o->exact, .detect_anomaly = o->detect_anomaly,
+                                                                     .recompute = { .share = o->recompute } };
+    FAC_TRY(fac_program_new(t->step, device, &stepping, &t->stepper, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);
 }
 
@@ -93,8 +96,8 @@ fac_status fac_trainer_step(fac_trainer *t, fac_tensor *x, fac_tensor *labels, d
     if (t->flush) FAC_TRY(fac_tensor_write(t->flush, &no, sizeof no, err));
     if (!isfinite(s.loss))
         return fac_raise(err, FAC_E_ARGUMENT,
-                         "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help",
-                         (long long)fac_trainer_steps(t), s.loss, lr);
+                         "the loss of step %lld is %g: a smaller learning rate (it is %g) or clipping may help; detect_anomaly "
+                         "names the first operation that makes NaN or infinity", (long long)fac_trainer_steps(t), s.loss, lr);
     if (score) *score = s;
     return FAC_OK;
 }
