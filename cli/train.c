@@ -8,6 +8,7 @@ static train_options *const o = &train_given;
 static int save(const train_job *j) {
     fac_error err = { 0 };
     char path[4096];
+    if (fac_trainer_average(j->trainer, &err)) return fail(&err);
     snprintf(path, sizeof path, "%s/model.safetensors", o->out);
     if (fac_graph_save_weights(j->m.graph, path, &err)) return fail(&err);
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
@@ -17,6 +18,17 @@ static int save(const train_job *j) {
     fac_graph_free(quiet);
     if (status == FAC_E_UNSUPPORTED) fprintf(stderr, "facula: no model.onnx is written: %s\n", err.text);
     return status && status != FAC_E_UNSUPPORTED ? fail(&err) : EXIT_OK;
+}
+
+/* The folder of a training: what it was started with, and a checkpoint, so that --resume works whatever happens later.  A resumed
+ * one that cannot go on like this leaves the folder as it was. */
+static int begin(train_job *j, const fac_train_opts *t) {
+    fac_error err = { 0 };
+    if (o->resume && (fac_trainer_load(j->trainer, t->checkpoint, &err)
+                      || fac_trainer_continues(j->trainer, &j->train, &t->batches, &err)))
+        return fail(&err);
+    int code = train_record(o->out, j->about);
+    return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
 }
 
 static int work(train_job *j) {
@@ -33,11 +45,9 @@ static int work(train_job *j) {
     if (o->out) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", o->out);
         t.checkpoint = checkpoint;
-        code = train_record(o->out, j->about);
+        code = begin(j, &t);
         if (code) return code;
     }
-    if (o->resume ? fac_trainer_load(j->trainer, checkpoint, &err) : o->out ? fac_trainer_save(j->trainer, checkpoint, &err) : FAC_OK)
-        return fail(&err);              /* a first checkpoint: whatever happens later, --resume works */
     code = train_view_open(&j->view, o->resume);
     if (code) return code;
     train_catch_interrupt();

@@ -1,6 +1,7 @@
 /* facula train: DIR/run.json, what a training was started with. */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "json.h"
 #include "train.h"
 
@@ -43,16 +44,20 @@ char *train_about(const train_options *o, const fac_device *device) {
 }
 
 int train_record(const char *dir, const char *about) {
-    char path[4096];
+    char path[4096], beside[4096];
     if (mkdir(dir, 0777)) {
         struct stat s;
         if (stat(dir, &s) || !S_ISDIR(s.st_mode)) return fail_text("%s: cannot be made", dir);
     }
+    /* beside the old one, which is there until the new one is whole */
     snprintf(path, sizeof path, "%s/run.json", dir);
-    FILE *f = fopen(path, "w");
-    bool written = f && fprintf(f, "%s\n", about) > 0;
+    snprintf(beside, sizeof beside, "%s/run.json.tmp", dir);
+    FILE *f = fopen(beside, "w");
+    bool written = f && fprintf(f, "%s\n", about) > 0 && !fflush(f) && !fsync(fileno(f));
     if (f) written &= !fclose(f);
-    return written ? EXIT_OK : fail_text("%s: cannot be written", path);
+    if (written && !rename(beside, path)) return EXIT_OK;
+    if (f) remove(beside);
+    return fail_text("%s: cannot be written", path);
 }
 
 /* What was not given now is as it was recorded.  Strings live as long as the process, as those of the command line do. */

@@ -33,7 +33,7 @@ fac_status fac_train_plateau_next(fac_trainer *t, const fac_schedule *s, double 
 }
 
 /* Which batch is next follows from the number of steps, so the batches must be those that were counted. */
-fac_status fac_train_same_data(fac_trainer *t, const fac_dataset *d, const fac_batches *b, fac_error *err) {
+fac_status fac_trainer_continues(fac_trainer *t, const fac_dataset *d, const fac_batches *b, fac_error *err) {
     static const char *const what[DATA] = { "samples in the data set", "samples in a batch", "as seed of the order" };
     const int64_t now[DATA] = { d->count, b->size, (int64_t)b->seed };
     int64_t then[DATA];

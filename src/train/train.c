@@ -98,7 +98,7 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
         return fac_raise(err, FAC_E_ARGUMENT, "mixup makes labels of probabilities: it goes with soft_labels of the trainer");
     if (plateau_of(&l) && !test)
         return fac_raise(err, FAC_E_ARGUMENT, "the schedule plateau looks at a test set, and there is none");
-    FAC_TRY(fac_train_same_data(t, train, &opts->batches, err));
+    FAC_TRY(fac_trainer_continues(t, train, &opts->batches, err));
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
     if (!l.schedule.steps) l.schedule.steps = l.now.steps;
     FAC_TRY(run(&l, &r, err));

@@ -26,8 +26,6 @@ void fac_train_guard(fac_graph *g, fac_value *loss);
 fac_status  fac_train_memory_new(fac_trainer *t, fac_error *err);
 fac_plateau fac_train_plateau(const fac_trainer *t);
 fac_status  fac_train_plateau_next(fac_trainer *t, const fac_schedule *s, double metric, fac_error *err);
-/* An error when the trainer's steps were done with other batches; else these are the ones from now on. */
-fac_status  fac_train_same_data(fac_trainer *t, const fac_dataset *d, const fac_batches *b, fac_error *err);
 
 /* average.c: a copy of the model whose parameters are the moving averages that the step keeps.  NULL: no memory. */
 fac_graph *fac_train_averaged(const fac_graph *model, fac_graph *step);
