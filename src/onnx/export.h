@@ -19,7 +19,9 @@ struct fac_record_attr {
     const char      *name, *text;
     int64_t          kind, i;
     double           f;
-    const int64_t   *ints;
+    const int64_t   *ints;              /* n of one of these */
+    const double    *reals;
+    const char     **texts;
     int              n;
     fac_record_attr *next;
 };
@@ -47,6 +49,7 @@ typedef struct fac_export {
     fac_graph         *g;               /* the graph that is written */
     fac_arena          arena;
     fac_table          values, labels;  /* names that are taken, of values and of nodes */
+    fac_table          constants;       /* made by the exporter: type and contents -> name      */
     const char       **name_of;         /* by id of a value; NULL: has none yet         */
     fac_record_node   *nodes, **last_node, *at;         /* at: the one put last         */
     fac_record_tensor *tensors, **last_tensor;

@@ -35,7 +35,10 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
     case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
     default:
-        for (int k = 0; k < a->n && ok; k++) ok = fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k]);
+        for (int k = 0; k < a->n && ok; k++)
+            ok = a->ints ? fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k])
+               : a->reals ? fac_encode_real(s, FAC_PROTO_ATTR_FLOATS, a->reals[k])
+               : fac_encode_text(s, FAC_PROTO_ATTR_TEXTS, a->texts[k]);
         return ok;
     }
 }
@@ -282,6 +285,7 @@ fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_sa
     fac_release(ex.owned);
     fac_table_free(&ex.values);
     fac_table_free(&ex.labels);
+    fac_table_free(&ex.constants);
     fac_graph_free(ex.g);
     fac_arena_free(&ex.arena);
     return status;

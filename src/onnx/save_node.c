@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/onnx_write.h"
 #include "onnx/export.h"
 #include "onnx/source.h"
 
@@ -22,19 +23,43 @@ void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t) {
     ex->ntensors++;
 }
 
-/* A constant that the graph does not have: the exporter frees it. */
-static const char *made(fac_export *ex, fac_status status, fac_tensor *t) {
-    ex->failed |= status != FAC_OK;
-    if (status) return "";
-    if (!fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)) {
+/* Type and contents of a small constant in letters; NULL when memory is gone. */
+static const char *key_of(fac_export *ex, const fac_tensor *t) {
+    const fac_type type = fac_tensor_type(t);
+    const unsigned char *bytes = fac_tensor_data(t);
+    fac_text key = { 0 };
+    fac_text_print(&key, "%d", (int)type.dtype);
+    for (int k = 0; k < type.dims.n; k++) fac_text_print(&key, ",%lld", (long long)type.dims.d[k]);
+    fac_text_add(&key, ":");
+    for (size_t k = 0; k < fac_type_bytes(&type); k++) fac_text_print(&key, "%02x", bytes[k]);
+    const char *copy = key.failed ? NULL : fac_arena_text(&ex->arena, key.s);
+    fac_text_free(&key);
+    return copy;
+}
+
+static const char *keep(fac_export *ex, fac_tensor *t, const char *key) {
+    const char *name = fac_export_fresh(ex, &ex->values, "const");
+    if (!fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)
+        || (key && !fac_table_put(&ex->constants, key, (void *)(uintptr_t)name))) {
         ex->failed = true;
         fac_tensor_free(t);
         return "";
     }
     ex->owned[ex->nowned++] = t;
-    const char *name = fac_export_fresh(ex, &ex->values, "const");
     fac_export_tensor(ex, name, t);
     return name;
+}
+
+/* A constant that the graph does not have, or the equal one that was made before; the exporter owns it. */
+static const char *made(fac_export *ex, fac_status status, fac_tensor *t) {
+    enum { SMALL = 64 };
+    fac_type type = status ? (fac_type){ 0 } : fac_tensor_type(t);
+    const bool small = !status && fac_type_bytes(&type) <= SMALL;
+    const char *key = small ? key_of(ex, t) : NULL, *same = key ? fac_table_get(&ex->constants, key) : NULL;
+    if (!status && !same && (key || !small)) return keep(ex, t, key);
+    ex->failed |= !same;
+    if (!status) fac_tensor_free(t);
+    return same ? same : "";
 }
 
 const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers) {
@@ -156,6 +181,11 @@ const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v) {
     return v && v->type.dtype != FAC_I64 && v->type.dtype != FAC_I32 ? cast(w, name, FAC_I64) : name;
 }
 
+const char *fac_onnx_fresh(const fac_onnx_writer *w) {
+    fac_export *ex = fac_export_of(w);
+    return ex->dry ? "" : fac_export_fresh(ex, &ex->values, fac_export_label(ex, ex->node));
+}
+
 /* ---- nodes ---- */
 
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out) {
@@ -219,12 +249,26 @@ void fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dt
     fac_onnx_put_int(w, attr, fac_proto_dtype_number(dtype));
 }
 
-void fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers) {
+static void *copied(const fac_onnx_writer *w, int n, size_t size, const void *from) {
     fac_export *ex = fac_export_of(w);
-    int64_t *copy = ex->dry ? NULL : get(ex, (size_t)n, sizeof *copy);
-    if (!copy) return;
-    if (n) memcpy(copy, numbers, (size_t)n * sizeof *copy);
-    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INTS, .ints = copy, .n = n });
+    void *to = ex->dry ? NULL : get(ex, (size_t)n, size);
+    if (to && n) memcpy(to, from, (size_t)n * size);
+    return to;
+}
+
+void fac_onnx_put_ints(const fac_onnx_writer *w, const char *attr, int n, const int64_t *numbers) {
+    int64_t *copy = copied(w, n, sizeof *copy, numbers);
+    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_INTS, .ints = copy, .n = n });
+}
+
+void fac_onnx_put_reals(const fac_onnx_writer *w, const char *attr, int n, const double *numbers) {
+    double *copy = copied(w, n, sizeof *copy, numbers);
+    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_FLOATS, .reals = copy, .n = n });
+}
+
+void fac_onnx_put_texts(const fac_onnx_writer *w, const char *attr, int n, const char *const *texts) {
+    const char **copy = copied(w, n, sizeof *copy, texts);
+    if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRINGS, .texts = copy, .n = n });
 }
 
 /* ---- by the tables ---- */
@@ -249,7 +293,10 @@ static void put_by_table(const fac_onnx_writer *w, const fac_attr *a, const char
         if (a->count) fac_onnx_put_ints(w, name, a->count, at);
         else fac_onnx_put_int(w, name, *(const int64_t *)at);
         return;
-    case FAC_A_REAL: fac_onnx_put_real(w, name, *(const double *)at); return;
+    case FAC_A_REAL:
+        if (a->count) fac_onnx_put_reals(w, name, a->count, at);
+        else fac_onnx_put_real(w, name, *(const double *)at);
+        return;
     case FAC_A_FLAG: fac_onnx_put_int(w, name, *(const bool *)at); return;
     case FAC_A_ENUM: fac_onnx_put_text(w, name, a->choices[*(const int *)at]); return;
     case FAC_A_DTYPE: if (*(const fac_dtype *)at) fac_onnx_put_dtype(w, name, *(const fac_dtype *)at); return;

@@ -22,7 +22,7 @@ enum {
 static const struct { const char *types; int until; unsigned lacks; } gaps[] = {
     { " Acos Acosh Asin Asinh Atan Atanh AveragePool Conv ConvTranspose Cos Cosh Elu EyeLike HardSigmoid HardSwish "
       "InstanceNormalization MaxPool Mish Round Selu Sin Sinh Softplus Softsign Tan ThresholdedRelu ", 21, D(BF16) },
-    { " GreaterOrEqual LessOrEqual LeakyRelu PRelu ", 15, D(BF16) }, { " BatchNormalization ", 13, D(BF16) },
+    { " GRU LSTM RNN ", 21, D(BF16) }, { " GreaterOrEqual LessOrEqual LeakyRelu PRelu ", 15, D(BF16) }, { " BatchNormalization ", 13, D(BF16) },
     { " IsInf ", 19, HALVES }, { " CumSum ", 13, HALVES }, { " CumSum CumProd ", 0, SMALL }, { " MaxPool ", 0, INTS & ~(D(I8) | D(U8)) },
     { " Add Sub Mul Div ", 13, SMALL }, { " Relu ", 13, SIGNED }, { " Relu Neg ", 0, UNSIGNED },
     { " Pow ", 0, SMALL | D(U32) | D(U64) },

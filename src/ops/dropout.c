@@ -86,14 +86,14 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 
 static const fac_onnx_attr spellings[] = { { "seed", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Dropout", 7, 0, spellings, load }, { 0 } };
-/* Without training it passes x on. */
+/* Without training it passes x on; the node stays where somebody reads its mask. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]), *mask = fac_onnx_name(w, n->out[1]);
     if (a->training) return false;
-    const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_number(w, FAC_F32, a->ratio) };
-    const char *y = fac_onnx_name(w, n->out[0]), *mask = fac_onnx_name(w, n->out[1]);
-    fac_onnx_put(w, "Dropout", 2, in, y ? y : "");
-    if (mask) fac_onnx_put_out(w, mask);
+    if (!mask) return fac_onnx_put(w, "Identity", 1, &x, y) != NULL;
+    fac_onnx_put(w, "Dropout", 2, (const char *[]){ x, fac_onnx_number(w, FAC_F32, a->ratio) }, y ? y : "");
+    fac_onnx_put_out(w, mask);
     return true;
 }
 

@@ -41,6 +41,11 @@ static const struct { const char *name; int numbers; double alpha, beta; } activ
     [TANH] = { "Tanh", 0, 0, 0 }, [THRESHOLDED_RELU] = { "ThresholdedRelu", 1, 1, 0 } };
 enum { KINDS = sizeof activations / sizeof *activations };
 
+const char *fac_activation_name(int kind, int *numbers) {
+    *numbers = activations[kind].numbers;
+    return activations[kind].name;
+}
+
 /* Names are compared without regard to case, as ONNX says. */
 static int kind_of(const char *name, size_t length) {
     for (int k = 0; k < KINDS; k++)

@@ -50,6 +50,7 @@ extern const fac_op fac_op_lstm;
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_cell_load(n, g, &fac_op_lstm, x, y);
 }
+static bool save(const fac_onnx_writer *w, const fac_node *n) { return fac_cell_save(w, n, &kind); }
 static const fac_onnx onnx[] = { { "", "LSTM", 7, 0, NULL, load }, { 0 } };
 static const fac_case cases[] = {
     { "lstm(f32[3,2,4], f32[1,20,4], f32[1,20,5])", -1, 1, 1e-5 },
@@ -63,7 +64,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_lstm = {
     .name = "lstm", .doc = "recurrent layer of long short-term memory", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(fac_recurrent_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(fac_recurrent_opts), .infer = infer, .expand = expand, .save = save,
+    .cost = cost, .onnx = onnx, .cases = cases,
 };
 fac_value *fac_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_value *lengths, fac_value *h0, fac_value *c0,
                     fac_value *p, const fac_recurrent_opts *opts) {

@@ -49,6 +49,11 @@ int  fac_cell_directions(const fac_recurrent_opts *o);
 /* RNN, GRU, LSTM of opset 7 on. */
 void fac_cell_load(const fac_onnx_node *n, fac_graph *g, const fac_op *op, fac_value *const in[], fac_value *out[]);
 extern const char *const fac_direction_names[];
+/* ONNX's name of an activation, and how many numbers it takes. */
+const char *fac_activation_name(int kind, int *numbers);
+
+/* ---- cell_save.c ---- */
+bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind);
 
 /* The attributes of all three, and those of one alone behind them. */
 #define FAC_CELL_AT(field) offsetof(fac_recurrent_opts, field)
