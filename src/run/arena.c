@@ -24,13 +24,15 @@ static size_t lowest(const fac_root *r, fac_root *const *placed, int n) {
     return at;
 }
 
-/* The most that is alive at any one step. */
-static size_t bound(const fac_plan *plan, fac_root *const *roots, int n) {
-    size_t most = 0;
+/* The most that is alive at any one step: the sum of what begins and ends.  change: one number a step and one behind. */
+static size_t bound(const fac_plan *plan, fac_root *const *roots, int n, size_t *change) {
+    size_t most = 0, alive = 0;
+    for (int i = 0; i < n; i++) {
+        change[roots[i]->first] += roots[i]->bytes;         /* wraps where more ends than begins, and the sum comes out right */
+        change[roots[i]->last + 1] -= roots[i]->bytes;
+    }
     for (int step = 0; step <= plan->nsteps; step++) {
-        size_t alive = 0;
-        for (int i = 0; i < n; i++)
-            if (roots[i]->first <= step && step <= roots[i]->last) alive += roots[i]->bytes;
+        alive += change[step];
         if (alive > most) most = alive;
     }
     return most;
@@ -38,20 +40,21 @@ static size_t bound(const fac_plan *plan, fac_root *const *roots, int n) {
 
 void fac_plan_place(fac_plan *plan) {
     fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted), **placed = sorted + plan->nroots;
+    size_t *change = fac_arena_alloc(&plan->memory, (size_t)plan->nsteps + 2, sizeof *change);
     int n = 0;
     plan->arena_bytes = plan->bound_bytes = 0;
     for (int i = 0; i < plan->nroots; i++) {
         fac_root *r = &plan->roots[i];
         if (r->kind != FAC_ROOT_ARENA) continue;
         r->bytes = (r->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-        if (sorted) {
+        if (sorted && change) {
             sorted[n++] = r;
         } else {            /* no memory to think: everything a place of its own */
             r->at = plan->arena_bytes;
             plan->arena_bytes += r->bytes;
         }
     }
-    if (!sorted) return;
+    if (!sorted || !change) return;
     qsort(sorted, (size_t)n, sizeof *sorted, by_size);
     for (int i = 0; i < n; i++) {
         fac_root *r = sorted[i];
@@ -61,5 +64,5 @@ void fac_plan_place(fac_plan *plan) {
         for (; k > 0 && placed[k - 1]->at > r->at; k--) placed[k] = placed[k - 1];
         placed[k] = r;
     }
-    plan->bound_bytes = bound(plan, sorted, n);
+    plan->bound_bytes = bound(plan, sorted, n, change);
 }

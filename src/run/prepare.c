@@ -133,7 +133,7 @@ static bool current(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     if (!plan->prepared) return false;
     for (size_t i = 0; i < g->nparams; i++)
-        if (plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor)) return false;
+        if (g->params[i]->time != FAC_RUN && plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor)) return false;
     return true;
 }
 

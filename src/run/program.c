@@ -277,7 +277,7 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     if (p->updates) FAC_TRY(begin_updates(r, err));
     fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err);
     if (p->updates) end_updates(r);
-    return !status && p->updates ? update(p, r, err) : status;
+    return !status && r->plan->copied_bytes ? update(p, r, err) : status;
 }
 
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
