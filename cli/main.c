@@ -3,10 +3,10 @@
 #include "cli.h"
 
 extern const verb verb_run, verb_train, verb_evaluate, verb_plot, verb_bench, verb_export, verb_conformance, verb_show, verb_op, verb_devices,
-                  verb_zoo, verb_version, verb_help_;
+                  verb_zoo, verb_predict, verb_version, verb_help_;
 
 const verb *const verbs[] = { &verb_run, &verb_train, &verb_evaluate, &verb_plot, &verb_bench, &verb_export, &verb_conformance, &verb_show, &verb_op,
-                              &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
+                              &verb_predict, &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
 
 const verb *verb_find(const char *name) {
     for (const verb *const *v = verbs; *v; v++)

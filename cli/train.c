@@ -1,5 +1,6 @@
 /* facula train: trains a classifier on a data set. */
 #include <string.h>
+#include "samples.h"
 #include "train.h"
 
 static train_options *const o = &train_given;
@@ -28,6 +29,7 @@ static int begin(train_job *j, const fac_train_opts *t) {
                       || fac_trainer_continues(j->trainer, &j->train, &t->batches, &err)))
         return fail(&err);
     int code = train_record(o->out, j->about);
+    if (!code) code = samples_record(o->out, &j->train, o->vocab);
     return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
 }
 

@@ -90,7 +90,7 @@ int train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t) {
         .report = train_progress, .self = &j->view };
     if (!fac_schedule_find(o->schedule, &t->schedule.kind))
         return usage_error(verb_find("train"), "there is no schedule \"%s\"", o->schedule);
-    if (j->train.tokens) t->batches.trim = 8;          /* few lengths: each is planned once */
+    if (text_any_length(o->model)) t->batches.trim = 8;      /* few lengths: each is planned once */
     count_epochs(o, fac_batches_count(&j->train, &t->batches), &t->schedule);
     return EXIT_OK;
 }
