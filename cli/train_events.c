@@ -13,19 +13,17 @@ enum { SAMPLES = 64, FILTERS = 64, SETTINGS = 64 };
 
 struct train_events { fac_events *file; fac_tensor *x, *labels; };
 
-/* The training goes on without. */
-static void give_up(train_view *v, const fac_error *err) {
+static fac_status release(train_view *v, fac_error *err) {
     train_events *e = v->events;
-    fail(err);
-    fprintf(stderr, "facula: the training goes on without event files\n");
-    fac_events_close(e->file, NULL);
+    fac_status status = fac_events_close(e->file, err);
     fac_tensor_free(e->x);
     fac_tensor_free(e->labels);
     free(e);
     v->events = NULL;
+    return status;
 }
 
-/* ---- start ---- */
+/* ---- what is written ---- */
 
 static fac_status add_settings(fac_events *file, const char *about, fac_error *err) {
     fac_setting settings[SETTINGS];
@@ -83,50 +81,6 @@ static fac_status add_samples(const train_view *v, fac_error *err) {
     return add_grid(v->events->file, "samples/first_batch", 0, v->events->x, &how, err);
 }
 
-/* again: there is a file already, of the training that is resumed; TensorBoard wants one graph. */
-static fac_status start(train_view *v, bool again, fac_error *err) {
-    train_events *e = v->events;
-    fac_status status = fac_batch(v->train, v->batches, 0, 0, &e->x, &e->labels, err);
-    if (!status && !again) status = fac_events_graph(e->file, v->model, err);
-    if (!status && v->about) status = add_about(e->file, v->about, err);
-    if (!status && v->about) status = add_settings(e->file, v->about, err);
-    if (!status) status = add_samples(v, err);
-    return status ? status : fac_events_flush(e->file, err);
-}
-
-int train_events_open(train_view *v) {
-    fac_error err = { 0 };
-    char pattern[4096];
-    glob_t files = { 0 };
-    snprintf(pattern, sizeof pattern, "%s/*tfevents*", v->tensorboard);
-    bool again = !glob(pattern, 0, NULL, &files) && v->first > 0;
-    globfree(&files);
-    train_events *e = calloc(1, sizeof *e);
-    if (!e) return fail_text("out of memory");
-    if (fac_events_open(v->tensorboard, &e->file, &err)) {
-        free(e);
-        return fail(&err);
-    }
-    v->events = e;
-    if (!start(v, again, &err)) return EXIT_OK;
-    give_up(v, &err);
-    return EXIT_FAILED;
-}
-
-/* ---- while it runs ---- */
-
-void train_events_step(train_view *v, const fac_progress *p) {
-    if (!v->events) return;
-    fac_error err = { 0 };
-    fac_events *f = v->events->file;
-    const log_table *s = &v->steps;
-    if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err)
-        || fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1], &err)
-        || fac_events_scalar(f, "step/lr", p->step, p->lr, &err)
-        || fac_events_scalar(f, "step/samples_per_s", p->step, p->images_per_s, &err))
-        give_up(v, &err);
-}
-
 /* The first parameter that looks like filters of images. */
 static fac_status add_filters(const train_view *v, int64_t epoch, fac_error *err) {
     for (int i = 0; i < fac_graph_params(v->model); i++) {
@@ -160,6 +114,60 @@ static fac_status add_parameters(const train_view *v, int64_t epoch, fac_error *
     return status;
 }
 
+/* ---- opening ---- */
+
+/* again: there is a file already, of the training that is resumed; TensorBoard wants one graph. */
+static fac_status start(train_view *v, bool again, fac_error *err) {
+    train_events *e = v->events;
+    fac_status status = fac_batch(v->train, v->batches, 0, 0, &e->x, &e->labels, err);
+    if (!status && !again) status = fac_events_graph(e->file, v->model, err);
+    if (!status && v->about) status = add_about(e->file, v->about, err);
+    if (!status && v->about) status = add_settings(e->file, v->about, err);
+    if (!status) status = add_samples(v, err);
+    if (!status && !again) status = add_parameters(v, 0, err);
+    return status ? status : fac_events_flush(e->file, err);
+}
+
+int train_events_open(train_view *v) {
+    fac_error err = { 0 };
+    char pattern[4096];
+    glob_t files = { 0 };
+    snprintf(pattern, sizeof pattern, "%s/*tfevents*", v->tensorboard);
+    bool again = !glob(pattern, 0, NULL, &files) && v->first > 0;
+    globfree(&files);
+    train_events *e = calloc(1, sizeof *e);
+    if (!e) return fail_text("out of memory");
+    if (fac_events_open(v->tensorboard, &e->file, &err)) {
+        free(e);
+        return fail(&err);
+    }
+    v->events = e;
+    if (!start(v, again, &err)) return EXIT_OK;
+    release(v, NULL);
+    return fail(&err);
+}
+
+/* ---- while it runs ---- */
+
+/* The training goes on without. */
+static void give_up(train_view *v, const fac_error *err) {
+    fail(err);
+    fprintf(stderr, "facula: the training goes on without event files\n");
+    release(v, NULL);
+}
+
+void train_events_step(train_view *v, const fac_progress *p) {
+    if (!v->events) return;
+    fac_error err = { 0 };
+    fac_events *f = v->events->file;
+    const log_table *s = &v->steps;
+    if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err)
+        || fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1], &err)
+        || fac_events_scalar(f, "step/lr", p->step, p->lr, &err)
+        || fac_events_scalar(f, "step/samples_per_s", p->step, p->images_per_s, &err))
+        give_up(v, &err);
+}
+
 void train_events_epoch(train_view *v, const double row[LOG_COLUMNS]) {
     if (!v->events) return;
     fac_error err = { 0 };
@@ -178,14 +186,8 @@ void train_events_epoch(train_view *v, const double row[LOG_COLUMNS]) {
 }
 
 void train_events_close(train_view *v, bool success) {
-    train_events *e = v->events;
-    if (!e) return;
+    if (!v->events) return;
     fac_error err = { 0 };
-    fac_status status = fac_events_end(e->file, success, &err);
-    fac_status closed = fac_events_close(e->file, status ? NULL : &err);
-    if (status || closed) fail(&err);
-    fac_tensor_free(e->x);
-    fac_tensor_free(e->labels);
-    free(e);
-    v->events = NULL;
+    fac_status status = fac_events_end(v->events->file, success, &err);
+    if (release(v, status ? NULL : &err) || status) fail(&err);
 }

@@ -112,8 +112,14 @@ static void check(train_view *v, FILE *f) {
     fail_text("%s: a log cannot be written; the training goes on without", v->dir);
 }
 
+static void remember(train_view *v, log_table *t, const double row[LOG_COLUMNS]) {
+    if (log_add(t, row) || v->lost) return;
+    v->lost = true;
+    fail_text("no memory for the log; the training goes on without");
+}
+
 void train_log_epoch(train_view *v, const double row[LOG_COLUMNS]) {
-    if (!log_add(&v->epochs, row) && !v->lost) v->lost = !fail_text("no memory for the log");
+    remember(v, &v->epochs, row);
     if (v->log) train_log_print(v->log, row);
     if (v->csv) print_csv(v->csv, row);
     check(v, v->log);
@@ -135,7 +141,7 @@ bool train_log_step(train_view *v, const fac_progress *p) {
     row[LOG_TRAIN_LOSS] = v->window.loss;
     row[LOG_TRAIN_ACCURACY] = v->window.accuracy;
     v->window = (fac_score){ 0 };
-    if (!log_add(&v->steps, row) && !v->lost) v->lost = !fail_text("no memory for the log");
+    remember(v, &v->steps, row);
     if (v->log_steps) train_log_print(v->log_steps, row);
     check(v, v->log_steps);
     return true;

@@ -9,10 +9,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void note(int sig) {
-    (void)sig;
-    interrupted = 1;
-}
+static void note(int sig) { interrupted = sig; }
 
 void train_catch_interrupt(void) {
     struct sigaction a = { .sa_handler = note, .sa_flags = SA_RESETHAND };      /* a second Ctrl-C ends the process at once */
@@ -64,8 +61,9 @@ static void line(const train_view *v, const fac_progress *p) {
     int width = room + SHORTEST < LONGEST ? room + SHORTEST : LONGEST;
     double share = p->steps ? (double)p->step / (double)p->steps : 0;
     fprintf(stderr, "\r\033[K%s", head);
-    if (width >= SHORTEST && unicode()) fprintf(stderr, "\033[38;5;39;48;5;237m%s\033[0m  ", bar(share, width, blocks));
-    else if (width >= SHORTEST) {
+    if (width >= SHORTEST && unicode() && colour()) {
+        fprintf(stderr, "\033[38;5;39;48;5;237m%s\033[0m  ", bar(share, width, blocks));
+    } else if (width >= SHORTEST) {
         int full = (int)(share * (width - 2));
         fprintf(stderr, "[%.*s%*s]  ", full, "########################", width - 2 - full, "");
     }
@@ -125,7 +123,7 @@ int train_summary(train_view *v, const fac_train_result *r) {
         fprintf(stderr, "facula: stopped after %lld steps", (long long)r->steps);
         if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", v->dir);
         fputc('\n', stderr);
-        return EXIT_FAILED;
+        return 128 + interrupted;               /* as a shell reports it: 130 behind Ctrl-C */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);

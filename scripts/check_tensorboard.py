@@ -58,7 +58,7 @@ def safetensors(path):
 
 def train(facula, data, out, events, *more):
     subprocess.run([facula, "train", "mnist", "--data", data, "--batch", str(COUNT), "--out", out, "--tensorboard", events,
-                    "--quiet", "--schedule", "constant", *more], check=True, stdout=subprocess.DEVNULL)
+                    "--quiet", "--augment", "none", "--schedule", "constant", *more], check=True, stdout=subprocess.DEVNULL)
     return [json.loads(line) for line in open(out + "/log.jsonl")], [json.loads(line) for line in open(out + "/steps.jsonl")]
 
 

@@ -98,7 +98,8 @@ static void check_xml(const char *s) {
     int open = 0;
     for (const char *p = s; *p; p++) {
         assert_true((unsigned char)*p >= ' ' || *p == '\n');
-        if (*p == '&') assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6));
+        bool known = !strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6);
+        if (*p == '&') assert_true(known);
         if (*p != '<' || p[1] == '?') continue;
         const char *end = strchr(p, '>');
         assert_non_null(end);
@@ -118,7 +119,7 @@ static void charts_are_written_as_svg(void **state) {
     check_xml(text);
     assert_non_null(strstr(text, "width=\"640\" height=\"480\""));
     assert_non_null(strstr(text, ">a &lt; b<"));
-    assert_non_null(strstr(text, ">train &lt;&amp;&quot;a&quot;><"));
+    assert_non_null(strstr(text, ">train &lt;&amp;&quot;a&quot;&gt;<"));
     assert_non_null(strstr(text, ">test \xef\xbf\xbd \xc3\xa9<"));          /* a byte that is no UTF-8, a control character */
     assert_non_null(strstr(text, ">no data<"));
     assert_non_null(strstr(text, ">a dog with a\xe2\x80\xa6<"));

@@ -78,7 +78,7 @@ static void put_leaf(drawing *d, fac_value *v, const char *op, const char *label
     fac_put_message(d->to, GRAPH_NODE, &node);
 }
 
-/* Constants have no name: they stand beside the node that reads them first. */
+/* Constants have no name: they stand beside the node that reads them first.  TensorBoard knows this name, and draws a dot. */
 static void put_const(drawing *d, fac_value *v) {
     const fac_use *first = v->uses;
     if (!first) return;
@@ -86,7 +86,7 @@ static void put_const(drawing *d, fac_value *v) {
     char label[512];
     const char *scope = first->node->scope;
     snprintf(label, sizeof label, "%s%sconst_%u", scope ? scope : "", scope ? "." : "", (unsigned)v->id);
-    put_leaf(d, v, "const", label);
+    put_leaf(d, v, "Const", label);
 }
 
 static void put_node(drawing *d, const fac_node *n) {

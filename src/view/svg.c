@@ -20,6 +20,7 @@ static void attribute(fac_text *t, const char *name, double x) {
 static void escaped(fac_text *t, const char *s) {
     for (; *s; s++) {
         if (*s == '<') fac_text_add(t, "&lt;");
+        else if (*s == '>') fac_text_add(t, "&gt;");
         else if (*s == '&') fac_text_add(t, "&amp;");
         else if (*s == '"') fac_text_add(t, "&quot;");
         else fac_text_add_bytes(t, s, 1);

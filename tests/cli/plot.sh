@@ -51,7 +51,7 @@ else
     "$facula" plot "$dir/a" -o "$dir/one.png" 2>&1 | grep -q "libcairo2-dev" || bad "plot does not say what to install"
 fi
 "$facula" plot "$dir/a" --compare "$dir/b" --title 'me & <you>' -o "$dir/two.svg" > /dev/null || bad "plot as SVG"
-grep -q ">me &amp; &lt;you&gt;<" "$dir/two.svg" || grep -q ">me &amp; &lt;you><" "$dir/two.svg" || bad "the title of two.svg"
+grep -q ">me &amp; &lt;you&gt;<" "$dir/two.svg" || bad "the title of two.svg"
 if command -v python3 > /dev/null; then
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$dir/two.svg" || bad "two.svg is no XML"
 fi
