@@ -82,5 +82,5 @@ void train_list(void) {
                "", s->model, s->epochs, s->batch, s->lr, s->schedule, s->augment ? s->augment : "none",
                s->folder ? " --data " : "", s->folder ? s->folder : "");
     printf("  the zoo's models and those of files have --lr %g with adam\n", fac_optim_find("adam")->lr);
-    printf("\nlonger: facula train fashion-mnist --model resnet --epochs 16 --augment crop=1,flip --label-smoothing 0.1\n");
+    printf("\nlonger: facula train fashion-mnist --model resnet --epochs 12 --label-smoothing 0.1\n");
 }
