@@ -18,7 +18,7 @@ static const option options[] = {
 
 /* One training.  smooth: the loss of single steps, averaged; NULL when there are none. */
 typedef struct run_of {
-    char       name[64];
+    char       name[64], result[80];        /* result: the name with the last test accuracy */
     log_table  epochs, steps;
     log_matrix confusion;
     double    *step_epoch, *smooth;
@@ -41,6 +41,11 @@ static int read_run(const char *dir, run_of *r) {
     if (!code && !r->epochs.n) code = fail_text("%s/log.jsonl: no epoch has ended yet", dir);
     if (!code) code = log_read(dir, "steps.jsonl", true, &r->steps);
     if (!code) code = matrix_read(dir, &r->confusion);
+    if (!code) {
+        double last = r->epochs.column[LOG_TEST_ACCURACY][r->epochs.n - 1];
+        snprintf(r->result, sizeof r->result, "%s %.2f %%", r->name, 100 * last);
+        if (!isfinite(last)) strcpy(r->result, r->name);
+    }
     if (!code) log_smooth(&r->epochs, &r->steps, 50, &r->step_epoch, &r->smooth);
     return code;
 }
@@ -79,7 +84,8 @@ static void train_and_test(sheet *s, int k, log_column train, log_column test) {
             add(p, s->series[k], of_epochs(r, train, s->n == 1 ? "train" : NULL, s->n == 1 ? 0 : i,
                                            s->n == 1 ? FAC_STROKE_SOLID : FAC_STROKE_DASHED));
         }
-        add(p, s->series[k], of_epochs(r, test, s->n == 1 ? "test" : r->name, s->n == 1 ? 1 : i, FAC_STROKE_SOLID));
+        const char *name = s->n == 1 ? "test" : test == LOG_TEST_ACCURACY ? r->result : r->name;
+        add(p, s->series[k], of_epochs(r, test, name, s->n == 1 ? 1 : i, FAC_STROKE_SOLID));
     }
 }
 
@@ -136,15 +142,6 @@ static void describe(const run_of *r, char *to, size_t size) {
              t->column[LOG_TEST_LOSS][last], t->column[LOG_EPOCH][last], t->column[LOG_STEP][last], t->column[LOG_SECONDS][last]);
 }
 
-/* "test accuracy: small 91.23 %, large 92.40 %  (dashed: of the training set)" */
-static void compare(const run_of *runs, int n, char *to, size_t size) {
-    size_t at = 0;
-    for (int i = 0; i < n && at < size; i++)
-        at += (size_t)snprintf(to + at, size - at, "%s%s %.2f %%", i ? ", " : "test accuracy: ", runs[i].name,
-                               100 * runs[i].epochs.column[LOG_TEST_ACCURACY][runs[i].epochs.n - 1]);
-    if (at < size) snprintf(to + at, size - at, "  (dashed: of the training set)");
-}
-
 /* ---- the verb ---- */
 
 static int draw(const run_of *runs, int n, const char *dir) {
@@ -152,7 +149,7 @@ static int draw(const run_of *runs, int n, const char *dir) {
     fac_error err = { 0 };
     fac_confusion confusion;
     fac_dims size = { 2, { 800, 1200 } };
-    char subtitle[512], path[4096];
+    char subtitle[256], path[4096];
     s.runs = runs;
     s.n = n;
     make_panels(&s, &confusion);
@@ -166,7 +163,7 @@ static int draw(const run_of *runs, int n, const char *dir) {
                    || size.d[1] > 16384))
         return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
     if (n == 1) describe(&runs[0], subtitle, sizeof subtitle);
-    else compare(runs, n, subtitle, sizeof subtitle);
+    else snprintf(subtitle, sizeof subtitle, "solid: test set,  dashed: training set");
     fac_chart chart = { .title = o.title ? o.title : n == 1 ? runs[0].name : "comparison", .subtitle = subtitle,
                         .width = (int)(o.size ? size.d[0] : size.d[1]), .height = (int)(o.size ? size.d[1] : size.d[0]),
                         .n = PANELS, .panels = s.panels };

@@ -29,9 +29,9 @@ static uint32_t shade(uint32_t rgb, double amount) {
 
 static void cell(fac_canvas *c, const matrix *m, int row, int column) {
     double part = share(m->m, row, column), amount = row == column ? part : m->worst > 0 ? 0.85 * sqrt(part / m->worst) : 0;
-    double x = m->left + column * m->cell_w, y = m->top + row * m->cell_h;
+    double x = m->left + column * m->cell_w, y = m->top + row * m->cell_h, gap = fmin(1, 0.1 * fmin(m->cell_w, m->cell_h));
     uint32_t rgb = shade(row == column ? fac_palette[0] : fac_palette[1], amount);
-    fac_draw_box(c, x + 0.5, y + 0.5, m->cell_w - 1, m->cell_h - 1, (fac_ink){ rgb, 1, 0, false });
+    fac_draw_box(c, x + gap / 2, y + gap / 2, m->cell_w - gap, m->cell_h - gap, (fac_ink){ rgb, 1, 0, false });
     int64_t count = m->m->counts[(size_t)row * (size_t)m->m->n + (size_t)column];
     if (m->m->n >= NUMBERS_BELOW || !count) return;
     char text[24];
@@ -90,6 +90,9 @@ void fac_panel_confusion(fac_canvas *c, const fac_panel *p, fac_box box) {
     for (int r = 0; r < m->n; r++)
         for (int k = 0; k < m->n; k++)
             if (r != k) all.worst = fmax(all.worst, share(m, r, k));
+    const double right = all.left + m->n * all.cell_w, bottom = all.top + m->n * all.cell_h;
+    fac_draw_line(c, 5, (fac_point[]){ { all.left, all.top }, { right, all.top }, { right, bottom }, { all.left, bottom },
+                                       { all.left, all.top } }, (fac_ink){ fac_grid_rgb, 1, 1, false });
     for (int r = 0; r < m->n; r++)
         for (int k = 0; k < m->n; k++) cell(c, &all, r, k);
     if (named) names(c, &all, upright);
