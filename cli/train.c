@@ -50,7 +50,8 @@ static int work(train_job *j) {
         code = begin(j, &t);
         if (code) return code;
     }
-    code = train_view_open(&j->view, o->resume);
+    code = o->recompute > 0 ? train_tell_saving(j, &t.batches) : EXIT_OK;
+    if (!code) code = train_view_open(&j->view, o->resume);
     if (code) return code;
     train_catch_interrupt();
     fac_train_result r;

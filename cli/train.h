@@ -14,7 +14,8 @@ typedef struct train_options {
     /* not recorded */
     const char *out, *resume;
     long   show;
-    bool   json, quiet;
+    double recompute;
+    bool   json, quiet, detect_anomaly;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
 } train_options;
@@ -39,6 +40,7 @@ typedef struct train_job {
 int  train_load(train_options *o, train_job *j);        /* device, data and model, which fit each other */
 int  train_prepare(train_options *o, train_job *j);     /* and a trainer */
 int  train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t);
+int  train_tell_saving(const train_job *j, const fac_batches *b);
 void train_free(train_options *o, train_job *j);
 
 /* Defaults of one data set. */

@@ -39,6 +39,8 @@ const option train_rows[] = {
     { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
       "                             model.onnx" },
     { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
+    { "--recompute", OPTION_REAL, &O.recompute, "SHARE", "keep this share of the forward values and make the others again: less memory" },
+    { "--detect-anomaly", OPTION_FLAG, &O.detect_anomaly, NULL, "slow: stop at the first operation that makes NaN or infinity" },
     { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions" },
     { "--quiet", OPTION_FLAG, &O.quiet, NULL, "at the end one line instead of charts" },
     DEVICE_OPTIONS(O.device),
@@ -58,6 +60,7 @@ const char *train_wrong(const train_options *o) {
     if (o->warmup < 0 || o->accumulate < 0 || o->evaluate_every < 0 || o->patience < 0 || o->show < 0)
         return "--warmup, --accumulate, --evaluate-every, --patience and --show are not negative";
     if (!(o->clip >= 0) || !(o->clip_value >= 0) || !(o->gamma >= 0)) return "--clip, --clip-value and --gamma are not negative";
+    if (!(o->recompute >= 0 && o->recompute < 1)) return "--recompute is at least 0 and below 1";
     if (!(o->ema >= 0 && o->ema < 1)) return "--ema is at least 0 and below 1";
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1)) return "--label-smoothing is at least 0 and below 1";
     if (strcmp(o->precision, "highest") && strcmp(o->precision, "high")) return "--precision is highest or high";

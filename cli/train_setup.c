@@ -25,6 +25,7 @@ static int new_trainer(const train_options *o, train_job *j) {
     const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
     const fac_trainer_opts opts = { .optimizer = o->optimizer, .label_smoothing = o->label_smoothing,
         .soft_labels = j->augment.mixup > 0, .exact = !strcmp(o->precision, "highest"),
+        .recompute = o->recompute, .detect_anomaly = o->detect_anomaly,
         .optim = { .momentum = o->momentum, .nesterov = o->nesterov, .weight_decay = o->weight_decay, .clip_norm = o->clip,
                    .clip_value = o->clip_value, .freeze = freeze, .groups = &vectors, .ngroups = o->spare_vectors,
                    .accumulate = (int)o->accumulate, .ema = o->ema, .ema_warmup = true } };
@@ -81,6 +82,24 @@ static void count_epochs(const train_options *o, int64_t in_epoch, fac_schedule 
         s->every = in_epoch;
         s->gamma = o->gamma != 0 ? o->gamma : 0.95;
     }
+}
+
+/* What recomputing saves, said once before the first step. */
+int train_tell_saving(const train_job *j, const fac_batches *b) {
+    fac_error err = { 0 };
+    fac_plan_stat s = { 0 };
+    fac_tensor *in[3] = { NULL };
+    char before[32], after[32];
+    fac_status status = fac_batch(&j->train, b, 0, 0, &in[0], &in[1], &err);
+    if (!status) status = fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[2], &err);
+    if (!status) status = fac_program_plan(fac_trainer_program(j->trainer), in, &s, &err);
+    for (int i = 0; i < 3; i++) fac_tensor_free(in[i]);
+    if (status) return fail(&err);
+    if (s.recompute.after >= s.recompute.before) fprintf(stderr, "facula: recomputing saves nothing here\n");
+    else fprintf(stderr, "facula: recomputing: forward values take %s instead of %s, %.0f %% of the forward multiply-adds "
+                 "are done twice\n", bytes_text((double)s.recompute.after, after, sizeof after),
+                 bytes_text((double)s.recompute.before, before, sizeof before), s.recompute.forward > 0 ? 100 * s.recompute.macs / s.recompute.forward : 0);
+    return EXIT_OK;
 }
 
 int train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t) {
