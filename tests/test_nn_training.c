@@ -207,7 +207,7 @@ static void all_trainings(fac_dtype dtype) {
             const fac_tensor *have = tensor_called(&t, tensor);
             if (!have) fail_msg("%s: there is no %s", name, tensor);
             noise += want.noise;
-            if (dtype == FAC_F64) same_digest(name, tensor, digest_of(have), want, 1e-10);
+            if (dtype == FAC_F64) same_digest(name, tensor, digest_of(have), want, want.noise ? 1e-8 : 1e-10);
             else if (!want.noise) same_digest(name, tensor, digest_of(have), want, 1e-5);
             compared++;
         }
