@@ -98,6 +98,22 @@ static void x_direct(fac_device *d, uint64_t seed) {
     assert_false(grad(d, "conv2d_grad_x/direct", &wide, seed));
 }
 
+static void x_strided(fac_device *d, uint64_t seed) {
+    for (uint64_t k = 0; k < 30; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 2, 70), true);
+        for (uint64_t i = 0; i < 2; i++) s.o.dilation[i] = 1, s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        if (s.o.stride[0] == 1 && s.o.stride[1] == 1) s.o.stride[k % 2] = 2;
+        s.H += 8, s.W += 8;             /* windows may end before the image does */
+        assert_true(grad(d, "conv2d_grad_x/strided", &s, seed + k));
+        s.groups = s.K = s.C;
+        assert_true(grad(d, "conv2d_grad_x/strided_depthwise", &s, seed + k));
+    }
+    static const shape fixed[] = { { 4, 60, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
+                                   { 2, 20, 15, 29, 40, 1, 1, 1, { .stride = { 2, 2 } } },
+                                   { 1, 35, 65, 67, 20, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 0, 1, 1, 0 } } } };
+    all(d, "conv2d_grad_x/strided", fixed, sizeof fixed / sizeof *fixed, seed);
+}
+
 /* Of x and of w. */
 static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed) {
     check_largest = true;
@@ -130,11 +146,13 @@ static void w_winograd(fac_device *d, uint64_t seed) {
 static uint64_t seed;
 static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
 static void test_x_direct(void **s) { (void)s, check_everywhere(x_direct, seed + 1000); }
+static void test_x_strided(void **s) { (void)s, check_everywhere(x_strided, seed + 4000); }
 static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, seed + 2000); }
 static void test_w_winograd(void **s) { (void)s, check_everywhere(w_winograd, seed + 3000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct), cmocka_unit_test(test_x_direct),
+                                        cmocka_unit_test(test_x_strided),
                                         cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,31 @@ static void batch_norms_far_away(void **state) {
                "training_mode", 3);
 }
 
+static void pools(void **state) {
+    (void)state;
+    static const struct { const char *solvers[2], *problem; } all[] = {
+        { { "max_pool2d_grad/blocked", "max_pool2d_grad/plain" }, "max_pool2d_grad(f32[2,19,14,17], f32[2,19,7,9]) kernel=3,3 "
+          "stride=2,2 pad=1,1,1,1" },
+        { { "max_pool2d_grad/blocked", "max_pool2d_grad/plain" }, "max_pool2d_grad(f32[3,5,9,8], f32[3,5,4,4]) kernel=2,2 "
+          "stride=2,2" },
+        { { "max_pool2d_grad/blocked", "max_pool2d_grad/plain" }, "max_pool2d_grad(f32[1,40,9,12], f32[1,40,9,8]) kernel=3,5 "
+          "stride=1,1 pad=2,0,2,0 dilation=2,1" },
+        { { "max_pool2d_grad/blocked", "max_pool2d_grad/plain" }, "max_pool2d_grad(f32[1,20,8,12], f32[1,20,3,5]) kernel=2,2 "
+          "stride=3,3 pad=0,1,0,1" },
+        { { "avg_pool2d_grad/blocked", "avg_pool2d_grad/plain" }, "avg_pool2d_grad(f32[2,19,14,17], f32[2,19,7,9]) kernel=3,3 "
+          "stride=2,2 pad=1,1,1,1" },
+        { { "avg_pool2d_grad/blocked", "avg_pool2d_grad/plain" }, "avg_pool2d_grad(f32[2,19,14,17], f32[2,19,7,9]) kernel=3,3 "
+          "stride=2,2 pad=1,1,1,1 count_include_pad" },
+        { { "avg_pool2d_grad/blocked", "avg_pool2d_grad/plain" }, "avg_pool2d_grad(f32[2,33,7,7], f32[2,33,1,1]) kernel=7,7" } };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (int i = 0; i < 2; i++) {
+            check c = { .seed = 50 + k, .lo = -2, .hi = 2, .tolerance = 1e-5, .blocked = true, .strided = true };
+            everywhere(c, all[k].solvers[i], all[k].problem, 4);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(batch_norms), cmocka_unit_test(batch_norms_far_away) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(batch_norms), cmocka_unit_test(batch_norms_far_away),
+                                        cmocka_unit_test(pools) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void item(void *arg, int i, int thread) {
     fac_depthwise t = {
         .x_pixel = g->stride[2] * lanes, .x_row = g->dilation[1] * p->x.stride[2], .x_column = g->dilation[2] * lanes,
         .w = j->w + block * g->R * g->S * p->group * lanes, .bias = j->b ? j->b + block * lanes : NULL,
-        .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = p->group,
+        .y_pixel = lanes, .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = p->group,
         .lo = p->e.lo, .hi = p->e.hi };
     (void)thread;
     for (int64_t row = g->P * band / p->bands; row < g->P * (band + 1) / p->bands; row++) {

@@ -5,9 +5,9 @@
  *   V[point][c][tile] = inputs transformed   D[point][k][tile] = gradients transformed   U[point][c][k] = sum over tiles of V D
  *
  * The sums run through the register tile of conv2d_grad_w/direct, a tile being a pixel; what is saved and what it costs in
- * accuracy is as in conv_winograd.c.  Blocks of tiles are transformed by all threads, then an item sums some channels of x against
- * a chunk of output channels, all points of it, which stay in the second cache until the transform back.  Every sum is made by
- * one thread in the order of the tiles: no number of threads changes a bit. */
+ * accuracy is as in conv_winograd.c.  Blocks of tiles are transformed by all threads, then an item sums some channels of x
+ * against a chunk of output channels, all points of it, which stay in the second cache until the transform back.  Every sum is
+ * made by one thread in the order of the tiles: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/solvers.h"
@@ -62,7 +62,8 @@ static void transform(void *arg, int i, int thread) {
 }
 
 /* Back from the elements, one vector of x's channels after the other; turned on the way to dw. */
-static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors, int64_t chunk, int n, float *scratch, float *dw) {
+static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors, int64_t chunk, int n, float *scratch,
+                float *dw) {
     const fac_conv_geom *g = &p->g;
     int64_t lanes = p->cpu->simd->lanes, width = n * lanes, taps = g->R * g->S, k0 = chunk * 2 * lanes;
     int64_t last = g->K - k0 < width ? g->K - k0 : width;

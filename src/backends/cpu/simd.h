@@ -56,14 +56,14 @@ typedef void fac_outer_kernel(const fac_outer_tile *t);
 typedef struct fac_outer_table { int most; fac_outer_kernel *of[9][2]; } fac_outer_table;    /* of[m][n - 1], m <= most */
 
 /* One row of outputs of one channel block, of which each group of `group` channels (1, 2, 4, 8, less than a vector) is a function
- * of the same channels of x: w [R][channel in group][S][lanes], bias [lanes] or NULL, r a residual or NULL; y and r have pixel
+ * of the same channels of x: w [R][channel in group][S][lanes], bias [lanes] or NULL, r a residual or NULL, which has pixel
  * after pixel. */
 typedef struct fac_depthwise {
     const float *x;
     int64_t      x_pixel, x_row, x_column;  /* from output to output; to the next kernel row, kernel column */
     const float *w, *bias, *r;
     float       *y;
-    int64_t      width;                     /* outputs */
+    int64_t      y_pixel, width;            /* from output to output; outputs */
     int          R, S, group;
     float        lo, hi;
 } fac_depthwise;
@@ -98,6 +98,19 @@ typedef struct fac_pool_row {
     const float *across;                    /* NULL: the largest                             */
 } fac_pool_row;
 typedef void fac_pool_kernel(const fac_pool_row *t);
+
+/* Its gradient: dx, which is there already, and row 0 of it lies as that of x, gets dy where the largest element of a window was
+ * first, NaN being the largest; or dy / (down across[q]) at all taps. */
+typedef struct fac_pool_grad_row {
+    const float *x, *dy;                    /* x: pixel 0 of the first row that the window sees */
+    float       *dx;
+    int64_t      x_row, dx_row, in;         /* rows of taps */
+    int          rows, S;
+    int64_t      stride, dilation, pad, width;
+    float        down;
+    const float *across;                    /* NULL: the largest */
+} fac_pool_grad_row;
+typedef void fac_pool_grad_kernel(const fac_pool_grad_row *t);
 
 /* Transforms of Winograd convolution (simd/winograd.c): `out` x `out` outputs of a `kernel` x `kernel` kernel from n x n inputs,
  * n = out + kernel - 1.  v: the n n transformed elements of one channel block, v_point apart. */
@@ -138,6 +151,7 @@ typedef struct fac_simd {
     fac_depthwise_kernel      *depthwise;
     const fac_lane_kernels    *lane;
     fac_pool_kernel           *pool;
+    fac_pool_grad_kernel      *pool_grad;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
     const struct fac_streams *streams;
 } fac_simd;

@@ -1,12 +1,13 @@
 /* Depthwise and grouped convolution of one row of one channel block: see fac_depthwise in simd.h.
  *
  * Seven outputs at once: each vector of x is loaded once a kernel row and used for all the outputs that it reaches (3 x 3 stride
- * 1: 9 loads for 21 multiply-adds).  3 x 3 and 5 x 5 with stride 1 and 2 are compiled apart; the rest goes tap by tap. */
+ * 1: 9 loads for 21 multiply-adds).  3 x 3 and 5 x 5 with stride 1 and 2 are compiled apart, and what gradients of 3 x 3 with
+ * stride 2 are made of; the rest goes tap by tap. */
 #include "backends/cpu/simd/vector.h"
 
-INLINE void finish(const fac_depthwise *t, int64_t at, vec v) {
-    if (t->r) v += load(t->r + at);
-    store(t->y + at, clip(v, t->lo, t->hi));
+INLINE void finish(const fac_depthwise *t, int64_t q, vec v) {
+    if (t->r) v += load(t->r + q * VL);
+    store(t->y + q * t->y_pixel, clip(v, t->lo, t->hi));
 }
 
 /* m outputs from q on, a kernel of S columns, `stride` pixels from output to output, all known when compiled. */
@@ -25,7 +26,7 @@ INLINE void few(const int m, const int S, const int stride, const int group, con
                     if (i >= s && (i - s) % stride == 0 && (i - s) / stride < m) acc[(i - s) / stride] += ws[s] * v;
             }
         }
-    UNROLL for (int p = 0; p < m; p++) finish(t, (q + p) * VL, acc[p]);
+    UNROLL for (int p = 0; p < m; p++) finish(t, q + p, acc[p]);
 }
 
 /* A last block that is not full overlaps the one before it; rows shorter than a block go one by one. */
@@ -50,7 +51,7 @@ INLINE void any(const int group, const fac_depthwise *t) {
                     if (m == 4) UNROLL for (int p = 0; p < 4; p++) acc[p] += ws * spread(load(xs + p * t->x_pixel), group, c);
                     else for (int p = 0; p < m; p++) acc[p] += ws * spread(load(xs + p * t->x_pixel), group, c);
                 }
-        for (int p = 0; p < m; p++) finish(t, (q + p) * VL, acc[p]);
+        for (int p = 0; p < m; p++) finish(t, q + p, acc[p]);
     }
 }
 
@@ -70,6 +71,8 @@ void FAC_SIMD(fac_depthwise_row)(const fac_depthwise *t) {
 #if VL > 8
     else if (t->group == 8) three(8, S == 3 ? stride : 0, t);
 #endif
+    else if (S == 1 && stride == 1) row(1, 1, 1, t);
+    else if (S == 2 && stride == 1) row(2, 1, 1, t);
     else if (S == 5 && stride == 1) row(5, 1, 1, t);
     else if (S == 5 && stride == 2) row(5, 2, 1, t);
     else three(1, S == 3 ? stride : 0, t);
