@@ -279,6 +279,27 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load }, { 0 } };
+/* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_attention_opts *o = n->attrs;
+    const fac_dims *mask = n->in[MASK] ? &n->in[MASK]->type.dims : NULL;
+    const bool short_mask = mask && differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
+    const char *ins[INPUTS], *outs[4];
+    if (w->opset < 23 || ((short_mask || n->in[LENGTHS]) && w->opset < 24)) return false;
+    for (int k = 0; k < INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);
+    for (int k = 0; k < 4; k++) outs[k] = fac_onnx_name(w, n->out[k]);
+    fac_onnx_put(w, "Attention", INPUTS, ins, outs[0] ? outs[0] : "");
+    for (int k = 1; k < 4; k++) fac_onnx_put_out(w, outs[k]);
+    if (o->q_heads) fac_onnx_put_int(w, "q_num_heads", o->q_heads);
+    if (o->kv_heads) fac_onnx_put_int(w, "kv_num_heads", o->kv_heads);
+    if (o->scale != 0) fac_onnx_put_real(w, "scale", o->scale);
+    if (o->softcap > 0) fac_onnx_put_real(w, "softcap", o->softcap);
+    if (o->causal) fac_onnx_put_int(w, "is_causal", 1);
+    if (o->scores) fac_onnx_put_int(w, "qk_matmul_output_mode", o->scores);
+    if (o->precision) fac_onnx_put_dtype(w, "softmax_precision", o->precision);
+    return true;
+}
+
 static const fac_case cases[] = {
     { "attention(f32[2,3,4,5], f32[2,3,6,5], f32[2,3,6,2])", -1, 1, 1e-5 },
     { "attention(f32[1,4,3,2], f32[1,2,3,2], f32[1,2,3,3], bool[3,3]) causal softcap=2", -1, 1, 1e-5 },
@@ -291,7 +312,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_attention = {
     .name = "attention", .doc = "softmax(q k^T) v for every head", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx, .cases = cases,
+    .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx,
+    .save = save, .cases = cases,
 };
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
                          fac_value *lengths, const fac_attention_opts *opts) {
