@@ -71,6 +71,19 @@ static void w_direct(fac_device *d, uint64_t seed) {
     assert_false(grad(d, "conv2d_grad_w/direct", &grouped, seed));
 }
 
+static void w_depthwise(fac_device *d, uint64_t seed) {
+    for (uint64_t k = 0; k < 30; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70), true);
+        if (k % 3 == 0) s.R = s.S = 3, s.H += 5, s.W += 5;
+        if (k % 7 == 0) s.S = 7, s.W += 20;
+        s.groups = s.K = s.C;
+        assert_true(grad(d, "conv2d_grad_w/depthwise", &s, seed + k));
+    }
+    static const shape fixed[] = { { 2, 20, 60, 57, 20, 3, 3, 20, { .pad = { 1, 1, 1, 1 } } },
+                                   { 3, 300, 7, 7, 300, 3, 3, 300, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } } };
+    all(d, "conv2d_grad_w/depthwise", fixed, sizeof fixed / sizeof *fixed, seed);
+}
+
 /* Stride 1, and no more padding than the kernel reaches: then it is a convolution. */
 static shape convolution_like(uint64_t seed, int64_t channels) {
     shape s = random_shape(seed, channels, true);
@@ -146,13 +159,14 @@ static void w_winograd(fac_device *d, uint64_t seed) {
 static uint64_t seed;
 static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
 static void test_x_direct(void **s) { (void)s, check_everywhere(x_direct, seed + 1000); }
+static void test_w_depthwise(void **s) { (void)s, check_everywhere(w_depthwise, seed + 5000); }
 static void test_x_strided(void **s) { (void)s, check_everywhere(x_strided, seed + 4000); }
 static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, seed + 2000); }
 static void test_w_winograd(void **s) { (void)s, check_everywhere(w_winograd, seed + 3000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_w_direct), cmocka_unit_test(test_x_direct),
-                                        cmocka_unit_test(test_x_strided),
+                                        cmocka_unit_test(test_x_strided), cmocka_unit_test(test_w_depthwise),
                                         cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_linear_gemm, &fac_cpu_matmul_gemm, &fac_cpu_gemm_gemm, &fac_cpu_max_pool, &fac_cpu_avg_pool,
     &fac_cpu_conv_grad_x_winograd_4x4, &fac_cpu_conv_grad_x_winograd_2x2, &fac_cpu_conv_grad_x_winograd_5x5,
     &fac_cpu_conv_grad_w_winograd_4x4, &fac_cpu_conv_grad_w_winograd_2x2, &fac_cpu_conv_grad_w_winograd_5x5,
-    &fac_cpu_conv_grad_x_strided, &fac_cpu_conv_grad_x_strided_depthwise,
+    &fac_cpu_conv_grad_w_depthwise, &fac_cpu_conv_grad_x_strided, &fac_cpu_conv_grad_x_strided_depthwise,
     &fac_cpu_conv_grad_x_direct, &fac_cpu_conv_grad_x_depthwise, &fac_cpu_conv_grad_w_direct, &fac_cpu_conv_grad_w_first,
     &fac_cpu_conv2d_grad_x_plane, &fac_cpu_conv2d_grad_w_plane, &fac_cpu_conv2d_grad_x, &fac_cpu_conv2d_grad_w,
     &fac_cpu_conv3d_grad_x, &fac_cpu_conv3d_grad_w, &fac_cpu_max_pool_grad, &fac_cpu_avg_pool_grad,

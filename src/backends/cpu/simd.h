@@ -69,6 +69,17 @@ typedef struct fac_depthwise {
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);
 
+/* The gradient of depthwise weights from some rows of one channel block: to[r][s] += sum over rows, pixels of x dy, by lanes. */
+typedef struct fac_depthwise_grad {
+    const float *x, *y;                     /* y: dy                                                         */
+    int64_t      x_next, x_pixel;           /* from row to row, from pixel to pixel of outputs               */
+    int64_t      x_row, x_column;           /* to the next row, column of the kernel                         */
+    int64_t      y_row, rows, pixels;
+    int          R, S;
+    float       *to;
+} fac_depthwise_grad;
+typedef void fac_depthwise_grad_kernel(const fac_depthwise_grad *t);
+
 /* Rows of pixels of one channel block, each lane for itself.  d is a second operand, or NULL; y may be x or d. */
 typedef struct fac_lane_rows {
     const float *x, *d;
@@ -149,6 +160,7 @@ typedef struct fac_simd {
     const fac_conv_tile_table *tile;        /* [FAC_TILE_KINDS]                             */
     const fac_outer_table     *outer;
     fac_depthwise_kernel      *depthwise;
+    fac_depthwise_grad_kernel *depthwise_grad;
     const fac_lane_kernels    *lane;
     fac_pool_kernel           *pool;
     fac_pool_grad_kernel      *pool_grad;

@@ -7,6 +7,7 @@ extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 extern const fac_outer_table FAC_SIMD(fac_outer);
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
 extern const fac_lane_kernels FAC_SIMD(fac_lane_kernels);
+extern fac_depthwise_grad_kernel FAC_SIMD(fac_depthwise_grad);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
 extern fac_pool_grad_kernel FAC_SIMD(fac_pool_grad);
 extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
@@ -29,6 +30,6 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .outer = &FAC_SIMD(fac_outer),
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
     .pool_grad = FAC_SIMD(fac_pool_grad),
-    .lane = &FAC_SIMD(fac_lane_kernels),
+    .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
     .streams = &FAC_SIMD(fac_streams),
 };
