@@ -26,7 +26,7 @@ static double parameters(const fac_graph *g) {
     return n;
 }
 
-static int report(const fac_onnx_saved *s, double count) {
+static int report(const fac_onnx_saved *s, double count, bool random) {
     char params[32], bytes[32], data[32];
     if (o.json) {
         cJSON *root = cJSON_CreateObject();
@@ -37,16 +37,17 @@ static int report(const fac_onnx_saved *s, double count) {
         cJSON_AddNumberToObject(root, "parameters", count);
         cJSON_AddNumberToObject(root, "bytes", (double)s->bytes);
         cJSON_AddNumberToObject(root, "data_bytes", (double)s->data);
+        cJSON_AddBoolToObject(root, "random", random);
         return json_print(root);
     }
     printf("%s: opset %d, %d nodes, %s parameters, %s", o.output, s->opset, s->nodes, count_text(count, params, sizeof params),
            bytes_text((double)s->bytes, bytes, sizeof bytes));
     if (s->data) printf(" and %s in %s.data", bytes_text((double)s->data, data, sizeof data), o.output);
-    puts("");
+    puts(random ? ", random weights" : "");
     return EXIT_OK;
 }
 
-static int write_graph(const fac_graph *g) {
+static int write_graph(const fac_graph *g, bool random) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
     fac_onnx_save_opts opts = { .opset = (int)o.opset, .batch = o.batch, .saved = &saved };
@@ -55,7 +56,7 @@ static int write_graph(const fac_graph *g) {
     const double count = parameters(quiet);
     fac_status status = fac_onnx_save(quiet, o.output, &opts, &err);
     fac_graph_free(quiet);
-    return status ? fail(&err) : report(&saved, count);
+    return status ? fail(&err) : report(&saved, count, random);
 }
 
 static int run(list args) {
@@ -68,13 +69,14 @@ static int run(list args) {
     int code = memory_limit(o.memory);
     if (!code && o.problem) code = fac_problem_graph(args.at[0], true, &m.graph, &err) ? fail(&err) : EXIT_OK;
     else if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);
-    if (!code) code = write_graph(m.graph);
+    if (!code) code = write_graph(m.graph, m.random);
     model_free(&m);
     return code;
 }
 
 const verb verb_export = {
-    .name = "export", .summary = "a model as an ONNX file", .usage = "facula export MODEL -o FILE.onnx [options]", .options = options,
-    .run = run, .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  What trains is left out: dropout is off, batch norm uses its\n"
-    "running statistics.  More than 2 GiB of parameters go to FILE.onnx.data, which has to stay beside the model.  `facula op --onnx`\n"
-    "lists how each op is said." };
+    .name = "export", .summary = "a model as an ONNX file", .usage = "facula export MODEL -o FILE.onnx [options]",
+    .options = options, .run = run,
+    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  What trains is left out: dropout is off,\n"
+            "batch norm uses its running statistics.  More than 2 GiB of parameters go to FILE.onnx.data, which has to stay\n"
+            "beside the model.  `facula op --onnx` lists how each op is said." };

@@ -34,17 +34,20 @@ void op_onnx_list(void) {
         int written, cases, first = first_opset(*o, &written, &cases);
         for (const fac_onnx *how = (*o)->onnx; how && how->type; how++) {
             size_t n = strlen(read);
-            snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type, how->since);
+            snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type,
+                     how->since);
             n = strlen(read);
             if (how->until) snprintf(read + n, sizeof read - n, "-%d", how->until);
         }
-        if (!written) printf("%-18s %-44s no\n", (*o)->name, *read ? read : "-");
-        else if (written < cases) printf("%-18s %-44s %d on; %d of %d cases\n", (*o)->name, *read ? read : "-", first, written, cases);
-        else printf("%-18s %-44s %d on\n", (*o)->name, *read ? read : "-", first);
+        printf("%-18s %-44s ", (*o)->name, *read ? read : "-");
+        if (!written) puts("no");
+        else if (written < cases) printf("%d on; %d of %d cases\n", first, written, cases);
+        else printf("%d on\n", first);
     }
 }
 
 void op_case_list(void) {
     for (const fac_op *const *o = fac_ops; *o; o++)
-        for (const fac_case *c = (*o)->cases; c && c->problem; c++) printf("%s\t%.9g\t%.9g\t%s\n", (*o)->name, c->lo, c->hi, c->problem);
+        for (const fac_case *c = (*o)->cases; c && c->problem; c++)
+            printf("%s\t%.9g\t%.9g\t%s\n", (*o)->name, c->lo, c->hi, c->problem);
 }

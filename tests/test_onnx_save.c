@@ -63,8 +63,10 @@ static double difference(const fac_tensor *a, const fac_tensor *b) {
     double worst = 0;
     for (int64_t k = 0; k < fac_dims_count(&s.dims); k++) {
         double p = ((const double *)fac_tensor_data(x))[k], q = ((const double *)fac_tensor_data(y))[k];
-        if (!real) worst = ((const int64_t *)fac_tensor_data(x))[k] == ((const int64_t *)fac_tensor_data(y))[k] ? worst : INFINITY;
-        else if (p != q && !(isnan(p) && isnan(q))) worst = fmax(worst, isfinite(p - q) ? fabs(p - q) / fmax(1, fabs(q)) : INFINITY);
+        int64_t i = ((const int64_t *)fac_tensor_data(x))[k], j = ((const int64_t *)fac_tensor_data(y))[k];
+        bool same = real ? p == q || (isnan(p) && isnan(q)) : i == j;
+        double e = real && isfinite(p - q) ? fabs(p - q) / fmax(1, fabs(q)) : INFINITY;
+        worst = same ? worst : fmax(worst, e);
     }
     fac_tensor_free(x);
     fac_tensor_free(y);
@@ -135,7 +137,8 @@ static double tolerance(const fac_case *c, const fac_graph *g) {
 
 static bool has_spelling(const fac_op *op) {
     bool plain = false;
-    for (const fac_onnx *how = op->onnx; how && how->type; how++) plain |= !how->load && !*how->domain && how->since <= FAC_ONNX_NEWEST;
+    for (const fac_onnx *how = op->onnx; how && how->type; how++)
+        plain |= !how->load && !*how->domain && how->since <= FAC_ONNX_NEWEST;
     return plain || op->save || (op->expand && !(op->is & FAC_OP_BODIES));
 }
 
@@ -323,8 +326,8 @@ static void names_and_metadata(void **state) {
     fac_onnx_saved saved = { 0 };
     OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .name = "little", .doc = "what it is", .n = 2, .keys = keys,
         .values = values, .saved = &saved }, &err));
-    static const char *const texts[] = { "little", "what it is", "facula", "classes", "two lines\nof it", "batch", "image", "logits",
-        "encoder.0.weight", "encoder.0.linear", "encoder.0.relu", "encoder.relu", "encoder.add" };
+    static const char *const texts[] = { "little", "what it is", "facula", "classes", "two lines\nof it", "batch", "image",
+        "logits", "encoder.0.weight", "encoder.0.linear", "encoder.0.relu", "encoder.relu", "encoder.add" };
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (!file_has(path, texts[k])) fail_msg("%s is not in the file", texts[k]);
     struct stat s;

@@ -22,8 +22,9 @@ enum {
 static const struct { const char *types; int until; unsigned lacks; } gaps[] = {
     { " Acos Acosh Asin Asinh Atan Atanh AveragePool Conv ConvTranspose Cos Cosh Elu EyeLike HardSigmoid HardSwish "
       "InstanceNormalization MaxPool Mish Round Selu Sin Sinh Softplus Softsign Tan ThresholdedRelu ", 21, D(BF16) },
-    { " GRU LSTM RNN ", 21, D(BF16) }, { " GreaterOrEqual LessOrEqual LeakyRelu PRelu ", 15, D(BF16) }, { " BatchNormalization ", 13, D(BF16) },
-    { " IsInf ", 19, HALVES }, { " CumSum ", 13, HALVES }, { " CumSum CumProd ", 0, SMALL }, { " MaxPool ", 0, INTS & ~(D(I8) | D(U8)) },
+    { " GRU LSTM RNN ", 21, D(BF16) }, { " GreaterOrEqual LessOrEqual LeakyRelu PRelu ", 15, D(BF16) },
+    { " BatchNormalization ", 13, D(BF16) }, { " IsInf ", 19, HALVES }, { " CumSum ", 13, HALVES },
+    { " CumSum CumProd ", 0, SMALL }, { " MaxPool ", 0, INTS & ~(D(I8) | D(U8)) },
     { " Add Sub Mul Div ", 13, SMALL }, { " Relu ", 13, SIGNED }, { " Relu Neg ", 0, UNSIGNED },
     { " Pow ", 0, SMALL | D(U32) | D(U64) },
     { " MatMul Gemm PRelu ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare ", 0,
@@ -145,7 +146,8 @@ static fac_status bind_batch(const fac_export *ex, const fac_graph *from, fac_gr
     const fac_dims *d = from->ninputs ? &from->inputs[0]->type.dims : &(fac_dims){ 0 };
     if (!size || (d->n && d->d[0] == size)) return FAC_OK;
     if (size < 0 || !d->n || d->d[0] >= 0)
-        return fac_raise(err, FAC_E_ARGUMENT, "a batch of %lld, but the first dim of the first input is not open", (long long)size);
+        return fac_raise(err, FAC_E_ARGUMENT, "a batch of %lld, but the first dim of the first input is not open",
+                         (long long)size);
     binding b = { d->d[0], size };
     *own = fac_graph_rebuild(from, &(fac_rebuild){ .self = &b, .leaf = bind_leaf }, NULL);
     return *own ? fac_graph_check(*own, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a copy of the graph");
