@@ -40,7 +40,7 @@ static void says(const fac_error *e, const char *what) {
     if (!strstr(e->text, what)) fail_msg("\"%s\" does not say \"%s\"", e->text, what);
 }
 
-/* ---- programs ----------------------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* y = mean(log(abs(x)) w): log(0) is -inf; its gradient 1/0 too. */
 static void logarithm_of_zero(void **state) {
@@ -126,7 +126,7 @@ static void masks_are_meant(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- trainers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- trainers ---------------------------------------------------------------------------------------------------- */
 
 typedef struct training { fac_graph *model; fac_trainer *t; fac_tensor *x, *labels; } training;
 
@@ -156,7 +156,8 @@ static double sum_of(const training *r) {
     for (int i = 0; i < fac_graph_params(r->model); i++) {
         const fac_tensor *t = fac_value_tensor(fac_graph_param(r->model, i));
         fac_type type = fac_tensor_type(t);
-        for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) sum += (double)(k + 1) * (double)((const float *)fac_tensor_data(t))[k];
+        const float *x = fac_tensor_data(t);
+        for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) sum += (double)(k + 1) * (double)x[k];
     }
     return sum;
 }

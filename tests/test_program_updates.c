@@ -52,7 +52,7 @@ static size_t copied(fac_program *p, fac_tensor *const in[]) {
     return s.copied;
 }
 
-/* ---- any graph --------------------------------------------------------------------------------------------------------------- */
+/* ---- any graph --------------------------------------------------------------------------------------------------- */
 
 enum { STATES = 5, ROWS = 3, COLUMNS = 4, NODES = 24, RUNS = 3 };
 
@@ -124,7 +124,8 @@ static void every_reader_sees_the_old_contents(void **state) {
     for (uint64_t graph = 0; graph < 120; graph++) {
         static float want[ALL], got[ALL];
         const fac_program_opts watched = { .observe = see, .observe_self = &seen, .solver = "ref" };
-        const fac_program_opts others[] = { { .solver = "ref" }, { .solver = "ref", .no_inplace = true }, { .solver = "ref", .no_fuse = true } };
+        const fac_program_opts others[] = {
+            { .solver = "ref" }, { .solver = "ref", .no_inplace = true }, { .solver = "ref", .no_fuse = true } };
         run_from(&watched, graph, want);
         for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
             run_from(&others[k], graph, got);
@@ -138,7 +139,7 @@ static void every_reader_sees_the_old_contents(void **state) {
     assert_true(seen > 0);
 }
 
-/* ---- what is copied ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is copied ---------------------------------------------------------------------------------------------- */
 
 static void an_optimizer_copies_nothing(void **state) {
     (void)state;
@@ -195,7 +196,7 @@ static void what_cannot_be_in_place_is_copied(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- whose memory it is ------------------------------------------------------------------------------------------------------- */
+/* ---- whose memory it is ------------------------------------------------------------------------------------------ */
 
 static fac_graph *doubling(fac_tensor *t) {
     fac_graph *g = fac_graph_new();
@@ -273,7 +274,7 @@ static void leaves_may_share_a_storage(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- runs that fail ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs that fail ---------------------------------------------------------------------------------------------- */
 
 static bool stop(void *self, const char *node, const fac_tensor *value) {
     (void)value;

@@ -28,7 +28,7 @@ static int close_device(void **state) {
 #define OK(call) do { fac_error ok_err = { 0 }; if (call) fail_msg("%s: %s", #call, ok_err.text); } while (0)
 #define err (&ok_err)
 
-/* ---- networks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- networks ---------------------------------------------------------------------------------------------------- */
 
 enum { LAYERS = 24, BLOCKS = 8, HEADS = 4, TOKENS = 32, WIDTH = 32 };
 
@@ -131,7 +131,8 @@ static fac_value *transformer(fac_value *x) {
         push(g, "layer", i);
         fac_value *h = normal(x), *q = heads(fac_nn_linear(h, "q", WIDTH)), *k = heads(fac_nn_linear(h, "k", WIDTH));
         fac_value *v = heads(fac_nn_linear(h, "v", WIDTH));
-        fac_value *a = fac_softmax(fac_mul(fac_matmul(q, fac_transpose(k, fac_shape(0, 1, 3, 2))), fac_number(g, FAC_F32, 0.35)), -1);
+        fac_value *a = fac_matmul(q, fac_transpose(k, fac_shape(0, 1, 3, 2)));
+        a = fac_softmax(fac_mul(a, fac_number(g, FAC_F32, 0.35)), -1);
         a = fac_transpose(fac_matmul(fac_dropout_train(a, 0.1, counter), v), fac_shape(0, 2, 1, 3));
         x = fac_add(x, fac_nn_linear(fac_reshape(a, fac_shape(-1, TOKENS, WIDTH)), "o", WIDTH));
         h = fac_gelu(fac_nn_linear(normal(x), "up", 4 * WIDTH));
@@ -141,8 +142,13 @@ static fac_value *transformer(fac_value *x) {
     return fac_reshape(x, fac_shape(-1, TOKENS * WIDTH));
 }
 
-typedef struct network { const char *name; fac_value *(*build)(fac_value *x); fac_dims x; const char *scopes; double to; } network;
-/* to: what share of the arena recomputing must get to */
+typedef struct network {
+    const char *name;
+    fac_value *(*build)(fac_value *x);
+    fac_dims    x;
+    const char *scopes;
+    double      to;             /* what share of the arena recomputing must get to */
+} network;
 static const network networks[] = {
     { "deep", deep, { .n = 2, .d = { 512, 64 } }, "stack?", 0.65 },
     { "residual", residual, { .n = 4, .d = { 8, 16, 12, 12 } }, "block*", 0.65 },
@@ -200,7 +206,7 @@ static fac_hash trained(const network *n, const fac_recompute_opts *how, fac_pla
     return h;
 }
 
-/* ---- the tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void the_same_bits_from_less_memory(void **state) {
     (void)state;
@@ -209,11 +215,13 @@ static void the_same_bits_from_less_memory(void **state) {
         fac_plan_stat plain, s;
         const fac_hash want = trained(n, &(fac_recompute_opts){ 0 }, &plain);
         assert_true(plain.recompute.nodes == 0 && plain.recompute.before == 0);
-        const fac_recompute_opts ways[] = { { .on = true }, { .share = 0.8 }, { .share = 0.5 }, { .scopes = n->scopes }, { .bytes = 1 } };
+        const fac_recompute_opts ways[] = {
+            { .on = true }, { .share = 0.8 }, { .share = 0.5 }, { .scopes = n->scopes }, { .bytes = 1 } };
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
             const fac_hash got = trained(n, &ways[k], &s);
-            print_message("%s, way %zu: arena %zu -> %zu, forward %zu -> %zu, %d nodes, macs %.3g of %.3g\n", n->name, k, plain.arena, s.arena,
-                          s.recompute.before, s.recompute.after, s.recompute.nodes, s.recompute.macs, s.recompute.forward);
+            print_message("%s, way %zu: arena %zu -> %zu, forward %zu -> %zu, %d nodes, macs %.3g of %.3g\n", n->name, k,
+                          plain.arena, s.arena, s.recompute.before, s.recompute.after, s.recompute.nodes, s.recompute.macs,
+                          s.recompute.forward);
             if (!fac_hash_equal(want, got)) fail_msg("%s, way %zu: other bits", n->name, k);
             assert_true(s.recompute.nodes > 0 && s.recompute.after < s.recompute.before);
             assert_true(s.recompute.macs <= s.recompute.forward);

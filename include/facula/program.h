@@ -34,14 +34,15 @@ typedef struct fac_program_opts {
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
     fac_observer    observe;
     void           *observe_self;
-    bool detect_anomaly;            /* a run stops at the first node that makes NaN or infinity, and its error names it; as slow as
-                                       with an observer, and parameters stay as they were                 */
+    bool detect_anomaly;            /* a run stops at the first node that makes NaN or infinity, and its error names it; as
+                                       slow as with an observer, and parameters stay as they were         */
     fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer             */
 } fac_program_opts;
 
 /* Takes a snapshot: g may be changed or freed afterwards.  The parameter tensors are retained, and shared with every other
  * program that has them. */
-fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out, fac_error *err);
+fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out,
+                           fac_error *err);
 void       fac_program_free(fac_program *p);
 
 /* Memory of one plan, bytes.  bound: the most that is alive at any one step, so no plan can be smaller.  copied: what a run

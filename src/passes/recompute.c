@@ -13,7 +13,7 @@
 #include "passes/passes.h"
 #include "passes/recompute.h"
 
-enum { SMALL = 4096, DEPTH = 4 };       /* values that are never dropped, bytes; dropped values that one may need, in its own size */
+enum { SMALL = 4096, DEPTH = 4 };       /* bytes that are never dropped; dropped values that one may need, in its own size */
 
 typedef struct choice {
     const fac_forward *f;
@@ -33,7 +33,7 @@ static void keep_all(choice *c, bool keep) {
         }
 }
 
-/* ---- cheap --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cheap ------------------------------------------------------------------------------------------------------- */
 
 static void keep_heavy(choice *c) {
     const fac_forward *f = c->f;
@@ -54,7 +54,7 @@ static void keep_heavy(choice *c) {
     }
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------------------ */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 /* crossing[i]: made by node i or before and read by a forward node behind it. */
 static void measure(choice *c) {
@@ -113,7 +113,7 @@ static void keep_cuts(choice *c, int pieces) {
     keep_from(c, last + 1);
 }
 
-/* ---- scopes --------------------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
 
 /* The length of the shortest prefix of a scope that one of the patterns fits; 0: none. */
 static size_t fits(const char *scope, const char *patterns) {
@@ -147,11 +147,12 @@ static void keep_outside(choice *c, const char *patterns) {
         const bool inside = fits(n->scope, patterns) > 0;
         for (int k = 0; k < n->nout; k++) c->keep[base_of(c, n->out[k])->id] |= !inside;
         for (int k = 0; k < n->nin; k++)
-            if (fac_forward_makes(f, n->in[k]) && !same_piece(n->in[k]->node, n, patterns)) c->keep[base_of(c, n->in[k])->id] = true;
+            if (fac_forward_makes(f, n->in[k]) && !same_piece(n->in[k]->node, n, patterns))
+                c->keep[base_of(c, n->in[k])->id] = true;
     }
 }
 
-/* ---- the best ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the best ---------------------------------------------------------------------------------------------------- */
 
 typedef struct best {
     fac_graph         *graph;
@@ -192,8 +193,8 @@ static bool consider_all(choice *c, const fac_recompute_opts *o, best *b) {
     b->limit = SIZE_MAX;
     if (!consider(c, b)) return false;
     const fac_recompute_stat none = b->stat;
-    b->limit = o->bytes;
-    if (o->share > 0 && (!b->limit || o->share * (double)none.after < (double)b->limit)) b->limit = (size_t)(o->share * (double)none.after);
+    const size_t share = (size_t)(o->share * (double)none.after);
+    b->limit = o->share > 0 && (!o->bytes || share < o->bytes) ? share : o->bytes;
     if (b->limit && none.after <= b->limit) return true;
     keep_heavy(c);
     if (!consider(c, b)) return false;

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "passes/recompute.h"
 
-/* ---- what is forward ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is forward --------------------------------------------------------------------------------------------- */
 
 static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN; }
 
@@ -80,7 +80,7 @@ void fac_forward_free(fac_forward *f) {
     fac_release(f->saved);
 }
 
-/* ---- making it again ---------------------------------------------------------------------------------------------------------- */
+/* ---- making it again --------------------------------------------------------------------------------------------- */
 
 typedef struct again {
     const fac_forward *f;
@@ -162,7 +162,7 @@ fac_graph *fac_recompute_build(const fac_forward *f, const bool *keep, fac_recom
     return to;
 }
 
-/* ---- what is alive ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is alive ----------------------------------------------------------------------------------------------- */
 
 size_t fac_recompute_peak(const fac_graph *g) {
     fac_forward f;

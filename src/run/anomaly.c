@@ -64,7 +64,7 @@ static void say(const count *c, fac_text *to) {
     fac_text_print(to, " of %lld values", (long long)c->of);
 }
 
-/* ---- which part of a step it is ----------------------------------------------------------------------------------------------- */
+/* ---- which part of a step it is ---------------------------------------------------------------------------------- */
 
 /* What reads what n makes: marks, by id of a node, what follows from n.  Nodes stand in a topological order. */
 static void follow(const fac_node *n, bool *behind) {
@@ -102,7 +102,7 @@ static const char *port_name(const fac_node *n, int i) {
     return n->op->in[k].name;
 }
 
-/* ---- the message --------------------------------------------------------------------------------------------------------------- */
+/* ---- the message ------------------------------------------------------------------------------------------------- */
 
 static fac_status found(const fac_plan *plan, const fac_step *s, int k, const count *c, const fac_span *in, fac_error *err) {
     const fac_problem *q = s->problem;
@@ -133,7 +133,8 @@ static fac_status found(const fac_plan *plan, const fac_step *s, int k, const co
     return status;
 }
 
-fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant, fac_error *err) {
+fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
+                       fac_error *err) {
     const fac_problem *q = s->problem;
     if (s->kind != FAC_STEP_RUN || !q->node->graph) return FAC_OK;
     bool excused = false;

@@ -39,7 +39,8 @@ static size_t bound(const fac_plan *plan, fac_root *const *roots, int n, size_t 
 }
 
 void fac_plan_place(fac_plan *plan) {
-    fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted), **placed = sorted + plan->nroots;
+    fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted);
+    fac_root **placed = sorted + plan->nroots;
     size_t *change = fac_arena_alloc(&plan->memory, (size_t)plan->nsteps + 2, sizeof *change);
     int n = 0;
     plan->arena_bytes = plan->bound_bytes = 0;

@@ -49,7 +49,8 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
     const fac_recompute_opts *r = &o->recompute;
-    if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))        /* of what is shared already, and not to be shared again */
+    /* behind CSE, which may share forward values with the backward part, and no CSE behind it */
+    if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))
         FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
     if (plan->observed || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));

@@ -24,7 +24,8 @@ void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a
     int rank = d->n;
     if (fac_dims_count(d) == 0) return;
     if (!a->block && !b->block && fac_layout_is_plain(a, d) && fac_layout_is_plain(b, d)) {
-        memcpy((char *)to + (size_t)b->offset * size, (const char *)from + (size_t)a->offset * size, (size_t)fac_dims_count(d) * size);
+        memcpy((char *)to + (size_t)b->offset * size, (const char *)from + (size_t)a->offset * size,
+               (size_t)fac_dims_count(d) * size);
         return;
     }
     /* the last dim as a run unless it is the blocked axis */
@@ -51,7 +52,8 @@ void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *l) {
     size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes, lane = size * (size_t)(l->block ? l->block : 1);
     const fac_dims *d = &type->dims;
     if (l->halo <= 0 || d->n < 3 || fac_dims_count(d) == 0) return;
-    int64_t height = d->d[d->n - 2], width = d->d[d->n - 1], row = l->stride[d->n - 2], planes = 1, index[FAC_DIMS] = { 0 }, count[FAC_DIMS];
+    int64_t height = d->d[d->n - 2], width = d->d[d->n - 1], row = l->stride[d->n - 2], planes = 1;
+    int64_t index[FAC_DIMS] = { 0 }, count[FAC_DIMS];
     int64_t whole = width + 2 * l->halo;
     for (int k = 0; k < d->n - 2; k++) {
         count[k] = l->block && k == l->axis ? (d->d[k] + l->block - 1) / l->block : d->d[k];

@@ -12,7 +12,8 @@ fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) 
         f->spans = fac_alloc((size_t)plan->most + 1, sizeof *f->spans);
         f->seconds = fac_alloc((size_t)plan->nsteps + 1, sizeof *f->seconds);
     }
-    if (!f || !f->roots || !f->spans || !f->seconds) status = fac_raise(err, FAC_E_NOMEM, "no memory for a run of %d steps", plan->nsteps);
+    if (!f || !f->roots || !f->spans || !f->seconds)
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for a run of %d steps", plan->nsteps);
     if (!status && plan->arena_bytes) {
         status = fac_device_alloc(plan->device, plan->arena_bytes, &f->arena, err);
         if (status) fac_raise_in(err, status, "the %zu bytes that all values need at once", plan->arena_bytes);
@@ -34,7 +35,8 @@ void fac_frame_free(const fac_plan *plan, fac_frame *f) {
     fac_release(f);
 }
 
-static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_span *out, const fac_program_opts *o, fac_error *err) {
+static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_span *out, const fac_program_opts *o,
+                          fac_error *err) {
     for (int k = 0; k < s->problem->nout; k++) {
         const fac_operand *y = &s->problem->out[k];
         fac_tensor *t;
@@ -64,7 +66,9 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
     for (int k = 0; s->halo && k < q->nout; k++)
-        if (out[k].memory) fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at, &s->out[k].layout);
+        if (out[k].memory)
+            fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at,
+                          &s->out[k].layout);
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
     if (opts->observe) FAC_TRY(observe(plan, s, out, opts, err));
     return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;

@@ -29,7 +29,8 @@ static bool may_write(const fac_node *n, const fac_step *step, int root, int k) 
         const fac_operand *x = &q->in[i];
         if (step->in[i].root != root) continue;
         if (!element_by_element(n, step->solver, i, k) || x->type.dtype != y->type.dtype) return false;
-        if (!fac_dims_equal(&x->type.dims, &y->type.dims) || !fac_layout_equal(&x->layout, &y->layout, &y->type.dims)) return false;
+        if (!fac_dims_equal(&x->type.dims, &y->type.dims)) return false;
+        if (!fac_layout_equal(&x->layout, &y->layout, &y->type.dims)) return false;
     }
     return true;
 }

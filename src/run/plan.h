@@ -123,13 +123,15 @@ fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *p
 
 /* anomaly.c: an error that names the node when a step made NaN or infinity; meant: by id of a value, infinities that a constant
  * brought in, filled in as steps go by. */
-fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant, fac_error *err);
+fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
+                       fac_error *err);
 
 /* ref_solver.c: the reference driver as the last solver. */
 extern const fac_solver fac_solver_ref;
 
 /* copy.c: any layout to any other, for host memory and every dtype. */
-void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *from_layout, void *to, const fac_layout *to_layout);
+void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *from_layout, void *to,
+                     const fac_layout *to_layout);
 void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *layout);
 double fac_now(void);
 #endif

@@ -40,7 +40,8 @@ static fac_status contents(early *e, const fac_value *v, fac_tensor **out);
 static fac_status compute(early *e, const fac_node *n) {
     enum { FEW = 32 };
     fac_host in[FEW] = { 0 }, out[FEW] = { 0 };
-    if (n->nin > FEW || n->nout > FEW) return fac_raise(e->err, FAC_E_UNSUPPORTED, "%s with %d operands", n->op->name, n->nin + n->nout);
+    if (n->nin > FEW || n->nout > FEW)
+        return fac_raise(e->err, FAC_E_UNSUPPORTED, "%s with %d operands", n->op->name, n->nin + n->nout);
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) continue;
         in[i] = (fac_host){ n->in[i]->type, NULL, n->in[i]->known };
@@ -133,7 +134,8 @@ static bool current(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     if (!plan->prepared) return false;
     for (size_t i = 0; i < g->nparams; i++)
-        if (g->params[i]->time != FAC_RUN && plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor)) return false;
+        if (g->params[i]->time != FAC_RUN && plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor))
+            return false;           /* those of the run time change in each run, and nothing is prepared from them */
     return true;
 }
 
@@ -154,7 +156,8 @@ fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err) {
             p->versions = fac_alloc(g->nparams + 1, sizeof *p->versions);
             p->packs = fac_alloc((size_t)plan->nitems + 1, sizeof *p->packs);
         }
-        if (!p || !hashes || !e.tensors || !p->versions || !p->packs) status = fac_raise(err, FAC_E_NOMEM, "no memory to prepare a plan");
+        if (!p || !hashes || !e.tensors || !p->versions || !p->packs)
+            status = fac_raise(err, FAC_E_NOMEM, "no memory to prepare a plan");
         for (size_t i = 0; i < g->nparams && !status; i++) p->versions[i] = fac_tensor_version(g->params[i]->tensor);
         if (!status) {
             pthread_mutex_lock(&plan->device->lock);

@@ -8,8 +8,10 @@
 
 enum { PLANS = 256 };
 
-fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out, fac_error *err) {
-    if (!g || !device || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
+fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_program_opts *opts, fac_program **out,
+                           fac_error *err) {
+    if (!g || !device || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
     FAC_TRY(fac_graph_check(g, err));
     if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
@@ -22,7 +24,8 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
                  && (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes)));
     p->opts.solver = p->solver;
     p->opts.recompute.scopes = p->scopes;
-    fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err)
+                                                       : fac_raise(err, FAC_E_NOMEM, "no memory for a program");
     if (!status && pthread_mutex_init(&p->lock, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
     else if (!status) p->locks++;
     if (!status && pthread_mutex_init(&p->turn, NULL)) status = fac_raise(err, FAC_E_NOMEM, "no mutex");
@@ -50,7 +53,7 @@ void fac_program_free(fac_program *p) {
     fac_release(p);
 }
 
-/* ---- plans, under p->lock ------------------------------------------------------------------------------------------------ */
+/* ---- plans, under p->lock ---------------------------------------------------------------------------------------- */
 
 /* Sizes of all inputs and contents of those that steer shapes. */
 static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash *out, fac_error *err) {
@@ -65,7 +68,8 @@ static fac_status key_of(const fac_program *p, fac_tensor *const in[], fac_hash 
         if (!p->steers[i]) continue;
         char bytes[FAC_KNOWN * 8];
         size_t n = fac_type_bytes(&t);
-        if (n > sizeof bytes) return fac_raise(err, FAC_E_UNSUPPORTED, "input %s steers shapes and has more than %d elements", v->name, FAC_KNOWN);
+        if (n > sizeof bytes)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "input %s steers shapes and has more than %d elements", v->name, FAC_KNOWN);
         FAC_TRY(fac_tensor_read(in[i], bytes, n, err));
         h = fac_hash_bytes(h, bytes, n);
     }
@@ -96,7 +100,8 @@ static fac_status plan_for(fac_program *p, fac_tensor *const in[], fac_plan **ou
     }
     forget_oldest(p);
     fac_plan *plan;
-    if (!fac_reserve(&p->plans, &p->room_plans, p->nplans + 1, sizeof *p->plans)) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!fac_reserve(&p->plans, &p->room_plans, p->nplans + 1, sizeof *p->plans))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     FAC_TRY(fac_plan_new(p->graph, p->steers, in, p->device, &p->opts, &plan, err));
     plan->key = key;
     plan->used = ++p->tick;
@@ -113,14 +118,15 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     if (!status) status = fac_prepare(plan, &prepared, err);
     if (!status) {
         fac_prepared_put(plan, prepared);
-        if (stat) *stat = (fac_plan_stat){ plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
-                                           plan->copied_bytes, plan->recompute };
+        const fac_plan_stat s = { plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
+                                  plan->copied_bytes, plan->recompute };
+        if (stat) *stat = s;
     }
     pthread_mutex_unlock(&p->lock);
     return status;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 enum { FEW = 32 };
 
@@ -168,7 +174,8 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
     r->out = r->few_out;
     r->memory = r->few_memory;
     if (i <= FEW && o <= FEW) return FAC_OK;
-    if (!(r->many = fac_alloc(2 * (i + o), sizeof(void *)))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", i + o);
+    if (!(r->many = fac_alloc(2 * (i + o), sizeof(void *))))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", i + o);
     r->in = r->many;
     r->out = r->in + i;
     r->memory = (void **)(r->out + o);
@@ -197,8 +204,8 @@ static fac_status output_memory(fac_program *p, const char *name, const fac_type
             fac_text want = { 0 }, got = { 0 };
             fac_type_print(p->graph, type, &want);
             fac_type_print(p->graph, &have, &got);
-            fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name, want.s ? want.s : "?", got.s ? got.s : "?",
-                                          fac_tensor_contiguous(t) ? "" : ", not contiguous");
+            fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name,
+                                          want.s ? want.s : "?", got.s ? got.s : "?", fac_tensor_contiguous(t) ? "" : ", not contiguous");
             fac_text_free(&want);
             fac_text_free(&got);
             return status;
@@ -233,7 +240,8 @@ static fac_status update(const fac_program *p, const run *r, fac_error *err) {
             fac_layout plain = fac_layout_plain(&type->dims), own = { 0 };
             memcpy(own.stride, fac_tensor_strides(g->params[i]->tensor), sizeof own.stride);
             fac_span from = r->frame->roots[slot->root];
-            fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at, aside[i] ? &plain : &slot->layout, to[i], &own);
+            fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at,
+                            aside[i] ? &plain : &slot->layout, to[i], &own);
         }
         fac_release(aside[i]);
     }
@@ -253,7 +261,7 @@ static fac_status begin_updates(const run *r, fac_error *err) {
 static void end_updates(const run *r) {
     const fac_graph *g = r->plan->graph;
     for (size_t i = 0; i < g->nparams; i++)
-        if (r->plan->written[i]) fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL);      /* it is our own: nothing to fail */
+        if (r->plan->written[i]) fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL);  /* our own: nothing to fail */
 }
 
 /* Does the caller hand in the very memory that steps write over? */
@@ -301,7 +309,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     return status;
 }
 
-/* ---- profile --------------------------------------------------------------------------------------------------------------- */
+/* ---- profile ----------------------------------------------------------------------------------------------------- */
 
 void fac_program_profile(fac_program *p, bool on) {
     pthread_mutex_lock(&p->lock);
@@ -319,14 +327,16 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     size_t n = p->last ? (size_t)p->last->nsteps : 0;
     for (size_t i = 0; i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
-        to[i] = (fac_step_stat){ s->label, s->kind == FAC_STEP_PACK ? "pack" : s->solver->name, s->seconds, s->macs, s->bytes, s->runs };
+        const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
+        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs };
     }
     pthread_mutex_unlock(&p->lock);
     return n;
 }
 
 fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_error *err) {
-    if (!v || !device || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL", !v ? "the value" : !device ? "the device" : "out");
+    if (!v || !device || !out)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL", !v ? "the value" : !device ? "the device" : "out");
     fac_graph *g = v->graph, *only = NULL;
     FAC_TRY(fac_graph_check(g, err));
     if (g->ninputs) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: input %s has no data", g->inputs[0]->name);

@@ -27,7 +27,8 @@ static bool as_view(fac_scheduler *s, const fac_node *n) {
     fac_layout_settle(&in, &x->type.dims);
     if (in.block) {
         /* only what keeps the shape can be a view of a blocked value */
-        if (n->nout != 1 || !fac_dims_equal(&x->type.dims, &n->out[0]->type.dims) || !(n->op == &fac_op_identity || n->op == &fac_op_stop)) return false;
+        if (n->nout != 1 || !fac_dims_equal(&x->type.dims, &n->out[0]->type.dims)) return false;
+        if (n->op != &fac_op_identity && n->op != &fac_op_stop) return false;
         out[0] = in;
     } else {
         for (int k = 0; k < n->nout; k++) out[k] = fac_layout_plain(&n->out[k]->type.dims);
@@ -44,7 +45,8 @@ enum { PACKED = 4 };        /* inputs that fac_offer.packed has room for */
 static bool is_packed(const fac_node *n, const fac_offer *offer, int i) { return i < PACKED && n->in[i] && offer->packed[i]; }
 
 /* A packed input: before the run for parameters, as a step of each run for what this program changes. */
-static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver, void *plan, size_t bytes, fac_slot *out) {
+static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver, void *plan, size_t bytes,
+                             fac_slot *out) {
     fac_layout plain = fac_layout_plain(&n->in[i]->type.dims);
     fac_slot from;
     FAC_TRY(fac_slot_in(s, n->in[i], &plain, &from));
@@ -60,8 +62,8 @@ static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const f
 }
 
 /* Where every input of an accepted problem lies, after the reorders and packs that it takes. */
-static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_problem *q, const fac_offer *offer, const fac_solver *solver,
-                               void *plan, fac_slot *in) {
+static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_problem *q, const fac_offer *offer,
+                               const fac_solver *solver, void *plan, fac_slot *in) {
     for (int i = 0; i < n->nin; i++) {
         in[i].root = -1;
         if (!n->in[i] || unread(n, i)) continue;
@@ -130,12 +132,13 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     return fac_step_done(s, step, offer.work);
 }
 
-/* ---- results --------------------------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* The output's own root becomes the caller's memory when it holds nothing but that result. */
 static bool direct(fac_scheduler *s, int index, const fac_slot *slot, const fac_type *type) {
     fac_root *r = &s->plan->roots[slot->root];
-    if (r->kind != FAC_ROOT_ARENA || slot->layout.offset || !fac_layout_is_plain(&slot->layout, &type->dims) || r->bytes != fac_type_bytes(type)) return false;
+    if (r->kind != FAC_ROOT_ARENA || slot->layout.offset || r->bytes != fac_type_bytes(type)) return false;
+    if (!fac_layout_is_plain(&slot->layout, &type->dims)) return false;
     r->kind = FAC_ROOT_OUTPUT;
     r->index = index;
     return true;
@@ -163,8 +166,9 @@ static fac_status finish(fac_scheduler *s) {
         FAC_TRY(early_or_leaf(next) ? fac_lay_early(s, next) : FAC_OK);
         p->updates[i] = s->at[next->id].slot;
         const fac_root *r = &p->roots[p->updates[i].root];
-        if (r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor && fac_layout_is_plain(&p->updates[i].layout, &next->type.dims))
-            p->updates[i].root = -1, p->written[i] = true;
+        p->written[i] = r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor &&
+                        fac_layout_is_plain(&p->updates[i].layout, &next->type.dims);
+        if (p->written[i]) p->updates[i].root = -1;
         else p->copied_bytes += fac_type_bytes(&next->type);
         fac_root_touch(p, p->updates[i].root, p->nsteps);
     }

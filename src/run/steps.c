@@ -36,7 +36,8 @@ int fac_item_root(fac_scheduler *s, fac_item item) {
     fac_plan *p = s->plan;
     for (int i = 0; i < p->nroots; i++) {
         const fac_root *r = &p->roots[i];
-        if (r->kind != FAC_ROOT_PREPARED || item.solver || p->items[r->index].solver || p->items[r->index].value != item.value) continue;
+        if (r->kind != FAC_ROOT_PREPARED || item.solver || p->items[r->index].solver) continue;
+        if (p->items[r->index].value != item.value) continue;
         if (fac_layout_equal(&p->items[r->index].layout, &item.layout, &item.value->type.dims)) return i;
     }
     if (!fac_reserve(&p->items, &p->room_items, (size_t)p->nitems + 1, sizeof *p->items)) {
@@ -69,7 +70,8 @@ fac_step *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver 
         return NULL;
     }
     fac_step *step = &p->steps[p->nsteps];
-    *step = (fac_step){ .solver = solver, .plan = plan, .problem = problem, .in = slots, .out = slots + problem->nin, .work = -1 };
+    *step = (fac_step){ .solver = solver, .plan = plan, .problem = problem, .in = slots, .work = -1 };
+    step->out = slots + problem->nin;
     for (size_t i = 0; i < n; i++) slots[i].root = -1;
     if ((int)n > p->most) p->most = (int)n;
     s->now = p->nsteps++;           /* counted from now on, so that its plan is freed whatever happens */

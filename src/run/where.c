@@ -61,7 +61,8 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
     fac_offer offer = { 0 };
     const fac_solver *solver = fac_choose(p, q, &offer, s->err);
     if (!solver) return FAC_E_UNSUPPORTED;
-    if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) || !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
+    if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) ||
+        !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
         /* it would rather copy something else: the reference copies anything */
         q->in[0] = from;
         q->out[0] = to;
