@@ -336,6 +336,56 @@ case("lrn", "size=4 alpha=1 beta=0.5 bias=1", [x], f32(x / np.sqrt(1 + sum(padde
 x = real(3, 4)
 case("dropout", "ratio=0.5", [x], [x, np.ones((3, 4), np.bool_)], 0)
 
+
+# ---- recurrent layers: ONNX Runtime, with activations, clip and lengths that PyTorch does not have ----
+def recurrent(op, gates, directions, attrs, onnx_attrs, sizes, given):
+    import onnx.helper as h
+    import onnxruntime
+    T, B, I, H = sizes
+    D = 2 if directions == "bidirectional" else 1
+    shapes = {"X": (T, B, I), "W": (D, gates * H, I), "R": (D, gates * H, H), "B": (D, 2 * gates * H), "L": (B,),
+              "h0": (D, B, H), "c0": (D, B, H), "P": (D, 3 * H)}
+    names = list(shapes)[:8 if op == "LSTM" else 6]
+    values = {n: whole(B, lo=1, hi=T) if n == "L" else real(*shapes[n]) for n in names if n in "XWR" or n in given}
+    outs = ["Y", "Yh", "Yc"][:3 if op == "LSTM" else 2]
+    node = h.make_node(op, [n if n in values else "" for n in names], outs, direction=directions, hidden_size=H, **onnx_attrs)
+    graph = h.make_graph([node], "g", [h.make_tensor_value_info(n, 6 if n == "L" else 1, v.shape) for n, v in values.items()],
+                         [h.make_tensor_value_info(o, 1, None) for o in outs])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 14)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    case(op.lower(), f"direction={directions} {attrs}".strip(), [values.get(n) for n in names], session.run(None, values), 1e-5)
+
+
+recurrent("RNN", 1, "forward", "", {}, (3, 2, 4, 3), ("B",))
+recurrent("RNN", 1, "bidirectional", 'clip=0.5 activations="Affine:0.5:0.25 LeakyRelu:0.125"',
+          dict(clip=0.5, activations=["Affine", "LeakyRelu"], activation_alpha=[0.5, 0.125], activation_beta=[0.25]),
+          (4, 3, 2, 3), ("B", "L", "h0"))
+recurrent("RNN", 1, "reverse", 'activations="ThresholdedRelu:0.25"',
+          dict(activations=["ThresholdedRelu"], activation_alpha=[0.25]), (3, 2, 2, 3), ("L",))
+recurrent("GRU", 3, "forward", "", {}, (3, 2, 4, 3), ("h0",))
+recurrent("GRU", 3, "reverse", "linear_before_reset clip=0.375", dict(linear_before_reset=1, clip=0.375), (4, 3, 2, 3),
+          ("B", "L"))
+recurrent("GRU", 3, "bidirectional", 'activations="HardSigmoid:0.25:0.5 Elu:0.5 Sigmoid ScaledTanh:0.75:1.25"',
+          dict(activations=["HardSigmoid", "Elu", "Sigmoid", "ScaledTanh"], activation_alpha=[0.25, 0.5, 0.75],
+               activation_beta=[0.5, 1.25]), (3, 2, 3, 2), ("B", "L", "h0"))
+recurrent("LSTM", 4, "forward", "", {}, (3, 2, 4, 3), ("B", "P"))
+recurrent("LSTM", 4, "bidirectional", "input_forget", dict(input_forget=1), (4, 3, 2, 2), ("B", "L", "h0", "c0", "P"))
+recurrent("LSTM", 4, "reverse", 'clip=0.25 activations="Sigmoid Softsign Softplus"',
+          dict(clip=0.25, activations=["Sigmoid", "Softsign", "Softplus"]), (4, 3, 2, 2), ("B", "L", "c0"))
+
+# ---- attention ----
+q, k, v, m = real(2, 4, 3, 5), real(2, 2, 6, 5), real(2, 2, 6, 3), real(3, 6)
+y = F.scaled_dot_product_attention(d(q), d(k).repeat_interleave(2, 1), d(v).repeat_interleave(2, 1), d(m), scale=0.5)
+case("attention", "scale=0.5", [q, k, v, m, None, None, None], f32(y), 1e-5)
+q, k, v = real(2, 4, 6), real(2, 4, 6), real(2, 4, 6)
+heads = [d(t).reshape(2, 4, 3, 2).transpose(1, 2) for t in (q, k, v)]
+y = F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).reshape(2, 4, 6)
+case("attention", "q_heads=3 kv_heads=3 causal", [q, k, v, None, None, None, None], f32(y), 1e-5)
+q, k, v = real(1, 1, 2, 4), real(1, 1, 3, 4), real(1, 1, 3, 2)
+m = np.array([[True, False, True], [False, False, False]])         # a query that sees nothing
+y = f32(F.scaled_dot_product_attention(d(q), d(k), d(v), torch.tensor(m)))
+case("attention", "", [q, k, v, m, None, None, None], np.concatenate([y[:, :, :1], np.zeros((1, 1, 1, 2), np.float32)], 2), 1e-5)
+
 with open("tests/golden/nn.txt", "w") as f:
     f.write("\n".join(lines) + "\n")
 print(sum(1 for l in lines if l.startswith("op ")), "cases")
