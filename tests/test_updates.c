@@ -1,4 +1,5 @@
 /* The pass that makes few kernels of all updates, and the solvers "group" and "sum_square_all" behind it. */
+#include "allocations.h"
 #include "solver_check.h"
 #include "facula/facula.h"
 #include "facula/ops.h"
@@ -249,6 +250,39 @@ static void large_models_have_several_groups(void **state) {
     fac_device_free(device);
 }
 
+/* Whichever allocation is the first of those that fail: an error, no crash, nothing lost. */
+static void without_memory(void **state) {
+    (void)state;
+    static const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
+    const fac_optim_opts opts = { .clip_norm = 1, .accumulate = 2, .ema = 0.9, .groups = &vectors, .ngroups = 1 };
+    fac_device *device = NULL;
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, err));
+    bool done = false;
+    for (long k = 0; !done; k += 1 + k / 40) {
+        fac_value *loss, *lr;
+        fac_program *p = NULL;
+        fac_graph *g = problem(&loss, &lr);
+        fac_tensor *in[PARAMS + 1] = { NULL };
+        fac_error e = { 0 };
+        for (int i = 0; i <= PARAMS; i++) {
+            const fac_type t = fac_value_type(fac_graph_input(g, i));
+            OK(fac_tensor_new(NULL, t.dtype, t.dims, &in[i], err));
+        }
+        allocations_left = k;
+        fac_adamw(loss, lr, &opts);
+        fac_status status = fac_graph_check(g, &e);
+        if (!status) status = fac_program_new(g, device, NULL, &p, &e);
+        if (!status) status = fac_program_plan(p, in, NULL, &e);
+        done = !status;
+        allocations_left = -1;
+        if (status && status != FAC_E_NOMEM) fail_msg("behind %ld allocations: %s", k, e.text);
+        for (int i = 0; i <= PARAMS; i++) fac_tensor_free(in[i]);
+        fac_program_free(p);
+        fac_graph_free(g);
+    }
+    fac_device_free(device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_give_the_reference),
@@ -258,6 +292,7 @@ int main(void) {
         cmocka_unit_test(kernels_decide),
         cmocka_unit_test(results_are_left_alone),
         cmocka_unit_test(large_models_have_several_groups),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
