@@ -1,60 +1,28 @@
 /* Running products along an axis. */
-#include "ops/cost.h"
-#include "ops/lines.h"
-#include "ops/shape.h"
 #include "op_list.h"
+#include "ops/cum.h"
 
 #if FAC_INTERFACE
 /* y_i = x_0 .. x_i along an axis.  exclusive: without x_i itself (the first is 1); reverse: from the other end.  Integers wrap. */
 fac_value *fac_cum_prod(fac_value *x, int axis, bool exclusive, bool reverse);
 #endif
 
-typedef struct attrs { bool exclusive, reverse; } attrs;
-static const fac_attr table[] = {
-    { "exclusive", FAC_A_FLAG, offsetof(attrs, exclusive), 0, 0, 0, 0, NULL, "product without the element itself" },
-    { "reverse", FAC_A_FLAG, offsetof(attrs, reverse), 0, 0, 0, 0, NULL, "from the last element to the first" }, { 0 } };
-static const fac_port in[] = { { "x", FAC_NUMBERS, 0 }, { "axis", FAC_INTS, FAC_HOST }, { 0 } };
-
-static bool infer(fac_node *n) {
-    fac_contents axis;
-    if (fac_dims_count(&n->in[1]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "axis must be one number");
-    if (fac_host_numbers(n, 1, &axis) && fac_axis(axis.v[0], n->in[0]->type.dims.n) < 0)
-        return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis.v[0], n->in[0]->type.dims.n);
-    n->out[0]->type = n->in[0]->type;
-    return true;
-}
-
+static double   real(double total, double x) { return total * x; }
+static uint64_t whole(uint64_t total, uint64_t x) { return total * x; }
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
-    const attrs *a = r->attrs;
-    const fac_array *x = &r->in[0], *y = &r->out[0];
-    const fac_lines l = fac_lines_of(&x->type.dims, fac_axis(r->in[1].i[0], x->type.dims.n));
-    for (int64_t o = 0; o < l.outer; o++)
-        for (int64_t i = 0; i < l.inner; i++) {
-            double real = 1;
-            uint64_t whole = 1;
-            for (int64_t k = 0; k < l.size; k++) {
-                const int64_t at = (o * l.size + (a->reverse ? l.size - 1 - k : k)) * l.inner + i;
-                if (a->exclusive && y->f) y->f[at] = real;
-                if (a->exclusive && y->i) y->i[at] = (int64_t)whole;
-                if (x->f) real *= x->f[at];
-                else whole *= (uint64_t)x->i[at];
-                if (!a->exclusive && y->f) y->f[at] = real;
-                if (!a->exclusive && y->i) y->i[at] = (int64_t)whole;
-            }
-        }
+    fac_cum_ref(r, &(fac_cum_rule){ 1, real, 1, whole });
     return FAC_OK;
 }
 
 static fac_value *sums(const fac_node *n, fac_value *x, bool exclusive, bool reverse) {
-    const char *how = exclusive ? reverse ? "exclusive reverse" : "exclusive" : reverse ? "reverse" : NULL;
-    return fac_apply(n->graph, &fac_op_cum_sum, how, 2, (fac_value *[]){ x, n->in[1] });
+    return fac_emit(&fac_op_cum_sum, &(fac_cum_attrs){ exclusive, reverse }, 2, (fac_value *[]){ x, n->in[1] });
 }
 
 /* Before the first zero of a line, dx_i = sum over j behind i of dy_j y_j / x_i.  At the first zero it is the same sum with that
  * zero left out of the products; behind it every product is zero. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    const attrs *a = n->attrs;
+    const fac_cum_attrs *a = n->attrs;
     fac_value *x = n->in[0];
     const fac_dtype dtype = x->type.dtype;
     fac_value *zero = fac_number(n->graph, dtype, 0), *one = fac_number(n->graph, dtype, 1);
@@ -67,30 +35,18 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_where(none, fac_div(plain, fac_where(is_zero, one, x)), behind);
 }
 
-static void cost(const fac_node *n, fac_cost *c) { fac_cost_each(n, 1, c); }
-
+static bool save(const fac_onnx_writer *w, const fac_node *n) { return w->opset >= 26 && fac_cum_save(w, n, "CumProd"); }
 static const fac_onnx onnx[] = { { "", "CumProd", 26, 0, NULL, NULL }, { 0 } };
-static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    const attrs *a = n->attrs;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0) };
-    if (w->opset < 26) return false;
-    fac_onnx_put(w, "CumProd", 2, ins, fac_onnx_name(w, n->out[0]));
-    fac_onnx_put_int(w, "exclusive", a->exclusive);
-    fac_onnx_put_int(w, "reverse", a->reverse);
-    return true;
-}
-
 static const fac_case cases[] = {
     { "cum_prod(f32[3,4,2], i64(1))", -2, 2, 1e-5 }, { "cum_prod(f32[9], i64(0)) exclusive reverse", -2, 2, 1e-5 },
     { "cum_prod(i64[3,4], i64(-1)) reverse", -9, 9, 0 }, { "cum_prod(u8[99], i64(0)) exclusive", 0, 255, 0 },
     { "cum_prod(f64[0,3], i64(0))", 0, 0, 0 }, { 0 } };
 
 const fac_op fac_op_cum_prod = {
-    .name = "cum_prod", .doc = "running products along an axis", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .cost = cost, .onnx = onnx,
-    .save = save, .grad = grad, .cases = cases,
+    .name = "cum_prod", .doc = "running products along an axis", .in = fac_cum_in, .out = fac_ports_y, .attrs = fac_cum_table,
+    .attrs_size = sizeof(fac_cum_attrs), .infer = fac_cum_infer, .ref = ref, .cost = fac_cum_cost, .onnx = onnx, .save = save,
+    .grad = grad, .cases = cases,
 };
 fac_value *fac_cum_prod(fac_value *x, int axis, bool exclusive, bool reverse) {
-    return fac_emit(&fac_op_cum_prod, &(attrs){ exclusive, reverse }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x),
-        fac_shape(axis)) });
+    return fac_cum_emit(&fac_op_cum_prod, x, axis, exclusive, reverse);
 }
