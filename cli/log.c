@@ -30,26 +30,25 @@ void log_free(log_table *t) {
     *t = (log_table){ 0 };
 }
 
-/* Without the bias of its start, as Adam's moments (Kingma & Ba 2015). */
-bool log_smooth(const log_table *epochs, const log_table *steps, double parts, double **x, double **y) {
+bool log_smooth(const log_table *epochs, const log_table *steps, log_column column, int parts, double **x, double **y) {
+    const int n = steps->n, reach = n / parts / 2;
+    const double *from = steps->column[column];
     *x = *y = NULL;
-    if (steps->n < 2 || !epochs->n) return false;
-    double *to_x = calloc((size_t)steps->n, sizeof *to_x), *to_y = calloc((size_t)steps->n, sizeof *to_y);
+    if (n < 2 || !epochs->n) return false;
+    double *to_x = calloc((size_t)n, sizeof *to_x), *to_y = calloc((size_t)n, sizeof *to_y);
     if (!to_x || !to_y) {
         free(to_x);
         free(to_y);
         return false;
     }
-    double in_epoch = epochs->column[LOG_STEP][0] / epochs->column[LOG_EPOCH][0], keep = 1 - fmin(1, parts / steps->n);
-    double mean = 0, weight = 0;
-    for (int i = 0; i < steps->n; i++) {
-        double loss = steps->column[LOG_TRAIN_LOSS][i];
+    const double in_epoch = epochs->column[LOG_STEP][0] / epochs->column[LOG_EPOCH][0];
+    for (int i = 0; i < n; i++) {
+        double sum = 0;
+        int found = 0;
+        for (int k = i < reach ? 0 : i - reach; k <= i + reach && k < n; k++)
+            if (isfinite(from[k])) sum += from[k], found++;
         to_x[i] = steps->column[LOG_STEP][i] / in_epoch;
-        if (isfinite(loss)) {
-            mean = keep * mean + (1 - keep) * loss;
-            weight = keep * weight + (1 - keep);
-        }
-        to_y[i] = weight > 0 ? mean / weight : NAN;
+        to_y[i] = found ? sum / found : NAN;
     }
     *x = to_x;
     *y = to_y;

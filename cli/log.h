@@ -16,9 +16,9 @@ typedef struct log_table { int n, room; double *column[LOG_COLUMNS]; } log_table
 bool log_add(log_table *t, const double row[LOG_COLUMNS]);      /* false: no memory */
 void log_free(log_table *t);                                    /* an empty one is fine */
 
-/* The training loss of single steps as an exponential mean over about a `parts`-th of them, on an axis of epochs; x and y take
- * steps->n numbers.  False: no memory, or nothing to show; both are NULL then. */
-bool log_smooth(const log_table *epochs, const log_table *steps, double parts, double **x, double **y);
+/* A column of single steps, each as the mean over a `parts`-th of all around it, on an axis of epochs: steps->n numbers of
+ * malloc.  False: no memory, or nothing to show; both are NULL then. */
+bool log_smooth(const log_table *epochs, const log_table *steps, log_column column, int parts, double **x, double **y);
 
 /* DIR/NAME; missing: a file that is not there is an empty table.  An exit code. */
 int log_read(const char *dir, const char *name, bool missing, log_table *out);

@@ -2,26 +2,28 @@
 #include <math.h>
 #include <string.h>
 #include "json.h"
-#include "log.h"
 #include "facula/view.h"
+#include "log.h"
+#include "plot.h"
 
-enum { MOST_RUNS = 8, MOST_SERIES = 2 * MOST_RUNS, PANELS = 4 };
+enum { MOST_RUNS = 8, MOST_SERIES = 2 * MOST_RUNS, PANELS = 4, PARTS = 50, FEW = 5 };
 
-static struct { const char *to, *size, *title; list compare; bool text; } o;
+static struct { const char *to, *size, *title; list compare; bool text, weights; } o;
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.to, "FILE", "a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
     { "--compare", OPTION_LIST, &o.compare, "RUN", "one more training in the same picture; may be repeated" },
-    { "--size", OPTION_TEXT, &o.size, "WxH", "pixels; default 1200x800" },
+    { "--size", OPTION_TEXT, &o.size, "WxH", "pixels; default 1200x800, histograms as many as they need" },
     { "--title", OPTION_TEXT, &o.title, "TEXT", "instead of the name of the folder" },
+    { "--weights", OPTION_FLAG, &o.weights, NULL, "histograms of the trained parameters instead, as RUN/weights.png" },
     { "--text", OPTION_FLAG, &o.text, NULL, "the loss curve here in the terminal; no picture" },
     { 0 } };
 
-/* One training.  smooth: the loss of single steps, averaged; NULL when there are none. */
+/* One training.  loss, accuracy: of single steps, averaged; NULL when there are none. */
 typedef struct run_of {
     char       name[64], result[80];        /* result: the name with the last test accuracy */
     log_table  epochs, steps;
     log_matrix confusion;
-    double    *step_epoch, *smooth;
+    double    *loss_x, *loss, *accuracy_x, *accuracy;
 } run_of;
 
 /* ---- reading ---- */
@@ -46,7 +48,9 @@ static int read_run(const char *dir, run_of *r) {
         snprintf(r->result, sizeof r->result, "%s %.2f %%", r->name, 100 * last);
         if (!isfinite(last)) strcpy(r->result, r->name);
     }
-    if (!code) log_smooth(&r->epochs, &r->steps, 50, &r->step_epoch, &r->smooth);
+    if (!code) log_smooth(&r->epochs, &r->steps, LOG_TRAIN_LOSS, PARTS, &r->loss_x, &r->loss);
+    if (!code && r->epochs.n < FEW)                 /* else its first steps would take the room of the last epochs */
+        log_smooth(&r->epochs, &r->steps, LOG_TRAIN_ACCURACY, PARTS, &r->accuracy_x, &r->accuracy);
     return code;
 }
 
@@ -54,8 +58,10 @@ static void free_run(run_of *r) {
     log_free(&r->epochs);
     log_free(&r->steps);
     matrix_free(&r->confusion);
-    free(r->step_epoch);
-    free(r->smooth);
+    free(r->loss_x);
+    free(r->loss);
+    free(r->accuracy_x);
+    free(r->accuracy);
 }
 
 /* ---- panels ---- */
@@ -76,10 +82,11 @@ static void train_and_test(sheet *s, int k, log_column train, log_column test) {
     fac_panel *p = &s->panels[k];
     for (int i = 0; i < s->n; i++) {
         const run_of *r = &s->runs[i];
-        bool steps = train == LOG_TRAIN_LOSS && r->smooth && s->n == 1;
-        if (steps) {
-            add(p, s->series[k], (fac_series){ NULL, r->steps.n, r->step_epoch, r->steps.column[train], 0, FAC_STROKE_FAINT });
-            add(p, s->series[k], (fac_series){ "train", r->steps.n, r->step_epoch, r->smooth, 0, FAC_STROKE_SOLID });
+        const double *x = train == LOG_TRAIN_LOSS ? r->loss_x : r->accuracy_x;
+        const double *mean = train == LOG_TRAIN_LOSS ? r->loss : r->accuracy;
+        if (mean && s->n == 1) {
+            add(p, s->series[k], (fac_series){ NULL, r->steps.n, x, r->steps.column[train], 0, FAC_STROKE_FAINT });
+            add(p, s->series[k], (fac_series){ "train", r->steps.n, x, mean, 0, FAC_STROKE_SOLID });
         } else {
             add(p, s->series[k], of_epochs(r, train, s->n == 1 ? "train" : NULL, s->n == 1 ? 0 : i,
                                            s->n == 1 ? FAC_STROKE_SOLID : FAC_STROKE_DASHED));
@@ -99,20 +106,27 @@ static void learning_rate(sheet *s, int k) {
     for (int i = 0; i < s->n; i++) {
         const run_of *r = &s->runs[i];
         const char *name = s->n == 1 ? NULL : r->name;
-        add(&s->panels[k], s->series[k], !r->step_epoch ? of_epochs(r, LOG_LR, name, i, FAC_STROKE_SOLID)
-            : (fac_series){ name, r->steps.n, r->step_epoch, r->steps.column[LOG_LR], i, FAC_STROKE_SOLID });
+        add(&s->panels[k], s->series[k], !r->loss_x ? of_epochs(r, LOG_LR, name, i, FAC_STROKE_SOLID)
+            : (fac_series){ name, r->steps.n, r->loss_x, r->steps.column[LOG_LR], i, FAC_STROKE_SOLID });
+    }
+}
+
+static void widen(const double *x, int n, double *lo, double *hi) {
+    for (int k = 0; x && k < n; k++) {
+        *lo = fmin(*lo, x[k]);
+        *hi = fmax(*hi, x[k]);
     }
 }
 
 /* A loss that falls far is seen better in powers of ten. */
 static fac_scale loss_scale(const sheet *s) {
     double lo = INFINITY, hi = 0;
-    for (int i = 0; i < s->n; i++)
-        for (int k = 0; k < s->runs[i].epochs.n; k++) {
-            double a = s->runs[i].epochs.column[LOG_TRAIN_LOSS][k], b = s->runs[i].epochs.column[LOG_TEST_LOSS][k];
-            lo = fmin(lo, fmin(a, b));
-            hi = fmax(hi, fmax(a, b));
-        }
+    for (int i = 0; i < s->n; i++) {
+        const run_of *r = &s->runs[i];
+        widen(r->epochs.column[LOG_TRAIN_LOSS], r->epochs.n, &lo, &hi);
+        widen(r->epochs.column[LOG_TEST_LOSS], r->epochs.n, &lo, &hi);
+        if (s->n == 1) widen(r->loss, r->steps.n, &lo, &hi);
+    }
     return lo > 0 && hi / lo > 50 ? FAC_SCALE_LOG : FAC_SCALE_LINEAR;
 }
 
@@ -144,11 +158,10 @@ static void describe(const run_of *r, char *to, size_t size) {
 
 /* ---- the verb ---- */
 
-static int draw(const run_of *runs, int n, const char *dir) {
+static int draw(const run_of *runs, int n, const char *dir, const plot_look *look) {
     static sheet s;
     fac_error err = { 0 };
     fac_confusion confusion;
-    fac_dims size = { 2, { 800, 1200 } };
     char subtitle[256], path[4096];
     s.runs = runs;
     s.n = n;
@@ -159,14 +172,10 @@ static int draw(const run_of *runs, int n, const char *dir) {
             if (fac_panel_write(&s.panels[k], &how, stdout, &err)) return fail(&err);
         return EXIT_OK;
     }
-    if (o.size && (!dims_parse(o.size, &size) || size.n != 2 || size.d[0] < 200 || size.d[1] < 200 || size.d[0] > 16384
-                   || size.d[1] > 16384))
-        return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
     if (n == 1) describe(&runs[0], subtitle, sizeof subtitle);
     else snprintf(subtitle, sizeof subtitle, "solid: test set,  dashed: training set");
-    fac_chart chart = { .title = o.title ? o.title : n == 1 ? runs[0].name : "comparison", .subtitle = subtitle,
-                        .width = (int)(o.size ? size.d[0] : size.d[1]), .height = (int)(o.size ? size.d[1] : size.d[0]),
-                        .n = PANELS, .panels = s.panels };
+    const fac_chart chart = { .title = n == 1 || o.title ? look->title : "comparison", .subtitle = subtitle,
+                              .width = look->width, .height = look->height, .n = PANELS, .panels = s.panels };
     snprintf(path, sizeof path, "%s/plot.%s", dir, fac_chart_draws_png() ? "png" : "svg");
     if (fac_chart_save(&chart, o.to ? o.to : path, &err)) return fail(&err);
     printf("%s\n", o.to ? o.to : path);
@@ -175,11 +184,20 @@ static int draw(const run_of *runs, int n, const char *dir) {
 
 static int run(list args) {
     static run_of runs[MOST_RUNS];
+    fac_dims size = { 2, { 0, 0 } };
+    char name[64];
     int n = args.n + o.compare.n, code = EXIT_OK;
     if (!args.n) return usage_error(verb_find("plot"), "which training?  The folder that `facula train --out` made");
     if (n > MOST_RUNS) return usage_error(verb_find("plot"), "at most %d trainings in one picture", MOST_RUNS);
+    if (o.size && (!dims_parse(o.size, &size) || size.n != 2 || size.d[0] < 200 || size.d[1] < 200 || size.d[0] > 16384
+                   || size.d[1] > 16384))
+        return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
+    if (o.weights && (n > 1 || o.text)) return usage_error(verb_find("plot"), "--weights is for one training, as a picture");
+    name_run(args.at[0], name, sizeof name);
+    const plot_look look = { o.title ? o.title : name, (int)size.d[0], (int)size.d[1] };
+    if (o.weights) return plot_weights(args.at[0], o.to, &look);
     for (int i = 0; i < n && !code; i++) code = read_run(i < args.n ? args.at[i] : o.compare.at[i - args.n], &runs[i]);
-    if (!code) code = draw(runs, n, args.at[0]);
+    if (!code) code = draw(runs, n, args.at[0], &look);
     for (int i = 0; i < n; i++) free_run(&runs[i]);
     return code;
 }

@@ -42,7 +42,7 @@ static int curve(const train_view *v) {
     const log_table *e = &v->epochs, *s = &v->steps;
     fac_error err = { 0 };
     double *x, *y;
-    if (!log_smooth(e, s, 30, &x, &y)) return EXIT_OK;
+    if (!log_smooth(e, s, LOG_TRAIN_LOSS, 30, &x, &y)) return EXIT_OK;
     const fac_series lines[] = {
         { "train", s->n, x, y, 0, FAC_STROKE_SOLID },
         { "test", e->n, e->column[LOG_EPOCH], e->column[LOG_TEST_LOSS], 1, FAC_STROKE_SOLID } };

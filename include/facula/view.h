@@ -64,7 +64,7 @@ fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *o
 /* ---- charts --------------------------------------------------------------------------------------------------------- */
 
 typedef enum fac_scale { FAC_SCALE_LINEAR, FAC_SCALE_LOG, FAC_SCALE_PERCENT } fac_scale;     /* percent: 0..1 shown as 0..100 % */
-typedef enum fac_stroke { FAC_STROKE_SOLID, FAC_STROKE_DASHED, FAC_STROKE_FAINT } fac_stroke;
+typedef enum fac_stroke { FAC_STROKE_SOLID, FAC_STROKE_DASHED, FAC_STROKE_FAINT, FAC_STROKE_BARS } fac_stroke;
 
 /* One line.  Points that are not finite are left out; x ascends. */
 typedef struct fac_series {
@@ -72,7 +72,7 @@ typedef struct fac_series {
     int           n;
     const double *x, *y;
     int           colour;           /* 0.. of a palette that the colour-blind can tell apart */
-    fac_stroke    stroke;           /* faint lines do not decide how far the axis goes */
+    fac_stroke    stroke;           /* faint lines do not decide how far the axis goes; bars stand around their x, on 0 */
 } fac_series;
 
 /* How often a class (row) was taken for another (column): counts[row * n + column]. */

@@ -10,15 +10,18 @@ static bool counts(const fac_panel *p, const fac_series *s, int i) {
     return isfinite(s->x[i]) && isfinite(s->y[i]) && (p->scale != FAC_SCALE_LOG || s->y[i] > 0);
 }
 
+/* Bars touch each other. */
+static double bar_width(const fac_series *s) { return s->stroke != FAC_STROKE_BARS ? 0 : s->n > 1 ? s->x[1] - s->x[0] : 1; }
+
 static void widen(const fac_panel *p, bool faint, fac_range *r) {
     for (int k = 0; k < p->n; k++) {
         const fac_series *s = &p->series[k];
         for (int i = 0; i < s->n; i++) {
             if (!counts(p, s, i)) continue;
-            r->x0 = fmin(r->x0, s->x[i]);
-            r->x1 = fmax(r->x1, s->x[i]);
+            r->x0 = fmin(r->x0, s->x[i] - bar_width(s) / 2);
+            r->x1 = fmax(r->x1, s->x[i] + bar_width(s) / 2);
             if ((s->stroke == FAC_STROKE_FAINT) != faint) continue;
-            r->y0 = fmin(r->y0, s->y[i]);
+            r->y0 = fmin(r->y0, s->stroke == FAC_STROKE_BARS ? 0 : s->y[i]);
             r->y1 = fmax(r->y1, s->y[i]);
         }
     }
@@ -78,6 +81,16 @@ static void draw_smooth(fac_canvas *c, const fac_point *p, int n, fac_ink ink) {
     for (int i = 0; i + 1 < n; i++) m += between(p, n, i, all + m);
     all[m++] = p[n - 1];
     fac_draw_line(c, m, all, ink);
+}
+
+static void draw_bars(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
+    const fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], 0.85, 0, false };
+    double half = bar_width(s) / 2;
+    for (int i = 0; i < s->n; i++) {
+        if (!counts(p, s, i)) continue;
+        fac_point top = place(f, s->x[i] - half, s->y[i]), bottom = place(f, s->x[i] + half, 0);
+        if (s->y[i] > 0) fac_draw_box(c, top.x, top.y, bottom.x - top.x, bottom.y - top.y, ink);
+    }
 }
 
 static void draw_series(fac_canvas *c, const fac_panel *p, const fac_series *s, const frame *f) {
@@ -162,10 +175,11 @@ void fac_panel_curves(fac_canvas *c, const fac_panel *p, fac_box box) {
         return;
     }
     int want = inside.h / 36 < 2 ? 2 : (int)(inside.h / 36);
-    frame f = { fac_axis_fit(r.x0, r.x1, FAC_SCALE_LINEAR, inside.w / 70 < 2 ? 2 : (int)(inside.w / 70), false),
+    frame f = { fac_axis_fit(r.x0, r.x1, FAC_SCALE_LINEAR, inside.w / 70 < 3 ? 3 : (int)(inside.w / 70), false),
                 fac_panel_axis(p, &r, want), inside };
     grid(c, &f, p->x_label);
     for (int faint = 1; faint >= 0; faint--)                /* the faint ones behind the others */
         for (int k = 0; k < p->n; k++)
-            if ((p->series[k].stroke == FAC_STROKE_FAINT) == faint) draw_series(c, p, &p->series[k], &f);
+            if ((p->series[k].stroke == FAC_STROKE_FAINT) == faint)
+                (p->series[k].stroke == FAC_STROKE_BARS ? draw_bars : draw_series)(c, p, &p->series[k], &f);
 }

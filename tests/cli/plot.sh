@@ -55,6 +55,10 @@ grep -q ">me &amp; &lt;you&gt;<" "$dir/two.svg" || bad "the title of two.svg"
 if command -v python3 > /dev/null; then
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$dir/two.svg" || bad "two.svg is no XML"
 fi
+"$facula" plot "$dir/a" --weights -o "$dir/weights.svg" > /dev/null || bad "plot --weights"
+for text in ">fc1.weight  100x2<" ">fc4.bias  2<" ">8 parameters<"; do
+    grep -q "$text" "$dir/weights.svg" || bad "weights.svg does not say $text"
+done
 "$facula" plot "$dir/a" --text | grep -q "  accuracy, %   \*\* train   oo test" || bad "plot --text"
 
 refuse() {
@@ -72,7 +76,9 @@ printf '{"epoch":1,"step":5}\n' > "$dir/odd/log.jsonl"
 echo '{"classes":["a"],"counts":[[1,2]]}' > "$dir/odd/confusion.json"
 refuse 2 "which training"
 refuse 2 "WIDTHxHEIGHT" "$dir/a" --size 5
+refuse 2 "one training" "$dir/a" "$dir/b" --weights
 refuse 1 "log.jsonl" "$dir/nothing"
+refuse 1 "model.safetensors" "$dir/odd" --weights
 refuse 1 "no epoch" "$dir/empty"
 refuse 1 "line 2 is no JSON" "$dir/broken"
 refuse 1 "no confusion matrix" "$dir/odd"
