@@ -12,6 +12,13 @@
 #include "facula/train.h"
 #include "graph/graph_internal.h"
 
+static long allowed = -1;               /* allocations until one fails; below 0: none does */
+bool fac_test_allows(size_t bytes);
+bool fac_test_allows(size_t bytes) {
+    (void)bytes;
+    return allowed < 0 || allowed-- > 0;
+}
+
 static fac_error err;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
@@ -385,12 +392,72 @@ static void misuse_is_told(void **state) {
     fails(g, FAC_E_ARGUMENT, "the first error");
 }
 
+/* One of nearly everything. */
+static void build_much(fac_graph *g) {
+    const fac_init orthogonal = { .kind = FAC_INIT_ORTHOGONAL };
+    fac_value *ids = fac_input(g, "ids", FAC_I64, fac_shape(2, 3)), *lengths = fac_input(g, "lengths", FAC_I64, fac_shape(2));
+    fac_value *x = fac_nn_embedding(ids, "embedding", 5, 4, &(fac_nn_embedding_opts){ .padding = true });
+    x = fac_nn_lstm(x, "lstm", 2, &(fac_nn_recurrent_opts){ .layers = 2, .bidirectional = true, .batch_first = true,
+                                                           .dropout = 0.5, .lengths = lengths }).y;
+    x = fac_nn_transformer_encoder_layer(x, "encoder", 2, &(fac_nn_transformer_opts){
+        .feedforward = 3, .batch_first = true, .dropout = 0.5, .causal = true, .lengths = lengths });
+    x = fac_nn_group_norm(fac_nn_conv1d(x, "conv", 4, 3, &(fac_nn_conv_opts){ .pad = 1, .weight = orthogonal }), "gn", 2, NULL);
+    fac_value *loss = fac_mean(fac_nn_prelu(x, "prelu", 1), (fac_dims){ 0 }, false), *wrt[64], *d[64];
+    int n = 0;
+    for (int i = 0; i < fac_graph_params(g) && n < 64; i++)
+        if (fac_value_trains(fac_graph_param(g, i))) wrt[n++] = fac_graph_param(g, i);
+    fac_grad(loss, n, wrt, d);
+    for (int i = 0; i < n; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "d%d", i);
+        fac_output(g, name, d[i]);
+    }
+}
+
+/* Every so many allocations one fails: an error of the graph each time, and at last all is built. */
+static void lost_memory_is_an_error(void **state) {
+    (void)state;
+    bool built = false;
+    for (long n = 0; !built; n += n < 200 ? 1 : 37) {
+        fac_graph *g = seeded(1);
+        allowed = n;
+        build_much(g);
+        built = allowed >= 0;
+        allowed = -1;
+        err = (fac_error){ 0 };
+        const fac_status status = fac_graph_check(g, &err);
+        if (status != (built ? FAC_OK : FAC_E_NOMEM)) fail_msg("%ld: %d %s", n, status, err.text);
+        fac_graph_free(g);
+    }
+}
+
+/* Loading and drawing anew, too. */
+static void lost_memory_loads_nothing(void **state) {
+    (void)state;
+    fac_graph *a = net(1, 4), *b = net(2, 4);
+    fac_weights *w = saved(a, "nn_lost.safetensors");
+    const fac_init init = { .kind = FAC_INIT_ORTHOGONAL };
+    for (int call = 0; call < 2; call++) {
+        fac_status status = FAC_E_NOMEM;
+        for (long n = 0; status; n++) {
+            allowed = n;
+            status = call ? fac_nn_init(b, "fc*.weight", &init, &err) : fac_graph_load_weights(b, w, NULL, NULL, &err);
+            allowed = -1;
+            if (status && status != FAC_E_NOMEM) fail_msg("%ld: %s", n, err.text);
+            assert_true(n < 1000);
+        }
+    }
+    fac_weights_free(w);
+    fac_graph_free(a), fac_graph_free(b);
+}
+
 int main(void) {
     const struct CMUnitTest all[] = {
         cmocka_unit_test(distributions_have_their_moments), cmocka_unit_test(truncated_normals_end),
         cmocka_unit_test(orthogonal_weights_are), cmocka_unit_test(layers_have_torchs_distributions), cmocka_unit_test(gains),
         cmocka_unit_test(patterns_choose_parameters), cmocka_unit_test(state_dicts_go_in_and_out),
         cmocka_unit_test(other_floats_are_converted), cmocka_unit_test(dropout_counts_steps_and_inference_drops_nothing),
-        cmocka_unit_test(misuse_is_told) };
+        cmocka_unit_test(misuse_is_told), cmocka_unit_test(lost_memory_is_an_error),
+        cmocka_unit_test(lost_memory_loads_nothing) };
     return cmocka_run_group_tests_name("nn_init", all, NULL, NULL);
 }

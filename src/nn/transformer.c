@@ -28,6 +28,7 @@ static fac_value *memory_attention(fac_value *x, const block *b) {
 static fac_value *feed_forward(fac_value *x, const block *b) {
     const fac_nn_transformer_opts *o = b->o;
     const fac_nn_linear_opts bias = { .no_bias = o->no_bias };
+    if (x->graph->error.status) return x->graph->poison;
     const int64_t size = x->type.dims.d[x->type.dims.n - 1];
     x = fac_nn_linear_with(x, "linear1", o->feedforward ? o->feedforward : 2048, &bias);
     x = fac_nn_dropout((o->activation ? o->activation : fac_relu)(x), o->dropout);
