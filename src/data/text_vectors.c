@@ -103,7 +103,8 @@ static fac_status dims_of(const char **at, const char *end, const char *name, in
     float x;
     next_line(&p, end, &l);
     *line_number = 1;
-    if (count_spaces(&l) == 1 && number(l.s, memchr(l.s, ' ', (size_t)(l.end - l.s)), &x)) {
+    const char *space = memchr(l.s, ' ', (size_t)(l.end - l.s));          /* "400000 50": two whole numbers */
+    if (count_spaces(&l) == 1 && number(l.s, space, &x) && number(space + 1, l.end, &x) && x == floorf(x)) {
         *at = p;
         ++*line_number;
         l = (line){ p, p };
