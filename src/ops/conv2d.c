@@ -62,7 +62,9 @@ static const fac_onnx_attr spellings[] = { { "kernel_shape", NULL }, { "strides"
 static const fac_onnx onnx[] = { { "", "Conv", 1, 0, spellings, load }, { 0 } };
 bool fac_conv_save(const fac_onnx_writer *w, const fac_node *n) {
     const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
+    const fac_dims *d = &n->in[1]->type.dims;
     fac_onnx_put(w, "Conv", 3, in, fac_onnx_name(w, n->out[0]));
+    if (fac_dims_count(d) >= 0) fac_onnx_put_ints(w, "kernel_shape", d->n - 2, d->d + 2);
     fac_window_save(w, n);
     return true;
 }
