@@ -62,8 +62,8 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
     }
     static const char *const clothes[] = { "T-shirt", "trouser", "pullover", "dress", "coat",
                                            "sandal", "shirt", "sneaker", "bag", "ankle boot" };
-    bool cifar = !strcmp(o->set, "cifar10");
-    fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) = cifar ? fac_dataset_cifar10 : fac_dataset_mnist;
+    fac_status (*read)(const char *, bool, fac_dataset *, fac_error *) =
+        !strcmp(o->set, "cifar10") ? fac_dataset_cifar10 : !strcmp(o->set, "cifar100") ? fac_dataset_cifar100 : fac_dataset_mnist;
     status = read(o->data, true, train, err);
     if (!status) status = read(o->data, false, test, err);
     if (!status && !strcmp(o->set, "fashion-mnist")) train->class_names = test->class_names = clothes;

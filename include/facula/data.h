@@ -32,8 +32,11 @@ void fac_dataset_free(fac_dataset *d);      /* and clears; an empty one is fine 
 
 /* The four files of MNIST (LeCun et al. 1998) and its likes (Fashion-MNIST) in a folder, as they are or .gz. */
 fac_status fac_dataset_mnist(const char *folder, bool train, fac_dataset *out, fac_error *err);
-/* The binary version of CIFAR-10 (Krizhevsky 2009): data_batch_1.bin .. 5, test_batch.bin. */
+/* CIFAR-10 (Krizhevsky 2009): data_batch_1.bin .. 5 and test_batch.bin of the binary version, or the same without .bin of the
+ * python version. */
 fac_status fac_dataset_cifar10(const char *folder, bool train, fac_dataset *out, fac_error *err);
+/* CIFAR-100, its hundred classes: train and test, with or without .bin likewise. */
+fac_status fac_dataset_cifar100(const char *folder, bool train, fac_dataset *out, fac_error *err);
 /* A folder of folders of photos; the names of the folders, sorted, are the classes.  Photos are scaled to height x width. */
 fac_status fac_dataset_images(const char *folder, int height, int width, fac_dataset *out, fac_error *err);
 /* Points of the unit square in two classes: the sets simple, diag, split, xor, circle and spiral of MiniTorch. */

@@ -18,7 +18,9 @@ typedef struct machine {
 
 /* ---- what may be named ---- */
 
-enum { ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_V2, REBUILD_PARAMETER, STORAGE };
+enum {
+    ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_V2, REBUILD_PARAMETER, STORAGE, RECONSTRUCT, NDARRAY, DTYPE, ENCODE, ONE_DTYPE
+};
 static const struct { const char *name; int is; fac_dtype dtype; } globals[] = {
     { "collections.OrderedDict", ORDERED_DICT, FAC_NONE },
     { "torch._utils._rebuild_tensor", REBUILD_TENSOR, FAC_NONE },               /* files before PyTorch 0.4 */
@@ -31,6 +33,9 @@ static const struct { const char *name; int is; fac_dtype dtype; } globals[] = {
     { "torch.IntStorage", STORAGE, FAC_I32 }, { "torch.LongStorage", STORAGE, FAC_I64 },
     { "torch.ByteStorage", STORAGE, FAC_U8 }, { "torch.BoolStorage", STORAGE, FAC_BOOL },
     { "torch.storage.UntypedStorage", STORAGE, FAC_U8 },
+    { "numpy.core.multiarray._reconstruct", RECONSTRUCT, FAC_NONE },            /* NumPy 1 */
+    { "numpy._core.multiarray._reconstruct", RECONSTRUCT, FAC_NONE }, { "numpy.ndarray", NDARRAY, FAC_NONE },
+    { "numpy.dtype", DTYPE, FAC_NONE }, { "_codecs.encode", ENCODE, FAC_NONE }, /* Python 3 says bytes so in protocol 2 */
 };
 enum { GLOBALS = sizeof globals / sizeof *globals };
 
@@ -183,17 +188,18 @@ static fac_status memo_put(machine *m, int bytes) {
     uint64_t k;
     FAC_TRY(number(m, bytes, &k));
     if (!m->n || top(m, 0)->kind == FAC_PICKLE_MARK) return broken(m, "nothing to remember");
-    if (k > m->memos) return broken(m, "a memo out of order");
-    if (!fac_reserve(&m->memo, &m->room_memos, m->memos + 1, sizeof *m->memo)) return no_memory(m);
+    if (k > m->memos + !m->memos) return broken(m, "a memo out of order");      /* Python 2 counts from 1 */
+    if (!fac_reserve(&m->memo, &m->room_memos, (size_t)k + 1, sizeof *m->memo)) return no_memory(m);
+    if (k > m->memos) m->memo[0] = NULL;
     m->memo[k] = top(m, 0);
-    if (k == m->memos) m->memos++;
+    if (k >= m->memos) m->memos = (size_t)k + 1;
     return FAC_OK;
 }
 
 static fac_status memo_get(machine *m, int bytes) {
     uint64_t k;
     FAC_TRY(number(m, bytes, &k));
-    return k < m->memos ? push(m, m->memo[k]) : broken(m, "a memo that was not set");
+    return k < m->memos && m->memo[k] ? push(m, m->memo[k]) : broken(m, "a memo that was not set");
 }
 
 /* ---- what calls mean ---- */
@@ -261,6 +267,62 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
     return FAC_OK;
 }
 
+/* ---- arrays of NumPy ---- */
+
+/* dtype("u1", ...): the name of an element type, a kind and its bytes. */
+static fac_status numpy_dtype(machine *m, const value *a, value **out) {
+    static const struct { const char *name; fac_dtype dtype; } names[] = {
+        { "u1", FAC_U8 }, { "i1", FAC_I8 }, { "u2", FAC_U16 }, { "i2", FAC_I16 }, { "u4", FAC_U32 }, { "i4", FAC_I32 },
+        { "u8", FAC_U64 }, { "i8", FAC_I64 }, { "b1", FAC_BOOL }, { "f2", FAC_F16 }, { "f4", FAC_F32 }, { "f8", FAC_F64 } };
+    value *v = make(m, FAC_PICKLE_GLOBAL);
+    if (!v) return no_memory(m);
+    for (size_t k = 0; a->n && is(a->item[0], FAC_PICKLE_TEXT) && k < sizeof names / sizeof *names; k++)
+        if (!strcmp(names[k].name, a->item[0]->text)) v->dtype = (unsigned char)names[k].dtype;
+    if (v->dtype == FAC_NONE) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle of an array whose elements are no numbers");
+    v->i = ONE_DTYPE;
+    v->text = "numpy.dtype";
+    *out = v;
+    return FAC_OK;
+}
+
+/* (version, sizes, dtype, column-major, bytes) */
+static fac_status build_array(machine *m, value *v, const value *state) {
+    bool known = is(state, FAC_PICKLE_TUPLE) && state->n == 5 && is(state->item[1], FAC_PICKLE_TUPLE)
+              && is(state->item[2], FAC_PICKLE_GLOBAL) && state->item[2]->i == ONE_DTYPE && is(state->item[3], FAC_PICKLE_BOOL)
+              && is(state->item[4], FAC_PICKLE_TEXT);
+    if (!known) return broken(m, "an array without sizes, element type and bytes");
+    if (state->item[3]->i) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle of an array that is column-major");
+    if (state->item[1]->n > FAC_DIMS) return fac_raise(m->err, FAC_E_UNSUPPORTED, "an array of more than %d dims", FAC_DIMS);
+    fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
+    if (!t) return no_memory(m);
+    t->storage = state->item[4];
+    t->dims.n = (int)state->item[1]->n;
+    v->dtype = state->item[2]->dtype;
+    if (!read_dims(state->item[1], t->dims.d)
+        || fac_type_bytes(&(fac_type){ (fac_dtype)v->dtype, t->dims }) != t->storage->n)
+        return broken(m, "an array that has not as many bytes as its sizes say");
+    v->tensor = t;
+    return FAC_OK;
+}
+
+/* encode(text, "latin1"): a byte for each character. */
+static fac_status encode(machine *m, const value *a, value **out) {
+    if (a->n != 2 || !is(a->item[0], FAC_PICKLE_TEXT) || !is(a->item[1], FAC_PICKLE_TEXT) || strcmp(a->item[1]->text, "latin1"))
+        return broken(m, "bytes that are not said in Latin-1");
+    const unsigned char *from = (const unsigned char *)a->item[0]->text, *end = from + a->item[0]->n;
+    value *v = make(m, FAC_PICKLE_TEXT);
+    char *to = fac_arena_alloc(m->arena, a->item[0]->n + 1, 1);
+    if (!v || !to) return no_memory(m);
+    for (v->text = to; from < end; v->n++) {
+        const bool two = (*from & 0xfe) == 0xc2 && end - from > 1 && (from[1] & 0xc0) == 0x80;     /* U+0080 .. U+00FF */
+        if (*from >= 0x80 && !two) return broken(m, "bytes that are not said in Latin-1");
+        *to++ = (char)(two ? (*from & 3) << 6 | (from[1] & 0x3f) : *from);
+        from += 1 + two;
+    }
+    *out = v;
+    return FAC_OK;
+}
+
 static fac_status reduce(machine *m) {
     value *a = top(m, 0), *f = top(m, 1), *v = NULL;
     if (!is(a, FAC_PICKLE_TUPLE) || !is(f, FAC_PICKLE_GLOBAL)) return broken(m, "a call of what cannot be called");
@@ -272,15 +334,27 @@ static fac_status reduce(machine *m) {
         if (!a->n || !is(a->item[0], FAC_PICKLE_TENSOR)) return broken(m, "a parameter that is no tensor");
         v = a->item[0];
         break;
+    case RECONSTRUCT: if (!(v = make(m, FAC_PICKLE_ARRAY))) return no_memory(m); break;
+    case DTYPE:             FAC_TRY(numpy_dtype(m, a, &v)); break;
+    case ENCODE:            FAC_TRY(encode(m, a, &v)); break;
     default: return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
     }
     m->n -= 2;
     return push(m, v);
 }
 
+/* (version, byte order, ...): ours is little-endian, and bytes have none. */
+static fac_status build_dtype(machine *m, const value *state) {
+    const bool known = is(state, FAC_PICKLE_TUPLE) && state->n > 1 && is(state->item[1], FAC_PICKLE_TEXT);
+    return known && strchr("<|=", state->item[1]->text[0]) ? FAC_OK : broken(m, "an array that is big-endian");
+}
+
 /* The attributes of an OrderedDict, such as a state dict's _metadata: of no use here. */
 static fac_status build(machine *m) {
-    if (!is(top(m, 1), FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK))
+    value *v = top(m, 1);
+    if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(build_array(m, v, top(m, 0)));
+    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == ONE_DTYPE) FAC_TRY(build_dtype(m, top(m, 0)));
+    else if (!is(v, FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK))
         return broken(m, "attributes of what is no OrderedDict");
     m->n--;
     return FAC_OK;
@@ -307,6 +381,8 @@ static fac_status step(machine *m, unsigned code, bool *stop) {
     case 'X':  return push_text(m, 4);                                                  /* BINUNICODE      */
     case 'T':  return push_text(m, 4);                                                  /* BINSTRING       */
     case 'U':  return push_text(m, 1);                                                  /* SHORT_BINSTRING */
+    case 'B':  return push_text(m, 4);                                                  /* BINBYTES        */
+    case 'C':  return push_text(m, 1);                                                  /* SHORT_BINBYTES  */
     case ')':  return push_tuple(m, 0, false);                                          /* EMPTY_TUPLE     */
     case 0x85: return push_tuple(m, 1, false);                                          /* TUPLE1          */
     case 0x86: return push_tuple(m, 2, false);                                          /* TUPLE2          */

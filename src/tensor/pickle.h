@@ -1,7 +1,7 @@
-/* Reading Python pickles that hold weights, without executing anything.
+/* Reading Python pickles that hold weights or NumPy arrays, without executing anything.
  *
- * The interpreter knows the opcodes that torch.save() of dicts of tensors emits (pickle protocol 2), and the few classes and
- * functions that occur there, each by what it means; any other opcode or global is refused by its name.  The result is a
+ * The interpreter knows the opcodes that torch.save() of dicts of tensors emits (pickle protocol 2), those for bytes, and the
+ * few classes and functions that occur there, each by what it means; any other opcode or global is refused by its name.  The result is a
  * tree of values in an arena.  A value may be reached by several ways, and a list or dict may even contain itself. */
 #ifndef FACULA_TENSOR_PICKLE_H
 #define FACULA_TENSOR_PICKLE_H
@@ -10,7 +10,8 @@
 
 typedef enum fac_pickle_kind {
     FAC_PICKLE_NONE, FAC_PICKLE_BOOL, FAC_PICKLE_INT, FAC_PICKLE_LONG /* more than 64 bits */, FAC_PICKLE_REAL, FAC_PICKLE_TEXT,
-    FAC_PICKLE_TUPLE, FAC_PICKLE_LIST, FAC_PICKLE_DICT, FAC_PICKLE_GLOBAL, FAC_PICKLE_STORAGE, FAC_PICKLE_TENSOR, FAC_PICKLE_MARK
+    FAC_PICKLE_TUPLE, FAC_PICKLE_LIST, FAC_PICKLE_DICT, FAC_PICKLE_GLOBAL, FAC_PICKLE_STORAGE, FAC_PICKLE_TENSOR,
+    FAC_PICKLE_ARRAY /* of NumPy: row-major, its storage is a TEXT, the bytes */, FAC_PICKLE_MARK
 } fac_pickle_kind;
 
 /* Small, for a pickle makes one from every byte or two. */
@@ -23,14 +24,14 @@ typedef struct fac_pickle_tensor {
 } fac_pickle_tensor;
 struct fac_pickle_value {
     unsigned char   kind;           /* fac_pickle_kind */
-    unsigned char   dtype;          /* STORAGE, and GLOBAL of a storage class */
+    unsigned char   dtype;          /* STORAGE, GLOBAL of a storage class; ARRAY and a dtype of NumPy */
     bool            visited;        /* by who walks the tree */
     int64_t         i;              /* BOOL, INT; STORAGE: its elements; GLOBAL: which */
     size_t          n;              /* bytes of text; items */
     union {
         const char         *text;   /* TEXT; STORAGE: its key; GLOBAL: its name */
         fac_pickle_value  **item;   /* TUPLE, LIST; DICT: key, value, key, value... */
-        fac_pickle_tensor  *tensor;
+        fac_pickle_tensor  *tensor; /* TENSOR; ARRAY, NULL until it was built */
     };
     union {
         size_t              room;   /* of item */
