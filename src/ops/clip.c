@@ -10,10 +10,18 @@ fac_value *fac_relu6(fac_value *x);                             /* clip to 0..6 
 /* NaN passes both comparisons; where y > z the result is z, as in NumPy. */
 MAP3_NUM((x < y ? y : x) > z ? z : x < y ? y : x)
 
-/* To x where it stayed as it was, on the limits too, as in torch; else to the limit that took its place. */
+static bool is_number(const fac_value *v, float x) {
+    const float *data = v->leaf == FAC_CONST && v->tensor && v->type.dtype == FAC_F32 ? fac_tensor_data(v->tensor) : NULL;
+    return data && *data == x;
+}
+
+/* To x where it stayed as it was, on the limits too, as in torch; else to the limit that took its place.  But relu6 passes
+ * nothing on its limits, as in torch, so its result alone says where, and x need not be kept. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *lo = n->in[1], *hi = n->in[2];
-    if (fac_needs(n, 0)) dx[0] = fac_grad_where(fac_equal(x, n->out[0]), dy[0]);
+    bool relu6 = is_number(lo, 0) && is_number(hi, 6);
+    fac_value *y = n->out[0], *passes = relu6 ? fac_and(fac_grad_above(y, 0), fac_less(y, hi)) : fac_equal(x, y);
+    if (fac_needs(n, 0)) dx[0] = fac_grad_where(passes, dy[0]);
     if (fac_needs(n, 1))
         dx[1] = fac_grad_unbroadcast(n, 1, fac_grad_where(fac_and(fac_less(x, lo), fac_less_or_equal(lo, hi)), dy[0]));
     if (fac_needs(n, 2)) dx[2] = fac_grad_unbroadcast(n, 2, fac_grad_where(fac_greater(fac_max(x, lo), hi), dy[0]));

@@ -35,6 +35,9 @@ fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self)
  * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);
 
+/* The same behind a batch norm of training: a residual add, relu or clip. */
+fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
+
 /* Chains of elementwise ops become one `fused` node each. */
 fac_graph *fac_pass_chains(const fac_graph *g);
 #endif

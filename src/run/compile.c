@@ -57,6 +57,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
+    FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_chains(plan->graph), err));
     return take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err);     /* drops what fusing left dead */
 }

@@ -96,7 +96,7 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
         fac_root_touch(p, step->out[k].root, index);
         if (step->out[k].root < 0) continue;
         step->halo |= step->out[k].layout.halo > 0;
-        step->bytes += (double)fac_type_bytes(&q->out[k].type);
+        if (q->out[k].type.dtype != FAC_NONE) step->bytes += (double)fac_type_bytes(&q->out[k].type);
     }
     fac_cost cost = { 0 };
     char label[200] = "reorder";

@@ -1,0 +1,81 @@
+/* Residual add and activation behind a batch norm of training become its body, as epilogue.c does it for convolutions.
+ *
+ * A batch norm has other results, its running statistics, which may have been read before the activation comes; so this works on
+ * a copy of the graph in place, where fac_replace keeps the order. */
+#include "facula/ops.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+static bool trains(const fac_node *n) {
+    return fac_node_is(n, "batch_norm") && fac_attr_flag(n, "training_mode") && !n->body[0] && n->out[0]->time == FAC_RUN;
+}
+
+/* The elementwise op that alone reads v, of v's type; NULL. */
+static fac_node *reader(const fac_value *v) {
+    fac_node *n = v->node && fac_used_once(v) ? v->uses->node : NULL;
+    bool fits = n && n->op->map && !n->body[0] && n->nout == 1 && n->out[0]->type.dtype == v->type.dtype;
+    return fits && fac_dims_equal(&n->out[0]->type.dims, &v->type.dims) ? n : NULL;
+}
+
+static bool activation(const fac_node *n, const fac_value *v) {
+    if (fac_node_is(n, "relu")) return true;
+    if (!fac_node_is(n, "clip") || n->in[0] != v) return false;
+    for (int i = 1; i < n->nin; i++)
+        if (!n->in[i] || n->in[i]->leaf != FAC_CONST || !n->in[i]->tensor) return false;
+    return true;
+}
+
+/* Inside the body; other: what is added, NULL for an activation. */
+static fac_value *inside(fac_graph *body, const fac_node *n, fac_value *v, const fac_value *other) {
+    fac_value *in[3] = { v, NULL, NULL }, *out[1] = { NULL };
+    if (other) return fac_add(v, fac_input(body, "x1", other->type.dtype, other->type.dims));
+    for (int i = 1; i < n->nin && i < 3; i++) in[i] = fac_const(body, n->in[i]->tensor);
+    fac_node_copy(body, n, in, out);
+    return out[0];
+}
+
+static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
+    enum { PORTS = 5 };
+    fac_value *last = n->out[0], *other = NULL, *args[PORTS + 1];
+    fac_node *add = reader(last);
+    if (fac_node_is(add, "add")) {
+        other = add->in[0] == last ? add->in[1] : add->in[0];
+        bool alike = fac_dims_equal(&other->type.dims, &last->type.dims) && other->type.dtype == last->type.dtype;
+        if (other == last || !alike) return;
+        last = add->out[0];
+    }
+    fac_node *act = reader(last);
+    if (act && !activation(act, last)) act = NULL;
+    if (!other && !act) return;
+
+    fac_graph *body = fac_graph_new();
+    if (!body) return;
+    fac_value *v = fac_input(body, "x0", n->out[0]->type.dtype, n->out[0]->type.dims);
+    if (other) v = inside(body, add, v, other);
+    if (act) v = inside(body, act, v, NULL);
+    fac_output(body, "y", v);
+    if (body->error.status || n->nin != PORTS) {
+        fac_graph_free(body);
+        return;
+    }
+    for (int i = 0; i < PORTS; i++) args[i] = n->in[i];
+    args[PORTS] = other;
+    fac_value *y = fac_emit_body(g, n->op, n->attrs, PORTS + (other != NULL), PORTS, args, body, NULL);
+    if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */
+    y->node->name = n->name, y->node->scope = n->scope;
+    for (int k = 1; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
+    fac_replace(act ? act->out[0] : last, y);
+}
+
+fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+    if (!to || to->error.status) return to;
+    fac_node *last = to->last;
+    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
+        next = n->next;
+        if (trains(n)) fuse(to, n, accept, self);
+    }
+    if (!to->error.status) fac_graph_sweep(to);
+    return to;
+}

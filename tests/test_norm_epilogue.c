@@ -1,0 +1,112 @@
+/* Batch norms of training take residual adds and activations into their bodies: the graph is smaller and means the same. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/rng.h"
+#include "facula/facula.h"
+#include "facula/nn.h"
+#include "graph/graph_internal.h"
+#include "passes/passes.h"
+#include "train/train_internal.h"
+
+enum { MOST = 40 };
+
+static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int channels) {
+    x = fac_nn_conv2d(x, conv, channels, 3, &(fac_nn_conv2d_opts){ .pad = 1, .no_bias = true });
+    return fac_nn_batch_norm(x, bn, 1e-5);
+}
+
+/* A step of a small network with relu, relu6, residual adds and a norm without activation; outputs: all gradients. */
+static fac_graph *step(void) {
+    fac_graph *model = fac_graph_new();
+    fac_nn_seed(model, 7);
+    fac_value *x = fac_input(model, "x", FAC_F32, fac_shape(3, 5, 9, 11));
+    fac_value *a = fac_relu(conv_bn(x, "conv1", "bn1", 20));
+    fac_value *b = fac_relu6(conv_bn(a, "conv2", "bn2", 20));
+    fac_value *c = fac_relu(fac_add(conv_bn(b, "conv3", "bn3", 20), a));
+    fac_value *d = fac_add(c, conv_bn(c, "conv4", "bn4", 20));
+    fac_output(model, "y", fac_mul(d, d));
+    fac_graph *g = fac_graph_training(model);
+    fac_value *loss = fac_mean(fac_graph_output(g, 0), (fac_dims){ 0 }, false), *w[MOST], *dw[MOST];
+    int n = 0;
+    for (int i = 0; i < fac_graph_params(g); i++)
+        if (fac_value_trains(fac_graph_param(g, i))) w[n++] = fac_graph_param(g, i);
+    fac_grad(loss, n, w, dw);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%d", i);
+        fac_output(g, name, dw[i]);
+    }
+    fac_graph_free(model);
+    return g;
+}
+
+static bool accept_all(void *self, const fac_node *n) { return (void)self, (void)n, true; }
+
+static int count(const fac_graph *g, const char *op, bool with_body) {
+    int n = 0;
+    for (const fac_node *m = g->first; m; m = m->next) n += !strcmp(m->op->name, op) && (!with_body || m->body[0]);
+    return n;
+}
+
+static void graph_is_smaller(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    fac_graph *g = step(), *to = fac_pass_norm_epilogue(g, accept_all, NULL);
+    assert_int_equal(fac_graph_check(to, &err), FAC_OK);
+    assert_int_equal(count(g, "batch_norm", false), 4);
+    assert_int_equal(count(to, "batch_norm", false), 4);
+    assert_int_equal(count(to, "batch_norm", true), 4);
+    assert_int_equal(count(g, "relu", false), 2);
+    assert_int_equal(count(to, "relu", false), 0);
+    assert_int_equal(count(to, "clip", false), 0);
+    fac_graph_free(to);
+    fac_graph_free(g);
+}
+
+/* Gradients and running statistics are those of the program without fusing. */
+static void results_are_the_same(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    fac_tensor *out[2][MOST] = { { NULL } }, *x = NULL, *running[2];
+    fac_device *device = NULL;
+    int n = 0;
+    float data[3 * 5 * 9 * 11];
+    fac_random_fill(11, 1, -1, 1, sizeof data / sizeof *data, data);
+    assert_int_equal(fac_device_open("cpu", NULL, &device, &err), FAC_OK);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 5, 9, 11), &x, &err), FAC_OK);
+    assert_int_equal(fac_tensor_write(x, data, sizeof data, &err), FAC_OK);
+    for (int k = 0; k < 2; k++) {
+        fac_graph *g = step();
+        fac_program *p = NULL;
+        const fac_program_opts opts = { .no_fuse = k == 0, .exact = true };
+        if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, &x, out[k], &err)) fail_msg("%s", err.text);
+        n = fac_graph_outputs(g);
+        running[k] = fac_tensor_retain(fac_value_tensor(fac_graph_find(g, "bn3.running_var")));
+        fac_program_free(p);
+        fac_graph_free(g);
+    }
+    out[0][n] = running[0], out[1][n] = running[1];
+    for (int i = 0; i <= n; i++) {
+        fac_type t = fac_tensor_type(out[0][i]);
+        const float *a = fac_tensor_data(out[0][i]), *b = fac_tensor_data(out[1][i]);
+        double top = 0;
+        for (int64_t e = 0; e < fac_dims_count(&t.dims); e++) top = fmax(top, fabs((double)a[e]));
+        for (int64_t e = 0; e < fac_dims_count(&t.dims); e++)
+            if (!(fabs((double)(a[e] - b[e])) <= 2e-5 * (1 + top)))
+                fail_msg("output %d: %g and %g", i, (double)a[e], (double)b[e]);
+        fac_tensor_free(out[0][i]);
+        fac_tensor_free(out[1][i]);
+    }
+    fac_tensor_free(x);
+    fac_device_free(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller), cmocka_unit_test(results_are_the_same) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
