@@ -74,7 +74,9 @@ const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *number
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x) {
     fac_export *ex = fac_export_of(w);
     fac_tensor *number = NULL, *right = NULL, *all = NULL, *t = NULL;
-    if (ex->dry) return "";
+    enum { MOST = 1 << 24 };                /* elements: what is full of one number should not make a large file */
+    ex->impossible |= fac_dims_count(&dims) < 0 || fac_dims_count(&dims) > MOST;
+    if (ex->dry || ex->impossible) return "";
     static const int64_t same[FAC_DIMS];
     fac_status status = fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &number, NULL);
     if (!status) status = fac_tensor_write(number, &x, sizeof x, NULL);

@@ -155,11 +155,14 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load }, { 0 } };
-/* Training came with opset 14.  Without it ONNX has no running statistics: they stay what they were. */
+/* Training and statistics of another type than x came with opset 14, such a scale with 15.  Without it ONNX has no running statistics: they stay what they were. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const char *from[5], *y = fac_onnx_name(w, n->out[0]);
-    if (a->training && w->opset < 14) return false;
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    const bool scaled = n->in[1]->type.dtype == dtype && n->in[2]->type.dtype == dtype;
+    const bool whole = scaled && n->in[3]->type.dtype == dtype && n->in[4]->type.dtype == dtype;
+    if ((w->opset < 14 && (a->training || !whole)) || (w->opset < 15 && !scaled)) return false;
     for (int k = 0; k < 5; k++) from[k] = fac_onnx_name(w, n->in[k]);
     fac_onnx_put(w, "BatchNormalization", 5, from, y ? y : "");
     if (a->training)

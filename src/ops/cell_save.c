@@ -83,11 +83,12 @@ static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t 
 
 /* The outputs come with time and directions first; those of a layer with the batch first are turned behind it. */
 bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind) {
+    enum { MOST = 1 << 20 };
     static const int64_t batch_in_front[] = { 2, 0, 1, 3 };
     const fac_recurrent_opts *o = n->attrs;
     const int64_t H = n->out[0]->type.dims.d[3];
     const char *in[FAC_CELL_INPUTS] = { NULL }, *want[3] = { NULL }, *have[3] = { NULL };
-    if (H < 0 || H > INT32_MAX / 8 || !operands(w, n, H, kind->gates, in)) return false;
+    if (H < 0 || H > MOST || !operands(w, n, H, kind->gates, in)) return false;
     for (int k = 0; k < n->nout; k++) {
         want[k] = fac_onnx_name(w, n->out[k]);
         have[k] = want[k] && o->batch_first ? fac_onnx_fresh(w) : want[k];

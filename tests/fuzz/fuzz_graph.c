@@ -1,10 +1,11 @@
 /* libFuzzer: any bytes are a graph's text or an error.  What was read prints, and the printed text reads back to itself; as a
- * problem and as a body it is refused or taken. */
+ * problem and as a body it is refused or taken; graphs and problems are written as ONNX, or refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
 #include "facula/backend.h"
+#include "facula/onnx.h"
 #include "fuzz.h"
 #include "graph/graph_internal.h"
 
@@ -37,6 +38,7 @@ static void there_and_back(const uint8_t *data, size_t bytes) {
     if (once && *once && (!twice || strcmp(once, twice))) abort();
     fac_graph *copy = g ? fac_graph_clone(g) : NULL;
     if (copy) fac_graph_sweep(copy);
+    if (g && fac_onnx_save(g, "/dev/null", NULL, NULL) == FAC_E_INTERNAL) abort();
     free(once);
     free(twice);
     fac_graph_free(copy);
@@ -50,7 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (!text) return 0;
     memcpy(text, data, bytes);
     fac_graph *g = NULL;
-    if (!fac_problem_graph(text, bytes & 1, &g, NULL)) fac_graph_free(g);
+    if (!fac_problem_graph(text, bytes & 1, &g, NULL)) {
+        if (fac_onnx_save(g, "/dev/null", NULL, NULL) == FAC_E_INTERNAL) abort();
+        fac_graph_free(g);
+    }
     const fac_type in[] = { { FAC_F32, fac_shape(2, 3) }, { FAC_F32, fac_shape(3) } };
     fac_graph_free(fac_body_parse(text, bytes, 2, in, NULL));
     fac_release(text);
