@@ -270,6 +270,30 @@ static void the_last_batch_is_planned_once(void **state) {
     finish(&r);
 }
 
+/* Everything at once, the guard against a loss that is no number with it: the updates are still few steps. */
+static void updates_are_few_steps(void **state) {
+    (void)state;
+    static fac_step_stat steps[1024];
+    static const fac_optim_group vectors = { .vectors = true, .weight_decay = -1, .lr = 0.5 };
+    const fac_trainer_opts o = { .optimizer = "adamw",
+                                 .optim = { .accumulate = 2, .ema = 0.9, .ema_warmup = true, .clip_value = 1, .clip_norm = 1,
+                                            .groups = &vectors, .ngroups = 1 } };
+    training r = start(&(setup){ 1, "adam", "circle", 1, 50, 0.01, 0, 0, false });
+    fac_trainer *t = NULL;
+    fac_train_result result;
+    OK(fac_trainer_new(r.g, r.device, &o, &t, err));
+    OK(fac_train(t, &r.data, NULL, &r.opts, &result, err));
+    size_t n = fac_program_steps(fac_trainer_program(t), steps, 1024), updates = 0, groups = 0;
+    for (size_t i = 0; i < n && i < 1024; i++) {
+        updates += !strcmp(steps[i].nodes, "update");
+        groups += !strcmp(steps[i].solver, "group");
+    }
+    assert_in_range(updates, 2, 5);
+    assert_in_range(groups, 1, updates);
+    fac_trainer_free(t);
+    finish(&r);
+}
+
 static void other_checkpoints_are_refused(void **state) {
     (void)state;
     char path[128];
@@ -438,6 +462,7 @@ int main(void) {
         cmocka_unit_test(pieces_train_like_batches),
         cmocka_unit_test(averages_are_judged),
         cmocka_unit_test(the_last_batch_is_planned_once),
+        cmocka_unit_test(updates_are_few_steps),
         cmocka_unit_test(other_checkpoints_are_refused),
         cmocka_unit_test(weights_are_saved),
         cmocka_unit_test(a_loss_that_is_not_finite_changes_nothing),

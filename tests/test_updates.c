@@ -128,7 +128,9 @@ static void bits_are_those_of_single_steps(void **state) {
         { "sgd", { .weight_decay = 0 }, 2 }, { "sgd", { .momentum = 0.9, .nesterov = true, .clip_norm = 0.5 }, 2 },
         { "adam", { .weight_decay = 0 }, 2 }, { "adam", { .weight_decay = 0.1, .clip_value = 0.3, .clip_norm = 1 }, 2 },
         { "adamw", { .groups = &vectors, .ngroups = 1, .ema = 0.9, .ema_warmup = true }, 2 },
-        { "adam", { .accumulate = 3, .ema = 0.5 }, 2 }, { "rmsprop", { .centered = true, .momentum = 0.5 }, 2 },
+        { "adam", { .accumulate = 3, .ema = 0.5 }, 2 },
+        { "adamw", { .accumulate = 2, .ema = 0.9, .ema_warmup = true, .clip_value = 0.3, .clip_norm = 1, .groups = &vectors,
+                     .ngroups = 1 }, 3 }, { "rmsprop", { .centered = true, .momentum = 0.5 }, 2 },
         { "adagrad", { .lr_decay = 0.1, .initial = 0.1 }, 2 },
         { "lion", { .weight_decay = 0.1, .groups = &vectors, .ngroups = 1 }, 2 } };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
