@@ -335,6 +335,33 @@ static void lost_allocations(void **state) {
     fac_graph_free(g);
 }
 
+/* The same for a program that recomputes, up to the end of its first run. */
+static void lost_allocations_of_a_program(void **state) {
+    (void)state;
+    const network small = { "small", residual, { .n = 4, .d = { 1, 16, 12, 12 } }, "block*", 1 };
+    fac_graph *g = step_of(&small);
+    fac_tensor *in[2], *loss = NULL;
+    int failed = 0;
+    inputs(&small, in);
+    for (long n = 0; !loss; n += 1 + n / 4) {
+        fac_program *p = NULL;
+        fac_error e = { 0 };
+        allocations_left = n;
+        fac_status status = fac_program_new(g, device, &(fac_program_opts){ .recompute = { .scopes = "block*" } }, &p, &e);
+        if (!status) status = fac_program_run(p, in, &loss, &e);
+        allocations_left = -1;
+        fac_program_free(p);
+        if (!status) break;
+        assert_true(e.status && !loss);
+        failed++;
+    }
+    assert_true(failed > 10);
+    fac_tensor_free(loss);
+    fac_tensor_free(in[0]);
+    fac_tensor_free(in[1]);
+    fac_graph_free(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bits_from_less_memory),
@@ -342,6 +369,7 @@ int main(void) {
         cmocka_unit_test(scopes_say_what_is_dropped),
         cmocka_unit_test(nothing_to_drop),
         cmocka_unit_test(lost_allocations),
+        cmocka_unit_test(lost_allocations_of_a_program),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

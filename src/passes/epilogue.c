@@ -29,7 +29,7 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
     fac_value *args[OPERANDS + 1], *ops[OPERANDS], *made[1];
     int count = m->nin;
     fac_graph *body = m->body[0] ? fac_graph_rebuild(m->body[0], &(fac_rebuild){ .keep_dead = false }, NULL) : fac_graph_new();
-    if (!body || n->nout != 1 || n->nin > OPERANDS) {
+    if (!body || body->error.status || n->nout != 1 || n->nin > OPERANDS) {
         fac_graph_free(body);
         return NULL;
     }
