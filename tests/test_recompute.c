@@ -343,7 +343,7 @@ static void lost_allocations_of_a_program(void **state) {
     fac_tensor *in[2], *loss = NULL;
     int failed = 0;
     inputs(&small, in);
-    for (long n = 0; !loss; n += 1 + n / 4) {
+    for (long n = 0; !loss; n += 1 + n / 24) {
         fac_program *p = NULL;
         fac_error e = { 0 };
         allocations_left = n;

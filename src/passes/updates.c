@@ -117,6 +117,7 @@ static part *part_with(const tail *t, const fac_value *v) {
 /* What stands for v inside the body of p. */
 static fac_value *inside(tail *t, part *p, fac_value *v) {
     if (!v || p->refused) return NULL;
+    if (p->body->error.status) return p->body->poison;      /* an input that could not be made is none to find */
     if (part_with(t, v) == p) return v->mark;
     if (is_number(v)) return fac_const(p->body, v->tensor);
     for (int i = 0; i < p->nin; i++)
