@@ -13,7 +13,7 @@ static struct {
     const char *solver, *weights;
     list shapes;
     long batch, runs, seed;
-    double seconds;
+    double seconds, recompute;
     bool json, verify, profile, exact, train;
 } o;
 
@@ -25,6 +25,7 @@ static const option options[] = {
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
     { "--exact", OPTION_FLAG, &o.exact, NULL, "no reduced precision inside f32 ops" },
     { "--train", OPTION_FLAG, &o.train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" },
+    { "--recompute", OPTION_REAL, &o.recompute, "SHARE", "with --train: as in facula train" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
@@ -183,7 +184,8 @@ static int train_program(job *j) {
     if (tensor_random(labels, (uint64_t)o.seed, 1, &j->in[1], &err)) return fail(&err);
     if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
     if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
-    if (fac_trainer_new(j->m.graph, j->device, &(fac_trainer_opts){ .exact = o.exact }, &j->trainer, &err)) return fail(&err);
+    const fac_trainer_opts opts = { .exact = o.exact, .recompute = o.recompute };
+    if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
     j->program = fac_trainer_program(j->trainer);
     return EXIT_OK;
 }
@@ -231,6 +233,7 @@ static int run(list args) {
     if (o.batch < 0 || o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
     if (o.train && (o.verify || o.solver || strchr(args.at[0], '(')))
         return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
+    if (o.recompute && !o.train) return usage_error(verb_find("bench"), "--recompute is for --train");
     int code = work(&j, args);
     for (int i = 0; i < MOST; i++) {
         fac_tensor_free(j.in[i]);
