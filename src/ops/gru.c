@@ -11,7 +11,7 @@ fac_value *fac_gru(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_v
                    const fac_recurrent_opts *opts);
 #endif
 
-static const fac_cell_kind kind = { 3, 2, "Sigmoid Tanh", false };
+static const fac_cell_kind kind = { .gates = 3, .activations = 2, .usual = "Sigmoid Tanh", .candidate = true };
 static const fac_attr table[] = {
     FAC_CELL_ATTRS, { "linear_before_reset", FAC_A_FLAG, FAC_CELL_AT(linear_before_reset), 0, 0, 0, 0, NULL,
                       "the reset gate acts behind the product" }, { 0 } };
@@ -30,27 +30,26 @@ static fac_value *blend(fac_value *z, fac_value *n, fac_value *h) {
 
 /* Reset in front of the product: r_zr and r_n are multiplied by different vectors. */
 static fac_value *candidate_of_reset(const fac_cell *cell, fac_value *xw[], fac_value *h, fac_value **z) {
-    const int at = cell->opts->torch_gates, H = 1 - at;
-    fac_value *gates = h ? fac_linear(h, fac_slice(cell->r, 0, 0, GATES * cell->hidden, 1), NULL) : NULL, *part[GATES];
-    if (h) fac_split(gates, 1, GATES, part);
-    *z = fac_cell_gate(cell, 0, h ? fac_add(xw[at], part[at]) : xw[at]);
+    const int at_z = cell->opts->torch_gates, at_r = 1 - at_z;
+    fac_value *part[GATES];
+    if (h) fac_split(fac_linear(h, cell->r_part[0], NULL), 1, GATES, part);
+    *z = fac_cell_gate(cell, 0, h ? fac_add(xw[at_z], part[at_z]) : xw[at_z]);
     if (!h) return fac_cell_gate(cell, 1, xw[NEW]);
-    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[H], part[H]));
-    fac_value *r_new = fac_slice(cell->r, 0, GATES * cell->hidden, 3 * cell->hidden, 1);
-    return fac_cell_gate(cell, 1, fac_add(xw[NEW], fac_linear(fac_mul(reset, h), r_new, NULL)));
+    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[at_r], part[at_r]));
+    return fac_cell_gate(cell, 1, fac_add(xw[NEW], fac_linear(fac_mul(reset, h), cell->r_part[1], NULL)));
 }
 
 /* Reset behind the product: one product for all. */
 static fac_value *candidate_of_product(const fac_cell *cell, fac_value *xw[], fac_value *h, fac_value **z) {
-    const int at = cell->opts->torch_gates, H = 1 - at;
+    const int at_z = cell->opts->torch_gates, at_r = 1 - at_z;
     fac_value *all = h ? fac_linear(h, cell->r, cell->recurrent_bias) : cell->recurrent_bias, *hr[3];
     if (!all) {
-        *z = fac_cell_gate(cell, 0, xw[at]);
+        *z = fac_cell_gate(cell, 0, xw[at_z]);
         return fac_cell_gate(cell, 1, xw[NEW]);
     }
     fac_cell_split(cell, all, h ? 1 : 0, hr);
-    *z = fac_cell_gate(cell, 0, fac_add(xw[at], hr[at]));
-    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[H], hr[H]));
+    *z = fac_cell_gate(cell, 0, fac_add(xw[at_z], hr[at_z]));
+    fac_value *reset = fac_cell_gate(cell, 0, fac_add(xw[at_r], hr[at_r]));
     return fac_cell_gate(cell, 1, fac_add(xw[NEW], fac_mul(reset, hr[NEW])));
 }
 

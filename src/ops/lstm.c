@@ -10,7 +10,7 @@ fac_value *fac_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_
                     fac_value *p, const fac_recurrent_opts *opts);
 #endif
 
-static const fac_cell_kind kind = { 4, 3, "Sigmoid Tanh Tanh", true };
+static const fac_cell_kind kind = { .gates = 4, .activations = 3, .usual = "Sigmoid Tanh Tanh", .cell_state = true };
 static const fac_attr table[] = {
     FAC_CELL_ATTRS, { "input_forget", FAC_A_FLAG, FAC_CELL_AT(input_forget), 0, 0, 0, 0, NULL, "forget gate = 1 - input gate" },
     { 0 } };

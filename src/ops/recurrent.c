@@ -5,18 +5,16 @@
 /* Gradients follow at most 256 operands, so long lists are cut and joined in two steps. */
 enum { FEW = 128, MOST_STEPS = FEW * FEW };
 
+/* By splits only: their gradient is one concatenation, that of a slice is a tensor of zeros as large as x. */
 static void cut(fac_value *x, int axis, int n, fac_value *out[]) {
     if (n <= FEW) {
         fac_split(x, axis, n, out);
         return;
     }
     fac_value *part[FEW];
-    const int parts = (n + FEW - 1) / FEW;
-    for (int k = 0; k < parts; k++) {
-        const int from = k * FEW, size = n - from < FEW ? n - from : FEW;
-        part[k] = fac_slice(x, axis, from, from + size, 1);
-        fac_split(part[k], axis, size, out + from);
-    }
+    const int parts = (n + FEW - 1) / FEW, each = (n + parts - 1) / parts;
+    fac_split(x, axis, parts, part);
+    for (int k = 0; k < parts; k++) fac_split(part[k], axis, k < parts - 1 ? each : n - k * each, out + k * each);
 }
 
 static fac_value *join(fac_value *const x[], int n, int axis) {
@@ -32,9 +30,10 @@ void fac_cell_split(const fac_cell *cell, fac_value *v, int axis, fac_value *gat
 
 /* Part d of an operand with a dim for the directions; NULL stays. */
 static fac_value *of_direction(fac_value *v, int axis, int d, int directions) {
+    fac_value *part[2] = { v, NULL };
     if (!v) return NULL;
-    if (directions > 1) v = fac_slice(v, axis, d, d + 1, 1);
-    return fac_squeeze(v, fac_shape(axis));
+    if (directions > 1) fac_split(v, axis, directions, part);
+    return fac_squeeze(part[d], fac_shape(axis));
 }
 
 /* The sequences that are still running at step t, [B, 1]. */
@@ -66,13 +65,14 @@ static fac_cell_state unroll(const fac_cell *cell, fac_cell_step *step, fac_valu
 
 /* b is that of w and that of r, one behind the other.  A gru that resets behind the product scales the second with it, so
  * there it must stay apart. */
-static fac_value *input_bias(fac_value *b, int64_t size, bool apart, fac_value **recurrent) {
+static fac_value *input_bias(fac_value *b, bool apart, fac_value **recurrent) {
     *recurrent = NULL;
     if (!b) return NULL;
-    fac_value *of_w = fac_slice(b, 0, 0, size, 1), *of_r = fac_slice(b, 0, size, 2 * size, 1);
-    if (!apart) return fac_add(of_w, of_r);
-    *recurrent = of_r;
-    return of_w;
+    fac_value *of[2];
+    fac_split(b, 0, 2, of);
+    if (!apart) return fac_add(of[0], of[1]);
+    *recurrent = of[1];
+    return of[0];
 }
 
 typedef struct layer {
@@ -96,7 +96,10 @@ static void run(const layer *l, int d, fac_value *y[], fac_cell_state *last) {
     fac_cell cell = { .opts = o, .gates = l->kind->gates, .hidden = l->n->out[0]->type.dims.d[3], .r = in[FAC_CELL_R],
                       .peephole = in[FAC_CELL_P] };
     fac_cell_activations(o, l->kind, d, cell.act);
-    fac_value *b = input_bias(in[FAC_CELL_B], cell.gates * cell.hidden, o->linear_before_reset, &cell.recurrent_bias);
+    const bool behind = l->kind->candidate && o->linear_before_reset;
+    if (l->kind->candidate && !behind)
+        fac_split_sizes(cell.r, 0, fac_ints(l->n->graph, fac_shape((cell.gates - 1) * cell.hidden, cell.hidden)), cell.r_part);
+    fac_value *b = input_bias(in[FAC_CELL_B], behind, &cell.recurrent_bias);
     cut(fac_linear(l->x, in[FAC_CELL_W], b), 0, l->steps, y);       /* y[t] is xw of step t until the step is made */
 
     const bool backward = o->direction == FAC_REVERSE || d == 1;

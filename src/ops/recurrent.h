@@ -19,6 +19,7 @@ typedef struct fac_cell {
     int            gates;
     int64_t        hidden;
     fac_value     *r;                       /* [G H, H] */
+    fac_value     *r_part[2];               /* of a gru that resets before the product: r of its gates, of its candidate */
     fac_value     *recurrent_bias;          /* [G H]; NULL when the input's projection has it already, or there is none */
     fac_value     *peephole;                /* [3 H] or NULL */
     fac_activation act[FAC_CELL_ACTIVATIONS];
@@ -35,6 +36,7 @@ typedef struct fac_cell_kind {
     int         gates, activations;         /* an activation for each direction */
     const char *usual;                      /* activations when none are named */
     bool        cell_state;                 /* c beside h */
+    bool        candidate;                  /* the last gate of r may be multiplied by another vector than the others */
 } fac_cell_kind;
 
 /* ---- gates.c ---- */

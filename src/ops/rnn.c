@@ -8,7 +8,7 @@ fac_value *fac_rnn(fac_value *x, fac_value *w, fac_value *r, fac_value *b, fac_v
                    const fac_recurrent_opts *opts);
 #endif
 
-static const fac_cell_kind kind = { 1, 1, "Tanh", false };
+static const fac_cell_kind kind = { .gates = 1, .activations = 1, .usual = "Tanh" };
 static const fac_attr table[] = { FAC_CELL_ATTRS, { 0 } };
 static const fac_port in[] = {
     { "x", FAC_FLOATS, 0 }, { "w", FAC_FLOATS, 0 }, { "r", FAC_FLOATS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL },
