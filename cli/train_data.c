@@ -13,7 +13,7 @@ const train_set train_sets[] = {
     { "image-folder", "a folder of photos for each class; a tenth is for testing", NULL, "resnet",
       "one-cycle", "crop,flip", 20, 32, 3e-3 },
     { "sst2", "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford Sentiment Treebank",
-      NULL, "text-cnn", "cosine", NULL, 6, 50, 2e-3 },
+      NULL, "text-cnn", "cosine", NULL, 5, 50, 2e-3 },
     { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
     { .name = NULL },
 };

@@ -5,12 +5,22 @@
 #include <string.h>
 #include "train.h"
 
-enum { DIM = 100, FILTERS = 100, HIDDEN = 100 };
+enum { DIM = 64, FILTERS = 64, HIDDEN = 64, LONGEST = 256 };
 static const int widths[] = { 3, 4, 5 };
 enum { WIDTHS = sizeof widths / sizeof *widths };
 static const double vector_dropout = 0.5, dropout = 0.5, vector_std = 0.1;
 
 /* ---- data ---- */
+
+/* The length of the longest, but no more than pays: texts are cut there. */
+static int64_t length_of(const fac_texts *t, const fac_vocab *v) {
+    int64_t longest = 1;
+    for (int64_t i = 0; i < t->count && longest < LONGEST; i++) {
+        const int64_t n = fac_vocab_encode(v, t->text[i], NULL, 0);
+        if (n > longest) longest = n;
+    }
+    return longest < LONGEST ? longest : LONGEST;
+}
 
 int text_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
@@ -18,7 +28,7 @@ int text_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     fac_status status = fac_texts_sst2(o->data, "train", &a, &err);
     if (!status) status = fac_texts_sst2(o->data, "dev", &b, &err);
     if (!status) status = fac_vocab_new(&a, NULL, &o->vocab, &err);
-    if (!status) status = fac_dataset_texts(&a, o->vocab, 0, train, &err);
+    if (!status) status = fac_dataset_texts(&a, o->vocab, length_of(&a, o->vocab), train, &err);
     if (!status) status = fac_dataset_texts(&b, o->vocab, train->item.d[0], test, &err);
     fac_texts_free(&a);
     fac_texts_free(&b);
@@ -33,25 +43,35 @@ static fac_value *vectors(fac_value *tokens, int64_t words, int dim) {
     return fac_nn_dropout(fac_nn_embedding(tokens, "embedding", words, dim, &o), vector_dropout);
 }
 
+/* How many words each sentence has, N; <pad> is none. */
+static fac_value *word_count(fac_value *tokens) {
+    fac_value *padding = fac_number(fac_value_graph(tokens), FAC_I64, FAC_PAD);
+    return fac_sum(fac_cast(fac_not(fac_equal(tokens, padding)), FAC_I64), fac_shape(1), false);
+}
+
+/* The sum of a sentence's vectors over the root of their number: what its words say whatever their order. */
+static fac_value *bag(fac_value *x, fac_value *tokens) {
+    fac_value *n = fac_max(word_count(tokens), fac_number(fac_value_graph(tokens), FAC_I64, 1));
+    return fac_div(fac_sum(x, fac_shape(1), false), fac_unsqueeze(fac_sqrt(fac_cast(n, FAC_F32)), fac_shape(1)));
+}
+
 /* The padding of a convolution is as wide as its kernel, so there always is a window of nothing but zeros: the maximum, and so
  * the answer, does not depend on how much <pad> is behind a sentence. */
 static fac_value *cnn(fac_value *tokens, int64_t words, int dim, int classes) {
-    fac_value *x = fac_transpose(vectors(tokens, words, dim), fac_shape(0, 2, 1)), *found[WIDTHS];
+    fac_value *x = vectors(tokens, words, dim), *over_time = fac_transpose(x, fac_shape(0, 2, 1)), *found[WIDTHS + 1];
     for (int k = 0; k < WIDTHS; k++) {
         char name[16];
         snprintf(name, sizeof name, "conv%d", widths[k]);
-        fac_value *y = fac_nn_conv1d(x, name, FILTERS, widths[k], &(fac_nn_conv_opts){ .pad = widths[k] });
+        fac_value *y = fac_nn_conv1d(over_time, name, FILTERS, widths[k], &(fac_nn_conv_opts){ .pad = widths[k] });
         found[k] = fac_relu(fac_reduce_max(y, fac_shape(2), false));
     }
-    return fac_nn_linear(fac_nn_dropout(fac_concat(found, WIDTHS, 1), dropout), "fc", classes);
+    found[WIDTHS] = bag(x, tokens);
+    return fac_nn_linear(fac_nn_dropout(fac_concat(found, WIDTHS + 1, 1), dropout), "fc", classes);
 }
 
 /* Two directions; each sentence ends where its padding begins. */
 static fac_value *lstm(fac_value *tokens, int64_t words, int dim, int classes) {
-    fac_graph *g = fac_value_graph(tokens);
-    fac_value *is_word = fac_cast(fac_not(fac_equal(tokens, fac_number(g, FAC_I64, FAC_PAD))), FAC_I64);
-    fac_value *lengths = fac_sum(is_word, fac_shape(1), false);
-    const fac_nn_recurrent_opts o = { .bidirectional = true, .batch_first = true, .lengths = lengths };
+    const fac_nn_recurrent_opts o = { .bidirectional = true, .batch_first = true, .lengths = word_count(tokens) };
     fac_value *y = fac_nn_lstm(vectors(tokens, words, dim), "lstm", HIDDEN, &o).y;
     fac_value *found = fac_relu(fac_reduce_max(y, fac_shape(1), false));
     return fac_nn_linear(fac_nn_dropout(found, dropout), "fc", classes);
