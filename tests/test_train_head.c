@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "facula/facula.h"
 
@@ -73,7 +74,8 @@ static const char matmul_model[] =
     "%8 = softmax(%7) axis=1\noutput y = %8\n";
 static const char conv_model[] =
     "input x f32[1,2,4,4]\nparam w f32[5,2,1,1]\nparam b f32[5]\n%1 = conv2d(x, w, b)\n%2 = relu(%1)\n"
-    "%3 = mean(%2, i64{2,3}) keep\n%4 = flatten(%3) axis=1\n%5 = softmax(%4) axis=1\n%6 = reshape(%5, i64{1,5,1,1})\noutput y = %6\n";
+    "%3 = mean(%2, i64{2,3}) keep\n%4 = flatten(%3) axis=1\n%5 = softmax(%4) axis=1\n%6 = reshape(%5, i64{1,5,1,1})\n"
+    "output y = %6\n";
 static const char gemm_model[] =
     "input x f32[N,6]\nparam w f32[5,6]\nparam b f32[5]\n%1 = gemm(x, w, b) trans_b beta=2\n%2 = log_softmax(%1) axis=1\n"
     "output y = %2\n";
@@ -121,7 +123,8 @@ static void a_batch_may_stay(void **state) {
     (void)state;
     fac_head h;
     fac_graph *a = NULL, *g = read_text("input x f32[1,6]\nparam w f32[5,6]\n%1 = transpose(x) perm=1,0\n"
-                                        "%2 = reshape(%1, i64{2,3})\n%3 = reshape(%2, i64{1,6})\n%4 = linear(%3, w)\noutput y = %4\n");
+                                        "%2 = reshape(%1, i64{2,3})\n%3 = reshape(%2, i64{1,6})\n"
+                                        "%4 = linear(%3, w)\noutput y = %4\n");
     OK(fac_graph_replace_head(g, 2, 0, &a, &h, err));
     assert_true(h.replaced && !h.batch_freed && out_type(a).dims.d[0] == 1 && out_type(a).dims.d[1] == 2);
     fac_graph_free(g);
@@ -144,6 +147,45 @@ static void other_ends_are_refused(void **state) {
         assert_int_equal(fac_graph_replace_head(g, 0, 0, &a, NULL, &e), FAC_E_ARGUMENT);
         fac_graph_free(g);
     }
+}
+
+/* A file with a batch of one, as exporters write it: read, given other classes, and stepped with a batch of three. */
+static void a_file_is_fitted(void **state) {
+    (void)state;
+    char path[] = "/tmp/facula-head-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    fac_graph *g = NULL, *file = NULL, *a = NULL;
+    fac_head h;
+    OK(fac_zoo_new("lenet", NULL, 1, &g, err));
+    OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .batch = 1 }, err));
+    OK(fac_onnx_load(path, NULL, &file, err));
+    assert_int_equal(fac_value_type(fac_graph_input(file, 0)).dims.d[0], 1);
+    OK(fac_graph_replace_head(file, 4, 0, &a, &h, err));
+    assert_true(h.replaced && h.batch_freed && h.had == 10 && h.features == 84);
+    fac_device *device = NULL;
+    fac_trainer *t = NULL;
+    fac_score before, after;
+    float x[3 * 784];
+    int64_t y[3] = { 3, 0, 1 };
+    for (int i = 0; i < 3 * 784; i++) x[i] = (float)(i % 97) / 97;
+    fac_tensor *in = NULL, *labels = NULL;
+    OK(fac_tensor_borrow(FAC_F32, fac_shape(3, 1, 28, 28), NULL, x, NULL, NULL, &in, err));
+    OK(fac_tensor_borrow(FAC_I64, fac_shape(3), NULL, y, NULL, NULL, &labels, err));
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, err));
+    OK(fac_trainer_new(a, device, NULL, &t, err));
+    OK(fac_trainer_step(t, in, labels, 1e-3, &before, err));
+    for (int i = 0; i < 5; i++) OK(fac_trainer_step(t, in, labels, 1e-3, &after, err));
+    assert_true(after.loss < before.loss);
+    fac_tensor_free(in);
+    fac_tensor_free(labels);
+    fac_trainer_free(t);
+    fac_graph_free(a);
+    fac_graph_free(file);
+    fac_graph_free(g);
+    fac_device_free(device);
+    unlink(path);
 }
 
 /* Which of two halves of the picture is bright: an imported network learns it, batch norm and frozen parameters included. */
@@ -192,6 +234,7 @@ int main(void) {
         cmocka_unit_test(imported_models_change_their_classes),
         cmocka_unit_test(a_batch_may_stay),
         cmocka_unit_test(other_ends_are_refused),
+        cmocka_unit_test(a_file_is_fitted),
         cmocka_unit_test(an_imported_model_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
