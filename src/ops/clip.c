@@ -20,8 +20,9 @@ static bool is_number(const fac_value *v, float x) {
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *lo = n->in[1], *hi = n->in[2];
     bool relu6 = is_number(lo, 0) && is_number(hi, 6);
-    fac_value *y = n->out[0], *passes = relu6 ? fac_and(fac_grad_above(y, 0), fac_less(y, hi)) : fac_equal(x, y);
-    if (fac_needs(n, 0)) dx[0] = fac_grad_where(passes, dy[0]);
+    fac_value *y = n->out[0];
+    if (fac_needs(n, 0) && relu6) dx[0] = fac_grad_where(fac_grad_above(y, 0), fac_grad_where(fac_less(y, hi), dy[0]));
+    else if (fac_needs(n, 0)) dx[0] = fac_grad_where(fac_equal(x, y), dy[0]);
     if (fac_needs(n, 1))
         dx[1] = fac_grad_unbroadcast(n, 1, fac_grad_where(fac_and(fac_less(x, lo), fac_less_or_equal(lo, hi)), dy[0]));
     if (fac_needs(n, 2)) dx[2] = fac_grad_unbroadcast(n, 2, fac_grad_where(fac_greater(fac_max(x, lo), hi), dy[0]));
