@@ -3,7 +3,8 @@
  *
  *     bench_minitorch mlp|lenet|sst2 [THREADS [SECONDS]]
  *
- * Prints the medians of an epoch in ms: by the clock, and of the processors' time, which a busy machine disturbs less.  Samples are random, of the shapes of the courses: 50 points; 5,000 images of 28 x 28;
+ * Prints the medians of an epoch in ms: by the clock, and of the processors' time, which a busy machine disturbs less.
+ * Samples are random, of the shapes of the courses: 50 points; 5,000 images of 28 x 28;
  * 450 sentences as 52 vectors of 50 numbers. */
 #include <stdio.h>
 #include <stdlib.h>

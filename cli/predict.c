@@ -89,7 +89,8 @@ static fac_status text_tensor(job *j, const char *text, fac_tensor **out, fac_er
 
 static fac_status image_tensor(const job *j, const char *path, fac_tensor **out, fac_error *err) {
     const fac_dataset *d = &j->s.like;
-    fac_preprocess to_input = { .height = (int)d->item.d[1], .width = (int)d->item.d[2], .how = FAC_BILINEAR, .grey = d->item.d[0] == 1 };
+    fac_preprocess to_input = { .height = (int)d->item.d[1], .width = (int)d->item.d[2], .how = FAC_BILINEAR,
+                                .grey = d->item.d[0] == 1 };
     memcpy(to_input.mean, d->mean, sizeof to_input.mean);
     memcpy(to_input.std, d->std, sizeof to_input.std);
     return photo_tensor(path, &to_input, (fac_type){ FAC_F32, fac_shape(1, d->item.d[0], d->item.d[1], d->item.d[2]) }, out, err);

@@ -105,7 +105,8 @@ static int pretrained(const train_options *o, fac_tensor **out) {
 
 static fac_status take_vectors(fac_graph *g, const fac_tensor *from, fac_error *err) {
     const fac_type type = fac_tensor_type(from);
-    return fac_tensor_write(fac_value_tensor(fac_graph_find(g, "embedding.weight")), fac_tensor_data(from), fac_type_bytes(&type), err);
+    fac_tensor *to = fac_value_tensor(fac_graph_find(g, "embedding.weight"));
+    return fac_tensor_write(to, fac_tensor_data(from), fac_type_bytes(&type), err);
 }
 
 int text_model(const train_options *o, const fac_dataset *like, int dim, model *out) {

@@ -49,7 +49,8 @@ def table(name, about, type_, rows):
 
 
 def main():
-    print(f"/* Made by scripts/unicode_tables.py from Unicode {unicodedata.unidata_version}.  Both ends belong to a range; sorted. */")
+    print(f"/* Made by scripts/unicode_tables.py from Unicode {unicodedata.unidata_version}.  Both ends belong to a range; "
+          "sorted. */")
     print("#ifndef FACULA_DATA_UNICODE_TABLES_H\n#define FACULA_DATA_UNICODE_TABLES_H\n#include <stdint.h>\n")
     print("typedef struct unicode_range { uint32_t first, last; } unicode_range;")
     print("typedef struct unicode_run { uint32_t first, last, step; int32_t add; } unicode_run;")

@@ -186,7 +186,8 @@ static void texts_are_cut_into_tokens(void **state) {
     cut(FAC_TOKENS_WORD, false, " it 's great , is n't it ? ", "it|'s|great|,|is|n't|it|?|");
     cut(FAC_TOKENS_WORD, false, "they\xe2\x80\x99re don\xe2\x80\x99T can't wo n't", "they|'re|do|n't|ca|n't|wo|n't|");
     cut(FAC_TOKENS_WORD, false, "rock 'n' roll 'tis the 90s", "rock|'|n|'|roll|'|tis|the|90s|");
-    cut(FAC_TOKENS_WORD, false, "\xc3\x89T\xc3\x89\xc2\xa0""caf""e\xcc\x81 \xce\xa9\xd0\x96", "\xc3\xa9t\xc3\xa9|cafe\xcc\x81|\xcf\x89\xd0\xb6|");
+    cut(FAC_TOKENS_WORD, false,
+        "\xc3\x89T\xc3\x89\xc2\xa0""caf""e\xcc\x81 \xce\xa9\xd0\x96", "\xc3\xa9t\xc3\xa9|cafe\xcc\x81|\xcf\x89\xd0\xb6|");
     cut(FAC_TOKENS_WORD, true, "No\n\tYes", "No|Yes|");
     cut(FAC_TOKENS_WORD, false, "\xe2\x80\xa6\xf0\x9f\x98\x80x", "\xe2\x80\xa6|\xf0\x9f\x98\x80|x|");
     cut(FAC_TOKENS_SPACE, false, "  It's  a\xe3\x80\x80""B,c ", "it's|a|b,c|");
@@ -202,8 +203,10 @@ static void texts_are_cut_into_tokens(void **state) {
 
 static void characters_are_known(void **state) {
     (void)state;
-    assert_true(fac_unicode_is_letter('a') && fac_unicode_is_letter('Z') && fac_unicode_is_letter(0x4e00) && fac_unicode_is_letter(0xaa));
-    assert_false(fac_unicode_is_letter('@') || fac_unicode_is_letter('[') || fac_unicode_is_letter(0x2014) || fac_unicode_is_letter(0x10ffff));
+    assert_true(fac_unicode_is_letter('a') && fac_unicode_is_letter('Z'));
+    assert_true(fac_unicode_is_letter(0x4e00) && fac_unicode_is_letter(0xaa));
+    assert_false(fac_unicode_is_letter('@') || fac_unicode_is_letter('['));
+    assert_false(fac_unicode_is_letter(0x2014) || fac_unicode_is_letter(0x10ffff));
     assert_true(fac_unicode_is_number('9') && fac_unicode_is_number(0xbd) && !fac_unicode_is_number(':'));
     assert_true(fac_unicode_is_mark(0x301) && !fac_unicode_is_mark('a'));
     assert_true(fac_unicode_is_space(0x2003) && fac_unicode_is_space('\t') && !fac_unicode_is_space('_'));
@@ -267,7 +270,8 @@ static void vocabularies_are_saved_and_loaded(void **state) {
     fac_vocab_free(v);
     static const struct { const char *text, *says; } bad[] = {
         { "film\n", "first line" }, { "facula-vocab 1 wordy lower\n", "first line" },
-        { "facula-vocab 1 word lower\n<unk>\n", ":2" }, { "facula-vocab 1 word lower\n<pad>\n<unk>\nx\nx\n", ":5: the word \"x\"" },
+        { "facula-vocab 1 word lower\n<unk>\n", ":2" },
+        { "facula-vocab 1 word lower\n<pad>\n<unk>\nx\nx\n", ":5: the word \"x\"" },
         { "facula-vocab 1 word lower\n<pad>\n<unk>\n\nx\n", ":4" }, { "facula-vocab 1 word lower\n<pad>\n<unk>\na\\q\n", ":4" },
         { "facula-vocab 1 word lower\n<pad>\n<unk>\na\\", ":4" },
     };
@@ -286,7 +290,8 @@ static void vectors_of_words_are_found(void **state) {
     fac_tensor *t;
     int64_t found = -1;
     OK(fac_vocab_new(&four, &(fac_vocab_opts){ .kind = FAC_TOKENS_SPACE }, &v, err));
-    const char *file = "film 1 -2.5 3e-1\nno such word 1 2 3\nthe 0.125 1E2 +7\r\nfilm 9 9 9\n. . . 1 2 3\ncast 123456789012345678901234 0.1 .5";
+    const char *file = "film 1 -2.5 3e-1\nno such word 1 2 3\nthe 0.125 1E2 +7\r\n"
+                       "film 9 9 9\n. . . 1 2 3\ncast 123456789012345678901234 0.1 .5";
     OK(fac_vocab_vectors(v, put("glove.txt", file), 5, &t, &found, err));
     assert_int_equal(found, 3);
     const fac_type type = fac_tensor_type(t);
@@ -324,7 +329,8 @@ static void texts_become_tokens(void **state) {
     OK(fac_vocab_new(&four, NULL, &v, err));
     OK(fac_dataset_texts(&four, v, 0, &d, err));
     assert_true(d.count == 4 && d.item.n == 1 && d.item.d[0] == 5 && d.classes == 2);      /* < pad > are three */
-    const int32_t first[] = { fac_vocab_find(v, "the"), fac_vocab_find(v, "film"), fac_vocab_find(v, "the"), fac_vocab_find(v, "cast"), FAC_PAD };
+    const int32_t first[] = { fac_vocab_find(v, "the"), fac_vocab_find(v, "film"), fac_vocab_find(v, "the"),
+                              fac_vocab_find(v, "cast"), FAC_PAD };
     assert_memory_equal(d.tokens, first, sizeof first);
     assert_int_equal(d.labels[2], 1);
     fac_dataset_free(&d);

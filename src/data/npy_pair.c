@@ -46,7 +46,8 @@ static fac_status copy_labels(const fac_tensor *y, const char *path, fac_dataset
     const fac_type type = fac_tensor_type(y);
     const char kind = fac_dtype_get(type.dtype)->kind;
     if (type.dims.n != 1 || type.dims.d[0] != d->count || (kind != 'i' && kind != 'u'))
-        return fac_raise(err, FAC_E_FORMAT, "%s: labels are whole numbers, one for each of %lld samples", path, (long long)d->count);
+        return fac_raise(err, FAC_E_FORMAT, "%s: labels are whole numbers, one for each of %lld samples", path,
+                         (long long)d->count);
     fac_tensor *wide;
     FAC_TRY(fac_tensor_convert(y, FAC_I64, &wide, err));
     const int64_t *from = fac_tensor_data(wide);

@@ -12,7 +12,8 @@ static fac_status quoted_field(fac_records *t, fac_field *f, fac_error *err) {
         if (*p == '"') p++;
         else if (*p == '\n') t->line++;
     }
-    if (p == t->end) return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a quote is opened and never closed", t->name, (long long)first);
+    if (p == t->end)
+        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a quote is opened and never closed", t->name, (long long)first);
     *f = (fac_field){ t->at + 1, (size_t)(p - t->at - 1), true };
     t->at = p + 1;
     if (t->end - t->at > 1 && t->at[0] == '\r' && t->at[1] == '\n') t->at++;

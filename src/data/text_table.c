@@ -79,7 +79,8 @@ static fac_status keep_record(reader *r, int64_t line, fac_error *err) {
     const size_t n = (size_t)r->out.count + 1;
     const int need = r->text > r->label ? r->text : r->label;
     if (t->nfields <= need)
-        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: %d columns where %d are needed", t->name, (long long)line, t->nfields, need + 1);
+        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: %d columns where %d are needed", t->name, (long long)line, t->nfields,
+                         need + 1);
     const fac_field *text = &t->fields[r->text];
     if (memchr(text->s, 0, text->n))
         return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a NUL byte: this is no text", t->name, (long long)line);

@@ -73,23 +73,25 @@ static bool numbers(const line *l, int64_t dim, float *to, const char **word_end
     return end > l->s;
 }
 
-static fac_status read_all(const fac_vocab *v, const char *at, const char *end, const char *name, int64_t first_number, int64_t dim,
-                           float *to, unsigned char *have, int64_t *found, fac_error *err) {
+typedef struct reader { const char *at, *end, *name; int64_t line, dim; } reader;
+
+static fac_status read_all(reader *r, const fac_vocab *v, float *to, unsigned char *have, int64_t *found, fac_error *err) {
     line l;
     char word[FAC_TOKEN_ROOM];
-    for (int64_t number_of = first_number; next_line(&at, end, &l); number_of++) {
+    for (; next_line(&r->at, r->end, &l); r->line++) {
         const char *stop;
         if (l.s == l.end) continue;
-        if (!numbers(&l, dim, NULL, &stop))
-            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: needs a word and %lld numbers", name, (long long)number_of, (long long)dim);
+        if (!numbers(&l, r->dim, NULL, &stop))
+            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: needs a word and %lld numbers", r->name, (long long)r->line,
+                             (long long)r->dim);
         const size_t n = (size_t)(stop - l.s);
         if (n >= FAC_TOKEN_ROOM || memchr(l.s, 0, n)) continue;
         memcpy(word, l.s, n);
         word[n] = 0;
         const int32_t id = fac_vocab_find(v, word);
         if (id <= FAC_UNK || have[id]) continue;
-        if (!numbers(&l, dim, to + id * dim, &stop))
-            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a vector holds what is no number", name, (long long)number_of);
+        if (!numbers(&l, r->dim, to + id * r->dim, &stop))
+            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a vector holds what is no number", r->name, (long long)r->line);
         have[id] = 1;
         ++*found;
     }
@@ -97,38 +99,37 @@ static fac_status read_all(const fac_vocab *v, const char *at, const char *end, 
 }
 
 /* How many numbers a line has, from the first; a head line is passed over. */
-static fac_status dims_of(const char **at, const char *end, const char *name, int64_t *line_number, int64_t *dim, fac_error *err) {
-    const char *p = *at;
+static fac_status find_dim(reader *r, fac_error *err) {
+    const char *p = r->at;
     line l = { p, p };
     float x;
-    next_line(&p, end, &l);
-    *line_number = 1;
-    const char *space = memchr(l.s, ' ', (size_t)(l.end - l.s));          /* "400000 50": two whole numbers */
+    next_line(&p, r->end, &l);
+    const char *space = memchr(l.s, ' ', (size_t)(l.end - l.s));           /* "400000 50": two whole numbers */
     if (count_spaces(&l) == 1 && number(l.s, space, &x) && number(space + 1, l.end, &x) && x == floorf(x)) {
-        *at = p;
-        ++*line_number;
+        r->at = p;
+        r->line++;
         l = (line){ p, p };
-        next_line(&p, end, &l);
+        next_line(&p, r->end, &l);
     }
-    *dim = count_spaces(&l);
-    if (*dim < 1 || *dim > DIMS)
-        return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a word and 1 to %d numbers must stand here", name, (long long)*line_number, DIMS);
-    return FAC_OK;
+    r->dim = count_spaces(&l);
+    if (r->dim >= 1 && r->dim <= DIMS) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT, "%s:%lld: a word and 1 to %d numbers must stand here", r->name, (long long)r->line, DIMS);
 }
 
 fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes, const char *name, uint64_t seed,
                              fac_tensor **out, int64_t *found, fac_error *err) {
-    const char *end = data + bytes;
-    int64_t dim, line_number, seen = 0;
+    reader r = { data, data + bytes, name, 1, 0 };
+    int64_t seen = 0;
     fac_tensor *t = NULL;
     void *to = NULL;
-    FAC_TRY(dims_of(&data, end, name, &line_number, &dim, err));
-    FAC_TRY(fac_tensor_new(NULL, FAC_F32, fac_shape(v->count, dim), &t, err));
+    FAC_TRY(find_dim(&r, err));
+    FAC_TRY(fac_tensor_new(NULL, FAC_F32, fac_shape(v->count, r.dim), &t, err));
     unsigned char *have = fac_alloc((size_t)v->count, 1);
     fac_status status = have ? fac_tensor_begin_write(t, &to, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", name);
-    if (!status) status = read_all(v, data, end, name, line_number, dim, to, have, &seen, err);
+    if (!status) status = read_all(&r, v, to, have, &seen, err);
     for (int64_t id = FAC_UNK; !status && id < v->count; id++)
-        if (!have[id]) fac_random_fill(seed, (uint64_t)id, -unknown_range, unknown_range, (size_t)dim, (float *)to + id * dim);
+        if (!have[id])
+            fac_random_fill(seed, (uint64_t)id, -unknown_range, unknown_range, (size_t)r.dim, (float *)to + id * r.dim);
     fac_release(have);
     if (status) {
         fac_tensor_free(t);
@@ -139,7 +140,8 @@ fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes,
     return FAC_OK;
 }
 
-fac_status fac_vocab_vectors(const fac_vocab *v, const char *path, uint64_t seed, fac_tensor **out, int64_t *found, fac_error *err) {
+fac_status fac_vocab_vectors(const fac_vocab *v, const char *path, uint64_t seed, fac_tensor **out, int64_t *found,
+                             fac_error *err) {
     fac_file *f;
     FAC_TRY(fac_file_map(path, &f, err));
     fac_status status = fac_vectors_parse(v, fac_file_data(f), fac_file_size(f), path, seed, out, found, err);

@@ -24,7 +24,8 @@ fac_status fac_vocab_save(const fac_vocab *v, const char *path, fac_error *err) 
     fac_writer *w;
     fac_text_print(&t, "%s%s %s\n", first_words, kinds[v->kind], v->keep_case ? "case" : "lower");
     for (int64_t i = 0; i < v->count; i++) add_word(&t, v->words[i]);
-    fac_status status = t.failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for its text", path) : fac_writer_open(path, &w, err);
+    fac_status status = t.failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for its text", path)
+                                 : fac_writer_open(path, &w, err);
     if (!status) {
         status = fac_writer_put(w, t.s, t.n, err);
         if (status) fac_writer_cancel(w);
@@ -87,10 +88,12 @@ static fac_status add_words(lines *l, const char *name, fac_vocab *v, fac_error 
     char word[FAC_TOKEN_ROOM];
     for (int64_t id = 0; next_line(l, &s, &n); id++) {
         if (!read_word(s, n, word))
-            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: is no word of 1 to %d bytes", name, (long long)l->number, FAC_TOKEN_ROOM - 1);
+            return fac_raise(err, FAC_E_FORMAT, "%s:%lld: is no word of 1 to %d bytes", name, (long long)l->number,
+                             FAC_TOKEN_ROOM - 1);
         if (id < v->count && id <= FAC_UNK) {
             if (strcmp(word, v->words[id]))
-                return fac_raise(err, FAC_E_FORMAT, "%s:%lld: \"%s\" where %s belongs", name, (long long)l->number, word, v->words[id]);
+                return fac_raise(err, FAC_E_FORMAT, "%s:%lld: \"%s\" where %s belongs", name, (long long)l->number, word,
+                                 v->words[id]);
             continue;
         }
         fac_status status = fac_vocab_add(v, word, err);
@@ -106,7 +109,8 @@ fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac
     fac_token_kind kind;
     bool keep_case;
     if (!next_line(&l, &s, &n) || !read_head(s, n, &kind, &keep_case))
-        return fac_raise(err, FAC_E_FORMAT, "%s: is no vocabulary: its first line must be like \"%sword lower\"", name, first_words);
+        return fac_raise(err, FAC_E_FORMAT, "%s: is no vocabulary: its first line must be like \"%sword lower\"", name,
+                         first_words);
     for (size_t i = 0; i < bytes; i++) count += data[i] == '\n';
     if (count > INT32_MAX) return fac_raise(err, FAC_E_FORMAT, "%s: holds more than %d words", name, INT32_MAX);
     fac_vocab *v = fac_vocab_begin(kind, keep_case, (int64_t)count);
