@@ -119,6 +119,10 @@ static fac_value *inside(tail *t, part *p, fac_value *v) {
     if (!v || p->refused) return NULL;
     if (p->body->error.status) return p->body->poison;      /* an input that could not be made is none to find */
     if (part_with(t, v) == p) return v->mark;
+    if (p->body->error.status) {            /* no memory: an input that could not be made is none to find */
+        p->refused = true;
+        return NULL;
+    }
     if (is_number(v)) return fac_const(p->body, v->tensor);
     for (int i = 0; i < p->nin; i++)
         if (p->in[i] == v) return p->body->inputs[i];
