@@ -255,6 +255,16 @@ static void fill_is_a_function_of_the_index(void **state) {
     }
 }
 
+static void many_uniforms_are_the_same_as_single_ones(void **state) {
+    (void)state;
+    double many[100];
+    for (uint64_t first = 0; first < 5; first++)
+        for (size_t n = 0; n <= 100; n += first + 7) {
+            fac_random_uniforms(11, 4, first, n, many);
+            for (size_t k = 0; k < n; k++) assert_true(many[k] == fac_random_uniform(11, 4, first + k));
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut), cmocka_unit_test(statuses_have_names),
@@ -262,6 +272,7 @@ int main(void) {
         cmocka_unit_test(arenas_give_zeroed_aligned_memory), cmocka_unit_test(texts_grow_and_fail_stickily),
         cmocka_unit_test(tables_find_what_was_put), cmocka_unit_test(hashes_differ),
         cmocka_unit_test(philox_matches_its_authors), cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(many_uniforms_are_the_same_as_single_ones),
         cmocka_unit_test(fill_is_a_function_of_the_index),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

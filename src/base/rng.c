@@ -51,6 +51,20 @@ uint64_t fac_random_bits(uint64_t seed, uint64_t stream, uint64_t i) {
 
 double fac_random_uniform(uint64_t seed, uint64_t stream, uint64_t i) { return unit(fac_random_bits(seed, stream, i)); }
 
+void fac_random_uniforms(uint64_t seed, uint64_t stream, uint64_t i, size_t n, double *to) {
+    uint32_t words[4][LANES];
+    for (size_t done = 0; done < n;) {
+        const uint64_t first = i + done;
+        const size_t skip = first % 2, room = 2 * LANES - skip, take = n - done < room ? n - done : room;
+        philox_lanes(seed, stream, first / 2, words);
+        for (size_t k = skip; k < skip + take; k++) {
+            const uint32_t low = words[2 * (k % 2)][k / 2], high = words[2 * (k % 2) + 1][k / 2];
+            to[done + k - skip] = unit(low | (uint64_t)high << 32);
+        }
+        done += take;
+    }
+}
+
 /* Two uniforms of a block make two normals: r cos t and r sin t with r = sqrt(-2 ln u), t = 2 pi v; u is in (0, 1]. */
 double fac_random_normal(uint64_t seed, uint64_t stream, uint64_t i) {
     uint32_t block[4];

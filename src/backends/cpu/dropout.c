@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-enum { SERIAL = 2 << 10, SHARES = 4 };
+enum { SERIAL = 2 << 10, SHARES = 4, CHUNK = 128 };
 
 typedef struct plan {
     fac_layout     x, y;
@@ -24,9 +24,12 @@ static void range(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     (void)thread;
-    for (int64_t i = first; i < last; i++) {
-        bool keep = fac_random_uniform(j->key, (uint64_t)p->stream, (uint64_t)i) >= p->ratio;
-        j->y[i] = keep ? (float)((double)j->x[i] / (1 - p->ratio)) : 0;
+    double noise[CHUNK];
+    for (int64_t i = first; i < last; i += CHUNK) {
+        const int64_t n = last - i < CHUNK ? last - i : CHUNK;
+        fac_random_uniforms(j->key, (uint64_t)p->stream, (uint64_t)i, (size_t)n, noise);
+        for (int64_t k = 0; k < n; k++)
+            j->y[i + k] = noise[k] >= p->ratio ? (float)((double)j->x[i + k] / (1 - p->ratio)) : 0;
     }
 }
 
