@@ -43,7 +43,8 @@ static int work(train_job *j) {
     j->about = train_about(o, j->dev);
     if (!j->about) return fail_text("out of memory");
     j->view = (train_view){ .json = o->json, .quiet = o->quiet, .show = o->show, .dir = o->out, .tensorboard = o->tensorboard,
-        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test, .batches = &t.batches };
+        .about = j->about, .trainer = j->trainer, .model = j->m.graph, .train = &j->train, .test = &j->test,
+        .batches = &t.batches };
     if (o->out) {
         snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", o->out);
         t.checkpoint = checkpoint;

@@ -97,7 +97,8 @@ typedef struct fac_schedule {
     int64_t multiple;               /* restarts: 0 = 1 */
     int64_t patience, cooldown;     /* plateau: epochs without progress that are borne, 0 = 10, negative: none; after a cut */
     double  threshold;              /* plateau: what counts as progress; 0 = 1e-4, negative: any */
-    bool    absolute, rising;       /* plateau: threshold is a difference, not a share (torch's "abs"); the metric shall rise ("max") */
+    bool    absolute, rising;       /* plateau: threshold is a difference, not a share (torch's "abs"); the metric shall
+                                       rise ("max") */
 } fac_schedule;
 
 double fac_schedule_lr(const fac_schedule *s, int64_t step);    /* of step 0, 1, ...; plateau: without its cuts */

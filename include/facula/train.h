@@ -58,7 +58,8 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
                            fac_error *err);
 void       fac_trainer_free(fac_trainer *t);
 int64_t    fac_trainer_steps(const fac_trainer *t);             /* done so far: batches, also when their gradients accumulate */
-/* The program of a step, for profiles; it stays the trainer's.  Inputs: samples, labels (i64 N), learning rate (an f64 scalar). */
+/* The program of a step, for profiles; it stays the trainer's.  Inputs: samples, labels (i64 N), learning rate (an f64 scalar),
+ * and with accumulation whether to take the step now (a bool scalar). */
 fac_program *fac_trainer_program(const fac_trainer *t);
 
 /* One step on one batch; score may be NULL.  FAC_E_ARGUMENT when the loss is not finite: the parameters are then those of

@@ -61,7 +61,8 @@ static plan *build(const fac_cpu *cpu, const fac_problem *p, fac_status *why) {
     size_t bytes;
     plan *g = NULL;
     *why = FAC_E_NOMEM;
-    if (of && fac_size_mul((size_t)body->nodes, sizeof(part), &bytes) && fac_size_add(bytes, sizeof *g, &bytes)) g = fac_alloc(1, bytes);
+    if (of && fac_size_mul((size_t)body->nodes, sizeof(part), &bytes) && fac_size_add(bytes, sizeof *g, &bytes))
+        g = fac_alloc(1, bytes);
     bool fits = true;
     for (const fac_node *n = body->first; g && n && fits; n = n->next) {
         part *to = &g->part[g->parts];
@@ -149,7 +150,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_status why;
     plan *g = build(fac_cpu_of(d), p, &why);
-    if (!g) return fac_raise(err, why, why == FAC_E_NOMEM ? "group: no memory for a plan" : "group: not the problem that was offered for");
+    const char *what = why == FAC_E_NOMEM ? "no memory for a plan" : "not the problem that was offered for";
+    if (!g) return fac_raise(err, why, "group: %s", what);
     *out = g;
     return FAC_OK;
 }
