@@ -7,7 +7,7 @@
 
 enum { DIM = 64, FILTERS = 64, HIDDEN = 64, LONGEST = 256 };
 static const int widths[] = { 3, 4, 5 };
-enum { WIDTHS = sizeof widths / sizeof *widths };
+enum { WIDTHS = sizeof widths / sizeof *widths, WIDEST = 5 };
 static const double vector_dropout = 0.5, dropout = 0.5, vector_std = 0.1;
 
 /* ---- data ---- */
@@ -55,14 +55,17 @@ static fac_value *bag(fac_value *x, fac_value *tokens) {
     return fac_div(fac_sum(x, fac_shape(1), false), fac_unsqueeze(fac_sqrt(fac_cast(n, FAC_F32)), fac_shape(1)));
 }
 
-/* The padding of a convolution is as wide as its kernel, so there always is a window of nothing but zeros: the maximum, and so
- * the answer, does not depend on how much <pad> is behind a sentence. */
+/* The padding is as wide as the widest kernel, so there always is a window of nothing but zeros: the maximum, and so the answer,
+ * does not depend on how much <pad> is behind a sentence. */
 static fac_value *cnn(fac_value *tokens, int64_t words, int dim, int classes) {
-    fac_value *x = vectors(tokens, words, dim), *over_time = fac_transpose(x, fac_shape(0, 2, 1)), *found[WIDTHS + 1];
+    fac_graph *g = fac_value_graph(tokens);
+    fac_value *x = vectors(tokens, words, dim), *found[WIDTHS + 1];
+    fac_value *around = fac_ints(g, fac_shape(WIDEST, WIDEST)), *time = fac_ints(g, fac_shape(1));
+    fac_value *padded = fac_transpose(fac_pad(x, around, NULL, time, FAC_PAD_CONSTANT), fac_shape(0, 2, 1));
     for (int k = 0; k < WIDTHS; k++) {
         char name[16];
         snprintf(name, sizeof name, "conv%d", widths[k]);
-        fac_value *y = fac_nn_conv1d(over_time, name, FILTERS, widths[k], &(fac_nn_conv_opts){ .pad = widths[k] });
+        fac_value *y = fac_nn_conv1d(padded, name, FILTERS, widths[k], NULL);
         found[k] = fac_relu(fac_reduce_max(y, fac_shape(2), false));
     }
     found[WIDTHS] = bag(x, tokens);
