@@ -37,6 +37,11 @@ static int version(list args) {
 #else
         { "cairo", NULL, "charts as PNG: install libcairo2-dev and build again" },
 #endif
+#ifdef FAC_HAVE_OPENCL
+        { "opencl", FAC_HAVE_OPENCL, "devices (the library is looked for when one is opened)" },
+#else
+        { "opencl", NULL, "devices: install opencl-c-headers and build again" },
+#endif
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         printf("%-10s %-10s %s\n", found[i].name, found[i].version ? found[i].version : "not found", found[i].use);

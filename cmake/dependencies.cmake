@@ -23,6 +23,15 @@ facula_optional(TURBOJPEG libturbojpeg)
 facula_optional(ZLIB zlib)
 facula_optional(CAIRO cairo)
 
+# OpenCL's headers only: the library is opened at run time
+find_path(OPENCL_INCLUDE CL/cl.h)
+if(OPENCL_INCLUDE)
+  list(APPEND FACULA_DEFINITIONS FAC_HAVE_OPENCL="1.2")
+  message(STATUS "OpenCL headers: ${OPENCL_INCLUDE}")
+else()
+  message(STATUS "OpenCL headers: not found, built without it")
+endif()
+
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson)
 list(APPEND FACULA_LIBRARIES PkgConfig::CJSON)
 string(APPEND FACULA_PC_LIBS " ${CJSON_LDFLAGS}")

@@ -1,0 +1,215 @@
+/* The opencl backend: opening a device by number or name, and what a backend has to offer besides solvers. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/opencl/opencl.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { PLACES = 64 };
+
+fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
+    bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
+    fac_status status = fac_raise(err, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s: %s (%d)", o->device.name, what,
+                                  fac_cl_error_name(code), (int)code);
+    if (!memory && err && !o->broken.status) o->broken = *err;
+    return status;
+}
+
+static fac_status check(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
+    return code ? fac_cl_raise(o, code, what, err) : FAC_OK;
+}
+
+/* A device that failed answers with the error that broke it. */
+static fac_status alive(const fac_opencl *o, fac_error *err) {
+    return o->broken.status ? fac_raise(err, o->broken.status, "%s", o->broken.text) : FAC_OK;
+}
+
+/* ---- memory ---- */
+
+static fac_status alloc(fac_device *d, size_t bytes, void **memory, fac_error *err) {
+    fac_cl_block *b;
+    FAC_TRY(fac_cl_take(fac_opencl_of(d), bytes, &b, err));
+    *memory = b;
+    return FAC_OK;
+}
+
+static void release(fac_device *d, void *memory, size_t bytes) {
+    (void)bytes;
+    if (memory) fac_cl_give(fac_opencl_of(d), memory);
+}
+
+static fac_status put(fac_device *d, fac_span to, const void *from, size_t bytes, fac_error *err) {
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(alive(o, err));
+    if (!bytes) return FAC_OK;
+    return check(o, o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_TRUE, fac_cl_at(to), bytes, from, 0, NULL, NULL),
+                 "writing to the device", err);
+}
+
+static fac_status get(fac_device *d, fac_span from, void *to, size_t bytes, fac_error *err) {
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(alive(o, err));
+    if (!bytes) return FAC_OK;
+    return check(o, o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(from), CL_TRUE, fac_cl_at(from), bytes, to, 0, NULL, NULL),
+                 "reading from the device", err);
+}
+
+static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, fac_error *err) {
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(alive(o, err));
+    if (!bytes) return FAC_OK;
+    return check(o, o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to), bytes,
+                                            0, NULL, NULL), "copying on the device", err);
+}
+
+static fac_status sync(fac_device *d, fac_error *err) {
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(alive(o, err));
+    return check(o, o->cl.Finish(o->queue), "waiting for the device", err);
+}
+
+static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err) {
+    return put(d, (fac_span){ memory, at }, from, bytes, err);
+}
+
+static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *err) {
+    return get(d, (fac_span){ memory, at }, to, bytes, err);
+}
+
+static void *host(fac_device *d, void *memory) {
+    (void)d, (void)memory;
+    return NULL;
+}
+
+static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, host };
+
+/* ---- which device ---- */
+
+static bool contains(const char *text, const char *part) {
+    size_t n = strlen(part);
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < n && text[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        if (i == n) return true;
+    }
+    return n == 0;
+}
+
+/* "": the first; a number; part of a name of device, vendor or platform.  -1: none. */
+static int find(const fac_cl_place *places, int n, const char *which) {
+    char *end;
+    long number = strtol(which, &end, 10);
+    if (!*which) return n ? 0 : -1;
+    if (!*end) return number >= 0 && number < n ? (int)number : -1;
+    for (int i = 0; i < n; i++)
+        if (contains(places[i].name, which) || contains(places[i].vendor, which) || contains(places[i].platform_name, which)) return i;
+    return -1;
+}
+
+static fac_status choose(fac_opencl *o, const char *which, int *number, fac_error *err) {
+    fac_cl_place places[PLACES];
+    int n = fac_cl_places(&o->cl, places, PLACES);
+    if (n > PLACES) n = PLACES;
+    if (!n)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "opencl: the library is there, but no driver offers a device (Debian: "
+                         "pocl-opencl-icd runs OpenCL on the CPU)");
+    *number = find(places, n, which);
+    if (*number < 0) {
+        char list[256] = "";
+        for (int i = 0; i < n; i++) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, "%s%d (%s)", i ? ", " : "", i, places[i].name);
+        }
+        return fac_raise(err, FAC_E_ARGUMENT, "opencl:%s: there is no such device; there are: %s", which, list);
+    }
+    o->place = places[*number];
+    return FAC_OK;
+}
+
+/* ---- opening ---- */
+
+static void ask(const fac_opencl *o, cl_device_info what, void *to, size_t size) {
+    if (o->cl.GetDeviceInfo(o->place.device, what, size, to, NULL)) memset(to, 0, size);
+}
+
+static void find_limits(fac_opencl *o) {
+    fac_cl_limits *l = &o->limits;
+    cl_ulong memory, largest, local;
+    cl_uint units, align;
+    char version[128] = "", extensions[8192] = "";
+    ask(o, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
+    ask(o, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
+    ask(o, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
+    ask(o, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
+    ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
+    ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
+    ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
+    ask(o, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions - 1);
+    l->memory = memory, l->largest = largest, l->local = local, l->units = units, l->align = align / 8;
+    l->fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
+    l->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
+    l->gpu = o->place.type & CL_DEVICE_TYPE_GPU;
+    if (sscanf(version, "OpenCL C %d.%d", &l->major, &l->minor) != 2) l->major = 1, l->minor = 0;
+}
+
+static fac_status open_queue(fac_opencl *o, fac_error *err) {
+    cl_int code;
+    o->context = o->cl.CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
+    if (code) return fac_cl_raise(o, code, "making a context", err);
+    o->queue = o->cl.CreateCommandQueue(o->context, o->place.device, 0, &code);
+    return check(o, code, "making a queue", err);
+}
+
+static fac_status open_parts(fac_opencl *o, const char *which, const fac_device_opts *opts, fac_error *err) {
+    char name[32];
+    int number = 0;
+    FAC_TRY(fac_cl_api_open(&o->cl, err));
+    FAC_TRY(choose(o, which, &number, err));
+    snprintf(name, sizeof name, "opencl:%d", number);
+    find_limits(o);
+    if (o->limits.major < 2 && o->limits.minor < 2)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed", name, o->place.name, o->limits.major,
+                         o->limits.minor);
+    FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
+    o->device.memory_ops = &memory_ops;
+    snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
+             (double)o->limits.memory / 1e9, o->place.driver);
+    FAC_TRY(fac_cl_memory_init(&o->memory, err));
+    if (pthread_mutex_init(&o->launch, NULL)) return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", name);
+    return open_queue(o, err);
+}
+
+static void close_parts(fac_opencl *o) {
+    if (o->queue) {
+        o->cl.Finish(o->queue);
+        o->cl.ReleaseCommandQueue(o->queue);
+    }
+    if (o->device.backend) {            /* as far as opening came; locks that were never made are not touched */
+        fac_device_fini(&o->device);
+        fac_cl_memory_fini(o);
+        pthread_mutex_destroy(&o->launch);
+    }
+    if (o->context) o->cl.ReleaseContext(o->context);
+    fac_cl_api_close(&o->cl);
+    fac_release(o);
+}
+
+static fac_status open_opencl(const char *which, const fac_device_opts *opts, fac_device **out, fac_error *err) {
+    fac_opencl *o = fac_alloc(1, sizeof *o);
+    if (!o) return fac_raise(err, FAC_E_NOMEM, "opencl: no memory for a device");
+    fac_status status = open_parts(o, which ? which : "", opts, err);
+    if (status) close_parts(o);
+    else *out = &o->device;
+    return status;
+}
+
+static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
+
+static const fac_solver *const solvers[] = { NULL };
+
+const fac_backend fac_backend_opencl = {
+    .api = FAC_BACKEND_API, .name = "opencl", .solvers = solvers, .open = open_opencl, .close = close_opencl,
+    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .host = host,
+};

@@ -1,0 +1,78 @@
+/* Programs: from the cache on disk when it has them, else from the driver's compiler. */
+#include <stdio.h>
+#include "backends/opencl/cache.h"
+#include "backends/opencl/opencl.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "facula/version.h"
+
+/* All that the compiled form depends on. */
+static fac_hash key_of(const fac_opencl *o, const char *source, const char *options) {
+    fac_hash h = fac_hash_start(0xc1);
+    h = fac_hash_text(fac_hash_text(h, source), options);
+    h = fac_hash_text(fac_hash_text(h, o->place.name), o->place.driver);
+    return fac_hash_text(fac_hash_text(h, o->place.platform_name), FACULA_VERSION);
+}
+
+/* The compiler's own words, or none. */
+static char *log_of(fac_opencl *o, cl_program p) {
+    size_t n = 0;
+    char *log = NULL;
+    if (o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !n || !(log = fac_alloc(1, n + 1))) return NULL;
+    o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+    return log;
+}
+
+static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_error *err) {
+    cl_int code = o->cl.BuildProgram(p, 1, &o->place.device, options, NULL, NULL);
+    if (!code) return FAC_OK;
+    char *log = log_of(o, p);
+    fac_status status = fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name, fac_cl_error_name(code),
+                                  log ? ": " : "", log ? log : "");
+    fac_release(log);
+    return status;
+}
+
+static bool from_cache(fac_opencl *o, fac_hash key, const char *options, cl_program *out) {
+    size_t bytes = 0;
+    unsigned char *binary = fac_cl_cache_get(key, &bytes);
+    const unsigned char *one = binary;
+    cl_int each = 0, code = 0;
+    if (!binary) return false;
+    cl_program p = o->cl.CreateProgramWithBinary(o->context, 1, &o->place.device, &bytes, &one, &each, &code);
+    fac_release(binary);
+    if (code || each) {
+        if (!code) o->cl.ReleaseProgram(p);
+        return false;
+    }
+    if (o->cl.BuildProgram(p, 1, &o->place.device, options, NULL, NULL)) {
+        o->cl.ReleaseProgram(p);
+        return false;
+    }
+    *out = p;
+    return true;
+}
+
+static void to_cache(fac_opencl *o, fac_hash key, cl_program p) {
+    size_t bytes = 0;
+    unsigned char *binary = NULL;
+    if (o->cl.GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes || !(binary = fac_alloc(1, bytes))) return;
+    if (!o->cl.GetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) fac_cl_cache_put(key, binary, bytes);
+    fac_release(binary);
+}
+
+fac_status fac_cl_program(fac_opencl *o, const char *source, const char *options, cl_program *out, fac_error *err) {
+    fac_hash key = key_of(o, source, options);
+    if (from_cache(o, key, options, out)) return FAC_OK;
+    cl_int code;
+    cl_program p = o->cl.CreateProgramWithSource(o->context, 1, &source, NULL, &code);
+    if (code) return fac_cl_raise(o, code, "making a program", err);
+    fac_status status = build(o, p, options, err);
+    if (status) {
+        o->cl.ReleaseProgram(p);
+        return status;
+    }
+    to_cache(o, key, p);
+    *out = p;
+    return FAC_OK;
+}
