@@ -73,6 +73,6 @@ static inline size_t fac_cl_at(fac_span s) { return ((const fac_cl_block *)s.mem
 
 /* ---- program.c ---- */
 
-/* Source text with options, compiled, or found in the cache on disk.  FAC_E_DEVICE with the compiler's own words. */
+/* Source text behind kernels/prelude.cl, with options, compiled, or found in the cache on disk.  FAC_E_DEVICE with the compiler's own words. */
 fac_status fac_cl_program(fac_opencl *o, const char *source, const char *options, cl_program *out, fac_error *err);
 #endif

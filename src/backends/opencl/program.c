@@ -5,10 +5,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/version.h"
+#include "cl_prelude.h"
 
 /* All that the compiled form depends on. */
 static fac_hash key_of(const fac_opencl *o, const char *source, const char *options) {
-    fac_hash h = fac_hash_start(0xc1);
+    fac_hash h = fac_hash_text(fac_hash_start(0xc1), fac_cl_prelude);
     h = fac_hash_text(fac_hash_text(h, source), options);
     h = fac_hash_text(fac_hash_text(h, o->place.name), o->place.driver);
     return fac_hash_text(fac_hash_text(h, o->place.platform_name), FACULA_VERSION);
@@ -65,7 +66,8 @@ fac_status fac_cl_program(fac_opencl *o, const char *source, const char *options
     fac_hash key = key_of(o, source, options);
     if (from_cache(o, key, options, out)) return FAC_OK;
     cl_int code;
-    cl_program p = o->cl.CreateProgramWithSource(o->context, 1, &source, NULL, &code);
+    const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_cl_prelude, source };
+    cl_program p = o->cl.CreateProgramWithSource(o->context, 3, texts, NULL, &code);
     if (code) return fac_cl_raise(o, code, "making a program", err);
     fac_status status = build(o, p, options, err);
     if (status) {

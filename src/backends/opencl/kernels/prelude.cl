@@ -1,0 +1,117 @@
+/* In front of every kernel: the vocabulary of elementwise expressions (src/ops/map.h) in OpenCL C, element types in memory,
+ * and conversions that wrap and round as src/tensor/convert.c does.  FAC_FP64 is defined where the device has doubles. */
+#ifdef FAC_FP64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define FAC_CAT_(a, b) a##b
+#define FAC_CAT(a, b) FAC_CAT_(a, b)
+
+/* T is the type that the expression at hand is computed in: float, double, long or ulong. */
+#define EXP(x) exp(x)
+#define EXPM1(x) expm1(x)
+#define LOG(x) log(x)
+#define LOG1P(x) log1p(x)
+#define TANH(x) tanh(x)
+#define ERF(x) erf(x)
+#define SQRT(x) sqrt(x)
+#define FLOOR(x) floor(x)
+#define CEIL(x) ceil(x)
+#define ROUND(x) rint(x)
+#define SIN(x) sin(x)
+#define COS(x) cos(x)
+#define TAN(x) tan(x)
+#define ASIN(x) asin(x)
+#define ACOS(x) acos(x)
+#define ATAN(x) atan(x)
+#define SINH(x) sinh(x)
+#define COSH(x) cosh(x)
+#define ASINH(x) asinh(x)
+#define ACOSH(x) acosh(x)
+#define ATANH(x) atanh(x)
+#define FMOD(x, y) FAC_CAT(fac_rem_, T)(x, y)
+#define MOD(x, y) FAC_CAT(fac_mod_, T)(x, y)
+#define DIV(x, y) FAC_CAT(fac_div_, T)(x, y)
+#define POW(x, y) FAC_CAT(fac_pow_, T)(x, y)
+#define ABS(x) FAC_CAT(fac_abs_, T)(x)
+#define SHL(x, y) FAC_CAT(fac_shl_, T)(x, y)
+#define SHR(x, y) FAC_CAT(fac_shr_, T)(x, y)
+#define MAX(x, y) FAC_CAT(fac_max_, T)(x, y)
+#define MIN(x, y) FAC_CAT(fac_min_, T)(x, y)
+#define ISNAN(x) ((x) != (x))
+#define ISINF(x) (ABS(x) == (T)INFINITY)
+#define P(k) p##k
+
+/* A NaN in either wins; mod has the sign of the divisor, rem that of the dividend. */
+#define FAC_REAL(T) \
+    static inline T fac_max_##T(T x, T y) { return x > y ? x : x == x ? y : x; } \
+    static inline T fac_min_##T(T x, T y) { return x < y ? x : x == x ? y : x; } \
+    static inline T fac_div_##T(T x, T y) { return x / y; } \
+    static inline T fac_rem_##T(T x, T y) { return fmod(x, y); } \
+    static inline T fac_mod_##T(T x, T y) { T r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; } \
+    static inline T fac_pow_##T(T x, T y) { return pow(x, y); } \
+    static inline T fac_abs_##T(T x) { return fabs(x); }
+FAC_REAL(float)
+#ifdef FAC_FP64
+FAC_REAL(double)
+#endif
+
+/* Integers: x / 0 = 0, x mod 0 = 0, what does not fit wraps, shifts by the width or more give 0 (or the sign). */
+static inline ulong fac_max_ulong(ulong x, ulong y) { return x > y ? x : y; }
+static inline ulong fac_min_ulong(ulong x, ulong y) { return x < y ? x : y; }
+static inline ulong fac_div_ulong(ulong x, ulong y) { return y ? x / y : 0; }
+static inline ulong fac_rem_ulong(ulong x, ulong y) { return y ? x % y : 0; }
+static inline ulong fac_mod_ulong(ulong x, ulong y) { return y ? x % y : 0; }
+static inline ulong fac_abs_ulong(ulong x) { return x; }
+static inline ulong fac_shl_ulong(ulong x, ulong y) { return y < 64 ? x << y : 0; }
+static inline ulong fac_shr_ulong(ulong x, ulong y) { return y < 64 ? x >> y : 0; }
+static inline ulong fac_pow_ulong(ulong x, ulong y) {
+    ulong r = 1;
+    for (; y; y >>= 1, x *= x) if (y & 1) r *= x;
+    return r;
+}
+static inline long fac_max_long(long x, long y) { return x > y ? x : y; }
+static inline long fac_min_long(long x, long y) { return x < y ? x : y; }
+static inline long fac_div_long(long x, long y) { return y == -1 ? (long)(0 - (ulong)x) : y ? x / y : 0; }
+static inline long fac_rem_long(long x, long y) { return y == 0 || y == -1 ? 0 : x % y; }
+static inline long fac_mod_long(long x, long y) {
+    long r = fac_rem_long(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+static inline long fac_abs_long(long x) { return x < 0 ? (long)(0 - (ulong)x) : x; }
+static inline long fac_shl_long(long x, long y) { return (long)fac_shl_ulong((ulong)x, (ulong)y); }
+static inline long fac_shr_long(long x, long y) { return x >> ((ulong)y < 64 ? y : 63); }
+static inline long fac_pow_long(long x, long y) {
+    if (y >= 0) return (long)fac_pow_ulong((ulong)x, (ulong)y);
+    return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
+}
+
+/* Towards zero, modulo 2^64; NaN and infinity give 0. */
+#define FAC_WRAP(T, U) \
+    static inline long fac_wrap_##T(T x) { \
+        if (x > (T)-9223372036854775808.0 && x < (T)9223372036854775808.0) return (long)x; \
+        if (!isfinite(x)) return 0; \
+        T rest = fmod(x, (T)18446744073709551616.0); \
+        return (long)(rest < 0 ? 0 - (ulong)-rest : (ulong)rest); \
+    }
+FAC_WRAP(float, uint)
+#ifdef FAC_FP64
+FAC_WRAP(double, ulong)
+#endif
+
+/* ---- 16 bits in memory ---- */
+
+static inline float fac_load_f16(global const ushort *x, ulong i) { return vload_half(i, (global const half *)x); }
+static inline void  fac_store_f16(global ushort *x, ulong i, float v) { vstore_half_rte(v, i, (global half *)x); }
+static inline float fac_round_f16(float v) {
+    ushort bits;
+    vstore_half_rte(v, 0, (half *)&bits);
+    return vload_half(0, (const half *)&bits);
+}
+static inline float fac_load_bf16(global const ushort *x, ulong i) { return as_float((uint)x[i] << 16); }
+static inline ushort fac_bits_bf16(float v) {
+    uint u = as_uint(v);
+    return v != v ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = fac_bits_bf16(v); }
+static inline float fac_round_bf16(float v) { return as_float((uint)fac_bits_bf16(v) << 16); }
