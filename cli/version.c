@@ -74,7 +74,7 @@ static int devices(list args) {
             printf(" %s", (*s)->name);
             column += n;
         }
-        printf(" ref\n");
+        printf("%s\n", (*b)->host ? " ref" : "");
         fac_device_free(d);
     }
     return EXIT_OK;

