@@ -14,8 +14,6 @@
 #include "backends/opencl/opencl.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "facula/ops.h"
-#include "facula/program.h"
 
 /* What drivers keep for themselves until the end is not ours. */
 const char *__lsan_default_suppressions(void);
@@ -151,17 +149,6 @@ static void tensors_live_on_the_device(void **state) {
     fac_tensor_free(t);
 }
 
-static void graphs_do_not_run_there_yet(void **state) {
-    (void)state;
-    NEEDS_DEVICE();
-    fac_graph *g = fac_graph_new();
-    fac_program *p = NULL;
-    fac_output(g, "y", fac_relu(fac_input(g, "x", FAC_F32, fac_shape(3))));
-    assert_int_equal(fac_program_new(g, device, NULL, &p, &err), FAC_E_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "use cpu"));
-    fac_graph_free(g);
-}
-
 /* ---- compiled programs ---- */
 
 static const char twice[] = "kernel void twice(global int *x) { x[get_global_id(0)] *= 2; }";
@@ -285,7 +272,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
         cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
-        cmocka_unit_test(graphs_do_not_run_there_yet),
         cmocka_unit_test(programs_are_kept), cmocka_unit_test(damaged_entries_are_not_there),
         cmocka_unit_test(the_oldest_entries_go),
     };

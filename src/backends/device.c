@@ -43,6 +43,7 @@ fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char
 }
 
 void fac_device_fini(fac_device *d) {
+    fac_device_free(d->cpu);
     for (size_t i = 0; i < d->npacks; i++) {
         fac_device_release(d, d->packs[i]->memory, d->packs[i]->bytes);
         fac_release(d->packs[i]);

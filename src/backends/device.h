@@ -20,7 +20,8 @@ struct fac_device {
     const fac_backend    *backend;
     char             name[32], about[96];
     fac_device_opts  opts;
-    pthread_mutex_t  lock;              /* of the packs */
+    pthread_mutex_t  lock;              /* of the packs, and of cpu */
+    fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
     fac_pack       **packs;
     size_t           npacks, room_packs;
     _Atomic size_t   held, peak;        /* bytes */

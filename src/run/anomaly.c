@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
+#include "run/reach.h"
 
 typedef struct count { int64_t nan, inf, of; } count;
 
@@ -30,20 +31,19 @@ static count count_plain(fac_dtype dtype, const char *from, int64_t n) {
 static fac_status count_bad(const fac_plan *plan, const fac_operand *o, fac_span at, count *out, fac_error *err) {
     *out = (count){ 0 };
     if (!at.memory || fac_dtype_get(o->type.dtype)->kind != 'f') return FAC_OK;
-    const char *from = (const char *)plan->device->backend->host(plan->device, at.memory) + at.at;
     const size_t bytes = fac_type_bytes(&o->type);
     const int64_t n = fac_dims_count(&o->type.dims);
-    if (fac_layout_is_plain(&o->layout, &o->type.dims)) {
+    if (fac_in_sight(plan->device) && fac_layout_is_plain(&o->layout, &o->type.dims)) {
+        const char *from = (const char *)plan->device->backend->host(plan->device, at.memory) + at.at;
         *out = count_plain(o->type.dtype, from + (size_t)o->layout.offset * (size_t)fac_dtype_get(o->type.dtype)->block_bytes, n);
         return FAC_OK;
     }
-    fac_layout plain = fac_layout_plain(&o->type.dims);
     char *copy = fac_alloc(bytes ? bytes : 1, 1);
     if (!copy) return fac_raise(err, FAC_E_NOMEM, "no memory to look at %zu bytes", bytes);
-    fac_copy_layout(&o->type, from, &o->layout, copy, &plain);
-    *out = count_plain(o->type.dtype, copy, n);
+    fac_status status = fac_fetch(plan->device, &o->type, at, &o->layout, copy, err);
+    if (!status) *out = count_plain(o->type.dtype, copy, n);
     fac_release(copy);
-    return FAC_OK;
+    return status;
 }
 
 /* Of input i of a step.  What was packed for it is not looked at but for a leaf, which has its contents elsewhere. */

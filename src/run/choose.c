@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
+#include "run/reach.h"
 
 enum { OPERANDS = 64 };
 
@@ -35,7 +36,7 @@ static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !s
 /* The solver that the caller asked for, when it is one for this node. */
 static const fac_solver *named(const fac_device *d, const char *only, const fac_node *n) {
     if (!only) return NULL;
-    if (!strcmp(only, fac_solver_ref.name)) return &fac_solver_ref;
+    if (!strcmp(only, fac_solver_ref.name) || !strcmp(only, fac_last_solver(d)->name)) return fac_last_solver(d);
     for (const fac_solver *const *s = d->backend->solvers; *s; s++)
         if (!strcmp(only, (*s)->name)) return solves(*s, n) ? *s : NULL;
     return NULL;
@@ -69,7 +70,7 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, fac_offer *of
     if (!c.best && !(forced && forced->op)) {
         for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
             if (solves(*s, p->node)) enter(&c, plan->device, *s, p);
-        if (!c.best) enter(&c, plan->device, &fac_solver_ref, p);
+        if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), p);
     }
     if (c.best) {
         memcpy(p->in, c.best_trial, (size_t)p->nin * sizeof *p->in);
@@ -100,5 +101,5 @@ bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac
     for (const fac_solver *const *s = device->backend->solvers; *s && !c.best && !(forced && forced->op); s++)
         if (solves(*s, n)) enter(&c, device, *s, &p);
     if (o != few) fac_release(o);
-    return c.best && c.best != &fac_solver_ref;
+    return c.best && c.best != fac_last_solver(device);
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
+#include "run/reach.h"
 
 fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) {
     fac_frame *f = fac_alloc(1, sizeof *f);
@@ -44,10 +45,8 @@ static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_spa
         if (s->out[k].root < 0 || s->kind != FAC_STEP_RUN || !s->problem->node->graph) continue;
         FAC_TRY(fac_tensor_new_on(NULL, NULL, y->type, true, &t, err));
         fac_status status = fac_tensor_begin_write(t, &data, err);
+        if (!status) status = fac_fetch(plan->device, &y->type, out[k], &y->layout, data, err);
         if (!status) {
-            fac_layout plain = fac_layout_plain(&y->type.dims);
-            char *host = plan->device->backend->host(plan->device, out[k].memory);
-            fac_copy_layout(&y->type, host + out[k].at, &y->layout, data, &plain);
             const char *name = s->problem->node->out[k]->name;
             if (!o->observe(o->observe_self, name ? name : s->label, t))
                 status = fac_raise(err, FAC_E_ARGUMENT, "stopped by the observer after %s", s->label);
@@ -65,7 +64,7 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
     for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
-    for (int k = 0; s->halo && k < q->nout; k++)
+    for (int k = 0; s->halo && fac_in_sight(plan->device) && k < q->nout; k++)
         if (out[k].memory)
             fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at,
                           &s->out[k].layout);
@@ -75,12 +74,18 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
 }
 
 /* Copies a result that does not lie where it has to. */
-static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_slot *slot, const fac_type *type, void *to) {
+static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_slot *slot, const fac_type *type, void *to,
+                          fac_error *err) {
     fac_span from = f->roots[slot->root];
     fac_layout plain = fac_layout_plain(&type->dims);
     fac_device *d = plan->device;
-    fac_copy_layout(type, (char *)d->backend->host(d, from.memory) + from.at, &slot->layout, d->backend->host(d, to), &plain);
-    return FAC_OK;
+    if (fac_in_sight(d)) return fac_fetch(d, type, from, &slot->layout, d->backend->host(d, to), err);
+    void *aside = fac_alloc(fac_type_bytes(type) + 1, 1);
+    if (!aside) return fac_raise(err, FAC_E_NOMEM, "no memory to deliver %zu bytes", fac_type_bytes(type));
+    fac_status status = fac_fetch(d, type, from, &slot->layout, aside, err);
+    if (!status) status = fac_store(d, type, aside, (fac_span){ to, 0 }, &plain, err);
+    fac_release(aside);
+    return status;
 }
 
 static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, const fac_program_opts *opts, fac_error *err) {
@@ -114,7 +119,7 @@ fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *p
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_slot *slot = &plan->outputs[i];
         if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
-        FAC_TRY(deliver(plan, f, slot, &g->outputs[i].value->type, out[i]));
+        FAC_TRY(deliver(plan, f, slot, &g->outputs[i].value->type, out[i], err));
     }
     return FAC_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
+#include "run/reach.h"
 #include "run/ref.h"
 
 /* What a value is made from: storages with their versions, and the nodes over them. */
@@ -134,8 +135,10 @@ static bool current(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     if (!plan->prepared) return false;
     for (size_t i = 0; i < g->nparams; i++)
-        if (g->params[i]->time != FAC_RUN && plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor))
-            return false;           /* those of the run time change in each run, and nothing is prepared from them */
+        /* those of the run time change in each run, and nothing is prepared from them but what a device out of sight reads */
+        if ((g->params[i]->time != FAC_RUN || !fac_in_sight(plan->device)) &&
+            plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor))
+            return false;
     return true;
 }
 

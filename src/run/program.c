@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "run/plan.h"
 #include "run/program_internal.h"
+#include "run/reach.h"
 #include "tensor/tensor_internal.h"
 
 enum { PLANS = 256 };
@@ -13,8 +14,6 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     if (!g || !device || !out)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
     FAC_TRY(fac_graph_check(g, err));
-    if (!device->backend->host)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: programs do not run on this device yet, it holds tensors only; use cpu", device->name);
     if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
@@ -185,7 +184,8 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
 }
 
 /* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere, or must be our own. */
-static fac_status input_memory(fac_tensor *t, bool own, fac_tensor **copy, void **memory, fac_error *err) {
+static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, fac_tensor **copy, void **memory, fac_error *err) {
+    if (!fac_in_sight(p->device)) return fac_lend_in(p->device, t, memory, err);
     if (own || !fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
         FAC_TRY(fac_tensor_copy_contiguous(t, copy, err));
         t = *copy;
@@ -198,7 +198,8 @@ static fac_status output_memory(fac_program *p, const char *name, const fac_type
                                 fac_tensor **made, void **memory, fac_error *err) {
     fac_tensor *t = given;
     if (!t) {
-        FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, made, err));
+        const bool here = fac_in_sight(p->device);      /* else results are for the host, which can read nothing else */
+        FAC_TRY(fac_tensor_new_on(here ? p->device->memory_ops : NULL, here ? p->device : NULL, *type, false, made, err));
         t = *made;
     } else {
         fac_type have = fac_tensor_type(t);
@@ -213,7 +214,27 @@ static fac_status output_memory(fac_program *p, const char *name, const fac_type
             return status;
         }
     }
-    return fac_tensor_begin_write(t, memory, err);
+    return fac_in_sight(p->device) ? fac_tensor_begin_write(t, memory, err) : fac_lend_out(p->device, type, memory, err);
+}
+
+/* Results of a device out of sight go to the tensors that were asked for. */
+static fac_status bring_back(fac_program *p, const run *r, fac_tensor *const given[], fac_error *err) {
+    void *const *results = r->memory + p->graph->ninputs;
+    for (size_t i = 0; i < p->graph->noutputs; i++) {
+        const fac_type *type = &r->plan->graph->outputs[i].value->type;
+        FAC_TRY(fac_lend_back(p->device, type, results[i], given[i] ? given[i] : r->out[i], err));
+    }
+    return FAC_OK;
+}
+
+static void end_lending(fac_program *p, const run *r, fac_tensor *const in[]) {
+    const size_t n = p->graph->ninputs;
+    for (size_t i = 0; r->memory && r->plan && i < n + p->graph->noutputs; i++) {
+        if (!r->memory[i]) continue;
+        const fac_type type = i < n ? fac_tensor_type(in[i]) : r->plan->graph->outputs[i - n].value->type;
+        const size_t bytes = fac_type_bytes(&type);
+        fac_device_release(p->device, r->memory[i], bytes ? bytes : 1);
+    }
 }
 
 /* All updates are one parallel assignment.  What no step could write over its parameter is copied there now: new contents that
@@ -228,12 +249,11 @@ static fac_status update(const fac_program *p, const run *r, fac_error *err) {
         const fac_type *type = &g->params[i]->type;
         if (slot->root < 0) continue;
         status = fac_tensor_begin_write(g->params[i]->tensor, &to[i], err);
-        if (status || r->plan->roots[slot->root].kind == FAC_ROOT_ARENA) continue;
-        fac_layout plain = fac_layout_plain(&type->dims);
+        if (status || (fac_in_sight(p->device) && r->plan->roots[slot->root].kind == FAC_ROOT_ARENA)) continue;
         fac_span from = r->frame->roots[slot->root];
         aside[i] = fac_alloc(fac_type_bytes(type), 1);
         if (!aside[i]) status = fac_raise(err, FAC_E_NOMEM, "no memory to update %s", g->params[i]->name);
-        else fac_copy_layout(type, (char *)b->host(p->device, from.memory) + from.at, &slot->layout, aside[i], &plain);
+        else status = fac_fetch(p->device, type, from, &slot->layout, aside[i], err);
     }
     for (size_t i = 0; to && i < g->nparams; i++) {
         const fac_slot *slot = &r->plan->updates[i];
@@ -242,7 +262,8 @@ static fac_status update(const fac_program *p, const run *r, fac_error *err) {
             fac_layout plain = fac_layout_plain(&type->dims), own = { 0 };
             memcpy(own.stride, fac_tensor_strides(g->params[i]->tensor), sizeof own.stride);
             fac_span from = r->frame->roots[slot->root];
-            fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at,
+            if (!to[i]) status = fac_tensor_write(g->params[i]->tensor, aside[i], fac_type_bytes(type), err);
+            else fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at,
                             aside[i] ? &plain : &slot->layout, to[i], &own);
         }
         fac_release(aside[i]);
@@ -278,7 +299,7 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     const fac_graph *g = p->graph;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
-        if (in[i]) FAC_TRY(input_memory(in[i], p->updates && is_written(r->plan, in[i]), &r->in[i], &r->memory[i], err));
+        if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), &r->in[i], &r->memory[i], err));
     void **results = r->memory + g->ninputs;
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_value *v = r->plan->graph->outputs[i].value;
@@ -287,6 +308,7 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     if (p->updates) FAC_TRY(begin_updates(r, err));
     fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err);
     if (p->updates) end_updates(r);
+    if (!status && !fac_in_sight(p->device)) status = bring_back(p, r, out, err);
     return !status && r->plan->copied_bytes ? update(p, r, err) : status;
 }
 
@@ -305,6 +327,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
         if (status) fac_tensor_free(r.out[i]);
         else if (r.out[i]) out[i] = r.out[i];
     }
+    if (!fac_in_sight(p->device)) end_lending(p, &r, in);
     fac_release(r.many);
     give_back(p, &r, ran);
     if (p->updates) pthread_mutex_unlock(&p->turn);

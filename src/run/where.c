@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
+#include "run/reach.h"
 #include "run/schedule.h"
 
 int fac_reads_of(const fac_value *v) {
@@ -25,7 +26,7 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v) {
         int index = 0;
         while (index < (int)s->original->ninputs && strcmp(s->original->inputs[index]->name, v->name)) index++;
         root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_INPUT, .index = index, .bytes = fac_type_bytes(&v->type) });
-    } else if (v->tensor && fac_tensor_contiguous(v->tensor) && s->plan->device->backend->host) {
+    } else if (v->tensor && fac_tensor_contiguous(v->tensor) && fac_in_sight(s->plan->device)) {
         root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_TENSOR, .tensor = v->tensor, .bytes = fac_type_bytes(&v->type) });
     } else {
         root = fac_item_root(s, (fac_item){ .value = v, .layout = plain, .bytes = fac_type_bytes(&v->type) });
@@ -66,7 +67,7 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
         /* it would rather copy something else: the reference copies anything */
         q->in[0] = from;
         q->out[0] = to;
-        solver = &fac_solver_ref;
+        solver = fac_last_solver(p->device);
         if (!solver->offer(p->device, q, &offer)) return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
     }
     void *plan = NULL;
