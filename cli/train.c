@@ -37,6 +37,7 @@ static int work(train_job *j) {
     fac_error err = { 0 };
     char checkpoint[4096];
     fac_train_opts t;
+    train_catch_interrupt();            /* one that comes while data is read stops behind the first step */
     int code = train_prepare(o, j);
     if (!code) code = train_loop_opts(o, j, &t);
     if (code) return code;
@@ -54,7 +55,6 @@ static int work(train_job *j) {
     code = o->recompute > 0 ? train_tell_saving(j, &t.batches) : EXIT_OK;
     if (!code) code = train_view_open(&j->view, o->resume);
     if (code) return code;
-    train_catch_interrupt();
     fac_train_result r;
     if (fac_train(j->trainer, &j->train, &j->test, &t, &r, &err)) return fail(&err);
     if (o->out && !r.stopped) code = save(j);

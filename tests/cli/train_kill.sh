@@ -63,6 +63,7 @@ cmp "$dir/whole/checkpoint.safetensors" "$dir/killed/checkpoint.safetensors" || 
 for number in 2 15; do
     [ $number -eq 2 ] && signal=INT || signal=TERM
     out="$dir/stopped $signal"
+    : > "$dir/log"              # what an earlier training wrote must not be taken for the lines of this one
     "$facula" train mnist --data "$dir/data" --model mlp --batch 16 --epochs 100000 --threads 1 --schedule constant --json \
         --out "$out" > "$dir/log" 2> "$dir/err" &
     wait_for "$dir/log" 2
