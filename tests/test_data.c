@@ -1,44 +1,10 @@
 /* Data sets: IDX and .gz, folders of photos, toys, splits; batches, their order and augmentation; broken files. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <cmocka.h>
 #ifdef FAC_HAVE_ZLIB
 #include <zlib.h>
 #endif
 #include "facula/facula.h"
-
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
-#define err (&ok_err)
-
-static char folder[64];
-
-static int make_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/facula-data-XXXXXX");
-    return !mkdtemp(folder);
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
-}
-
-static const char *path_of(const char *name) {
-    static char path[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
+#include "folder.h"
 
 static void put(const char *name, const void *data, size_t n) {
     FILE *f = fopen(path_of(name), "wb");

@@ -1,43 +1,9 @@
 /* CIFAR-10 and -100: binary files and pickles as Python 2 (which the published ones are from) and Python 3 write them, and what
  * is said of broken ones. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 #include "facula/facula.h"
-
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
-#define err (&ok_err)
+#include "folder.h"
 
 enum { IMAGE = 3072 };
-static char folder[64];
-
-static int make_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/facula-cifar-XXXXXX");
-    return !mkdtemp(folder);
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
-}
-
-static const char *path_of(const char *name) {
-    static char path[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static void put(const char *name, const void *data, size_t n) {
     FILE *f = fopen(path_of(name), "wb");
     assert_non_null(f);

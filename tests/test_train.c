@@ -2,39 +2,16 @@
  * gradients of pieces make those of a batch; moving averages are judged and kept. */
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 #include "facula/facula.h"
 #include "run/plan.h"
 #include "run/program_internal.h"
 #include "train/train_internal.h"
 #include "golden/batch_norm.h"
-
-#define OK(call) do { \
-    fac_error ok_err = { 0 }; \
-    if (call) fail_msg("%s: %s", #call, ok_err.text); \
-} while (0)
-#define err (&ok_err)
-
-static char folder[64];
-
-static int make_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/facula-train-XXXXXX");
-    return !mkdtemp(folder);
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
-}
+#include "folder.h"
 
 static fac_graph *mlp(void) {
     fac_graph *g = fac_graph_new();
