@@ -2,11 +2,12 @@
 #include <string.h>
 #include "cli.h"
 
-extern const verb verb_run, verb_train, verb_evaluate, verb_plot, verb_bench, verb_export, verb_conformance, verb_show, verb_op, verb_devices,
-                  verb_zoo, verb_predict, verb_version, verb_help_;
+extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_export, verb_conformance, verb_show,
+                  verb_op, verb_zoo, verb_devices, verb_version, verb_help_;
 
-const verb *const verbs[] = { &verb_run, &verb_train, &verb_evaluate, &verb_plot, &verb_bench, &verb_export, &verb_conformance, &verb_show, &verb_op,
-                              &verb_predict, &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
+const verb *const verbs[] = {
+    &verb_run, &verb_train, &verb_evaluate, &verb_predict, &verb_plot, &verb_bench, &verb_export, &verb_conformance, &verb_show,
+    &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
 
 const verb *verb_find(const char *name) {
     for (const verb *const *v = verbs; *v; v++)
@@ -15,9 +16,11 @@ const verb *verb_find(const char *name) {
 }
 
 static void overview(FILE *to) {
-    fprintf(to, "facula %s: trains, runs, inspects and rewrites neural networks\n\nusage: facula VERB [arguments]\n\n", FACULA_VERSION);
+    fprintf(to, "facula %s: trains, runs, inspects and rewrites neural networks\n\nusage: facula VERB [arguments]\n\n",
+            FACULA_VERSION);
     for (const verb *const *v = verbs; *v; v++) fprintf(to, "  %-12s %s\n", (*v)->name, (*v)->summary);
-    fprintf(to, "\n`facula help VERB` tells more.  Exit codes: 0 done, 1 failed, 2 wrong usage.\n");
+    fprintf(to, "\n`facula help VERB` tells more.  Exit codes: 0 done, 1 failed, 2 wrong usage,\n"
+                "130 and 143 stopped by Ctrl-C or SIGTERM.\n");
 }
 
 static int help(list args) {
