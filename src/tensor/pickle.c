@@ -1,8 +1,8 @@
 /* The interpreter: a stack, a memo, and one case for each opcode (Lib/pickletools.py describes them all). */
-#include "tensor/pickle.h"
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "tensor/pickle_numpy.h"
 
 typedef fac_pickle_value value;
 
@@ -19,7 +19,7 @@ typedef struct machine {
 /* ---- what may be named ---- */
 
 enum {
-    ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_V2, REBUILD_PARAMETER, STORAGE, RECONSTRUCT, NDARRAY, DTYPE, ENCODE, ONE_DTYPE
+    ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_V2, REBUILD_PARAMETER, STORAGE, RECONSTRUCT, NDARRAY, DTYPE, ENCODE
 };
 static const struct { const char *name; int is; fac_dtype dtype; } globals[] = {
     { "collections.OrderedDict", ORDERED_DICT, FAC_NONE },
@@ -223,14 +223,6 @@ static fac_status persistent(machine *m) {
     return push(m, v);
 }
 
-static bool read_dims(const value *t, int64_t d[FAC_DIMS]) {
-    for (size_t k = 0; k < t->n; k++) {
-        if (!is(t->item[k], FAC_PICKLE_INT) || t->item[k]->i < 0) return false;
-        d[k] = t->item[k]->i;
-    }
-    return true;
-}
-
 /* (storage, offset, size, stride, ...) */
 static fac_status rebuild_tensor(machine *m, const value *a, value **out) {
     bool known = a->n >= 4 && is(a->item[0], FAC_PICKLE_STORAGE) && is(a->item[1], FAC_PICKLE_INT) && a->item[1]->i >= 0
@@ -239,7 +231,7 @@ static fac_status rebuild_tensor(machine *m, const value *a, value **out) {
     value *v = make(m, FAC_PICKLE_TENSOR);
     fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
     if (!v || !t) return no_memory(m);
-    if (!known || !read_dims(a->item[2], t->dims.d) || !read_dims(a->item[3], t->stride))
+    if (!known || !fac_pickle_dims(a->item[2], t->dims.d) || !fac_pickle_dims(a->item[3], t->stride))
         return broken(m, "a tensor without storage, offset, sizes and strides");
     t->storage = a->item[0];
     t->offset = a->item[1]->i;
@@ -267,62 +259,6 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
     return FAC_OK;
 }
 
-/* ---- arrays of NumPy ---- */
-
-/* dtype("u1", ...): the name of an element type, a kind and its bytes. */
-static fac_status numpy_dtype(machine *m, const value *a, value **out) {
-    static const struct { const char *name; fac_dtype dtype; } names[] = {
-        { "u1", FAC_U8 }, { "i1", FAC_I8 }, { "u2", FAC_U16 }, { "i2", FAC_I16 }, { "u4", FAC_U32 }, { "i4", FAC_I32 },
-        { "u8", FAC_U64 }, { "i8", FAC_I64 }, { "b1", FAC_BOOL }, { "f2", FAC_F16 }, { "f4", FAC_F32 }, { "f8", FAC_F64 } };
-    value *v = make(m, FAC_PICKLE_GLOBAL);
-    if (!v) return no_memory(m);
-    for (size_t k = 0; a->n && is(a->item[0], FAC_PICKLE_TEXT) && k < sizeof names / sizeof *names; k++)
-        if (!strcmp(names[k].name, a->item[0]->text)) v->dtype = (unsigned char)names[k].dtype;
-    if (v->dtype == FAC_NONE) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle of an array whose elements are no numbers");
-    v->i = ONE_DTYPE;
-    v->text = "numpy.dtype";
-    *out = v;
-    return FAC_OK;
-}
-
-/* (version, sizes, dtype, column-major, bytes) */
-static fac_status build_array(machine *m, value *v, const value *state) {
-    bool known = is(state, FAC_PICKLE_TUPLE) && state->n == 5 && is(state->item[1], FAC_PICKLE_TUPLE)
-              && is(state->item[2], FAC_PICKLE_GLOBAL) && state->item[2]->i == ONE_DTYPE && is(state->item[3], FAC_PICKLE_BOOL)
-              && is(state->item[4], FAC_PICKLE_TEXT);
-    if (!known) return broken(m, "an array without sizes, element type and bytes");
-    if (state->item[3]->i) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle of an array that is column-major");
-    if (state->item[1]->n > FAC_DIMS) return fac_raise(m->err, FAC_E_UNSUPPORTED, "an array of more than %d dims", FAC_DIMS);
-    fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
-    if (!t) return no_memory(m);
-    t->storage = state->item[4];
-    t->dims.n = (int)state->item[1]->n;
-    v->dtype = state->item[2]->dtype;
-    if (!read_dims(state->item[1], t->dims.d)
-        || fac_type_bytes(&(fac_type){ (fac_dtype)v->dtype, t->dims }) != t->storage->n)
-        return broken(m, "an array that has not as many bytes as its sizes say");
-    v->tensor = t;
-    return FAC_OK;
-}
-
-/* encode(text, "latin1"): a byte for each character. */
-static fac_status encode(machine *m, const value *a, value **out) {
-    if (a->n != 2 || !is(a->item[0], FAC_PICKLE_TEXT) || !is(a->item[1], FAC_PICKLE_TEXT) || strcmp(a->item[1]->text, "latin1"))
-        return broken(m, "bytes that are not said in Latin-1");
-    const unsigned char *from = (const unsigned char *)a->item[0]->text, *end = from + a->item[0]->n;
-    value *v = make(m, FAC_PICKLE_TEXT);
-    char *to = fac_arena_alloc(m->arena, a->item[0]->n + 1, 1);
-    if (!v || !to) return no_memory(m);
-    for (v->text = to; from < end; v->n++) {
-        const bool two = (*from & 0xfe) == 0xc2 && end - from > 1 && (from[1] & 0xc0) == 0x80;     /* U+0080 .. U+00FF */
-        if (*from >= 0x80 && !two) return broken(m, "bytes that are not said in Latin-1");
-        *to++ = (char)(two ? (*from & 3) << 6 | (from[1] & 0x3f) : *from);
-        from += 1 + two;
-    }
-    *out = v;
-    return FAC_OK;
-}
-
 static fac_status reduce(machine *m) {
     value *a = top(m, 0), *f = top(m, 1), *v = NULL;
     if (!is(a, FAC_PICKLE_TUPLE) || !is(f, FAC_PICKLE_GLOBAL)) return broken(m, "a call of what cannot be called");
@@ -335,25 +271,19 @@ static fac_status reduce(machine *m) {
         v = a->item[0];
         break;
     case RECONSTRUCT: if (!(v = make(m, FAC_PICKLE_ARRAY))) return no_memory(m); break;
-    case DTYPE:             FAC_TRY(numpy_dtype(m, a, &v)); break;
-    case ENCODE:            FAC_TRY(encode(m, a, &v)); break;
+    case DTYPE:             FAC_TRY(fac_pickle_numpy_dtype(m->arena, a, &v, m->err)); break;
+    case ENCODE:            FAC_TRY(fac_pickle_latin1(m->arena, a, &v, m->err)); break;
     default: return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
     }
     m->n -= 2;
     return push(m, v);
 }
 
-/* (version, byte order, ...): ours is little-endian, and bytes have none. */
-static fac_status build_dtype(machine *m, const value *state) {
-    const bool known = is(state, FAC_PICKLE_TUPLE) && state->n > 1 && is(state->item[1], FAC_PICKLE_TEXT);
-    return known && strchr("<|=", state->item[1]->text[0]) ? FAC_OK : broken(m, "an array that is big-endian");
-}
-
 /* The attributes of an OrderedDict, such as a state dict's _metadata: of no use here. */
 static fac_status build(machine *m) {
     value *v = top(m, 1);
-    if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(build_array(m, v, top(m, 0)));
-    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == ONE_DTYPE) FAC_TRY(build_dtype(m, top(m, 0)));
+    if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(fac_pickle_numpy_array(m->arena, v, top(m, 0), m->err));
+    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE) FAC_TRY(fac_pickle_numpy_order(top(m, 0), m->err));
     else if (!is(v, FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK))
         return broken(m, "attributes of what is no OrderedDict");
     m->n--;
