@@ -60,7 +60,17 @@ int train_record(const char *dir, const char *about) {
     return fail_text("%s: cannot be written", path);
 }
 
-/* What was not given now is as it was recorded.  Strings live as long as the process, as those of the command line do. */
+/* A copy that lives as long as the process, as the strings of the command line do, whoever forgets it. */
+static const char *keep(const char *text) {
+    static struct kept { struct kept *next; char text[]; } *all;
+    struct kept *k = malloc(sizeof *k + strlen(text) + 1);
+    if (!k) return NULL;
+    k->next = all;
+    all = k;
+    return strcpy(k->text, text);
+}
+
+/* What was not given now is as it was recorded. */
 static void take(const cJSON *root, const option *row) {
     char key[64];
     const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
@@ -69,13 +79,13 @@ static void take(const cJSON *root, const option *row) {
     case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
     case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
     case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
-    case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = strdup(j->valuestring); break;
+    case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = keep(j->valuestring); break;
     case OPTION_LIST: {
         list *l = row->to;
         int n = l->n ? 0 : cJSON_GetArraySize(j);
         if (n < 1 || !(l->at = calloc((size_t)n, sizeof *l->at))) break;
         for (int i = 0; i < n; i++)
-            if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = strdup(cJSON_GetArrayItem(j, i)->valuestring);
+            if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = keep(cJSON_GetArrayItem(j, i)->valuestring);
     }
     }
 }
@@ -94,7 +104,7 @@ int train_recall(const char *dir, train_options *o) {
     free(text);
     if (!root) return fail_text("%s: is no JSON", path);
     const cJSON *set = cJSON_GetObjectItem(root, "set");
-    if (cJSON_IsString(set) && !o->set) o->set = strdup(set->valuestring);
+    if (cJSON_IsString(set) && !o->set) o->set = keep(set->valuestring);
     for (const option *row = train_rows; row->name; row++)
         if (train_recorded(row)) take(root, row);
     cJSON_Delete(root);
