@@ -14,10 +14,7 @@
 #include "backends/opencl/opencl.h"
 #include "base/memory.h"
 #include "base/rng.h"
-
-/* What drivers keep for themselves until the end is not ours. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n"; }
+#include "opencl_check.h"
 
 static fac_error err;
 static fac_device *device;
@@ -28,14 +25,9 @@ static char folder[] = "/tmp/facula-opencl-XXXXXX";
 
 static int open_device(void **state) {
     (void)state;
-    const char *which = getenv("FACULA_OPENCL");
-    char name[128];
     if (!mkdtemp(folder)) return -1;
     setenv("FACULA_CACHE", folder, 1);
-    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
-    fac_status status = fac_device_open(name, NULL, &device, &err);
-    print_message("%s\n", status ? err.text : fac_device_about(device));
-    return status && status != FAC_E_UNSUPPORTED;
+    return opencl_open(&device, &err);
 }
 
 static int close_device(void **state) {

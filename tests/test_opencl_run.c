@@ -11,10 +11,7 @@
 #include <cmocka.h>
 #include "base/rng.h"
 #include "facula/facula.h"
-
-/* What drivers keep for themselves until the end is not ours. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n"; }
+#include "opencl_check.h"
 
 static fac_error err;
 static fac_device *opencl, *cpu;
@@ -23,12 +20,7 @@ static fac_device *opencl, *cpu;
 
 static int open_devices(void **state) {
     (void)state;
-    const char *which = getenv("FACULA_OPENCL");
-    char name[128];
-    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
-    fac_status status = fac_device_open(name, &(fac_device_opts){ .threads = 1 }, &opencl, &err);
-    if (status) print_message("%s\n", err.text);
-    if (status && status != FAC_E_UNSUPPORTED) return -1;
+    if (opencl_open(&opencl, &err)) return -1;
     return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err);
 }
 

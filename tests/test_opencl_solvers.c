@@ -17,12 +17,9 @@
 #include "run/plan.h"
 #include "run/ref.h"
 #include "tensor/tensor_internal.h"
+#include "opencl_check.h"
 
 enum { OPERANDS = 32 };
-
-/* What drivers keep for themselves until the end is not ours. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n"; }
 
 static fac_error err;
 static fac_device *device;
@@ -31,14 +28,10 @@ static uint64_t seed, stream;
 
 static int open_device(void **state) {
     (void)state;
-    const char *which = getenv("FACULA_OPENCL"), *again = getenv("FACULA_SEED");
-    char name[128];
-    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
+    const char *again = getenv("FACULA_SEED");
     seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
     print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
-    fac_status status = fac_device_open(name, NULL, &device, &err);
-    if (status) print_message("%s\n", err.text);
-    return status && status != FAC_E_UNSUPPORTED;
+    return opencl_open(&device, &err);
 }
 
 static int close_device(void **state) {
