@@ -140,7 +140,8 @@ static int open_model(const char *path, const char *set, train_job *j) {
     t->set = set;
     t->model = path;
     int code = train_defaults(t);
-    return code ? code : train_load(t, j);
+    if (!code) code = train_load(t, j);
+    return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
 }
 
 static int run(list args) {

@@ -34,9 +34,12 @@ typedef struct train_job {
     model       m;
     fac_trainer *trainer;
     fac_augment augment;
+    bool        fresh_head;     /* the model gave other classes: its last layer is new */
     char       *about;          /* run.json */
     train_view  view;
 } train_job;
+/* Of a model of the zoo or of a file; ours fit the data from the start. */
+int  train_fit_head(const train_options *o, int classes, model *m, bool *fresh);
 int  train_load(train_options *o, train_job *j);        /* device, data and model, which fit each other */
 int  train_prepare(train_options *o, train_job *j);     /* and a trainer */
 int  train_loop_opts(const train_options *o, train_job *j, fac_train_opts *t);

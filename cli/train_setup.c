@@ -35,14 +35,17 @@ static int new_trainer(const train_options *o, train_job *j) {
 }
 
 /* A model of the zoo or of a file becomes a classifier of the data set's classes. */
-static int fit_head(const train_options *o, train_job *j) {
+int train_fit_head(const train_options *o, int classes, model *m, bool *fresh) {
     fac_error err = { 0 };
     fac_graph *fitted;
     fac_head h;
-    fac_status status = fac_graph_replace_head(j->m.graph, j->train.classes, (uint64_t)o->seed, &fitted, &h, &err);
+    *fresh = false;
+    if (text_is_model(o->model) || train_model_ours(o->model)) return EXIT_OK;
+    fac_status status = fac_graph_replace_head(m->graph, classes, (uint64_t)o->seed, &fitted, &h, &err);
     if (status) return status == FAC_E_UNSUPPORTED ? EXIT_OK : fail(&err);      /* check_model says what does not fit */
-    fac_graph_free(j->m.graph);
-    j->m.graph = fitted;
+    fac_graph_free(m->graph);
+    m->graph = fitted;
+    *fresh = h.replaced;
     if (h.replaced)
         fprintf(stderr, "facula: %s gave %lld classes, the data set has %lld: it is replaced by a fresh layer\n", h.layer,
                 (long long)h.had, (long long)h.classes);
@@ -61,7 +64,7 @@ int train_load(train_options *o, train_job *j) {
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
-    if (!text_is_model(o->model) && !train_model_ours(o->model)) code = fit_head(o, j);
+    code = train_fit_head(o, j->train.classes, &j->m, &j->fresh_head);
     return code ? code : check_model(j);
 }
 
@@ -98,7 +101,8 @@ int train_tell_saving(const train_job *j, const fac_batches *b) {
     if (s.recompute.after >= s.recompute.before) fprintf(stderr, "facula: recomputing saves nothing here\n");
     else fprintf(stderr, "facula: recomputing: forward values take %s instead of %s, %.0f %% of the forward multiply-adds "
                  "are done twice\n", bytes_text((double)s.recompute.after, after, sizeof after),
-                 bytes_text((double)s.recompute.before, before, sizeof before), s.recompute.forward > 0 ? 100 * s.recompute.macs / s.recompute.forward : 0);
+                 bytes_text((double)s.recompute.before, before, sizeof before),
+                 s.recompute.forward > 0 ? 100 * s.recompute.macs / s.recompute.forward : 0);
     return EXIT_OK;
 }
 

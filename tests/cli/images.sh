@@ -28,6 +28,15 @@ for i in 0 1 2 3 4 5 6 7 8 9; do photo "$dir/three/green/$i.ppm" $((2 * i)) $((1
 grep -q "fc gave 2 classes, the data set has 3" "$dir/err" || bad "does not say what was replaced: $(cat "$dir/err")"
 case $(tail -n 1 "$dir/log") in *'"test_accuracy":1,'*) ;; *) bad "colours are not learned: $(tail -n 1 "$dir/log")" ;; esac
 
+# the head that was replaced has its weights when the folder is used; a model of other classes is not evaluated with a random one
+"$facula" predict "$dir/second" "$dir/three/green/3.ppm" > "$dir/log" 2> "$dir/err" || bad "predict: $(cat "$dir/err")"
+grep -q "^green" "$dir/log" || bad "predict: $(cat "$dir/log")"
+"$facula" evaluate "$dir/second" --json > "$dir/log" 2> "$dir/err" || bad "evaluate: $(cat "$dir/err")"
+grep -q '"accuracy":.*1,' "$dir/log" || bad "evaluate: $(cat "$dir/log")"
+"$facula" evaluate "$dir/first/model.onnx" image-folder --data "$dir/three" > /dev/null 2> "$dir/err" &&
+    bad "a model of other classes is evaluated"
+grep -q "not trained for these classes" "$dir/err" || bad "other classes: $(cat "$dir/err")"
+
 refuse() {
     says=$1
     shift
