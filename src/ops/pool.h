@@ -18,6 +18,12 @@ typedef struct fac_pool_geom {
     bool       column_major;        /* max: indices count depth fastest, then height */
 } fac_pool_geom;
 
+/* Taps of output i along a dim that the mean divides by, 1 where there are none. */
+static inline float fac_pool_divisor(const fac_pool_geom *g, int dim, int64_t i) {
+    int64_t first, last, all = fac_window_taps(&g->window[dim], i, &first, &last), n = g->count_include_pad ? all : last - first;
+    return n > 0 ? (float)n : 1;
+}
+
 /* Of a max_pool or avg_pool node whose sizes are all numbers; false when it is another op or a symbol is left. */
 bool fac_pool_geometry(const fac_node *n, fac_pool_geom *g);
 

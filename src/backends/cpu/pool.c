@@ -22,12 +22,6 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x; float *y; } job;
 
-/* Taps that the mean divides by, 1 where there are none. */
-static float divisor(const fac_pool_geom *g, int dim, int64_t i) {
-    int64_t first, last, all = fac_window_taps(&g->window[dim], i, &first, &last), n = g->count_include_pad ? all : last - first;
-    return n > 0 ? (float)n : 1;
-}
-
 /* [image][band][block] */
 static void item(void *arg, int i, int thread) {
     const job *j = arg;
@@ -45,7 +39,7 @@ static void item(void *arg, int i, int thread) {
         t.rows = (int)(last - first);
         t.x = x + (row * h->stride + first * h->dilation - h->pad) * p->x.stride[2];
         t.y = y + row * p->y.stride[2];
-        t.down = divisor(&p->g, 1, row);
+        t.down = fac_pool_divisor(&p->g, 1, row);
         p->cpu->simd->pool(&t);
     }
 }
@@ -83,7 +77,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->average = p->node->op == fac_op_find("avg_pool2d");
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     q->bands = g.window[1].out < 14 ? 1 : 2 * q->cpu->pool.threads < g.window[1].out ? 2 * q->cpu->pool.threads : g.window[1].out;
-    for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = divisor(&g, 2, k);
+    for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = fac_pool_divisor(&g, 2, k);
     *out = q;
     return FAC_OK;
 }

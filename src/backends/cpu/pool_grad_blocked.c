@@ -19,12 +19,6 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x, *dy; float *dx; } job;
 
-/* Taps that the mean divides by, 1 where there are none. */
-static float divisor(const fac_pool_geom *g, int dim, int64_t i) {
-    int64_t first, last, all = fac_window_taps(&g->window[dim], i, &first, &last), n = g->count_include_pad ? all : last - first;
-    return n > 0 ? (float)n : 1;
-}
-
 /* [image][block] */
 static void item(void *arg, int i, int thread) {
     const job *j = arg;
@@ -47,7 +41,7 @@ static void item(void *arg, int i, int thread) {
         t.rows = (int)(last - first);
         if (p->max) t.x = x + at * p->x.stride[2];
         t.dy = dy + row * p->dy.stride[2], t.dx = dx + at * p->dx.stride[2];
-        t.down = divisor(&p->g, 1, row);
+        t.down = fac_pool_divisor(&p->g, 1, row);
         p->cpu->simd->pool_grad(&t);
     }
 }
@@ -88,7 +82,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (q->max) q->x = p->in[0].layout;
     q->dy = p->in[1].layout, q->dx = p->out[0].layout;
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
-    for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = divisor(&g, 2, k);
+    for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = fac_pool_divisor(&g, 2, k);
     *out = q;
     return FAC_OK;
 }
