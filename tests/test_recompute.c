@@ -11,22 +11,7 @@
 #include "base/table.h"
 #include "facula/facula.h"
 #include "facula/op.h"
-
-static fac_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, NULL);
-}
-
-static int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
-
-#define OK(call) do { fac_error ok_err = { 0 }; if (call) fail_msg("%s: %s", #call, ok_err.text); } while (0)
-#define err (&ok_err)
+#include "program_check.h"
 
 /* ---- networks ---------------------------------------------------------------------------------------------------- */
 
