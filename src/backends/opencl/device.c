@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backends/opencl/elementwise.h"
 #include "backends/opencl/opencl.h"
+#include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -208,9 +208,7 @@ static fac_status open_opencl(const char *which, const fac_device_opts *opts, fa
 
 static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
 
-static const fac_solver *const solvers[] = { &fac_cl_elementwise, NULL };
-
 const fac_backend fac_backend_opencl = {
-    .api = FAC_BACKEND_API, .name = "opencl", .solvers = solvers, .open = open_opencl, .close = close_opencl,
+    .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync,
 };

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"
+#include "backends/opencl/launch.h"
+#include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -9,10 +11,9 @@ enum { WORDS = 96 };            /* of the argument: with the pointers within the
 
 typedef struct plan {
     fac_cl_walk walk;
-    cl_program  program;
-    cl_kernel   kernel;
+    fac_cl_kernel kernel;
+    fac_cl_range range;
     size_t      size[FAC_CL_OPERANDS];      /* bytes of an element */
-    size_t      items, group;
     int         inputs;
 } plan;
 
@@ -75,36 +76,29 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 }
 
 static void done(fac_device *d, void *arg) {
-    const fac_opencl *o = fac_opencl_of(d);
     plan *r = arg;
-    if (r && r->kernel) o->cl.ReleaseKernel(r->kernel);
-    if (r && r->program) o->cl.ReleaseProgram(r->program);
+    if (r) fac_cl_kernel_free(fac_opencl_of(d), &r->kernel);
     fac_release(r);
 }
 
 static fac_status build(fac_opencl *o, const fac_problem *p, plan *r, fac_error *err) {
     fac_text text = { 0 };
     bool doubles = false;
-    cl_int code;
     if (!fac_cl_walk_of(p, &r->walk) || !fac_cl_elementwise_text(p, &r->walk, o->limits.fp64, &text, &doubles)) {
         fac_text_free(&text);
         return fac_raise(err, FAC_E_INTERNAL, "elementwise: %s has no expression any more", p->node->op->name);
     }
-    fac_status status = fac_cl_program(o, text.s, doubles ? "" : "-cl-single-precision-constant", &r->program, err);
+    fac_status status = fac_cl_kernel_new(o, text.s, doubles ? "" : "-cl-single-precision-constant", "elementwise", &r->kernel, err);
     fac_text_free(&text);
     FAC_TRY(status);
-    r->kernel = o->cl.CreateKernel(r->program, "elementwise", &code);
-    if (code) return fac_cl_raise(o, code, "making the kernel elementwise", err);
     r->inputs = p->nin;
     for (int i = 0; i < r->walk.operands; i++) {
         const fac_operand *operand = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         r->size[i] = (size_t)fac_dtype_get(operand->type.dtype)->block_bytes;
     }
     /* enough items to fill the device, each with some elements of work */
-    r->group = o->limits.group < 256 ? o->limits.group : 256;
     size_t most = (size_t)o->limits.units * 2048, want = (size_t)r->walk.count;
-    if (want > most) want = most;
-    r->items = (want + r->group - 1) / r->group * r->group;
+    r->range = (fac_cl_range){ 1, { want < most ? want : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
     return FAC_OK;
 }
 
@@ -117,20 +111,12 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return status;
 }
 
-static fac_status launch(fac_opencl *o, const plan *r, const uint64_t *words, const cl_mem *buffers, fac_error *err) {
-    cl_int code = o->cl.SetKernelArg(r->kernel, 0, (size_t)fac_cl_walk_words(&r->walk) * sizeof *words, words);
-    for (int i = 0; i < r->walk.operands && !code; i++) code = o->cl.SetKernelArg(r->kernel, (cl_uint)i + 1, sizeof *buffers, &buffers[i]);
-    if (!code) code = o->cl.EnqueueNDRangeKernel(o->queue, r->kernel, 1, NULL, &r->items, &r->group, 0, NULL, NULL);
-    return code ? fac_cl_raise(o, code, "elementwise", err) : FAC_OK;
-}
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work;
-    fac_opencl *o = fac_opencl_of(d);
     const plan *r = arg;
     const fac_cl_walk *w = &r->walk;
     uint64_t words[WORDS];
-    cl_mem buffers[FAC_CL_OPERANDS];
+    fac_cl_arg args[1 + FAC_CL_OPERANDS];
     int n = 0;
     if (!w->count) return FAC_OK;
     words[n++] = w->count;
@@ -139,13 +125,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         for (int k = 0; k < w->dims; k++) words[n++] = (uint64_t)w->stride[i][k];
     for (int i = 0; i < w->operands; i++) {
         fac_span s = i < r->inputs ? in[i] : out[i - r->inputs];
-        buffers[i] = fac_cl_buffer(s);
+        args[1 + i] = fac_cl_arg_span(s);
         words[n++] = (uint64_t)w->offset[i] + fac_cl_at(s) / r->size[i];
     }
-    pthread_mutex_lock(&o->launch);
-    fac_status status = launch(o, r, words, buffers, err);
-    pthread_mutex_unlock(&o->launch);
-    return status;
+    args[0] = fac_cl_arg_value(words, (size_t)n * sizeof *words);
+    return fac_cl_launch(fac_opencl_of(d), &r->kernel, &r->range, 1 + w->operands, args, err);
 }
 
 const fac_solver fac_cl_elementwise = {

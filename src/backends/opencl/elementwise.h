@@ -25,6 +25,4 @@ static inline int fac_cl_walk_words(const fac_cl_walk *w) { return 1 + w->dims +
 /* The kernel "elementwise" for a problem and a walk of it; false when some node has no expression, or a type is not one of
  * the device's.  doubles: whether f64 occurs. */
 bool fac_cl_elementwise_text(const fac_problem *p, const fac_cl_walk *w, bool fp64, fac_text *to, bool *doubles);
-
-extern const fac_solver fac_cl_elementwise;
 #endif

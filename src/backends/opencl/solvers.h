@@ -1,0 +1,9 @@
+/* The solvers of the OpenCL backend, for its list in solvers.c. */
+#ifndef FACULA_OPENCL_SOLVERS_H
+#define FACULA_OPENCL_SOLVERS_H
+#include "facula/backend.h"
+
+extern const fac_solver fac_cl_elementwise;
+
+extern const fac_solver *const fac_cl_solvers[];        /* NULL-terminated */
+#endif
