@@ -74,6 +74,20 @@ static fac_status contents(early *e, const fac_value *v, fac_tensor **out) {
     return FAC_OK;
 }
 
+/* The values were computed on the host, which is where pack() of a host device reads; to others they are brought first. */
+static fac_status pack_item(early *e, const fac_item *item, const void *from, fac_span to) {
+    fac_device *d = e->plan->device;
+    const void *plan = e->plan->steps[item->step].plan;
+    const size_t bytes = fac_type_bytes(&item->value->type);
+    fac_span source = { (void *)(uintptr_t)from, 0 };
+    if (fac_in_sight(d)) return item->solver->pack(plan, d, item->input, source, to, e->err);
+    FAC_TRY(d->backend->alloc(d, bytes ? bytes : 1, &source.memory, e->err));
+    fac_status status = d->backend->write(d, source, from, bytes, e->err);
+    if (!status) status = item->solver->pack(plan, d, item->input, source, to, e->err);
+    d->backend->free(d, source.memory, bytes ? bytes : 1);
+    return status;
+}
+
 static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     fac_plan *plan = e->plan;
     fac_device *d = plan->device;
@@ -81,11 +95,7 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     FAC_TRY(contents(e, item->value, &t));
     const void *from = fac_tensor_data(t);
     fac_span to = { pack->memory, 0 };
-    if (item->solver) {
-        /* the values were computed on the host, which is where pack() of a host device reads */
-        fac_span source = { (void *)(uintptr_t)from, 0 };
-        return item->solver->pack(plan->steps[item->step].plan, d, item->input, source, to, e->err);
-    }
+    if (item->solver) return pack_item(e, item, from, to);
     void *host = d->backend->host ? d->backend->host(d, pack->memory) : NULL;
     fac_layout plain = fac_layout_plain(&item->value->type.dims);
     if (host) {

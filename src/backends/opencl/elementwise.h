@@ -25,4 +25,11 @@ static inline int fac_cl_walk_words(const fac_cl_walk *w) { return 1 + w->dims +
 /* The kernel "elementwise" for a problem and a walk of it; false when some node has no expression, or a type is not one of
  * the device's.  doubles: whether f64 occurs. */
 bool fac_cl_elementwise_text(const fac_problem *p, const fac_cl_walk *w, bool fp64, fac_text *to, bool *doubles);
+
+/* The ops of a closed graph as functions and statements, for kernels that end with them.  in[i] is the expression of the element
+ * of input i, in the type that fac_cl_computing names; its one output becomes the variable `result` of such a type.
+ * false as above. */
+bool        fac_cl_body_text(const fac_graph *body, const char *const *in, bool fp64, fac_text *functions, fac_text *statements);
+const char *fac_cl_computing(fac_dtype t);      /* float, double, long or ulong */
+const char *fac_cl_in_memory(fac_dtype t);      /* "ushort" for f16; "" when the device has no such type */
 #endif

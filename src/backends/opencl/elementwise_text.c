@@ -214,6 +214,19 @@ static bool add_store(writer *w, const void *key, int operand, fac_dtype t) {
     return true;
 }
 
+/* The constants and nodes of a closed graph whose inputs are variables already. */
+static bool add_graph(writer *w, const fac_graph *g) {
+    for (size_t i = 0; i < g->nconsts; i++)
+        if (!add_constant(w, g->consts[i])) return false;
+    for (const fac_node *n = g->first; n; n = n->next) {
+        const void *in[ARGS];
+        if (n->nin > ARGS || n->nout != 1 || n->body[0]) return false;
+        for (int i = 0; i < n->nin; i++) in[i] = n->in[i];
+        if (!add_node(w, n->op, n->attrs, n->nin, in, n->out[0], n->out[0]->type.dtype)) return false;
+    }
+    return true;
+}
+
 static bool add_nodes(writer *w, const fac_problem *p) {
     const fac_graph *g = p->node->body[0];
     if (!g) {
@@ -229,14 +242,7 @@ static bool add_nodes(writer *w, const fac_problem *p) {
     if (strcmp(p->node->op->name, "fused") || (int)g->ninputs != p->nin || (int)g->noutputs != p->nout) return false;
     for (int i = 0; i < p->nin; i++)
         if (!add_load(w, g->inputs[i], i, p->in[i].type.dtype)) return false;
-    for (size_t i = 0; i < g->nconsts; i++)
-        if (!add_constant(w, g->consts[i])) return false;
-    for (const fac_node *n = g->first; n; n = n->next) {
-        const void *in[ARGS];
-        if (n->nin > ARGS || n->nout != 1 || n->body[0]) return false;
-        for (int i = 0; i < n->nin; i++) in[i] = n->in[i];
-        if (!add_node(w, n->op, n->attrs, n->nin, in, n->out[0], n->out[0]->type.dtype)) return false;
-    }
+    if (!add_graph(w, g)) return false;
     for (int k = 0; k < p->nout; k++)
         if (!add_store(w, g->outputs[k].value, p->nin + k, p->out[k].type.dtype)) return false;
     return true;
@@ -280,4 +286,41 @@ bool fac_cl_elementwise_text(const fac_problem *p, const fac_cl_walk *walk, bool
     fac_text_free(&w.body);
     *doubles = w.doubles;
     return good && !to->failed;
+}
+
+/* ---- bodies of other kernels ---- */
+
+const char *fac_cl_computing(fac_dtype t) { return type_name(natural(t)); }
+const char *fac_cl_in_memory(fac_dtype t) { return computable(t) ? memory_name(t) : ""; }
+
+static bool add_body(writer *w, const fac_graph *g, const char *const *in) {
+    for (size_t i = 0; i < g->ninputs; i++) {
+        const fac_dtype t = g->inputs[i]->type.dtype;
+        const int v = known_type(w, t) ? new_variable(w, g->inputs[i], t, natural(t)) : -1;
+        if (v < 0) return false;
+        fac_text_print(&w->body, "        const %s v%d = %s;\n", type_name(natural(t)), v, in[i]);
+    }
+    if (g->noutputs != 1 || !add_graph(w, g)) return false;
+    const fac_dtype t = g->outputs[0].value->type.dtype;
+    const int v = find(w, g->outputs[0].value);
+    char name[16];
+    if (v < 0) return false;
+    snprintf(name, sizeof name, "v%d", v);
+    fac_text_print(&w->body, "        const %s result = ", type_name(natural(t)));
+    add_rounded(&w->body, w->v[v].as, t, name);
+    fac_text_add(&w->body, ";\n");
+    return true;
+}
+
+bool fac_cl_body_text(const fac_graph *body, const char *const *in, bool fp64, fac_text *functions, fac_text *statements) {
+    writer w = { .fp64 = fp64 };
+    bool good = add_body(&w, body, in);
+    if (good) {
+        fac_text_add(functions, w.functions.s ? w.functions.s : "");
+        fac_text_add(statements, w.body.s ? w.body.s : "");
+        functions->failed |= w.functions.failed, statements->failed |= w.body.failed;
+    }
+    fac_text_free(&w.functions);
+    fac_text_free(&w.body);
+    return good;
 }
