@@ -2,10 +2,12 @@
  *
  * dw[k][c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[k][p][q]:  for each tap a tile of
  * channels times 2 vectors of output channels stays in registers while the pixels of a strip pass (simd/outer.c).  Strips of some
- * rows of one block of x and two of dy stay in the first cache while all taps use them; the padding is the zero halo of x.
+ * rows of one block of x and two of dy stay in the first cache while all taps use them; the padding is the zero halo of x.  What
+ * 1 x 1 kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as its sums leave room for in
+ * the second cache, and reads each strip of them from memory once:  bytes read = x K / (chunks 32) + dy C / (blocks 16).
  *   direct   x in channel blocks; a tile is taken from the channels of a block
  *   first    x planar, few channels (an image as it was loaded), padded by a copy; a tile is taken from the taps along a row
- * An item owns one block of x (first: all of x) and one chunk of output channels.  Where these are few, the rows of all images
+ * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are few, the rows of all images
  * are dealt out in parts, whose number follows from the shape alone, and added up afterwards: no number of threads changes a bit.
  * Any kernel, stride, padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
@@ -17,7 +19,7 @@
 #include "base/memory.h"
 #include "ops/conv_grad.h"
 
-enum { MOST_PLANAR = 4, ITEMS = 16, STRIP_BYTES = 48 << 10, PIXELS_OF_PART = 512 };
+enum { MOST_PLANAR = 4, ITEMS = 16, STRIP_BYTES = 40 << 10, PIXELS_OF_PART = 512, SUMS_BYTES = 128 << 10, LEAST_GROUP = 4 };
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -29,7 +31,9 @@ typedef struct plan {
     int64_t        x_offset, x_image, x_block, x_row, x_pixel, x_outer, outer, inner;
     int64_t        to_outer, to_row, to_inner, to_block;    /* where a tap lies in a row of dw */
     int64_t        blocks, chunks, parts, strip;            /* of x; of output channels; of the rows; rows of a strip */
-    size_t         tile;                /* floats of the sums of one item */
+    int64_t        few_blocks, few_chunks;                  /* the most of one item                                   */
+    int64_t        block_groups, chunk_groups;
+    size_t         tile, sums;          /* floats of the sums of one block and chunk; of one item */
 } plan;
 
 typedef struct job { const plan *p; const float *x, *dy; float *dw, *sums; } job;
@@ -73,41 +77,62 @@ static void put(const plan *p, const float *sums, int64_t block, int64_t chunk, 
             }
 }
 
-/* [part][chunk][block] */
+/* The blocks and chunks of a group of them, as even shares. */
+typedef struct group { int64_t block, blocks, chunk, chunks; } group;
+
+static group group_of(const plan *p, int64_t i) {
+    int64_t b = i % p->block_groups, c = i / p->block_groups % p->chunk_groups;
+    group g = { p->blocks * b / p->block_groups, 0, p->chunks * c / p->chunk_groups, 0 };
+    g.blocks = p->blocks * (b + 1) / p->block_groups - g.block, g.chunks = p->chunks * (c + 1) / p->chunk_groups - g.chunk;
+    return g;
+}
+
+static void put_group(const plan *p, const group *own, const float *sums, float *dw) {
+    for (int64_t c = own->chunk; c < own->chunk + own->chunks; c++)
+        for (int64_t b = own->block; b < own->block + own->blocks; b++, sums += p->tile)
+            put(p, sums, b, c, fac_chunk_vectors(p->g.K, p->cpu->simd->lanes, c), dw);
+}
+
+/* [part][group] */
 static void item(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
-    int64_t block = i % p->blocks, chunk = i / p->blocks % p->chunks, part = i / p->blocks / p->chunks;
-    int n = fac_chunk_vectors(g->K, p->cpu->simd->lanes, chunk);
-    int64_t from = g->N * g->P * part / p->parts, end = g->N * g->P * (part + 1) / p->parts, inner = inner_of(p, block);
-    float *sums = j->sums + (p->parts > 1 ? (size_t)i : (size_t)thread) * p->tile;
-    memset(sums, 0, p->tile * sizeof *sums);
+    int64_t part = i / (p->block_groups * p->chunk_groups);
+    int64_t from = g->N * g->P * part / p->parts, end = g->N * g->P * (part + 1) / p->parts;
+    const group own = group_of(p, i);
+    float *sums = j->sums + (p->parts > 1 ? (size_t)i : (size_t)thread) * p->sums;
+    memset(sums, 0, p->sums * sizeof *sums);
     for (int64_t rows, planes; from < end; from += rows * planes) {
         int64_t image = from / g->P, row = from % g->P;
         rows = g->P - row < p->strip ? g->P - row : p->strip;
         if (rows > end - from) rows = end - from;
         planes = rows == g->P && p->strip > g->P ? p->strip / g->P : 1;
         if (planes * rows > end - from) planes = (end - from) / rows;
-        const float *x = j->x + image * p->x_image + block * p->x_block + row * g->stride[1] * p->x_row;
-        const float *dy = j->dy + image * p->dy.stride[0] + 2 * chunk * p->dy.stride[1] + row * p->dy.stride[2];
-        add_strip(p, x, dy, planes, rows, inner, n, sums);
+        const float *x = j->x + image * p->x_image + row * g->stride[1] * p->x_row;
+        const float *dy = j->dy + image * p->dy.stride[0] + row * p->dy.stride[2];
+        float *to = sums;
+        for (int64_t c = own.chunk; c < own.chunk + own.chunks; c++)
+            for (int64_t b = own.block; b < own.block + own.blocks; b++, to += p->tile)
+                add_strip(p, x + b * p->x_block, dy + 2 * c * p->dy.stride[1], planes, rows, inner_of(p, b),
+                          fac_chunk_vectors(g->K, p->cpu->simd->lanes, c), to);
     }
-    if (p->parts == 1) put(p, sums, block, chunk, n, j->dw);
+    if (p->parts == 1) put_group(p, &own, sums, j->dw);
 }
 
-/* [chunk][block]: the parts of an item, in their order. */
+/* [group]: the parts of an item, in their order. */
 static void join(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
-    int64_t items = p->blocks * p->chunks;
-    float *sums = j->sums + (size_t)i * p->tile;
+    int64_t items = p->block_groups * p->chunk_groups;
+    float *sums = j->sums + (size_t)i * p->sums;
+    const group own = group_of(p, i);
     (void)thread;
     for (int64_t part = 1; part < p->parts; part++) {
-        const float *more = j->sums + (size_t)(part * items + i) * p->tile;
-        for (size_t k = 0; k < p->tile; k++) sums[k] += more[k];
+        const float *more = j->sums + (size_t)(part * items + i) * p->sums;
+        for (size_t k = 0; k < p->sums; k++) sums[k] += more[k];
     }
-    put(p, sums, i % p->blocks, i / p->blocks, fac_chunk_vectors(p->g.K, p->cpu->simd->lanes, i / p->blocks), j->dw);
+    put_group(p, &own, sums, j->dw);
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -118,16 +143,32 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
               fac_span_floats(out[0], &p->dw), sums };
     (void)d, (void)err;
     if (p->padded.needed) {
-        float *copy = sums + p->tile * (size_t)(p->parts > 1 ? p->parts * p->blocks * p->chunks : pool->threads);
+        float *copy = sums + p->sums * (size_t)(p->parts > 1 ? p->parts * p->block_groups * p->chunk_groups : pool->threads);
         fac_padded_copy(pool, &p->g, &p->padded, j.x, copy);
         j.x = copy;
     }
-    fac_parallel(pool, (int)(p->parts * p->blocks * p->chunks), item, &j);
-    if (p->parts > 1) fac_parallel(pool, (int)(p->blocks * p->chunks), join, &j);
+    fac_parallel(pool, (int)(p->parts * p->block_groups * p->chunk_groups), item, &j);
+    if (p->parts > 1) fac_parallel(pool, (int)(p->block_groups * p->chunk_groups), join, &j);
     return FAC_OK;
 }
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
+
+/* Groups as large as the room for their sums, then as small as it takes to have ITEMS of them: whichever side reads less for it
+ * is halved, down to where that would read more than the sums of parts of the rows are. */
+static void group_up(plan *p) {
+    int64_t b = p->blocks, c = p->chunks;
+    for (;;) {
+        bool large = b * c > 1 && (double)(b * c) * (double)p->tile * sizeof(float) > SUMS_BYTES;
+        bool few = (p->blocks + b - 1) / b * ((p->chunks + c - 1) / c) < ITEMS && b > LEAST_GROUP && 2 * c > LEAST_GROUP;
+        if (!large && !few) break;
+        if (c > 1 && (2 * c >= b || b == 1)) c = (c + 1) / 2;
+        else b = (b + 1) / 2;
+    }
+    p->block_groups = (p->blocks + b - 1) / b, p->chunk_groups = (p->chunks + c - 1) / c;
+    p->few_blocks = (p->blocks + p->block_groups - 1) / p->block_groups;
+    p->few_chunks = (p->chunks + p->chunk_groups - 1) / p->chunk_groups;
+}
 
 /* All but the layouts. */
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
@@ -143,15 +184,17 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
 
     int64_t row_bytes = 4 * g->Q * (p->planar ? g->C * g->stride[2] : lanes * g->stride[1] * g->stride[2]) + 4 * g->Q * 2 * lanes;
     p->strip = STRIP_BYTES / row_bytes > 0 ? STRIP_BYTES / row_bytes : 1;
-    int64_t rows = g->N * g->P, items = p->blocks * p->chunks, most = rows * g->Q / PIXELS_OF_PART;
+    if (!fac_size_mul((size_t)(p->outer * g->R), (size_t)(p->inner * 2 * lanes), &p->tile)) return false;
+    group_up(p);
+    int64_t rows = g->N * g->P, items = p->block_groups * p->chunk_groups, most = rows * g->Q / PIXELS_OF_PART;
     if (most > rows) most = rows;
     p->parts = items >= ITEMS ? 1 : (ITEMS + items - 1) / items;
     if (p->parts > most) p->parts = most > 0 ? most : 1;
     if (items > INT_MAX / p->parts) return false;
 
     size_t sums, copy = 0;
-    bool fits = fac_size_mul((size_t)(p->outer * g->R), (size_t)(p->inner * 2 * lanes), &p->tile)
-             && fac_size_mul(p->tile, (size_t)(p->parts > 1 ? p->parts * items : threads), &sums)
+    bool fits = fac_size_mul(p->tile, (size_t)(p->few_blocks * p->few_chunks), &p->sums)
+             && fac_size_mul(p->sums, (size_t)(p->parts > 1 ? p->parts * items : threads), &sums)
              && fac_size_mul(sums, sizeof(float), &sums);
     if (p->planar) {
         p->padded = fac_padded_of(g);
