@@ -80,6 +80,15 @@ typedef struct fac_backend {
     fac_status (*copy)(fac_device *d, fac_span from, fac_span to, size_t bytes, fac_error *err);
     fac_status (*sync)(fac_device *d, fac_error *err);
     void      *(*host)(fac_device *d, void *memory);    /* the host's view of it, NULL if there is none (optional) */
+
+    /* All optional.  zero: fills with zero bytes.  settle: what make() of several plans only began (compilers in threads) is done
+     * afterwards, or its error is told.  step: a step of this name is submitted next (NULL: none), for errors that come later;
+     * the name lives until the next sync.  reserved, trim: memory taken from the driver, and giving back what is not in use. */
+    fac_status (*zero)(fac_device *d, fac_span at, size_t bytes, fac_error *err);
+    fac_status (*settle)(fac_device *d, fac_error *err);
+    void       (*step)(fac_device *d, const char *name);
+    size_t     (*reserved)(fac_device *d);
+    size_t     (*trim)(fac_device *d);
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

@@ -38,9 +38,12 @@ const char *fac_device_about(const fac_device *device); /* "avx512, 2 threads": 
  * after FAC_E_DEVICE the device answers every call with the same error. */
 fac_status  fac_device_sync(fac_device *device, fac_error *err);
 
-/* Memory that the device holds now and held at most, bytes: arenas, packed weights, tensors on it. */
-typedef struct fac_memory_stat { size_t now, peak; } fac_memory_stat;
+/* Memory that the device holds now and held at most, bytes, and what for: tensors on it, its copies of host tensors (parameters and
+ * results), the values between the steps of programs, packed weights, operands of runs.  reserved: taken from the driver, which
+ * may be more than is in use: fac_device_trim gives back what nobody uses. */
+typedef struct fac_memory_stat { size_t now, peak, tensors, mirrors, arenas, packed, operands, reserved; } fac_memory_stat;
 fac_memory_stat fac_device_memory(const fac_device *device);
+size_t          fac_device_trim(fac_device *device);            /* how many bytes were given back to the driver */
 
 #ifdef __cplusplus
 }

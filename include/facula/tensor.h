@@ -78,6 +78,8 @@ const int64_t *fac_tensor_strides(const fac_tensor *t);         /* in elements *
 bool           fac_tensor_contiguous(const fac_tensor *t);      /* row-major without gaps */
 uint64_t       fac_tensor_version(const fac_tensor *t);         /* of the storage */
 const void    *fac_tensor_data(const fac_tensor *t);            /* the first element, in host memory; NULL when it is elsewhere */
+/* What a program left on its device (results, parameters that it updates) is brought to host memory by the first call of
+ * fac_tensor_data or fac_tensor_read, which waits for it; when the device fails the one answers NULL, the other says why. */
 
 /* Copies between the tensor and contiguous host memory of exactly `bytes` (fac_type_bytes of its type).  Both wait for the
  * device and for every recorded use of the old contents, so a write never changes what an earlier call saw.

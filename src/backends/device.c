@@ -31,28 +31,38 @@ fac_status  fac_device_sync(fac_device *d, fac_error *err) { return d->backend->
 
 fac_memory_stat fac_device_memory(const fac_device *d) {
     fac_device *m = (fac_device *)(uintptr_t)d;     /* atomics have no const load in C11 */
-    return (fac_memory_stat){ m->held, m->peak };
+    const size_t mirrors = fac_mirrors_bytes(&m->mirrors), tensors = m->held_for[FAC_HOLD_TENSORS];
+    return (fac_memory_stat){ m->held, m->peak, tensors > mirrors ? tensors - mirrors : 0, mirrors, m->held_for[FAC_HOLD_ARENAS],
+                              m->held_for[FAC_HOLD_PACKED], m->held_for[FAC_HOLD_OPERANDS],
+                              d->backend->reserved ? d->backend->reserved(m) : m->held };
 }
 
+size_t fac_device_trim(fac_device *d) { return d->backend->trim ? d->backend->trim(d) : 0; }
+
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err) {
-    d->backend = backend;
     d->opts = *opts;
     snprintf(d->name, sizeof d->name, "%s", name);
-    if (pthread_mutex_init(&d->lock, NULL)) return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", name);
+    FAC_TRY(fac_mirrors_init(&d->mirrors, err));
+    if (pthread_mutex_init(&d->lock, NULL)) {
+        pthread_mutex_destroy(&d->mirrors.lock);
+        return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", name);
+    }
+    d->backend = backend;
     return FAC_OK;
 }
 
 void fac_device_fini(fac_device *d) {
+    fac_mirrors_leave(&d->mirrors);
     fac_device_free(d->cpu);
     for (size_t i = 0; i < d->npacks; i++) {
-        fac_device_release(d, d->packs[i]->memory, d->packs[i]->bytes);
+        fac_device_drop(d, FAC_HOLD_PACKED, d->packs[i]->memory, d->packs[i]->bytes);
         fac_release(d->packs[i]);
     }
     fac_release(d->packs);
     pthread_mutex_destroy(&d->lock);
 }
 
-fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *err) {
+static fac_status take(fac_device *d, size_t bytes, void **out, fac_error *err) {
     size_t held = atomic_fetch_add(&d->held, bytes) + bytes, peak = d->peak, limit = d->opts.memory_limit;
     fac_status status = FAC_OK;
     if (limit && held > limit)
@@ -67,11 +77,32 @@ fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *
     return FAC_OK;
 }
 
-void fac_device_release(fac_device *d, void *memory, size_t bytes) {
+fac_status fac_device_hold(fac_device *d, fac_hold what, size_t bytes, void **out, fac_error *err) {
+    fac_error first = { 0 };
+    fac_status status = take(d, bytes, out, &first);
+    if (status == FAC_E_NOMEM && fac_mirrors_evict(&d->mirrors)) status = take(d, bytes, out, &first);
+    if (!status) {
+        atomic_fetch_add(&d->held_for[what], bytes);
+        return FAC_OK;
+    }
+    if (status != FAC_E_NOMEM) return fac_raise(err, status, "%s", first.text);
+    const fac_memory_stat m = fac_device_memory(d);
+    return fac_raise(err, status, "%s (held for tensors %zu, parameters and results %zu, values between steps %zu, packed weights %zu, "
+                     "operands %zu)", first.text, m.tensors, m.mirrors, m.arenas, m.packed, m.operands);
+}
+
+void fac_device_drop(fac_device *d, fac_hold what, void *memory, size_t bytes) {
     if (!memory) return;
     d->backend->free(d, memory, bytes);
+    atomic_fetch_sub(&d->held_for[what], bytes);
     atomic_fetch_sub(&d->held, bytes);
 }
+
+fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *err) {
+    return fac_device_hold(d, FAC_HOLD_TENSORS, bytes, out, err);
+}
+
+void fac_device_release(fac_device *d, void *memory, size_t bytes) { fac_device_drop(d, FAC_HOLD_TENSORS, memory, bytes); }
 
 fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh, fac_error *err) {
     for (size_t i = 0; i < d->npacks; i++) {
@@ -88,7 +119,7 @@ fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **ou
         return fac_raise(err, FAC_E_NOMEM, "no memory for a packed parameter of %zu bytes", bytes);
     }
     *p = (fac_pack){ key, NULL, bytes, 1 };
-    fac_status status = fac_device_alloc(d, bytes, &p->memory, err);
+    fac_status status = fac_device_hold(d, FAC_HOLD_PACKED, bytes, &p->memory, err);
     if (status) {
         fac_release(p);
         return status;
@@ -110,6 +141,6 @@ void fac_pack_put(fac_device *d, fac_pack *pack) {
         }
     pthread_mutex_unlock(&d->lock);
     if (!last) return;
-    fac_device_release(d, pack->memory, pack->bytes);
+    fac_device_drop(d, FAC_HOLD_PACKED, pack->memory, pack->bytes);
     fac_release(pack);
 }

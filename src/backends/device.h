@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include "base/table.h"
 #include "facula/backend.h"
-#include "tensor/tensor_internal.h"
+#include "tensor/mirror.h"
 
 /* A parameter in the form that a solver wants, shared by all programs of the device that need the same one. */
 typedef struct fac_pack {
@@ -14,6 +14,9 @@ typedef struct fac_pack {
     size_t   bytes;
     int      refs;
 } fac_pack;
+
+/* What memory is held for. */
+typedef enum fac_hold { FAC_HOLD_TENSORS, FAC_HOLD_ARENAS, FAC_HOLD_PACKED, FAC_HOLD_OPERANDS } fac_hold;
 
 struct fac_device {
     const fac_memory_ops *memory_ops;   /* first: src/tensor reads it */
@@ -24,14 +27,20 @@ struct fac_device {
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
     fac_pack       **packs;
     size_t           npacks, room_packs;
+    fac_mirrors      mirrors;           /* copies of host tensors: parameters, results that nobody has read yet */
     _Atomic size_t   held, peak;        /* bytes */
+    _Atomic size_t   held_for[4];       /* by fac_hold */
 };
 
 /* For backends: sets up the members above. */
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err);
 void       fac_device_fini(fac_device *d);
 
-/* Memory of the device, counted against its limit; 64-byte aligned. */
+/* Memory of the device, counted against its limit; 64-byte aligned.  Where it is short, copies of host tensors that nobody uses
+ * go, and the error says what the rest is held for. */
+fac_status fac_device_hold(fac_device *d, fac_hold what, size_t bytes, void **out, fac_error *err);
+void       fac_device_drop(fac_device *d, fac_hold what, void *memory, size_t bytes);       /* NULL is fine */
+/* The same for tensors. */
 fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *err);
 void       fac_device_release(fac_device *d, void *memory, size_t bytes);
 

@@ -12,11 +12,12 @@ fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) 
         f->roots = fac_alloc((size_t)plan->nroots + 1, sizeof *f->roots);
         f->spans = fac_alloc((size_t)plan->most + 1, sizeof *f->spans);
         f->seconds = fac_alloc((size_t)plan->nsteps + 1, sizeof *f->seconds);
+        f->params = fac_in_sight(plan->device) ? NULL : fac_alloc((size_t)plan->nroots + 1, sizeof *f->params);
     }
-    if (!f || !f->roots || !f->spans || !f->seconds)
+    if (!f || !f->roots || !f->spans || !f->seconds || (!f->params && !fac_in_sight(plan->device)))
         status = fac_raise(err, FAC_E_NOMEM, "no memory for a run of %d steps", plan->nsteps);
     if (!status && plan->arena_bytes) {
-        status = fac_device_alloc(plan->device, plan->arena_bytes, &f->arena, err);
+        status = fac_device_hold(plan->device, FAC_HOLD_ARENAS, plan->arena_bytes, &f->arena, err);
         if (status) fac_raise_in(err, status, "the %zu bytes that all values need at once", plan->arena_bytes);
     }
     if (status) {
@@ -29,10 +30,11 @@ fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) 
 
 void fac_frame_free(const fac_plan *plan, fac_frame *f) {
     if (!f) return;
-    fac_device_release(plan->device, f->arena, plan->arena_bytes);
+    fac_device_drop(plan->device, FAC_HOLD_ARENAS, f->arena, plan->arena_bytes);
     fac_release(f->roots);
     fac_release(f->spans);
     fac_release(f->seconds);
+    fac_release(f->params);
     fac_release(f);
 }
 
@@ -57,6 +59,14 @@ static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_spa
     return FAC_OK;
 }
 
+/* Out of sight all of it is zeroed: a halo is many short pieces. */
+static fac_status zero_halo(fac_device *d, const fac_type *type, fac_span at, const fac_layout *layout, fac_error *err) {
+    if (!layout->halo) return FAC_OK;
+    if (!fac_in_sight(d)) return d->backend->zero(d, at, fac_layout_bytes(layout, type), err);
+    fac_zero_halo(type, (char *)d->backend->host(d, at.memory) + at.at, layout);
+    return FAC_OK;
+}
+
 static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, bool *meant,
                            fac_error *err) {
     const fac_problem *q = s->problem;
@@ -64,57 +74,72 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
     for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
-    for (int k = 0; s->halo && fac_in_sight(plan->device) && k < q->nout; k++)
-        if (out[k].memory)
-            fac_zero_halo(&q->out[k].type, (char *)plan->device->backend->host(plan->device, out[k].memory) + out[k].at,
-                          &s->out[k].layout);
+    for (int k = 0; s->halo && k < q->nout; k++)
+        if (out[k].memory) FAC_TRY(zero_halo(plan->device, &q->out[k].type, out[k], &s->out[k].layout, err));
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
     if (opts->observe) FAC_TRY(observe(plan, s, out, opts, err));
     return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;
 }
 
-/* Copies a result that does not lie where it has to. */
-static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_slot *slot, const fac_type *type, void *to,
+/* Copies a result that does not lie where it has to; out of sight it is plain. */
+static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_slot *slot, const fac_type *type, fac_span to,
                           fac_error *err) {
-    fac_span from = f->roots[slot->root];
-    fac_layout plain = fac_layout_plain(&type->dims);
     fac_device *d = plan->device;
-    if (fac_in_sight(d)) return fac_fetch(d, type, from, &slot->layout, d->backend->host(d, to), err);
-    void *aside = fac_alloc(fac_type_bytes(type) + 1, 1);
-    if (!aside) return fac_raise(err, FAC_E_NOMEM, "no memory to deliver %zu bytes", fac_type_bytes(type));
-    fac_status status = fac_fetch(d, type, from, &slot->layout, aside, err);
-    if (!status) status = fac_store(d, type, aside, (fac_span){ to, 0 }, &plain, err);
-    fac_release(aside);
-    return status;
+    if (!fac_in_sight(d)) return d->backend->copy(d, fac_span_of(f, slot, type), to, fac_type_bytes(type), err);
+    return fac_fetch(d, type, f->roots[slot->root], &slot->layout, (char *)d->backend->host(d, to.memory) + to.at, err);
 }
 
 static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, const fac_program_opts *opts, fac_error *err) {
+    const fac_backend *b = plan->device->backend;
     bool *meant = plan->anomalies ? fac_alloc((size_t)plan->graph->ids + 1, sizeof *meant) : NULL;
     fac_status status = plan->anomalies && !meant ? fac_raise(err, FAC_E_NOMEM, "no memory to look for anomalies") : FAC_OK;
     for (int i = 0; i < plan->nsteps && !status; i++) {
         const fac_step *s = &plan->steps[i];
         double start = timed ? fac_now() : 0;
+        if (b->step) b->step(plan->device, s->label);
         status = run_step(plan, f, s, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
+        if (timed && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
         if (timed) f->seconds[i] = fac_now() - start;
     }
+    if (b->step) b->step(plan->device, NULL);
     fac_release(meant);
     return status;
 }
 
-fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
-                       bool timed, const fac_program_opts *opts, fac_error *err) {
-    const fac_graph *g = plan->graph;
+static fac_status find_param(const fac_plan *plan, fac_frame *f, int i, fac_error *err) {
+    const fac_root *r = &plan->roots[i];
+    if (!fac_in_sight(plan->device)) {
+        FAC_TRY(fac_lend_param(plan->device, r->tensor, &f->params[i], err));
+        f->roots[i] = f->params[i].span;
+        return FAC_OK;
+    }
+    FAC_TRY(fac_storage_home(fac_tensor_storage(r->tensor), err));
+    f->roots[i] = (fac_span){ (void *)(uintptr_t)fac_tensor_data(r->tensor), 0 };
+    return FAC_OK;
+}
+
+static fac_status find_roots(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
+                             fac_error *err) {
     for (int i = 0; i < plan->nroots; i++) {
         const fac_root *r = &plan->roots[i];
+        f->roots[i] = (fac_span){ 0 };
+        if (!r->used) continue;
         switch (r->kind) {
         case FAC_ROOT_ARENA:    f->roots[i] = (fac_span){ f->arena, r->at }; break;
-        case FAC_ROOT_INPUT:    f->roots[i] = (fac_span){ in[r->index], 0 }; break;
-        case FAC_ROOT_OUTPUT:   f->roots[i] = (fac_span){ out[r->index], 0 }; break;
-        case FAC_ROOT_TENSOR:   f->roots[i] = (fac_span){ (void *)(uintptr_t)fac_tensor_data(r->tensor), 0 }; break;
+        case FAC_ROOT_INPUT:    f->roots[i] = in[r->index]; break;
+        case FAC_ROOT_OUTPUT:   f->roots[i] = out[r->index]; break;
+        case FAC_ROOT_TENSOR:   FAC_TRY(find_param(plan, f, i, err)); break;
         case FAC_ROOT_PREPARED: f->roots[i] = (fac_span){ prepared->packs[r->index]->memory, 0 }; break;
         }
     }
+    return FAC_OK;
+}
+
+fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
+                       bool timed, const fac_program_opts *opts, fac_error *err) {
+    const fac_graph *g = plan->graph;
+    FAC_TRY(find_roots(plan, f, prepared, in, out, err));
     FAC_TRY(run_steps(plan, f, timed, opts, err));
     for (size_t i = 0; i < g->noutputs; i++) {
         const fac_slot *slot = &plan->outputs[i];
@@ -122,4 +147,9 @@ fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *p
         FAC_TRY(deliver(plan, f, slot, &g->outputs[i].value->type, out[i], err));
     }
     return FAC_OK;
+}
+
+void fac_frame_end(const fac_plan *plan, fac_frame *f) {
+    for (int i = 0; f && f->params && i < plan->nroots; i++)
+        if (plan->roots[i].kind == FAC_ROOT_TENSOR) fac_lend_end(plan->device, &f->params[i], plan->roots[i].written, NULL);
 }

@@ -20,6 +20,7 @@ typedef struct fac_root {
     size_t        bytes, at;        /* at: in the arena                                       */
     int           first, last;      /* steps                                                  */
     int           pending;          /* while scheduling: reads that are still to come         */
+    bool          used, written;    /* by a step or as a result; a parameter that steps write over */
 } fac_root;
 
 typedef struct fac_slot { int root; fac_layout layout; } fac_slot;     /* root -1: absent */
@@ -62,6 +63,7 @@ typedef struct fac_frame {
     void     *arena;
     fac_span *roots, *spans;        /* spans: operands of the step at hand */
     double   *seconds;              /* for the profile                     */
+    struct fac_loan *params;        /* by root, on a device out of sight   */
 } fac_frame;
 
 typedef struct fac_plan {
@@ -115,11 +117,23 @@ bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac
 fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err);
 void       fac_prepared_put(fac_plan *plan, fac_prepared *p);       /* under the program's lock; NULL is fine */
 
-/* execute.c: in[] and out[] are memory of the program's inputs and outputs. */
+/* execute.c: in[] and out[] are memory of the program's inputs and outputs.  fac_frame_end: behind the last use of the roots. */
 fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err);
 void       fac_frame_free(const fac_plan *plan, fac_frame *f);
-fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, void *const in[], void *const out[],
+fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
                        bool timed, const fac_program_opts *opts, fac_error *err);
+void       fac_frame_end(const fac_plan *plan, fac_frame *f);
+/* Where the first element of a plain slot is. */
+static inline fac_span fac_span_of(const fac_frame *f, const fac_slot *slot, const fac_type *type) {
+    const fac_span s = f->roots[slot->root];
+    return (fac_span){ s.memory, s.at + (size_t)slot->layout.offset * (size_t)fac_dtype_get(type->dtype)->block_bytes };
+}
+
+/* update.c: parameters that steps write over are made our own where they are borrowed, and of a new version, so that nobody
+ * prepares anything from the old one; the version is raised once more at the end.  fac_copy_updates copies to the others. */
+fac_status fac_begin_updates(const fac_plan *plan, fac_error *err);
+void       fac_end_updates(const fac_plan *plan);
+fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error *err);
 
 /* anomaly.c: an error that names the node when a step made NaN or infinity; meant: by id of a value, infinities that a constant
  * brought in, filled in as steps go by. */

@@ -145,8 +145,8 @@ static bool current(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     if (!plan->prepared) return false;
     for (size_t i = 0; i < g->nparams; i++)
-        /* those of the run time change in each run, and nothing is prepared from them but what a device out of sight reads */
-        if ((g->params[i]->time != FAC_RUN || !fac_in_sight(plan->device)) &&
+        /* those of the run time change in each run, and nothing is prepared from them but rows of what has gaps */
+        if ((g->params[i]->time != FAC_RUN || !fac_tensor_contiguous(g->params[i]->tensor)) &&
             plan->prepared->versions[i] != fac_tensor_version(g->params[i]->tensor))
             return false;
     return true;

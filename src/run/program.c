@@ -129,15 +129,17 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-enum { FEW = 32 };
+enum { FEW = 48 };
 
 /* Everything one run borrows and has to give back. */
 typedef struct run {
     fac_plan     *plan;
     fac_prepared *prepared;
     fac_frame    *frame;
-    fac_tensor   *few_in[FEW], *few_out[FEW], **in, **out;     /* contiguous inputs, results */
-    void         *few_memory[2 * FEW], **memory, *many;
+    fac_tensor   *few_tensors[FEW], **in, **out;        /* contiguous inputs, results that were made here */
+    fac_span      few_spans[FEW], *from, *to;
+    fac_loan      few_loans[FEW], *loans;               /* of inputs, then outputs, on a device out of sight */
+    void         *many;
 } run;
 
 static fac_status borrow(fac_program *p, fac_tensor *const in[], run *r, fac_error *err) {
@@ -170,121 +172,71 @@ static void give_back(fac_program *p, run *r, bool ran) {
 }
 
 static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
-    size_t i = p->graph->ninputs, o = p->graph->noutputs;
-    r->in = r->few_in;
-    r->out = r->few_out;
-    r->memory = r->few_memory;
-    if (i <= FEW && o <= FEW) return FAC_OK;
-    if (!(r->many = fac_alloc(2 * (i + o), sizeof(void *))))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", i + o);
-    r->in = r->many;
+    const size_t i = p->graph->ninputs, n = i + p->graph->noutputs;
+    r->in = r->few_tensors;
+    r->from = r->few_spans;
+    r->loans = r->few_loans;
+    if (n > FEW) {
+        if (!(r->many = fac_alloc(n, sizeof *r->in + sizeof *r->from + sizeof *r->loans)))
+            return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+        r->loans = r->many;
+        r->from = (fac_span *)(r->loans + n);
+        r->in = (fac_tensor **)(r->from + n);
+    }
     r->out = r->in + i;
-    r->memory = (void **)(r->out + o);
+    r->to = r->from + i;
     return FAC_OK;
 }
 
 /* The contiguous memory of a tensor on the program's device; a copy where it is strided or elsewhere, or must be our own. */
-static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, fac_tensor **copy, void **memory, fac_error *err) {
-    if (!fac_in_sight(p->device)) return fac_lend_in(p->device, t, memory, err);
+static fac_status input_memory(fac_program *p, fac_tensor *t, bool own, run *r, size_t i, fac_error *err) {
+    if (!fac_in_sight(p->device)) {
+        FAC_TRY(fac_lend_in(p->device, t, own, &r->loans[i], err));
+        r->from[i] = r->loans[i].span;
+        return FAC_OK;
+    }
+    FAC_TRY(fac_storage_home(fac_tensor_storage(t), err));
     if (own || !fac_tensor_contiguous(t) || !fac_tensor_data(t)) {
-        FAC_TRY(fac_tensor_copy_contiguous(t, copy, err));
-        t = *copy;
+        FAC_TRY(fac_tensor_copy_contiguous(t, &r->in[i], err));
+        t = r->in[i];
     }
-    *memory = (void *)(uintptr_t)fac_tensor_data(t);
+    r->from[i].memory = (void *)(uintptr_t)fac_tensor_data(t);
     return FAC_OK;
 }
 
-static fac_status output_memory(fac_program *p, const char *name, const fac_type *type, fac_tensor *given,
-                                fac_tensor **made, void **memory, fac_error *err) {
-    fac_tensor *t = given;
-    if (!t) {
-        const bool here = fac_in_sight(p->device);      /* else results are for the host, which can read nothing else */
-        FAC_TRY(fac_tensor_new_on(here ? p->device->memory_ops : NULL, here ? p->device : NULL, *type, false, made, err));
-        t = *made;
-    } else {
-        fac_type have = fac_tensor_type(t);
-        if (have.dtype != type->dtype || !fac_dims_equal(&have.dims, &type->dims) || !fac_tensor_contiguous(t)) {
-            fac_text want = { 0 }, got = { 0 };
-            fac_type_print(p->graph, type, &want);
-            fac_type_print(p->graph, &have, &got);
-            fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name,
-                                          want.s ? want.s : "?", got.s ? got.s : "?", fac_tensor_contiguous(t) ? "" : ", not contiguous");
-            fac_text_free(&want);
-            fac_text_free(&got);
-            return status;
-        }
-    }
-    return fac_in_sight(p->device) ? fac_tensor_begin_write(t, memory, err) : fac_lend_out(p->device, type, memory, err);
-}
-
-/* Results of a device out of sight go to the tensors that were asked for. */
-static fac_status bring_back(fac_program *p, const run *r, fac_tensor *const given[], fac_error *err) {
-    void *const *results = r->memory + p->graph->ninputs;
-    for (size_t i = 0; i < p->graph->noutputs; i++) {
-        const fac_type *type = &r->plan->graph->outputs[i].value->type;
-        FAC_TRY(fac_lend_back(p->device, type, results[i], given[i] ? given[i] : r->out[i], err));
-    }
-    return FAC_OK;
-}
-
-static void end_lending(fac_program *p, const run *r, fac_tensor *const in[]) {
-    const size_t n = p->graph->ninputs;
-    for (size_t i = 0; r->memory && r->plan && i < n + p->graph->noutputs; i++) {
-        if (!r->memory[i]) continue;
-        const fac_type type = i < n ? fac_tensor_type(in[i]) : r->plan->graph->outputs[i - n].value->type;
-        const size_t bytes = fac_type_bytes(&type);
-        fac_device_release(p->device, r->memory[i], bytes ? bytes : 1);
-    }
-}
-
-/* All updates are one parallel assignment.  What no step could write over its parameter is copied there now: new contents that
- * lie in the frame go straight to their parameters; those that lie in a parameter themselves (p <- q) are set aside first. */
-static fac_status update(const fac_program *p, const run *r, fac_error *err) {
-    const fac_graph *g = r->plan->graph;
-    const fac_backend *b = p->device->backend;
-    void **to = fac_alloc(2 * g->nparams + 1, sizeof *to), **aside = to ? to + g->nparams : NULL;
-    fac_status status = to ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
-    for (size_t i = 0; i < g->nparams && !status; i++) {
-        const fac_slot *slot = &r->plan->updates[i];
-        const fac_type *type = &g->params[i]->type;
-        if (slot->root < 0) continue;
-        status = fac_tensor_begin_write(g->params[i]->tensor, &to[i], err);
-        if (status || (fac_in_sight(p->device) && r->plan->roots[slot->root].kind == FAC_ROOT_ARENA)) continue;
-        fac_span from = r->frame->roots[slot->root];
-        aside[i] = fac_alloc(fac_type_bytes(type), 1);
-        if (!aside[i]) status = fac_raise(err, FAC_E_NOMEM, "no memory to update %s", g->params[i]->name);
-        else status = fac_fetch(p->device, type, from, &slot->layout, aside[i], err);
-    }
-    for (size_t i = 0; to && i < g->nparams; i++) {
-        const fac_slot *slot = &r->plan->updates[i];
-        const fac_type *type = &g->params[i]->type;
-        if (!status && slot->root >= 0) {
-            fac_layout plain = fac_layout_plain(&type->dims), own = { 0 };
-            memcpy(own.stride, fac_tensor_strides(g->params[i]->tensor), sizeof own.stride);
-            fac_span from = r->frame->roots[slot->root];
-            if (!to[i]) status = fac_tensor_write(g->params[i]->tensor, aside[i], fac_type_bytes(type), err);
-            else fac_copy_layout(type, aside[i] ? aside[i] : (char *)b->host(p->device, from.memory) + from.at,
-                            aside[i] ? &plain : &slot->layout, to[i], &own);
-        }
-        fac_release(aside[i]);
-    }
-    fac_release(to);
+static fac_status check_output(const fac_program *p, const char *name, const fac_type *type, const fac_tensor *t, fac_error *err) {
+    fac_type have = fac_tensor_type(t);
+    if (have.dtype == type->dtype && fac_dims_equal(&have.dims, &type->dims) && fac_tensor_contiguous(t)) return FAC_OK;
+    fac_text want = { 0 }, got = { 0 };
+    fac_type_print(p->graph, type, &want);
+    fac_type_print(p->graph, &have, &got);
+    fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s", name, want.s ? want.s : "?",
+                                  got.s ? got.s : "?", fac_tensor_contiguous(t) ? "" : ", not contiguous");
+    fac_text_free(&want);
+    fac_text_free(&got);
     return status;
 }
 
-/* What steps will write over: made our own where it is borrowed, and of a new version, so that nobody prepares anything from the
- * old one.  The version is raised once more when the run is over. */
-static fac_status begin_updates(const run *r, fac_error *err) {
-    const fac_graph *g = r->plan->graph;
-    for (size_t i = 0; i < g->nparams; i++)
-        if (r->plan->written[i]) FAC_TRY(fac_tensor_begin_write(g->params[i]->tensor, NULL, err));
+static fac_status output_memory(fac_program *p, size_t i, const fac_type *type, fac_tensor *given, run *r, fac_error *err) {
+    const bool here = fac_in_sight(p->device);
+    if (given) FAC_TRY(check_output(p, p->graph->outputs[i].name, type, given, err));
+    else if (here) FAC_TRY(fac_tensor_new_on(p->device->memory_ops, p->device, *type, false, &r->out[i], err));
+    else FAC_TRY(fac_tensor_new_aside(*type, &r->out[i], err));     /* host memory when somebody looks */
+    fac_tensor *t = given ? given : r->out[i];
+    if (here) return fac_tensor_begin_write(t, &r->to[i].memory, err);
+    FAC_TRY(fac_lend_out(p->device, t, &r->loans[p->graph->ninputs + i], err));
+    r->to[i] = r->loans[p->graph->ninputs + i].span;
     return FAC_OK;
 }
 
-static void end_updates(const run *r) {
-    const fac_graph *g = r->plan->graph;
-    for (size_t i = 0; i < g->nparams; i++)
-        if (r->plan->written[i]) fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL);  /* our own: nothing to fail */
+/* Results of a device out of sight belong to their tensors from now on. */
+static fac_status end_lending(fac_program *p, run *r, fac_status status, fac_error *err) {
+    const size_t n = p->graph->ninputs + p->graph->noutputs;
+    for (size_t i = 0; r->loans && i < n; i++) {
+        fac_status ended = fac_lend_end(p->device, &r->loans[i], !status, err);
+        if (!status) status = ended;
+    }
+    return status;
 }
 
 /* Does the caller hand in the very memory that steps write over? */
@@ -299,17 +251,13 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     const fac_graph *g = p->graph;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
-        if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), &r->in[i], &r->memory[i], err));
-    void **results = r->memory + g->ninputs;
-    for (size_t i = 0; i < g->noutputs; i++) {
-        const fac_value *v = r->plan->graph->outputs[i].value;
-        FAC_TRY(output_memory(p, g->outputs[i].name, &v->type, out[i], &r->out[i], &results[i], err));
-    }
-    if (p->updates) FAC_TRY(begin_updates(r, err));
-    fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->memory, results, p->timed, &p->opts, err);
-    if (p->updates) end_updates(r);
-    if (!status && !fac_in_sight(p->device)) status = bring_back(p, r, out, err);
-    return !status && r->plan->copied_bytes ? update(p, r, err) : status;
+        if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), r, i, err));
+    for (size_t i = 0; i < g->noutputs; i++)
+        FAC_TRY(output_memory(p, i, &r->plan->graph->outputs[i].value->type, out[i], r, err));
+    if (p->updates) FAC_TRY(fac_begin_updates(r->plan, err));
+    fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
+    if (p->updates) fac_end_updates(r->plan);
+    return !status && r->plan->copied_bytes ? fac_copy_updates(r->plan, r->frame, err) : status;
 }
 
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
@@ -317,19 +265,16 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     memset(&r, 0, sizeof r);
     if (p->updates) pthread_mutex_lock(&p->turn);
     fac_status status = borrow(p, in, &r, err);
-    bool ran = false;
-    if (!status) {
-        status = run_once(p, &r, in, out, err);
-        ran = !status;
-    }
+    if (!status) status = run_once(p, &r, in, out, err);
+    if (r.frame) fac_frame_end(r.plan, r.frame);
+    if (!fac_in_sight(p->device)) status = end_lending(p, &r, status, err);
     for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
     for (size_t i = 0; r.out && i < p->graph->noutputs; i++) {
         if (status) fac_tensor_free(r.out[i]);
         else if (r.out[i]) out[i] = r.out[i];
     }
-    if (!fac_in_sight(p->device)) end_lending(p, &r, in);
     fac_release(r.many);
-    give_back(p, &r, ran);
+    give_back(p, &r, !status);
     if (p->updates) pthread_mutex_unlock(&p->turn);
     return status;
 }

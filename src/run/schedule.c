@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
+#include "run/reach.h"
 #include "run/schedule.h"
 
 static bool unread(const fac_node *n, int i) {
@@ -134,6 +135,16 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
+/* Results and updates leave a device out of sight by copies on it, which need them plain: a last reorder brings them there. */
+static fac_status settle(fac_scheduler *s, const fac_value *v, fac_slot *out) {
+    const fac_layout plain = fac_layout_plain(&v->type.dims);
+    FAC_TRY(early_or_leaf(v) ? fac_lay_early(s, v) : FAC_OK);
+    *out = s->at[v->id].slot;
+    fac_layout_settle(&out->layout, &v->type.dims);
+    if (fac_in_sight(s->plan->device) || fac_layout_is_plain(&out->layout, &v->type.dims)) return FAC_OK;
+    return fac_slot_in(s, v, &plain, out);
+}
+
 /* The output's own root becomes the caller's memory when it holds nothing but that result. */
 static bool direct(fac_scheduler *s, int index, const fac_slot *slot, const fac_type *type) {
     fac_root *r = &s->plan->roots[slot->root];
@@ -153,9 +164,7 @@ static fac_status finish(fac_scheduler *s) {
     if (!p->outputs || !p->updates || !p->written) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
-        FAC_TRY(early_or_leaf(v) ? fac_lay_early(s, v) : FAC_OK);
-        p->outputs[i] = s->at[v->id].slot;
-        fac_layout_settle(&p->outputs[i].layout, &v->type.dims);
+        FAC_TRY(settle(s, v, &p->outputs[i]));
         fac_root_touch(p, p->outputs[i].root, p->nsteps);
         direct(s, (int)i, &p->outputs[i], &v->type);
     }
@@ -163,11 +172,11 @@ static fac_status finish(fac_scheduler *s) {
         fac_value *next = g->params[i]->next;
         p->updates[i].root = -1;
         if (!next) continue;
-        FAC_TRY(early_or_leaf(next) ? fac_lay_early(s, next) : FAC_OK);
-        p->updates[i] = s->at[next->id].slot;
-        const fac_root *r = &p->roots[p->updates[i].root];
+        FAC_TRY(settle(s, next, &p->updates[i]));
+        fac_root *r = &p->roots[p->updates[i].root];
         p->written[i] = r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor &&
                         fac_layout_is_plain(&p->updates[i].layout, &next->type.dims);
+        r->written |= p->written[i];
         if (p->written[i]) p->updates[i].root = -1;
         else p->copied_bytes += fac_type_bytes(&next->type);
         fac_root_touch(p, p->updates[i].root, p->nsteps);

@@ -17,6 +17,7 @@ int fac_root_new(fac_scheduler *s, fac_root root) {
 
 void fac_root_touch(fac_plan *p, int root, int step) {
     if (root < 0) return;
+    p->roots[root].used = true;
     if (step < p->roots[root].first) p->roots[root].first = step;
     if (step > p->roots[root].last) p->roots[root].last = step;
 }
@@ -84,7 +85,7 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
     const fac_problem *q = step->problem;
     const int index = (int)(step - p->steps);
     if (work) {
-        int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work });
+        int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work, .used = true });
         if (root < 0) return FAC_E_NOMEM;
         step->work = root;
     }

@@ -26,7 +26,7 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v) {
         int index = 0;
         while (index < (int)s->original->ninputs && strcmp(s->original->inputs[index]->name, v->name)) index++;
         root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_INPUT, .index = index, .bytes = fac_type_bytes(&v->type) });
-    } else if (v->tensor && fac_tensor_contiguous(v->tensor) && fac_in_sight(s->plan->device)) {
+    } else if (v->tensor && fac_tensor_contiguous(v->tensor)) {
         root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_TENSOR, .tensor = v->tensor, .bytes = fac_type_bytes(&v->type) });
     } else {
         root = fac_item_root(s, (fac_item){ .value = v, .layout = plain, .bytes = fac_type_bytes(&v->type) });

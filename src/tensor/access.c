@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "tensor/tensor_internal.h"
+#include "tensor/mirror.h"
 
 static fac_status no_memory(const fac_tensor *t, size_t bytes, fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes, fac_dtype_get(t->type.dtype)->name);
@@ -52,6 +52,7 @@ fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_erro
     const fac_storage *s = t->storage;
     FAC_TRY(check_bytes(t, to, bytes, err));
     if (!bytes) return FAC_OK;
+    FAC_TRY(fac_storage_home(t->storage, err));
     if (t->contiguous && s->ops) return s->ops->read(s->device, s->memory, fac_tensor_at(t), to, bytes, err);
     if (t->contiguous) {
         memcpy(to, fac_tensor_data(t), bytes);
@@ -97,6 +98,7 @@ static fac_status own(fac_storage *s, fac_error *err) {
 
 fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err) {
     fac_storage *s = t->storage;
+    FAC_TRY(fac_storage_home(s, err));
     FAC_TRY(own(s, err));
     atomic_fetch_add(&s->version, 1);
     if (data) *data = (void *)(uintptr_t)fac_tensor_data(t);

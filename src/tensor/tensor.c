@@ -4,15 +4,20 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "tensor/tensor_internal.h"
+#include "tensor/mirror.h"
 
 /* ---- storages ---- */
 
 static fac_storage *storage_new(fac_dtype dtype, size_t bytes) {
     fac_storage *s = fac_alloc(1, sizeof *s);
+    if (s && pthread_mutex_init(&s->lock, NULL)) {
+        fac_release(s);
+        s = NULL;
+    }
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 1);
+    atomic_init(&s->away, false);
     s->dtype = dtype;
     s->bytes = bytes;
     return s;
@@ -25,6 +30,7 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    fac_storage_drop_mirrors(s);
     if (s->borrowed) {
         if (s->release) s->release(s->owner);
     } else if (s->ops) {
@@ -33,6 +39,7 @@ void fac_storage_free(fac_storage *s) {
         fac_release_aligned(s->host);
     }
     fac_arena_free(&s->texts);
+    pthread_mutex_destroy(&s->lock);
     fac_release(s);
 }
 
@@ -86,6 +93,7 @@ static fac_status window(fac_storage *s, fac_type type, const int64_t *strides, 
 
 static fac_status zero_device(fac_storage *s, fac_error *err) {
     static const char zeros[1 << 16];
+    if (s->ops->zero) return s->ops->zero(s->device, s->memory, 0, s->bytes, err);
     for (size_t at = 0; at < s->bytes; at += sizeof zeros) {
         size_t n = s->bytes - at < sizeof zeros ? s->bytes - at : sizeof zeros;
         FAC_TRY(s->ops->write(s->device, s->memory, at, zeros, n, err));
@@ -127,6 +135,15 @@ fac_status fac_tensor_new_on(const fac_memory_ops *ops, fac_device *device, fac_
         fac_storage_free(s);
         return status;
     }
+    return window(s, type, NULL, 0, out, err);
+}
+
+fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err) {
+    size_t bytes;
+    FAC_TRY(check_type(&type, &bytes, err));
+    fac_storage *s = storage_new(type.dtype, bytes);
+    if (!s) return no_memory(&type, sizeof *s, err);
+    atomic_store(&s->away, true);
     return window(s, type, NULL, 0, out, err);
 }
 
@@ -223,8 +240,10 @@ const int64_t *fac_tensor_strides(const fac_tensor *t)    { return t->stride; }
 bool           fac_tensor_contiguous(const fac_tensor *t) { return t->contiguous; }
 uint64_t       fac_tensor_version(const fac_tensor *t)    { return atomic_load(&t->storage->version); }
 
-/* Without elements there may be no memory, but a tensor in host memory never answers NULL. */
+/* Without elements there may be no memory, but a tensor in host memory answers NULL only when a device has its contents and does
+ * not give them. */
 const void *fac_tensor_data(const fac_tensor *t) {
+    if (fac_storage_home(t->storage, NULL)) return NULL;
     if (!t->storage->host) return t->storage->bytes ? NULL : empty;
     return (const char *)t->storage->host + fac_tensor_at(t);
 }

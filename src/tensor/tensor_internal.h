@@ -1,6 +1,7 @@
 /* Tensors and storages as the rest of the library sees them. */
 #ifndef FACULA_TENSOR_INTERNAL_H
 #define FACULA_TENSOR_INTERNAL_H
+#include <pthread.h>
 #include <stdatomic.h>
 #include "base/arena.h"
 #include "base/file.h"
@@ -15,6 +16,7 @@ typedef struct fac_memory_ops {
     fac_status (*write)(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err);
     fac_status (*read)(fac_device *d, void *memory, size_t at, void *to, size_t bytes, fac_error *err);
     void      *(*host)(fac_device *d, void *memory);
+    fac_status (*zero)(fac_device *d, void *memory, size_t at, size_t bytes, fac_error *err);       /* optional */
 } fac_memory_ops;
 
 /* Counted memory.  While it is retained its address identifies it, so a cache that keys on (storage, version) retains it. */
@@ -25,6 +27,9 @@ typedef struct fac_storage {
     const fac_memory_ops *ops;          /* NULL: host memory of our own or borrowed                              */
     void                 *memory;       /* what device memory is called by ops; host memory: host                */
     void                 *host;         /* the bytes, where the host can reach them; else NULL                   */
+    pthread_mutex_t       lock;         /* of the mirrors and of where the contents are: see mirror.h            */
+    struct fac_mirror    *mirrors;
+    atomic_bool           away;         /* a mirror has newer contents than host memory, which may not even exist */
     size_t                bytes;
     fac_dtype             dtype;        /* of the tensor it was made for                                         */
     bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy     */
@@ -46,6 +51,7 @@ struct fac_tensor {
 
 fac_storage *fac_storage_retain(fac_storage *s);
 void         fac_storage_free(fac_storage *s);                              /* NULL is fine */
+void         fac_storage_drop_mirrors(fac_storage *s);                      /* mirror.c: the last reference is gone */
 static inline fac_storage *fac_tensor_storage(const fac_tensor *t) { return t->storage; }
 /* Where the first element is: bytes from the storage's first. */
 static inline size_t fac_tensor_at(const fac_tensor *t) {

@@ -71,7 +71,7 @@ static fac_status get_at(fac_device *d, void *memory, size_t at, void *to, size_
     return get(d, (fac_span){ memory, at }, to, bytes, err);
 }
 
-static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, host };
+static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, host, NULL };
 
 /* ---- the device ---- */
 

@@ -71,6 +71,19 @@ static fac_status sync(fac_device *d, fac_error *err) {
     return check(o, o->cl.Finish(o->queue), "waiting for the device", err);
 }
 
+static fac_status zero(fac_device *d, fac_span at, size_t bytes, fac_error *err) {
+    static const cl_uchar none = 0;
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(alive(o, err));
+    if (!bytes) return FAC_OK;
+    return check(o, o->cl.EnqueueFillBuffer(o->queue, fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL, NULL),
+                 "filling memory of the device", err);
+}
+
+static fac_status zero_at(fac_device *d, void *memory, size_t at, size_t bytes, fac_error *err) {
+    return zero(d, (fac_span){ memory, at }, bytes, err);
+}
+
 static fac_status put_at(fac_device *d, void *memory, size_t at, const void *from, size_t bytes, fac_error *err) {
     return put(d, (fac_span){ memory, at }, from, bytes, err);
 }
@@ -84,7 +97,7 @@ static void *hidden(fac_device *d, void *memory) {
     return NULL;
 }
 
-static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden };
+static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden, zero_at };
 
 /* ---- which device ---- */
 
@@ -183,12 +196,12 @@ static fac_status open_parts(fac_opencl *o, const char *which, const fac_device_
 }
 
 static void close_parts(fac_opencl *o) {
+    if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
     if (o->queue) {
         o->cl.Finish(o->queue);
         o->cl.ReleaseCommandQueue(o->queue);
     }
     if (o->device.backend) {            /* as far as opening came; locks that were never made are not touched */
-        fac_device_fini(&o->device);
         fac_cl_memory_fini(o);
         pthread_mutex_destroy(&o->launch);
     }
@@ -210,5 +223,5 @@ static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
 
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
-    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync,
+    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
 };
