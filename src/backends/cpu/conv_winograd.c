@@ -75,25 +75,45 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     for (int i = 0; i < w.rows && p->e.loops; i++) fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
 }
 
+/* Brings in the lines of outputs number from .. to - 1 of a chunk, in the order in which output() will write them. */
+static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t count, int64_t from, int64_t to) {
+    const plan *p = j->p;
+    int64_t lanes = p->cpu->simd->lanes, out = p->w->out;
+    for (int64_t i = from; i < to; i++) {
+        int64_t image, row, column, k = block + i / count;
+        fac_tile_place(&p->tiles, first + i % count, &image, &row, &column);
+        const float *y = j->y + image * p->y.stride[0] + k * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
+        int64_t rows = p->g.P - row < out ? p->g.P - row : out, floats = out * lanes;
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
+        if (!j->r) continue;
+        const float *r = j->r + image * p->r.stride[0] + k * p->r.stride[1] + row * p->r.stride[2] + column * lanes;
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(r + a * p->r.stride[2] + b, 0, 2);
+    }
+}
+
 /* One chunk of output channels of `count` tiles from `first` on, whose V is at v.  The weights of the next point are fetched
- * while those of this one are used. */
+ * while those of this one are used, and the places of the outputs meanwhile. */
 static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v, float *m) {
     const plan *p = j->p;
     const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, C = p->g.C, tiles = (count + s->rows - 1) / s->rows, blocks = (C + lanes - 1) / lanes;
+    int64_t lanes = s->lanes, C = p->g.C, blocks = (C + lanes - 1) / lanes, n2 = points(p);
+    /* `larger` tiles of rows + 1 pixels, then the rest of `rows` */
+    int64_t tiles = (count + s->rows - 1) / s->rows, rows = count / tiles, larger = count % tiles;
     int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_), lines = (int)((n * lanes * lanes / 16 + tiles - 1) / tiles);
-    const float *u = j->u + chunk_ * 2 * lanes * C * points(p);
-    for (int64_t k = 0; k < points(p); k++, u += C * n * lanes, v += p->v_point, m += p->m_point)
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t from = count * i / tiles;
-            int rows = (int)(count * (i + 1) / tiles - from), half = (rows + 1) / 2;
-            fac_conv_tile t = { .x0 = v + from * lanes, .x1 = v + (from + half) * lanes, .x_block = count * lanes,
-                                .channels = (int)C, .R = 1, .S = 1, .w = u, .y0 = m + from * lanes,
-                                .y1 = m + (from + half) * lanes, .y_pixel = lanes, .y_vector = count * lanes, .lo = -INFINITY,
-                                .hi = INFINITY, .ahead = u + C * n * lanes + i * lines * blocks * 16, .ahead_lines = lines };
-            s->tile[FAC_TILE_NEAR].of[rows][n - 1](&t);
-        }
-    m -= points(p) * p->m_point;
+    const float *u = j->u + chunk_ * 2 * lanes * C * n2;
+    for (int64_t k = 0; k < n2; k++, u += C * n * lanes) {
+        const float *x = v + k * p->v_point, *ahead = u + C * n * lanes;
+        float *y = m + k * p->m_point;
+        fac_conv_tile t = { .x0 = x, .x_block = count * lanes, .channels = (int)C, .R = 1, .S = 1, .w = u, .y0 = y,
+                            .y_vector = count * lanes, .ahead = ahead, .ahead_lines = lines, .tiles = larger };
+        fetch_outputs(j, 2 * chunk_, first, count, n * count * k / n2, n * count * (k + 1) / n2);
+        if (larger) s->tile[FAC_TILE_PRODUCTS].of[rows + 1][n - 1](&t);
+        int64_t done = larger * (rows + 1) * lanes;
+        t.x0 += done, t.y0 += done, t.ahead += larger * lines * blocks * 16, t.tiles = tiles - larger;
+        s->tile[FAC_TILE_PRODUCTS].of[rows][n - 1](&t);
+    }
     for (int k = 0; k < n; k++)
         for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
 }
