@@ -4,4 +4,5 @@
 
 const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_elementwise,
+    &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_conv_tile, &fac_cl_conv_vector,
     NULL };

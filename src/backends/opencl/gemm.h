@@ -1,0 +1,92 @@
+/* Matrix products: what matmul, linear, gemm and all convolutions that are not direct end in.
+ *
+ *   y[z](m, n) = finish(sum over k of a[z](m, k) b[z](k, n))
+ *
+ * A solver says where the elements of a, b, y and of further operands lie (kernels/gemm_common.cl), a tile is chosen by the
+ * device's class and the sizes (gemm_tiles.c), the text of the kernel is put together (gemm_text.c), built and launched (gemm.c).
+ *
+ * b may be the patches of an image instead of a matrix, so a convolution needs no copy of its input:
+ *   FAC_CL_PATCHES   columns are pixels, rows are taps: the convolution itself, and its gradient by x
+ *   FAC_CL_TAPS      columns are taps, rows are pixels: its gradient by w
+ * Two tables of int4 then say where a pixel and a tap lie: offset in elements, and depth, row and column in the image. */
+#ifndef FACULA_OPENCL_GEMM_H
+#define FACULA_OPENCL_GEMM_H
+#include "backends/opencl/launch.h"
+#include "base/text.h"
+
+enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };
+
+/* Both as kernels/gemm_common.cl has them. */
+typedef struct fac_cl_matrix { int64_t at, row, column, outer, z[FAC_CL_BATCH]; } fac_cl_matrix;
+typedef struct fac_cl_shape {
+    int64_t M, N, K, inner_n, inner_k, each_k, splits, batch;
+    int64_t z[FAC_CL_BATCH], in[3], taps, pixels, places, parts;
+    fac_cl_matrix a, b, y, e[FAC_CL_EXTRAS];
+} fac_cl_shape;
+
+typedef enum fac_cl_right { FAC_CL_MATRIX, FAC_CL_PATCHES, FAC_CL_TAPS } fac_cl_right;
+
+/* Everything but sizes that a kernel depends on, and the shape of the product (of the largest, when a node needs several). */
+typedef struct fac_cl_product {
+    fac_cl_shape     s;
+    fac_cl_right     right;
+    bool             split_k, places, deep;     /* the terms are images x pixels; y lies by a table; images have a depth */
+    bool             padded;                    /* rows of a are there up to a multiple of four */
+    fac_dtype        dtype, result;             /* of a and b; of y */
+    double           alpha, beta;               /* finish(x) = body(alpha x + beta bias) */
+    bool             biased;                    /* extra 0 is the bias */
+    const fac_graph *body;                      /* or NULL; its inputs behind the first are the extras behind the bias */
+    int              extras, input[FAC_CL_EXTRAS];      /* inputs of the problem */
+    fac_dtype        extra_dtype[FAC_CL_EXTRAS];
+} fac_cl_product;
+
+/* How it is cut.  vector: kernels/gemm_vector.cl, else gemm_tile.cl, whose letters these are. */
+typedef struct fac_cl_tile {
+    bool    vector, a_along_m, b_along_n;
+    int     TM, TN, TK, RM, RN, VA, VB, VY;
+    int64_t splits, each_k;
+    double  seconds;                            /* the estimate */
+} fac_cl_tile;
+
+typedef struct fac_cl_gemm {
+    fac_cl_kernel product, sum;                 /* sum: of the parts, when the sum is split */
+    fac_cl_tile   tile;
+    size_t        element, result, sums, extra[FAC_CL_EXTRAS];  /* bytes */
+    int           extras;
+    fac_cl_right  right;
+    bool          places;
+} fac_cl_gemm;
+
+/* ---- gemm_product.c: what solvers say of their operands ---- */
+
+/* Starts a product: types, bias and body.  bias: an input of the problem, or -1.  false: a type or the body is not for kernels. */
+bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, fac_cl_product *r);
+/* The steps of an operand along the dims of the result, which it broadcasts to; false when it is blocked. */
+bool fac_cl_strides(const fac_operand *x, const fac_dims *result, int64_t *stride);
+
+/* ---- gemm_tiles.c ---- */
+
+/* The best way to cut a product; each says of which kind: by groups of items with local memory, or by single items. */
+bool   fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, bool vector, fac_cl_tile *t);
+/* Bytes for the parts of a sum that is split. */
+size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r);
+/* Estimates: multiply-adds at some share of the peak, bytes at the bandwidth, and a launch. */
+double fac_cl_flops(const fac_opencl *o);
+double fac_cl_bandwidth(const fac_opencl *o);
+
+/* ---- gemm_text.c ---- */
+
+/* Definitions in front of a kernel: types, operands, body.  partial: sums are not finished. */
+bool        fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_text *to);
+const char *fac_cl_options(const fac_cl_product *r);
+size_t      fac_cl_sum_bytes(fac_dtype t);      /* of the type that elements of this one are summed in */
+
+/* ---- gemm.c ---- */
+
+fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm *out, fac_error *err);
+void       fac_cl_gemm_free(fac_opencl *o, fac_cl_gemm *g);
+
+/* Operands of one run; tables: taps, pixels and places, those that the product has. */
+typedef struct fac_cl_operands { fac_span a, b, y, e[FAC_CL_EXTRAS], taps, pixels, places, work; } fac_cl_operands;
+fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *s, const fac_cl_operands *x, fac_error *err);
+#endif

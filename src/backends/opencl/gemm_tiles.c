@@ -1,0 +1,146 @@
+/* How products are cut, by classes of devices.  Tables say which tiles suit a class and what share of the peak they reach where
+ * there is enough to do; the estimate adds what edges, few groups and split sums cost. */
+#include <string.h>
+#include "backends/opencl/gemm.h"
+#include "base/memory.h"
+#include "tensor/tensor_internal.h"
+
+/* TM x TN elements by a group, TK terms a slab, RM x RN elements an item; share of the peak. */
+typedef struct candidate { int TM, TN, TK, RM, RN; double share; } candidate;
+
+static const candidate nvidia[] = {
+    { 128, 128, 16, 8, 8, 0.75 }, { 128, 64, 16, 8, 8, 0.65 }, { 64, 128, 16, 8, 8, 0.65 }, { 64, 64, 16, 8, 4, 0.5 },
+    { 32, 64, 16, 4, 4, 0.3 },    { 64, 32, 16, 4, 4, 0.3 },   { 16, 128, 16, 4, 4, 0.25 }, { 0 } };
+static const candidate amd[] = {
+    { 128, 128, 8, 8, 8, 0.7 },   { 64, 64, 16, 4, 4, 0.5 },   { 32, 64, 16, 4, 4, 0.35 },  { 16, 128, 16, 4, 4, 0.25 }, { 0 } };
+static const candidate intel[] = {
+    { 64, 64, 8, 8, 8, 0.5 },     { 32, 64, 8, 8, 8, 0.45 },   { 32, 64, 16, 4, 4, 0.4 },   { 16, 128, 8, 4, 4, 0.25 },  { 0 } };
+static const candidate apple[] = {
+    { 64, 64, 16, 8, 4, 0.5 },    { 64, 32, 16, 4, 4, 0.35 },  { 32, 64, 16, 4, 4, 0.35 },  { 16, 128, 16, 4, 4, 0.25 }, { 0 } };
+static const candidate mobile[] = {
+    { 32, 32, 8, 4, 4, 0.3 },     { 16, 64, 8, 4, 4, 0.3 },    { 0 } };
+/* Other element types: registers for sums of eight bytes, and compilers that nobody has looked at. */
+static const candidate other[] = {
+    { 64, 64, 8, 4, 4, 0.4 },     { 16, 64, 8, 4, 4, 0.3 },    { 0 } };
+
+static const struct { const char *vendor; const candidate *tiles; } classes[] = {
+    { "NVIDIA", nvidia }, { "AMD", amd }, { "Advanced Micro", amd }, { "Intel", intel }, { "Apple", apple }, { "ARM", mobile },
+    { "QUALCOMM", mobile }, { "Imagination", mobile } };
+
+static const candidate *tiles_of(const fac_opencl *o, fac_dtype t) {
+    if (t != FAC_F32) return other;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (o->limits.gpu && strstr(o->place.vendor, classes[i].vendor)) return classes[i].tiles;
+    return other;
+}
+
+/* Of one compute unit; a cpu's unit is a core with two vector units. */
+static const double GPU_UNIT = 4.5e11, CPU_UNIT = 8e10;
+double fac_cl_flops(const fac_opencl *o) { return o->limits.units * (o->limits.gpu ? GPU_UNIT : CPU_UNIT); }
+double fac_cl_bandwidth(const fac_opencl *o) { return o->limits.gpu ? 2.4e10 * o->limits.units : 1.5e10; }
+
+static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* Four neighbours at once: unit steps, and nothing that begins between them. */
+static bool whole(int64_t step, int64_t size) { return step % 4 == 0 || size <= 1; }
+static bool fours_of(const fac_cl_matrix *m, const fac_cl_shape *s, int64_t other_step, int64_t other_size, bool split) {
+    bool good = m->at % 4 == 0 && whole(other_step, other_size) && (!split || whole(m->outer, 2));
+    for (int k = 0; k < FAC_CL_BATCH; k++) good &= whole(m->z[k], s->z[k]);
+    return good;
+}
+
+/* In which direction items read, and how much at once. */
+static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
+    const fac_cl_shape *s = &r->s;
+    const bool floats = r->dtype == FAC_F32, split_n = s->inner_n < s->N, fits = s->inner_n % 4 == 0 && s->N % 4 == 0;
+    const bool terms = s->K % 4 == 0 && (!r->split_k || s->inner_k % 4 == 0);
+    t->a_along_m = s->a.row == 1 || (s->a.row < s->a.column && s->a.row);
+    t->b_along_n = s->b.column == 1 || s->b.column < s->b.row || r->right == FAC_CL_PATCHES;
+    if (r->right == FAC_CL_TAPS) t->b_along_n = false;
+    t->VA = t->VB = t->VY = 1;
+    if (floats && t->a_along_m && s->a.row == 1 && (r->padded || s->M % 4 == 0) && fours_of(&s->a, s, s->a.column, s->K, r->split_k)) t->VA = 4;
+    if (floats && !t->a_along_m && s->a.column == 1 && terms && fours_of(&s->a, s, s->a.row, s->M, r->split_k)) t->VA = 4;
+    if (floats && r->right == FAC_CL_MATRIX) {
+        if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split_n)) t->VB = 4;
+        if (!t->b_along_n && s->b.row == 1 && s->K % 4 == 0 && fours_of(&s->b, s, s->b.column, s->N, split_n)) t->VB = 4;
+    }
+    if (floats && r->result == FAC_F32 && !r->places && s->y.column == 1 && fits && fours_of(&s->y, s, s->y.row, s->M, split_n)) t->VY = 4;
+}
+
+/* What every item loads must come out even. */
+static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candidate *c, const fac_cl_tile *t) {
+    const int items = c->TM / c->RM * (c->TN / c->RN);
+    const size_t local = (size_t)(2 * c->TK * (c->TM + c->TN + 8)) * fac_cl_sum_bytes(r->dtype);
+    if ((size_t)items > o->limits.group || local > o->limits.local) return false;
+    if (r->right == FAC_CL_PATCHES && items % c->TN) return false;
+    if (r->right == FAC_CL_TAPS && items % c->TK) return false;
+    return c->TM * c->TK % (items * t->VA) == 0 && c->TN * c->TK % (items * t->VB) == 0;
+}
+
+static void consider(const fac_opencl *o, const fac_cl_product *r, const candidate *c, fac_cl_tile *best) {
+    const fac_cl_shape *s = &r->s;
+    fac_cl_tile t = *best;
+    t.TM = c->TM, t.TN = c->TN, t.TK = c->TK, t.RM = c->RM, t.RN = c->RN;
+    while (t.VA > 1 && !fits_group(o, r, c, &t)) t.VA = 1;
+    while (t.VB > 1 && !fits_group(o, r, c, &t)) t.VB = 1;
+    if (!fits_group(o, r, c, &t)) return;
+    const double units = o->limits.units, groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
+    const double unit = fac_cl_flops(o) / units;
+    for (t.splits = 1; t.splits <= 64; t.splits *= 2) {
+        t.each_k = parts(parts(s->K, t.splits), t.TK) * t.TK;
+        if (t.splits > 1 && (t.each_k < 4 * t.TK || groups * (double)t.splits > 4 * units)) break;
+        const double count = groups * (double)parts(s->K, t.each_k), waves = (double)parts((int64_t)count, (int64_t)units);
+        /* a unit that has one group only waits for memory now and then */
+        const double share = c->share * (count > units ? 1 : 0.7), flops = 2.0 * t.TM * t.TN * (double)t.each_k;
+        double seconds = 4e-6 + waves * (flops / (unit * share) + 1.5e-6);
+        if (t.splits > 1) seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) / fac_cl_bandwidth(o);
+        if (best->TM && seconds >= best->seconds) continue;
+        const int64_t each = t.each_k;
+        *best = t;
+        best->splits = parts(s->K, each), best->each_k = each, best->seconds = seconds;
+    }
+}
+
+/* A cpu: registers of its widest vectors, slabs for its first cache, rows enough to use a slab often. */
+static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
+    const fac_cl_shape *s = &r->s;
+    cl_uint width = 4;
+    if (o->cl.GetDeviceInfo(o->place.device, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL) || width < 4) width = 4;
+    t->vector = true;
+    t->VB = width > 16 ? 16 : (int)width;                       /* elements of a vector; of eight bytes: half as many */
+    if (fac_cl_sum_bytes(r->dtype) == 8) t->VB /= 2;
+    t->RN = 2;
+    t->RM = width >= 16 ? 12 : 4;
+    t->TK = 256;
+    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch, want = 4 * (int64_t)o->limits.units;
+    t->TM = 384;
+    while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want) t->TM = t->TM / 2 / t->RM * t->RM;
+    if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
+    t->splits = 1, t->each_k = s->K;
+    const int64_t tasks = columns * parts(s->M, t->TM);
+    if (tasks < want && s->K >= 8 * t->TK) {
+        t->splits = want / tasks < s->K / (4 * t->TK) ? want / tasks : s->K / (4 * t->TK);
+        t->each_k = parts(parts(s->K, t->splits), t->TK) * t->TK;
+        t->splits = parts(s->K, t->each_k);
+    }
+    const double rows = (double)parts(s->M, t->RM) * t->RM, all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
+    t->seconds = 1e-5 + 2 * rows * all * (double)(s->K * s->batch) / (fac_cl_flops(o) * 0.5);
+    return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <= o->limits.local;
+}
+
+bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, bool vector, fac_cl_tile *t) {
+    enum { MOST = 0x7fff0000 };
+    const fac_cl_shape *s = &r->s;
+    memset(t, 0, sizeof *t);
+    if (s->M > MOST || s->N > MOST || s->K > MOST || s->batch > MOST) return false;
+    accesses(r, t);
+    if (vector) return vector_tile(o, r, t);
+    for (const candidate *c = tiles_of(o, r->dtype); c->TM; c++) consider(o, r, c, t);
+    /* what a cpu does with barriers is slow */
+    if (!o->limits.gpu) t->seconds *= 20;
+    return t->TM != 0;
+}
+
+size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r) {
+    return t->splits > 1 ? (size_t)(t->splits * r->s.batch * r->s.M * r->s.N) * fac_cl_sum_bytes(r->dtype) : 0;
+}

@@ -1,0 +1,173 @@
+/* A matrix product by tiles: a group computes TM x TN elements, each of its items RM x RN of them in registers.  Slabs of TK terms
+ * go through local memory twice buffered: the next one is on its way while this one is used, and there is one barrier a slab.
+ *
+ * Items are laid 8 x 4 in each 32 of them, so that those that run together read 8 + 4 neighbouring pieces of four floats.
+ * A_ALONG_M, B_ALONG_N: neighbouring items read along m, n; else along the sum.  VA, VB, VY: elements that are read, written at
+ * once, 1 or 4.  PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
+#define TX (TN / RN)
+#define TY (TM / RM)
+#define ITEMS (TX * TY)
+#define LA (TM * TK / (ITEMS * VA))
+#define LB (TN * TK / (ITEMS * VB))
+#define ACC4 FAC_CAT(ACC, 4)
+#define UNROLL _Pragma("unroll")
+
+typedef struct { ACC v[4]; } four;
+
+static inline four read_a(global const MEM *p, long i, bool there) {
+    four r = { { 0, 0, 0, 0 } };
+#if VA == 4
+    if (there) {
+        const ACC4 x = *(global const ACC4 *)(p + i);
+        r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
+    }
+#else
+    if (there) r.v[0] = LOAD(p, i);
+#endif
+    return r;
+}
+
+static inline four read_b(global const MEM *p, long i, bool there) {
+    four r = { { 0, 0, 0, 0 } };
+#if VB == 4
+    if (there) {
+        const ACC4 x = *(global const ACC4 *)(p + i);
+        r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
+    }
+#else
+    if (there) r.v[0] = LOAD(p, i);
+#endif
+    return r;
+}
+
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void product(const shape s, global const MEM *restrict a, global const MEM *restrict b,
+             global RESULT *y TABLES_PARAMS PLACES_PARAMS EXTRA_PARAMS) {
+    local ACC la[2][TK][TM + 4] __attribute__((aligned(32))), lb[2][TK][TN + 4] __attribute__((aligned(32)));
+    const int id = get_local_id(0), team = id / 32;
+    const int tx = id % 8 + 8 * (team % (TX / 8)), ty = id % 32 / 8 + 4 * (team / (TX / 8));
+    const int m0 = get_group_id(0) * TM, n0 = get_group_id(1) * TN, M = s.M, N = s.N, inner_n = s.inner_n;
+    const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
+    BATCH(zi);
+    const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
+    a += START(s.a), b += START(s.b);
+
+    /* where this item reads */
+#if A_ALONG_M
+    const int am = id % (TM / VA) * VA, ak = id / (TM / VA), am_step = 0, ak_step = ITEMS / (TM / VA);
+#else
+    const int ak = id % (TK / VA) * VA, am = id / (TK / VA), ak_step = 0, am_step = ITEMS / (TK / VA);
+#endif
+#if defined(PATCHES) || B_ALONG_N
+    const int bn = id % (TN / VB) * VB, bk = id / (TN / VB), bn_step = 0, bk_step = ITEMS / (TN / VB);
+#else
+    const int bk = id % (TK / VB) * VB, bn = id / (TK / VB), bk_step = 0, bn_step = ITEMS / (TK / VB);
+#endif
+#if defined(PATCHES)
+    const int pixel = min(n0 + bn, N - 1);
+    const int4 sees = pixels[s.pixels + pixel % inner_n];
+    b += pixel / inner_n * s.b.outer + sees.x;
+#elif !defined(TAPS) && B_ALONG_N
+    b += (n0 + bn) / inner_n * s.b.outer + (n0 + bn) % inner_n * s.b.column;
+#endif
+
+    ACC sum[RM][RN];
+    UNROLL for (int i = 0; i < RM; i++)
+        UNROLL for (int j = 0; j < RN; j++) sum[i][j] = 0;
+    four ra[LA], rb[LB];
+    for (int k0 = first, turn = 0; k0 < end + TK; k0 += TK, turn ^= 1) {
+        if (k0 < end) {                                 /* the next slab, on its way to registers */
+            UNROLL for (int i = 0; i < LA; i++) {
+                const int m = m0 + am + i * am_step, k = k0 + ak + i * ak_step;
+#ifdef SPLIT_K
+                const long at = m * s.a.row + k / (int)s.inner_k * s.a.outer + k % (int)s.inner_k * s.a.column;
+#else
+                const long at = m * s.a.row + k * s.a.column;
+#endif
+                ra[i] = read_a(a, at, m < M && k < end);
+            }
+#if defined(TAPS)
+            const int pixel = min(k0 + bk, end - 1);
+            const int4 sees = pixels[s.pixels + pixel % (int)s.inner_k];
+            global const MEM *from = b + (pixel / (int)s.inner_k * s.b.outer + sees.x);
+#endif
+            UNROLL for (int i = 0; i < LB; i++) {
+                const int n = n0 + bn + i * bn_step, k = k0 + bk + i * bk_step;
+                const bool there = n < N && k < end;
+#if defined(PATCHES)
+                const int4 t = taps[s.taps + min(k, end - 1)];
+                rb[i] = read_b(b, t.x, there && SEES(sees, t));
+#elif defined(TAPS)
+                const int4 t = taps[s.taps + min(n, N - 1)];
+                rb[i] = read_b(from, t.x, there && SEES(sees, t));
+#elif B_ALONG_N
+                rb[i] = read_b(b, k * s.b.row, there);
+#else
+                rb[i] = read_b(b, k * s.b.row + n / inner_n * s.b.outer + n % inner_n * s.b.column, there);
+#endif
+            }
+        }
+        if (k0 > first)                                 /* the slab at hand */
+            UNROLL for (int k = 0; k < TK; k++) {
+                ACC va[RM], vb[RN];
+                UNROLL for (int i = 0; i < RM; i += 4) {
+                    const ACC4 x = *(local const ACC4 *)&la[turn ^ 1][k][i * TY + ty * 4];
+                    va[i] = x.x, va[i + 1] = x.y, va[i + 2] = x.z, va[i + 3] = x.w;
+                }
+                UNROLL for (int j = 0; j < RN; j += 4) {
+                    const ACC4 x = *(local const ACC4 *)&lb[turn ^ 1][k][j * TX + tx * 4];
+                    vb[j] = x.x, vb[j + 1] = x.y, vb[j + 2] = x.z, vb[j + 3] = x.w;
+                }
+                UNROLL for (int i = 0; i < RM; i++)
+                    UNROLL for (int j = 0; j < RN; j++) sum[i][j] = MULTIPLY_ADD(va[i], vb[j], sum[i][j]);
+            }
+        if (k0 < end) {
+            UNROLL for (int i = 0; i < LA; i++) {
+                const int m = am + i * am_step, k = ak + i * ak_step;
+#if A_ALONG_M && VA == 4
+                *(local ACC4 *)&la[turn][k][m] = (ACC4)(ra[i].v[0], ra[i].v[1], ra[i].v[2], ra[i].v[3]);
+#else
+                UNROLL for (int c = 0; c < VA; c++) la[turn][k + c][m] = ra[i].v[c];
+#endif
+            }
+            UNROLL for (int i = 0; i < LB; i++) {
+                const int n = bn + i * bn_step, k = bk + i * bk_step;
+#if B_ALONG_N && VB == 4
+                *(local ACC4 *)&lb[turn][k][n] = (ACC4)(rb[i].v[0], rb[i].v[1], rb[i].v[2], rb[i].v[3]);
+#else
+                UNROLL for (int c = 0; c < VB; c++) lb[turn][k + c][n] = rb[i].v[c];
+#endif
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#ifdef PARTIAL
+    y += s.parts + (part * s.batch + zi) * M * (long)N;
+    UNROLL for (int i = 0; i < RM; i++) {
+        const int m = m0 + i / 4 * 4 * TY + ty * 4 + i % 4;
+        UNROLL for (int j = 0; j < RN; j++) {
+            const int n = n0 + j / 4 * 4 * TX + tx * 4 + j % 4;
+            if (m < M && n < N) y[m * (long)N + n] = sum[i][j];
+        }
+    }
+#else
+    EXTRA_STARTS
+    y += START(s.y);
+    UNROLL for (int j = 0; j < RN; j += VY) {
+        const int n = n0 + j / 4 * 4 * TX + tx * 4 + j % 4;
+        const long outer = n / inner_n, column = PLACE(n < N ? n % inner_n : 0);
+        UNROLL for (int i = 0; i < RM; i++) {
+            const int m = m0 + i / 4 * 4 * TY + ty * 4 + i % 4;
+            if (m >= M || n >= N) continue;
+            const long at = m * s.y.row + outer * s.y.outer + column * s.y.column;
+#if VY == 4
+            *(global ACC4 *)(y + at) = (ACC4)(FINISH(sum[i][j], m, outer, column), FINISH(sum[i][j + 1], m, outer, column + 1),
+                                              FINISH(sum[i][j + 2], m, outer, column + 2), FINISH(sum[i][j + 3], m, outer, column + 3));
+#else
+            STORE(y, at, FINISH(sum[i][j], m, outer, column));
+#endif
+        }
+    }
+#endif
+}

@@ -1,0 +1,113 @@
+/* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
+ * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
+ * in the order of their use; sums wait there between slabs. */
+#define NR (NV * VW)
+#define VEC FAC_CAT(ACC, VW)
+#define VLOAD FAC_CAT(vload, VW)
+#define VSTORE FAC_CAT(vstore, VW)
+#define UNROLL _Pragma("unroll")
+
+kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void product(const shape s, global const MEM *restrict a, global const MEM *restrict b,
+             global RESULT *y TABLES_PARAMS PLACES_PARAMS EXTRA_PARAMS) {
+    local ACC slab[KC * NR] __attribute__((aligned(64))), sums[MB * NR] __attribute__((aligned(64)));
+    const int m0 = get_group_id(0) * MB, n0 = get_group_id(1) * NR, M = s.M, N = s.N, inner_n = s.inner_n;
+    const int m1 = min(M, m0 + MB), columns = min(NR, N - n0);
+    const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
+    BATCH(zi);
+    const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
+    a += START(s.a), b += START(s.b);
+#if defined(PATCHES)
+    int4 sees[NR];
+    long image[NR];
+    int run = 1;                                    /* pixels that are neighbours in one row */
+    for (int j = 0; j < NR; j++) {
+        const int n = min(n0 + j, N - 1);
+        sees[j] = pixels[s.pixels + n % inner_n];
+        image[j] = n / inner_n * s.b.outer + sees[j].x;
+        run += j && image[j] == image[0] + j && sees[j].w == sees[0].w + j;
+    }
+#endif
+    for (int i = 0; i < (m1 - m0) * NR; i++) sums[i] = 0;
+    for (int k0 = first; k0 < end; k0 += KC) {
+        const int kc = min(KC, end - k0);
+        for (int k = 0; k < kc; k++) {
+            local ACC *to = slab + k * NR;
+#if defined(PATCHES)
+            const int4 t = taps[s.taps + k0 + k];
+            if (run == NR && SEES(sees[0], t) && SEES(sees[NR - 1], t))
+                for (int j = 0; j < NR; j++) to[j] = LOAD(b, image[0] + t.x + j);
+            else
+                for (int j = 0; j < NR; j++) {
+                    to[j] = 0;
+                    if (SEES(sees[j], t)) to[j] = LOAD(b, image[j] + t.x);
+                }
+#elif defined(TAPS)
+            const int pixel = k0 + k;
+            const int4 p = pixels[s.pixels + pixel % (int)s.inner_k];
+            global const MEM *from = b + (pixel / (int)s.inner_k * s.b.outer + p.x);
+            for (int j = 0; j < NR; j++) {
+                const int4 t = taps[s.taps + min(n0 + j, N - 1)];
+                to[j] = 0;
+                if (SEES(p, t)) to[j] = LOAD(from, t.x);
+            }
+#else
+            global const MEM *from = b + (k0 + k) * s.b.row;
+            if (columns == NR && s.b.column == 1 && n0 / inner_n == (n0 + NR - 1) / inner_n) {
+                from += n0 / inner_n * s.b.outer + n0 % inner_n;
+                for (int j = 0; j < NR; j++) to[j] = LOAD(from, j);
+            } else
+                for (int j = 0; j < NR; j++) {
+                    const int n = min(n0 + j, N - 1);
+                    to[j] = LOAD(from, n / inner_n * s.b.outer + n % inner_n * s.b.column);
+                }
+#endif
+        }
+        for (int m = m0; m < m1; m += MR) {
+            VEC sum[MR][NV];
+            global const MEM *row[MR];
+            UNROLL for (int i = 0; i < MR; i++) {
+                row[i] = a + min(m + i, m1 - 1) * s.a.row;
+                UNROLL for (int j = 0; j < NV; j++) sum[i][j] = VLOAD(j, sums + (min(m + i, m1 - 1) - m0) * NR);
+            }
+            for (int k = 0; k < kc; k++) {
+#ifdef SPLIT_K
+                const long at = (k0 + k) / (int)s.inner_k * s.a.outer + (k0 + k) % (int)s.inner_k * s.a.column;
+#else
+                const long at = (k0 + k) * s.a.column;
+#endif
+                VEC vb[NV];
+                UNROLL for (int j = 0; j < NV; j++) vb[j] = VLOAD(j, slab + k * NR);
+                UNROLL for (int i = 0; i < MR; i++) {
+                    const VEC va = (VEC)(LOAD(row[i], at));
+                    UNROLL for (int j = 0; j < NV; j++) sum[i][j] = MULTIPLY_ADD(va, vb[j], sum[i][j]);
+                }
+            }
+            UNROLL for (int i = 0; i < MR; i++)
+                if (m + i < m1)
+                    UNROLL for (int j = 0; j < NV; j++) VSTORE(sum[i][j], j, sums + (m + i - m0) * NR);
+        }
+    }
+#ifdef PARTIAL
+    y += s.parts + (part * s.batch + zi) * M * (long)N;
+    for (int m = m0; m < m1; m++)
+        for (int j = 0; j < columns; j++) y[m * (long)N + n0 + j] = sums[(m - m0) * NR + j];
+#else
+    EXTRA_STARTS
+    y += START(s.y);
+    const bool straight = n0 / inner_n == (n0 + columns - 1) / inner_n;     /* all columns of one image */
+    for (int m = m0; m < m1; m++) {
+        local const ACC *x = sums + (m - m0) * NR;
+        if (straight)
+            for (int j = 0; j < columns; j++) {
+                const long outer = n0 / inner_n, column = PLACE(n0 % inner_n + j);
+                STORE(y, m * s.y.row + outer * s.y.outer + column * s.y.column, FINISH(x[j], m, outer, column));
+            }
+        else
+            for (int j = 0; j < columns; j++) {
+                const long outer = (n0 + j) / inner_n, column = PLACE((n0 + j) % inner_n);
+                STORE(y, m * s.y.row + outer * s.y.outer + column * s.y.column, FINISH(x[j], m, outer, column));
+            }
+    }
+#endif
+}
