@@ -175,24 +175,76 @@ static int entries(void) {
     return n;
 }
 
+static fac_cl_build *built(const char *source, const char *options) {
+    fac_opencl *o = fac_opencl_of(device);
+    fac_cl_build *b = NULL;
+    OK(fac_cl_build_get(o, source, options, &b, &err));
+    OK(fac_cl_build_wait(o, b, &err));
+    return b;
+}
+
+/* The same text once a device; another device finds it on disk. */
 static void programs_are_kept(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_opencl *o = fac_opencl_of(device);
-    for (int i = 0; i < 2; i++) {
-        cl_program p;
-        OK(fac_cl_program(o, twice, "", &p, &err));
-        run_twice(p);
-        o->cl.ReleaseProgram(p);
-        assert_int_equal(entries(), 1);
-    }
-    cl_program other;
-    OK(fac_cl_program(o, twice, "-DX=1", &other, &err));
-    o->cl.ReleaseProgram(other);
+    const size_t compiled = o->builds.compiled;
+    fac_cl_build *one = built(twice, ""), *same = built(twice, ""), *other = built(twice, "-DX=1");
+    assert_ptr_equal(one, same);
+    assert_ptr_not_equal(one, other);
+    assert_int_equal(o->builds.compiled, compiled + 2);
     assert_int_equal(entries(), 2);
-    assert_int_equal(fac_cl_program(o, "kernel void k(global int *x) { x[0] = unheard_of; }", "", &other, &err), FAC_E_DEVICE);
+    run_twice(one->program);
+    fac_cl_build_put(o, one);
+    fac_cl_build_put(o, same);
+    fac_cl_build_put(o, other);
+
+    fac_device *again = NULL;
+    fac_cl_build *b = NULL;
+    OK(fac_device_open(fac_device_name(device), NULL, &again, &err));
+    OK(fac_cl_build_get(fac_opencl_of(again), twice, "", &b, &err));
+    OK(fac_cl_build_wait(fac_opencl_of(again), b, &err));
+    assert_int_equal(fac_opencl_of(again)->builds.compiled, 0);
+    assert_int_equal(fac_opencl_of(again)->builds.found, 1);
+    fac_cl_build_put(fac_opencl_of(again), b);
+    fac_device_free(again);
+}
+
+static void compilers_errors_are_told(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    fac_opencl *o = fac_opencl_of(device);
+    fac_cl_build *bad = NULL;
+    const int before = entries();
+    OK(fac_cl_build_get(o, "kernel void k(global int *x) { x[0] = unheard_of; }", "", &bad, &err));
+    assert_int_equal(fac_cl_builds_settle(o, &err), FAC_E_DEVICE);
     assert_non_null(strstr(err.text, "unheard_of"));
-    assert_int_equal(entries(), 2);
+    OK(fac_cl_builds_settle(o, &err));                  /* told once */
+    assert_int_equal(fac_cl_build_wait(o, bad, &err), FAC_E_DEVICE);
+    fac_cl_build_put(o, bad);
+    assert_int_equal(entries(), before);
+    assert_int_equal(fac_device_sync(device, &err), FAC_OK);
+}
+
+/* Many at once, each twice: threads compile, nothing is lost. */
+static void programs_are_built_by_threads(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    enum { MANY = 12 };
+    fac_opencl *o = fac_opencl_of(device);
+    fac_cl_build *b[2 * MANY] = { NULL };
+    const size_t compiled = o->builds.compiled;
+    char option[32];
+    for (int i = 0; i < 2 * MANY; i++) {
+        snprintf(option, sizeof option, "-DN=%d", i % MANY);
+        OK(fac_cl_build_get(o, twice, option, &b[i], &err));
+    }
+    OK(fac_cl_builds_settle(o, &err));
+    assert_int_equal(o->builds.compiled, compiled + MANY);
+    for (int i = 0; i < 2 * MANY; i++) {
+        if (i < MANY) run_twice(b[i]->program);
+        fac_cl_build_put(o, b[i]);
+    }
 }
 
 /* Torn, foreign and changed entries are as good as none. */
@@ -264,7 +316,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
         cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
-        cmocka_unit_test(programs_are_kept), cmocka_unit_test(damaged_entries_are_not_there),
+        cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
+        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(damaged_entries_are_not_there),
         cmocka_unit_test(the_oldest_entries_go),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);

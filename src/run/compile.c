@@ -97,6 +97,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);
+    if (!status && device->backend->settle) status = device->backend->settle(device, err);
     if (status) {
         fac_plan_free(p);
         return status;
@@ -108,6 +109,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
 
 void fac_plan_free(fac_plan *p) {
     if (!p) return;
+    if (p->device->backend->step) fac_device_sync(p->device, NULL);     /* what is submitted names the steps of this plan */
     for (fac_frame *f = p->frames, *next; f; f = next) {
         next = f->next;
         fac_frame_free(p, f);

@@ -12,7 +12,10 @@
     X(CreateCommandQueue) X(ReleaseCommandQueue) X(Finish) X(Flush) X(CreateBuffer) X(ReleaseMemObject) \
     X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer) \
     X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) X(GetProgramInfo) X(GetProgramBuildInfo) \
-    X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) X(SetKernelArg) X(GetKernelWorkGroupInfo) X(EnqueueNDRangeKernel)
+    X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) X(SetKernelArg) X(GetKernelWorkGroupInfo) X(EnqueueNDRangeKernel) \
+    X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(WaitForEvents) X(GetEventInfo) X(ReleaseEvent) X(RetainEvent) \
+    X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) X(CreateUserEvent) X(SetUserEventStatus) \
+    X(RetainContext) X(RetainCommandQueue) X(RetainMemObject) X(GetContextInfo) X(GetCommandQueueInfo) X(GetMemObjectInfo)
 
 /* cl.CreateBuffer is clCreateBuffer, and so on. */
 #define FAC_CL_MEMBER(name) __typeof__(&cl##name) name;

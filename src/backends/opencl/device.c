@@ -10,21 +10,30 @@
 
 enum { PLACES = 64 };
 
-fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
-    bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
-    fac_status status = fac_raise(err, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s: %s (%d)", o->device.name, what,
-                                  fac_cl_error_name(code), (int)code);
-    if (!memory && err && !o->broken.status) o->broken = *err;
-    return status;
+fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err) {
+    const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
+    fac_error own = { 0 };
+    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name, step ? step : "",
+                                  step ? ": " : "", what, fac_cl_error_name(code), (int)code);
+    pthread_mutex_lock(&o->fault);
+    if (!memory && !o->broken.status) o->broken = own;
+    if (!memory) o->failed = true;
+    pthread_mutex_unlock(&o->fault);
+    return fac_raise(err, status, "%s", own.text);
 }
+
+fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err) { return fac_cl_raise_in(o, code, NULL, what, err); }
 
 static fac_status check(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
-    return code ? fac_cl_raise(o, code, what, err) : FAC_OK;
+    return code ? fac_cl_blame(o, code, what, err) : FAC_OK;
 }
 
-/* A device that failed answers with the error that broke it. */
-static fac_status alive(const fac_opencl *o, fac_error *err) {
-    return o->broken.status ? fac_raise(err, o->broken.status, "%s", o->broken.text) : FAC_OK;
+fac_status fac_cl_alive(fac_opencl *o, fac_error *err) {
+    if (!o->failed) return FAC_OK;
+    pthread_mutex_lock(&o->fault);
+    const fac_status status = o->broken.status ? fac_raise(err, o->broken.status, "%s", o->broken.text) : FAC_OK;
+    pthread_mutex_unlock(&o->fault);
+    return status;
 }
 
 /* ---- memory ---- */
@@ -42,24 +51,18 @@ static void release(fac_device *d, void *memory, size_t bytes) {
 }
 
 static fac_status put(fac_device *d, fac_span to, const void *from, size_t bytes, fac_error *err) {
-    fac_opencl *o = fac_opencl_of(d);
-    FAC_TRY(alive(o, err));
-    if (!bytes) return FAC_OK;
-    return check(o, o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_TRUE, fac_cl_at(to), bytes, from, 0, NULL, NULL),
-                 "writing to the device", err);
+    FAC_TRY(fac_cl_alive(fac_opencl_of(d), err));
+    return bytes ? fac_cl_write(fac_opencl_of(d), to, from, bytes, err) : FAC_OK;
 }
 
 static fac_status get(fac_device *d, fac_span from, void *to, size_t bytes, fac_error *err) {
-    fac_opencl *o = fac_opencl_of(d);
-    FAC_TRY(alive(o, err));
-    if (!bytes) return FAC_OK;
-    return check(o, o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(from), CL_TRUE, fac_cl_at(from), bytes, to, 0, NULL, NULL),
-                 "reading from the device", err);
+    FAC_TRY(fac_cl_alive(fac_opencl_of(d), err));
+    return bytes ? fac_cl_read(fac_opencl_of(d), from, to, bytes, err) : FAC_OK;
 }
 
 static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    FAC_TRY(alive(o, err));
+    FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     return check(o, o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to), bytes,
                                             0, NULL, NULL), "copying on the device", err);
@@ -67,14 +70,31 @@ static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, 
 
 static fac_status sync(fac_device *d, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
-    FAC_TRY(alive(o, err));
-    return check(o, o->cl.Finish(o->queue), "waiting for the device", err);
+    FAC_TRY(fac_cl_alive(o, err));
+    const size_t mark = fac_cl_pending_mark(o);
+    FAC_TRY(check(o, o->cl.Finish(o->queue), "waiting for the device", err));
+    fac_cl_pending_clear(o, mark);
+    return FAC_OK;
 }
+
+static fac_status settle(fac_device *d, fac_error *err) { return fac_cl_builds_settle(fac_opencl_of(d), err); }
+
+static void step(fac_device *d, const char *name) { fac_opencl_of(d)->step = name; }
+
+static size_t reserved(fac_device *d) {
+    fac_opencl *o = fac_opencl_of(d);
+    pthread_mutex_lock(&o->memory.lock);
+    const size_t bytes = o->memory.reserved;
+    pthread_mutex_unlock(&o->memory.lock);
+    return bytes;
+}
+
+static size_t trim(fac_device *d) { return fac_cl_trim(fac_opencl_of(d)); }
 
 static fac_status zero(fac_device *d, fac_span at, size_t bytes, fac_error *err) {
     static const cl_uchar none = 0;
     fac_opencl *o = fac_opencl_of(d);
-    FAC_TRY(alive(o, err));
+    FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     return check(o, o->cl.EnqueueFillBuffer(o->queue, fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL, NULL),
                  "filling memory of the device", err);
@@ -176,6 +196,22 @@ static fac_status open_queue(fac_opencl *o, fac_error *err) {
     return check(o, code, "making a queue", err);
 }
 
+static fac_status open_locks(fac_opencl *o, fac_error *err) {
+    if (pthread_mutex_init(&o->launch, NULL) || pthread_mutex_init(&o->fault, NULL) || pthread_mutex_init(&o->staging.lock, NULL))
+        return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", o->device.name);
+    FAC_TRY(fac_cl_memory_init(&o->memory, err));
+    FAC_TRY(fac_cl_builds_init(&o->builds, err));
+    o->locks = true;
+    return FAC_OK;
+}
+
+static void close_locks(fac_opencl *o) {
+    fac_cl_memory_fini(o);
+    pthread_mutex_destroy(&o->launch);
+    pthread_mutex_destroy(&o->fault);
+    pthread_mutex_destroy(&o->staging.lock);
+}
+
 static fac_status open_parts(fac_opencl *o, const char *which, const fac_device_opts *opts, fac_error *err) {
     char name[32];
     int number = 0;
@@ -188,23 +224,23 @@ static fac_status open_parts(fac_opencl *o, const char *which, const fac_device_
                          o->limits.minor);
     FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
     o->device.memory_ops = &memory_ops;
+    o->traced = true;
     snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
              (double)o->limits.memory / 1e9, o->place.driver);
-    FAC_TRY(fac_cl_memory_init(&o->memory, err));
-    if (pthread_mutex_init(&o->launch, NULL)) return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", name);
+    FAC_TRY(open_locks(o, err));
     return open_queue(o, err);
 }
 
 static void close_parts(fac_opencl *o) {
     if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
+    if (o->locks) fac_cl_builds_fini(o);
     if (o->queue) {
         o->cl.Finish(o->queue);
+        if (o->locks) fac_cl_pending_clear(o, o->submitted);
+        fac_cl_staging_fini(o);
         o->cl.ReleaseCommandQueue(o->queue);
     }
-    if (o->device.backend) {            /* as far as opening came; locks that were never made are not touched */
-        fac_cl_memory_fini(o);
-        pthread_mutex_destroy(&o->launch);
-    }
+    if (o->locks) close_locks(o);
     if (o->context) o->cl.ReleaseContext(o->context);
     fac_cl_api_close(&o->cl);
     fac_release(o);
@@ -224,4 +260,5 @@ static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
+    .settle = settle, .step = step, .reserved = reserved, .trim = trim,
 };

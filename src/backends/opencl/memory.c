@@ -19,6 +19,7 @@ static void segment_free(fac_opencl *o, fac_cl_segment *s) {
         fac_release(b);
     }
     o->memory.reserved -= s->bytes;
+    o->memory.released++;
     o->cl.ReleaseMemObject(s->memory);
     fac_release(s);
 }

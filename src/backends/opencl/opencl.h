@@ -8,6 +8,7 @@
 #define FACULA_OPENCL_H
 #include "backends/device.h"
 #include "backends/opencl/api.h"
+#include "backends/opencl/build.h"
 
 typedef struct fac_cl_segment fac_cl_segment;
 
@@ -33,6 +34,7 @@ typedef struct fac_cl_memory {
     pthread_mutex_t lock;
     fac_cl_segment *segments;
     size_t          reserved, used;             /* bytes */
+    _Atomic size_t  released;                   /* segments, ever: a handle may come again as another buffer */
 } fac_cl_memory;
 
 typedef struct fac_cl_limits {
@@ -43,6 +45,21 @@ typedef struct fac_cl_limits {
     int      major, minor;                      /* OpenCL C */
 } fac_cl_limits;
 
+/* Pinned host memory in pieces: small writes share one, large transfers go through all of them in turn. */
+enum { FAC_CL_PIECES = 8 };
+typedef struct fac_cl_staging {
+    pthread_mutex_t lock;
+    cl_mem          buffer;                     /* NULL until the first transfer */
+    char           *at;
+    int             piece;                      /* the one at hand */
+    size_t          used;                       /* of it */
+    cl_event        busy[FAC_CL_PIECES];        /* the last transfer out of each */
+} fac_cl_staging;
+
+/* Commands since the last wait, the newest ones. */
+enum { FAC_CL_PENDING = 1024 };
+typedef struct fac_cl_pending { const char *step; cl_event event; } fac_cl_pending;
+
 typedef struct fac_opencl {
     fac_device        device;                   /* first */
     fac_cl_api        cl;
@@ -51,8 +68,16 @@ typedef struct fac_opencl {
     cl_context        context;
     cl_command_queue  queue;
     fac_cl_memory     memory;
-    pthread_mutex_t   launch;                   /* setting arguments and enqueueing belong together */
+    fac_cl_staging    staging;
+    fac_cl_builds     builds;
+    pthread_mutex_t   launch;                   /* setting arguments and enqueueing belong together; also of what follows */
+    const char       *_Atomic step;             /* what is being submitted */
+    fac_cl_pending    pending[FAC_CL_PENDING];
+    size_t            submitted, waited;        /* commands in all, and those of them that are known to be done */
+    pthread_mutex_t   fault;
+    bool              locks, traced;            /* traced: commands leave events, so that errors find their steps */
     fac_error         broken;                   /* the first error of the queue; kept */
+    atomic_bool       failed;
 } fac_opencl;
 
 static inline fac_opencl *fac_opencl_of(fac_device *d) { return (fac_opencl *)d; }
@@ -60,6 +85,9 @@ extern const fac_backend fac_backend_opencl;
 
 /* An error of the driver as one of ours: "opencl:0: WHAT: CL_...".  Out of memory is FAC_E_NOMEM, all else FAC_E_DEVICE. */
 fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err);
+fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err);     /* step: NULL is fine */
+/* A device that failed answers with the error that broke it. */
+fac_status fac_cl_alive(fac_opencl *o, fac_error *err);
 
 /* ---- memory.c ---- */
 
@@ -72,8 +100,28 @@ size_t     fac_cl_trim(fac_opencl *o);          /* gives segments in which nothi
 static inline cl_mem fac_cl_buffer(fac_span s) { return ((const fac_cl_block *)s.memory)->segment->memory; }
 static inline size_t fac_cl_at(fac_span s) { return ((const fac_cl_block *)s.memory)->at + s.at; }
 
-/* ---- program.c ---- */
+/* ---- program.c: what build.c compiles ---- */
 
-/* Source text behind kernels/prelude.cl, with options, compiled, or found in the cache on disk.  FAC_E_DEVICE with the compiler's own words. */
-fac_status fac_cl_program(fac_opencl *o, const char *source, const char *options, cl_program *out, fac_error *err);
+/* All that the compiled form depends on. */
+fac_hash   fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
+/* Source text behind kernels/prelude.cl, with options: found in the cache on disk, or compiled.  FAC_E_DEVICE with the compiler's own
+ * words. */
+fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
+                          fac_error *err);
+
+/* ---- transfer.c ---- */
+
+/* Through pinned memory, so that nothing waits but reads: a write has taken its bytes when it returns. */
+fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t bytes, fac_error *err);
+fac_status fac_cl_read(fac_opencl *o, fac_span from, void *to, size_t bytes, fac_error *err);
+void       fac_cl_staging_fini(fac_opencl *o);
+
+/* ---- pending.c: errors of what was submitted come later, and are told with the step that they belong to ---- */
+
+/* A command of the step at hand was submitted; takes the event. */
+void       fac_cl_pending_add(fac_opencl *o, cl_event event);
+/* An error at a wait; what was submitted so far, to be forgotten after a wait for it that was good. */
+fac_status fac_cl_blame(fac_opencl *o, cl_int code, const char *what, fac_error *err);
+size_t     fac_cl_pending_mark(fac_opencl *o);
+void       fac_cl_pending_clear(fac_opencl *o, size_t mark);
 #endif

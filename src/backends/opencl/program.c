@@ -7,8 +7,7 @@
 #include "facula/version.h"
 #include "cl_prelude.h"
 
-/* All that the compiled form depends on. */
-static fac_hash key_of(const fac_opencl *o, const char *source, const char *options) {
+fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char *options) {
     fac_hash h = fac_hash_text(fac_hash_start(0xc1), fac_cl_prelude);
     h = fac_hash_text(fac_hash_text(h, source), options);
     h = fac_hash_text(fac_hash_text(h, o->place.name), o->place.driver);
@@ -62,10 +61,10 @@ static void to_cache(fac_opencl *o, fac_hash key, cl_program p) {
     fac_release(binary);
 }
 
-fac_status fac_cl_program(fac_opencl *o, const char *source, const char *options, cl_program *out, fac_error *err) {
-    fac_hash key = key_of(o, source, options);
-    if (from_cache(o, key, options, out)) return FAC_OK;
+fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
+                          fac_error *err) {
     cl_int code;
+    if ((*found = from_cache(o, key, options, out))) return FAC_OK;
     const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_cl_prelude, source };
     cl_program p = o->cl.CreateProgramWithSource(o->context, 3, texts, NULL, &code);
     if (code) return fac_cl_raise(o, code, "making a program", err);
