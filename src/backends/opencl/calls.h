@@ -1,0 +1,76 @@
+/* A plan that is some launches: what the solvers whose kernels are written in kernels/NAME.cl have in common.
+ *
+ * Such a kernel takes one struct by value, in which first the places of its buffers stand, in elements, then the numbers that
+ * its plan pushed, all as long; then its buffers.  Types of elements are options, sizes are numbers: one compiled kernel serves
+ * all shapes. */
+#ifndef FACULA_OPENCL_CALLS_H
+#define FACULA_OPENCL_CALLS_H
+#include "backends/opencl/launch.h"
+#include "base/text.h"
+
+enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 80 };  /* together within the 1,024 bytes of arguments that every device takes */
+
+typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE } fac_cl_origin;
+typedef struct fac_cl_operand { fac_cl_origin origin; int index; size_t size; int64_t offset; } fac_cl_operand;    /* size: of an element */
+
+typedef struct fac_cl_call {
+    fac_cl_kernel  kernel;
+    fac_cl_range   range;
+    int            buffers, numbers;
+    fac_cl_operand buffer[FAC_CL_BUFFERS];
+    int64_t        number[FAC_CL_NUMBERS];
+} fac_cl_call;
+
+typedef struct fac_cl_plan {
+    int         calls, room;
+    fac_span    table;                          /* the plan's own memory */
+    size_t      table_bytes;
+    fac_cl_call call[];
+} fac_cl_plan;
+
+/* ---- while offering ---- */
+
+/* Brings blocked operands into plain layouts; false: a body, or an element type that the device does not have. */
+bool        fac_cl_settle(const fac_opencl *o, fac_problem *p);
+bool        fac_cl_has(const fac_opencl *o, fac_dtype t);
+const char *fac_cl_tag(fac_dtype t);            /* "bf16" */
+/* Launches plus the bytes of all operands. */
+double      fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches);
+
+/* The result with its channels last when x, of the same rank, lies so: what comes from a convolution stays as it is. */
+void        fac_cl_lay_alike(const fac_operand *x, fac_operand *y);
+bool        fac_cl_channels_last(const fac_operand *x);
+/* All operands plain. */
+bool        fac_cl_settle_plain(const fac_opencl *o, fac_problem *p);
+
+/* ---- while making ---- */
+
+/* Adds the launches to a plan. */
+typedef fac_status fac_cl_adder(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err);
+fac_status   fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add, void **out, fac_error *err);
+
+/* The next call; its kernel is made of kernels/elements.cl and the source.  work_items, group: a range of one dim. */
+fac_status   fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
+                             fac_cl_call **out, fac_error *err);
+void         fac_cl_call_items(fac_cl_call *c, size_t items, size_t group);
+void         fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i);       /* an absent one, too */
+void         fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k);
+void         fac_cl_call_work(fac_cl_call *c, size_t bytes_before, size_t size);
+void         fac_cl_call_table(fac_cl_call *c, size_t size);
+static inline void fac_cl_call_number(fac_cl_call *c, int64_t x) { c->number[c->numbers++] = x; }
+void         fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing);   /* for REAL() */
+/* The plan's own memory, filled. */
+fac_status   fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes, fac_error *err);
+
+/* Whether places in all operands fit 31 bits; the option says so otherwise. */
+void         fac_cl_option_wide(const fac_problem *p, fac_text *options);
+
+/* Work items of a group that does a line of n elements together: 1 on a CPU. */
+size_t       fac_cl_team(const fac_opencl *o, int64_t n);
+int          fac_cl_width(const fac_opencl *o, fac_dtype computing);            /* V of elements.cl */
+
+/* ---- of the solver ---- */
+
+void         fac_cl_plan_done(fac_device *d, void *plan);
+fac_status   fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
+#endif

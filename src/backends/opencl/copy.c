@@ -1,0 +1,90 @@
+/* Copies between strided places, see copy.h. */
+#include "backends/opencl/copy.h"
+#include "base/error.h"
+#include "cl_copy.h"
+
+enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, LONG_RUN = 4096, GROUP = 128, FEW = 16 };
+
+const char *fac_cl_bits(size_t bytes) {
+    return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "";
+}
+
+static void swap(int64_t *x, int a, int b) { const int64_t t = x[a]; x[a] = x[b], x[b] = t; }
+
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+void fac_cl_moved_settle(fac_cl_moved *m) {
+    int n = 0;
+    for (int k = 0; k < m->dims; k++) {
+        if (m->size[k] == 1) continue;
+        m->size[n] = m->size[k], m->from[n] = m->from[k], m->to[n] = m->to[k];
+        n++;
+    }
+    for (int k = 1; k < n; k++)                         /* the largest step in the target first */
+        for (int j = k; j > 0 && magnitude(m->to[j]) > magnitude(m->to[j - 1]); j--)
+            swap(m->size, j, j - 1), swap(m->from, j, j - 1), swap(m->to, j, j - 1);
+    m->dims = 0;
+    for (int k = 0; k < n; k++) {
+        const int last = m->dims - 1;
+        const int64_t d = m->size[k], from = m->from[k], to = m->to[k];
+        if (last >= 0 && m->from[last] == from * d && m->to[last] == to * d) {
+            m->size[last] *= d, m->from[last] = from, m->to[last] = to;
+        } else fac_cl_moved_dim(m, d, from, to);
+    }
+    if (!m->dims) fac_cl_moved_dim(m, 1, 1, 1);
+}
+
+/* Which dim has neighbours in x, when that is not the last; -1. */
+static int crossing(const fac_cl_moved *m) {
+    const int last = m->dims - 1;
+    if (m->to[last] != 1 || m->from[last] == 1 || m->from[last] == 0 || m->size[last] < FEW) return -1;
+    for (int k = 0; k < last; k++)
+        if (m->from[k] == 1 && m->size[k] >= FEW) return k;
+    return -1;
+}
+
+static void push(fac_cl_call *c, const fac_cl_moved *m) {
+    for (int k = 0; k < m->dims; k++) fac_cl_call_number(c, m->size[k]);
+    for (int k = 0; k < m->dims; k++) fac_cl_call_number(c, m->from[k]);
+    for (int k = 0; k < m->dims; k++) fac_cl_call_number(c, m->to[k]);
+}
+
+fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given, size_t bytes,
+                           fac_error *err) {
+    fac_cl_moved m = *given;
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    const int across = crossing(&m), last = m.dims - 1, tile = o->limits.gpu ? TILE : SMALL_TILE, rows = o->limits.gpu ? ROWS : 1;
+    size_t count = 1;
+    for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];
+    if (!count) return FAC_OK;
+    for (int j = across; across >= 0 && j + 1 < last; j++)
+        swap(m.size, j, j + 1), swap(m.from, j, j + 1), swap(m.to, j, j + 1);
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", fac_cl_bits(bytes), m.dims);
+    if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
+    fac_cl_option_wide(p, &options);
+    fac_status status = fac_cl_call_new(o, plan, fac_cl_copy, &options, across >= 0 ? "transpose" : "copy", &c, err);
+    fac_text_free(&options);
+    FAC_TRY(status);
+    fac_cl_call_in(c, p, i);
+    fac_cl_call_out(c, p, k);
+    c->buffer[0].offset = m.from_offset;
+    c->buffer[1].offset = m.to_offset;
+    if (across >= 0) {
+        const size_t t = (size_t)tile, np = (size_t)m.size[last - 1], nq = (size_t)m.size[last], high = (np + t - 1) / t, wide = (nq + t - 1) / t;
+        fac_cl_call_number(c, (int64_t)high);
+        fac_cl_call_number(c, (int64_t)wide);
+        fac_cl_call_number(c, 0);
+        push(c, &m);
+        c->range = (fac_cl_range){ 2, { t * high * wide * (count / np / nq), (size_t)rows }, { t, (size_t)rows } };
+        return FAC_OK;
+    }
+    const int64_t run = o->limits.gpu ? 1 : m.size[last] < LONG_RUN ? m.size[last] : LONG_RUN, runs = (m.size[last] + run - 1) / run;
+    const size_t units = count / (size_t)m.size[last] * (size_t)runs;
+    fac_cl_call_number(c, (int64_t)units);
+    fac_cl_call_number(c, runs);
+    fac_cl_call_number(c, run);
+    push(c, &m);
+    fac_cl_call_items(c, units, o->limits.gpu ? GROUP : run * FEW > LONG_RUN ? 1 : FEW);
+    return FAC_OK;
+}

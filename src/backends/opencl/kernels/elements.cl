@@ -1,0 +1,147 @@
+/* In front of kernels that are written once for all types of elements and all devices.  Options:
+ *   T      the type computed in: float, double, long or ulong
+ *   V      how many neighbours a work item takes at once: 1 on GPUs, whose lanes are work items; a vector's worth on CPUs
+ *   WIDE   places are numbers of 64 bits
+ * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from T,
+ * LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer may be
+ * left; what is not there reads as `fill`. */
+#ifdef WIDE
+typedef long pos;
+#else
+typedef int pos;
+#endif
+
+#define MEMORY(tag) FAC_CAT(memory_, tag)
+#define LOAD(tag, p, i) FAC_CAT(load_, tag)(p, i)
+#define STORE(tag, p, i, v) FAC_CAT(store_, tag)(p, i, v)
+#define LOADV(tag, p, i) FAC_CAT(loads_, tag)(p, i)
+#define STOREV(tag, p, i, v) FAC_CAT(stores_, tag)(p, i, v)
+
+/* A number that came as the bits of a T. */
+#define bits_float(w) as_float((int)(w))
+#define bits_double(w) as_double(w)
+#define REAL(w) FAC_CAT(bits_, T)(w)
+
+typedef float memory_f32;
+typedef ushort memory_f16;
+typedef ushort memory_bf16;
+typedef char memory_i8;
+typedef uchar memory_u8;
+typedef uchar memory_bool;
+typedef short memory_i16;
+typedef ushort memory_u16;
+typedef int memory_i32;
+typedef uint memory_u32;
+typedef long memory_i64;
+typedef ulong memory_u64;
+#ifdef FAC_FP64
+typedef double memory_f64;
+#endif
+
+/* ---- one ---- */
+
+#define load_plain(p, i) ((T)(p)[i])
+#define load_f16(p, i) ((T)fac_load_f16(p, (ulong)(i)))
+#define load_bf16(p, i) ((T)fac_load_bf16(p, (ulong)(i)))
+#define load_f32 load_plain
+#define load_f64 load_plain
+#define load_i8 load_plain
+#define load_u8 load_plain
+#define load_bool load_plain
+#define load_i16 load_plain
+#define load_u16 load_plain
+#define load_i32 load_plain
+#define load_u32 load_plain
+#define load_i64 load_plain
+#define load_u64 load_plain
+
+#define store_f32(p, i, v) ((p)[i] = (float)(v))
+#define store_f64(p, i, v) ((p)[i] = (double)(v))
+#define store_f16(p, i, v) fac_store_f16(p, (ulong)(i), (float)(v))
+#define store_bf16(p, i, v) fac_store_bf16(p, (ulong)(i), (float)(v))
+#define store_i8(p, i, v) ((p)[i] = (char)(v))
+#define store_u8(p, i, v) ((p)[i] = (uchar)(v))
+#define store_bool(p, i, v) ((p)[i] = (uchar)((v) != 0))
+#define store_i16(p, i, v) ((p)[i] = (short)(v))
+#define store_u16(p, i, v) ((p)[i] = (ushort)(v))
+#define store_i32(p, i, v) ((p)[i] = (int)(v))
+#define store_u32(p, i, v) ((p)[i] = (uint)(v))
+#define store_i64(p, i, v) ((p)[i] = (long)(v))
+#define store_u64(p, i, v) ((p)[i] = (ulong)(v))
+
+/* ---- V at once ---- */
+
+#if V == 1
+
+typedef T TV;
+typedef union { TV v; T lane[1]; } lanes;
+#define loads_plain load_plain
+#define loads_f16 load_f16
+#define loads_bf16 load_bf16
+#define stores_f32 store_f32
+#define stores_f64 store_f64
+#define stores_f16 store_f16
+#define LOADER(name, tag) \
+    static inline TV name(global const MEMORY(tag) *p, pos n, T fill) { return LOAD(tag, p, 0); }
+#define STORER(name, tag) \
+    static inline void name(global MEMORY(tag) *p, pos n, TV v) { STORE(tag, p, 0, v); }
+#define STORE_LANES(tag, p, i, x) STORE(tag, p, i, x)
+
+#else
+
+typedef FAC_CAT(T, V) TV;
+typedef union { TV v; T lane[V]; } lanes;
+#define VECTOR(name) FAC_CAT(name, V)
+#define CONVERT(type) VECTOR(FAC_CAT(convert_, type))
+#define loads_plain(p, i) CONVERT(T)(VECTOR(vload)(0, (p) + (i)))
+#define loads_f16(p, i) CONVERT(T)(VECTOR(vload_half)(0, (global const half *)(p) + (i)))
+#define loads_bf16(p, i) CONVERT(T)(VECTOR(as_float)(CONVERT(uint)(VECTOR(vload)(0, (p) + (i))) << 16))
+#define stores_f32(p, i, x) VECTOR(vstore)(CONVERT(float)(x), 0, (p) + (i))
+#define stores_f64(p, i, x) VECTOR(vstore)(CONVERT(double)(x), 0, (p) + (i))
+#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)(p) + (i))
+#define STORE_LANES(tag, p, i, x) \
+    do { \
+        lanes each = { .v = (x) }; \
+        for (int l = 0; l < V; l++) STORE(tag, p, (i) + l, each.lane[l]); \
+    } while (0)
+#define LOADER(name, tag) \
+    static inline TV name(global const MEMORY(tag) *p, pos n, T fill) { \
+        if (n >= V) return LOADV(tag, p, 0); \
+        lanes r; \
+        for (int l = 0; l < V; l++) r.lane[l] = l < n ? LOAD(tag, p, l) : fill; \
+        return r.v; \
+    }
+#define STORER(name, tag) \
+    static inline void name(global MEMORY(tag) *p, pos n, TV v) { \
+        if (n >= V) { \
+            STOREV(tag, p, 0, v); \
+            return; \
+        } \
+        lanes r = { .v = v }; \
+        for (int l = 0; l < V; l++) \
+            if (l < n) STORE(tag, p, l, r.lane[l]); \
+    }
+
+#endif
+
+#define loads_f32 loads_plain
+#define loads_f64 loads_plain
+#define loads_i8 loads_plain
+#define loads_u8 loads_plain
+#define loads_bool loads_plain
+#define loads_i16 loads_plain
+#define loads_u16 loads_plain
+#define loads_i32 loads_plain
+#define loads_u32 loads_plain
+#define loads_i64 loads_plain
+#define loads_u64 loads_plain
+#define stores_bf16(p, i, x) STORE_LANES(bf16, p, i, x)
+#define stores_i8(p, i, x) STORE_LANES(i8, p, i, x)
+#define stores_u8(p, i, x) STORE_LANES(u8, p, i, x)
+#define stores_bool(p, i, x) STORE_LANES(bool, p, i, x)
+#define stores_i16(p, i, x) STORE_LANES(i16, p, i, x)
+#define stores_u16(p, i, x) STORE_LANES(u16, p, i, x)
+#define stores_i32(p, i, x) STORE_LANES(i32, p, i, x)
+#define stores_u32(p, i, x) STORE_LANES(u32, p, i, x)
+#define stores_i64(p, i, x) STORE_LANES(i64, p, i, x)
+#define stores_u64(p, i, x) STORE_LANES(u64, p, i, x)
