@@ -69,7 +69,11 @@ void fac_trainer_free(fac_trainer *t) {
     fac_release(t);
 }
 
-int64_t fac_trainer_steps(const fac_trainer *t) { return *(const int64_t *)fac_tensor_data(t->done); }
+int64_t fac_trainer_steps(const fac_trainer *t) {
+    int64_t steps = 0;
+    fac_tensor_read(t->done, &steps, sizeof steps, NULL);       /* none when a device failed, which the next step tells */
+    return steps;
+}
 fac_program *fac_trainer_program(const fac_trainer *t) { return t->stepper; }
 
 fac_status fac_trainer_flush(fac_trainer *t, fac_error *err) {
@@ -77,14 +81,15 @@ fac_status fac_trainer_flush(fac_trainer *t, fac_error *err) {
     return t->flush ? fac_tensor_write(t->flush, &yes, sizeof yes, err) : FAC_OK;
 }
 
-static double scalar(const fac_tensor *t) { return (double)*(const float *)fac_tensor_data(t); }
-
 /* One run of either program. */
 static fac_status run(fac_trainer *t, fac_program *p, fac_tensor *x, fac_tensor *labels, fac_score *score, fac_error *err) {
     fac_tensor *in[] = { x, labels, t->lr, t->flush };
     int64_t n = fac_tensor_type(labels).dims.d[0];
+    float loss, correct;
     FAC_TRY(fac_program_run(p, in, t->result, err));
-    *score = (fac_score){ scalar(t->result[FAC_TRAIN_LOSS]), n ? scalar(t->result[FAC_TRAIN_CORRECT]) / (double)n : 0, n };
+    FAC_TRY(fac_tensor_read(t->result[FAC_TRAIN_LOSS], &loss, sizeof loss, err));
+    FAC_TRY(fac_tensor_read(t->result[FAC_TRAIN_CORRECT], &correct, sizeof correct, err));
+    *score = (fac_score){ (double)loss, n ? (double)correct / (double)n : 0, n };
     return FAC_OK;
 }
 
