@@ -15,6 +15,11 @@ static inline double fac_attr_real(const fac_node *n, const char *name, double m
     return a && a->kind == FAC_A_REAL ? *(const double *)((const char *)n->attrs + a->at) : missing;
 }
 
+static inline int64_t fac_attr_int(const fac_node *n, const char *name, int64_t missing) {
+    const fac_attr *a = fac_attr_find(n->op, name);
+    return a && a->kind == FAC_A_INT ? *(const int64_t *)((const char *)n->attrs + a->at) : missing;
+}
+
 static inline bool fac_attr_flag(const fac_node *n, const char *name) {
     const fac_attr *a = fac_attr_find(n->op, name);
     return a && a->kind == FAC_A_FLAG && *(const bool *)((const char *)n->attrs + a->at);

@@ -1,7 +1,8 @@
-/* Batch norm at prepare time.
+/* Batch norm, and factors of channels, at prepare time.
  *   y = (x - mean) / sqrt(var + eps) * scale + bias = x s + t,   s = scale / sqrt(var + eps),  t = bias - mean s
  * Behind a convolution that only it reads: w' = w s (per output channel), b' = b s + t.  Elsewhere: one multiply and one add,
- * which the chains pass fuses with their neighbours.  s, t, w', b' are ordinary values made of parameters alone, so the plan
+ * which the chains pass fuses with their neighbours.  A product with one factor a channel behind a convolution, as Caffe writes
+ * batch norms, goes the same way; what is added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary values made of parameters alone, so the plan
  * computes them in its prepare part and again when a parameter was written. */
 #include "facula/ops.h"
 #include "passes/attr.h"
@@ -17,8 +18,40 @@ static fac_value *per_channel(fac_value *v, int rank) {     /* [C] -> [C,1,1..],
 
 static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 
+/* The convolution that makes in[i], which n alone reads, when its weights are there before the run. */
+static fac_node *conv_before(const fac_node *n, fac_value *const in[], int i) {
+    fac_node *m = in[i] ? in[i]->node : NULL;
+    if (!(fac_node_is(m, "conv2d") || fac_node_is(m, "conv3d")) || m->body[0] || !fac_used_once(n->in[i])) return NULL;
+    return early(m->in[1]) && (m->nin < 3 || early(m->in[2])) ? m : NULL;
+}
+
+/* conv s + t, by channels; t NULL: nothing is added. */
+static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t) {
+    fac_value *b = conv->nin > 2 && conv->in[2] ? fac_mul(conv->in[2], s) : NULL;
+    fac_value *args[3] = { conv->in[0], fac_mul(conv->in[1], per_channel(s, conv->in[1]->type.dims.n)),
+                           b && t ? fac_add(b, t) : b ? b : t };
+    fac_value *y = fac_emit(conv->op, conv->attrs, args[2] ? 3 : 2, args);
+    if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
+    return y;
+}
+
+/* conv times one number a channel, known before the run. */
+static fac_value *factor(const fac_node *n, fac_value *const in[]) {
+    for (int i = 0; i < 2; i++) {
+        const fac_node *conv = conv_before(n, in, i);
+        fac_value *s = in[1 - i];
+        if (!conv || !s || !early(s) || s->type.dtype != in[i]->type.dtype) continue;
+        const fac_dims *d = &s->type.dims, *y = &in[i]->type.dims;
+        const int axis = d->n - (y->n - 1);             /* of the channels in s */
+        if (axis < 0 || d->n > y->n || d->d[axis] != y->d[1] || fac_dims_count(d) != y->d[1]) continue;
+        return scaled(conv, fac_reshape(s, fac_shape(y->d[1])), NULL);
+    }
+    return NULL;
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
+    if (fac_node_is(n, "mul") && n->out[0]->time == FAC_RUN) return (out[0] = factor(n, in)) != NULL;
     if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode")) return false;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return false;
@@ -26,17 +59,9 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     int rank = in[0]->type.dims.n;
     fac_value *s = fac_div(in[1], fac_sqrt(fac_add(in[4], fac_number(to, dtype, fac_attr_real(n, "epsilon", 1e-5)))));
     fac_value *t = fac_sub(in[2], fac_mul(in[3], s));
-    fac_node *conv = in[0]->node;
-    bool behind = (fac_node_is(conv, "conv2d") || fac_node_is(conv, "conv3d")) && !conv->body[0] && fac_used_once(n->in[0]) &&
-                  early(conv->in[1]) && (conv->nin < 3 || early(conv->in[2]));
-    if (behind) {
-        fac_value *b = conv->nin > 2 ? conv->in[2] : NULL;
-        fac_value *args[3] = { conv->in[0], fac_mul(conv->in[1], per_channel(s, rank)), b ? fac_add(fac_mul(b, s), t) : t };
-        out[0] = fac_emit(conv->op, conv->attrs, 3, args);
-        if (out[0]->node) {
-            out[0]->node->name = conv->name;
-            out[0]->node->scope = conv->scope;
-        }
+    const fac_node *conv = conv_before(n, in, 0);
+    if (conv) {
+        out[0] = scaled(conv, s, t);
     } else {
         out[0] = fac_add(fac_mul(in[0], per_channel(s, rank - 1)), per_channel(t, rank - 1));
         if (out[0]->node) {

@@ -108,8 +108,10 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
 void       fac_plan_place(fac_plan *plan);                                                   /* arena.c    */
 
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
- * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, fac_offer *offer, fac_error *err);
+ * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver.
+ * turn: seconds that the readers of the first output lose when it is plain. */
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, fac_offer *offer, fac_error *err);
+double            fac_reorder_seconds(const fac_type *type);        /* an estimate, of a value from one layout to another */
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
+#include "passes/attr.h"
 #include "run/reach.h"
 #include "run/schedule.h"
 
@@ -22,15 +23,12 @@ static void read_done(fac_scheduler *s, const fac_node *n) {
 static bool as_view(fac_scheduler *s, const fac_node *n) {
     enum { VIEWS = 64 };
     const fac_value *x = n->nin ? n->in[0] : NULL;
-    fac_layout out[VIEWS], in;
+    fac_layout out[VIEWS], scratch[VIEWS], in;
     if (!n->op->view || n->body[0] || !x || n->nout > VIEWS || s->plan->observed) return false;
     in = s->at[x->id].slot.layout;
     fac_layout_settle(&in, &x->type.dims);
     if (in.block) {
-        /* only what keeps the shape can be a view of a blocked value */
-        if (n->nout != 1 || !fac_dims_equal(&x->type.dims, &n->out[0]->type.dims)) return false;
-        if (n->op != &fac_op_identity && n->op != &fac_op_stop) return false;
-        out[0] = in;
+        if (!fac_view_blocked(n, &in, out, scratch)) return false;
     } else {
         for (int k = 0; k < n->nout; k++) out[k] = fac_layout_plain(&n->out[k]->type.dims);
         if (!n->op->view(n, &in, out)) return false;
@@ -83,15 +81,8 @@ static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_pr
 /* Lies somewhere without a step. */
 static bool early_or_leaf(const fac_value *v) { return v->time != FAC_RUN || v->leaf != FAC_NOT_LEAF; }
 
-static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
-    fac_plan *p = s->plan;
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && early_or_leaf(n->in[i])) FAC_TRY(fac_lay_early(s, n->in[i]));
-    if (as_view(s, n)) return FAC_OK;
-
-    fac_problem *q = fac_problem_new(s, n, n->nin, n->nout);
-    fac_slot *in = fac_arena_alloc(&p->memory, (size_t)n->nin + 1, sizeof *in);
-    if (!q || !in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+/* The operands of n as they are. */
+static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) {
     for (int i = 0; i < n->nin; i++) {
         const fac_value *v = n->in[i];
         if (!v) continue;
@@ -104,9 +95,71 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
         q->out[k] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, NULL };
         q->out[k].layout.halo = s->wish[v->id];
     }
+}
+
+/* Would this reader rather have channels in blocks? */
+static bool wants_blocks(const fac_node *n) {
+    if (fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d")) return true;
+    if (!fac_node_is(n, "conv2d")) return false;
+    const int64_t groups = fac_attr_int(n, "groups", 1);
+    return groups == 1 || groups == n->in[0]->type.dims.d[1];
+}
+
+/* Seconds that a plain result of n costs: a reorder when most of its readers want blocks. */
+static double turn_seconds(const fac_node *n) {
+    const fac_value *y = n->out[0];
+    int blocks = 0, plain = (int)y->roots;
+    if (y->type.dims.n != 4) return 0;
+    for (const fac_use *u = y->uses; u; u = u->next) *(wants_blocks(u->node) ? &blocks : &plain) += 1;
+    return blocks > plain ? fac_reorder_seconds(&y->type) : 0;
+}
+
+/* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if there is one and a solver
+ * writes there (else its root is -1). */
+static const fac_solver *choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer, fac_slot *part) {
+    const fac_value *y = n->out[0];
+    const double turn = turn_seconds(n);
+    describe(s, n, q);
+    const fac_solver *solver = fac_choose(s->plan, q, turn, offer, s->err);
+    part->root = -1;
+    if (!solver || !fac_part_alike(s, y, &q->out[0].layout)) return solver;
+    if (fac_part_slot(s, y, &q->out[0].layout, part)) return NULL;
+    describe(s, n, q);
+    q->out[0].layout = part->layout;
+    solver = fac_choose(s->plan, q, turn, offer, s->err);
+    if (solver && fac_layout_equal(&q->out[0].layout, &part->layout, &y->type.dims)) return solver;
+    part->root = -1;
+    describe(s, n, q);
+    return fac_choose(s->plan, q, turn, offer, s->err);
+}
+
+/* Over something that dies, or a new one. */
+static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
+    const int root = fac_in_place(s, n, step, k);
+    if (root < 0) return fac_arena_root(s, &n->out[k]->type, &step->problem->out[k].layout);
+    s->plan->values_bytes += s->plan->roots[root].bytes;
+    return root;
+}
+
+static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
+    fac_plan *p = s->plan;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && early_or_leaf(n->in[i])) FAC_TRY(fac_lay_early(s, n->in[i]));
+    if (as_view(s, n)) return FAC_OK;
+    bool joined;
+    FAC_TRY(fac_join_parts(s, n, &joined));
+    if (joined) {
+        read_done(s, n);
+        return FAC_OK;
+    }
+
+    fac_problem *q = fac_problem_new(s, n, n->nin, n->nout);
+    fac_slot *in = fac_arena_alloc(&p->memory, (size_t)n->nin + 1, sizeof *in);
+    if (!q || !in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     fac_offer offer = { 0 };
+    fac_slot part;
     void *plan = NULL;
-    const fac_solver *solver = fac_choose(p, q, &offer, s->err);
+    const fac_solver *solver = choose(s, n, q, &offer, &part);
     if (!solver) return FAC_E_UNSUPPORTED;
     FAC_TRY(solver->make(p->device, q, &plan, s->err));
     fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
@@ -123,9 +176,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     for (int k = 0; k < n->nout; k++) {
         if (q->out[k].type.dtype == FAC_NONE) continue;
         const fac_layout *layout = &q->out[k].layout;
-        int root = fac_in_place(s, n, step, k);
-        if (root >= 0) p->values_bytes += p->roots[root].bytes;
-        else root = fac_arena_root(s, &n->out[k]->type, layout);
+        const int root = k == 0 && part.root >= 0 ? part.root : root_for(s, n, step, k);
         if (root < 0) return FAC_E_NOMEM;
         step->out[k] = (fac_slot){ root, *layout };
         fac_lay(s, n->out[k], root, layout);
@@ -205,12 +256,19 @@ static int64_t padding(const fac_node *n) {
     return widest;
 }
 
-/* The halo that the readers of a value would like: the widest padding of a convolution or pool that reads it. */
+/* The halo that the readers of a value would like: the widest padding of a convolution that reads it, or a part of its channels.
+ * Pools leave taps outside of an image out by their numbers. */
 static void wishes(fac_scheduler *s) {
-    for (const fac_node *n = s->plan->graph->first; n; n = n->next) {
+    for (const fac_node *n = s->plan->graph->last; n; n = n->prev) {
         if (!n->nin || !n->in[0] || n->in[0]->type.dims.n != 4) continue;
-        int64_t pad = padding(n);
-        if (pad > s->wish[n->in[0]->id] && pad <= WIDEST) s->wish[n->in[0]->id] = (int)pad;
+        int *wish = &s->wish[n->in[0]->id];
+        if (n->op == &fac_op_slice || n->op == &fac_op_split) {
+            for (int k = 0; k < n->nout; k++)
+                if (s->wish[n->out[k]->id] > *wish) *wish = s->wish[n->out[k]->id];
+        } else if (!strncmp(n->op->name, "conv", 4)) {
+            int64_t pad = padding(n);
+            if (pad > *wish && pad <= WIDEST) *wish = (int)pad;
+        }
     }
 }
 
@@ -219,9 +277,15 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     s.at = fac_alloc(plan->graph->ids + 1, sizeof *s.at);
     s.wish = fac_alloc(plan->graph->ids + 1, sizeof *s.wish);
     s.becomes = fac_alloc(plan->graph->ids + 1, sizeof *s.becomes);
+    s.part = fac_alloc(plan->graph->ids + 1, sizeof *s.part);
+    s.room = fac_alloc(plan->graph->ids + 1, sizeof *s.room);
     fac_status status = FAC_OK;
-    if (!s.at || !s.wish || !s.becomes || !fac_becomes(&s)) status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
-    if (!status) wishes(&s);
+    if (!s.at || !s.wish || !s.becomes || !s.part || !s.room || !fac_becomes(&s)) status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    for (uint32_t i = 0; !status && i < plan->graph->ids; i++) s.room[i].root = -1;
+    if (!status) {
+        wishes(&s);
+        fac_parts(&s);
+    }
     for (const fac_node *n = plan->graph->first; n && !status; n = n->next) {
         char label[200];
         if (n->out[0]->time != FAC_RUN) continue;
@@ -232,5 +296,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     fac_release(s.at);
     fac_release(s.wish);
     fac_release(s.becomes);
+    fac_release(s.part);
+    fac_release(s.room);
     return status;
 }

@@ -8,6 +8,9 @@
 typedef struct fac_copy { struct fac_copy *next; fac_slot slot; } fac_copy;
 typedef struct fac_where { fac_slot slot; fac_copy *copies; bool set; } fac_where;
 
+/* Along the axis of the concat that makes `whole`; whole NULL: no part of anything. */
+typedef struct fac_part { const fac_value *whole; int64_t start; } fac_part;
+
 typedef struct fac_scheduler {
     fac_plan        *plan;
     const fac_graph *original;
@@ -15,6 +18,8 @@ typedef struct fac_scheduler {
     int             *wish;          /* by value id: the halo that readers would like */
     const fac_value **becomes;      /* by id of a value: a parameter whose next contents it is and that may be written over; by
                                        that parameter's id: another one; NULL ends the list */
+    fac_part        *part;          /* by value id: the result of a concat that it may be written to         */
+    fac_slot        *room;          /* by id of a concat's result: where it lies when its parts do, or root -1 */
     int              now;           /* the step at hand, or the next one             */
     fac_error       *err;
 } fac_scheduler;
@@ -42,6 +47,24 @@ fac_status fac_lay_early(fac_scheduler *s, const fac_value *v);
 void fac_layout_settle(fac_layout *l, const fac_dims *d);
 /* v in this layout, by a reorder step or, before the run, by an item. */
 fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out);
+
+/* A step that copies v to a place that is there already. */
+fac_status fac_copy_to(fac_scheduler *s, const fac_value *v, const fac_slot *to);
+
+/* ---- view.c ---- */
+
+/* Layouts of all outputs of n when they are views of its first input, which is blocked; scratch: as many layouts. */
+bool fac_view_blocked(const fac_node *n, const fac_layout *x, fac_layout *out, fac_layout *scratch);
+
+/* ---- parts.c ---- */
+
+/* Fills s->part, and makes the wishes of parts and wholes one. */
+void       fac_parts(fac_scheduler *s);
+/* May v, made in this layout, be a slice of the concat that reads it?  Then where. */
+bool       fac_part_alike(const fac_scheduler *s, const fac_value *v, const fac_layout *like);
+fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out);
+/* A concat whose parts, or some of them, lie in their places: copies the others, and its result is there. */
+fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined);
 
 /* ---- in_place.c ---- */
 

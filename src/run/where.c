@@ -47,20 +47,19 @@ void fac_layout_settle(fac_layout *l, const fac_dims *d) {
     *l = plain;
 }
 
-/* A step that copies v into another layout, and a note of where that copy lies. */
-static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out) {
+/* A step that copies v to a place that is there, or when that is NULL into memory of its own. */
+static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *want, const fac_slot *there, fac_slot *out) {
     static const fac_node identity = { .op = &fac_op_identity, .nin = 1, .nout = 1, .nports = 1 };
     fac_plan *p = s->plan;
-    fac_where *w = &s->at[v->id];
-    fac_copy *c = fac_arena_alloc(&p->memory, 1, sizeof *c);
+    const fac_where *w = &s->at[v->id];
     fac_problem *q = fac_problem_new(s, &identity, 1, 1);
-    if (!c || !q) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    if (!q) return FAC_E_NOMEM;
     const fac_operand from = { .type = v->type, .layout = w->slot.layout, .time = FAC_RUN };
     const fac_operand to = { .type = v->type, .layout = *want, .time = FAC_RUN };
     q->in[0] = from;
     q->out[0] = to;
     fac_offer offer = { 0 };
-    const fac_solver *solver = fac_choose(p, q, &offer, s->err);
+    const fac_solver *solver = fac_choose(p, q, 0, &offer, s->err);
     if (!solver) return FAC_E_UNSUPPORTED;
     if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) ||
         !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
@@ -78,10 +77,23 @@ static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout
         return FAC_E_NOMEM;
     }
     step->in[0] = w->slot;
-    *out = (fac_slot){ fac_arena_root(s, &v->type, want), *want };
+    *out = there ? *there : (fac_slot){ fac_arena_root(s, &v->type, want), *want };
     step->out[0] = *out;
     FAC_TRY(fac_step_done(s, step, offer.work));
-    if (out->root < 0) return FAC_E_NOMEM;
+    return out->root < 0 ? FAC_E_NOMEM : FAC_OK;
+}
+
+fac_status fac_copy_to(fac_scheduler *s, const fac_value *v, const fac_slot *to) {
+    fac_slot out;
+    return copy(s, v, &to->layout, to, &out);
+}
+
+/* The same, and a note of where that copy lies. */
+static fac_status reorder(fac_scheduler *s, const fac_value *v, const fac_layout *want, fac_slot *out) {
+    fac_where *w = &s->at[v->id];
+    fac_copy *c = fac_arena_alloc(&s->plan->memory, 1, sizeof *c);
+    if (!c) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    FAC_TRY(copy(s, v, want, NULL, out));
     *c = (fac_copy){ w->copies, *out };
     w->copies = c;
     return FAC_OK;

@@ -1,0 +1,122 @@
+/* Concat without a copy: whoever makes an input of a concat along the channels writes it where the result will lie.
+ *
+ * A value that a concat reads is a *part* of its result, the *whole*; wholes may be parts themselves, as in the growing concats
+ * of a DenseNet.  When a maker of a part has said how its output would lie, the whole gets a root of the same kind, blocked or
+ * plain, and the part is a slice of it: the same strides, another beginning.  What could not be made there (inputs of the run,
+ * parts of two wholes, results that a solver lays otherwise) is copied when the turn of the concat comes.
+ *
+ * Which cases have slices: blocked along the axis of the concat, all parts but the last being whole blocks (lanes behind a last
+ * channel may be written to); or plain with nothing outside of the axis, so that a slice is contiguous. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "op_list.h"
+#include "passes/attr.h"
+#include "run/reach.h"
+#include "run/schedule.h"
+
+static int axis_of(const fac_node *n) {
+    return fac_axis(fac_attr_int(n, "axis", 0), n->out[0]->type.dims.n);
+}
+
+static bool is_concat(const fac_scheduler *s, const fac_node *n) {
+    const char *only = s->plan->only;
+    if (n->op != &fac_op_concat || n->out[0]->time != FAC_RUN || n->body[0] || s->plan->observed) return false;
+    if (only && (!strcmp(only, n->op->name) || !strcmp(only, fac_solver_ref.name))) return false;
+    return fac_in_sight(s->plan->device) && axis_of(n) >= 0 && fac_dims_count(&n->out[0]->type.dims) > 0;
+}
+
+void fac_parts(fac_scheduler *s) {
+    const fac_graph *g = s->plan->graph;
+    for (const fac_node *n = g->last; n; n = n->prev) {         /* from the end, so that growing concats make a chain */
+        int64_t start = 0;
+        if (!is_concat(s, n)) continue;
+        for (int i = 0; i < n->nin; i++) {
+            const fac_value *v = n->in[i];
+            fac_part *p = &s->part[v->id];
+            if (v->time == FAC_RUN && v->node && !p->whole) *p = (fac_part){ n->out[0], start };
+            start += v->type.dims.d[axis_of(n)];
+        }
+    }
+    /* one halo for all that lies together */
+    for (const fac_node *n = g->first; n; n = n->next)
+        for (int i = 0; i < n->nin && is_concat(s, n); i++)
+            if (s->part[n->in[i]->id].whole == n->out[0] && s->wish[n->in[i]->id] > s->wish[n->out[0]->id])
+                s->wish[n->out[0]->id] = s->wish[n->in[i]->id];
+    for (const fac_node *n = g->last; n; n = n->prev)
+        for (int i = 0; i < n->nin && is_concat(s, n); i++)
+            if (s->part[n->in[i]->id].whole == n->out[0]) s->wish[n->in[i]->id] = s->wish[n->out[0]->id];
+}
+
+/* Can the result of concat n have slices when it lies like this? */
+static bool sliceable(const fac_node *n, const fac_layout *like) {
+    const fac_dims *d = &n->out[0]->type.dims;
+    const int axis = axis_of(n);
+    if (!like->block) {
+        int64_t outside = 1;
+        for (int k = 0; k < axis; k++) outside *= d->d[k];
+        return outside == 1;
+    }
+    if (like->axis != axis || axis >= d->n - 2) return false;
+    for (int i = 0; i + 1 < n->nin; i++)
+        if (n->in[i]->type.dims.d[axis] % like->block) return false;
+    return true;
+}
+
+/* The slice of a whole that begins at `start` of the concat's axis. */
+static fac_slot slice(const fac_node *n, const fac_slot *whole, int64_t start) {
+    fac_slot part = *whole;
+    const int axis = axis_of(n);
+    part.layout.offset += (part.layout.block ? start / part.layout.block : start) * part.layout.stride[axis];
+    return part;
+}
+
+bool fac_part_alike(const fac_scheduler *s, const fac_value *v, const fac_layout *like) {
+    const fac_value *whole = s->part[v->id].whole;
+    if (!whole || !sliceable(whole->node, like)) return false;
+    const fac_slot *room = &s->room[whole->id];
+    return room->root < 0 || (room->layout.block == like->block && (!like->block || room->layout.axis == like->axis));
+}
+
+/* Where v lies, or will lie, when it is a whole. */
+static fac_status room_of(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out) {
+    fac_slot *room = &s->room[v->id];
+    const fac_part *up = &s->part[v->id];
+    if (room->root < 0) {
+        fac_slot slot = { -1, { 0 } };
+        if (fac_part_alike(s, v, like)) {
+            FAC_TRY(room_of(s, up->whole, like, &slot));
+            slot = slice(up->whole->node, &slot, up->start);
+        } else {
+            const fac_dims *d = &v->type.dims;
+            slot.layout = like->block ? fac_layout_blocked(d, like->axis, like->block, s->wish[v->id]) : fac_layout_plain(d);
+            slot.root = fac_arena_root(s, &v->type, &slot.layout);
+            if (slot.root < 0) return FAC_E_NOMEM;
+        }
+        *room = slot;
+    }
+    *out = *room;
+    return FAC_OK;
+}
+
+fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out) {
+    const fac_part *p = &s->part[v->id];
+    fac_slot whole;
+    FAC_TRY(room_of(s, p->whole, like, &whole));
+    *out = slice(p->whole->node, &whole, p->start);
+    return FAC_OK;
+}
+
+fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined) {
+    const fac_slot *room = &s->room[n->out[0]->id];
+    int64_t start = 0;
+    *joined = n->op == &fac_op_concat && room->root >= 0;
+    for (int i = 0; *joined && i < n->nin; i++) {
+        const fac_value *v = n->in[i];
+        const fac_slot to = slice(n, room, start), *at = &s->at[v->id].slot;
+        start += v->type.dims.d[axis_of(n)];
+        if (at->root != to.root || !fac_layout_equal(&at->layout, &to.layout, &v->type.dims)) FAC_TRY(fac_copy_to(s, v, &to));
+    }
+    if (*joined) fac_lay(s, n->out[0], room->root, &room->layout);
+    return FAC_OK;
+}
