@@ -1,6 +1,6 @@
 /* Every solver of the OpenCL device on every operator that it takes, operands plain or with random gaps, against the reference
  * driver.  A compiler that runs on the CPU takes its time, so one random case of each operator is tried; FACULA_ALL=1 tries all,
- * FACULA_SOLVER=name one solver only.  Skipped where no driver is. */
+ * FACULA_SOLVER=name one solver only.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped where no driver is. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,6 +171,7 @@ static void every_case_of_every_op(void **state) {
                 if (!all && k != only) continue;
                 OK(fac_problem_graph((*op)->cases[k].problem, false, &g, &err));
                 const bool gaps = fac_random_bits(seed, ++stream, 0) & 1;
+                fac_opencl_of(device)->limits.gpu = getenv("FACULA_GPU") || fac_random_bits(seed, ++stream, 0) & 1;
                 if (!all || gaps) solved += solve(*s, g->last, &(*op)->cases[k], gaps);
                 if (all) solved += solve(*s, g->last, &(*op)->cases[k], !gaps);
                 fac_graph_free(g);

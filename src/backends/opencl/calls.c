@@ -128,15 +128,6 @@ void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
     if (wide) fac_text_add(options, " -DWIDE");
 }
 
-enum { TEAM = 256 };
-
-size_t fac_cl_team(const fac_opencl *o, int64_t n) {
-    size_t team = 1, most = o->limits.group < TEAM ? o->limits.group : TEAM;
-    if (!o->limits.gpu) return 1;
-    while (team < most && (int64_t)team * 2 < n) team *= 2;
-    return team;
-}
-
 int fac_cl_width(const fac_opencl *o, fac_dtype computing) {
     if (o->limits.gpu) return 1;
     return computing == FAC_F32 ? 16 : 8;

@@ -65,9 +65,8 @@ fac_status   fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *dat
 /* Whether places in all operands fit 31 bits; the option says so otherwise. */
 void         fac_cl_option_wide(const fac_problem *p, fac_text *options);
 
-/* Work items of a group that does a line of n elements together: 1 on a CPU. */
-size_t       fac_cl_team(const fac_opencl *o, int64_t n);
-int          fac_cl_width(const fac_opencl *o, fac_dtype computing);            /* V of elements.cl */
+/* V of elements.cl. */
+int          fac_cl_width(const fac_opencl *o, fac_dtype computing);
 
 /* ---- of the solver ---- */
 

@@ -20,6 +20,8 @@ typedef int pos;
 /* A number that came as the bits of a T. */
 #define bits_float(w) as_float((int)(w))
 #define bits_double(w) as_double(w)
+#define bits_long(w) (w)
+#define bits_ulong(w) as_ulong(w)
 #define REAL(w) FAC_CAT(bits_, T)(w)
 
 typedef float memory_f32;

@@ -1,0 +1,104 @@
+/* Sharing out folds, see fold.h. */
+#include "backends/opencl/fold.h"
+
+enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, WAVES = 4 };
+
+/* Largest steps first, neighbours merged, dims of one dropped; what has neighbours in memory last. */
+static void settle(fac_cl_axes *x) {
+    int n = 0;
+    for (int k = 0; k < x->n; k++)
+        if (x->a[k].d != 1) x->a[n++] = x->a[k];
+    for (int k = 1; k < n; k++)
+        for (int j = k; j > 0 && x->a[j].in > x->a[j - 1].in; j--) {
+            const fac_cl_axis t = x->a[j];
+            x->a[j] = x->a[j - 1], x->a[j - 1] = t;
+        }
+    x->n = 0;
+    for (int k = 0; k < n; k++) {
+        fac_cl_axis *last = x->n ? &x->a[x->n - 1] : NULL, now = x->a[k];
+        if (last && last->in == now.in * now.d && last->out == now.out * now.d) *last = (fac_cl_axis){ last->d * now.d, now.in, now.out };
+        else x->a[x->n++] = now;
+    }
+    for (int k = 0; k < x->n - 1; k++)
+        if (x->a[k].in == 1) {
+            const fac_cl_axis t = x->a[k];
+            for (int j = k; j < x->n - 1; j++) x->a[j] = x->a[j + 1];
+            x->a[x->n - 1] = t;
+        }
+    if (!x->n) fac_cl_axes_put(x, 1, 0, 0);
+}
+
+static int64_t product(const fac_cl_axes *x) {
+    int64_t n = 1;
+    for (int k = 0; k < x->n; k++) n *= x->a[k].d;
+    return n;
+}
+
+static int power_of_2(int64_t most) {
+    int n = 1;
+    while (n < GROUP && (int64_t)n * 2 <= most) n *= 2;
+    return n;
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* Teams on a GPU: neighbouring items take neighbours in memory. */
+static void share_wide(const fac_opencl *o, fac_cl_fold *f) {
+    const int group = least(GROUP, power_of_2((int64_t)o->limits.group));
+    const int64_t inner = f->reduced.a[f->reduced.n - 1].d, side = f->columns ? f->kept.a[f->kept.n - 1].d : f->lines;
+    f->width = 1;
+    if (f->columns) {
+        f->beside = least(least(group, SHORT), power_of_2(2 * side - 1));
+        f->team = least(group / f->beside, power_of_2(f->count / 8));
+    } else {
+        f->team = least(group, power_of_2(f->count / 4));
+        f->beside = least(group / f->team, power_of_2(2 * side - 1));
+        f->beside = f->team * f->beside > SHORT && f->team >= SHORT ? 1 : f->beside;
+    }
+    f->across = least(f->team, power_of_2(2 * inner - 1));
+}
+
+void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
+    settle(&f->kept);
+    settle(&f->reduced);
+    f->lines = product(&f->kept);
+    f->count = product(&f->reduced);
+    f->unit = f->reduced.a[f->reduced.n - 1].in == 1;
+    f->columns = !f->unit && f->kept.a[f->kept.n - 1].in == 1;
+    f->parts = 1;
+    if (o->limits.gpu) {
+        share_wide(o, f);
+    } else {
+        f->team = f->across = 1;
+        f->width = f->unit || f->columns ? fac_cl_width(o, computing) : 1;
+        f->beside = f->count < SHORT ? LINES_BESIDE : 1;
+    }
+    const int64_t side = f->kept.a[f->kept.n - 1].d, inner = f->reduced.a[f->reduced.n - 1].d;
+    f->units = f->columns ? f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width) : f->lines;
+    const int64_t groups = (f->units + f->beside - 1) / f->beside, rows = inner ? f->count / inner : 0;
+    if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
+    if (o->limits.gpu && groups && groups < WAVES * (int64_t)o->limits.units) {
+        const int64_t wish = WAVES * (int64_t)o->limits.units / groups, most = f->count / GPU_PART;
+        f->parts = wish < most ? wish : most;
+    }
+    if (f->parts > (rows > inner ? rows : inner)) f->parts = rows > inner ? rows : inner;
+    if (f->parts < 1) f->parts = 1;
+}
+
+void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
+    fac_text_print(options, " -DV=%d -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->team, f->beside, f->kept.n, f->reduced.n,
+                   f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
+}
+
+void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {
+    for (int k = 0; k < f->kept.n; k++) fac_cl_call_number(c, f->kept.a[k].d);
+    for (int k = 0; k < f->kept.n; k++) fac_cl_call_number(c, f->kept.a[k].in);
+    for (int k = 0; k < f->kept.n; k++) fac_cl_call_number(c, f->kept.a[k].out);
+    for (int k = 0; k < f->reduced.n; k++) fac_cl_call_number(c, f->reduced.a[k].d);
+    for (int k = 0; k < f->reduced.n; k++) fac_cl_call_number(c, f->reduced.a[k].in);
+}
+
+void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c) {
+    const size_t group = (size_t)f->team * (size_t)f->beside;
+    fac_cl_call_items(c, (size_t)((f->units + f->beside - 1) / f->beside * f->parts) * group, group);
+}

@@ -1,0 +1,24 @@
+/* Which elements of a tensor are folded into which results, and how the work is shared out: for kernels on teams (kernels/team.cl). */
+#ifndef FACULA_OPENCL_FOLD_H
+#define FACULA_OPENCL_FOLD_H
+#include "backends/opencl/calls.h"
+
+typedef struct fac_cl_axis { int64_t d, in, out; } fac_cl_axis;         /* strides in elements; out 0: reduced */
+typedef struct fac_cl_axes { int n; fac_cl_axis a[FAC_DIMS + 1]; } fac_cl_axes;
+
+typedef struct fac_cl_fold {
+    fac_cl_axes kept, reduced;                  /* at least one each; the last reduced one is the inner loop */
+    bool        columns, unit;                  /* neighbours in memory: are of different lines; are of one line */
+    int64_t     lines, count;                   /* results; elements of each */
+    int         width, team, beside, across;    /* V, G, C; how many of a team work on one row */
+    int64_t     units, parts;
+} fac_cl_fold;
+
+/* Settles what the two lists of axes say, which need not be in any order. */
+void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing);
+void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options);     /* V, G, C, KEPT, REDUCED, COLUMNS, UNIT */
+/* sizes and strides, as the kernels have them behind their own numbers */
+void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c);
+void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
+static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in, int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }
+#endif

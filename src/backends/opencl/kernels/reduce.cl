@@ -1,0 +1,96 @@
+/* y[kept] = OP over the reduced dims of x[kept, reduced].  KEPT and REDUCED dims, the last of REDUCED is the inner one; with COLUMNS
+ * the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose results are
+ * folded by another launch.
+ * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added up: the error grows with the
+ * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory. */
+typedef struct { long x, y, units, parts, across, start, count, outer, inner, step, columns;
+                 long kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+
+LOADER(load_x, X)
+FOLDER(fold, OP)
+enum { BLOCK = 64 };
+
+/* Where line `line` of the reduced part, or of the kept part, begins. */
+static inline pos place(const long *size, const long *step, int dims, pos line) {
+    pos at = 0;
+    for (int k = dims - 1; k >= 0; k--) {
+        at += line % (pos)size[k] * (pos)step[k];
+        line /= (pos)size[k];
+    }
+    return at;
+}
+
+#ifdef MEAN
+static inline T finish(T x, long count) { return count ? x / (T)count : MEAN; }
+#else
+#define finish(x, count) (x)
+#endif
+
+kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
+#if G > 1
+    local T tree[TREE_SIZE];
+#else
+    local T *tree = 0;
+#endif
+    /* the line and the part of it that this item works on */
+    const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts;
+    pos unit = (pos)get_group_id(0) / parts * C + MY_LINE;
+    const bool live = unit < (pos)s.units;
+    unit = live ? unit : 0;
+#ifdef COLUMNS
+    const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column;
+    const pos line = unit / tiles;
+    const pos from = place(s.kept, s.from, KEPT - 1, line) + column, to = place(s.kept, s.to, KEPT - 1, line) + column * (pos)s.to[KEPT - 1];
+#else
+    const pos from = place(s.kept, s.from, KEPT, unit), to = place(s.kept, s.to, KEPT, unit);
+#endif
+    /* rows of the reduced part, and elements of each */
+    pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
+    if (parts > 1 && last >= parts) {
+        const pos each = last / parts, more = last % parts;
+        first = each * part + min(part, more), last = first + each + (part < more);
+    } else if (parts > 1) {
+        const pos each = end / parts, more = end % parts;
+        begin = each * part + min(part, more), end = begin + each + (part < more);
+    }
+#if defined(UNIT) && !defined(COLUMNS)
+    enum { WIDE_STEP = V };
+#else
+    enum { WIDE_STEP = 1 };
+#endif
+    /* the items of a line: `across` of them along each row, the others on further rows */
+    const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP, step = (pos)s.step;
+    TV total = (TV)REAL(s.start);
+    x += s.x + from;
+    if (live)
+        for (pos o = first + MY_PART / across; o < last; o += down) {
+            global const MEMORY(X) *row = x + place(s.reduced, s.by, REDUCED - 1, o);
+            pos i = begin + MY_PART % across * WIDE_STEP;
+            while (i < end) {
+                TV sum = (TV)REAL(s.start);
+                for (int b = 0; b < BLOCK && i < end; b++, i += stride) {
+#ifdef COLUMNS
+                    const TV e = load_x(row + i * step, left, 0);
+#elif defined(UNIT)
+                    const TV e = load_x(row + i, end - i, REAL(s.start));
+#else
+                    const TV e = LOAD(X, row, i * step);
+#endif
+#ifdef SQUARES
+                    sum = OP(sum, e * e);
+#else
+                    sum = OP(sum, e);
+#endif
+                }
+                total = OP(total, sum);
+            }
+        }
+#ifdef COLUMNS
+    lanes r = { .v = fold(tree, total) };
+    if (live && MY_PART == 0)
+        for (pos l = 0; l < V && l < left; l++) STORE(Y, y, s.y + (to + l * (pos)s.to[KEPT - 1]) * parts + part, finish(r.lane[l], s.count));
+#else
+    const T r = fold(tree, total);
+    if (live && MY_PART == 0) STORE(Y, y, s.y + to * parts + part, finish(r, s.count));
+#endif
+}

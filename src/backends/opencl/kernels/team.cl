@@ -1,0 +1,62 @@
+/* Lines of elements folded by a group of C x G work items: G of them do one line together, through local memory in a fixed order;
+ * C lines are done side by side.  COLUMNS: lines lie side by side in memory, so neighbouring items take neighbouring lines;
+ * otherwise neighbouring items take neighbours of a line.  V > 1 has G == 1: a vector is of neighbours of the line, or of V lines.
+ *
+ * FOLDER(name, OP) makes  T or TV name(local T *tree, TV x): the fold of all that the items of a line hold. */
+#if G > 1
+#ifdef COLUMNS
+#define MY_LINE ((int)get_local_id(0) % C)
+#define MY_PART ((int)get_local_id(0) / C)
+#define TREE(part) (part * C + MY_LINE)
+#else
+#define MY_LINE ((int)get_local_id(0) / G)
+#define MY_PART ((int)get_local_id(0) % G)
+#define TREE(part) (MY_LINE * G + (part))
+#endif
+#define TREE_SIZE (C * G)
+#else
+#define MY_LINE ((int)get_local_id(0))
+#define MY_PART 0
+#define TREE_SIZE 1
+#endif
+
+/* Of the lanes of a vector, neighbours first. */
+#if V == 1 || defined(COLUMNS)
+typedef TV folded;
+#define FOLD_LANES(OP, x) (x)
+#else
+typedef T folded;
+#define FOLD_LANES(OP, x) fold_lanes_##OP(x)
+#endif
+
+#define LANES_FOLDER(OP) \
+    static inline T fold_lanes_##OP(TV x) { \
+        lanes r = { .v = x }; \
+        for (int n = V / 2; n > 0; n /= 2) \
+            for (int l = 0; l < n; l++) r.lane[l] = OP(r.lane[l], r.lane[l + n]); \
+        return r.lane[0]; \
+    }
+#if G > 1
+#define FOLDER(name, OP) \
+    LANES_FOLDER(OP) \
+    static inline folded name(local T *tree, TV x) { \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        tree[TREE(MY_PART)] = x; \
+        for (int n = G / 2; n > 0; n /= 2) { \
+            barrier(CLK_LOCAL_MEM_FENCE); \
+            if (MY_PART < n) tree[TREE(MY_PART)] = OP(tree[TREE(MY_PART)], tree[TREE(MY_PART + n)]); \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        return tree[TREE(0)]; \
+    }
+#else
+#define FOLDER(name, OP) \
+    LANES_FOLDER(OP) \
+    static inline folded name(local T *tree, TV x) { return FOLD_LANES(OP, x); }
+#endif
+
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+/* A NaN wins. */
+#define LARGER(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
+#define SMALLER(a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
