@@ -14,7 +14,7 @@ static struct {
     list shapes;
     long batch, runs, seed;
     double seconds, recompute;
-    bool json, verify, profile, exact, train;
+    bool json, verify, profile, exact, train, memory;
 } o;
 
 static const option options[] = {
@@ -27,6 +27,7 @@ static const option options[] = {
     { "--train", OPTION_FLAG, &o.train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" },
     { "--recompute", OPTION_REAL, &o.recompute, "SHARE", "with --train: as in facula train" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step" },
+    { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
     DEVICE_OPTIONS(o.device),
@@ -44,6 +45,12 @@ typedef struct job {
     fac_tensor *in[MOST], *out[MOST];
 } job;
 
+/* A run is over when its results are there. */
+static fac_status run_and_wait(job *j, fac_error *err) {
+    fac_status status = fac_program_run(j->program, j->in, j->out, err);
+    return status ? status : fac_device_sync(j->device, err);
+}
+
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -52,6 +59,17 @@ static int by_value(const void *a, const void *b) {
 static double peak_memory(void) {
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) ? 0 : 1024.0 * (double)u.ru_maxrss;
+}
+
+static void print_memory(fac_device *d) {
+    const fac_memory_stat m = fac_device_memory(d);
+    const struct { const char *what; size_t bytes; } rows[] = {
+        { "held now", m.now }, { "  tensors", m.tensors }, { "  parameters and results", m.mirrors }, { "  values between steps", m.arenas },
+        { "  packed weights", m.packed }, { "  operands of runs", m.operands }, { "held at most", m.peak }, { "taken from the driver", m.reserved } };
+    char text[32];
+    printf("device memory of %s\n", fac_device_name(d));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) printf("  %-26s %12s\n", rows[i].what, bytes_text((double)rows[i].bytes, text, sizeof text));
+    printf("  %-26s %12s\n", "given back when asked", bytes_text((double)fac_device_trim(d), text, sizeof text));
 }
 
 /* What --verify allows, by the least precise output: half types keep 8 to 11 bits, and whole networks lose some of them. */
@@ -121,14 +139,14 @@ static int measure(job *j) {
     double compiled = now() - start;
     start = now();
     for (int i = 0; i < 3 || (i < 50 && now() - start < 0.2 * limit); i++) {       /* warm-up */
-        if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+        if (run_and_wait(j, &err)) return fail(&err);
         if (now() - start > limit) break;
     }
     fac_program_profile(j->program, o.profile);
     for (start = now(); n < most; n++) {
         double t = now();
         if (!o.runs && n >= 5 && t - start > limit) break;
-        if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+        if (run_and_wait(j, &err)) return fail(&err);
         ms[n] = 1e3 * (now() - t);
         progress("measuring", n, o.runs > 0 ? most : n + 2, start);
     }
@@ -170,6 +188,7 @@ static int measure(job *j) {
            bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d), bytes_text((double)stat.packed, e, sizeof e));
     printf("compile %.1f ms, %d steps; %s (%s)\n", 1e3 * compiled, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify) printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error, error <= tolerance(j) ? "ok" : "WRONG");
+    if (o.memory) print_memory(j->device);
     if (o.profile) print_profile(j->program);
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
 }

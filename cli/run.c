@@ -16,7 +16,7 @@ static struct {
     const char *weights, *output_dir, *labels;
     list inputs, outputs, shapes;
     long seed, top;
-    bool json, random, picture, stats;
+    bool json, random, picture, stats, verbose;
 } o;
 
 static const option options[] = {
@@ -31,6 +31,7 @@ static const option options[] = {
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu" },
     DEVICE_OPTIONS(o.device),
     { "--seed", OPTION_INT, &o.seed, "S", "of random inputs and weights" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -244,6 +245,29 @@ static void forget(job *j) {
     }
 }
 
+/* A run is over when its results are there. */
+static fac_status run_and_wait(job *j, fac_error *err) {
+    fac_status status = fac_program_run(j->program, j->in, j->out, err);
+    return status ? status : fac_device_sync(j->device, err);
+}
+
+/* Which nodes the device could not do itself. */
+static int report_fallbacks(const job *j) {
+    const size_t n = fac_program_steps(j->program, NULL, 0);
+    fac_step_stat *steps = calloc(n + 1, sizeof *steps);
+    size_t away = 0;
+    if (!steps) return fail_text("out of memory");
+    fac_program_steps(j->program, steps, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!steps[i].fallback) continue;
+        away++;
+        fprintf(stderr, "on the cpu: %s\n", steps[i].nodes);
+    }
+    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu\n", n - away, n, fac_device_name(j->device), away);
+    free(steps);
+    return EXIT_OK;
+}
+
 /* Loads the inputs, runs, reports. */
 static int once(job *j, list args, cJSON *rows) {
     fac_error err = { 0 };
@@ -251,9 +275,10 @@ static int once(job *j, list args, cJSON *rows) {
     if (code) return code;
     if (fac_program_plan(j->program, j->in, &j->stat, &err)) return fail(&err);
     double start = now();
-    if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+    if (run_and_wait(j, &err)) return fail(&err);
     j->ms = 1e3 * (now() - start);
-    return report(j, rows);
+    code = o.verbose ? report_fallbacks(j) : EXIT_OK;
+    return code ? code : report(j, rows);
 }
 
 /* Several photos for a model with one input: one run each. */
@@ -270,7 +295,7 @@ static int print_stats(job *j) {
     double ms[RUNS], params = 0, macs = 0;
     for (int i = 0; i < RUNS; i++) {
         double start = now();
-        if (fac_program_run(j->program, j->in, j->out, &err)) return fail(&err);
+        if (run_and_wait(j, &err)) return fail(&err);
         double t = 1e3 * (now() - start);
         int k = i;
         for (; k > 0 && ms[k - 1] > t; k--) ms[k] = ms[k - 1];

@@ -1,8 +1,5 @@
-/* facula version, facula devices, facula zoo, facula op: what there is. */
-#include <fcntl.h>
+/* facula version, facula zoo, facula op: what there is. */
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "cli.h"
 #include "facula/backend.h"
 #include "facula/op.h"
@@ -59,51 +56,6 @@ static int version(list args) {
     return EXIT_OK;
 }
 const verb verb_version = { .name = "version", .summary = "version, what was found when it was built, CPU features", .usage = "facula version", .run = version };
-
-/* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
-static int ends_process(const char *name) {
-    int status = 0;
-    if (!strcmp(name, "cpu")) return 0;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        fac_device *d = NULL;
-        int null = open("/dev/null", O_WRONLY);
-        if (null >= 0) dup2(null, STDERR_FILENO);
-        fac_device_open(name, NULL, &d, NULL);
-        _exit(0);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
-static int devices(list args) {
-    (void)args;
-    for (const fac_backend *const *b = fac_backends; *b; b++) {
-        fac_device *d;
-        fac_error err = { 0 };
-        const int ended = ends_process((*b)->name);
-        if (ended) {
-            printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n", (*b)->name, ended);
-            continue;
-        }
-        if (fac_device_open((*b)->name, NULL, &d, &err)) {
-            printf("%-10s not usable: %s\n", (*b)->name, err.text);
-            continue;
-        }
-        printf("%-10s %s\n           solvers:", fac_device_name(d), fac_device_about(d));
-        int column = 19;
-        for (const fac_solver *const *s = (*b)->solvers; *s; s++) {
-            int n = (int)strlen((*s)->name) + 1;
-            if (column + n > columns()) printf("\n%*s", column = 19, "");
-            printf(" %s", (*s)->name);
-            column += n;
-        }
-        printf("%s\n", (*b)->host ? " ref" : "");
-        fac_device_free(d);
-    }
-    return EXIT_OK;
-}
-const verb verb_devices = { .name = "devices", .summary = "where programs can run, and the solvers there", .usage = "facula devices", .run = devices };
 
 static int zoo(list args) {
     (void)args;

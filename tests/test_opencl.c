@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include "backends/opencl/cache.h"
 #include "backends/opencl/opencl.h"
+#include "backends/opencl/probe.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "opencl_check.h"
@@ -247,6 +248,23 @@ static void programs_are_built_by_threads(void **state) {
     }
 }
 
+/* What is not promised is not there; an answer is kept on disk, and a kept one is believed. */
+static void paths_are_probed(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    fac_opencl *o = fac_opencl_of(device);
+    for (int k = 0; k < FAC_CL_PATHS; k++) {
+        const int before = entries();
+        const bool has = fac_cl_has_path(o, (fac_cl_path)k), promised = fac_cl_promises(o, (fac_cl_path)k);
+        assert_true(promised || !has);
+        assert_int_equal(entries(), before + promised);
+        o->paths[k] = 0;
+        assert_int_equal(fac_cl_has_path(o, (fac_cl_path)k), has);
+        assert_int_equal(entries(), before + promised);
+    }
+    assert_int_equal(fac_cl_has_path(o, FAC_CL_DOUBLES), o->limits.fp64);
+}
+
 /* Torn, foreign and changed entries are as good as none. */
 static void damaged_entries_are_not_there(void **state) {
     (void)state;
@@ -317,7 +335,7 @@ int main(void) {
         cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
         cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
         cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
-        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(damaged_entries_are_not_there),
+        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed), cmocka_unit_test(damaged_entries_are_not_there),
         cmocka_unit_test(the_oldest_entries_go),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);

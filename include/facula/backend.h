@@ -89,6 +89,7 @@ typedef struct fac_backend {
     void       (*step)(fac_device *d, const char *name);
     size_t     (*reserved)(fac_device *d);
     size_t     (*trim)(fac_device *d);
+    void       (*facts)(fac_device *d, fac_fact *tell, void *self);
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

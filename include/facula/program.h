@@ -67,8 +67,9 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
  * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 
-/* Time and work of each step since fac_program_profile(p, true): of the plan used last. */
-typedef struct fac_step_stat { const char *nodes, *solver; double seconds, macs, bytes; int64_t runs; } fac_step_stat;
+/* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits behind each
+ * step.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
+typedef struct fac_step_stat { const char *nodes, *solver; double seconds, macs, bytes; int64_t runs; bool fallback; } fac_step_stat;
 void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
 

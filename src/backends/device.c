@@ -37,6 +37,10 @@ fac_memory_stat fac_device_memory(const fac_device *d) {
                               d->backend->reserved ? d->backend->reserved(m) : m->held };
 }
 
+void fac_device_facts(fac_device *d, fac_fact *tell, void *self) {
+    if (d->backend->facts) d->backend->facts(d, tell, self);
+}
+
 size_t fac_device_trim(fac_device *d) { return d->backend->trim ? d->backend->trim(d) : 0; }
 
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err) {

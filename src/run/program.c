@@ -298,7 +298,8 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     for (size_t i = 0; i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
-        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs };
+        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs,
+                                 s->solver == &fac_solver_away };
     }
     pthread_mutex_unlock(&p->lock);
     return n;

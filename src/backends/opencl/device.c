@@ -169,10 +169,11 @@ static void ask(const fac_opencl *o, cl_device_info what, void *to, size_t size)
 }
 
 static void find_limits(fac_opencl *o) {
+    const char *extensions = o->extensions;
     fac_cl_limits *l = &o->limits;
     cl_ulong memory, largest, local;
     cl_uint units, align;
-    char version[128] = "", extensions[8192] = "";
+    char version[128] = "";
     ask(o, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
     ask(o, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
     ask(o, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
@@ -180,7 +181,7 @@ static void find_limits(fac_opencl *o) {
     ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
     ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
-    ask(o, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions - 1);
+    ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
     l->memory = memory, l->largest = largest, l->local = local, l->units = units, l->align = align / 8;
     l->fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
     l->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
@@ -260,5 +261,5 @@ static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
-    .settle = settle, .step = step, .reserved = reserved, .trim = trim,
+    .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts,
 };

@@ -65,6 +65,8 @@ typedef struct fac_opencl {
     fac_cl_api        cl;
     fac_cl_place      place;
     fac_cl_limits     limits;
+    char              extensions[8192];
+    atomic_int        paths[8];                 /* what probes found: probe.h */
     cl_context        context;
     cl_command_queue  queue;
     fac_cl_memory     memory;
@@ -99,6 +101,10 @@ size_t     fac_cl_trim(fac_opencl *o);          /* gives segments in which nothi
 
 static inline cl_mem fac_cl_buffer(fac_span s) { return ((const fac_cl_block *)s.memory)->segment->memory; }
 static inline size_t fac_cl_at(fac_span s) { return ((const fac_cl_block *)s.memory)->at + s.at; }
+
+/* ---- facts.c ---- */
+
+void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);
 
 /* ---- program.c: what build.c compiles ---- */
 

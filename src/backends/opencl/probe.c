@@ -1,0 +1,130 @@
+/* See probe.h.  Every kernel writes 64 ints from one work group of 64 items; what is right follows from the item's number. */
+#include <string.h>
+#include "backends/opencl/cache.h"
+#include "backends/opencl/probe.h"
+#include "base/memory.h"
+
+enum { ITEMS = 64 };
+
+static const char doubles[] =
+    "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+    "kernel void probe(global int *y) { int i = get_local_id(0); double x = 1.0 + i * 0x1p-40; y[i] = (int)((x * x - 1.0) * 0x1p39); }\n";
+static int doubles_say(int i) { return i; }
+
+static const char half[] =
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+    "kernel void probe(global int *y) { int i = get_local_id(0); half x = (half)i * (half)0.5f; y[i] = (int)((float)(x * x + (half)1) * 4.0f); }\n";
+static int half_says(int i) { return i * i + 4; }
+
+/* The size of a subgroup is the device's affair: the sum of ones over it is its size, and its first item's number is all's. */
+static const char subgroups[] =
+    "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
+    "kernel void probe(global int *y) { int i = get_local_id(0), n = sub_group_reduce_add(1);\n"
+    "  int first = sub_group_broadcast(i, 0); y[i] = n == (int)get_sub_group_size() && first <= i && i < first + n ? i : -1; }\n";
+static int subgroups_say(int i) { return i; }
+
+static const char shuffle[] =
+    "#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable\n"
+    "kernel void probe(global int *y) { int i = get_local_id(0); float x = sub_group_shuffle_xor((float)i, 1u); y[i] = (int)x; }\n";
+static int shuffle_says(int i) { return i ^ 1; }
+
+static const char dot8[] =
+    "#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable\n"
+    "kernel void probe(global int *y) { int i = get_local_id(0); char4 a = (char4)(i, -i, 3, -4), b = (char4)(2, 1, -5, 6); y[i] = dot(a, b) + 7; }\n";
+static int dot8_says(int i) { return 2 * i - i - 15 - 24 + 7; }
+
+/* D = A B with A[r][c] = r + c (16 x 8) and B all ones but B[k][n] = 1 + n (8 x 8): D[r][n] = (1 + n) (8 r + 28). */
+static const char mma[] =
+    "kernel void probe(global int *y) { int i = get_local_id(0), g = (i & 31) >> 2, t = i & 3;\n"
+    "  float a0 = g + t, a1 = g + 8 + t, a2 = g + t + 4, a3 = g + 8 + t + 4, b0 = 1 + g, b1 = 1 + g, d0, d1, d2, d3;\n"
+    "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};\"\n"
+    "    : \"=f\"(d0), \"=f\"(d1), \"=f\"(d2), \"=f\"(d3)\n"
+    "    : \"r\"(as_uint(a0)), \"r\"(as_uint(a1)), \"r\"(as_uint(a2)), \"r\"(as_uint(a3)), \"r\"(as_uint(b0)), \"r\"(as_uint(b1)), \"f\"(0.0f));\n"
+    "  y[i] = (int)(d0 + d1 + d2 + d3); }\n";
+static int mma_says(int i) {
+    const int g = (i & 31) >> 2, t = i & 3, columns = 2 * (2 * t) + 3;
+    return columns * (8 * g + 28) + columns * (8 * (g + 8) + 28);
+}
+
+static const struct path {
+    const char *name, *extension, *source, *options;
+    int (*right)(int item);
+} paths[FAC_CL_PATHS] = {
+    [FAC_CL_DOUBLES] = { "doubles", "cl_khr_fp64", doubles, "", doubles_say },
+    [FAC_CL_HALF] = { "half arithmetic", "cl_khr_fp16", half, "", half_says },
+    [FAC_CL_SUBGROUPS] = { "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say },
+    [FAC_CL_SHUFFLE] = { "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says },
+    [FAC_CL_DOT8] = { "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says },
+    [FAC_CL_MMA] = { "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says },
+};
+
+const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
+const char *fac_cl_path_extension(fac_cl_path path) { return paths[path].extension; }
+
+bool fac_cl_promises(const fac_opencl *o, fac_cl_path path) {
+    const char *want = paths[path].extension;
+    const size_t n = strlen(want);
+    for (const char *at = o->extensions; (at = strstr(at, want)); at += n)
+        if ((at == o->extensions || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+/* ---- running one ---- */
+
+typedef struct trial { cl_context context; cl_command_queue queue; cl_program program; cl_kernel kernel; cl_mem memory; } trial;
+
+static bool runs(const fac_opencl *o, const struct path *p, trial *t, cl_int *y) {
+    const fac_cl_api *cl = &o->cl;
+    const size_t items = ITEMS;
+    cl_int code;
+    t->context = cl->CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
+    if (code) return false;
+    t->queue = cl->CreateCommandQueue(t->context, o->place.device, 0, &code);
+    if (code) return false;
+    t->memory = cl->CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof *y, NULL, &code);
+    if (code) return false;
+    const char *text = p->source;
+    t->program = cl->CreateProgramWithSource(t->context, 1, &text, NULL, &code);
+    if (code || cl->BuildProgram(t->program, 1, &o->place.device, p->options, NULL, NULL)) return false;
+    t->kernel = cl->CreateKernel(t->program, "probe", &code);
+    return !code && !cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory) &&
+           !cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) &&
+           !cl->EnqueueReadBuffer(t->queue, t->memory, CL_TRUE, 0, ITEMS * sizeof *y, y, 0, NULL, NULL);
+}
+
+static void end(const fac_opencl *o, trial *t) {
+    if (t->kernel) o->cl.ReleaseKernel(t->kernel);
+    if (t->program) o->cl.ReleaseProgram(t->program);
+    if (t->memory) o->cl.ReleaseMemObject(t->memory);
+    if (t->queue) o->cl.ReleaseCommandQueue(t->queue);
+    if (t->context) o->cl.ReleaseContext(t->context);
+}
+
+static bool works(const fac_opencl *o, const struct path *p) {
+    cl_int y[ITEMS] = { 0 };
+    trial t = { 0 };
+    bool good = runs(o, p, &t, y);
+    end(o, &t);
+    for (int i = 0; i < ITEMS && good; i++) good = y[i] == p->right(i);
+    return good;
+}
+
+/* The cache keeps one byte under what a compiled probe would depend on. */
+static bool recalled(const fac_opencl *o, const struct path *p) {
+    const fac_hash key = fac_hash_text(fac_cl_program_key(o, p->source, p->options), "probe");
+    size_t bytes = 0;
+    char *kept = fac_cl_cache_get(key, &bytes), answer = 0;
+    if (kept && bytes == 1 && (*kept == 'y' || *kept == 'n')) answer = *kept;
+    fac_release(kept);
+    if (!answer) {
+        answer = works(o, p) ? 'y' : 'n';
+        fac_cl_cache_put(key, &answer, 1);
+    }
+    return answer == 'y';
+}
+
+bool fac_cl_has_path(fac_opencl *o, fac_cl_path path) {
+    enum { UNKNOWN, GOOD, BAD };
+    if (o->paths[path] == UNKNOWN) o->paths[path] = fac_cl_promises(o, path) && recalled(o, &paths[path]) ? GOOD : BAD;
+    return o->paths[path] == GOOD;
+}

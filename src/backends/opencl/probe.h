@@ -1,0 +1,25 @@
+/* Fast paths that an extension promises, and whether they really work here: a tiny kernel is run once a device and its numbers are
+ * compared; the answer is kept in the cache on disk.  A solver with such a path asks before it offers. */
+#ifndef FACULA_OPENCL_PROBE_H
+#define FACULA_OPENCL_PROBE_H
+#include "backends/opencl/opencl.h"
+
+typedef enum fac_cl_path {
+    FAC_CL_DOUBLES,             /* double                                            */
+    FAC_CL_HALF,                /* arithmetic in half                                */
+    FAC_CL_SUBGROUPS,           /* sub_group_reduce_add, sub_group_broadcast         */
+    FAC_CL_SHUFFLE,             /* sub_group_shuffle_xor of floats                   */
+    FAC_CL_DOT8,                /* dot products of four signed bytes, added to an int */
+    FAC_CL_MMA,                 /* NVIDIA: mma.sync on TF32 by inline PTX            */
+    FAC_CL_PATHS
+} fac_cl_path;
+
+/* Name and extension, for people. */
+const char *fac_cl_path_name(fac_cl_path path);
+const char *fac_cl_path_extension(fac_cl_path path);
+
+/* Runs the probe when nobody has: in a context of its own, since a bad path may break it. */
+bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
+/* The extension or version that it needs is there; nothing is run. */
+bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);
+#endif
