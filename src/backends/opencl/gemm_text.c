@@ -36,9 +36,9 @@ static void add_operands(const fac_cl_product *r, fac_text *to) {
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
     fac_text_add(to, "\n#define EXTRA_STARTS");
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " const long at%d = START(s.e[%d]);", i, i);
-    fac_text_add(to, "\n#define FINISH(x, m, outer, column) finish(x");
+    fac_text_add(to, "\n#define FINISH(X, I, O, J) finish(X");
     for (int i = 0; i < r->extras; i++)
-        fac_text_print(to, ", e%d, at%d + (m) * s.e[%d].row + (outer) * s.e[%d].outer + (column) * s.e[%d].column", i, i, i, i, i);
+        fac_text_print(to, ", e%d, at%d + (I) * s.e[%d].row + (O) * s.e[%d].outer + (J) * s.e[%d].column", i, i, i, i, i);
     fac_text_add(to, ")\n");
 }
 

@@ -32,9 +32,13 @@ static void merge(rows *w) {
     *w = m;                                                 /* now the last dim is number 0 */
 }
 
+/* Rows that share one b; a b for each row makes them a batch. */
+static bool has_rows(const rows *w) { return w->dims && !w->step[1][0]; }
+
 static void put(const rows *w, int operand, fac_cl_matrix *m) {
-    m->row = w->dims ? w->step[operand][0] : 0;
-    for (int k = 1; k < w->dims; k++) m->z[FAC_CL_BATCH - k] = w->step[operand][k];
+    const int first = has_rows(w);
+    m->row = first ? w->step[operand][0] : 0;
+    for (int k = first; k < w->dims; k++) m->z[FAC_CL_BATCH - 1 - (k - first)] = w->step[operand][k];
 }
 
 /* a and b of a matmul: steps along y's rows, along the terms, along y's columns. */
@@ -95,11 +99,12 @@ static bool read_product(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     else matmul_steps(p, &w, r);
     if (!scales(r) || r->s.K <= 0) return false;
     merge(&w);
-    if (w.dims > 1 + FAC_CL_BATCH) return false;
+    const int first = has_rows(&w);
+    if (w.dims - first > FAC_CL_BATCH) return false;
     fac_cl_shape *s = &r->s;
-    s->M = w.dims ? w.size[0] : 1;
+    s->M = first ? w.size[0] : 1;
     s->N = s->inner_n = columns ? d->d[d->n - 1] : 1;
-    for (int k = 1; k < w.dims; k++) s->z[FAC_CL_BATCH - k] = w.size[k], s->batch *= w.size[k];
+    for (int k = first; k < w.dims; k++) s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k], s->batch *= w.size[k];
     const int64_t terms = s->b.row;                         /* of b a row is a term, and rows of y do not move it */
     put(&w, 0, &s->a), put(&w, 1, &s->b), put(&w, 2, &s->y);
     s->b.row = terms;

@@ -1,0 +1,157 @@
+/* One solver of the OpenCL device on one node, with random contents, against the reference driver. */
+#ifndef OPENCL_SOLVER_CHECK_H
+#define OPENCL_SOLVER_CHECK_H
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+#include "backends/opencl/opencl.h"
+#include "base/rng.h"
+#include "graph/graph_internal.h"
+#include "run/plan.h"
+#include "run/ref.h"
+#include "tensor/tensor_internal.h"
+#include "opencl_check.h"
+
+enum { OPERANDS = 32 };
+
+static fac_error err;
+static fac_device *device;
+static uint64_t seed, stream;
+#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+
+static inline int open_device(void **state) {
+    (void)state;
+    const char *again = getenv("FACULA_SEED");
+    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
+    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    return opencl_open(&device, &err);
+}
+
+static inline int close_device(void **state) {
+    (void)state;
+    fac_device_free(device);
+    return 0;
+}
+
+/* Contiguous random contents of a type. */
+static inline void *contents(fac_type type, double lo, double hi) {
+    int64_t n = fac_dims_count(&type.dims);
+    double *x = calloc((size_t)n + 1, sizeof *x);
+    void *as = calloc(1, fac_type_bytes(&type) + 1);
+    char kind = fac_dtype_get(type.dtype)->kind;
+    stream++;
+    for (int64_t i = 0; i < n; i++) {
+        double u = fac_random_uniform(seed, stream, (uint64_t)i);
+        x[i] = kind == 'f' ? lo + (hi - lo) * u : kind == 'b' ? u < 0.5 : floor(lo + (hi - lo + 1) * u);
+        if (kind == 'u') x[i] = fabs(x[i]);
+    }
+    fac_convert(type.dtype, as, FAC_F64, x, (size_t)n);
+    free(x);
+    return as;
+}
+
+/* Sometimes with gaps: each stride up to two elements longer than it need be. */
+static inline fac_layout place(const fac_dims *d, bool gaps) {
+    fac_layout l = fac_layout_plain(d);
+    int64_t step = 1;
+    for (int k = d->n - 1; gaps && k >= 0; k--) {
+        step += (int64_t)(fac_random_bits(seed, ++stream, 0) % 3);
+        l.stride[k] = step;
+        step *= d->d[k] ? d->d[k] : 1;
+    }
+    l.offset = gaps ? 5 : 0;
+    return l;
+}
+
+typedef struct side { fac_span span; char *host; size_t bytes; } side;
+
+static inline side put(const fac_operand *o, const void *flat) {
+    side s = { .bytes = fac_layout_bytes(&o->layout, &o->type) + 8 };
+    fac_layout plain = fac_layout_plain(&o->type.dims);
+    s.host = calloc(1, s.bytes);
+    if (flat) fac_copy_layout(&o->type, flat, &plain, s.host, &o->layout);
+    OK(fac_device_alloc(device, s.bytes, &s.span.memory, &err));
+    OK(device->backend->write(device, s.span, s.host, s.bytes, &err));
+    return s;
+}
+
+static inline void drop(side *s) {
+    fac_device_release(device, s->span.memory, s->bytes);
+    free(s->host);
+}
+
+static inline void compare(const char *text, const fac_operand *o, const side *s, const void *want, double tolerance) {
+    size_t n = (size_t)fac_dims_count(&o->type.dims);
+    double *a = calloc(n + 1, sizeof *a), *b = calloc(n + 1, sizeof *b);
+    void *flat = calloc(1, fac_type_bytes(&o->type) + 1);
+    fac_layout plain = fac_layout_plain(&o->type.dims);
+    OK(device->backend->read(device, s->span, s->host, s->bytes, &err));
+    fac_copy_layout(&o->type, s->host, &o->layout, flat, &plain);
+    fac_convert(FAC_F64, a, o->type.dtype, flat, n);
+    fac_convert(FAC_F64, b, o->type.dtype, want, n);
+    for (size_t i = 0; i < n; i++)
+        if (!(a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs(a[i] - b[i]) <= tolerance * (1 + fabs(b[i]))))
+            fail_msg("%s: element %zu is %.9g, the reference says %.9g", text, i, a[i], b[i]);
+    free(a), free(b), free(flat);
+}
+
+/* Runs one solver on one problem; false: it made no offer. */
+static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
+    fac_operand o[OPERANDS] = { 0 };
+    fac_problem p = { n, true, n->nin, n->nout, o, o + n->nin };
+    void *flat[OPERANDS] = { NULL }, *plan = NULL;
+    fac_host host[OPERANDS] = { 0 };
+    side sides[OPERANDS] = { 0 };
+    fac_span spans[OPERANDS] = { 0 }, work = { 0 };
+    fac_offer offer = { 0 };
+    if (n->nin + n->nout > OPERANDS) return false;
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        if (v) o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
+    }
+    if (!s->offer(device, &p, &offer)) return false;
+    for (int i = 0; i < 4 && i < n->nin; i++)
+        if (offer.packed[i]) o[i].layout = fac_layout_plain(&o[i].type.dims);      /* what pack() reads is plain */
+    double tolerance = c->tolerance > 2e-6 ? 2 * c->tolerance : 2e-6;
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        if (o[i].type.dtype == FAC_NONE) continue;
+        bool in = i < n->nin;
+        if (in && o[i].known) {                 /* no solver reads it: it is part of the plan */
+            host[i] = (fac_host){ o[i].type, NULL, o[i].known };
+            continue;
+        }
+        flat[i] = in ? contents(o[i].type, c->lo, c->hi) : calloc(1, fac_type_bytes(&o[i].type) + 1);
+        sides[i] = put(&o[i], in ? flat[i] : NULL);
+        spans[i] = sides[i].span;
+        host[i] = (fac_host){ o[i].type, flat[i], o[i].known };
+    }
+    if (s->make(device, &p, &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
+    side packed[4] = { 0 };
+    for (int i = 0; i < 4; i++) {
+        if (!offer.packed[i]) continue;
+        packed[i].bytes = offer.packed[i];
+        OK(fac_device_alloc(device, packed[i].bytes, &packed[i].span.memory, &err));
+        if (s->pack(plan, device, i, spans[i], packed[i].span, &err)) fail_msg("%s: %s", c->problem, err.text);
+        spans[i] = packed[i].span;
+    }
+    if (offer.work) OK(fac_device_alloc(device, offer.work, &work.memory, &err));
+    if (s->run(plan, device, spans, spans + n->nin, work, &err)) fail_msg("%s: %s", c->problem, err.text);
+    OK(fac_ref_node(n, host, host + n->nin, NULL, &err));
+    for (int k = n->nin; k < n->nin + n->nout; k++)
+        if (flat[k]) compare(c->problem, &o[k], &sides[k], flat[k], tolerance);
+    s->done(device, plan);
+    for (int i = 0; i < 4; i++) if (packed[i].bytes) drop(&packed[i]);
+    fac_device_release(device, work.memory, offer.work);
+    for (int i = 0; i < n->nin + n->nout; i++)
+        if (sides[i].host) drop(&sides[i]), free(flat[i]);
+    return true;
+}
+
+#endif

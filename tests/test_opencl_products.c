@@ -1,0 +1,118 @@
+/* Matrix products and convolutions of the OpenCL device: every solver on every case of their operators and on fresh random shapes,
+ * with bodies, operands plain or with random gaps.  A compiler that runs on the CPU takes its time, so only some are tried;
+ * FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
+#include "opencl_solver_check.h"
+
+static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
+
+static const fac_solver *solver(const char *name) {
+    for (const fac_solver *const *s = device->backend->solvers; *s; s++) if (!strcmp((*s)->name, name)) return *s;
+    fail_msg("no solver %s", name);
+    return NULL;
+}
+
+/* true: the solver took it. */
+static bool try_text(const char *name, const char *text, bool gaps, double tolerance) {
+    fac_graph *g = NULL;
+    const fac_case c = { text, -1, 1, tolerance };
+    if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
+    if (getenv("FACULA_VERBOSE")) print_message("%s: %s%s\n", name, text, gaps ? " (gaps)" : "");
+    const bool took = solve(solver(name), g->last, &c, gaps);
+    fac_graph_free(g);
+    return took;
+}
+
+static void all_cases(const char *name, const char *const *ops, int n) {
+    int took = 0;
+    for (int i = 0; i < n; i++) {
+        const fac_case *c = fac_op_find(ops[i])->cases;
+        for (; c->problem; c++) {
+            fac_graph *g = NULL;
+            if (!getenv("FACULA_ALL") && below(4)) continue;
+            OK(fac_problem_graph(c->problem, false, &g, &err));
+            took += solve(solver(name), g->last, c, false);
+            took += solve(solver(name), g->last, c, true);
+            fac_graph_free(g);
+        }
+    }
+    print_message("%-20s %d problems\n", name, took);
+}
+
+static const char *const products[] = { "product/tile", "product/vector" };
+static const char *const convolutions[] = { "conv/tile", "conv/vector" };
+
+static void cases_of_products(void **state) {
+    static const char *const ops[] = { "matmul", "linear", "gemm" };
+    (void)state;
+    if (!device) skip();
+    for (int i = 0; i < 2; i++) all_cases(products[i], ops, 3);
+}
+
+static void cases_of_convolutions(void **state) {
+    static const char *const ops[] = { "conv2d", "conv3d", "conv2d_grad_x", "conv2d_grad_w", "conv3d_grad_x", "conv3d_grad_w" };
+    (void)state;
+    if (!device) skip();
+    for (int i = 0; i < 2; i++) all_cases(convolutions[i], ops, 6);
+}
+
+/* Sizes about the edges of tiles, one, and what is divisible by four (read in vectors) or not. */
+static int size(void) {
+    static const int sizes[] = { 1, 3, 4, 5, 8, 15, 16, 17, 31, 33, 48, 63, 64, 65, 100, 128, 130 };
+    return sizes[below(sizeof sizes / sizeof *sizes)];
+}
+
+static void random_products(void **state) {
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 40 : 4;
+    for (int k = 0; k < count; k++) {
+        char text[256];
+        const int M = size(), N = size(), K = k % 4 ? size() : 2000 + below(9), B = 1 + below(3), kind = below(5);
+        const char *add = below(2) ? "[]" : "";
+        if (kind == 0) snprintf(text, sizeof text, "matmul(f32[%d,%d], f32[%d,%d])", M, K, K, N);
+        else if (kind == 1) snprintf(text, sizeof text, "matmul(f32[%d,3,%d,%d], f32[3,%d,%d])", B, M, K, K, N);
+        else if (kind == 2) snprintf(text, sizeof text, "matmul(f32[%d,%d,%d], f32[%d,%d])", B, M, K, K, N);
+        else if (kind == 3) snprintf(text, sizeof text, "linear(f32[%d,%d], f32[%d,%d], f32[%d])", M, K, N, K, N);
+        else snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], f32%s) trans_a trans_b beta=0.5", K, M, N, K, *add ? add : "[1]");
+        const double tolerance = 1e-5 * (1 + K / 200.0);
+        for (int i = 0; i < 2; i++) assert_true(try_text(products[i], text, below(2), tolerance));
+    }
+}
+
+/* A convolution and both of its gradients. */
+static void one_convolution(void) {
+    static const char *const bodies[] = { "", " {y = relu(x0)}", " {y = relu(add(x0, x1))}" };
+    char attrs[128], text[320], extra[64] = "";
+    const int groups = below(3) ? 1 : 1 + below(3), C = groups * (1 + below(9)), K = groups * (1 + below(20)), N = 1 + below(3);
+    const int R = 1 + below(4), S = 1 + below(4), dr = 1 + below(2), ds = 1 + below(2), sr = 1 + below(3), ss = 1 + below(3);
+    const int pad[4] = { below(R), below(S), below(R + 1), below(S + 1) };
+    const int H = (R - 1) * dr + 1 + below(12), W = (S - 1) * ds + 1 + below(20);
+    const int P = (H + pad[0] + pad[2] - (R - 1) * dr - 1) / sr + 1, Q = (W + pad[1] + pad[3] - (S - 1) * ds - 1) / ss + 1;
+    (void)bodies, (void)extra;
+    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3], dr, ds,
+             groups);
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", N, C, H, W, K, C / groups, R, S, K, attrs);
+        assert_true(try_text(convolutions[i], text, below(2), 1e-5));
+        snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, R,
+                 S, N, C, H, W, attrs);
+        assert_true(try_text(convolutions[i], text, below(2), 2e-5));
+        snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, C, H, W, N, K, P, Q, K,
+                 C / groups, R, S, attrs);
+        assert_true(try_text(convolutions[i], text, below(2), 4e-5));
+    }
+}
+
+static void random_convolutions(void **state) {
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 30 : 3;
+    for (int k = 0; k < count; k++) one_convolution();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
+        cmocka_unit_test(random_convolutions) };
+    return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
+}
