@@ -6,15 +6,21 @@
  * border code.  Any kernel, stride, dilation and padding; groups of whole channel blocks.  f32, one rounding a term: as accurate
  * as the textbook loop.
  *
+ * An image is `rows` rows of `width` pixels, each cut into `across` tiles of nearly the same size: the rows of the image, or all
+ * of it as one row when there is nothing between the rows.  Two further ways keep tiles full where images are narrow: a tile of
+ * two short rows, and, where the instruction set has few enough pixels in a tile, a list of pixels that goes on over row ends.
+ *
  * Three schedules (measured: layers of six networks):
- *   rows     a thread owns rows, and does all output channels of a row before the next: x is read once, weights stay in L2
- *   bands    a thread owns a band of rows, and does all of them with one chunk of weights before the next chunk
+ *   rows     a thread owns tiles, and does all output channels of some before the next: x is read once, weights stay in L2
+ *   bands    a thread owns a band of tiles, and does all of them with one chunk of weights before the next chunk
  *   chunks   a thread owns chunks of output channels: each weight is read once by one core; small images, large weights */
 #include <limits.h>
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
+
+typedef enum kind { ROWS, TWO_ROWS, FLAT, LIST } kind;
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -23,68 +29,86 @@ typedef struct plan {
     const fac_cpu *cpu;
     bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias  */
     bool           by_chunk;            /* an item is one chunk of channels; else it is a band with all chunks */
-    bool           rows_outside;        /* in an item: for each row all chunks; else for each chunk all rows   */
-    bool           flat;                /* the image is one row: 1 x 1 kernel, no gaps between rows            */
-    int            step;                /* rows that one tile takes                                            */
-    int64_t        rows, bands;         /* tile rows of an image, and the parts they are dealt in              */
+    kind           kind;
+    int64_t        C, K;                /* of a group */
+    int64_t        width, across;       /* pixels of a row; tiles of a row                                     */
+    int64_t        tiles, bands;        /* of an image; the parts that they are dealt in                       */
+    int64_t        together;            /* tiles that are done with one chunk of weights before the next       */
     int64_t        chunks;              /* of a group                                                          */
+    int64_t        x_across, x_start;   /* floats from row to row of outputs in x; to the first tap            */
+    fac_conv_tile  tile;                /* what all tiles have in common                                       */
+    int64_t       *x_at, *y_at, *r_at;  /* of a LIST: pixels from x_start, from the first of y, of r           */
 } plan;
 
 /* ---- run ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
 
-/* Row `row` of one image and group, with one chunk of weights. */
-static void do_row(const job *j, const float *x, float *y, const float *r, int64_t group, int64_t chunk, int64_t row,
-                   const float *ahead, int ahead_lines) {
-    const plan *p = j->p;
-    const fac_conv_geom *g = &p->g;
-    const fac_simd *simd = p->cpu->simd;
-    int lanes = simd->lanes, n = fac_chunk_vectors(g->K / g->groups, lanes, chunk);
-    int64_t block = group * (g->K / g->groups) / lanes + 2 * chunk;             /* of output channels */
-    int64_t width = g->Q, y0 = row * p->step, x_across = p->x.stride[2] * g->stride[1], y_across = p->y.stride[2];
-    int64_t from = 0, to = width;
-    if (p->flat) {                                  /* tiles of one long row */
-        width = g->P * g->Q, y0 = 0;
-        from = width * row / p->rows, to = width * (row + 1) / p->rows;
+/* `count` tiles of m pixels, from pixel q of `row` on. */
+static void put_tiles(const plan *p, fac_conv_tile *t, const float *x, float *y, const float *r, int64_t row, int64_t q, int m,
+                      int64_t count) {
+    const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
+    t->tiles = count;
+    if (p->kind == LIST) {
+        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->r_at = p->r_at + q;
+        t->x0 = x, t->y0 = y, t->r0 = r;
+        return;
     }
-    fac_conv_tile t = {
-        .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
-        .x_column = g->dilation[2] * p->x.stride[3], .channels = (int)(g->C / g->groups), .R = (int)g->R, .S = (int)g->S,
-        .w = fac_conv_chunk(g, lanes, j->w, group, chunk), .bias = j->b ? j->b + block * lanes : NULL,
-        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
-        .lo = p->e.lo, .hi = p->e.hi, .ahead = ahead, .ahead_lines = ahead_lines };
-    const fac_conv_tile_table *table = &simd->tile[t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY];
-    x += group * (g->C / g->groups) / lanes * p->x.stride[1] + y0 * x_across - g->pad[1] * p->x.stride[2] -
-         g->pad[2] * p->x.stride[3];
-    y += block * p->y.stride[1] + y0 * y_across;
-    if (r) r += block * p->r.stride[1] + y0 * p->r.stride[2];
+    const bool two = p->kind == TWO_ROWS && m > p->width;
+    if (p->kind == TWO_ROWS) row *= 2;
+    t->x0 = x + row * p->x_across + q * t->x_pixel, t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
+    t->y0 = y + row * p->y.stride[2] + q * lanes, t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
+    if (r) t->r0 = r + row * p->r.stride[2] + q * lanes, t->r1 = t->r0 + (two ? p->r.stride[2] : half * lanes);
+}
 
-    bool two = p->step == 2 && y0 + 1 < g->P;
-    int64_t tiles = two ? 1 : (to - from + simd->rows - 1) / simd->rows;
-    for (int64_t i = 0; i < tiles; i++) {
-        int64_t q = from + (to - from) * i / tiles;
-        int m = two ? 2 * (int)width : (int)(from + (to - from) * (i + 1) / tiles - q), half = (m + 1) / 2;
-        t.x0 = x + q * t.x_pixel, t.x1 = two ? t.x0 + x_across : t.x0 + half * t.x_pixel;
-        t.y0 = y + q * lanes, t.y1 = two ? t.y0 + y_across : t.y0 + half * lanes;
-        if (r) t.r0 = r + q * lanes, t.r1 = two ? t.r0 + p->r.stride[2] : t.r0 + half * lanes;
-        table->of[m][n - 1](&t);
-        if (ahead) t.ahead += (int64_t)ahead_lines * 16 * ((t.channels + lanes - 1) / lanes);
-        for (int k = 0; k < n && p->e.loops; k++) {
-            fac_epilogue_run(&p->e, t.y0 + k * t.y_vector, (size_t)(half * lanes));
-            fac_epilogue_run(&p->e, t.y1 + k * t.y_vector, (size_t)((m - half) * lanes));
-        }
+/* The loops behind tiles, which have written n vectors; two rows are one tile. */
+static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
+    const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
+    for (int k = 0; k < n; k++) {
+        float *y0 = t->y0 + k * t->y_vector, *y1 = t->y1 + k * t->y_vector;
+        if (y1 == y0 + half * lanes) fac_epilogue_run(&p->e, y0, (size_t)(t->tiles * m * lanes));
+        else fac_epilogue_run(&p->e, y0, (size_t)(half * lanes)), fac_epilogue_run(&p->e, y1, (size_t)((m - half) * lanes));
+    }
+}
+
+/* Tiles from .. to - 1 of one image and group with one chunk of weights.  lines: of the weights at `ahead` to bring in with every
+ * channel block. */
+static void do_tiles(const job *j, const float *x, float *y, const float *r, int64_t group, int64_t chunk, int64_t from,
+                     int64_t to, const float *ahead, int lines) {
+    const plan *p = j->p;
+    const fac_simd *simd = p->cpu->simd;
+    const int lanes = simd->lanes, n = fac_chunk_vectors(p->K, lanes, chunk);
+    const int64_t block = group * p->K / lanes + 2 * chunk;
+    fac_conv_tile t = p->tile;
+    t.w = fac_conv_chunk(&p->g, lanes, j->w, group, chunk), t.bias = j->b ? j->b + block * lanes : NULL;
+    t.ahead = ahead, t.ahead_lines = lines;
+    fac_conv_tile_kernel *const (*kernels)[2] =
+        simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
+    x += group * p->C / lanes * p->x.stride[1] + p->x_start, y += block * p->y.stride[1];
+    if (r) r += block * p->r.stride[1];
+
+    /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
+    const int64_t size = p->width / p->across, larger = p->width % p->across, next = (p->C + lanes - 1) / lanes * lines * 16;
+    for (int64_t row = from / p->across, i = from % p->across; from < to;) {
+        const bool more = i < larger;
+        const int64_t end = more ? larger : p->across, count = end - i < to - from ? end - i : to - from;
+        int m = (int)(size + more);
+        if (p->kind == TWO_ROWS && 2 * row + 1 < p->g.P) m *= 2;
+        put_tiles(p, &t, x, y, r, row, i * size + (more ? i : larger), m, count);
+        kernels[m][n - 1](&t);
+        t.ahead += count * next;
+        if (p->e.loops) finish(p, &t, m, n);
+        from += count, i += count;
+        if (i == p->across) row++, i = 0;
     }
 }
 
 /* Lines of the next chunk's weights to bring in with every channel block of this one, so that all have come when it is done. */
 static int lines_ahead(const plan *p, int64_t chunk) {
-    const fac_conv_geom *g = &p->g;
-    int lanes = p->cpu->simd->lanes;
-    if (p->bands > 1 || !p->by_chunk || chunk + 1 >= p->chunks) return 0;
-    int64_t lines = g->C / g->groups * g->R * g->S * 2 * lanes / 16, blocks = (g->C / g->groups + lanes - 1) / lanes;
-    int64_t calls = p->rows * (p->step == 2 || p->flat ? 1 : (g->Q + p->cpu->simd->rows - 1) / p->cpu->simd->rows);
-    return calls > 60 ? 0 : (int)((lines + calls * blocks - 1) / (calls * blocks));
+    const int lanes = p->cpu->simd->lanes;
+    if (p->bands > 1 || !p->by_chunk || chunk + 1 >= p->chunks || p->tiles > 60) return 0;
+    const int64_t lines = p->C * p->g.R * p->g.S * 2 * lanes / 16, blocks = (p->C + lanes - 1) / lanes;
+    return (int)((lines + p->tiles * blocks - 1) / (p->tiles * blocks));
 }
 
 static void item(void *arg, int i, int thread) {
@@ -102,22 +126,13 @@ static void item(void *arg, int i, int thread) {
     }
     const float *x = j->x + image * p->x.stride[0], *r = j->r ? j->r + image * p->r.stride[0] : NULL;
     float *y = j->y + image * p->y.stride[0];
-    int64_t from = p->rows * band / p->bands, to = p->rows * (band + 1) / p->bands;
-    if (p->rows_outside) {
-        for (int64_t row = from; row < to; row++)
-            for (int64_t k = first; k < last; k++) do_row(j, x, y, r, group, k, row, NULL, 0);
-        return;
-    }
-    for (int64_t k = first; k < last; k++) {
-        int lanes = p->cpu->simd->lanes, lines = lines_ahead(p, k);
-        const float *ahead = lines ? fac_conv_chunk(&p->g, lanes, j->w, group, k + 1) : NULL;
-        int64_t tiles = p->step == 2 || p->flat ? 1 : (p->g.Q + p->cpu->simd->rows - 1) / p->cpu->simd->rows;
-        int64_t blocks = (p->g.C / p->g.groups + lanes - 1) / lanes;
-        for (int64_t row = from; row < to; row++) {
-            do_row(j, x, y, r, group, k, row, ahead, lines);
-            if (ahead) ahead += tiles * lines * 16 * blocks;
+    const int64_t to = p->tiles * (band + 1) / p->bands;
+    for (int64_t from = p->tiles * band / p->bands; from < to; from += p->together)
+        for (int64_t k = first; k < last; k++) {
+            const int lines = lines_ahead(p, k);
+            const float *ahead = lines ? fac_conv_chunk(&p->g, p->cpu->simd->lanes, j->w, group, k + 1) : j->w;
+            do_tiles(j, x, y, r, group, k, from, from + p->together < to ? from + p->together : to, ahead, lines);
         }
-    }
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -132,33 +147,72 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
 
-static bool flat(const fac_conv_geom *g, const fac_operand *o) {
-    return o->layout.stride[2] == g->Q * o->layout.stride[3];
+/* Pixels of all rows lie next to each other, and are those of a 1 x 1 kernel. */
+static bool flat(const plan *p) {
+    const fac_conv_geom *g = &p->g;
+    bool plain = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && fac_conv_halo(g) == 0 &&
+                 g->pad_end[1] == 0 && g->pad_end[2] == 0;
+    return plain && p->x.stride[2] == g->Q * p->x.stride[3] && p->y.stride[2] == g->Q * p->y.stride[3] &&
+           (p->e.residual < 0 || p->r.stride[2] == g->Q * p->r.stride[3]);
 }
 
-/* Fills in all but the layouts, which it reads. */
-static void schedule(plan *p, const fac_problem *problem) {
+/* How full tiles of single rows are; a list is for small images only, where it is short. */
+enum { LIST_PIXELS = 4096 };
+static kind kind_of(const plan *p) {
+    const int64_t Q = p->g.Q, most = p->cpu->simd->rows, across = (Q + most - 1) / most;
+    if (flat(p)) return FLAT;
+    if (p->cpu->simd->tile[FAC_TILE_LIST].of[1][0] && !p->e.loops && p->g.P * Q <= LIST_PIXELS && 10 * Q < 9 * across * most)
+        return LIST;
+    return 2 * Q <= most && p->g.P > 1 ? TWO_ROWS : ROWS;
+}
+
+/* The schedule, from the layouts that were agreed on. */
+static void schedule(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *simd = p->cpu->simd;
-    int64_t threads = p->cpu->pool.threads;
-    int residual = p->e.residual;
-    p->chunks = fac_chunks(g->K / g->groups, simd->lanes);
-    p->flat = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && fac_conv_halo(g) == 0 && g->pad_end[1] == 0 &&
-              g->pad_end[2] == 0 && flat(g, &problem->in[0]) && flat(g, &problem->out[0]) &&
-              (residual < 0 || flat(g, &problem->in[residual]));
-    p->step = !p->flat && 2 * g->Q <= simd->rows ? 2 : 1;
-    p->rows = p->flat ? (g->P * g->Q + simd->rows - 1) / simd->rows : (g->P + p->step - 1) / p->step;
+    const int64_t threads = p->cpu->pool.threads, lanes = simd->lanes;
+    p->C = g->C / g->groups, p->K = g->K / g->groups;
+    p->chunks = fac_chunks(p->K, simd->lanes);
+    p->kind = kind_of(p);
+    const bool one = p->kind == FLAT || p->kind == LIST;
+    p->width = one ? g->P * g->Q : g->Q;
+    p->across = (p->width + simd->rows - 1) / simd->rows;
+    p->tiles = p->across * (one ? 1 : p->kind == TWO_ROWS ? (g->P + 1) / 2 : g->P);
 
-    size_t weights = (size_t)(g->K / g->groups * (g->C / g->groups) * g->R * g->S) * sizeof(float);
+    size_t weights = (size_t)(p->K * p->C * g->R * g->S) * sizeof(float);
     bool large = weights > p->cpu->l2 / 2;
     p->by_chunk = g->groups * p->chunks >= threads && (g->Q <= 14 || (large && g->Q < 28));
-    p->rows_outside = !p->by_chunk && !large;
+    bool rows = !p->by_chunk && !large;
     int64_t others = p->by_chunk ? g->groups * p->chunks * g->N : g->groups * g->N;
+    /* four tiles of a flat image share the weights; else the tiles of a row */
+    p->together = !rows ? p->tiles : p->kind == FLAT ? 4 : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows : p->across;
     p->bands = 1;
-    if (p->rows_outside) p->bands = p->rows / 2 > 0 ? p->rows / 2 : 1;
+    if (rows) p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
     else if (others < 4 * threads && others % threads) p->bands = (4 * threads + others - 1) / others;
-    if (p->rows_outside && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
-    if (p->bands > p->rows) p->bands = p->rows;
+    if (rows && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
+    if (p->bands > p->tiles) p->bands = p->tiles;
+
+    p->x_across = g->stride[1] * p->x.stride[2];
+    p->x_start = -g->pad[1] * p->x.stride[2] - g->pad[2] * p->x.stride[3];
+    p->tile = (fac_conv_tile){
+        .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
+        .x_column = g->dilation[2] * p->x.stride[3], .channels = (int)p->C, .R = (int)g->R, .S = (int)g->S,
+        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
+        .lo = p->e.lo, .hi = p->e.hi };
+}
+
+/* The places of a LIST. */
+static bool list(plan *p) {
+    const int64_t n = p->width, lanes = p->cpu->simd->lanes;
+    p->x_at = fac_alloc(3 * (size_t)n, sizeof *p->x_at);
+    if (!p->x_at) return false;
+    p->y_at = p->x_at + n, p->r_at = p->y_at + n;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = i / p->g.Q, q = i % p->g.Q;
+        p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;
+        p->y_at[i] = row * p->y.stride[2] + q * lanes, p->r_at[i] = row * p->r.stride[2] + q * lanes;
+    }
+    return true;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -191,11 +245,20 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
-    schedule(q, p);
+    schedule(q);
+    if (q->kind == LIST && !list(q)) {
+        fac_release(q);
+        return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for the places of pixels");
+    }
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
+static void done(fac_device *d, void *plan_) {
+    plan *p = plan_;
+    (void)d;
+    if (p) fac_release(p->x_at);
+    fac_release(p);
+}
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;

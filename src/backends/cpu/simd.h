@@ -29,7 +29,8 @@ typedef struct fac_conv_tile {
     float        lo, hi;                    /* -INFINITY, INFINITY for none; NaN passes                                     */
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
-    int64_t      tiles;                     /* of FAC_TILE_PRODUCTS                                                         */
+    int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
+    const int64_t *x_at, *y_at, *r_at;      /* of FAC_TILE_LIST                                                             */
 } fac_conv_tile;
 typedef void fac_conv_tile_kernel(const fac_conv_tile *t);
 
@@ -38,8 +39,10 @@ enum {                                      /* how the pixels of x follow each o
     FAC_TILE_NEAR,                          /* one vector apart                                         */
     FAC_TILE_ANY,                           /* x_pixel apart                                            */
     FAC_TILE_PLANAR,                        /* x_pixel apart, and a channel block is one single channel */
-    FAC_TILE_PRODUCTS,                      /* one vector apart, those of y too: `tiles` tiles one after the other from x0 to
-                                               y0, R = S = 1, and nothing is added or clipped */
+    FAC_TILE_LIST,                          /* each where x_at, y_at and r_at say, from x0, y0 and r0; of[1][0] is NULL where
+                                               addresses would not fit the registers */
+    FAC_TILE_PRODUCTS,                      /* one vector apart, those of y too, x0 and y0 alone: R = S = 1, and nothing is
+                                               added or clipped */
     FAC_TILE_KINDS
 };
 typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */

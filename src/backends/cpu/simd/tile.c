@@ -11,75 +11,98 @@
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
 
-/* One input channel: m n multiply-adds.  px: from pixel to pixel. */
-INLINE const float *step(const int m, const int n, const float *x0, const float *x1, int64_t px, const float *w, vec acc[MR][2]) {
+/* Where the pixels of x or y are: `pixel` apart from p0 and, the second half of them, from p1; or, with a list, at p0[at[i]]. */
+typedef struct places { const float *p0, *p1; int64_t pixel; const int64_t *at; } places;
+
+INLINE const float *place(const int m, const int i, const places x) {
     const int half = (m + 1) / 2;
+    return x.at ? x.p0 + x.at[i] : i < half ? x.p0 + i * x.pixel : x.p1 + (i - half) * x.pixel;
+}
+
+/* Channel k of a block: m n multiply-adds. */
+INLINE const float *step(const int m, const int n, const places x, const int k, const float *w, vec acc[MR][2]) {
     vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
     UNROLL for (int p = 0; p < m; p++) {
-        vec x = all(p < half ? x0[p * px] : x1[(p - half) * px]);
-        acc[p][0] += w0 * x;
-        if (n > 1) acc[p][1] += w1 * x;
+        vec v = all(place(m, p, x)[k]);
+        acc[p][0] += w0 * v;
+        if (n > 1) acc[p][1] += w1 * v;
     }
     return w + n * VL;
 }
 
-/* Brings in the lines that the end will touch while the reduction runs. */
-INLINE void fetch_ends(const int m, const int n, const fac_conv_tile *t) {
-    const int half = (m + 1) / 2;
-    UNROLL for (int k = 0; k < n; k++)
-        UNROLL for (int p = 0; p < m; p++) {
-            __builtin_prefetch((p < half ? t->y0 + p * t->y_pixel : t->y1 + (p - half) * t->y_pixel) + k * t->y_vector, 1, 3);
-            if (t->r0)
-                __builtin_prefetch((p < half ? t->r0 + p * t->r_pixel : t->r1 + (p - half) * t->r_pixel) + k * t->r_vector, 0, 3);
-        }
-}
-
 /* Whole blocks of channels are VL steps, each with a hint `hint` floats further on; the last block may have less. */
-INLINE const float *steps(const int m, const int n, const int block, int here, const float *x0, const float *x1, int64_t px,
-                          const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
+INLINE const float *steps(const int m, const int n, const int block, int here, const places x, const float *w,
+                          const float **ahead, int64_t hint, vec acc[MR][2]) {
     if (here == VL && block == VL) {
         UNROLL for (int k = 0; k < VL; k++) {
             if (hint) __builtin_prefetch(*ahead, 0, 2), *ahead += hint;
-            w = step(m, n, x0 + k, x1 + k, px, w, acc);
+            w = step(m, n, x, k, w, acc);
         }
         return w;
     }
-    for (int k = 0; k < here; k++) w = step(m, n, x0 + k, x1 + k, px, w, acc);
+    for (int k = 0; k < here; k++) w = step(m, n, x, k, w, acc);
     return w;
 }
 
-INLINE void tile(const int m, const int n, const int block, const int64_t px, const fac_conv_tile *t) {
-    const int half = (m + 1) / 2;
-    vec acc[MR][2];
-    UNROLL for (int k = 0; k < n; k++) {
-        vec b = t->bias ? load(t->bias + k * VL) : all(0);
-        UNROLL for (int p = 0; p < m; p++) acc[p][k] = b;
-    }
-    fetch_ends(m, n, t);
+/* Brings in the lines that the end will touch while the reduction runs. */
+INLINE void fetch_ends(const int m, const int n, const places y, int64_t vector) {
+    UNROLL for (int k = 0; k < n; k++)
+        UNROLL for (int p = 0; p < m; p++) __builtin_prefetch(place(m, p, y) + k * vector, 1, 3);
+}
 
-    const float *w = t->w, *ahead = t->ahead;
-    const int64_t hint = t->ahead_lines * 16 / (VL * t->R * t->S);
-    for (int c = 0; c < t->channels; c += block) {
-        const int here = t->channels - c < block ? t->channels - c : block;
-        const float *row0 = t->x0 + (int64_t)(c / block) * t->x_block, *row1 = t->x1 + (int64_t)(c / block) * t->x_block;
-        for (int r = 0; r < t->R; r++, row0 += t->x_row, row1 += t->x_row) {
-            const float *x0 = row0, *x1 = row1;
-            for (int s = 0; s < t->S; s++, x0 += t->x_column, x1 += t->x_column)
-                w = steps(m, n, block, here, x0, x1, px, w, &ahead, hint, acc);
-        }
-    }
-
-    const int clipped = t->lo > -INFINITY || t->hi < INFINITY;
+/* added: there may be a row_bias or a residual */
+INLINE void finish(const int m, const int n, const int added, const fac_conv_tile *t, const float *row_bias, const places to,
+                   const places r, vec acc[MR][2]) {
+    const vec lo = all(t->lo), hi = all(t->hi);         /* here: stores might change *t for all that the compiler knows */
+    const int64_t y_vector = t->y_vector, r_vector = t->r_vector;
     UNROLL for (int p = 0; p < m; p++) {
-        const int64_t q = p < half ? p : p - half;
-        float *y = (p < half ? t->y0 : t->y1) + q * t->y_pixel;
-        const float *r = t->r0 ? (p < half ? t->r0 : t->r1) + q * t->r_pixel : NULL;
+        float *y = (float *)(uintptr_t)place(m, p, to);
         UNROLL for (int k = 0; k < n; k++) {
             vec v = acc[p][k];
-            if (t->row_bias) v += all(t->row_bias[p]);
-            if (r) v += load(r + k * t->r_vector);
-            store(y + k * t->y_vector, clipped ? clip(v, t->lo, t->hi) : v);
+            if (added && row_bias) v += all(row_bias[p]);
+            if (added && r.p0) v += load(place(m, p, r) + k * r_vector);
+            store(y + k * y_vector, vmin(vmax(v, lo), hi));
         }
+    }
+}
+
+INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats; }
+
+/* One tile after the other: the next one begins behind the pixels of this one. */
+INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const fac_conv_tile *t) {
+    places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
+    const int64_t hint = t->ahead_lines * 16 / (VL * t->R * t->S);
+    const float *ahead = t->ahead, *row_bias = t->row_bias;
+    for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
+        vec acc[MR][2];
+        UNROLL for (int k = 0; k < n; k++) {
+            vec b = t->bias ? load(t->bias + k * VL) : all(0);
+            UNROLL for (int p = 0; p < m; p++) acc[p][k] = b;
+        }
+        int64_t at[MR];
+        UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
+        if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
+        fetch_ends(m, n, y, t->y_vector);
+        if (r.p0) fetch_ends(m, n, r, t->r_vector);
+
+        const float *w = t->w;
+        for (int c = 0; c < t->channels; c += block) {
+            const int here = t->channels - c < block ? t->channels - c : block;
+            places row = x;
+            shift(&row, (int64_t)(c / block) * t->x_block);
+            if (listed) row.at = at;
+            for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
+                places column = row;
+                for (int s = 0; s < t->S; s++, shift(&column, t->x_column))
+                    w = steps(m, n, block, here, column, w, &ahead, hint, acc);
+            }
+        }
+        if (row_bias || r.p0) finish(m, n, 1, t, row_bias, y, r, acc);
+        else finish(m, n, 0, t, row_bias, y, r, acc);
+        if (row_bias) row_bias += m;
+        if (listed) continue;
+        shift(&x, m * px), shift(&y, m * y.pixel);
+        if (r.p0) shift(&r, m * r.pixel);
     }
 }
 
@@ -95,7 +118,7 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
         const float *x = t->x0 + i * m * VL, *w = t->w;
         for (int c = 0; c < t->channels; c += VL, x += t->x_block) {
             const int here = t->channels - c < VL ? t->channels - c : VL;
-            w = steps(m, n, VL, here, x, x + half * VL, VL, w, &ahead, hint, acc);
+            w = steps(m, n, VL, here, (places){ x, x + half * VL, VL, NULL }, w, &ahead, hint, acc);
         }
         float *y = t->y0 + i * m * VL;
         UNROLL for (int k = 0; k < n; k++)
@@ -110,17 +133,20 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
                          X(11, __VA_ARGS__) X(12, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 #define ALL_ROWS         FAC_JOIN(UP_TO, MR)
-#define KERNEL(m, kind, block, px) \
-    static void kind##_##m##_1(const fac_conv_tile *t) { tile(m, 1, block, px, t); } \
-    static void kind##_##m##_2(const fac_conv_tile *t) { tile(m, 2, block, px, t); }
+#define KERNEL(m, kind, block, px, listed) \
+    static void kind##_##m##_1(const fac_conv_tile *t) { tiles(m, 1, block, px, listed, t); } \
+    static void kind##_##m##_2(const fac_conv_tile *t) { tiles(m, 2, block, px, listed, t); }
 #define PRODUCTS(m, kind) \
     static void kind##_##m##_1(const fac_conv_tile *t) { products(m, 1, t); } \
     static void kind##_##m##_2(const fac_conv_tile *t) { products(m, 2, t); }
 #define ENTRY(m, kind)   [m] = { kind##_##m##_1, kind##_##m##_2 },
 
-ALL_ROWS(KERNEL, near, VL, VL)
-ALL_ROWS(KERNEL, any, VL, t->x_pixel)
-ALL_ROWS(KERNEL, planar, 1, t->x_pixel)
+ALL_ROWS(KERNEL, near, VL, VL, 0)
+ALL_ROWS(KERNEL, any, VL, t->x_pixel, 0)
+ALL_ROWS(KERNEL, planar, 1, t->x_pixel, 0)
+#if MR <= 6
+ALL_ROWS(KERNEL, list, VL, 0, 1)        /* as many registers for addresses as pixels */
+#endif
 ALL_ROWS(PRODUCTS, products)
 
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
@@ -128,5 +154,8 @@ const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS] = {
     [FAC_TILE_NEAR]    = { { ALL_ROWS(ENTRY, near) } },
     [FAC_TILE_ANY]     = { { ALL_ROWS(ENTRY, any) } },
     [FAC_TILE_PLANAR]  = { { ALL_ROWS(ENTRY, planar) } },
+#if MR <= 6
+    [FAC_TILE_LIST]    = { { ALL_ROWS(ENTRY, list) } },
+#endif
     [FAC_TILE_PRODUCTS] = { { ALL_ROWS(ENTRY, products) } },
 };
