@@ -60,6 +60,8 @@ typedef struct device_options { const char *device, *isa; long threads; const ch
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
     { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }
 int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an exit code; applies the memory limit */
+/* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
+int device_ends_process(const char *name);
 int memory_limit(const char *text);                             /* the same, alone */
 
 typedef struct model {
@@ -87,4 +89,7 @@ bool is_image(const char *path);
 /* ---- op_onnx.c ---- */
 void op_onnx_list(void);
 void op_case_list(void);
+
+/* ---- op_support.c ---- */
+int op_support_list(const char *device);
 #endif

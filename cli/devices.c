@@ -7,8 +7,7 @@
 #include "cli.h"
 #include "facula/backend.h"
 
-/* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
-static int ends_process(const char *name) {
+int device_ends_process(const char *name) {
     int status = 0;
     if (!strcmp(name, "cpu")) return 0;
     fflush(NULL);
@@ -62,7 +61,7 @@ static void print_backend(const fac_backend *b) {
 static int devices(list args) {
     (void)args;
     for (const fac_backend *const *b = fac_backends; *b; b++) {
-        const int ended = ends_process((*b)->name);
+        const int ended = device_ends_process((*b)->name);
         if (ended) printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n", (*b)->name, ended);
         else print_backend(*b);
     }

@@ -120,10 +120,12 @@ static int op_one(const fac_op *op) {
     return EXIT_OK;
 }
 
-static struct { bool onnx, cases; } list_of;
+static struct { bool onnx, cases, support; const char *device; } list_of;
 static const option op_options[] = {
     { "--onnx", OPTION_FLAG, &list_of.onnx, NULL, "how ONNX files say each op, and from which opset on it is written" },
     { "--cases", OPTION_FLAG, &list_of.cases, NULL, "problems to try the ops with: name, lowest and highest number, problem" },
+    { "--support", OPTION_FLAG, &list_of.support, NULL, "how many of those problems each device does with kernels of its own" },
+    { "--device", OPTION_TEXT, &list_of.device, "NAME", "for --support, beside the cpu; default opencl" },
     { 0 } };
 
 static int op(list args) {
@@ -131,6 +133,7 @@ static int op(list args) {
         (list_of.onnx ? op_onnx_list : op_case_list)();
         return EXIT_OK;
     }
+    if (list_of.support) return op_support_list(list_of.device ? list_of.device : "opencl");
     if (args.n) {
         const fac_op *o = fac_op_find(args.at[0]);
         return o ? op_one(o) : fail_text("there is no op \"%s\" (see `facula op`)", args.at[0]);

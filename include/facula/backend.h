@@ -102,6 +102,11 @@ int fac_problem_print(const fac_problem *p, char *to, size_t size);             
  * and its outputs y0, y1, ... */
 fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac_error *err);
 
+/* How a device would do a problem: in how many steps (none: no data moves), and how many of them its solvers leave to the reference
+ * kernels, or on other devices than the cpu, to the cpu.  Nothing is compiled or run. */
+typedef struct fac_support { int steps, fallbacks; } fac_support;
+fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *out, fac_error *err);
+
 /* ---- layouts -------------------------------------------------------------------------------------------------------- */
 
 fac_layout fac_layout_plain(const fac_dims *dims);                              /* row-major, contiguous */

@@ -78,7 +78,7 @@ static fac_status concrete(const fac_graph *g, fac_error *err) {
 }
 
 fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
-                        const fac_program_opts *o, fac_plan **out, fac_error *err) {
+                        const fac_program_opts *o, bool dry, fac_plan **out, fac_error *err) {
     fac_plan *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     p->device = device;
@@ -86,6 +86,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->no_inplace = o->no_inplace;
     p->observed = o->observe || o->detect_anomaly;
     p->anomalies = o->detect_anomaly;
+    p->dry = dry;
     p->only = o->solver;
     fac_status status = FAC_OK;
     fac_error own = { 0 };

@@ -74,7 +74,7 @@ typedef struct fac_plan {
     fac_device   *device;
     fac_graph    *graph;            /* specialized and rewritten */
     bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
-    bool          anomalies;        /* looked for */
+    bool          anomalies, dry;   /* looked for; not to be run */
     const char   *only;             /* opts.solver */
     fac_root     *roots;
     int           nroots;
@@ -99,9 +99,10 @@ fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *co
 /* Which inputs of g steer shapes: reached backwards from FAC_HOST ports.  steers has one flag for each input. */
 void       fac_steering(const fac_graph *g, bool *steers);
 
-/* compile.c: in[] as for a run.  original: the program's graph, for the order of its inputs. */
+/* compile.c: in[] as for a run.  original: the program's graph, for the order of its inputs.  dry: solvers are chosen, but make
+ * nothing: a plan to look at. */
 fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
-                        const fac_program_opts *opts, fac_plan **out, fac_error *err);
+                        const fac_program_opts *opts, bool dry, fac_plan **out, fac_error *err);
 void       fac_plan_free(fac_plan *plan);
 
 fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */

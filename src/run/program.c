@@ -103,7 +103,7 @@ static fac_status plan_for(fac_program *p, fac_tensor *const in[], fac_plan **ou
     fac_plan *plan;
     if (!fac_reserve(&p->plans, &p->room_plans, p->nplans + 1, sizeof *p->plans))
         return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
-    FAC_TRY(fac_plan_new(p->graph, p->steers, in, p->device, &p->opts, &plan, err));
+    FAC_TRY(fac_plan_new(p->graph, p->steers, in, p->device, &p->opts, false, &plan, err));
     plan->key = key;
     plan->used = ++p->tick;
     p->plans[p->nplans++] = plan;

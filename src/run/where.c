@@ -70,7 +70,7 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
         if (!solver->offer(p->device, q, &offer)) return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
     }
     void *plan = NULL;
-    FAC_TRY(solver->make(p->device, q, &plan, s->err));
+    if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
     fac_step *step = fac_step_new(s, q, solver, plan);
     if (!step) {
         if (plan && solver->done) solver->done(p->device, plan);
