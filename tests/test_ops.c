@@ -161,7 +161,7 @@ static void prepare(trial *t) {
         t->want[k].type = fac_graph_output(t->g, k)->type;
         t->want[k].data = calloc(1, fac_type_bytes(&t->want[k].type) + 8);
     }
-    fac_graph *simple = fac_pass_expand(t->g);
+    fac_graph *simple = fac_pass_expand(t->g, NULL, NULL);
     if (fac_graph_check(simple, &err) || fac_ref_graph(simple, in, t->want, &err)) fail_msg("%s: reference: %s", t->text,
         err.text);
     fac_graph_free(simple);

@@ -15,8 +15,12 @@ fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);
 /* Equal nodes with equal inputs become one. */
 fac_graph *fac_pass_cse(const fac_graph *g);
 
-/* Ops without a meaning of their own are replaced by their expansions, until none is left. */
-fac_graph *fac_pass_expand(const fac_graph *g);
+/* Whether a kernel takes a node. */
+typedef bool fac_accept(void *self, const fac_node *n);
+
+/* Ops without a meaning of their own are replaced by their expansions, until none is left but those that accept(self, node),
+ * which may be NULL, wants to keep. */
+fac_graph *fac_pass_expand(const fac_graph *g, fac_accept *accept, void *self);
 
 /* What means the same in fewer steps: identity and inference dropout vanish, x * sigmoid(x) is silu, max(min(x, b), a) is
  * clip, matmul + bias is linear... */
@@ -28,7 +32,6 @@ fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
 /* Bias, residual add and activation behind a convolution or matrix product become its bias port and its body, where
  * accept(self, node) says that a kernel takes it. */
-typedef bool fac_accept(void *self, const fac_node *n);
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
 /* What parameters become: elementwise nodes that serve nothing but updates become few `fused` nodes with several results, and

@@ -32,6 +32,18 @@ static bool accept(void *self, const fac_node *n) {
     return fac_would_solve(plan->device, plan->only, plan->exact, n);
 }
 
+/* The same, with no outputs but the first and those that somebody reads. */
+static bool accept_as_used(void *self, const fac_node *n) {
+    enum { OUTPUTS = 8 };
+    fac_value *out[OUTPUTS] = { NULL };
+    fac_node seen = *n;
+    if (n->nout > OUTPUTS) return false;
+    for (int k = 0; k < n->nout; k++)
+        if (k == 0 || n->out[k]->uses || n->out[k]->roots) out[k] = n->out[k];
+    seen.out = out;
+    return accept(self, &seen);
+}
+
 /* Replaces plan->graph by the result of a pass. */
 static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
@@ -42,9 +54,10 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
 
 /* Expansions may bring constants and constants may settle expansions, so the first three go round twice. */
 static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    fac_accept *keep = plan->observed || o->no_fuse ? NULL : accept_as_used;
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
-        FAC_TRY(take(plan, fac_pass_expand(plan->graph), err));
+        FAC_TRY(take(plan, fac_pass_expand(plan->graph, keep, plan), err));
     }
     if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));

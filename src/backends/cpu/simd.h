@@ -156,7 +156,11 @@ typedef struct fac_winograd {
 } fac_winograd;
 enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRADS };
 
+/* to[j][i] = from[i][j] */
+typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
+
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
+struct fac_attention_kernels;               /* attention.h */
 
 typedef struct fac_simd {
     const char *name;                       /* "avx512", "avx2", "neon", "portable"         */
@@ -172,6 +176,8 @@ typedef struct fac_simd {
     fac_pool_grad_kernel      *pool_grad;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
     const struct fac_streams *streams;
+    fac_turn_kernel           *turn;
+    const struct fac_attention_kernels *attention;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

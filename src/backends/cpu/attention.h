@@ -1,0 +1,39 @@
+/* Kernels of attention, part of fac_simd, in simd/attention.c.  Queries are the lanes of vectors. */
+#ifndef FACULA_CPU_ATTENTION_H
+#define FACULA_CPU_ATTENTION_H
+#include <stdbool.h>
+#include "backends/cpu/simd.h"
+
+/* One block of keys of a softmax that is folded block by block.  Rows have `vectors` vectors (1, 2), a query each lane.  The score
+ * of a key is scale s + bias + mask, in units of ln 2, and its weight 2^(score - top). */
+typedef struct fac_attention_block {
+    float       *s;                         /* [keys]: scores, then weights                              */
+    int64_t      keys;
+    int          vectors;
+    float        scale;
+    const float *bias;                      /* one number for each key, or NULL                          */
+    const float *mask;                      /* [keys] rows to add, or NULL                               */
+    const float *last;                      /* a row: keys behind this one take no part; NULL: all do    */
+    float        first;                     /* the number of the first key                               */
+    float       *top, *sum;                 /* a row each: largest score and sum of weights until now    */
+    float       *o;                         /* [size] rows: the sum of weighted values until now         */
+    int64_t      size;                      /* 0: o is not there yet */
+} fac_attention_block;
+
+/* y[i][query] = sum over k of a[i][k] w[k][query], or that added to y:  m rows of y, w and y have one or two vectors a row. */
+typedef struct fac_attention_tile {
+    const float *a;
+    int64_t      step;                      /* FAC_ATTENTION_ROWS: from i to i + 1, and k has step 1; _COLUMNS: the other way */
+    int64_t      depth;
+    const float *w;
+    float       *y;
+    bool         add;
+} fac_attention_tile;
+enum { FAC_ATTENTION_ROWS, FAC_ATTENTION_COLUMNS, FAC_ATTENTION_TILES };
+
+typedef struct fac_attention_kernels {
+    void (*fold)(const fac_attention_block *t);
+    void (*divide)(float *o, int64_t size, int vectors, const float *sum);      /* every row of o by sum; by 0: 0 */
+    void (*tile[FAC_ATTENTION_TILES][FAC_TILE_ROWS + 1][2])(const fac_attention_tile *t);   /* [kind][m][vectors - 1] */
+} fac_attention_kernels;
+#endif

@@ -1,0 +1,129 @@
+/* The softmax of attention, folded block by block: see attention.h.  After Milakov and Gimelshein, "Online normalizer calculation
+ * for softmax" (2018) and Dao et al., "FlashAttention" (2022): when a block raises the largest score, what was summed before is
+ * scaled down. */
+#include <math.h>
+#include "backends/cpu/attention.h"
+#include "backends/cpu/simd/exp2.h"
+#include "backends/cpu/simd/rows.h"
+
+/* Applies masks, and the scale where the largest score cannot be found without; returns the scale that is left to do. */
+INLINE float settle(const int n, const fac_attention_block *t) {
+    if (!t->bias && !t->mask && !t->last && t->scale > 0) return t->scale;
+    vec last[2];
+    UNROLL for (int v = 0; v < n; v++) last[v] = t->last ? load(t->last + v * VL) : all(INFINITY);
+    for (int64_t k = 0; k < t->keys; k++) {
+        float *s = t->s + k * n * VL;
+        const vec key = all(t->first + (float)k), bias = all(t->bias ? t->bias[k] : 0);
+        UNROLL for (int v = 0; v < n; v++) {
+            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0), x = load(s + v * VL) * t->scale + (bias + more);
+            const ivec seen = key <= last[v];
+            store(s + v * VL, (vec)(((ivec)x & seen) | ((ivec)all(-INFINITY) & ~seen)));
+        }
+    }
+    return 1;
+}
+
+/* The largest score of each query, those of earlier blocks included. */
+INLINE void largest(const int n, const fac_attention_block *t, float scale, vec top[2]) {
+    enum { CHAINS = 4 };                                /* hide the latency of a maximum */
+    vec chain[CHAINS][2];
+    const float *s = t->s;
+    UNROLL for (int v = 0; v < n; v++)
+        UNROLL for (int c = 0; c < CHAINS; c++) chain[c][v] = all(-INFINITY);
+    int64_t k = 0;
+    for (; k + CHAINS <= t->keys; k += CHAINS, s += CHAINS * n * VL)
+        UNROLL for (int c = 0; c < CHAINS; c++)
+            UNROLL for (int v = 0; v < n; v++) chain[c][v] = vmax(chain[c][v], load(s + (c * n + v) * VL));
+    for (; k < t->keys; k++, s += n * VL)
+        UNROLL for (int v = 0; v < n; v++) chain[0][v] = vmax(chain[0][v], load(s + v * VL));
+    UNROLL for (int v = 0; v < n; v++) {
+        const vec m = vmax(vmax(chain[0][v], chain[1][v]), vmax(chain[2][v], chain[3][v]));
+        top[v] = vmax(load(t->top + v * VL), scale * m);
+    }
+}
+
+/* A largest score of -inf, when no key was seen yet, must not make NaN of a difference. */
+INLINE vec base_of(vec top) {
+    const ivec none = top == all(-INFINITY);
+    return (vec)((ivec)top & ~none);
+}
+
+INLINE void fold(const int n, const fac_attention_block *t) {
+    vec top[2], base[2], factor[2], sum[2][2];
+    bool same = true;
+    const float scale = settle(n, t);
+    largest(n, t, scale, top);
+    UNROLL for (int v = 0; v < n; v++) {
+        base[v] = base_of(top[v]);
+        factor[v] = exp2_of(load(t->top + v * VL) - base[v]);
+        const ivec differs = factor[v] != all(1);
+        for (int k = 0; k < VL; k++) same = same && !differs[k];
+        sum[0][v] = load(t->sum + v * VL) * factor[v], sum[1][v] = all(0);
+        store(t->top + v * VL, top[v]);
+    }
+    float *s = t->s;
+    int64_t k = 0;
+    for (; k + 2 <= t->keys; k += 2, s += 2 * n * VL)
+        UNROLL for (int c = 0; c < 2; c++)
+            UNROLL for (int v = 0; v < n; v++) {
+                const vec p = exp2_of(load(s + (c * n + v) * VL) * scale - base[v]);
+                store(s + (c * n + v) * VL, p);
+                sum[c][v] += p;
+            }
+    for (; k < t->keys; k++, s += n * VL)
+        UNROLL for (int v = 0; v < n; v++) {
+            const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
+            store(s + v * VL, p);
+            sum[0][v] += p;
+        }
+    UNROLL for (int v = 0; v < n; v++) store(t->sum + v * VL, sum[0][v] + sum[1][v]);
+    for (int64_t i = 0; i < t->size && !same; i++)
+        UNROLL for (int v = 0; v < n; v++) store(t->o + (i * n + v) * VL, load(t->o + (i * n + v) * VL) * factor[v]);
+}
+
+static void fold_block(const fac_attention_block *t) {
+    if (t->vectors == 1) fold(1, t);
+    else fold(2, t);
+}
+
+static void divide(float *o, int64_t size, int vectors, const float *sum) {
+    for (int v = 0; v < vectors; v++) {
+        const vec s = load(sum + v * VL);
+        const ivec some = s != all(0);
+        const vec factor = (vec)((ivec)(1 / s) & some);
+        for (int64_t i = 0; i < size; i++) store(o + (i * vectors + v) * VL, load(o + (i * vectors + v) * VL) * factor);
+    }
+}
+
+/* ---- products: the register tile of tile.c without borders, bias and clipping ---- */
+
+INLINE void tile(const int m, const int n, const int kind, const fac_attention_tile *t) {
+    const int64_t i_step = kind == FAC_ATTENTION_ROWS ? t->step : 1, k_step = kind == FAC_ATTENTION_ROWS ? 1 : t->step;
+    const int half = (m + 1) / 2;
+    const float *a = t->a, *b = a + half * i_step, *w = t->w;       /* two bases, so that few multiples of the step are needed */
+    vec acc[MR][2];
+    UNROLL for (int i = 0; i < m; i++)
+        UNROLL for (int v = 0; v < n; v++) acc[i][v] = t->add ? load(t->y + (i * n + v) * VL) : all(0);
+    for (int64_t k = 0; k < t->depth; k++, a += k_step, b += k_step, w += n * VL) {
+        const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
+        UNROLL for (int i = 0; i < m; i++) {
+            const vec x = all(i < half ? a[i * i_step] : b[(i - half) * i_step]);
+            acc[i][0] += x * w0;
+            if (n > 1) acc[i][1] += x * w1;
+        }
+    }
+    UNROLL for (int i = 0; i < m; i++)
+        UNROLL for (int v = 0; v < n; v++) store(t->y + (i * n + v) * VL, acc[i][v]);
+}
+
+#define KERNEL(m, kind, number) \
+    static void kind##_##m##_1(const fac_attention_tile *t) { tile(m, 1, number, t); } \
+    static void kind##_##m##_2(const fac_attention_tile *t) { tile(m, 2, number, t); }
+#define ENTRY(m, kind) [m] = { kind##_##m##_1, kind##_##m##_2 },
+
+ALL_ROWS(KERNEL, rows, FAC_ATTENTION_ROWS)
+ALL_ROWS(KERNEL, columns, FAC_ATTENTION_COLUMNS)
+
+extern const fac_attention_kernels FAC_SIMD(fac_attention);
+const fac_attention_kernels FAC_SIMD(fac_attention) = {
+    fold_block, divide, { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) } } };

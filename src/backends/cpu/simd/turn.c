@@ -1,0 +1,54 @@
+/* Transposes of f32, of one instruction set: to[j][i] = from[i][j].  Squares of one vector are turned in registers, by swapping
+ * ever larger blocks (Eklundh, "A fast computer method for matrix transposing", 1972). */
+#include "backends/cpu/simd/vector.h"
+
+/* Both rows of blocks of d lanes: a keeps its even blocks and gets the even ones of b behind them; b its odd ones. */
+#if defined(__AVX512F__)
+INLINE void swap_blocks(const int d, vec *a, vec *b) {
+    const ivec lane = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, odd = -((lane & d) != 0);
+    const ivec even_from = lane + odd * (16 - d), odd_from = lane + d + odd * (16 - d);
+    const vec x = *a, y = *b;
+    *a = (vec)_mm512_permutex2var_ps((__m512)x, (__m512i)even_from, (__m512)y);
+    *b = (vec)_mm512_permutex2var_ps((__m512)x, (__m512i)odd_from, (__m512)y);
+}
+#elif defined(__AVX2__)
+INLINE void swap_blocks(const int d, vec *a, vec *b) {
+    const vec x = *a, y = *b;
+    if (d == 1) {
+        *a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14), *b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+    } else if (d == 2) {
+        *a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13), *b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+    } else {
+        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11), *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+#else
+INLINE void swap_blocks(const int d, vec *a, vec *b) {
+    const vec x = *a, y = *b;
+    *a = d == 1 ? __builtin_shufflevector(x, y, 0, 4, 2, 6) : __builtin_shufflevector(x, y, 0, 1, 4, 5);
+    *b = d == 1 ? __builtin_shufflevector(x, y, 1, 5, 3, 7) : __builtin_shufflevector(x, y, 2, 3, 6, 7);
+}
+#endif
+
+INLINE void stage(const int d, vec r[VL]) {
+    UNROLL for (int k = 0; k < VL / 2; k++) swap_blocks(d, &r[k / d * 2 * d + k % d], &r[k / d * 2 * d + k % d + d]);
+}
+
+INLINE void square(const float *from, int64_t from_row, float *to, int64_t to_row) {
+    vec r[VL];
+    UNROLL for (int i = 0; i < VL; i++) r[i] = load(from + i * from_row);
+    stage(1, r);
+    stage(2, r);
+    if (VL > 4) stage(VL > 4 ? 4 : 1, r);
+    if (VL > 8) stage(VL > 8 ? 8 : 1, r);
+    UNROLL for (int i = 0; i < VL; i++) store(to + i * to_row, r[i]);
+}
+
+extern fac_turn_kernel FAC_SIMD(fac_turn);
+void FAC_SIMD(fac_turn)(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns) {
+    const int64_t whole_rows = rows / VL * VL, whole_columns = columns / VL * VL;
+    for (int64_t j = 0; j < whole_columns; j += VL)
+        for (int64_t i = 0; i < whole_rows; i += VL) square(from + i * from_row + j, from_row, to + j * to_row + i, to_row);
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; i++) to[j * to_row + i] = from[i * from_row + j];
+}

@@ -1,0 +1,106 @@
+/* The fused attention of the cpu against its expansion in f64: heads, masks, a past, lengths, sizes about every edge. */
+#include "problem_check.h"
+
+static uint64_t seed;
+
+static void shapes(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[1,2,37,64], f32[1,2,53,64], f32[1,2,53,64])",
+        "attention(f32[2,3,1,8], f32[2,3,300,8], f32[2,3,300,5])",
+        "attention(f32[1,1,33,3], f32[1,1,1,3], f32[1,1,1,1])",
+        "attention(f32[1,1,130,32], f32[1,1,129,32], f32[1,1,129,70]) causal",
+        "attention(f32[1,2,64,16], f32[1,2,256,16], f32[1,2,256,16]) causal",
+        "attention(f32[2,6,19,16], f32[2,2,40,16], f32[2,2,40,16]) causal scale=0.3",
+        "attention(f32[1,8,1,20], f32[1,2,77,20], f32[1,2,77,20])",
+        "attention(f32[2,21,24], f32[2,18,12], f32[2,18,9]) q_heads=6 kv_heads=3",
+        "attention(f32[2,5,24], f32[2,140,24], f32[2,140,24]) q_heads=4 kv_heads=4 causal",
+        "attention(f32[1,2,40,16], f32[1,2,150,16], f32[1,2,150,16]) scale=-0.7",
+        "attention(f32[1,2,40,16], f32[1,2,150,16], f32[1,2,150,16]) softcap=1.5 causal",
+        "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
+        problem_check c = { .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 };
+        problem_everywhere(c, k + 1 < sizeof problems / sizeof *problems ? "attention" : NULL, problems[k]);
+    }
+}
+
+static void masks(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], bool[35,150])",
+        "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[2,1,35,150])",
+        "attention(f32[2,2,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[1,2,35,150]) causal softcap=2",
+        "attention(f32[2,4,35,8], f32[2,2,150,8], f32[2,2,150,8], bool[2,1,1,150])",
+        "attention(f32[2,4,35,8], f32[2,2,150,8], f32[2,2,150,8], f32[4,1,150])",
+        "attention(f32[2,4,9,8], f32[2,2,150,8], f32[2,2,150,8], bool[2,4,9,31]) causal",
+        "attention(f32[2,4,9,8], f32[2,2,150,8], f32[2,2,150,8], f32[1])" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention", problems[k]);
+}
+
+/* present_key and present_value are outputs or not; `scores` is not this solver's. */
+static void pasts(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[1,2,2,8], f32[1,2,2,8], f32[1,2,2,8], -, f32[1,2,130,8], f32[1,2,130,8]) causal",
+        "attention(f32[2,4,3,8], f32[2,2,3,8], f32[2,2,3,5], bool[3,10], f32[2,2,7,8], f32[2,2,7,5])",
+        "attention(f32[2,1,8], f32[2,1,4], f32[2,1,6], -, f32[2,2,9,2], f32[2,2,9,3]) q_heads=4 kv_heads=2 causal" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-5 }, "attention", problems[k]);
+}
+
+static void lengths(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], -, -, -, i64[6])",
+        "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], -, -, -, i32[6]) causal",
+        "attention(f32[6,2,4,8], f32[6,2,9,8], f32[6,2,9,8], bool[9], -, -, i64[6]) causal" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere((problem_check){ .seed = seed + k, .lo = -1, .hi = 9, .tolerance = 1e-4 }, "attention", problems[k]);
+}
+
+/* A program that wants the scores is expanded, and one that wants the joined keys is not. */
+static void outputs(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new();
+    fac_value *q = fac_input(g, "q", FAC_F32, fac_shape(1, 2, 3, 4)), *past = fac_input(g, "past", FAC_F32, fac_shape(1, 2, 5, 4));
+    fac_value *y = fac_attention(q, q, q, NULL, past, past, NULL, NULL);
+    fac_output(g, "y", y);
+    fac_output(g, "keys", fac_value_other(y, 1));
+    for (int scores = 0; scores < 2; scores++) {
+        if (scores) fac_output(g, "scores", fac_value_other(y, 3));
+        fac_device *d;
+        fac_program *p;
+        fac_tensor *in[2], *out[3] = { NULL };
+        assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
+        for (int k = 0; k < 2; k++) {
+            const fac_type t = fac_value_type(fac_graph_input(g, k));
+            assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
+            problem_fill(&(problem_check){ .seed = seed, .lo = -1, .hi = 1 }, k, in[k]);
+        }
+        if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s", err.text);
+        fac_step_stat s[64];
+        size_t n = fac_program_steps(p, s, 64);
+        bool fused = false;
+        for (size_t k = 0; k < n && k < 64; k++) fused = fused || !strcmp(s[k].solver, "attention");
+        assert_int_equal(fused, !scores);
+        const float *keys = fac_tensor_data(out[1]), *before = fac_tensor_data(in[1]), *now = fac_tensor_data(in[0]);
+        for (int head = 0; head < 2; head++) {
+            assert_memory_equal(keys + head * 32, before + head * 20, 20 * sizeof(float));
+            assert_memory_equal(keys + head * 32 + 20, now + head * 12, 12 * sizeof(float));
+        }
+        for (int k = 0; k < 3; k++) fac_tensor_free(out[k]);
+        for (int k = 0; k < 2; k++) fac_tensor_free(in[k]);
+        fac_program_free(p);
+        fac_device_free(d);
+    }
+    fac_graph_free(g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(shapes), cmocka_unit_test(masks), cmocka_unit_test(pasts),
+                                        cmocka_unit_test(lengths), cmocka_unit_test(outputs) };
+    seed = problem_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
