@@ -10,16 +10,6 @@ LOADER(load_x, X)
 FOLDER(fold, OP)
 enum { BLOCK = 64 };
 
-/* Where line `line` of the reduced part, or of the kept part, begins. */
-static inline pos place(const long *size, const long *step, int dims, pos line) {
-    pos at = 0;
-    for (int k = dims - 1; k >= 0; k--) {
-        at += line % (pos)size[k] * (pos)step[k];
-        line /= (pos)size[k];
-    }
-    return at;
-}
-
 #ifdef MEAN
 static inline T finish(T x, long count) { return count ? x / (T)count : MEAN; }
 #else

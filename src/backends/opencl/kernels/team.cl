@@ -55,8 +55,32 @@ typedef T folded;
     static inline folded name(local T *tree, TV x) { return FOLD_LANES(OP, x); }
 #endif
 
+/* Where line number `line` of these dims begins. */
+static inline pos place(const long *size, const long *step, int dims, pos line) {
+    pos at = 0;
+    for (int k = dims - 1; k >= 0; k--) {
+        at += line % (pos)size[k] * (pos)step[k];
+        line /= (pos)size[k];
+    }
+    return at;
+}
+
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
 /* A NaN wins. */
 #define LARGER(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
 #define SMALLER(a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
+/* A NaN loses. */
+#define HIGHER(a, b) ((a) > (b) ? (a) : (b))
+
+/* V lanes to places `step` apart. */
+#define STORER_APART(name, tag) \
+    STORER(name##_near, tag) \
+    static inline void name(global MEMORY(tag) *p, pos step, pos n, TV v) { \
+        if (step == 1) { \
+            name##_near(p, n, v); \
+            return; \
+        } \
+        lanes r = { .v = v }; \
+        for (pos l = 0; l < V && l < n; l++) STORE(tag, p, l * step, r.lane[l]); \
+    }
