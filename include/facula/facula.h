@@ -20,5 +20,6 @@
 #include "facula/recompute.h"
 #include "facula/train.h"
 #include "facula/view.h"
+#include "facula/analyze.h"
 
 #endif

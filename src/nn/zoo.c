@@ -12,6 +12,8 @@ const fac_zoo fac_zoo_models[] = {
       .channels = 1, .height = 28, .width = 28, .classes = 10, .preset = "mnist-unit", .build = fac_zoo_lenet },
     { "alexnet", "AlexNet, 2014; 61 million parameters; torchvision's alexnet", .preset = "imagenet", IMAGENET(alexnet) },
     { "vgg16", "VGG-16, 2014; 138 million parameters; torchvision's vgg16", .preset = "imagenet", IMAGENET(vgg16) },
+    { "squeezenet1_0", "SqueezeNet 1.0, 2016; 1.2 million parameters; torchvision's squeezenet1_0", .preset = "imagenet",
+      IMAGENET(squeezenet1_0) },
     { "squeezenet1_1", "SqueezeNet 1.1, 2016; 1.2 million parameters; torchvision's squeezenet1_1", .preset = "imagenet",
       IMAGENET(squeezenet1_1) },
     { "googlenet", "GoogLeNet, 2014; 6.6 million parameters; torchvision's googlenet, whose photos become x/127.5 - 1",

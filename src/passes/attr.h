@@ -25,5 +25,11 @@ static inline bool fac_attr_flag(const fac_node *n, const char *name) {
     return a && a->kind == FAC_A_FLAG && *(const bool *)((const char *)n->attrs + a->at);
 }
 
+/* The numbers of an integer attribute; NULL when there is none. */
+static inline const int64_t *fac_attr_ints(const fac_node *n, const char *name) {
+    const fac_attr *a = fac_attr_find(n->op, name);
+    return a && a->kind == FAC_A_INT ? (const int64_t *)(const void *)((const char *)n->attrs + a->at) : NULL;
+}
+
 static inline bool fac_node_is(const fac_node *n, const char *op) { return n && !strcmp(n->op->name, op); }
 #endif

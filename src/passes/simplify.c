@@ -33,6 +33,14 @@ static fac_value *silu(const fac_node *n, fac_value *const in[]) {
     return NULL;
 }
 
+/* Windows of one element at every place: an average of what is there, and its gradient the same the other way. */
+static bool pools_nothing(const fac_node *n) {
+    const bool forward = fac_node_is(n, "avg_pool2d");
+    if (!forward && !fac_node_is(n, "avg_pool2d_grad")) return false;
+    const int64_t *kernel = fac_attr_ints(n, "kernel"), *pad = fac_attr_ints(n, "pad");
+    return kernel[0] == 1 && kernel[1] == 1 && !(pad[0] | pad[1] | pad[2] | pad[3]) && fac_dims_equal(&n->in[forward ? 0 : 1]->type.dims, &n->out[0]->type.dims);
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
     (void)to;
@@ -42,6 +50,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         out[0] = in[0];         /* inference; nobody asks for the mask */
         return true;
     } else if (fac_node_is(n, "sum_like") && fac_dims_equal(&in[0]->type.dims, &n->out[0]->type.dims)) v = in[0];
+    else if (pools_nothing(n)) v = in[fac_node_is(n, "avg_pool2d") ? 0 : 1];
     else if (fac_node_is(n, "mul")) v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
     else if (fac_node_is(n, "div")) v = other_than(n, in, 1, false);
     else if (fac_node_is(n, "transpose") || fac_node_is(n, "reshape") || fac_node_is(n, "expand") ||

@@ -14,8 +14,8 @@ static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int ch
 static fac_value *block(fac_value *x, int in, int out, int expand, int kernel, int stride) {
     fac_value *y = x;
     int wide = in * expand;
-    if (expand > 1) y = fac_relu6(conv_bn(y, "_expand_conv", "_bn0", wide, 1, 1, 1));
-    y = fac_relu6(conv_bn(y, "_depthwise_conv", "_bn1", wide, kernel, stride, wide));
+    if (expand > 1) y = fac_zoo_relu6(conv_bn(y, "_expand_conv", "_bn0", wide, 1, 1, 1), "_relu6");
+    y = fac_zoo_relu6(conv_bn(y, "_depthwise_conv", "_bn1", wide, kernel, stride, wide), "_relu6");
     y = conv_bn(y, "_project_conv", "_bn2", out, 1, 1, 1);
     return stride == 1 && in == out ? fac_add(x, y) : y;
 }

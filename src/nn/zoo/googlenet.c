@@ -14,8 +14,8 @@ static fac_value *conv(fac_value *x, const char *name, int channels, int kernel,
     return x;
 }
 
-static fac_value *halve(fac_value *x, int kernel) {
-    return fac_max_pool2d(x, kernel, kernel, &(fac_pool2d_opts){ .stride = { 2, 2 }, .ceil_mode = true });
+static fac_value *halve(fac_value *x, const char *name, int kernel) {
+    return fac_zoo_max_pool(x, name, kernel, &(fac_pool2d_opts){ .stride = { 2, 2 }, .ceil_mode = true });
 }
 
 /* Four branches side by side: 1 x 1; 1 x 1 then 3 x 3, twice; pooling then 1 x 1. */
@@ -28,7 +28,7 @@ static fac_value *inception_block(fac_value *x, const inception *b) {
     branch[0] = conv(x, "branch1", b->one, 1, 1);
     branch[1] = conv(conv(x, "branch2.0", b->reduce3, 1, 1), "branch2.1", b->three, 3, 1);
     branch[2] = conv(conv(x, "branch3.0", b->reduce5, 1, 1), "branch3.1", b->five, 3, 1);
-    branch[3] = fac_max_pool2d(x, 3, 3, &(fac_pool2d_opts){ .stride = { 1, 1 }, .pad = { 1, 1, 1, 1 } });
+    branch[3] = fac_zoo_max_pool(x, "branch4.0", 3, &(fac_pool2d_opts){ .stride = { 1, 1 }, .pad = { 1, 1, 1, 1 } });
     branch[3] = conv(branch[3], "branch4.1", b->pool, 1, 1);
     x = fac_concat(branch, 4, 1);
     fac_graph_pop(g);
@@ -43,13 +43,13 @@ fac_value *fac_zoo_googlenet(fac_value *x) {
         { "inception4e", 256, 160, 320, 32, 128, 128 }, { "inception5a", 256, 160, 320, 32, 128, 128 },
         { "inception5b", 384, 192, 384, 48, 128, 128 },
     };
-    x = halve(conv(x, "conv1", 64, 7, 2), 3);
+    x = halve(conv(x, "conv1", 64, 7, 2), "maxpool1", 3);
     x = conv(x, "conv2", 64, 1, 1);
-    x = halve(conv(x, "conv3", 192, 3, 1), 3);
+    x = halve(conv(x, "conv3", 192, 3, 1), "maxpool2", 3);
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
         x = inception_block(x, &blocks[k]);
-        if (k == 1) x = halve(x, 3);
-        if (k == 6) x = halve(x, 2);
+        if (k == 1) x = halve(x, "maxpool3", 3);
+        if (k == 6) x = halve(x, "maxpool4", 2);
     }
-    return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", 1000);
+    return fac_nn_linear(fac_zoo_adaptive_avg_pool(x, "avgpool", 1), "fc", 1000);
 }

@@ -8,7 +8,7 @@ static fac_value *conv_bn_relu6(fac_value *x, const char *name, int channels, in
     fac_graph_push(g, name);
     x = fac_nn_conv2d(x, "0", channels, kernel, &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .groups = groups,
                                                                        .no_bias = true });
-    x = fac_relu6(fac_nn_batch_norm(x, "1", 0));
+    x = fac_zoo_relu6(fac_nn_batch_norm(x, "1", 0), "2");
     fac_graph_pop(g);
     return x;
 }

@@ -15,25 +15,25 @@ static fac_value *shortcut(fac_value *x, bool project, int channels, int stride)
 
 /* x C -> channels; `project` where the shape changes. */
 static fac_value *basic_block(fac_value *x, bool project, int channels, int stride) {
-    fac_value *y = fac_relu(conv_bn(x, "conv1", "bn1", channels, 3, stride));
+    fac_value *y = fac_zoo_relu(conv_bn(x, "conv1", "bn1", channels, 3, stride), "relu");
     y = conv_bn(y, "conv2", "bn2", channels, 3, 1);
-    return fac_relu(fac_add(y, shortcut(x, project, channels, stride)));
+    return fac_zoo_relu(fac_add(y, shortcut(x, project, channels, stride)), "relu");
 }
 
 /* x C -> 4 channels through `channels` */
 static fac_value *bottleneck(fac_value *x, bool project, int channels, int stride) {
-    fac_value *y = fac_relu(conv_bn(x, "conv1", "bn1", channels, 1, 1));
-    y = fac_relu(conv_bn(y, "conv2", "bn2", channels, 3, stride));
+    fac_value *y = fac_zoo_relu(conv_bn(x, "conv1", "bn1", channels, 1, 1), "relu");
+    y = fac_zoo_relu(conv_bn(y, "conv2", "bn2", channels, 3, stride), "relu");
     y = conv_bn(y, "conv3", "bn3", 4 * channels, 1, 1);
-    return fac_relu(fac_add(y, shortcut(x, project, 4 * channels, stride)));
+    return fac_zoo_relu(fac_add(y, shortcut(x, project, 4 * channels, stride)), "relu");
 }
 
 typedef fac_value *block(fac_value *x, bool project, int channels, int stride);
 
 static fac_value *resnet(fac_value *x, block *build, const int blocks[4]) {
     fac_graph *g = fac_value_graph(x);
-    x = fac_relu(conv_bn(x, "conv1", "bn1", 64, 7, 2));
-    x = fac_max_pool2d(x, 3, 3, &(fac_pool2d_opts){ .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } });
+    x = fac_zoo_relu(conv_bn(x, "conv1", "bn1", 64, 7, 2), "relu");
+    x = fac_zoo_max_pool(x, "maxpool", 3, &(fac_pool2d_opts){ .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } });
     for (int stage = 0; stage < 4; stage++)
         for (int k = 0; k < blocks[stage]; k++) {
             char name[32];
@@ -44,7 +44,7 @@ static fac_value *resnet(fac_value *x, block *build, const int blocks[4]) {
             x = build(x, project, 64 << stage, k == 0 && stage > 0 ? 2 : 1);
             fac_graph_pop(g);
         }
-    return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", 1000);
+    return fac_nn_linear(fac_zoo_adaptive_avg_pool(x, "avgpool", 1), "fc", 1000);
 }
 
 fac_value *fac_zoo_resnet18(fac_value *x) { return resnet(x, basic_block, (const int[]){ 2, 2, 2, 2 }); }

@@ -1,0 +1,160 @@
+/* facula summary: what a model holds and costs, layer by layer, without running it. */
+#include <string.h>
+#include "json.h"
+#include "summary.h"
+
+static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o;
+static const option options[] = {
+    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3" },
+    { "--columns", OPTION_TEXT, &o.columns, "A,B,...", "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+    { "--convention", OPTION_TEXT, &o.convention, "NAME",
+      "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, onnx-tool; "
+      "all: a table of them" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
+    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+/* ---- by kind ---- */
+
+enum { KINDS = 64 };
+typedef struct share { const char *kind; int layers; double params, counted; } share;
+
+static int by_kind(const fac_analysis *a, fac_convention c, share *to) {
+    int n = 0;
+    for (int i = 0; fac_analysis_layer(a, i); i++) {
+        const fac_layer *l = fac_analysis_layer(a, i);
+        int k = 0;
+        while (k < n && strcmp(to[k].kind, l->kind)) k++;
+        if (k == KINDS) continue;
+        if (k == n) to[n++] = (share){ .kind = l->kind };
+        to[k].layers++;
+        to[k].params += l->params;
+        to[k].counted += fac_layer_count(a, i, c);
+    }
+    return n;
+}
+
+static void kinds_print(const fac_analysis *a, fac_convention c, double total) {
+    share kinds[KINDS];
+    char params[48], macs[48], part[16];
+    const int n = by_kind(a, c, kinds), widths[] = { -18, 6, 15, 17, 8 };
+    putchar('\n');
+    table_row(stdout, widths, 5, "kind", "layers", "parameters", "multiply-adds", "share");
+    for (int k = 0; k < n; k++) {
+        char layers[16];
+        if (kinds[k].params <= 0 && kinds[k].counted <= 0) continue;
+        snprintf(layers, sizeof layers, "%d", kinds[k].layers);
+        snprintf(part, sizeof part, "%.2f %%", total > 0 ? 100 * kinds[k].counted / total : 0);
+        table_row(stdout, widths, 5, kinds[k].kind, layers, digits_text(kinds[k].params, params, sizeof params),
+                  digits_text(kinds[k].counted, macs, sizeof macs), part);
+    }
+}
+
+/* ---- totals ---- */
+
+static void totals_print(const fac_analysis *a, fac_convention c) {
+    const fac_totals t = fac_analysis_totals(a);
+    const fac_layer *top = fac_analysis_layer(a, t.peak_layer);
+    char x[64], y[64], z[64];
+    const double counted = fac_analysis_count(a, c);
+    printf("\nparameters     %s", digits_text(t.params, x, sizeof x));
+    if (t.buffers > 0) printf(", and %s in buffers", digits_text(t.buffers, x, sizeof x));
+    printf("\nmultiply-adds  %s (%s)%s%s; %s FLOP; other operations %s\n", digits_text(counted, x, sizeof x), count_text(counted, y, sizeof y),
+           c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z), count_text(t.other, (char[32]){ 0 }, 32));
+    printf("weights        %s\n", bytes_text(t.weights, x, sizeof x));
+    printf("results        %s in all; at most %s alive at once", bytes_text(t.activations, x, sizeof x), bytes_text(t.peak, y, sizeof y));
+    if (top) printf(", in %s", top->name);
+    printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n", bytes_text(t.peak + t.weights, x, sizeof x),
+           bytes_text(t.bound + t.weights, y, sizeof y));
+}
+
+static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
+    const fac_layer *l = fac_analysis_layer(a, i);
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "name", l->name);
+    cJSON_AddStringToObject(j, "module", l->module);
+    cJSON_AddStringToObject(j, "op", l->op);
+    cJSON_AddStringToObject(j, "kind", l->kind);
+    cJSON_AddItemToObject(j, "output", json_dims(&l->out.dims));
+    json_number(j, "params", l->params, 17);
+    json_number(j, "buffers", l->buffers, 17);
+    json_number(j, "shared_params", l->shared, 17);
+    json_number(j, "macs", fac_layer_count(a, i, c), 17);
+    json_number(j, "other_ops", l->other, 17);
+    json_number(j, "read_bytes", l->read, 17);
+    json_number(j, "written_bytes", l->written, 17);
+    json_number(j, "weight_bytes", l->weights, 17);
+    json_number(j, "alive_bytes", l->alive, 17);
+    return j;
+}
+
+static int print_json(const fac_analysis *a, const char *name, fac_convention c, bool all) {
+    const fac_totals t = fac_analysis_totals(a);
+    cJSON *root = cJSON_CreateObject(), *layers = cJSON_CreateArray();
+    cJSON_AddNumberToObject(root, "schema_version", 1);
+    cJSON_AddStringToObject(root, "model", name);
+    cJSON_AddStringToObject(root, "convention", fac_convention_name(c));
+    json_number(root, "params", t.params, 17);
+    json_number(root, "buffers", t.buffers, 17);
+    json_number(root, "macs", fac_analysis_count(a, c), 17);
+    json_number(root, "other_ops", t.other, 17);
+    json_number(root, "weight_bytes", t.weights, 17);
+    json_number(root, "activation_bytes", t.activations, 17);
+    json_number(root, "peak_bytes", t.peak, 17);
+    json_number(root, "bound_bytes", t.bound, 17);
+    if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
+    if (all) {
+        cJSON *counts = cJSON_AddObjectToObject(root, "conventions");
+        for (int k = 0; k < FAC_CONVENTIONS; k++)
+            json_number(counts, fac_convention_name((fac_convention)k), fac_analysis_count(a, (fac_convention)k), 17);
+    }
+    for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_layer(a, i, c));
+    cJSON_AddItemToObject(root, "layers", layers);
+    return json_print(root);
+}
+
+static int report(const fac_analysis *a, const char *name, fac_convention c, bool all, const int *columns, int n) {
+    if (o.json) return print_json(a, name, c, all);
+    branch *tree = tree_new(a, c);
+    if (!tree) return fail_text("out of memory");
+    tree_print(a, tree, o.depth > 0 ? o.depth : 3, columns, n);
+    tree_free(tree);
+    if (fac_analysis_open(a)) printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
+    kinds_print(a, c, fac_analysis_count(a, c));
+    totals_print(a, c);
+    if (all) conventions_print(a);
+    return EXIT_OK;
+}
+
+static int run(list args) {
+    const verb *self = verb_find("summary");
+    model m = { 0 };
+    fac_error err = { 0 };
+    fac_convention c = FAC_COUNT_CORE;
+    fac_analysis *a = NULL;
+    int columns[16], n = 0;
+    const bool all = o.convention && !strcmp(o.convention, "all");
+    if (args.n != 1) return usage_error(self, "which model?");
+    if (o.convention && !all && !fac_convention_find(o.convention, &c))
+        return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
+                           "onnx-tool and all", o.convention);
+    if (o.batch < 0 || o.depth < 0) return usage_error(self, "--batch and --depth are positive");
+    if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
+    int code = memory_limit(o.memory);
+    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
+    if (!code) code = report(a, args.at[0], c, all, columns, n);
+    fac_analysis_free(a);
+    model_free(&m);
+    return code;
+}
+
+const verb verb_summary = {
+    .name = "summary", .summary = "parameters, multiply-adds and memory of a model", .usage = "facula summary MODEL [options]",
+    .options = options, .run = run,
+    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Modules come from the scopes of the graph and from the\n"
+            "names that PyTorch's exporter gives.  One multiply-add is two floating-point operations; the bias of a product counts as\n"
+            "an other operation.  `--convention all` shows what seven other counters say of the same model, and why." };

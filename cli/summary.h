@@ -1,0 +1,28 @@
+/* What the files of `facula summary` share. */
+#ifndef FACULA_CLI_SUMMARY_H
+#define FACULA_CLI_SUMMARY_H
+#include "cli.h"
+
+/* A module: its own layers, and the modules inside. */
+typedef struct branch {
+    char          *name;                /* the last component of the path; of a call, its kind */
+    const fac_layer *layer;             /* the first layer of a leaf; NULL for a container */
+    int            calls;               /* how often the leaf runs */
+    double         params, buffers, shared, macs, counted, activations, weights, read;
+    struct branch *child, *last, *next;
+} branch;
+
+/* The tree of all layers; counted: the multiply-adds of `convention`.  NULL: memory. */
+branch *tree_new(const fac_analysis *a, fac_convention convention);
+void    tree_free(branch *b);
+
+/* The columns that --columns may name; false after a usage error was printed. */
+bool tree_columns(const char *names, int *to, int *n);
+void tree_print(const fac_analysis *a, const branch *root, long depth, const int *columns, int n);
+
+/* "1,814,073,344" */
+const char *digits_text(double x, char *to, size_t size);
+
+/* summary_count.c: who counts what. */
+void conventions_print(const fac_analysis *a);
+#endif

@@ -1,0 +1,94 @@
+/* facula/analyze.h: what a model costs before it runs: parameters, multiply-adds, bytes, memory over time.
+ *
+ * Counting lives in the ops (fac_op.cost); this sums it up by layer and by module, in the units of other tools too.  One
+ * multiply-add is one MAC, two floating-point operations. */
+#ifndef FACULA_ANALYZE_H
+#define FACULA_ANALYZE_H
+
+#include "facula/graph.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fac_analysis fac_analysis;
+
+/* One node that runs.  Strings and dims live as long as the analysis. */
+typedef struct fac_layer {
+    const char *name;               /* its own: "layer1.0.conv1", "/layer1/layer1.0/conv1/Conv" in ONNX's words, "relu_7" */
+    const char *module;             /* where it stands, components joined with '.': "layer1.0.conv1"; "" at the top */
+    const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else the op's own */
+    bool        is_module;          /* the module holds nothing else: a layer of its own, not a call inside of one */
+    fac_type    in, out;            /* of the first input that runs (dtype FAC_NONE: none), and the first output */
+    fac_dims    kernel;             /* of the weight, when it has one: its dims */
+    double      params, buffers;    /* elements of parameters (trained) and states that no earlier layer has read; a constant
+                                       of the file that is a tensor of floats counts as a parameter */
+    double      shared;             /* elements that it reads and an earlier layer has counted */
+    double      macs, other;        /* multiply-adds; other operations */
+    double      read, written, weights;     /* bytes: data in, data out, parameters in */
+    double      alive;              /* bytes of all data alive while it runs: its inputs and outputs, and what waits for later */
+} fac_layer;
+
+typedef struct fac_totals {
+    double params, buffers;         /* elements, each tensor once */
+    double macs, other;
+    double read, written, weights;  /* bytes; weights: each tensor once */
+    double activations;             /* bytes of all results of all layers */
+    double peak, bound;             /* bytes: the most that is alive at once in this order; no order can be below bound, the
+                                       largest set of inputs and outputs of one layer */
+    int    layers, peak_layer;
+} fac_totals;
+
+/* batch (0: 1) is bound to the first dim of the first input, if that is open, wherever its symbol stands; 1 to every other
+ * open dim.  A graph whose sizes still cannot be known is analysed as it is: unknown sizes count 0, and fac_analysis_open()
+ * says why.  FAC_E_NOMEM; errors of the graph itself. */
+fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err);
+void       fac_analysis_free(fac_analysis *a);                      /* NULL is fine */
+
+fac_totals       fac_analysis_totals(const fac_analysis *a);
+const fac_layer *fac_analysis_layer(const fac_analysis *a, int i);  /* in the order of execution; NULL behind the last */
+const fac_graph *fac_analysis_graph(const fac_analysis *a);         /* with its sizes bound; what is counted */
+const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes are unknown; NULL: all are known */
+
+/* What is alive while layer i runs: the layers that made it (-1: an input of the graph) with bytes, the largest first; at most
+ * max are written.  Returns how many there are. */
+typedef struct fac_alive { int layer; const char *name; double bytes; } fac_alive;
+int fac_analysis_alive(const fac_analysis *a, int i, fac_alive *to, int max);
+
+/* ---- other tools' numbers ---------------------------------------------------------------------------------------------
+ * Each counts something else by the same word.  All of these are integers for sizes that are known. */
+typedef enum fac_convention {
+    FAC_COUNT_CORE,                 /* convolutions, products, recurrent cells and attention; no bias                      */
+    FAC_COUNT_TORCHINFO,            /* torchinfo 1.8 "mult-adds": weights times positions, with biases                     */
+    FAC_COUNT_PTFLOPS,              /* ptflops 0.7.5, backend pytorch: modules and patched functions, some twice           */
+    FAC_COUNT_PTFLOPS_MODULES,      /* the same with patching off: modules only                                        */
+    FAC_COUNT_PTFLOPS_ATEN,         /* ptflops, backend aten: convolutions and products with bias                          */
+    FAC_COUNT_FVCORE,               /* fvcore: convolutions, products, norms, adaptive pooling                             */
+    FAC_COUNT_THOP,                 /* thop 0.1.1: modules; batch norm four times                                          */
+    FAC_COUNT_ONNX_TOOL,            /* onnx-tool 1.0: every op, weighted                                                   */
+    FAC_CONVENTIONS
+} fac_convention;
+
+const char *fac_convention_name(fac_convention c);                  /* "torchinfo"; what fac_convention_find takes */
+const char *fac_convention_about(fac_convention c);                 /* one line: what it counts */
+bool        fac_convention_find(const char *name, fac_convention *out);
+double      fac_layer_count(const fac_analysis *a, int i, fac_convention c);    /* of layer i */
+double      fac_analysis_count(const fac_analysis *a, fac_convention c);        /* of all */
+
+/* ---- order ------------------------------------------------------------------------------------------------------------ */
+
+/* An order of the layers with a lower peak: order[k] is the layer that runs k-th (order has room for all).  Exact for every
+ * stretch between two points where a single result is alive as long as its orders can be listed, greedy where not; *exact
+ * says which (may be NULL).  *peak: bytes, never above that of the order as it is. */
+fac_status fac_analysis_order(const fac_analysis *a, int *order, double *peak, bool *exact, fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

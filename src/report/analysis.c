@@ -1,0 +1,207 @@
+/* From a graph to its layers and totals: sizes are bound, then every node that runs is asked what it costs. */
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "report/report.h"
+
+/* ---- sizes ---- */
+
+typedef struct bind { const fac_graph *from; int64_t batch; bool failed; } bind;
+
+/* The symbol that the first input leads with is the batch; every other open dim is one. */
+static int64_t bound(const bind *b, int64_t d) {
+    if (!fac_is_symbol(b->from, d)) return d;
+    const fac_value *first = b->from->ninputs ? b->from->inputs[0] : NULL;
+    const bool leads = first && first->type.dims.n && first->type.dims.d[0] == d;
+    return leads ? b->batch : 1;
+}
+
+static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
+    const bind *b = self;
+    if (v->leaf == FAC_CONST && v->known && !v->tensor) {
+        fac_dims d = { .n = v->known->n };
+        for (int k = 0; k < d.n && k < FAC_DIMS; k++) d.d[k] = bound(b, v->known->v[k]);
+        return d.n <= FAC_DIMS ? fac_ints(to, d) : NULL;
+    }
+    if (v->leaf != FAC_INPUT) return NULL;
+    fac_dims d = v->type.dims;
+    for (int k = 0; k < d.n; k++) d.d[k] = bound(b, d.d[k]);
+    return fac_input(to, v->name, v->type.dtype, d);
+}
+
+/* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */
+static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch, fac_error *err) {
+    bind b = { g, batch > 0 ? batch : 1, false };
+    fac_error why = { 0 };
+    a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .self = &b, .leaf = leaf }, NULL);
+    if (a->graph && !fac_graph_check(a->graph, &why)) return FAC_OK;
+    fac_graph_free(a->graph);
+    a->open = fac_arena_text(&a->memory, why.text);
+    a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = false }, NULL);
+    if (!a->graph || !a->open) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    return fac_graph_check(a->graph, err);
+}
+
+/* ---- layers ---- */
+
+/* Shape arithmetic whose results are known is no work. */
+static bool settled(const fac_node *n) {
+    for (int k = 0; k < n->nout; k++) {
+        const fac_value *v = n->out[k];
+        if (!v->known || v->roots) return false;
+        for (int i = 0; i < v->known->n; i++)
+            if (v->known->symbolic >> i & 1) return false;
+    }
+    return true;
+}
+
+static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN && !settled(n); }
+
+/* ---- parameters ----
+ * What a layer reads that is no data of the run: parameters, also behind ops that only prepare them, and tensors of floats that
+ * the file computes from constants (ConstantOfShape), which are weights by another name. */
+typedef struct owner { const fac_analysis *a; fac_layer *l; uint8_t *seen; } owner;
+enum { COUNTED = 1, HERE = 2 };
+
+static double elements(const fac_value *v) {
+    const int64_t n = fac_dims_count(&v->type.dims);
+    return n > 0 ? (double)n : 0;
+}
+
+static void count_once(owner *o, const fac_value *v, double *to) {
+    if (o->seen[v->id] & HERE) return;
+    if (o->seen[v->id] & COUNTED) o->l->shared += elements(v);
+    else *to += elements(v);
+    o->seen[v->id] |= COUNTED | HERE;
+}
+
+static bool is_weight_constant(const fac_value *v) {
+    return v->time == FAC_COMPILE && v->type.dims.n > 0 && strchr("f", fac_dtype_get(v->type.dtype)->kind);
+}
+
+static void count_parameters(owner *o, const fac_value *v) {
+    if (!v || fac_is_data(v) || v->leaf == FAC_INPUT) return;
+    if (v->leaf == FAC_PARAM) count_once(o, v, &o->l->params);
+    else if (v->leaf == FAC_STATE) count_once(o, v, &o->l->buffers);
+    else if (is_weight_constant(v)) count_once(o, v, &o->l->params);
+    else if (v->node)
+        for (int i = 0; i < v->node->nin; i++) count_parameters(o, v->node->in[i]);
+}
+
+static void forget_here(owner *o, const fac_value *v) {
+    if (!v || fac_is_data(v) || v->leaf == FAC_INPUT) return;
+    o->seen[v->id] &= (uint8_t)~HERE;
+    if (v->leaf == FAC_NOT_LEAF && v->node && !is_weight_constant(v))
+        for (int i = 0; i < v->node->nin; i++) forget_here(o, v->node->in[i]);
+}
+
+static void take_bytes(fac_layer *l, const fac_node *n) {
+    for (int i = 0; i < n->nin; i++) {
+        const fac_value *v = n->in[i];
+        if (!v || (fac_port_flags(n, i) & FAC_SHAPE_ONLY)) continue;
+        *(fac_is_data(v) ? &l->read : &l->weights) += fac_data_bytes(v);
+    }
+    for (int k = 0; k < n->nout; k++)
+        if (k == 0 || n->out[k]->uses || n->out[k]->roots) l->written += fac_data_bytes(n->out[k]);
+}
+
+static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *err) {
+    const fac_node *n = a->nodes[i];
+    fac_layer *l = &a->layers[i];
+    fac_cost cost = { 0 };
+    char label[256];
+    a->classes[i] = fac_class_of(n);
+    l->name = fac_arena_text(&a->memory, fac_node_label(n, label, sizeof label));
+    l->module = fac_module_path(&a->memory, n);
+    l->op = n->op->name;
+    l->kind = fac_kind_of(n);
+    if (!l->name || !l->module) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
+    for (int k = n->nin - 1; k >= 0; k--)
+        if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
+    l->out = n->out[0]->type;
+    if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
+    if (n->op->cost) n->op->cost(n, &cost);
+    l->macs = cost.macs;
+    l->other = cost.other;
+    owner o = { a, l, seen };
+    for (int k = 0; k < n->nin; k++) count_parameters(&o, n->in[k]);
+    for (int k = 0; k < n->nin; k++) forget_here(&o, n->in[k]);
+    take_bytes(l, n);
+    return FAC_OK;
+}
+
+/* A module that holds others, or several nodes, is no layer itself: what stands in it directly is a call of its code. */
+static fac_status find_modules(fac_analysis *a, fac_error *err) {
+    fac_table inner = { 0 };
+    bool good = true;
+    for (int i = 0; i < a->totals.layers && good; i++) {
+        char *path = fac_arena_text(&a->memory, a->layers[i].module), *dot;
+        good = path != NULL;
+        while (good && (dot = strrchr(path, '.'))) {
+            *dot = 0;
+            good = (dot = fac_arena_text(&a->memory, path)) && fac_table_put(&inner, dot, a);
+        }
+    }
+    for (int i = 0; i < a->totals.layers; i++)
+        a->layers[i].is_module = *a->layers[i].module && !fac_table_get(&inner, a->layers[i].module);
+    fac_table_free(&inner);
+    return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d modules", a->totals.layers);
+}
+
+static void sum(fac_analysis *a) {
+    fac_totals *t = &a->totals;
+    for (int i = 0; i < t->layers; i++) {
+        const fac_layer *l = &a->layers[i];
+        t->params += l->params;
+        t->buffers += l->buffers;
+        t->macs += l->macs;
+        t->other += l->other;
+        t->read += l->read;
+        t->written += l->written;
+        t->activations += l->written;
+    }
+    for (size_t k = 0; k < a->graph->nparams; k++) t->weights += fac_data_bytes(a->graph->params[k]);
+}
+
+static fac_status take_layers(fac_analysis *a, fac_error *err) {
+    const fac_graph *g = a->graph;
+    const size_t room = (size_t)g->nodes + 1;
+    a->nodes = fac_arena_alloc(&a->memory, room, sizeof *a->nodes);
+    if (!a->nodes) return fac_raise(err, FAC_E_NOMEM, "no memory for %d nodes", g->nodes);
+    for (const fac_node *n = g->first; n; n = n->next)
+        if (runs(n)) a->nodes[a->totals.layers++] = n;
+    a->layers = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->layers);
+    a->classes = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->classes);
+    uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);
+    fac_status status = a->layers && a->classes && seen ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
+    for (int i = 0; i < a->totals.layers && !status; i++) status = take_layer(a, i, seen, err);
+    fac_release(seen);
+    FAC_TRY(status);
+    FAC_TRY(find_modules(a, err));
+    sum(a);
+    return fac_find_lives(a, err);
+}
+
+fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err) {
+    FAC_TRY(fac_graph_check(g, err));
+    fac_analysis *a = fac_alloc(1, sizeof *a);
+    if (!a) return fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+    fac_status status = take_graph(a, g, batch, err);
+    if (!status) status = take_layers(a, err);
+    if (status) fac_analysis_free(a);
+    else *out = a;
+    return status;
+}
+
+void fac_analysis_free(fac_analysis *a) {
+    if (!a) return;
+    fac_graph_free(a->graph);
+    fac_arena_free(&a->memory);
+    fac_release(a);
+}
+
+fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
+const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
+const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }
+const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) { return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL; }

@@ -1,0 +1,60 @@
+/* Where a node stands in the tree of modules.
+ *
+ * Graphs built here have scopes: "layer1.0.conv1".  PyTorch's exporter says the same in the names of ONNX nodes, with the whole
+ * path inside each container once more and the op behind it: "/features/features.0/features.0.0/Conv" (in our graphs with dots
+ * for slashes).  Repetitions and the op's own name are taken away, so both forms give the same tree. */
+#include <ctype.h>
+#include <string.h>
+#include "report/report.h"
+
+enum { PARTS = 64 };
+
+typedef struct part { const char *s; size_t n; } part;
+
+static bool same(part x, part y) { return x.n == y.n && !memcmp(x.s, y.s, x.n); }
+
+/* Appends the parts at p but what repeats the end of out: features, features.0 -> features.0 */
+static int without_repeats(const part *p, int n, part *out) {
+    int m = 0;
+    for (int i = 0; i < n;) {
+        int skip = 0;
+        for (int j = 1; j <= m && i + j < n; j++) {         /* something must follow, or it is a child of the same name */
+            bool repeats = true;
+            for (int k = 0; k < j && repeats; k++) repeats = same(p[i + k], out[m - j + k]);
+            if (repeats) skip = j;
+        }
+        if (skip) i += skip;
+        out[m++] = p[i++];
+    }
+    return m;
+}
+
+/* "Conv", "Relu_1": an ONNX operator, not a module. */
+static bool is_operator(part p) { return p.n && isupper((unsigned char)p.s[0]); }
+
+static int split(const char *s, part *to) {
+    int n = 0;
+    while (*s && n < PARTS) {
+        const size_t length = strcspn(s, "./");
+        if (length) to[n++] = (part){ s, length };
+        s += length + (s[length] != 0);
+    }
+    return n;
+}
+
+const char *fac_module_path(fac_arena *a, const fac_node *n) {
+    part parts[PARTS], out[PARTS];
+    const bool named = n->name && *n->name;
+    int count = split(named ? n->name : n->scope ? n->scope : "", parts);
+    if (count && is_operator(parts[count - 1])) count--;
+    count = without_repeats(parts, count, out);
+    size_t bytes = 1;
+    for (int k = 0; k < count; k++) bytes += out[k].n + 1;
+    char *path = fac_arena_alloc(a, bytes, 1), *to = path;
+    for (int k = 0; path && k < count; k++) {
+        if (k) *to++ = '.';
+        memcpy(to, out[k].s, out[k].n);
+        to += out[k].n;
+    }
+    return path;
+}
