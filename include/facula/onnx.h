@@ -24,6 +24,13 @@ typedef struct fac_onnx_opts {
  * FAC_E_FORMAT for a malformed file; FAC_E_IO. */
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err);
 
+/* What stands on the cover of a model; read without building its graph, so also of models with ops that are not ours. */
+typedef struct fac_onnx_about {
+    int64_t ir, nodes, initializers, functions;
+    char    producer[128], opsets[256];     /* "ai.onnx 17, com.microsoft 1" */
+} fac_onnx_about;
+fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error *err);
+
 enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 26 };      /* opsets that are written */
 
 /* What was written. */

@@ -61,7 +61,7 @@ static bool runs(const fac_node *n) { return n->out[0]->time == FAC_RUN && !sett
 /* ---- parameters ----
  * What a layer reads that is no data of the run: parameters, also behind ops that only prepare them, and tensors of floats that
  * the file computes from constants (ConstantOfShape), which are weights by another name. */
-typedef struct owner { const fac_analysis *a; fac_layer *l; uint8_t *seen; } owner;
+typedef struct owner { fac_analysis *a; fac_layer *l; uint8_t *seen; } owner;
 enum { COUNTED = 1, HERE = 2 };
 
 static double elements(const fac_value *v) {
@@ -72,7 +72,7 @@ static double elements(const fac_value *v) {
 static void count_once(owner *o, const fac_value *v, double *to) {
     if (o->seen[v->id] & HERE) return;
     if (o->seen[v->id] & COUNTED) o->l->shared += elements(v);
-    else *to += elements(v);
+    else *to += elements(v), o->a->totals.weights += fac_data_bytes(v);
     o->seen[v->id] |= COUNTED | HERE;
 }
 
@@ -106,6 +106,14 @@ static void take_bytes(fac_layer *l, const fac_node *n) {
         if (k == 0 || n->out[k]->uses || n->out[k]->roots) l->written += fac_data_bytes(n->out[k]);
 }
 
+static const char *attrs_text(fac_arena *a, const fac_node *n) {
+    fac_text text = { 0 };
+    fac_attrs_print(n->op, n->attrs, &text);
+    const char *copy = text.failed ? NULL : fac_arena_text(a, text.s ? text.s + (text.s[0] == ' ') : "");
+    fac_text_free(&text);
+    return copy;
+}
+
 static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *err) {
     const fac_node *n = a->nodes[i];
     fac_layer *l = &a->layers[i];
@@ -116,7 +124,8 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     l->module = fac_module_path(&a->memory, n);
     l->op = n->op->name;
     l->kind = fac_kind_of(n);
-    if (!l->name || !l->module) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
+    l->attrs = attrs_text(&a->memory, n);
+    if (!l->name || !l->module || !l->attrs) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
     for (int k = n->nin - 1; k >= 0; k--)
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
     l->out = n->out[0]->type;
@@ -161,7 +170,6 @@ static void sum(fac_analysis *a) {
         t->written += l->written;
         t->activations += l->written;
     }
-    for (size_t k = 0; k < a->graph->nparams; k++) t->weights += fac_data_bytes(a->graph->params[k]);
 }
 
 static fac_status take_layers(fac_analysis *a, fac_error *err) {

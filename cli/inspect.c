@@ -1,0 +1,155 @@
+/* facula inspect: what is in a model: operators, sizes, traffic, memory. */
+#include <stdlib.h>
+#include <string.h>
+#include "inspect.h"
+
+static struct { const char *weights, *sort, *memory; list shapes; long batch, top; bool json; } o;
+static const option options[] = {
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
+    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
+    { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
+    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+/* ---- layers ---- */
+
+static double in_order(const fac_layer *l) { (void)l; return 0; }
+static double by_macs(const fac_layer *l) { return l->macs; }
+static double by_bytes(const fac_layer *l) { return l->read + l->written + l->weights; }
+static double by_weights(const fac_layer *l) { return l->weights; }
+static double by_params(const fac_layer *l) { return l->params; }
+static const struct { const char *name; double (*of)(const fac_layer *l); } sorts[] = {
+    { "order", in_order }, { "macs", by_macs }, { "bytes", by_bytes }, { "weights", by_weights }, { "params", by_params } };
+
+typedef struct place { double by; int layer; } place;
+static int larger_first(const void *x, const void *y) {
+    const place *a = x, *b = y;
+    return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->layer - b->layer;
+}
+
+static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l)) {
+    const int n = fac_analysis_totals(a).layers;
+    place *p = calloc((size_t)n + 1, sizeof *p);
+    for (int i = 0; p && i < n; i++) p[i] = (place){ of(fac_analysis_layer(a, i)), i };
+    if (p) qsort(p, (size_t)n, sizeof *p, larger_first);
+    return p;
+}
+
+static void layers_print(const fac_analysis *a, const place *order, long top) {
+    const fac_totals t = fac_analysis_totals(a);
+    const int widths[] = { -34, -16, 16, 10, 10, 10, 10, 8, 8 };
+    char out[96], r[32], w[32], p[32], m[32], x[16], s[16];
+    putchar('\n');
+    table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs", "MAC/byte", "share");
+    for (int k = 0; k < t.layers && k < top; k++) {
+        const fac_layer *l = fac_analysis_layer(a, order[k].layer);
+        const double bytes = by_bytes(l);
+        snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
+        snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
+        table_row(stdout, widths, 9, l->name, l->op, dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out), bytes_text(l->read, r, sizeof r),
+                  bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
+                  l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
+    }
+    if (t.layers > top) printf("and %ld more (--top N)\n", t.layers - top);
+    printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; %.1f multiply-adds a byte\n",
+           bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w), bytes_text(t.weights, p, sizeof p),
+           t.read + t.written + t.weights > 0 ? t.macs / (t.read + t.written + t.weights) : 0);
+}
+
+static cJSON *layers_json(const fac_analysis *a) {
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; fac_analysis_layer(a, i); i++) {
+        const fac_layer *l = fac_analysis_layer(a, i);
+        cJSON *j = cJSON_CreateObject();
+        cJSON_AddStringToObject(j, "name", l->name);
+        cJSON_AddStringToObject(j, "op", l->op);
+        cJSON_AddStringToObject(j, "attributes", l->attrs);
+        cJSON_AddItemToObject(j, "output", json_dims(&l->out.dims));
+        json_number(j, "read_bytes", l->read, 17);
+        json_number(j, "written_bytes", l->written, 17);
+        json_number(j, "weight_bytes", l->weights, 17);
+        json_number(j, "macs", l->macs, 17);
+        cJSON_AddItemToArray(all, j);
+    }
+    return all;
+}
+
+/* ---- the cover ---- */
+
+static bool ends_with(const char *s, const char *end) {
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+static void ports_print(const char *what, const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
+    for (int i = 0; i < n; i++) {
+        const fac_type t = fac_value_type(get(g, i));
+        char text[128];
+        printf("%-13s %s %s[%s]\n", i ? "" : what, output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)), fac_dtype_get(t.dtype)->name,
+               dims_text(g, &t.dims, text, sizeof text));
+    }
+}
+
+static void cover_print(const fac_analysis *a, const model *m, const char *path) {
+    fac_onnx_about about;
+    if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
+        printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir, about.opsets,
+               *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers, (long long)about.functions);
+    ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
+    ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
+    if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
+    putchar('\n');
+}
+
+static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
+    memory_facts f;
+    const long top = o.top > 0 ? o.top : 20;
+    int code = memory_find(a, m, &o.shapes, o.batch, &f);
+    if (code) return code;
+    if (o.json) {
+        cJSON *root = cJSON_CreateObject();
+        cJSON_AddNumberToObject(root, "schema_version", 1);
+        cJSON_AddStringToObject(root, "model", path);
+        if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
+        cJSON_AddItemToObject(root, "operators", ops_json(a));
+        cJSON_AddItemToObject(root, "layers", layers_json(a));
+        cJSON_AddItemToObject(root, "memory", memory_json(a, &f, top));
+        return json_print(root);
+    }
+    place *order = sorted(a, of);
+    if (!order) return fail_text("out of memory");
+    cover_print(a, m, path);
+    ops_print(a);
+    layers_print(a, order, top);
+    memory_print(a, &f, top);
+    free(order);
+    return EXIT_OK;
+}
+
+static int run(list args) {
+    const verb *self = verb_find("inspect");
+    model m = { 0 };
+    fac_error err = { 0 };
+    fac_analysis *a = NULL;
+    size_t k = 0;
+    if (args.n != 1) return usage_error(self, "which model?");
+    while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
+    if (k == sizeof sorts / sizeof *sorts) return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
+    if (o.batch < 0 || o.top < 0) return usage_error(self, "--batch and --top are positive");
+    int code = memory_limit(o.memory);
+    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
+    if (!code) code = report(a, &m, args.at[0], sorts[k].of);
+    fac_analysis_free(a);
+    model_free(&m);
+    return code;
+}
+
+const verb verb_inspect = {
+    .name = "inspect", .summary = "operators, traffic and memory of a model", .usage = "facula inspect MODEL [options]", .options = options,
+    .run = run,
+    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown twice: as the layers need it in their\n"
+            "order under an ideal allocator, and as the plan of the cpu has it." };

@@ -1,0 +1,126 @@
+/* Memory of a model over time: as any engine would need it, and as our plan has it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspect.h"
+
+enum { MOST = 64, ROWS = 8 };
+
+/* Zeros of the right sizes: a plan asks for no more, unless contents steer its shapes. */
+static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
+    fac_error err = { 0 };
+    fac_device *device = NULL;
+    fac_program *p = NULL;
+    fac_tensor *in[MOST] = { NULL };
+    const int n = fac_graph_inputs(m->graph);
+    fac_status status = n > MOST ? FAC_E_UNSUPPORTED : fac_device_open("cpu", NULL, &device, &err);
+    for (int i = 0; i < n && !status; i++) {
+        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
+        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
+    }
+    if (!status) status = fac_program_new(m->graph, device, NULL, &p, &err);
+    if (!status) status = fac_program_plan(p, in, &f->plan, &err);
+    f->planned = !status;
+    snprintf(f->why_not, sizeof f->why_not, "%s", err.text);
+    fac_program_free(p);
+    for (int i = 0; i < n && i < MOST; i++) fac_tensor_free(in[i]);
+    fac_device_free(device);
+    return EXIT_OK;
+}
+
+int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out) {
+    fac_error err = { 0 };
+    int *order = calloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *order);
+    memset(out, 0, sizeof *out);
+    if (!order) return fail_text("out of memory");
+    int code = fac_analysis_order(a, order, &out->order_peak, &out->order_exact, &err) ? fail(&err) : EXIT_OK;
+    free(order);
+    return code ? code : plan_of(m, shapes, batch, out);
+}
+
+/* ---- the picture: layers from left to right, bytes upwards ---- */
+
+static void timeline(const fac_analysis *a) {
+    const fac_totals t = fac_analysis_totals(a);
+    const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14, n = t.layers < wide ? t.layers : wide;
+    char text[32];
+    if (n < 1 || t.peak <= 0) return;
+    double *column = calloc((size_t)n, sizeof *column);
+    if (!column) return;
+    for (int i = 0; i < t.layers; i++) {                /* the highest of the layers that share a column */
+        double *c = &column[(int)((int64_t)i * n / t.layers)];
+        const double alive = fac_analysis_layer(a, i)->alive;
+        if (alive > *c) *c = alive;
+    }
+    static const char *const eighths[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    for (int row = ROWS; row > 0; row--) {
+        printf("%10s |", row == ROWS ? bytes_text(t.peak, text, sizeof text) : row == 1 ? "0" : "");
+        for (int c = 0; c < n; c++) {
+            const double high = column[c] / t.peak * ROWS - (row - 1);
+            const int part = high >= 1 ? 8 : high > 0 ? (int)ceil(8 * high) : 0;
+            fputs(unicode() ? eighths[part] : part > 4 ? "#" : part ? "." : " ", stdout);
+        }
+        putchar('\n');
+    }
+    printf("%10s +", "");
+    for (int c = 0; c < n; c++) putchar('-');
+    printf("\n%12slayer 0%*s%d\n", "", n > 8 ? n - 7 : 1, "", t.layers - 1);
+    free(column);
+}
+
+void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+    const fac_totals t = fac_analysis_totals(a);
+    char x[32], y[32], z[32];
+    fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
+    printf("\nmemory of results while each layer runs (an ideal allocator, nothing in place):\n\n");
+    timeline(a);
+    const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
+    const int n = alive && l ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
+    if (l) printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, l->name, bytes_text(t.peak, x, sizeof x));
+    for (int k = 0; k < n && k < top; k++) printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), alive[k].name);
+    if (n > top) printf("  and %d more\n", n - (int)top);
+    free(alive);
+    printf("\nlower bound    %s, the inputs and outputs of one layer\n", bytes_text(t.bound, x, sizeof x));
+    if (f->order_peak < t.peak)
+        printf("better order   %s instead of %s%s\n", bytes_text(f->order_peak, x, sizeof x), bytes_text(t.peak, y, sizeof y),
+               f->order_exact ? ", the least that is possible" : "");
+    else
+        printf("order          %s\n", f->order_exact ? "no other order of the layers needs less" : "no better order was found");
+    if (!f->planned) {
+        printf("plan           none: %s\n", f->why_not);
+        return;
+    }
+    const fac_plan_stat *p = &f->plan;
+    printf("plan           %d steps; arena %s for %s of values, at least %s (%.1f %% above); packed weights %s\n", p->steps,
+           bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y), bytes_text((double)p->bound, z, sizeof z),
+           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, (char[32]){ 0 }, 32));
+}
+
+cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
+    const fac_totals t = fac_analysis_totals(a);
+    cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"), *time = cJSON_AddArrayToObject(j, "timeline_bytes");
+    fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
+    const int n = alive && t.layers ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
+    for (int k = 0; k < n && k < top; k++) {
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", alive[k].name);
+        json_number(one, "bytes", alive[k].bytes, 17);
+        cJSON_AddItemToArray(at_peak, one);
+    }
+    for (int i = 0; i < t.layers; i++) cJSON_AddItemToArray(time, cJSON_CreateNumber(fac_analysis_layer(a, i)->alive));
+    free(alive);
+    json_number(j, "peak_bytes", t.peak, 17);
+    cJSON_AddNumberToObject(j, "peak_layer", t.peak_layer);
+    json_number(j, "bound_bytes", t.bound, 17);
+    json_number(j, "best_order_peak_bytes", f->order_peak, 17);
+    cJSON_AddBoolToObject(j, "best_order_exact", f->order_exact);
+    if (f->planned) {
+        cJSON *plan = cJSON_AddObjectToObject(j, "plan");
+        cJSON_AddNumberToObject(plan, "steps", f->plan.steps);
+        cJSON_AddNumberToObject(plan, "arena_bytes", (double)f->plan.arena);
+        cJSON_AddNumberToObject(plan, "values_bytes", (double)f->plan.values);
+        cJSON_AddNumberToObject(plan, "bound_bytes", (double)f->plan.bound);
+        cJSON_AddNumberToObject(plan, "packed_bytes", (double)f->plan.packed);
+    }
+    return j;
+}
