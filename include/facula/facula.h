@@ -21,5 +21,6 @@
 #include "facula/train.h"
 #include "facula/view.h"
 #include "facula/analyze.h"
+#include "facula/tile.h"
 
 #endif

@@ -49,6 +49,7 @@ typedef struct fac_export {
     fac_graph         *g;               /* the graph that is written */
     fac_arena          arena;
     fac_table          values, labels;  /* names that are taken, of values and of nodes */
+    fac_table          counters;        /* name that is taken -> the number behind its last copy */
     fac_table          constants;       /* made by the exporter: type and contents -> name      */
     const char       **name_of;         /* by id of a value; NULL: has none yet         */
     fac_record_node   *nodes, **last_node, *at;         /* at: the one put last         */

@@ -285,6 +285,7 @@ fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_sa
     fac_release(ex.owned);
     fac_table_free(&ex.values);
     fac_table_free(&ex.labels);
+    fac_table_free(&ex.counters);
     fac_table_free(&ex.constants);
     fac_graph_free(ex.g);
     fac_arena_free(&ex.arena);

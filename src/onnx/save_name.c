@@ -37,10 +37,23 @@ fac_status fac_export_names(fac_export *ex, fac_error *err) {
     return FAC_OK;
 }
 
+/* The number that the name got last; the first is 2. */
+static int *counter_of(fac_export *ex, const char *want) {
+    int *last = fac_table_get(&ex->counters, want);
+    if (last) return last;
+    if (!(last = fac_arena_alloc(&ex->arena, 1, sizeof *last)) || !fac_table_put(&ex->counters, want, last)) return NULL;
+    *last = 1;
+    return last;
+}
+
 const char *fac_export_fresh(fac_export *ex, fac_table *taken, const char *want) {
     static const char used = 0;
     const char *name = want;
-    for (int k = 2; name && fac_table_get(taken, name); k++) name = fac_arena_print(&ex->arena, "%s_%d", want, k);
+    if (fac_table_get(taken, want)) {       /* goes on counting where it stopped: many nodes want the same name */
+        int *last = counter_of(ex, want);
+        while (last && name && fac_table_get(taken, name)) name = fac_arena_print(&ex->arena, "%s_%d", want, ++*last);
+        if (!last) name = NULL;
+    }
     if (name && fac_table_put(taken, name, (void *)(uintptr_t)&used)) return name;
     ex->failed = true;
     return "";

@@ -8,6 +8,9 @@
 /* How a pass computes constants: the reference driver, which passes may not include. */
 typedef fac_status fac_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 
+/* The symbol that the first input leads with becomes `batch` (0: 1), every other one 1. */
+fac_graph *fac_pass_sizes(const fac_graph *g, int64_t batch);
+
 /* Nodes whose inputs are all constants, and values whose contents are known, become constants: but not results over 64 KiB
  * that are larger than what they are made of (ConstantOfShape weights), and nothing behind a FAC_OP_BARRIER. */
 fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);
