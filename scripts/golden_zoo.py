@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 import torchvision
 
-MODELS = ["alexnet", "squeezenet1_1", "googlenet", "resnet18", "resnet34", "resnet50", "mobilenet_v2", "vgg16"]
+MODELS = ["alexnet", "squeezenet1_0", "squeezenet1_1", "googlenet", "resnet18", "resnet34", "resnet50", "mobilenet_v2", "vgg16"]
 TOO_LARGE = {"vgg16"}       # half a gigabyte: only names and shapes
 
 
