@@ -147,6 +147,21 @@ fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err)
     return window(s, type, NULL, 0, out, err);
 }
 
+fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *memory, fac_type type, fac_tensor **out,
+                           fac_error *err) {
+    size_t bytes;
+    FAC_TRY(check_type(&type, &bytes, err));
+    fac_storage *s = storage_new(type.dtype, bytes);
+    if (!s) return no_memory(&type, sizeof *s, err);
+    fac_tensor *t;
+    FAC_TRY(window(s, type, NULL, 0, &t, err));
+    s->ops = ops;                                           /* from here on it is ours */
+    s->device = device;
+    s->memory = memory;
+    *out = t;
+    return FAC_OK;
+}
+
 fac_status fac_tensor_new(fac_device *device, fac_dtype dtype, fac_dims dims, fac_tensor **out, fac_error *err) {
     const fac_memory_ops *ops = NULL;
     if (device) memcpy(&ops, device, sizeof ops);           /* see fac_memory_ops */

@@ -63,6 +63,10 @@ static inline size_t fac_tensor_at(const fac_tensor *t) {
 fac_status fac_tensor_new_on(const fac_memory_ops *ops, fac_device *device, fac_type type, bool zero, fac_tensor **out,
                              fac_error *err);
 
+/* A tensor over memory of a device that is there already: ops->free gets it back when the last tensor on it goes; not after an
+ * error. */
+fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *memory, fac_type type, fac_tensor **out, fac_error *err);
+
 /* For a writer that goes around fac_tensor_write, such as a program that updates a parameter in place: makes borrowed memory
  * the storage's own and raises its version.  *data (may be NULL) receives the first element in host memory, NULL when it is
  * elsewhere.  The caller has waited for whoever reads the old contents. */

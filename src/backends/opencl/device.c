@@ -117,7 +117,7 @@ static void *hidden(fac_device *d, void *memory) {
     return NULL;
 }
 
-static const fac_memory_ops memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden, zero_at };
+const fac_memory_ops fac_cl_memory_ops = { fac_device_alloc, fac_device_release, put_at, get_at, hidden, zero_at };
 
 /* ---- which device ---- */
 
@@ -197,6 +197,17 @@ static fac_status open_queue(fac_opencl *o, fac_error *err) {
     return check(o, code, "making a queue", err);
 }
 
+/* One of the caller's. */
+static fac_status share_queue(fac_opencl *o, cl_context context, cl_command_queue queue, fac_error *err) {
+    cl_int code = o->cl.RetainContext(context);
+    if (code) return fac_cl_raise(o, code, "taking a context", err);
+    o->context = context;
+    code = o->cl.RetainCommandQueue(queue);
+    if (code) return fac_cl_raise(o, code, "taking a queue", err);
+    o->queue = queue;
+    return FAC_OK;
+}
+
 static fac_status open_locks(fac_opencl *o, fac_error *err) {
     if (pthread_mutex_init(&o->launch, NULL) || pthread_mutex_init(&o->fault, NULL) || pthread_mutex_init(&o->staging.lock, NULL))
         return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", o->device.name);
@@ -213,26 +224,44 @@ static void close_locks(fac_opencl *o) {
     pthread_mutex_destroy(&o->staging.lock);
 }
 
-static fac_status open_parts(fac_opencl *o, const char *which, const fac_device_opts *opts, fac_error *err) {
-    char name[32];
-    int number = 0;
-    FAC_TRY(fac_cl_api_open(&o->cl, err));
-    FAC_TRY(choose(o, which, &number, err));
-    snprintf(name, sizeof name, "opencl:%d", number);
+/* With a place and an open library. */
+static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts, fac_error *err) {
     find_limits(o);
     if (o->limits.major < 2 && o->limits.minor < 2)
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed", name, o->place.name, o->limits.major,
                          o->limits.minor);
     FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
-    o->device.memory_ops = &memory_ops;
+    o->device.memory_ops = &fac_cl_memory_ops;
     o->traced = true;
     snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
              (double)o->limits.memory / 1e9, o->place.driver);
-    FAC_TRY(open_locks(o, err));
+    return open_locks(o, err);
+}
+
+static fac_status open_named(fac_opencl *o, const char *which, const fac_device_opts *opts, fac_error *err) {
+    char name[32];
+    int number = 0;
+    FAC_TRY(fac_cl_api_open(&o->cl, err));
+    FAC_TRY(choose(o, which, &number, err));
+    snprintf(name, sizeof name, "opencl:%d", number);
+    FAC_TRY(open_parts(o, name, opts, err));
     return open_queue(o, err);
 }
 
-static void close_parts(fac_opencl *o) {
+fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue, const fac_device_opts *opts, fac_error *err) {
+    fac_cl_place places[PLACES];
+    char name[32] = "opencl";
+    const int n = fac_cl_places(&o->cl, places, PLACES);
+    for (int i = 0; i < n && i < PLACES; i++)
+        if (places[i].device == o->place.device) {
+            o->place = places[i];
+            snprintf(name, sizeof name, "opencl:%d", i);
+        }
+    FAC_TRY(open_parts(o, name, opts, err));
+    return share_queue(o, context, queue, err);
+}
+
+void fac_cl_close(fac_opencl *o) {
     if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
     if (o->locks) fac_cl_builds_fini(o);
     if (o->queue) {
@@ -250,13 +279,13 @@ static void close_parts(fac_opencl *o) {
 static fac_status open_opencl(const char *which, const fac_device_opts *opts, fac_device **out, fac_error *err) {
     fac_opencl *o = fac_alloc(1, sizeof *o);
     if (!o) return fac_raise(err, FAC_E_NOMEM, "opencl: no memory for a device");
-    fac_status status = open_parts(o, which ? which : "", opts, err);
-    if (status) close_parts(o);
+    fac_status status = open_named(o, which ? which : "", opts, err);
+    if (status) fac_cl_close(o);
     else *out = &o->device;
     return status;
 }
 
-static void close_opencl(fac_device *d) { close_parts(fac_opencl_of(d)); }
+static void close_opencl(fac_device *d) { fac_cl_close(fac_opencl_of(d)); }
 
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,

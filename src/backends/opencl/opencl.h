@@ -102,6 +102,13 @@ size_t     fac_cl_trim(fac_opencl *o);          /* gives segments in which nothi
 static inline cl_mem fac_cl_buffer(fac_span s) { return ((const fac_cl_block *)s.memory)->segment->memory; }
 static inline size_t fac_cl_at(fac_span s) { return ((const fac_cl_block *)s.memory)->at + s.at; }
 
+/* ---- device.c, for interop.c ---- */
+
+/* A device on these: a queue of a context on the device of the place; both are retained. */
+fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue, const fac_device_opts *opts, fac_error *err);
+void       fac_cl_close(fac_opencl *o);
+extern const fac_memory_ops fac_cl_memory_ops;
+
 /* ---- facts.c ---- */
 
 void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);
