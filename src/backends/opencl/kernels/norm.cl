@@ -1,0 +1,86 @@
+/* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias; RMS: x / sqrt(mean of x^2 + epsilon)
+ * scale.  Which scale and bias belong to element k of row r: number  r mod `rows` times a step, plus what the D dims of a row say.
+ * Options: those of elements.cl and team.cl (one line is one row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D. */
+typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D], bias_by[D]; } numbers;
+
+#ifndef SCALE
+#define SCALE u8
+#define NO_SCALE
+#endif
+#ifndef BIAS
+#define BIAS u8
+#define NO_BIAS
+#endif
+#ifndef MEAN
+#define MEAN u8
+#define NO_MEAN
+#endif
+#ifndef INVERSE
+#define INVERSE u8
+#define NO_INVERSE
+#endif
+
+LOADER(load_x, X)
+LOADER(load_scale, SCALE)
+LOADER(load_bias, BIAS)
+STORER(store_y, X)
+FOLDER(fold, PLUS)
+
+/* Parameters of neighbours: side by side, or one for all. */
+#define PARAMETER(name, tag) \
+    static inline TV name##_of(global const MEMORY(tag) *p, long step, pos i, pos n) { \
+        if (step == 1) return name(p + i, n, 0); \
+        return (TV)LOAD(tag, p, i * (pos)step); \
+    }
+PARAMETER(load_scale, SCALE)
+PARAMETER(load_bias, BIAS)
+
+kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
+                 global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
+#if G > 1
+    local T tree[TREE_SIZE];
+#else
+    local T *tree = 0;
+#endif
+    pos unit = (pos)get_group_id(0) * C + MY_LINE;
+    const bool live = unit < (pos)s.units;
+    unit = live ? unit : 0;
+    const pos size = live ? (pos)s.size : 0;
+    x += s.x + unit * (pos)s.size;
+    y += s.y + unit * (pos)s.size;
+    TV sum = (TV)(T)0, squares = (TV)(T)0;
+    T mean = 0;
+#ifndef RMS
+    for (pos i = MY_PART * V; i < size; i += G * V) sum += load_x(x + i, size - i, 0);
+    mean = fold(tree, sum) / (T)s.size;
+#endif
+    for (pos i = MY_PART * V; i < size; i += G * V) {
+        const TV e = load_x(x + i, size - i, mean) - mean;
+        squares += e * e;
+    }
+    const T inverse = (T)1 / sqrt(fold(tree, squares) / (T)s.size + REAL(s.epsilon));
+#ifndef NO_MEAN
+    if (live && MY_PART == 0) STORE(MEAN, mean_out, s.mean + unit, mean);
+#endif
+#ifndef NO_INVERSE
+    if (live && MY_PART == 0) STORE(INVERSE, inverse_out, s.inverse + unit, inverse);
+#endif
+    const pos inner = (pos)s.size_of[D - 1], which = unit % (pos)s.rows;
+    const int across = inner < G * V ? min(G, (int)((inner + V - 1) / V)) : G, down = G / across;      /* items along and over inner dims */
+    if (MY_PART >= across * down) return;
+    for (pos o = MY_PART / across; o * inner < size; o += down) {
+        global const MEMORY(SCALE) *a = scale + s.scale + which * (pos)s.scale_row + place(s.size_of, s.scale_by, D - 1, o);
+        global const MEMORY(BIAS) *b = bias + s.bias + which * (pos)s.bias_row + place(s.size_of, s.bias_by, D - 1, o);
+        for (pos i = MY_PART % across * V; i < inner; i += across * V) {
+            const pos left = inner - i;
+            TV e = (load_x(x + o * inner + i, left, 0) - mean) * inverse;
+#ifndef NO_SCALE
+            e *= load_scale_of(a, s.scale_by[D - 1], i, left);
+#endif
+#ifndef NO_BIAS
+            e += load_bias_of(b, s.bias_by[D - 1], i, left);
+#endif
+            store_y(y + o * inner + i, left, e);
+        }
+    }
+}
