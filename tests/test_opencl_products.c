@@ -17,6 +17,7 @@ static bool try_text(const char *name, const char *text, bool gaps, double toler
     const fac_case c = { text, -1, 1, tolerance };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     if (getenv("FACULA_VERBOSE")) print_message("%s: %s%s\n", name, text, gaps ? " (gaps)" : "");
+    fac_opencl_of(device)->limits.gpu = below(2);           /* kernels shaped for a GPU, or for a cpu */
     const bool took = solve(solver(name), g->last, &c, gaps);
     fac_graph_free(g);
     return took;
@@ -39,7 +40,8 @@ static void all_cases(const char *name, const char *const *ops, int n) {
 }
 
 static const char *const products[] = { "product/tile", "product/vector" };
-static const char *const convolutions[] = { "conv/tile", "conv/vector" };
+static const char *const convolutions[] = { "conv/tile", "conv/vector", "conv/direct" };
+enum { CONVOLUTIONS = 3 };
 
 static void cases_of_products(void **state) {
     static const char *const ops[] = { "matmul", "linear", "gemm" };
@@ -52,7 +54,7 @@ static void cases_of_convolutions(void **state) {
     static const char *const ops[] = { "conv2d", "conv3d", "conv2d_grad_x", "conv2d_grad_w", "conv3d_grad_x", "conv3d_grad_w" };
     (void)state;
     if (!device) skip();
-    for (int i = 0; i < 2; i++) all_cases(convolutions[i], ops, 6);
+    for (int i = 0; i < CONVOLUTIONS; i++) all_cases(convolutions[i], ops, 6);
 }
 
 /* Sizes about the edges of tiles, one, and what is divisible by four (read in vectors) or not. */
@@ -91,7 +93,7 @@ static void one_convolution(void) {
     (void)bodies, (void)extra;
     snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3], dr, ds,
              groups);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < CONVOLUTIONS; i++) {
         snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", N, C, H, W, K, C / groups, R, S, K, attrs);
         assert_true(try_text(convolutions[i], text, below(2), 1e-5));
         snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, R,

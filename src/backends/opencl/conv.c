@@ -27,7 +27,7 @@ static bool offer(bool vector, fac_device *d, fac_problem *p, fac_offer *offer) 
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, p, &c) || !fac_cl_tile_choose(o, &c.r, vector, &t)) return false;
+    if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, vector, &t)) return false;
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */
     if (most > c.r.s.N) c.r.s.N = most;
@@ -83,7 +83,7 @@ static fac_status build(bool vector, fac_device *d, const fac_problem *p, plan *
     fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, &settled, &q->c) || !fac_cl_tile_choose(o, &q->c.r, vector, &t))
+    if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, vector, &t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(make_tables(d, q, err));
     if (q->c.kind != FAC_CL_GRAD_W) FAC_TRY(make_pack(o, q, err));

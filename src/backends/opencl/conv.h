@@ -25,8 +25,8 @@ typedef struct fac_cl_conv {
 } fac_cl_conv;
 
 /* A conv2d, conv3d or one of their gradients; asks for plain layouts where it cannot take what is there (which only an offer may
- * do: p is changed).  false: another op, empty, or not for this. */
-bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, fac_cl_conv *c);
+ * do: p is changed).  false: another op, empty, or not for this.  Without phases grad_x is one sum for all pixels of dx. */
+bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_conv *c);
 
 /* One phase: its place among the strides, its pixels and its taps by dim. */
 typedef struct fac_cl_phase { int64_t at[3], pixels[3]; int taps[3]; } fac_cl_phase;

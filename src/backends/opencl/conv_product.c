@@ -116,7 +116,7 @@ static bool result(const fac_problem *p, const fac_operand *x, bool places, cons
 }
 
 /* Forward and grad_x: a = packed weights, b = patches or, where each pixel sees itself alone, the image as a matrix. */
-static bool read_patches(fac_problem *p, fac_cl_conv *c) {
+static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_cl_product *r = &c->r;
     fac_cl_shape *s = &r->s;
@@ -129,10 +129,10 @@ static bool read_patches(fac_problem *p, fac_cl_conv *c) {
         strided |= g->stride[d] != 1;
     }
     as_image(&p->in[0], g->rank, alone, c->see, &each);
-    r->places = turned && strided;
+    r->places = turned && strided && phases;
     as_image(&p->out[0], g->rank, !r->places, c->out, &across);
     c->see_channel = p->in[0].layout.stride[1];
-    c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
+    c->phases = turned && phases ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
 
     s->M = c->M;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
@@ -194,7 +194,7 @@ static bool small_image(const fac_operand *x) {
     return reach < 1e9;
 }
 
-bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {
+bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_conv *c) {
     memset(c, 0, sizeof *c);
     if (!kind_of(p->node->op, &c->kind)) return false;
     const bool forward = c->kind == FAC_CL_FORWARD;
@@ -203,8 +203,8 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {
     if (!fac_cl_product_start(o, p, forward ? 2 : -1, &c->r)) return false;
     for (int i = 0; i < 2; i++) if (fac_dims_count(&p->in[i].type.dims) <= 0) return false;
     c->r.deep = g->rank == 3;
-    if (c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES) return false;
-    if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, c))) return false;
+    if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES) return false;
+    if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
     return small_image(&p->in[0]) && small_image(&p->out[0]) && (double)c->r.s.K * (double)fac_cl_padded(c->M) < 1e9;
 }
 

@@ -42,7 +42,7 @@ static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     return status;
 }
 
-fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm *out, fac_error *err) {
+static void describe(const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm *out) {
     memset(out, 0, sizeof *out);
     out->tile = *t;
     out->element = (size_t)fac_dtype_get(r->dtype)->block_bytes;
@@ -51,10 +51,20 @@ fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl
     out->extras = r->extras;
     out->right = r->right, out->places = r->places;
     for (int i = 0; i < r->extras; i++) out->extra[i] = (size_t)fac_dtype_get(r->extra_dtype[i])->block_bytes;
+}
+
+fac_status fac_cl_gemm_make(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm *out, fac_error *err) {
+    describe(r, t, out);
     fac_status status = build(o, r, t, false, &out->product, err);
     if (!status && t->splits > 1) status = build(o, r, t, true, &out->sum, err);
     if (status) fac_cl_gemm_free(o, out);
     return status;
+}
+
+fac_status fac_cl_sum_make(fac_opencl *o, const fac_cl_product *r, bool kernel, fac_cl_gemm *out, fac_error *err) {
+    const fac_cl_tile none = { 0 };
+    describe(r, &none, out);
+    return kernel ? build(o, r, &none, true, &out->sum, err) : FAC_OK;
 }
 
 void fac_cl_gemm_free(fac_opencl *o, fac_cl_gemm *g) {
@@ -79,41 +89,46 @@ static int add_extras(const fac_cl_gemm *g, const fac_cl_operands *x, fac_cl_arg
     return n;
 }
 
+fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x) {
+    fac_cl_shape s = *shape;
+    if (x->work.memory) s.parts = (int64_t)(fac_cl_at(x->work) / g->sums);
+    if (x->taps.memory) s.taps += (int64_t)(fac_cl_at(x->taps) / sizeof(cl_int4));
+    if (x->pixels.memory) s.pixels += (int64_t)(fac_cl_at(x->pixels) / sizeof(cl_int4));
+    if (x->places.memory) s.places += (int64_t)(fac_cl_at(x->places) / sizeof(cl_int));
+    if (x->a.memory) s.a.at += (int64_t)(fac_cl_at(x->a) / g->element);
+    if (x->b.memory) s.b.at += (int64_t)(fac_cl_at(x->b) / g->element);
+    s.y.at += (int64_t)(fac_cl_at(x->y) / g->result);
+    for (int i = 0; i < g->extras; i++) s.e[i].at += (int64_t)(fac_cl_at(x->e[i]) / g->extra[i]);
+    return s;
+}
+
+fac_cl_arg fac_cl_shape_arg(const fac_cl_gemm *g, const fac_cl_shape *s) {
+    return fac_cl_arg_value(s, offsetof(fac_cl_shape, e) + (size_t)(g->extras ? g->extras : 1) * sizeof *s->e);
+}
+
+fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x, fac_error *err) {
+    const fac_cl_shape s = fac_cl_placed(g, shape, x);
+    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &s), fac_cl_arg_span(x->work), fac_cl_arg_span(x->y) };
+    const int n = add_extras(g, x, args, 3);
+    const size_t count = (size_t)(s.batch * s.M * s.N), most = (size_t)o->limits.units * 2048;
+    const fac_cl_range range = { 1, { count < most ? count : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
+    return fac_cl_launch(o, &g->sum, &range, n, args, err);
+}
+
 fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x, fac_error *err) {
     const fac_cl_tile *t = &g->tile;
     const bool split = t->splits > 1;
     fac_cl_shape s = *shape;
-    fac_cl_arg args[ARGS];
-    int n = 0;
-    if (split) s.parts = (int64_t)(fac_cl_at(x->work) / g->sums);
-    if (g->right != FAC_CL_MATRIX) {
-        s.taps += (int64_t)(fac_cl_at(x->taps) / sizeof(cl_int4));
-        s.pixels += (int64_t)(fac_cl_at(x->pixels) / sizeof(cl_int4));
-    }
-    if (g->places) s.places += (int64_t)(fac_cl_at(x->places) / sizeof(cl_int));
     s.splits = t->splits, s.each_k = split ? t->each_k : s.K;
-    s.a.at += (int64_t)(fac_cl_at(x->a) / g->element), s.b.at += (int64_t)(fac_cl_at(x->b) / g->element);
-    s.y.at += (int64_t)(fac_cl_at(x->y) / g->result);
-    for (int i = 0; i < g->extras; i++) s.e[i].at += (int64_t)(fac_cl_at(x->e[i]) / g->extra[i]);
-    const fac_cl_arg sizes = fac_cl_arg_value(&s, offsetof(fac_cl_shape, e) + (size_t)(g->extras ? g->extras : 1) * sizeof *s.e);
-    args[n++] = sizes;
-    args[n++] = fac_cl_arg_span(x->a);
-    args[n++] = fac_cl_arg_span(x->b);
-    args[n++] = fac_cl_arg_span(split ? x->work : x->y);
+    const fac_cl_shape whole = fac_cl_placed(g, &s, x);
+    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a), fac_cl_arg_span(x->b), fac_cl_arg_span(split ? x->work : x->y) };
+    int n = 4;
     if (g->right != FAC_CL_MATRIX) {
         args[n++] = fac_cl_arg_span(x->taps);
         args[n++] = fac_cl_arg_span(x->pixels);
     }
     n = add_extras(g, x, args, n);
-    fac_cl_range range = range_of(t, &s);
+    const fac_cl_range range = range_of(t, &whole);
     FAC_TRY(fac_cl_launch(o, &g->product, &range, n, args, err));
-    if (!split) return FAC_OK;
-    n = 0;
-    args[n++] = sizes;
-    args[n++] = fac_cl_arg_span(x->work);
-    args[n++] = fac_cl_arg_span(x->y);
-    n = add_extras(g, x, args, n);
-    const size_t count = (size_t)(s.batch * s.M * s.N), most = (size_t)o->limits.units * 2048;
-    range = (fac_cl_range){ 1, { count < most ? count : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
-    return fac_cl_launch(o, &g->sum, &range, n, args, err);
+    return split ? fac_cl_sum_run(o, g, &s, x, err) : FAC_OK;
 }

@@ -89,4 +89,13 @@ void       fac_cl_gemm_free(fac_opencl *o, fac_cl_gemm *g);
 /* Operands of one run; tables: taps, pixels and places, those that the product has. */
 typedef struct fac_cl_operands { fac_span a, b, y, e[FAC_CL_EXTRAS], taps, pixels, places, work; } fac_cl_operands;
 fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *s, const fac_cl_operands *x, fac_error *err);
+
+/* The shape with the places of the operands' spans, of those that are there; and as an argument. */
+fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *s, const fac_cl_operands *x);
+fac_cl_arg   fac_cl_shape_arg(const fac_cl_gemm *g, const fac_cl_shape *s);
+
+/* The last step of a split sum alone, for other kernels that leave parts in x->work: s->splits of them.  Without the kernel only
+ * sizes of elements are noted. */
+fac_status fac_cl_sum_make(fac_opencl *o, const fac_cl_product *r, bool kernel, fac_cl_gemm *out, fac_error *err);
+fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *s, const fac_cl_operands *x, fac_error *err);
 #endif

@@ -1,0 +1,83 @@
+/* Convolutions with few channels in a group, as sums over their window: an item makes PX neighbouring pixels of one channel.  Memory
+ * bound, so there is no local memory: what windows share is in the caches.
+ *
+ * In front of this: KT, KR, KS the window, ST, SR, SS its strides, DT, DR, DS its dilations; TURNED for the gradient by x, whose
+ * pixel sees those outputs of which it was an input. */
+typedef struct { long image, channel, at, d, h, w; } planes;            /* steps in elements */
+typedef struct { long at, group, row, channel, t, r, s; } window;
+typedef struct { int D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, across; planes x; window w; } direct;
+
+#if PX == 1
+#define VEC ACC
+#else
+#define VEC FAC_CAT(ACC, PX)
+#endif
+
+/* Where tap k of pixel i looks; -1 far outside where it sees nothing. */
+#ifdef TURNED
+#define LOOK(i, k, stride, dilation, pad) (((i) + (pad) - (k) * (dilation)) % (stride) ? -1 : ((i) + (pad) - (k) * (dilation)) / (stride))
+#define STEP 1
+#else
+#define LOOK(i, k, stride, dilation, pad) ((i) * (stride) + (k) * (dilation) - (pad))
+#define STEP SS
+#endif
+
+/* PX neighbours of a row of the image, zeros outside. */
+static inline VEC look(global const MEM *row, long step, int q, int k, int width, int pad) {
+#if PX == 1
+    const int w = LOOK(q, k, SS, DS, pad);
+    return w >= 0 && w < width ? LOAD(row, w * step) : 0;
+#else
+    ACC x[PX];
+#if !defined(TURNED) || SS == 1
+    const int first = LOOK(q, k, SS, DS, pad);
+    if (first >= 0 && first + STEP * PX <= width && step == 1) {
+#if STEP == 1 && defined(STRAIGHT)
+        return FAC_CAT(vload, PX)(0, row + first);
+#elif STEP == 2 && defined(STRAIGHT)
+        const VEC a = FAC_CAT(vload, PX)(0, row + first), b = FAC_CAT(vload, PX)(1, row + first);
+        return (VEC)(a.even, b.even);
+#endif
+    }
+#endif
+    for (int j = 0; j < PX; j++) {
+        const int w = LOOK(q + j, k, SS, DS, pad);
+        x[j] = w >= 0 && w < width ? LOAD(row, w * step) : 0;
+    }
+    return FAC_CAT(vload, PX)(0, x);
+#endif
+}
+
+kernel void direct_sum(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict w,
+                       global RESULT *y EXTRA_PARAMS) {
+    const int at = get_global_id(0), q = at % d.across * PX, p = at / d.across % d.P, o = at / d.across / d.P;
+    const int channel = get_global_id(1), group = channel / d.rows, m = channel % d.rows, image = get_global_id(2);
+    if (o >= d.O || group >= s.batch) return;
+    VEC sum = 0;
+    for (int c = 0; c < d.channels; c++) {
+        global const MEM *plane = x + d.x.at + image * d.x.image + (group * (long)d.channels + c) * d.x.channel;
+        global const MEM *weight = w + d.w.at + group * d.w.group + m * d.w.row + c * d.w.channel;
+        for (int t = 0; t < KT; t++) {
+            const int depth = LOOK(o, t, ST, DT, d.pad_t);
+            if (depth < 0 || depth >= d.D) continue;
+            for (int r = 0; r < KR; r++) {
+                const int height = LOOK(p, r, SR, DR, d.pad_r);
+                if (height < 0 || height >= d.H) continue;
+                global const MEM *row = plane + depth * d.x.d + height * d.x.h;
+                for (int k = 0; k < KS; k++)
+                    sum += look(row, d.x.w, q, k, d.W, d.pad_s) * (VEC)(LOAD(weight, t * d.w.t + r * d.w.r + k * d.w.s));
+            }
+        }
+    }
+    const long z0 = 0, z1 = 0, z2 = 0, z3 = group;
+    EXTRA_STARTS
+    y += START(s.y) + m * s.y.row + image * s.y.outer;
+    const long column = (o * d.P + p) * (long)d.Q + q;
+#if PX == 1
+    STORE(y, column * s.y.column, FINISH(sum, m, image, column));
+#else
+    ACC each[PX];
+    FAC_CAT(vstore, PX)(sum, 0, each);
+    for (int j = 0; j < min(PX, d.Q - q); j++) STORE(y, (column + j) * s.y.column, FINISH(each[j], m, image, column + j));
+#endif
+}
