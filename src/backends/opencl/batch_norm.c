@@ -1,0 +1,218 @@
+/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient; any float type.
+ *
+ * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone. */
+#include <string.h>
+#include "backends/cpu/attr.h"
+#include "backends/opencl/elementwise.h"
+#include "backends/opencl/fold.h"
+#include "backends/opencl/solvers.h"
+#include "base/error.h"
+#include "cl_batch_norm.h"
+#include "cl_team.h"
+
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096 };
+
+typedef struct shape {
+    fac_cl_fold f;
+    int64_t images, channels, plane, count;
+    bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
+    size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
+} shape;
+
+static fac_dtype computing(const fac_problem *p) { return p->in[0].type.dtype == FAC_F64 ? FAC_F64 : FAC_F32; }
+
+static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad"); }
+
+static void shape_of(const fac_opencl *o, const fac_problem *p, shape *s) {
+    const fac_dims *d = &p->in[0].type.dims;
+    *s = (shape){ .images = d->d[0], .channels = d->n > 1 ? d->d[1] : 1, .plane = 1, .grad = is_grad(p->node) };
+    for (int k = 2; k < d->n; k++) s->plane *= d->d[k];
+    s->count = s->images * s->plane;
+    s->given = !s->grad && !fac_attr_flag(p->node, "training_mode");
+    s->last = d->n == 2 || fac_cl_channels_last(&p->in[0]);
+    fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
+    fac_cl_axes_put(&s->f.reduced, s->images, s->channels * s->plane, 0);
+    fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? s->channels : 1, 0);
+    fac_cl_fold_settle(o, &s->f, computing(p));
+    s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
+    s->coefficients = s->given ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
+}
+
+/* The body, if any, works on one element and at most one more of the same place. */
+static bool simple_body(const fac_opencl *o, const fac_problem *p) {
+    const fac_graph *body = p->node->body[0];
+    const char *const in[] = { "x0", "x1" };
+    fac_text functions = { 0 }, statements = { 0 };
+    const int more = p->nin - p->node->nports;
+    if (!body) return true;
+    if (is_grad(p->node) || p->node->nports != PORTS || more > 1) return false;
+    if (more && (p->in[PORTS].type.dtype != p->in[0].type.dtype || !fac_dims_equal(&p->in[PORTS].type.dims, &p->in[0].type.dims))) return false;
+    const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions, &statements);
+    fac_text_free(&functions);
+    fac_text_free(&statements);
+    return good;
+}
+
+static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
+    const fac_operand *x = &p->in[0];
+    for (int i = 0; i < p->nin + p->nout; i++) {
+        fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
+        if (v->type.dtype == FAC_NONE) continue;
+        if (!fac_cl_has(o, v->type.dtype)) return false;
+        v->layout.halo = 0;
+        const bool like_x = fac_dims_equal(&v->type.dims, &x->type.dims) && v->type.dims.n > 1;
+        if (v->layout.block || !(like_x && i == 0 && fac_cl_channels_last(v))) {
+            if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
+            if (like_x) fac_cl_lay_alike(x, v);
+        }
+    }
+    return true;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const fac_opencl *o = fac_opencl_of(d);
+    shape s;
+    if (!is_grad(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
+    if (!simple_body(o, p) || !settle_layouts(o, p)) return false;
+    shape_of(o, p, &s);
+    offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
+    offer->seconds = fac_cl_price(o, p, s.given ? 2 : 3);
+    return true;
+}
+
+/* ---- kernels ---- */
+
+static void tag(fac_text *to, const char *name, const fac_operand *x) {
+    fac_text_print(to, " -D%s=%s", name, x && x->type.dtype != FAC_NONE ? fac_cl_tag(x->type.dtype) : "u8");
+}
+
+static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_text *options, const char *front,
+                             const char *name, fac_cl_call **out, fac_error *err) {
+    fac_text source = { 0 };
+    const fac_dtype t = p->in[0].type.dtype;
+    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)), s->grad ? " -DGRAD" : "");
+    fac_cl_option_wide(p, options);
+    fac_text_add(&source, front);
+    fac_text_add(&source, fac_cl_team);
+    fac_text_add(&source, fac_cl_batch_norm);
+    options->failed |= source.failed;
+    fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
+    fac_text_free(options);
+    fac_text_free(&source);
+    return status;
+}
+
+static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
+    fac_text_add(&options, "-DMOMENTS");
+    fac_cl_fold_options(&s->f, &options);
+    FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, s->grad ? 1 : 0);
+    fac_cl_call_work(c, 0, s->item);
+    const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in, s->channels };
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_fold_numbers(&s->f, c);
+    fac_cl_fold_items(&s->f, c);
+    return FAC_OK;
+}
+
+/* An absent operand is replaced by one that is there and not touched. */
+static void add_in(fac_cl_call *c, const fac_problem *p, int i) { fac_cl_call_in(c, p, i); }
+static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
+    fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
+}
+
+static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
+    const int scale = s->grad ? 2 : 1, bias = s->grad ? 2 : 2, mean = s->grad ? 2 : 3, var = s->grad ? 2 : 4;
+    double epsilon = 0, momentum = 0;
+    int64_t has = 0;
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
+    fac_text_print(&options, "-DSETTLE -DV=1 -DG=1 -DC=1%s", s->given ? " -DGIVEN" : "");
+    tag(&options, "SCALE", &p->in[scale]);
+    tag(&options, "BIAS", &p->in[bias]);
+    tag(&options, "MEAN", &p->in[mean]);
+    tag(&options, "VAR", &p->in[var]);
+    tag(&options, "FIRST", p->nout > 1 ? &p->out[1] : NULL);
+    tag(&options, "SECOND", p->nout > 2 ? &p->out[2] : NULL);
+    FAC_TRY(add_kernel(o, p, plan, s, &options, "", "settle", &c, err));
+    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_attr_real(p->node, "momentum", &momentum);
+    fac_cl_call_work(c, 0, s->item);
+    fac_cl_call_work(c, s->coefficients, s->item);
+    add_in(c, p, scale);
+    add_in(c, p, bias);
+    add_in(c, p, mean);
+    add_in(c, p, var);
+    add_out(c, p, 1);
+    add_out(c, p, 2);
+    fac_cl_call_number(c, s->channels);
+    fac_cl_call_number(c, s->count ? s->f.parts : 0);
+    fac_cl_call_number(c, s->count);
+    fac_cl_call_real(c, epsilon, computing(p));
+    fac_cl_call_real(c, s->given ? 1 : momentum, computing(p));
+    fac_cl_call_number(c, has);
+    fac_cl_call_items(c, (size_t)s->channels, GROUP);
+    return FAC_OK;
+}
+
+/* finish(x0, x1): what the node's body says. */
+static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to, fac_error *err) {
+    const char *const in[] = { "x0", "x1" };
+    const char *t = fac_cl_computing(p->in[0].type.dtype);
+    fac_text statements = { 0 };
+    if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
+        fac_text_free(&statements);
+        return fac_raise(err, FAC_E_INTERNAL, "batch_norm: its body has no expression any more");
+    }
+    fac_text_print(to, "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n", t,
+                   p->nin > PORTS ? ", T x1" : "", statements.s ? statements.s : "");
+    to->failed |= statements.failed;
+    fac_text_free(&statements);
+    return FAC_OK;
+}
+
+static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
+    const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
+    const int64_t run = o->limits.gpu ? 1 : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
+    const bool body = p->node->body[0], addend = body && p->nin > PORTS;
+    fac_text options = { 0 }, front = { 0 };
+    fac_cl_call *c = NULL;
+    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s", inner < 4 ? 1 : fac_cl_width(o, computing(p)), s->last ? " -DLAST" : "",
+                   body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
+    options.failed |= front.failed;
+    if (!status) status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
+    fac_text_free(&options);
+    fac_text_free(&front);
+    FAC_TRY(status);
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, s->grad ? 1 : addend ? PORTS : 0);
+    fac_cl_call_out(c, p, 0);
+    fac_cl_call_work(c, s->coefficients, s->item);
+    fac_cl_call_number(c, rows * runs);
+    fac_cl_call_number(c, runs);
+    fac_cl_call_number(c, run);
+    fac_cl_call_number(c, inner);
+    fac_cl_call_number(c, s->channels);
+    fac_cl_call_items(c, (size_t)(rows * runs), o->limits.gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
+    return FAC_OK;
+}
+
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    shape s;
+    shape_of(o, p, &s);
+    if (!s.channels) return FAC_OK;
+    if (!s.given && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
+    if (s.given || s.count || p->nout > 1) FAC_TRY(add_settle(o, p, plan, &s, err));
+    return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 3, add, out, err); }
+
+const fac_solver fac_cl_batch_norm_solver = {
+    .name = "batch_norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
