@@ -3,47 +3,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "cli.h"
-#include "facula/backend.h"
-#include "facula/train.h"
+#include "job.h"
 #include "json.h"
 
 static struct {
-    device_options device;
-    const char *solver, *weights;
-    list shapes;
-    long batch, runs, seed;
-    double seconds, recompute;
-    bool json, verify, profile, exact, train, memory;
+    job_options job;
+    long runs;
+    double seconds;
+    bool json, verify, profile, memory;
 } o;
 
 static const option options[] = {
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the first open dim of each input" },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME; random without" },
-    { "--solver", OPTION_TEXT, &o.solver, "NAME", "only this solver, for the nodes of its op" },
+    JOB_OPTIONS(o.job),
+    { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
-    { "--exact", OPTION_FLAG, &o.exact, NULL, "no reduced precision inside f32 ops" },
-    { "--train", OPTION_FLAG, &o.train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" },
-    { "--recompute", OPTION_REAL, &o.recompute, "SHARE", "with --train: as in facula train" },
-    { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step" },
+    { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step (more: facula profile)" },
     { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
-    DEVICE_OPTIONS(o.device),
-    { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
+    DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { MOST = 64, RUNS = 10000 };
-
-typedef struct job {
-    model       m;
-    fac_device *device;
-    fac_trainer *trainer;               /* --train: it owns the program */
-    fac_program *program;
-    fac_tensor *in[MOST], *out[MOST];
-} job;
+enum { RUNS = 10000 };
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
@@ -86,7 +68,7 @@ static double tolerance(const job *j) {
 static int verify(const job *j, double *error) {
     fac_error err = { 0 };
     fac_program *p = NULL;
-    fac_tensor *ref[MOST] = { NULL };
+    fac_tensor *ref[JOB_MOST] = { NULL };
     fac_program_opts opts = { .solver = "ref", .no_fuse = true };
     int n = fac_graph_outputs(j->m.graph), code = EXIT_OK;
     *error = 0;
@@ -193,75 +175,15 @@ static int measure(job *j) {
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Behind the samples: labels and the learning rate. */
-static int train_program(job *j) {
-    fac_error err = { 0 };
-    const double lr = 1e-3;
-    fac_type scalar = { .dtype = FAC_F64 };
-    if (fac_graph_inputs(j->m.graph) != 1) return fail_text("--train needs a model with one input");
-    fac_type labels = { FAC_I64, { .n = 1, .d = { fac_tensor_type(j->in[0]).dims.d[0] } } };
-    if (tensor_random(labels, (uint64_t)o.seed, 1, &j->in[1], &err)) return fail(&err);
-    if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
-    if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
-    const fac_trainer_opts opts = { .exact = o.exact, .recompute = o.recompute };
-    if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
-    j->program = fac_trainer_program(j->trainer);
-    return EXIT_OK;
-}
-
-static int work(job *j, list args) {
-    fac_error err = { 0 };
-    int code = device_open(&o.device, &j->device);
-    if (code) return code;
-    if (strchr(args.at[0], '(')) {
-        if (fac_problem_graph(args.at[0], true, &j->m.graph, &err)) return fail(&err);
-        int params = fac_graph_params(j->m.graph);
-        for (int i = 0; i < params; i++) {
-            fac_tensor *t = fac_value_tensor(fac_graph_param(j->m.graph, i)), *r;
-            fac_type type = fac_tensor_type(t);
-            if (tensor_random(type, (uint64_t)o.seed, (uint64_t)(1000 + i), &r, &err)) return fail(&err);
-            fac_status status = fac_tensor_write(t, fac_tensor_data(r), fac_type_bytes(&type), &err);
-            fac_tensor_free(r);
-            if (status) return fail(&err);
-        }
-    } else {
-        code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &j->m);
-        if (code) return code;
-    }
-    if (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST) return fail_text("a model with more than %d inputs or outputs", MOST);
-    for (int i = 0; i < fac_graph_inputs(j->m.graph); i++) {
-        fac_type t = input_type(fac_graph_input(j->m.graph, i), &o.shapes, o.batch);
-        if (j->m.zoo && t.dims.n == 4) {
-            if (fac_value_type(fac_graph_input(j->m.graph, i)).dims.d[2] < 0 && !o.shapes.n) t.dims.d[2] = j->m.zoo->height;
-            if (fac_value_type(fac_graph_input(j->m.graph, i)).dims.d[3] < 0 && !o.shapes.n) t.dims.d[3] = j->m.zoo->width;
-        }
-        if (tensor_random(t, (uint64_t)o.seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
-    }
-    if (o.train) {
-        code = train_program(j);
-        return code ? code : measure(j);
-    }
-    fac_program_opts opts = { .solver = o.solver, .exact = o.exact };
-    if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
-    return measure(j);
-}
-
 static int run(list args) {
     static job j;
     if (args.n != 1) return usage_error(verb_find("bench"), "which model or problem?");
-    if (o.batch < 0 || o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
-    if (o.train && (o.verify || o.solver || strchr(args.at[0], '(')))
+    if (o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
+    if (o.job.train && (o.verify || o.job.solver))
         return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
-    if (o.recompute && !o.train) return usage_error(verb_find("bench"), "--recompute is for --train");
-    int code = work(&j, args);
-    for (int i = 0; i < MOST; i++) {
-        fac_tensor_free(j.in[i]);
-        fac_tensor_free(j.out[i]);
-    }
-    if (j.trainer) fac_trainer_free(j.trainer);
-    else fac_program_free(j.program);
-    model_free(&j.m);
-    fac_device_free(j.device);
+    int code = job_open(&j, verb_find("bench"), &o.job, args.at[0]);
+    if (!code) code = measure(&j);
+    job_close(&j);
     return code;
 }
 

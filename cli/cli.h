@@ -53,12 +53,19 @@ double now(void);
 
 /* ---- device.c, model.c, inputs.c ---- */
 
-typedef struct device_options { const char *device, *isa; long threads; const char *memory_limit; } device_options;
+typedef struct device_options {
+    const char *device, *isa;
+    long        threads;
+    const char *memory_limit, *wisdom;
+    bool        cache_packed;
+} device_options;
 #define DEVICE_OPTIONS(o) \
     { "--device", OPTION_TEXT, &(o).device, "NAME", "where to run; default cpu (see `facula devices`)" }, \
     { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
-    { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }
+    { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }, \
+    { "--wisdom", OPTION_TEXT, &(o).wisdom, "FILE", "measured choices of `facula tune`; \"\" for none" }, \
+    { "--cache-packed", OPTION_FLAG, &(o).cache_packed, NULL, "keep packed weights on disk for the next start" }
 int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an exit code; applies the memory limit */
 /* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
 int device_ends_process(const char *name);

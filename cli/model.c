@@ -28,7 +28,8 @@ int device_open(const device_options *o, fac_device **out) {
         fprintf(stderr, "facula: --threads is 1 to 1024, or 0 for one a core\n");
         return EXIT_USAGE;
     }
-    fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa };
+    fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa, .wisdom = o->wisdom,
+                             .packed_cache = o->cache_packed ? "" : NULL };
     return fac_device_open(o->device ? o->device : "cpu", &opts, out, &err) ? fail(&err) : EXIT_OK;
 }
 

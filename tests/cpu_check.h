@@ -81,7 +81,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
     if (fac_ref_node(bare, sizes, size_host, NULL, &err)) fail_msg("%s", err.text);
 
     outs->layout.halo = (int)(seed % 3);
-    fac_problem p = { node, false, node->nin, node->nout, in, outs };
+    fac_problem p = { .node = node, .nin = node->nin, .nout = node->nout, .in = in, .out = outs };
     fac_offer o = { 0 };
     bool offered = s->offer(device, &p, &o);
     if (offered) {

@@ -152,7 +152,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
     fac_operand in[CHECK_OPERANDS], out[CHECK_OPERANDS];
     memset(in, 0, sizeof in);
     memset(out, 0, sizeof out);
-    fac_problem p = { n, false, n->nin, n->nout, in, out };
+    fac_problem p = { .node = n, .nin = n->nin, .nout = n->nout, .in = in, .out = out };
     fac_device *d = NULL;
     fac_error err = { 0 };
     uint64_t seed = c->seed;

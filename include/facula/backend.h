@@ -7,6 +7,7 @@
 
 #include "facula/device.h"
 #include "facula/op.h"
+#include "facula/tune.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
@@ -30,6 +31,7 @@ typedef struct fac_problem {
     bool            exact;
     int             nin, nout;
     fac_operand    *in, *out;
+    int             variant;                            /* which of the solver's variants is asked for; 0 = its own choice */
 } fac_problem;
 
 typedef struct fac_span { void *memory; size_t at; } fac_span;  /* a place in device memory, byte offset; NULL: absent */
@@ -38,6 +40,12 @@ typedef struct fac_offer {
     double seconds;                                     /* estimate                                        */
     size_t work;                                        /* scratch bytes                                   */
     size_t packed[4];                                   /* bytes of in[i] after pack(); 0 = takes it as it is */
+
+    /* For tuning; zero says nothing.  A solver with parameters of its own (tiles, schedules) that no estimate settles for sure
+     * numbers their combinations 1 .. variants for the problem at hand; asked with p->variant = k it offers combination k, or
+     * refuses.  make() finds the number in the problem, and pack_key holds it where the packed form depends on it.
+     * version: raised when what was measured is no longer true (a new kernel, other variants): older wisdom is ignored. */
+    int    variants, version;
 } fac_offer;
 
 typedef struct fac_solver {
@@ -90,6 +98,8 @@ typedef struct fac_backend {
     size_t     (*reserved)(fac_device *d);
     size_t     (*trim)(fac_device *d);
     void       (*facts)(fac_device *d, fac_fact *tell, void *self);
+    /* Measures what facula/tune.h says (optional). */
+    fac_status (*peaks)(fac_device *d, fac_peaks *out, fac_error *err);
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

@@ -26,6 +26,10 @@ typedef struct fac_device_opts {        /* zero is the default everywhere */
     size_t          memory_limit;       /* bytes this device may hold; 0 = what there is    */
     int             plans;              /* compiled plans kept by a program, least recently used go first; 0 = 256 */
     const char     *isa;                /* cpu: "avx512", "avx2", "neon", "portable": at most this; NULL = the best */
+    const char     *wisdom;             /* file of measured choices (facula/tune.h); NULL = FACULA_WISDOM or the user's own, when it
+                                           is there; "" = none                              */
+    const char     *packed_cache;       /* folder that keeps packed weights between processes; NULL = none; "" = the user's own
+                                           (XDG_CACHE_HOME/facula/packed)                   */
 } fac_device_opts;
 
 /* name: "cpu", "opencl", "opencl:1", "opencl:nvidia".  FAC_E_UNSUPPORTED when this build or machine has none. */

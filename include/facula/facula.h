@@ -18,6 +18,7 @@
 #include "facula/onnx.h"
 #include "facula/program.h"
 #include "facula/recompute.h"
+#include "facula/tune.h"
 #include "facula/train.h"
 #include "facula/view.h"
 #include "facula/analyze.h"

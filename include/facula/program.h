@@ -13,6 +13,7 @@
 #include "facula/device.h"
 #include "facula/graph.h"
 #include "facula/recompute.h"
+#include "facula/tune.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
@@ -37,6 +38,7 @@ typedef struct fac_program_opts {
     bool detect_anomaly;            /* a run stops at the first node that makes NaN or infinity, and its error names it; as
                                        slow as with an observer, and parameters stay as they were         */
     fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer             */
+    const fac_wisdom *wisdom;       /* instead of the device's; it must outlive the program               */
 } fac_program_opts;
 
 /* Takes a snapshot: g may be changed or freed afterwards.  The parameter tensors are retained, and shared with every other
@@ -52,6 +54,7 @@ typedef struct fac_plan_stat {
     int    steps;
     size_t copied;
     fac_recompute_stat recompute;   /* zeros without */
+    double macs;                    /* multiply-adds of a run, counted in the graph before any pass */
 } fac_plan_stat;
 
 /* Compiles and prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
@@ -69,7 +72,15 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
 
 /* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits behind each
  * step.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
-typedef struct fac_step_stat { const char *nodes, *solver; double seconds, macs, bytes; int64_t runs; bool fallback; } fac_step_stat;
+typedef struct fac_step_stat {
+    const char *nodes, *solver;
+    double      seconds, macs, bytes;   /* seconds: of all runs together */
+    int64_t     runs;
+    bool        fallback;
+    const char *op;                     /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
+    const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo behind the +), "plain -> plain" */
+    int         variant;
+} fac_step_stat;
 void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
 

@@ -11,7 +11,12 @@ fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_de
     for (const fac_backend *const *b = fac_backends; *b; b++) {
         size_t n = strlen((*b)->name);
         if (strncmp(name, (*b)->name, n) || (name[n] && name[n] != ':')) continue;
-        return (*b)->open(name[n] ? name + n + 1 : "", opts ? opts : &none, out, err);
+        fac_device *d;
+        FAC_TRY((*b)->open(name[n] ? name + n + 1 : "", opts ? opts : &none, &d, err));
+        fac_status status = fac_device_settle(d, err);
+        if (status) fac_device_free(d);
+        else *out = d;
+        return status;
     }
     char known[256] = "";
     for (const fac_backend *const *b = fac_backends; *b; b++) {
@@ -27,6 +32,13 @@ void fac_device_free(fac_device *d) {
 
 const char *fac_device_name(const fac_device *d) { return d->name; }
 const char *fac_device_about(const fac_device *d) { return d->about; }
+
+fac_status fac_device_peaks(fac_device *d, fac_peaks *out, fac_error *err) {
+    if (!d || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_device_peaks: %s is NULL", d ? "out" : "the device");
+    if (!d->backend->peaks) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: its peaks cannot be measured", d->name);
+    return d->backend->peaks(d, out, err);
+}
+
 fac_status  fac_device_sync(fac_device *d, fac_error *err) { return d->backend->sync ? d->backend->sync(d, err) : FAC_OK; }
 
 fac_memory_stat fac_device_memory(const fac_device *d) {
@@ -63,6 +75,7 @@ void fac_device_fini(fac_device *d) {
         fac_release(d->packs[i]);
     }
     fac_release(d->packs);
+    fac_wisdom_free(d->wisdom);
     pthread_mutex_destroy(&d->lock);
 }
 

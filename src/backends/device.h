@@ -22,6 +22,9 @@ struct fac_device {
     const fac_memory_ops *memory_ops;   /* first: src/tensor reads it */
     const fac_backend    *backend;
     char             name[32], about[96];
+    char             model[96];         /* what else its speed depends on, such as the processor's name; may be empty */
+    char             key[256];          /* of its wisdom: backend, about, model; no line breaks */
+    fac_wisdom      *wisdom;            /* NULL: none */
     fac_device_opts  opts;
     pthread_mutex_t  lock;              /* of the packs, and of cpu */
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
@@ -35,6 +38,10 @@ struct fac_device {
 /* For backends: sets up the members above. */
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err);
 void       fac_device_fini(fac_device *d);
+
+/* The last part of opening, once name, about and model are there: its key, and the wisdom that the options ask for.  Whoever
+ * makes a device without fac_device_open calls it. */
+fac_status fac_device_settle(fac_device *d, fac_error *err);
 
 /* Memory of the device, counted against its limit; 64-byte aligned.  Where it is short, copies of host tensors that nobody uses
  * go, and the error says what the rest is held for. */

@@ -1,4 +1,5 @@
 /* Which solver: the one whose own estimate plus the price of bringing its inputs into the layouts it wants is least. */
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -17,13 +18,15 @@ static double reorder_seconds(const fac_operand *have, const fac_operand *want) 
     return fac_reorder_seconds(&have->type);
 }
 
-static bool consider(fac_device *d, const fac_solver *s, const fac_problem *p, fac_operand *trial, fac_offer *offer, double *seconds) {
+static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_problem *p, fac_operand *trial, fac_offer *offer,
+                     double *seconds) {
     int n = p->nin + p->nout;
     memcpy(trial, p->in, (size_t)p->nin * sizeof *trial);
     memcpy(trial + p->nin, p->out, (size_t)p->nout * sizeof *trial);
     fac_problem q = *p;
     q.in = trial;
     q.out = trial + p->nin;
+    q.variant = variant;
     *offer = (fac_offer){ 0 };
     if (!s->offer(d, &q, offer)) return false;
     *seconds = offer->seconds;
@@ -35,30 +38,47 @@ static bool consider(fac_device *d, const fac_solver *s, const fac_problem *p, f
 
 static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
 
-/* The solver that the caller asked for, when it is one for this node. */
-static const fac_solver *named(const fac_device *d, const char *only, const fac_node *n) {
-    if (!only) return NULL;
-    if (!strcmp(only, fac_solver_ref.name) || !strcmp(only, fac_last_solver(d)->name)) return fac_last_solver(d);
+static const fac_solver *find(const fac_device *d, const char *name, const fac_node *n) {
+    if (!strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name)) return fac_last_solver(d);
     for (const fac_solver *const *s = d->backend->solvers; *s; s++)
-        if (!strcmp(only, (*s)->name)) return solves(*s, n) ? *s : NULL;
+        if (!strcmp(name, (*s)->name)) return solves(*s, n) ? *s : NULL;
     return NULL;
 }
 
 /* The best offer so far, and room for the next.  turn: what it costs the readers when the first output is plain. */
-typedef struct contest { fac_operand *trial, *best_trial; const fac_solver *best; fac_offer offer; double least, turn; } contest;
+typedef struct contest {
+    fac_operand *trial, *best_trial;
+    const fac_solver *best;
+    int       variant;
+    fac_offer offer;
+    double    least, turn;
+} contest;
 
-static void enter(contest *c, fac_device *d, const fac_solver *s, const fac_problem *p) {
+static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, const fac_problem *p) {
     fac_offer o;
     double seconds;
-    if (!consider(d, s, p, c->trial, &o, &seconds)) return;
+    if (!consider(d, s, variant, p, c->trial, &o, &seconds)) return;
     if (p->nout && !c->trial[p->nin].layout.block) seconds += c->turn;
     if (c->best && seconds >= c->least) return;
     fac_operand *swap = c->trial;
     c->trial = c->best_trial;
     c->best_trial = swap;
     c->best = s;
+    c->variant = variant;
     c->offer = o;
     c->least = seconds;
+}
+
+/* What was measured, if it still is what was measured and can be had here. */
+static void remember(contest *c, const fac_plan *plan, const fac_problem *p) {
+    fac_wisdom_entry e;
+    char *key = plan->wisdom ? fac_problem_key(p) : NULL;
+    const bool known = key && fac_wisdom_find(plan->wisdom, fac_device_key(plan->device), key, &e);
+    const fac_solver *s = known ? find(plan->device, e.solver, p->node) : NULL;
+    fac_release(key);
+    if (!s) return;
+    enter(c, plan->device, s, e.variant, p);
+    if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, fac_offer *offer, fac_error *err) {
@@ -69,16 +89,18 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, 
         return NULL;
     }
     contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n, .turn = turn };
-    const fac_solver *forced = named(plan->device, plan->only, p->node);
-    if (forced) enter(&c, plan->device, forced, p);
+    const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
+    if (forced) enter(&c, plan->device, forced, 0, p);
+    else remember(&c, plan, p);
     if (!c.best && !(forced && forced->op)) {
         for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
-            if (solves(*s, p->node)) enter(&c, plan->device, *s, p);
-        if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), p);
+            if (solves(*s, p->node)) enter(&c, plan->device, *s, 0, p);
+        if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
     }
     if (c.best) {
         memcpy(p->in, c.best_trial, (size_t)p->nin * sizeof *p->in);
         memcpy(p->out, c.best_trial + p->nin, (size_t)p->nout * sizeof *p->out);
+        p->variant = c.variant;
         *offer = c.offer;
     } else {
         char text[384];
@@ -94,16 +116,76 @@ bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac
     fac_operand few[3 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(3 * count, sizeof *o))) return false;
-    fac_problem p = { n, exact, n->nin, n->nout, o, o + n->nin };
+    fac_problem p = { .node = n, .exact = exact, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
     }
     contest c = { .trial = o + count, .best_trial = o + 2 * count };
-    const fac_solver *forced = named(device, only, n);
-    if (forced) enter(&c, device, forced, &p);
+    const fac_solver *forced = only ? find(device, only, n) : NULL;
+    if (forced) enter(&c, device, forced, 0, &p);
     for (const fac_solver *const *s = device->backend->solvers; *s && !c.best && !(forced && forced->op); s++)
-        if (solves(*s, n)) enter(&c, device, *s, &p);
+        if (solves(*s, n)) enter(&c, device, *s, 0, &p);
     if (o != few) fac_release(o);
     return c.best && c.best != fac_last_solver(device);
+}
+
+/* ---- for tuning ------------------------------------------------------------------------------------------------------ */
+
+char *fac_problem_key(const fac_problem *p) {
+    const int n = fac_problem_print(p, NULL, 0);
+    enum { TAIL = 16 };
+    const size_t size = (size_t)(n < 0 ? 0 : n) + TAIL + 12 * (size_t)p->nin;
+    char *key = n < 0 ? NULL : fac_alloc(size, 1);
+    if (!key) return NULL;
+    fac_problem_print(p, key, size);
+    size_t at = (size_t)n;
+    if (p->exact) at += (size_t)snprintf(key + at, size - at, " !exact");
+    const char *before = " !run=";
+    for (int i = 1; i < p->node->nports && i < p->nin; i++) {
+        if (p->in[i].type.dtype == FAC_NONE || p->in[i].time != FAC_RUN) continue;
+        at += (size_t)snprintf(key + at, size - at, "%s%d", before, i);
+        before = ",";
+    }
+    return key;
+}
+
+/* One more candidate, or a lower estimate of the last one. */
+static int list(fac_candidate *to, int max, int n, fac_candidate c, bool again) {
+    if (again && n > 0) {
+        if (n <= max && c.seconds < to[n - 1].seconds) to[n - 1].seconds = c.seconds;
+        return n;
+    }
+    if (n < max) to[n] = c;
+    return n + 1;
+}
+
+int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max) {
+    const size_t count = (size_t)p->nin + (size_t)p->nout;
+    fac_operand *plain = fac_alloc(2 * count + 1, sizeof *plain);
+    int n = 0;
+    if (!plain) return 0;
+    fac_operand *trial = plain + count;
+    fac_problem q = *p;
+    q.in = plain, q.out = plain + p->nin;
+    for (size_t i = 0; i < count; i++) {
+        plain[i] = i < (size_t)p->nin ? p->in[i] : p->out[i - (size_t)p->nin];
+        if (plain[i].type.dtype != FAC_NONE) plain[i].layout = fac_layout_plain(&plain[i].type.dims);
+    }
+    for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
+        int variants = 0;
+        for (int variant = 0; solves(*s, p->node) && variant <= variants; variant++) {
+            bool again = false;
+            for (int form = 0; form < 2; form++) {
+                fac_offer o;
+                double seconds;
+                if (!consider(d, *s, variant, form ? &q : p, trial, &o, &seconds)) continue;
+                n = list(to, max, n, (fac_candidate){ *s, variant, o.version, seconds }, again);
+                again = true;
+                if (variant == 0 && o.variants > variants) variants = o.variants;
+            }
+        }
+    }
+    fac_release(plain);
+    return n;
 }

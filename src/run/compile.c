@@ -75,6 +75,17 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     return take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err);     /* drops what fusing left dead */
 }
 
+/* What the steps have to do, whatever passes and solvers make of it. */
+static double count_macs(const fac_graph *g) {
+    double macs = 0;
+    for (const fac_node *n = g->first; n; n = n->next) {
+        fac_cost cost = { 0 };
+        if (n->op->cost && n->out[0]->time == FAC_RUN) n->op->cost(n, &cost);
+        macs += cost.macs;
+    }
+    return macs;
+}
+
 /* Every size is a number now, or the plan cannot be made. */
 static fac_status concrete(const fac_graph *g, fac_error *err) {
     for (const fac_node *n = g->first; n; n = n->next)
@@ -101,6 +112,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->anomalies = o->detect_anomaly;
     p->dry = dry;
     p->only = o->solver;
+    p->wisdom = o->wisdom ? o->wisdom : device->wisdom;
     fac_status status = FAC_OK;
     fac_error own = { 0 };
     p->graph = fac_specialize(original, steers, in, &own);
@@ -108,6 +120,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
         status = own.status;
         if (err) *err = own;
     }
+    if (!status) p->macs = count_macs(p->graph);
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);

@@ -46,6 +46,7 @@ typedef struct fac_step {
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
     bool              halo;         /* an output has zeros around its planes: written before the step */
     const char       *label;        /* of the nodes it does */
+    const char       *layouts;      /* see fac_step_stat */
     double            macs, bytes;
     double            seconds;      /* profile, under the program's lock */
     int64_t           runs;
@@ -76,6 +77,7 @@ typedef struct fac_plan {
     bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
     const char   *only;             /* opts.solver */
+    const fac_wisdom *wisdom;       /* of the options, else the device's; NULL: none */
     fac_root     *roots;
     int           nroots;
     size_t        room_roots;
@@ -88,6 +90,7 @@ typedef struct fac_plan {
     fac_slot     *outputs, *updates;/* where results lie; updates: one for each parameter, root -1 if there is nothing to copy */
     bool         *written;          /* by parameter: a step writes its next contents over it */
     fac_recompute_stat recompute;
+    double        macs;             /* of the graph before any pass */
     size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes, copied_bytes;
     fac_prepared *prepared;         /* the newest, under the program's lock */
     fac_frame    *frames;           /* free ones, under the program's lock  */
@@ -113,6 +116,12 @@ void       fac_plan_place(fac_plan *plan);                                      
  * turn: seconds that the readers of the first output lose when it is plain. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, fac_offer *offer, fac_error *err);
 double            fac_reorder_seconds(const fac_type *type);        /* an estimate, of a value from one layout to another */
+/* Everything that could solve a problem: solvers, their variants, and their estimates in the layouts that are there or in plain ones,
+ * whichever is less.  How many there are; those beyond max are only counted. */
+typedef struct fac_candidate { const fac_solver *solver; int variant, version; double seconds; } fac_candidate;
+int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max);
+/* What wisdom calls a problem (facula/tune.h); NULL when memory is gone. */
+char *fac_problem_key(const fac_problem *p);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n);
 

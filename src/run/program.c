@@ -120,7 +120,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     if (!status) {
         fac_prepared_put(plan, prepared);
         const fac_plan_stat s = { plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
-                                  plan->copied_bytes, plan->recompute };
+                                  plan->copied_bytes, plan->recompute, plan->macs };
         if (stat) *stat = s;
     }
     pthread_mutex_unlock(&p->lock);
@@ -298,8 +298,9 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     for (size_t i = 0; i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
-        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs,
-                                 s->solver == &fac_solver_away };
+        const char *op = s->kind == FAC_STEP_PACK ? "pack" : s->problem->node->op->name;
+        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs, s->solver == &fac_solver_away, op,
+                                 s->layouts, s->problem->variant };
     }
     pthread_mutex_unlock(&p->lock);
     return n;

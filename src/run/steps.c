@@ -1,4 +1,5 @@
 /* The parts of a plan while it is scheduled: memory roots, prepared items, steps.  See schedule.h. */
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -58,7 +59,7 @@ fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, in
         fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
         return NULL;
     }
-    *p = (fac_problem){ node, s->plan->exact, nin, nout, o, o + nin };
+    *p = (fac_problem){ .node = node, .exact = s->plan->exact, .nin = nin, .nout = nout, .in = o, .out = o + nin };
     return p;
 }
 
@@ -77,6 +78,23 @@ fac_step *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver 
     if ((int)n > p->most) p->most = (int)n;
     s->now = p->nsteps++;           /* counted from now on, so that its plan is freed whatever happens */
     return step;
+}
+
+/* "n16c+1": channels in blocks of 16, a halo of 1; "plain"; "strided" for any other order or gaps. */
+static void layout_text(const fac_operand *o, const fac_layout *l, char to[24]) {
+    if (l->block && l->axis == 1) snprintf(to, 24, l->halo ? "n%dc+%d" : "n%dc", l->block, l->halo);
+    else if (l->block) snprintf(to, 24, "%d@%d+%d", l->block, l->axis, l->halo);
+    else snprintf(to, 24, "%s", fac_layout_is_plain(l, &o->type.dims) ? "plain" : "strided");
+}
+
+/* Of the first input and the first output. */
+static const char *layouts(fac_arena *memory, const fac_step *s) {
+    const fac_problem *q = s->problem;
+    char in[24] = "-", out[24] = "-", text[56];
+    if (q->nin && s->in[0].root >= 0) layout_text(&q->in[0], &s->in[0].layout, in);
+    if (q->nout && s->out[0].root >= 0 && s->kind == FAC_STEP_RUN) layout_text(&q->out[0], &s->out[0].layout, out);
+    snprintf(text, sizeof text, "%s -> %s", in, s->kind == FAC_STEP_PACK ? "packed" : out);
+    return fac_arena_text(memory, text);
 }
 
 /* The step is complete: its operands count as used now. */
@@ -105,6 +123,7 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
     if (q->node->graph) fac_node_label(q->node, label, sizeof label);
     step->macs = cost.macs;
     step->label = fac_arena_text(&p->memory, label);
+    step->layouts = layouts(&p->memory, step);
     s->now = p->nsteps;
-    return step->label ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    return step->label && step->layouts ? FAC_OK : fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
 }

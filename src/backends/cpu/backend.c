@@ -96,6 +96,7 @@ static fac_status open_parts(fac_cpu *c, const fac_device_opts *o, fac_error *er
     c->device.memory_ops = &memory_ops;
     const char *plural = c->pool.threads == 1 ? "" : "s";
     snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name, c->pool.threads, plural);
+    fac_cpu_model(c, c->device.model, sizeof c->device.model);
     return FAC_OK;
 }
 
@@ -123,5 +124,5 @@ static void close_cpu(fac_device *d) {
 const fac_backend fac_backend_cpu = {
     .api = FAC_BACKEND_API, .name = "cpu", .solvers = solvers,
     .open = open_cpu, .close = close_cpu,
-    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .host = host,
+    .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .host = host, .peaks = fac_cpu_peaks,
 };

@@ -1,4 +1,5 @@
 /* What this machine is: instruction set, caches, rough speeds. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,4 +59,18 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     c->flops = 3e9 * 2 * 2 * c->simd->lanes * c->pool.threads;
     c->bandwidth = 20e9 * (c->pool.threads < 4 ? c->pool.threads : 4);
     return FAC_OK;
+}
+
+/* The line "model name : ..." of /proc/cpuinfo; other systems and architectures have only the caches. */
+void fac_cpu_model(const fac_cpu *c, char *to, size_t size) {
+    char line[256], name[48] = "";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && !*name && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon || colon[1] != ' ') continue;
+        colon[2 + strcspn(colon + 2, "\n")] = 0;
+        snprintf(name, sizeof name, "%.47s", colon + 2);
+    }
+    if (f) fclose(f);
+    snprintf(to, size, "%s%scaches %zu K, %zu K, %zu K", name, *name ? ", " : "", c->l1 >> 10, c->l2 >> 10, c->l3 >> 10);
 }

@@ -162,6 +162,13 @@ typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
 struct fac_attention_kernels;               /* attention.h */
 
+/* What the set can do at best, for peaks.c: so many operations in each of `times` rounds; the sum of n floats.  Results mean nothing. */
+typedef struct fac_peak_kernels {
+    float (*multiply_add)(int64_t times);
+    double  operations;
+    float (*read)(const float *p, size_t n);
+} fac_peak_kernels;
+
 typedef struct fac_simd {
     const char *name;                       /* "avx512", "avx2", "neon", "portable"         */
     int         isa;                        /* FAC_ISA_...: which loop of a fac_map         */
@@ -178,6 +185,7 @@ typedef struct fac_simd {
     const struct fac_streams *streams;
     fac_turn_kernel           *turn;
     const struct fac_attention_kernels *attention;
+    const fac_peak_kernels   *peak;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

@@ -1,0 +1,77 @@
+/* See job.h. */
+#include <string.h>
+#include "facula/backend.h"
+#include "job.h"
+
+/* Behind the samples: labels and the learning rate. */
+static int train_program(job *j, const job_options *o) {
+    fac_error err = { 0 };
+    const double lr = 1e-3;
+    fac_type scalar = { .dtype = FAC_F64 };
+    if (fac_graph_inputs(j->m.graph) != 1) return fail_text("--train needs a model with one input");
+    fac_type labels = { FAC_I64, { .n = 1, .d = { fac_tensor_type(j->in[0]).dims.d[0] } } };
+    if (tensor_random(labels, (uint64_t)o->seed, 1, &j->in[1], &err)) return fail(&err);
+    if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
+    if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
+    const fac_trainer_opts opts = { .exact = o->exact, .recompute = o->recompute };
+    if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
+    j->program = fac_trainer_program(j->trainer);
+    return EXIT_OK;
+}
+
+/* Its operands behind the first are parameters, packed once as in a network, and random. */
+static int pose(job *j, const job_options *o, const char *problem) {
+    fac_error err = { 0 };
+    if (fac_problem_graph(problem, true, &j->m.graph, &err)) return fail(&err);
+    for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
+        fac_tensor *t = fac_value_tensor(fac_graph_param(j->m.graph, i)), *r;
+        fac_type type = fac_tensor_type(t);
+        if (tensor_random(type, (uint64_t)o->seed, (uint64_t)(1000 + i), &r, &err)) return fail(&err);
+        fac_status status = fac_tensor_write(t, fac_tensor_data(r), fac_type_bytes(&type), &err);
+        fac_tensor_free(r);
+        if (status) return fail(&err);
+    }
+    return EXIT_OK;
+}
+
+static fac_type type_of_input(const job *j, const job_options *o, int i) {
+    const fac_value *v = fac_graph_input(j->m.graph, i);
+    const fac_dims open = fac_value_type(v).dims;
+    fac_type t = input_type(v, &o->shapes, o->batch);
+    if (!j->m.zoo || t.dims.n != 4 || o->shapes.n) return t;
+    if (open.d[2] < 0) t.dims.d[2] = j->m.zoo->height;
+    if (open.d[3] < 0) t.dims.d[3] = j->m.zoo->width;
+    return t;
+}
+
+int job_open(job *j, const verb *v, const job_options *o, const char *what) {
+    fac_error err = { 0 };
+    const bool problem = strchr(what, '(') != NULL;
+    if (o->batch < 0) return usage_error(v, "--batch is positive");
+    if (o->train && problem) return usage_error(v, "--train is for whole models");
+    if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
+    const double start = now();
+    int code = device_open(&o->device, &j->device);
+    if (!code) code = problem ? pose(j, o, what) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
+    if (code) return code;
+    j->loaded = now() - start;
+    if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)
+        return fail_text("a model with more than %d inputs or outputs", JOB_MOST);
+    for (int i = 0; i < fac_graph_inputs(j->m.graph); i++)
+        if (tensor_random(type_of_input(j, o, i), (uint64_t)o->seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
+    if (o->train) return train_program(j, o);
+    fac_program_opts opts = { .solver = o->solver, .exact = o->exact };
+    return fac_program_new(j->m.graph, j->device, &opts, &j->program, &err) ? fail(&err) : EXIT_OK;
+}
+
+void job_close(job *j) {
+    for (int i = 0; i < JOB_MOST; i++) {
+        fac_tensor_free(j->in[i]);
+        fac_tensor_free(j->out[i]);
+    }
+    if (j->trainer) fac_trainer_free(j->trainer);
+    else fac_program_free(j->program);
+    model_free(&j->m);
+    fac_device_free(j->device);
+    *j = (job){ 0 };
+}

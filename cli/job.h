@@ -1,0 +1,38 @@
+/* What bench, profile and tune have in common: a model or one problem on a device, with random inputs, ready to run. */
+#ifndef FACULA_CLI_JOB_H
+#define FACULA_CLI_JOB_H
+#include "cli.h"
+#include "facula/train.h"
+
+enum { JOB_MOST = 64 };
+
+typedef struct job_options {
+    device_options device;
+    const char *solver, *weights;
+    list   shapes;
+    long   batch, seed;
+    double recompute;
+    bool   exact, train;
+} job_options;
+#define JOB_OPTIONS(o) \
+    { "--batch", OPTION_INT, &(o).batch, "N", "size of the first open dim of each input" }, \
+    { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
+    { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" }, \
+    { "--exact", OPTION_FLAG, &(o).exact, NULL, "no reduced precision inside f32 ops" }, \
+    { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
+    { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train" }, \
+    { "--seed", OPTION_INT, &(o).seed, "S", "of the random inputs" }
+
+typedef struct job {
+    model        m;
+    fac_device  *device;
+    fac_trainer *trainer;               /* --train: it owns the program */
+    fac_program *program;
+    fac_tensor  *in[JOB_MOST], *out[JOB_MOST];
+    double       loaded;                /* seconds that it took to open the device and to read the model */
+} job;
+
+/* what: a file, zoo:NAME or a problem.  An exit code; close it in any case. */
+int  job_open(job *j, const verb *v, const job_options *o, const char *what);
+void job_close(job *j);
+#endif

@@ -1,0 +1,222 @@
+/* facula tune: measures which solvers are fastest, and remembers them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "job.h"
+#include "json.h"
+
+static struct {
+    job_options job;
+    const char *output;
+    double seconds;
+    long   rounds;
+    bool   merge, export, list, json;
+} o;
+
+static const option options[] = {
+    JOB_OPTIONS(o.job),
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2" },
+    { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2" },
+    { "--merge", OPTION_FLAG, &o.merge, NULL, "the arguments are wisdom files: the best of each to -o" },
+    { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
+    { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
+    { "-o", OPTION_TEXT, &o.output, "FILE", "for --merge and --export" },
+    DEVICE_OPTIONS(o.job.device),
+    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { 0 } };
+
+/* ---- the file ---- */
+
+/* Where wisdom is kept, and what is in it so far. */
+static int open_wisdom(char path[4096], fac_wisdom **out) {
+    fac_error err = { 0 };
+    if (o.job.device.wisdom) snprintf(path, 4096, "%s", o.job.device.wisdom);
+    else if (!fac_wisdom_path(path, 4096)) return fail_text("no file for wisdom: give one with --wisdom or FACULA_WISDOM");
+    if (!*path) return fail_text("no file for wisdom: --wisdom is empty");
+    if (access(path, F_OK)) return fac_wisdom_new(out, &err) ? fail(&err) : EXIT_OK;
+    return fac_wisdom_load(path, out, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int save(const fac_wisdom *w, char *path) {
+    fac_error err = { 0 };
+    for (char *c = path + 1; *c; c++) {         /* the folders above it */
+        if (*c != '/') continue;
+        *c = 0;
+        if (mkdir(path, 0777) && errno != EEXIST) {
+            int code = fail_text("%s: %s", path, strerror(errno));
+            *c = '/';
+            return code;
+        }
+        *c = '/';
+    }
+    return fac_wisdom_save(w, path, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int merge(list args) {
+    fac_error err = { 0 };
+    fac_wisdom *all = NULL, *one;
+    char path[4096];
+    if (!o.output || args.n < 1) return usage_error(verb_find("tune"), "--merge takes wisdom files, and -o FILE for the result");
+    snprintf(path, sizeof path, "%s", o.output);
+    int code = fac_wisdom_new(&all, &err) ? fail(&err) : EXIT_OK;
+    for (int i = 0; i < args.n && !code; i++) {
+        if (fac_wisdom_load(args.at[i], &one, &err)) code = fail(&err);
+        else {
+            if (fac_wisdom_merge(all, one, &err)) code = fail(&err);
+            fac_wisdom_free(one);
+        }
+    }
+    if (!code) code = save(all, path);
+    if (!code) printf("%zu entries in %s\n", fac_wisdom_count(all), path);
+    fac_wisdom_free(all);
+    return code;
+}
+
+/* ---- what is known ---- */
+
+static void solver_text(const fac_wisdom_entry *e, char to[128]) {
+    if (e->variant) snprintf(to, 128, "%s:%d", e->solver, e->variant);
+    else snprintf(to, 128, "%s", e->solver);
+}
+
+static void print_entry(const fac_wisdom_entry *e) {
+    char solver[128];
+    solver_text(e, solver);
+    printf("%10.1f %10.1f  %-28s %s\n", 1e6 * e->otherwise, 1e6 * e->seconds, solver, e->problem);
+}
+
+static void heading(void) { printf("%10s %10s  %-28s %s\n", "us before", "after", "solver", "problem"); }
+
+/* Entries of the device: printed, or copied to a wisdom of their own. */
+static int of_device(const fac_wisdom *w, const fac_device *d, fac_wisdom *to) {
+    fac_error err = { 0 };
+    for (size_t i = 0; i < fac_wisdom_count(w); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(w, i);
+        if (strcmp(e.device, fac_device_key(d))) continue;
+        if (!to) print_entry(&e);
+        else if (fac_wisdom_put(to, &e, &err)) return fail(&err);
+    }
+    return EXIT_OK;
+}
+
+static int known(void) {
+    fac_error err = { 0 };
+    fac_wisdom *w = NULL, *own = NULL;
+    fac_device *d = NULL;
+    char path[4096], to[4096];
+    if (o.export && !o.output) return usage_error(verb_find("tune"), "--export needs -o FILE");
+    device_options plain = o.job.device;
+    plain.wisdom = "";
+    int code = open_wisdom(path, &w);
+    if (!code) code = device_open(&plain, &d);
+    if (!code && o.export && fac_wisdom_new(&own, &err)) code = fail(&err);
+    if (!code && !o.export) {
+        printf("%s, device %s\n", path, fac_device_key(d));
+        heading();
+    }
+    if (!code) code = of_device(w, d, own);
+    if (!code && o.export) {
+        snprintf(to, sizeof to, "%s", o.output);
+        code = save(own, to);
+        if (!code) printf("%zu entries of %s in %s\n", fac_wisdom_count(own), fac_device_key(d), to);
+    }
+    fac_wisdom_free(own);
+    fac_wisdom_free(w);
+    fac_device_free(d);
+    return code;
+}
+
+/* ---- tuning ---- */
+
+static void show_progress(void *self, int pass, int passes) { progress("tuning", pass, passes, *(double *)self); }
+
+static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
+    char solver[128];
+    cJSON *j = cJSON_CreateObject(), *entries, *c;
+    cJSON_AddStringToObject(j, "model", what);
+    cJSON_AddNumberToObject(j, "problems", s->problems);
+    cJSON_AddNumberToObject(j, "candidates", s->candidates);
+    cJSON_AddNumberToObject(j, "changed", s->changed);
+    cJSON_AddNumberToObject(j, "refused", s->refused);
+    json_number(j, "before_ms", 1e3 * s->before, 6);
+    json_number(j, "after_ms", 1e3 * s->after, 6);
+    cJSON_AddItemToObject(j, "entries", entries = cJSON_CreateArray());
+    for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
+        solver_text(&e, solver);
+        cJSON_AddItemToArray(entries, c = cJSON_CreateObject());
+        cJSON_AddStringToObject(c, "problem", e.problem);
+        cJSON_AddStringToObject(c, "solver", solver);
+        json_number(c, "before_us", 1e6 * e.otherwise, 4);
+        json_number(c, "after_us", 1e6 * e.seconds, 4);
+    }
+    return j;
+}
+
+static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
+    printf("%s: %d problems, %d candidates\n", what, s->problems, s->candidates);
+    heading();
+    for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
+        print_entry(&e);
+    }
+    printf("a run: %.3f ms by estimates, %.3f ms with what was learnt (%d changed", 1e3 * s->before, 1e3 * s->after, s->changed);
+    printf(s->refused ? ", %d faster ones refused: their results are wrong)\n" : ")\n", s->refused);
+}
+
+static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
+    fac_error err = { 0 };
+    fac_wisdom *learnt = NULL;
+    fac_tune_stat stat;
+    job_options plain = o.job;
+    job j = { 0 };
+    double start = now();
+    plain.device.wisdom = "";
+    const fac_tune_opts opts = { o.seconds, (int)o.rounds, show_progress, &start };
+    int code = job_open(&j, verb_find("tune"), &plain, what);
+    if (!code && fac_wisdom_new(&learnt, &err)) code = fail(&err);
+    if (!code && fac_program_tune(j.program, j.in, &opts, learnt, &stat, &err)) code = fail(&err);
+    for (size_t i = 0; !code && i < fac_wisdom_count(learnt); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
+        if (fac_wisdom_put(all, &e, &err)) code = fail(&err);
+    }
+    if (!code && rows) cJSON_AddItemToArray(rows, to_json(what, &stat, learnt));
+    else if (!code) print(what, &stat, learnt);
+    fac_wisdom_free(learnt);
+    job_close(&j);
+    return code;
+}
+
+static int run(list args) {
+    if (o.merge + o.export + o.list > 1) return usage_error(verb_find("tune"), "one of --merge, --export and --list");
+    if (o.merge) return merge(args);
+    if (o.export || o.list) return known();
+    if (args.n < 1) return usage_error(verb_find("tune"), "which models or problems?");
+    if (o.seconds < 0 || o.rounds < 0 || o.rounds > 1000)
+        return usage_error(verb_find("tune"), "--seconds and --rounds are positive");
+    char path[4096];
+    fac_wisdom *all = NULL;
+    int code = open_wisdom(path, &all);
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "tuned") : NULL;
+    for (int i = 0; i < args.n && !code; i++) code = tune(args.at[i], all, rows);
+    if (!code) code = save(all, path);
+    if (!code && root) cJSON_AddStringToObject(root, "wisdom", path);
+    else if (!code) printf("wisdom: %zu entries in %s\n", fac_wisdom_count(all), path);
+    fac_wisdom_free(all);
+    if (code || !root) {
+        cJSON_Delete(root);
+        return code;
+    }
+    return json_print(root);
+}
+
+const verb verb_tune = {
+    .name = "tune", .summary = "measures which solvers are fastest here, and remembers them",
+    .usage = "facula tune MODEL|PROBLEM... [options]\n       facula tune --merge FILE... -o FILE\n"
+             "       facula tune --export -o FILE | --list",
+    .options = options, .run = run,
+    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps the fastest whose results are\n"
+            "those of the reference kernels.  What it learns goes to a text file, by device, instruction set, threads and problem:\n"
+            "--wisdom FILE, else FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it the\n"
+            "solvers' estimates decide.  --batch and --threads matter: tune with those that will be used." };

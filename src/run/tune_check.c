@@ -1,0 +1,131 @@
+/* Is a faster solver right?  Its problem is posed alone, on random contents, to it and to the reference kernels. */
+#include <math.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "run/tune.h"
+
+/* Of the largest value of an output.  Winograd's F(4,3) stays below 4e-6; half types keep 8 to 11 bits. */
+static double tolerance(fac_dtype t) {
+    switch (t) {
+    case FAC_F64: return 1e-9;
+    case FAC_F32: return 1e-4;
+    case FAC_F16: case FAC_BF16: return 2e-2;
+    default: return 0;
+    }
+}
+
+/* Uniform in [-1, 1) for floats, 0 and 1 for the others, which may be indices. */
+static fac_status random_fill(fac_tensor *t, uint64_t stream, fac_error *err) {
+    const fac_type type = fac_tensor_type(t);
+    const int64_t n = fac_dims_count(&type.dims);
+    const bool real = fac_dtype_get(type.dtype)->kind == 'f';
+    const size_t size = (size_t)fac_dtype_get(type.dtype)->block_bytes;
+    void *data;
+    if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not tuned");
+    FAC_TRY(fac_tensor_begin_write(t, &data, err));
+    if (!data) return fac_raise(err, FAC_E_INTERNAL, "contents that the host cannot reach");
+    for (int64_t i = 0; i < n; i++) {
+        double x = 2 * fac_random_uniform(1, stream, (uint64_t)i) - 1;
+        if (!real) x = x > 0;
+        fac_convert(type.dtype, (char *)data + (size_t)i * size, FAC_F64, &x, 1);
+    }
+    return FAC_OK;
+}
+
+typedef struct trial {
+    fac_graph   *g;
+    fac_wisdom  *wisdom;
+    fac_tensor **in, **got, **want;
+    size_t       nin, nout;
+} trial;
+
+static fac_status pose(trial *t, const char *key, fac_error *err) {
+    char *text = fac_copy_text(key);
+    if (!text) return fac_raise(err, FAC_E_NOMEM, "no memory to check %s", key);
+    char *marks = strstr(text, " !");
+    const bool params = !strstr(key, " !run=");
+    if (marks) *marks = 0;
+    fac_status status = fac_problem_graph(text, params, &t->g, err);
+    fac_release(text);
+    FAC_TRY(status);
+    t->nin = t->g->ninputs, t->nout = t->g->noutputs;
+    t->in = fac_alloc(t->nin + 2 * t->nout + 1, sizeof *t->in);
+    if (!t->in) return fac_raise(err, FAC_E_NOMEM, "no memory to check %s", key);
+    t->got = t->in + t->nin, t->want = t->got + t->nout;
+    for (size_t i = 0; i < t->nin; i++) {
+        FAC_TRY(fac_tensor_new_on(NULL, NULL, t->g->inputs[i]->type, true, &t->in[i], err));
+        FAC_TRY(random_fill(t->in[i], i, err));
+    }
+    for (size_t i = 0; i < t->g->nparams; i++) FAC_TRY(random_fill(t->g->params[i]->tensor, 1000 + i, err));
+    return FAC_OK;
+}
+
+/* Largest difference of an output against the tolerance for the largest value; NaN is equal to NaN only. */
+static fac_status agree(const fac_tensor *got, const fac_tensor *want, bool *right, fac_error *err) {
+    fac_tensor *a = NULL, *b = NULL;
+    const fac_type type = fac_tensor_type(want);
+    fac_status status = fac_tensor_convert(got, FAC_F64, &a, err);
+    if (!status) status = fac_tensor_convert(want, FAC_F64, &b, err);
+    if (!status) {
+        const double *x = fac_tensor_data(a), *y = fac_tensor_data(b);
+        double top = 0, worst = 0;
+        for (int64_t i = 0; i < fac_dims_count(&type.dims); i++) {
+            if (isfinite(y[i])) top = fmax(top, fabs(y[i]));
+            if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i]))) continue;
+            worst = isfinite(x[i]) && isfinite(y[i]) ? fmax(worst, fabs(x[i] - y[i])) : INFINITY;
+        }
+        *right = worst <= tolerance(type.dtype) * top;
+    }
+    fac_tensor_free(a);
+    fac_tensor_free(b);
+    return status;
+}
+
+static fac_status run_with(const trial *t, fac_device *d, const fac_program_opts *o, fac_tensor **out, const fac_solver **ran,
+                           int *variant, fac_error *err) {
+    fac_program *p = NULL;
+    FAC_TRY(fac_program_new(t->g, d, o, &p, err));
+    fac_status status = fac_program_run(p, t->in, out, err);
+    for (int i = 0; !status && i < p->last->nsteps; i++) {
+        const fac_step *s = &p->last->steps[i];
+        if (s->kind != FAC_STEP_RUN || !s->problem->node->graph) continue;
+        *ran = s->solver;
+        *variant = s->problem->variant;
+    }
+    fac_program_free(p);
+    return status;
+}
+
+static fac_status compare(trial *t, fac_device *d, const fac_wisdom_entry *e, bool exact, bool *right, fac_error *err) {
+    const fac_solver *ran = NULL;
+    int variant = 0;
+    FAC_TRY(fac_wisdom_new(&t->wisdom, err));
+    FAC_TRY(fac_wisdom_put(t->wisdom, e, err));
+    const fac_program_opts with = { .wisdom = t->wisdom, .exact = exact, .no_fuse = true };
+    FAC_TRY(run_with(t, d, &with, t->got, &ran, &variant, err));
+    if (!ran || strcmp(ran->name, e->solver) || variant != e->variant) return FAC_OK;
+    const fac_program_opts reference = { .solver = fac_solver_ref.name, .no_fuse = true };
+    FAC_TRY(run_with(t, d, &reference, t->want, &ran, &variant, err));
+    bool all = true;
+    for (size_t k = 0; k < t->nout && all; k++) FAC_TRY(agree(t->got[k], t->want[k], &all, err));
+    *right = all;
+    return FAC_OK;
+}
+
+fac_status fac_tune_check(fac_device *d, const char *key, const char *solver, int variant, int version, bool *right,
+                          fac_error *err) {
+    const fac_wisdom_entry e = { fac_device_key(d), key, solver, variant, version, 0, 0 };
+    trial t = { 0 };
+    fac_error own = { 0 };
+    *right = false;
+    fac_status status = pose(&t, key, &own);
+    if (!status) status = compare(&t, d, &e, strstr(key, " !exact") != NULL, right, &own);
+    for (size_t i = 0; t.in && i < t.nin + 2 * t.nout; i++) fac_tensor_free(t.in[i]);
+    fac_release(t.in);
+    fac_wisdom_free(t.wisdom);
+    fac_graph_free(t.g);
+    if (status == FAC_E_NOMEM || status == FAC_E_DEVICE) return fac_raise(err, status, "checking %s: %s", key, own.text);
+    return FAC_OK;
+}

@@ -1,0 +1,91 @@
+#!/bin/sh
+# facula tune, profile and peaks from outside.  usage: tune.sh FACULA
+set -u
+facula=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+unset FACULA_WISDOM XDG_DATA_HOME
+export HOME=$dir/home
+checks=0 bad=0
+
+# expect CODE 'words that stdout or stderr must hold' COMMAND...
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$@" >out 2>err
+    got=$?
+    checks=$((checks + 1))
+    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
+        bad=$((bad + 1))
+        echo "FAILED: $*"
+        echo "  exit $got, expected $code; expected words: $words"
+        sed 's/^/  | /' out err | head -20
+    fi
+}
+# holds FILE WORDS...: each of them
+holds() {
+    file=$1
+    shift
+    for words in "$@"; do
+        checks=$((checks + 1))
+        grep -qF -- "$words" "$file" || { bad=$((bad + 1)); echo "FAILED: $file lacks $words"; }
+    done
+}
+quick="--seconds 0.001 --rounds 1 --threads 1"
+
+# ---- tune ----
+expect 2 'which models' "$facula" tune
+expect 2 'one of --merge' "$facula" tune --merge --list
+expect 2 '-o FILE' "$facula" tune --merge a
+expect 2 'needs -o' "$facula" tune --export
+expect 1 'nothing.onnx' "$facula" tune nothing.onnx
+expect 0 'wisdom: 8 entries in' "$facula" tune zoo:lenet $quick
+holds home/.local/share/facula/wisdom 'facula wisdom 1' 'device cpu, ' 'conv2d(f32[1,'
+expect 0 'a run:' "$facula" tune 'conv2d(f32[1,8,9,9], f32[8,8,3,3]) pad=1,1,1,1' $quick --wisdom here/below/w
+holds here/below/w 'conv2d(f32[1,8,9,9], f32[8,8,3,3]) pad=1,1,1,1'
+expect 0 '"candidates":' "$facula" tune 'relu(f32[3,3])' $quick --wisdom here/below/w --json
+holds out '"tuned":' '"problems":' '"changed":' '"refused":' '"before_ms":' '"after_us":' '"wisdom":'
+holds here/below/w 'conv2d(f32[1,8,9,9]' 'relu(f32[3,3])'
+expect 0 'us before' "$facula" tune --list --wisdom here/below/w --threads 1
+holds out 'relu(f32[3,3])' 'device cpu, '
+expect 0 '2 entries of cpu' "$facula" tune --export --wisdom here/below/w -o mine --threads 1
+expect 0 '10 entries in all' "$facula" tune --merge home/.local/share/facula/wisdom mine -o all
+expect 0 'a run:' "$facula" tune zoo:lenet --train --batch 2 $quick --wisdom train
+holds train '!run=' 'conv2d_grad_w('
+
+# what wisdom says is what is done
+sed 's/^[^ ]* 0 [^ ]* [^ ]* conv2d(/conv2d\/gemm 0 1 2 conv2d(/' here/below/w >forced
+expect 0 'conv2d/gemm' "$facula" profile 'conv2d(f32[1,8,9,9], f32[8,8,3,3]) pad=1,1,1,1' --wisdom forced --threads 1 --seconds 0.01
+echo nonsense >broken
+expect 1 'not wisdom' "$facula" bench zoo:lenet --wisdom broken --runs 1
+expect 1 'not wisdom' "$facula" tune --merge broken mine -o never
+expect 1 'No such file' "$facula" bench zoo:lenet --wisdom missing --runs 1
+FACULA_WISDOM=broken expect 1 'not wisdom' "$facula" bench zoo:lenet --runs 1
+FACULA_WISDOM=missing expect 0 'median' "$facula" bench zoo:lenet --runs 1
+expect 0 'median' "$facula" bench zoo:lenet --wisdom '' --runs 1
+
+# ---- profile ----
+expect 2 'which model' "$facula" profile
+expect 0 'machine  ' "$facula" profile zoo:lenet --seconds 0.01 --chrome-trace trace.json
+holds out 'run      ' 'work     ' 'GFLOP/s' '% peak' '% mem' 'op/byte' '% roof' 'conv2d' 'plain -> ' 'max_pool2d'
+holds trace.json '"traceEvents":' '"ph":"X"' '"dur":' '"cat":"conv2d"' '"solver":'
+# the work of the steps is that of the graph: 0.42 M multiply-adds of lenet, not one less
+checks=$((checks + 1))
+grep -q '^work     \(.*\) multiply-adds in the steps, \1 in the graph$' out || { bad=$((bad + 1)); echo "FAILED: counts:"; grep '^work' out; }
+expect 0 '"nodes":' "$facula" profile zoo:lenet --seconds 0.01 --json --top 2
+holds out '"machine":' '"median_ms":' '"macs":' '"graph_macs":' '"ops":' '"share":' '"intensity":' '"roof_share":' '"bound":' '"layouts":'
+checks=$((checks + 1))
+[ "$(grep -c '"node":' out)" = 2 ] || { bad=$((bad + 1)); echo "FAILED: --top 2 shows $(grep -c '"node":' out) nodes"; }
+expect 0 'conv2d_grad_w' "$facula" profile zoo:lenet --train --batch 2 --seconds 0.01
+expect 1 'cannot be written' "$facula" profile zoo:lenet --seconds 0.01 --chrome-trace /nowhere/trace.json
+
+# ---- peaks ----
+expect 2 'no arguments' "$facula" peaks now
+expect 0 'fork, join' "$facula" peaks --isa portable --threads 1
+holds out 'arithmetic' 'L1 read' 'memory' 'copied' '1 thread'
+expect 0 '"flops":' "$facula" peaks --json --isa portable
+holds out '"l1":' '"memory_read":' '"memory_copy":' '"fork_join_s":' '"flops_one_thread":'
+
+echo "$checks checks, $bad failed"
+[ "$bad" -eq 0 ]
