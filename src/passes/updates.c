@@ -5,7 +5,9 @@
  *   Parts      Nodes of the tail of one shape that pass a value of that shape on to each other, or read the same parameter or
  *              state of that shape, become one `fused` node with several results: Adam reads p, g, m, v and writes p, m, v in
  *              one pass over memory.
- *   Groups     Independent parts become one `group`: all parameters are updated in one parallel region.
+ *   Products   A large gradient that is a matrix product, and which only its part reads, becomes the beginning of the part, one
+ *              `fused_matmul` node: it is used up tile by tile and never stored.
+ *   Groups     Other independent parts become one `group`: all parameters are updated in one parallel region.
  * Values only ever grow along elementwise nodes, so parts of one shape never feed each other through another shape, and the parts
  * have levels: those of the scalars come before those that read them.
  *   Places     A group stands where all that it reads is there and all other readers of the parameters that it changes have run:
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "facula/ops.h"
 #include "op_list.h"
 #include "graph/build.h"
 #include "passes/passes.h"
@@ -291,6 +294,67 @@ static int fill_group(tail *t, fac_graph *body, part *const *of, int count, fac_
     return n;
 }
 
+/* The matrix product that only p reads, and whose result has the shape of its parts; NULL.  *input: which input of p that is. */
+static fac_node *product_of(const tail *t, const part *p, int *input) {
+    enum { LEAST = 128 << 10 };
+    for (int i = 0; i < p->nin; i++) {
+        const fac_value *v = p->in[i];
+        fac_node *n = v->node;
+        if (!n || n->op != &fac_op_matmul || n->body[0] || v->roots || fac_type_bytes(&v->type) < LEAST) continue;
+        bool own = fac_dims_equal(&v->type.dims, &p->out[0]->type.dims);
+        for (const fac_use *u = v->uses; u && own; u = u->next) own = u->node->id >= t->ids || part_with(t, u->node->out[0]) == p;
+        for (int k = 0; k < 2 && own; k++)
+            own = n->in[k]->type.dims.n == 2 && !fac_dims_equal(&n->in[k]->type.dims, &v->type.dims);
+        *input = i;
+        if (own) return n;
+    }
+    return NULL;
+}
+
+/* A part with the product that it begins with, as one node; false when there is none, or no kernel takes it. */
+static bool emit_product(tail *t, part *p) {
+    int input, n = 2;
+    const fac_node *product = product_of(t, p, &input);
+    fac_graph *trial = product ? fac_graph_new() : NULL, *body = product ? fac_graph_new() : NULL;
+    fac_value *outer[INPUTS + 1], *in[INPUTS], *args[INPUTS], *made[OUTPUTS], *operand[2];
+    part copy = *p;
+    copy.body = product ? fac_graph_clone(p->body) : NULL;
+    if (!trial || !body || !copy.body) {
+        fac_graph_free(trial);
+        fac_graph_free(body);
+        fac_graph_free(copy.body);
+        return false;
+    }
+    char name[16];
+    for (int k = 0; k < 2; k++) {
+        outer[k] = now(t, product->in[k]);
+        snprintf(name, sizeof name, "x%d", k);
+        operand[k] = fac_input(body, name, outer[k]->type.dtype, outer[k]->type.dims);
+    }
+    fac_value *result = fac_matmul(operand[0], operand[1]);
+    for (int i = 0; i < p->nin; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        in[i] = fac_input(trial, name, p->in[i]->type.dtype, p->in[i]->type.dims);
+        snprintf(name, sizeof name, "x%d", n);
+        args[i] = i == input ? result : fac_input(body, name, p->in[i]->type.dtype, p->in[i]->type.dims);
+        if (i != input) outer[n++] = now(t, p->in[i]);
+    }
+    const fac_node *m = emit_part(trial, &copy, in);
+    if (m) fac_node_expand(body, m, args, made);
+    for (int k = 0; m && k < m->nout; k++) {
+        snprintf(name, sizeof name, "y%d", k);
+        fac_output(body, name, made[k]);
+    }
+    fac_graph_sweep(body);                                              /* what was expanded */
+    fac_graph_free(trial);
+    fac_node *node = NULL;
+    if (!m || body->error.status) fac_graph_free(body);
+    else node = fac_emit_body(t->g, &fac_op_fused_matmul, NULL, n, n, outer, body, NULL)->node;
+    if (!node || !t->accept(t->self, node)) return false;               /* what nobody reads is swept away */
+    take_over(t, node, &p, 1);
+    return true;
+}
+
 /* Parts of one level as one node; false when no kernel takes it, or memory is gone. */
 static bool emit_group(tail *t, part *const *of, int count) {
     fac_graph *body = fac_graph_new();
@@ -307,7 +371,12 @@ static bool emit_group(tail *t, part *const *of, int count) {
 
 /* All parts of one level, which do not read each other, in groups by their places. */
 static void emit_level(tail *t, part **of, int count) {
-    for (int i = 0; i < count; i++) find_place(t, of[i]);
+    int left = 0;
+    for (int i = 0; i < count; i++) {
+        find_place(t, of[i]);
+        if (!emit_product(t, of[i])) of[left++] = of[i];
+    }
+    count = left;
     qsort(of, (size_t)count, sizeof *of, by_place);
     for (int first = 0, last; first < count; first = last) {
         size_t bytes = 0;

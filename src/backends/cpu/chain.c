@@ -202,6 +202,7 @@ bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c) {
         if (c->source[i].as != FAC_F32) c->width = 8;
     for (int i = 0; i < c->steps; i++)
         if (c->step[i].as != FAC_F32) c->width = 8;
+    c->is_adam = fac_chain_is_adam(c, isa, &c->adam);
     give_registers(c);
     return true;
 }

@@ -25,13 +25,21 @@ typedef struct fac_chain_step {         /* loop NULL: in[0] of type `from` is co
     int           nin, in[FAC_CHAIN_ARGS], out;
 } fac_chain_step;
 
+/* The step of Adam (chain_adam.c): which source each operand is, and which output p, m, v are; go: -1, or a source that says
+ * whether the old ones stay. */
+typedef struct fac_chain_adam { int p, g, m, v, weight, keep, fresh, rate, inverse, epsilon, go, out[3]; } fac_chain_adam;
+
 typedef struct fac_chain {
     int    sources, steps, outs, slots;
     size_t width;                       /* bytes of the widest type of a slot  */
     fac_chain_source source[FAC_CHAIN_SOURCES];
     fac_chain_step   step[FAC_CHAIN_STEPS];
     struct { int slot; fac_dtype as, dtype; } out[FAC_CHAIN_OUTS];
+    bool             is_adam;           /* adam says the same in one step */
+    fac_chain_adam   adam;
 } fac_chain;
+
+bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a);     /* before registers are given out */
 
 /* false when p is not a node of elementwise ops, or a larger one than fits. */
 bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c);

@@ -3,13 +3,13 @@
  * dw[k][c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[k][p][q]:  for each tap a tile of
  * channels times 2 vectors of output channels stays in registers while the pixels of a strip pass (simd/outer.c).  Strips of some
  * rows of one block of x and two of dy stay in the first cache while all taps use them; the padding is the zero halo of x.  What
- * 1 x 1 kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as its sums leave room for in
- * the second cache, and reads each strip of them from memory once:  bytes read = x K / (chunks 32) + dy C / (blocks 16).
+ * 1 x 1 kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as the sums leave room for,
+ * and reads each strip of them from memory once:  bytes read = x K / (chunks 32) + dy C / (blocks 16).
  *   direct   x in channel blocks; a tile is taken from the channels of a block
  *   first    x planar, few channels (an image as it was loaded), padded by a copy; a tile is taken from the taps along a row
- * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are few, the rows of all images
- * are dealt out in parts, whose number follows from the shape alone, and added up afterwards: no number of threads changes a bit.
- * Any kernel, stride, padding, dilation (first: not along a row); groups 1; f32. */
+ * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are few, the rows of all
+ * images are dealt out in parts, whose number follows from the shape alone, and added up afterwards: no number of threads changes
+ * a bit.  Any kernel, stride, padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/conv_common.h"

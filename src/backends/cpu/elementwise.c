@@ -99,6 +99,19 @@ static void compute(const fac_elementwise *e, state *s, char *last, int64_t n) {
     }
 }
 
+/* n elements whose sources are loaded; out: where those of each output go. */
+static void adam(const fac_elementwise *e, const state *s, char *const out[], int64_t n) {
+    const fac_chain_adam *a = &e->chain.adam;
+    const float *const in[3] = { (const float *)s->slot[a->p], (const float *)s->slot[a->m], (const float *)s->slot[a->v] };
+    float *const to[3] = { (float *)out[a->out[0]], (float *)out[a->out[1]], (float *)out[a->out[2]] };
+    const fac_adam_numbers t = {
+        .weight = *(const float *)s->slot[a->weight], .keep = *(const float *)s->slot[a->keep],
+        .fresh = *(const float *)s->slot[a->fresh], .rate = *(const float *)s->slot[a->rate],
+        .inverse = *(const float *)s->slot[a->inverse], .epsilon = *(const float *)s->slot[a->epsilon] };
+    if (a->go < 0 || *(const float *)s->slot[a->go] != 0) e->streams->adam(&t, (const float *)s->slot[a->g], in, to, n);
+    else for (int k = 0; k < 3; k++) memmove(to[k], in[k], (size_t)n * sizeof *to[k]);
+}
+
 static void store(const fac_elementwise *e, state *s, int k, char *base, int64_t at, int64_t n) {
     const fac_chain *c = &e->chain;
     const fac_walk *w = &e->out[k];
@@ -148,12 +161,17 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
         for (int i = 0; i < c->sources; i++) {
             char *base = source[i];
             for (int k = 0; k < e->outer; k++) base += index[k] * e->source[i].stride[k] * (int64_t)e->source[i].size;
-            load(e, &s, i, base, at, n);
+            load(e, &s, i, base, at, e->adam && e->source[i].held ? 1 : n);     /* one of each number will do */
         }
         char *base[FAC_CHAIN_OUTS] = { NULL };
         for (int i = 0; i < c->outs; i++) {
             base[i] = out[i];
             for (int k = 0; k < e->outer; k++) base[i] += index[k] * e->out[i].stride[k] * (int64_t)e->out[i].size;
+        }
+        if (e->adam) {
+            for (int i = 0; i < c->outs; i++) base[i] += at * (int64_t)e->out[i].size;
+            adam(e, &s, base, n);
+            continue;
         }
         compute(e, &s, direct < 0 ? NULL : base[direct] + at * (int64_t)e->out[direct].size, n);
         for (int i = 0; i < c->outs; i++) store(e, &s, i, base[i], at, n);

@@ -27,6 +27,7 @@ typedef struct fac_elementwise {
     fac_chain chain;
     int       n, outer;                     /* dims; those before the span */
     int64_t   d[FAC_WALK_DIMS], span, block, units;
+    bool      adam;                         /* the chain's own kernel takes its operands where they lie */
     fac_walk  source[FAC_CHAIN_SOURCES], out[FAC_CHAIN_OUTS];
     int       copies;
     struct { int input; size_t at; fac_copy copy; } *copy;

@@ -124,6 +124,21 @@ static void cut(fac_elementwise *e) {
     }
 }
 
+/* The operands of Adam lie where its kernel can take them, and its numbers are numbers. */
+static bool adam_fits(const fac_elementwise *e) {
+    const fac_chain_adam *a = &e->chain.adam;
+    const int streams[] = { a->p, a->g, a->m, a->v };
+    const int numbers[] = { a->weight, a->keep, a->fresh, a->rate, a->inverse, a->epsilon, a->go };
+    bool fits = e->chain.is_adam;
+    for (int i = 0; i < 4 && fits; i++) fits = e->source[streams[i]].direct;
+    for (int k = 0; k < 3 && fits; k++) fits = e->out[k].direct;
+    for (int i = 0; i < (a->go < 0 ? 6 : 7) && fits; i++) {
+        fits = e->chain.source[numbers[i]].as == FAC_F32;
+        for (int k = 0; k < e->n; k++) fits &= e->source[numbers[i]].stride[k] == 0;
+    }
+    return fits;
+}
+
 /* A plain operand along a blocked axis whose last block is not full is blocked first: its lanes are read past the end. */
 static bool needs_copy(const fac_operand *o, const fac_dims *out, fac_frame f) {
     int j = f.axis - (out->n - o->type.dims.n);
@@ -166,6 +181,8 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     }
     join_dims(e);
     cut(e);
-    e->share = fac_elementwise_slot(e) * (size_t)c->slots + 2 * fac_elementwise_raw(e);     /* gathered, on the way of a conversion */
+    e->adam = adam_fits(e);
+    /* two for what is gathered and what is on the way of a conversion */
+    e->share = fac_elementwise_slot(e) * (size_t)c->slots + 2 * fac_elementwise_raw(e);
     return true;
 }

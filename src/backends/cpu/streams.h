@@ -24,6 +24,11 @@ typedef struct fac_halves {
 typedef struct fac_lrn_terms { float factor, bias, beta; } fac_lrn_terms;      /* bias > 0, factor >= 0 */
 enum { FAC_LRN_CHANNELS = 512, FAC_LRN_WINDOW = 64 };
 
+/* One step of Adam on n elements of p, m, v, which may be written where they were read:
+ *   m' = m + (g - m) weight;  v' = v keep + g g fresh;  p' = p - rate (m' / (sqrt(v') inverse + epsilon)) */
+typedef struct fac_adam_numbers { float weight, keep, fresh, rate, inverse, epsilon; } fac_adam_numbers;
+typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const float *const in[3], float *const out[3], int64_t n);
+
 typedef struct fac_streams {
     const fac_halves *half;
     fac_folds f32, f64;
@@ -45,6 +50,7 @@ typedef struct fac_streams {
      * FAC_LRN_CHANNELS of them, of at most FAC_LRN_WINDOW. */
     void (*lrn_pixels)(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels, int64_t channels,
                        int64_t before, int64_t size, const fac_lrn_terms *t);
+    fac_adam_kernel *adam;
 } fac_streams;
 enum { FAC_LINES = 256 };
 

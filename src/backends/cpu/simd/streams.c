@@ -153,7 +153,8 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
 }
 
 extern const fac_halves FAC_SIMD(fac_halves);
+extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns, lrn_pixels };
+    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns, lrn_pixels, FAC_SIMD(fac_adam) };
