@@ -87,12 +87,12 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* One thread fewer than there are cores: the caller goes on, and helps when it waits. */
+/* One thread fewer than the device may have: the caller goes on, and helps when it waits. */
 static void hire(fac_opencl *o) {
     fac_cl_builds *q = &o->builds;
     pthread_attr_t how;
     pthread_t thread;
-    const int cores = fac_cores(), most = cores - 1 < THREADS ? cores - 1 : THREADS;
+    const int may = (o->device.opts.threads > 0 ? o->device.opts.threads : fac_cores()) - 1, most = may < THREADS ? may : THREADS;
     if (q->threads >= most || q->threads >= q->waiting || pthread_attr_init(&how)) return;
     pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     if (!pthread_create(&thread, &how, work, o)) q->threads++;
