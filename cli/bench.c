@@ -118,10 +118,11 @@ static int measure(job *j) {
     int n = 0, most = o.runs > 0 && o.runs < RUNS ? (int)o.runs : RUNS;
     double start = now(), limit = o.seconds > 0 ? o.seconds : 2, macs = 0, error = 0;
     if (fac_program_plan(j->program, j->in, &stat, &err)) return fail(&err);
-    double compiled = now() - start;
+    double compiled = now() - start, first_run = 0;
     start = now();
     for (int i = 0; i < 3 || (i < 50 && now() - start < 0.2 * limit); i++) {       /* warm-up */
         if (run_and_wait(j, &err)) return fail(&err);
+        if (i == 0) first_run = now() - start;
         if (now() - start > limit) break;
     }
     fac_program_profile(j->program, o.profile);
@@ -158,7 +159,10 @@ static int measure(job *j) {
         cJSON_AddNumberToObject(root, "peak_bytes", peak);
         cJSON_AddNumberToObject(root, "arena_bytes", (double)stat.arena);
         cJSON_AddNumberToObject(root, "packed_bytes", (double)stat.packed);
+        json_number(root, "load_ms", 1e3 * j->loaded, 6);
         json_number(root, "compile_ms", 1e3 * compiled, 6);
+        json_number(root, "first_run_ms", 1e3 * first_run, 6);
+        json_number(root, "start_ms", 1e3 * (j->loaded + compiled + first_run), 6);
         if (o.verify) json_number(root, "error", error, 3);
         int code = json_print(root);
         return code ? code : error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
@@ -168,7 +172,8 @@ static int measure(job *j) {
     printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops, count_text(macs, a, sizeof a));
     printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a), bytes_text((double)stat.arena, b, sizeof b),
            bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d), bytes_text((double)stat.packed, e, sizeof e));
-    printf("compile %.1f ms, %d steps; %s (%s)\n", 1e3 * compiled, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
+    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d steps; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
+           1e3 * first_run, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify) printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error, error <= tolerance(j) ? "ok" : "WRONG");
     if (o.memory) print_memory(j->device);
     if (o.profile) print_profile(j->program);

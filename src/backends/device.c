@@ -67,15 +67,19 @@ fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char
     return FAC_OK;
 }
 
+static void free_pack(fac_device *d, fac_pack *p) {
+    if (p->file) fac_file_free(p->file);
+    else fac_device_drop(d, FAC_HOLD_PACKED, p->memory, p->bytes);
+    fac_release(p);
+}
+
 void fac_device_fini(fac_device *d) {
     fac_mirrors_leave(&d->mirrors);
     fac_device_free(d->cpu);
-    for (size_t i = 0; i < d->npacks; i++) {
-        fac_device_drop(d, FAC_HOLD_PACKED, d->packs[i]->memory, d->packs[i]->bytes);
-        fac_release(d->packs[i]);
-    }
+    for (size_t i = 0; i < d->npacks; i++) free_pack(d, d->packs[i]);
     fac_release(d->packs);
     fac_wisdom_free(d->wisdom);
+    fac_release(d->packed_folder);
     pthread_mutex_destroy(&d->lock);
 }
 
@@ -135,7 +139,7 @@ fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **ou
         fac_release(p);
         return fac_raise(err, FAC_E_NOMEM, "no memory for a packed parameter of %zu bytes", bytes);
     }
-    *p = (fac_pack){ key, NULL, bytes, 1 };
+    *p = (fac_pack){ .key = key, .bytes = bytes, .refs = 1 };
     fac_status status = fac_device_hold(d, FAC_HOLD_PACKED, bytes, &p->memory, err);
     if (status) {
         fac_release(p);
@@ -157,7 +161,5 @@ void fac_pack_put(fac_device *d, fac_pack *pack) {
             break;
         }
     pthread_mutex_unlock(&d->lock);
-    if (!last) return;
-    fac_device_drop(d, FAC_HOLD_PACKED, pack->memory, pack->bytes);
-    fac_release(pack);
+    if (last) free_pack(d, pack);
 }

@@ -3,6 +3,7 @@
 #define FACULA_BACKENDS_DEVICE_H
 #include <pthread.h>
 #include <stdatomic.h>
+#include "base/file.h"
 #include "base/table.h"
 #include "facula/backend.h"
 #include "tensor/mirror.h"
@@ -13,6 +14,7 @@ typedef struct fac_pack {
     void    *memory;
     size_t   bytes;
     int      refs;
+    fac_file *file;                     /* memory is a part of it: see packed.h; else NULL */
 } fac_pack;
 
 /* What memory is held for. */
@@ -25,6 +27,7 @@ struct fac_device {
     char             model[96];         /* what else its speed depends on, such as the processor's name; may be empty */
     char             key[256];          /* of its wisdom: backend, about, model; no line breaks */
     fac_wisdom      *wisdom;            /* NULL: none */
+    char            *packed_folder;     /* see packed.h; NULL: none */
     fac_device_opts  opts;
     pthread_mutex_t  lock;              /* of the packs, and of cpu */
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */

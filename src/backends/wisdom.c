@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "backends/device.h"
+#include "backends/packed.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -284,6 +284,7 @@ static fac_status read_wisdom(fac_device *d, fac_error *err) {
 fac_status fac_device_settle(fac_device *d, fac_error *err) {
     snprintf(d->key, sizeof d->key, "%s, %s%s%s", d->backend->name, d->about, *d->model ? ", " : "", d->model);
     for (char *c = d->key; *c; c++) if (*c == '\n' || *c == '\r') *c = ' ';
+    FAC_TRY(fac_packed_open(d, err));
     return read_wisdom(d, err);
 }
 

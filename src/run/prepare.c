@@ -2,6 +2,7 @@
  * from, so programs that share parameters share them, and a parameter that was written (a new version) makes them anew.
  * Nodes are computed by the reference kernels on the host. */
 #include <string.h>
+#include "backends/packed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
@@ -95,7 +96,16 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     FAC_TRY(contents(e, item->value, &t));
     const void *from = fac_tensor_data(t);
     fac_span to = { pack->memory, 0 };
-    if (item->solver) return pack_item(e, item, from, to);
+    if (item->solver) {
+        const fac_solver *s = item->solver;
+        const uint64_t own = s->pack_key ? s->pack_key(plan->steps[item->step].plan, item->input) : 0;
+        fac_hash key;
+        const bool lasts = fac_packed_key(d, &item->value->type, from, s, item->input, own, pack->bytes, &key);
+        if (lasts && fac_packed_find(d, key, pack)) return FAC_OK;
+        FAC_TRY(pack_item(e, item, from, to));
+        if (lasts) fac_packed_keep(d, key, pack);
+        return FAC_OK;
+    }
     void *host = d->backend->host ? d->backend->host(d, pack->memory) : NULL;
     fac_layout plain = fac_layout_plain(&item->value->type.dims);
     if (host) {
