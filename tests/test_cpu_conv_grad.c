@@ -60,7 +60,8 @@ static void w_direct(fac_device *d, uint64_t seed) {
     /* whole images in a strip, strips that do not come out even, rows dealt out in parts, more taps than a tile has */
     static const shape fixed[] = {
         { 9, 40, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }, { 2, 17, 31, 90, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
-        { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } },
+        { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } }, { 1, 150, 5, 9, 300, 1, 1, 1, { .groups = 1 } },
+        { 2, 90, 20, 31, 130, 1, 1, 1, { .stride = { 2, 2 } } }, { 1, 100, 9, 7, 140, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
         { 2, 70, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } } };
     static const shape first[] = { { 3, 3, 65, 63, 40, 7, 7, 1, { .stride = { 2, 2 }, .pad = { 3, 3, 3, 3 } } },
                                    { 2, 1, 28, 28, 6, 5, 5, 1, { .pad = { 2, 2, 2, 2 } } },
@@ -154,6 +155,12 @@ static void w_winograd(fac_device *d, uint64_t seed) {
     static const char *const solvers[] = { "conv2d_grad_w/winograd_2x2", "conv2d_grad_w/winograd_4x4",
                                            "conv2d_grad_w/winograd_5x5" };
     winograd(d, solvers, seed);
+    /* several groups of channels and of tiles */
+    static const shape wide[] = { { 1, 150, 9, 9, 170, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+                                  { 2, 40, 61, 58, 40, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
+    check_largest = true;
+    for (int k = 0; k < 2; k++) all(d, solvers[k], wide, sizeof wide / sizeof *wide, seed);
+    check_largest = false;
 }
 
 static uint64_t seed;

@@ -6,8 +6,10 @@
  *
  * The sums run through the register tile of conv2d_grad_w/direct, a tile being a pixel; what is saved and what it costs in
  * accuracy is as in conv_winograd.c.  Blocks of tiles are transformed by all threads, then an item sums some channels of x
- * against a chunk of output channels, all points of it, which stay in the second cache until the transform back.  Every sum is
- * made by one thread in the order of the tiles: no number of threads changes a bit. */
+ * against some chunks of output channels, all points of them, which stay in the second cache until the transform back.  What
+ * limits that is memory beyond the second cache:  V and D of a block are read once if they stay in it, else once for each item
+ * that needs them, and U is read and written again for each block if there are several; the size of the blocks is that of the
+ * least traffic.  Every sum is made by one thread in the order of the tiles: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/solvers.h"
@@ -16,7 +18,7 @@
 #include "base/memory.h"
 #include "ops/conv_grad.h"
 
-enum { BLOCK_BYTES = 8 << 20, LEAST_TILES = 32, ITEMS = 8, GROUP = 4, RANGES = 4 };
+enum { BLOCK_BYTES = 8 << 20, LEAST_TILES = 32, ITEMS = 8, RANGES = 4 };
 
 typedef struct plan {
     fac_conv_geom       g;
@@ -26,7 +28,8 @@ typedef struct plan {
     fac_tiles           tiles;
     int64_t             blocks, most;           /* of tiles; tiles of the largest                        */
     int64_t             c_blocks, k_blocks;     /* vectors of channels                                   */
-    int64_t             group, groups, chunks;  /* vectors of x in an item; items of x; of dy            */
+    int64_t             chunks, group, groups;  /* chunks of dy; vectors of x in an item; items of x     */
+    int64_t             together, bundles;      /* chunks in an item; items of dy                        */
     int64_t             v_point, d_point, u_point;      /* floats from one point to the next             */
     size_t              sums, put;              /* floats: U of an item; scratch of one thread           */
 } plan;
@@ -83,16 +86,11 @@ static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors,
     }
 }
 
-/* [chunk][group] */
-static void item(void *arg, int i, int thread) {
-    const job *j = arg;
+/* One chunk of output channels against `vectors` vectors of x from c_block on. */
+static void add_chunk(const job *j, int64_t c_block, int64_t vectors, int64_t chunk, int n, float *u) {
     const plan *p = j->p;
     const fac_outer_table *outer = p->cpu->simd->outer;
-    int64_t lanes = p->cpu->simd->lanes, chunk = i / p->groups, c_block = i % p->groups * p->group;
-    int64_t vectors = p->c_blocks - c_block < p->group ? p->c_blocks - c_block : p->group, cuts = lanes / outer->most;
-    int n = fac_chunk_vectors(p->g.K, (int)lanes, chunk);
-    float *u = j->u + (p->blocks > 1 ? (size_t)i : (size_t)thread) * p->sums;
-    if (j->block == 0) memset(u, 0, p->sums * sizeof *u);
+    int64_t lanes = p->cpu->simd->lanes, cuts = lanes / outer->most;
     for (int64_t point = 0; point < points(p); point++)
         for (int64_t b = 0; b < vectors * cuts; b++) {
             const fac_outer_tile t = {
@@ -102,7 +100,22 @@ static void item(void *arg, int i, int thread) {
                 .to_row = n * lanes };
             outer->of[outer->most][n - 1](&t);
         }
-    if (j->block == p->blocks - 1) put(p, u, c_block, vectors, chunk, n, j->put + (size_t)thread * p->put, j->dw);
+}
+
+/* [bundle of chunks][group of vectors of x] */
+static void item(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    int64_t lanes = p->cpu->simd->lanes, bundle = i / p->groups, group = i % p->groups;
+    int64_t c_block = p->c_blocks * group / p->groups, vectors = p->c_blocks * (group + 1) / p->groups - c_block;
+    int64_t first = p->chunks * bundle / p->bundles, last = p->chunks * (bundle + 1) / p->bundles;
+    float *u = j->u + (p->blocks > 1 ? (size_t)i : (size_t)thread) * p->sums;
+    if (j->block == 0) memset(u, 0, p->sums * sizeof *u);
+    for (int64_t chunk = first; chunk < last; chunk++, u += points(p) * p->u_point) {
+        int n = fac_chunk_vectors(p->g.K, (int)lanes, chunk);
+        add_chunk(j, c_block, vectors, chunk, n, u);
+        if (j->block == p->blocks - 1) put(p, u, c_block, vectors, chunk, n, j->put + (size_t)thread * p->put, j->dw);
+    }
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -112,17 +125,41 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
               .dw = fac_span_floats(out[0], &p->dw), .v = fac_span_packed(work) };
     j.d = j.v + points(p) * p->v_point;
     j.u = j.d + points(p) * p->d_point;
-    j.put = j.u + (size_t)(p->blocks > 1 ? p->groups * p->chunks : pool->threads) * p->sums;
+    j.put = j.u + (size_t)(p->blocks > 1 ? p->groups * p->bundles : pool->threads) * p->sums;
     (void)d, (void)err;
     for (; j.block < p->blocks; j.block++) {
         j.first = block_begin(p, j.block), j.count = block_begin(p, j.block + 1) - j.first;
         fac_parallel(pool, (int)((p->c_blocks + p->k_blocks) * RANGES), transform, &j);
-        fac_parallel(pool, (int)(p->groups * p->chunks), item, &j);
+        fac_parallel(pool, (int)(p->groups * p->bundles), item, &j);
     }
     return FAC_OK;
 }
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
+
+/* Items whose sums take half of the second cache, but not fewer than ITEMS if there can be as many. */
+static void share(plan *p) {
+    int64_t lanes = p->cpu->simd->lanes, room = (int64_t)p->cpu->l2 / 2 / (4 * points(p) * 2 * lanes * lanes);
+    p->group = p->c_blocks, p->together = p->chunks;
+    for (;;) {
+        p->groups = (p->c_blocks + p->group - 1) / p->group, p->bundles = (p->chunks + p->together - 1) / p->together;
+        bool large = p->group * p->together > room && p->group * p->together > 1;
+        if (!large && (p->groups * p->bundles >= ITEMS || p->group * p->together == 1)) break;
+        if (p->together > 1 && 2 * p->together >= p->group) p->together = (p->together + 1) / 2;
+        else p->group = (p->group + 1) / 2;
+    }
+    p->group = (p->c_blocks + p->groups - 1) / p->groups, p->together = (p->chunks + p->bundles - 1) / p->bundles;
+}
+
+/* Bytes that `blocks` blocks bring from beyond the second cache. */
+static double traffic(const plan *p, int64_t blocks) {
+    double vector = 4 * (double)(points(p) * p->cpu->simd->lanes), tiles = (double)p->tiles.count, l2 = (double)p->cpu->l2;
+    double v = vector * tiles * (double)p->c_blocks, d = vector * tiles * (double)p->k_blocks;
+    double u = vector * (double)(p->g.C * p->k_blocks);
+    bool stay = (v + d) / (double)blocks < 0.6 * l2;
+    double sums = blocks > 1 && u > 0.3 * l2 ? 2 * u * (double)blocks : 0;
+    return sums + (stay ? v + d : v * (double)p->bundles + d * (double)p->groups);
+}
 
 /* All but the layouts. */
 static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) {
@@ -137,24 +174,24 @@ static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) 
     p->tiles = fac_tiles_of(p->w, g);
     p->c_blocks = (g->C + lanes - 1) / lanes, p->k_blocks = (g->K + lanes - 1) / lanes;
     p->chunks = fac_chunks(g->K, (int)lanes);
-    p->group = GROUP;
-    while (p->group > 1 && (p->c_blocks + p->group - 1) / p->group * p->chunks < ITEMS) p->group /= 2;
-    p->groups = (p->c_blocks + p->group - 1) / p->group;
-    if (p->groups > INT_MAX / p->chunks) return false;
+    share(p);
+    if (p->groups > INT_MAX / p->bundles) return false;
 
     int64_t room = BLOCK_BYTES / (4 * points(p) * lanes * (p->c_blocks + p->k_blocks));
     if (room < LEAST_TILES) room = LEAST_TILES;
     p->blocks = (p->tiles.count + room - 1) / room;
+    for (int64_t more = 2 * p->blocks; p->tiles.count / more >= LEAST_TILES; more *= 2)
+        if (traffic(p, more) < traffic(p, p->blocks)) p->blocks = more;
     p->most = (p->tiles.count + p->blocks - 1) / p->blocks;
     /* odd numbers of vectors between the points keep them on different sets of the first cache */
     p->v_point = (p->c_blocks * p->most | 1) * lanes, p->d_point = (p->k_blocks * p->most | 1) * lanes;
     p->u_point = (p->group * lanes * 2 | 1) * lanes;
-    p->sums = (size_t)(points(p) * p->u_point);
+    p->sums = (size_t)(p->together * points(p) * p->u_point);
     p->put = (size_t)(2 * lanes * lanes * g->R * g->S);
 
     size_t v, u, scratch, threads = (size_t)p->cpu->pool.threads;
     return fac_size_mul((size_t)(p->v_point + p->d_point), (size_t)points(p), &v)
-        && fac_size_mul(p->sums, p->blocks > 1 ? (size_t)(p->groups * p->chunks) : threads, &u)
+        && fac_size_mul(p->sums, p->blocks > 1 ? (size_t)(p->groups * p->bundles) : threads, &u)
         && fac_size_mul(p->put, threads, &scratch)
         && fac_size_add(v, u, &u) && fac_size_add(u, scratch, &u) && fac_size_mul(u, sizeof(float), work);
 }
@@ -170,7 +207,7 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->out[0]);
     double all = (double)points(&q), vectors = (double)q.tiles.count * (double)(q.c_blocks + q.k_blocks);
     double products = all * (double)q.tiles.count * (double)(q.c_blocks * lanes) * (double)(q.k_blocks * lanes);
-    double moved = 8 * all * vectors * (double)lanes + 4 * (double)q.blocks * all * (double)(g->C * g->K);
+    double moved = 8 * all * vectors * (double)lanes + traffic(&q, q.blocks);
     double hertz = q.cpu->flops / (4.0 * (double)lanes);            /* of all threads */
     double back = (double)(g->C * q.k_blocks) * 200;
     o->seconds = fac_cpu_seconds(q.cpu, 2 * products, 0.75, moved) + (vectors * (q.tiles.n == 4 ? 70 : 130) + back) / hertz;

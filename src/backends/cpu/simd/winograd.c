@@ -14,6 +14,8 @@
 #define PP 0.5f
 #define QQ 2.0f
 
+enum { FAR = 8192 };                        /* floats from point to point of transformed filters */
+
 /* o = B^T d */
 INLINE void input_column(const int n, const vec *d, vec *o) {
     if (n == 4) {
@@ -117,7 +119,17 @@ INLINE void output_grad_tile(const int n, const int m, const float *dy, int64_t 
     }
 }
 
-/* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches. */
+/* To memory past the caches, where a vector is a whole line; p is aligned. */
+INLINE void store_past(float *p, vec v) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(p, (__m512)v);
+#else
+    store(p, v);
+#endif
+}
+
+/* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches, and then
+ * all of u is more than a cache holds: the lines need not be read for being written. */
 INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point) {
     float whole[36 * VL];
     for (int lane = 0; lane < VL; lane += VD)
@@ -134,7 +146,8 @@ INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, 
                 memcpy(whole + (i * n + j) * VL + lane, &narrow, sizeof narrow);
             }
         }
-    for (int k = 0; k < n * n; k++) store(u + k * u_point, load(whole + k * VL));
+    if (u_point < FAR) for (int k = 0; k < n * n; k++) store(u + k * u_point, load(whole + k * VL));
+    else for (int k = 0; k < n * n; k++) store_past(u + k * u_point, load(whole + k * VL));
 }
 
 /* dg = G^T u G */
