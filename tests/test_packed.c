@@ -12,7 +12,7 @@ enum { IN = 512, OUT = 256 };
 
 static char cache[200];
 
-/* One program with weights of this seed on a new device; its result, and the bytes of packed weights that lie in its own memory. */
+/* One program with weights of this seed on a new device; its result, and the bytes of packed weights in its own memory. */
 static size_t run(const char *where, uint64_t seed, float y[OUT]) {
     fac_device *d;
     fac_graph *g;
@@ -124,7 +124,8 @@ static void test_no_folder(void **state) {
     longest[4999] = 0;
     fac_device *d = NULL;
     fac_error said = { 0 };
-    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1, .packed_cache = longest }, &d, &said), FAC_E_ARGUMENT);
+    const fac_device_opts opts = { .threads = 1, .packed_cache = longest };
+    assert_int_equal(fac_device_open("cpu", &opts, &d, &said), FAC_E_ARGUMENT);
     free(longest);
 }
 

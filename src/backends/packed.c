@@ -1,6 +1,6 @@
-/* See packed.h.  One file for each packed parameter: a page with the header, then the bytes as the kernels read them, so that the
- * mapping is the packed form and pages that other processes have read are shared.  Files appear whole or not at all; what does not
- * check out is ignored and written anew. */
+/* See packed.h.  One file for each packed parameter: a page with the header, then the bytes as the kernels read them, so that
+ * the mapping is the packed form and pages that other processes have read are shared.  Files appear whole or not at all; what
+ * does not check out is ignored and written anew. */
 #include "backends/packed.h"
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,8 @@ fac_status fac_packed_open(fac_device *d, fac_error *err) {
     if (!folder) return FAC_OK;
     if (!*folder) folder = fac_cache_folder("packed", usual, sizeof usual) ? usual : NULL;
     if (!folder) return FAC_OK;                         /* there is no home: nothing is kept */
-    if (strlen(folder) + 64 > PATH) return fac_raise(err, FAC_E_ARGUMENT, "%s: the folder for packed weights has a long name", d->name);
+    if (strlen(folder) + 64 > PATH)
+        return fac_raise(err, FAC_E_ARGUMENT, "%s: the name of the folder for packed weights is too long", d->name);
     d->packed_folder = fac_copy_text(folder);
     return d->packed_folder ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "%s: no memory", d->name);
 }
@@ -42,7 +43,8 @@ bool fac_packed_key(const fac_device *d, const fac_type *type, const void *conte
 }
 
 static void path_of(const fac_device *d, fac_hash key, char to[PATH]) {
-    snprintf(to, PATH, "%s/%016llx%08llx%s", d->packed_folder, (unsigned long long)key.a, (unsigned long long)(key.b >> 32), ending);
+    const unsigned long long a = key.a, b = key.b >> 32;
+    snprintf(to, PATH, "%s/%016llx%08llx%s", d->packed_folder, a, b, ending);
 }
 
 static bool good(const fac_file *f, fac_hash key, size_t bytes) {

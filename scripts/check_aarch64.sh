@@ -1,0 +1,36 @@
+#!/bin/sh
+# Builds the library and the tests of its kernels for aarch64 (NEON) and runs them under qemu.
+# usage: check_aarch64.sh BUILD [TEST...]     needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user, cmake
+# Debian's arm64 packages of what the build links with are unpacked into BUILD/root; the system is not touched.
+set -eu
+build=$1
+shift
+tests=${*:-"test_cpu_conv test_cpu_conv_grad test_cpu_gemm test_cpu_elementwise test_cpu_net test_threads test_half_types test_tensor"}
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial" "$build/root"
+build=$(cd "$build" && pwd)
+
+if [ ! -e "$build/root/unpacked" ]; then
+    apt() {
+        apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$build/apt" -o Dir::State::status=/dev/null \
+            -o Dir::State::lists="$build/apt/lists" -o Dir::Cache="$build/apt" -o APT::Sandbox::User=root "$@"
+    }
+    apt update
+    (cd "$build/apt" && apt download libcmocka-dev libcmocka0 libnanopb-dev libcjson-dev libcjson1 zlib1g-dev zlib1g)
+    for deb in "$build"/apt/*.deb; do dpkg-deb -x "$deb" "$build/root"; done
+    touch "$build/root/unpacked"
+fi
+
+lib=$build/root/usr/lib/aarch64-linux-gnu
+export PKG_CONFIG_LIBDIR="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$build/root"
+cmake -S "$source" -B "$build" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_FIND_ROOT_PATH="$build/root" -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER \
+    -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY -DOPENCL_INCLUDE= \
+    -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$lib" -DCMAKE_C_FLAGS="-Werror" ${CMAKE_OPTIONS:-}
+have=""
+for t in $tests; do [ ! -e "$source/tests/$t.c" ] || have="$have $t"; done
+cmake --build "$build" -j "$(nproc)" --target $have
+for t in $have; do
+    echo "== $t"
+    FACULA_WISDOM="" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu qemu-aarch64 -E LD_LIBRARY_PATH="$lib" "$build/tests/$t"
+done
