@@ -6,12 +6,9 @@
  * sleeps on a condition variable. */
 #include "base/threads.h"
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 #include "base/memory.h"
 
 enum { CACHE_LINE = 64, MOST_THREADS = 256, SPIN_NS = 200000 };
@@ -55,28 +52,6 @@ static int64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* A container may be given less than the machine: "max 100000" or "200000 100000", microseconds in each period. */
-static int cores_of_quota(void) {
-    long quota, period;
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (!f) return MOST_THREADS;
-    int got = fscanf(f, "%ld %ld", &quota, &period);
-    fclose(f);
-    if (got != 2 || quota <= 0 || period <= 0) return MOST_THREADS;
-    long cores = quota / period + (quota % period != 0);
-    return cores < MOST_THREADS ? (int)cores : MOST_THREADS;
-}
-
-int fac_cores(void) {
-    int n = (int)sysconf(_SC_NPROCESSORS_ONLN), quota = cores_of_quota();
-#ifdef CPU_COUNT
-    cpu_set_t set;
-    if (!sched_getaffinity(0, sizeof set, &set)) n = CPU_COUNT(&set);
-#endif
-    if (n > quota) n = quota;
-    return n < 1 ? 1 : n;
 }
 
 /* Tasks i, i + threads, i + 2 threads...: in the usual call there is one for each thread. */
