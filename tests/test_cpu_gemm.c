@@ -42,6 +42,14 @@ static void linear(fac_device *d, uint64_t seed) {
         fac_value *y = fac_linear(in[0], in[1], in[2]);
         check(d, "linear/gemm", g, y, y, 3, in, (int)check_pick(s, 3, 0, 3), s);
     }
+    for (uint64_t k = 0; k < 8; k++) {
+        uint64_t s = seed + 100 + k;
+        fac_graph *g = fac_graph_new();
+        int64_t depth = k == 7 ? 1100 : size(s, 2), O = k == 6 ? 700 : size(s, 1);
+        fac_value *in[4] = { input(g, 0, fac_shape(1, depth)), input(g, 1, fac_shape(O, depth)), k % 2 ? input(g, 2, fac_shape(O)) : NULL };
+        fac_value *y = fac_linear(in[0], in[1], in[2]);
+        check(d, "linear/row", g, y, y, 3, in, (int)(k % 4), s);
+    }
     /* several blocks of rows with several slabs */
     fac_graph *g = fac_graph_new();
     fac_value *in[4] = { input(g, 0, fac_shape(500, 530)), input(g, 1, fac_shape(70, 530)), input(g, 2, fac_shape(70)) };

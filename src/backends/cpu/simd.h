@@ -156,6 +156,16 @@ typedef struct fac_winograd {
 } fac_winograd;
 enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRADS };
 
+/* y[j] += sum over i < n of x[i] w[k[i]][j];  k NULL: row i.  Whole vectors. */
+typedef struct fac_row_panel {
+    const float   *w, *x;
+    int64_t        row, width;              /* from row to row of w; columns */
+    const int32_t *k;
+    int64_t        n;
+    float         *y;
+} fac_row_panel;
+typedef struct fac_row_kernel { int64_t width; void (*run)(const fac_row_panel *t); } fac_row_kernel;   /* the best width */
+
 /* to[j][i] = from[i][j] */
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
 
@@ -186,6 +196,7 @@ typedef struct fac_simd {
     fac_turn_kernel           *turn;
     const struct fac_attention_kernels *attention;
     const fac_peak_kernels   *peak;
+    const fac_row_kernel      *row_sum;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which
