@@ -3,12 +3,18 @@
 
     python bench/cpu_networks.py --facula build/facula [--models DIR] [--rounds 4] [--threads 2] [--batch 1] [NAME...]
 
-Makes the models with torchvision (random weights, seed 0) into DIR when they are not there, runs ROUNDS rounds in which
-each program takes its turn, and prints the median of the rounds' medians as a Markdown table.  Needs onnxruntime, and
-torch + torchvision to make the models.
+A NAME is one of torchvision's networks, made with random weights (seed 0) into DIR when it is not there; zoo:NAME, one of facula's
+own, exported there; or FILE.onnx, or a directory, of which all .onnx files are taken.  `--light DIR` stands for the light models of
+ONNX's repository, tinydarknet, super_resolution and zoo:efficientnet_lite0, looked for in DIR.  Inputs have the shapes of the file;
+an open first dim is the batch, and a model without one is left out when the batch is not 1.
+
+Runs ROUNDS rounds in which each program takes its turn, and prints the median of the rounds' medians as a Markdown table, with
+the geometric mean of ONNX Runtime's time / facula's.  Needs onnxruntime, and torch + torchvision to make the models.
 """
 import argparse
+import glob
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -28,17 +34,55 @@ def make(name, path):
                       opset_version=17, dynamic_axes={"x": {0: "N"}, "y": {0: "N"}})
 
 
+def light(folder):
+    """The light models, whose files may lie anywhere below the folder."""
+    found = {os.path.relpath(f, folder): f for f in glob.glob(os.path.join(folder, "**", "*.onnx"), recursive=True)}
+    wanted = ("light_", "tinydarknet", "super_resolution")
+    paths = [f for name, f in sorted(found.items()) if any(w in name for w in wanted)]
+    if not paths:
+        sys.exit(f"{folder}: no light models")
+    return paths + ["zoo:efficientnet_lite0"]
+
+
+def locate(name, facula, models):
+    """The model files that a name stands for."""
+    if os.path.isdir(name):
+        return sorted(glob.glob(os.path.join(name, "*.onnx")))
+    if name.endswith(".onnx"):
+        return [name]
+    path = os.path.join(models, name.removeprefix("zoo:") + ".onnx")
+    if not os.path.exists(path):
+        if name.startswith("zoo:"):
+            subprocess.run([facula, "export", name, "-o", path], check=True, stdout=subprocess.DEVNULL)
+        else:
+            make(name, path)
+    return [path]
+
+
+def title(path):
+    name = os.path.basename(path).removesuffix(".onnx")
+    return os.path.basename(os.path.dirname(path)) if name == "model" else name
+
+
 class Rival:
     def __init__(self, path, threads, batch):
         import numpy
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
+        options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        self.x = numpy.random.default_rng(0).uniform(-1, 1, (batch, 3, 224, 224)).astype("float32")
+        random = numpy.random.default_rng(0)
+        self.feed, self.fits = {}, True
+        for i in self.session.get_inputs():
+            dims = [d if isinstance(d, int) else batch if k == 0 else None for k, d in enumerate(i.shape)]
+            if None in dims:
+                sys.exit(f"{path}: input {i.name} has an open dim that is not the batch: {i.shape}")
+            self.fits = self.fits and dims[0] == batch
+            self.feed[i.name] = random.uniform(-1, 1, dims).astype("float32")
 
     def median_ms(self, seconds):
-        feed, times, end = {"x": self.x}, [], time.perf_counter() + seconds
+        feed, times, end = self.feed, [], time.perf_counter() + seconds
         for _ in range(3):
             self.session.run(None, feed)
         while time.perf_counter() < end or len(times) < 5:
@@ -57,7 +101,8 @@ def ours(facula, path, threads, batch, seconds, isa):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("names", nargs="*", default=NETWORKS)
+    p.add_argument("names", nargs="*", metavar="NAME", help="default: " + " ".join(NETWORKS))
+    p.add_argument("--light", metavar="DIR", help="also the light models below this folder")
     p.add_argument("--facula", default="build/facula")
     p.add_argument("--models", default=os.path.expanduser("~/.cache/facula/bench"))
     p.add_argument("--rounds", type=int, default=4)
@@ -68,12 +113,13 @@ def main():
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     os.makedirs(a.models, exist_ok=True)
-    rows = []
-    for name in a.names:
-        path = name if name.endswith(".onnx") else os.path.join(a.models, name + ".onnx")
-        if not os.path.exists(path):
-            make(name, path)
-        rival = Rival(path, a.threads, a.batch)
+    rows, names = [], a.names or ([] if a.light else NETWORKS)
+    names = names + (light(a.light) if a.light else [])
+    for path in [path for name in names for path in locate(name, a.facula, a.models)]:
+        name, rival = title(path), Rival(path, a.threads, a.batch)
+        if not rival.fits:
+            print(f"{name}: its batch is fixed, left out", file=sys.stderr)
+            continue
         their, our, ratio = [], [], []
         for _ in range(a.rounds):
             their.append(rival.median_ms(a.seconds))
@@ -86,10 +132,14 @@ def main():
     if a.json:
         print(json.dumps(rows))
         return
-    print("| network | ONNX Runtime ms | facula ms | facula / ONNX Runtime (median of rounds) | rounds |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| network | ONNX Runtime ms | facula ms | ONNX Runtime / facula (median of rounds) | facula / ONNX Runtime | rounds |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for r in rows:
-        print(f"| {r['network']} | {r['onnxruntime_ms']:.2f} | {r['facula_ms']:.2f} | {r['ours_over_theirs']:.2f} | {' '.join(map(str, r['rounds']))} |")
+        ratio = r["ours_over_theirs"]
+        print(f"| {r['network']} | {r['onnxruntime_ms']:.2f} | {r['facula_ms']:.2f} | {1 / ratio:.2f} | {ratio:.2f} | {' '.join(map(str, r['rounds']))} |")
+    if rows:
+        mean = math.exp(sum(math.log(r["ours_over_theirs"]) for r in rows) / len(rows))
+        print(f"\nGeometric mean of ONNX Runtime / facula: {1 / mean:.2f}")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ struct fac_device {
     char            *packed_folder;     /* see packed.h; NULL: none */
     fac_device_opts  opts;
     pthread_mutex_t  lock;              /* of the packs, and of cpu */
+    size_t           near;              /* bytes that the cores' own caches hold; 0: batches are not cut into slices */
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
     fac_pack       **packs;
     size_t           npacks, room_packs;

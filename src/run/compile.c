@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "passes/passes.h"
 #include "run/plan.h"
+#include "run/reach.h"
 #include "run/ref.h"
 
 static fac_status evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
@@ -101,6 +102,28 @@ static fac_status concrete(const fac_graph *g, fac_error *err) {
     return FAC_OK;
 }
 
+/* The graph of a slice of the batch, where slices do better. */
+static fac_status slice(fac_plan *p, const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_error *err) {
+    for (size_t i = 0; i < original->ninputs; i++)
+        if (steers[i]) return FAC_OK;
+    if (p->observed || p->only || p->dry || !fac_in_sight(p->device)) return FAC_OK;
+    const int64_t images = fac_batch_slice(p->graph, p->device->near);
+    fac_graph *g = NULL;
+    if (images < 1 || images == p->graph->inputs[0]->type.dims.d[0]) return FAC_OK;
+    FAC_TRY(fac_batch_cut(original, p->graph, in, images, &g, err));
+    if (!g) return FAC_OK;
+    p->slices = p->graph->inputs[0]->type.dims.d[0] / images;
+    fac_graph_free(p->graph);
+    p->graph = g;
+    return FAC_OK;
+}
+
+fac_type fac_plan_output(const fac_plan *plan, size_t i) {
+    fac_type type = plan->graph->outputs[i].value->type;
+    if (plan->slices > 1) type.dims.d[0] *= plan->slices;
+    return type;
+}
+
 fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
                         const fac_program_opts *o, bool dry, fac_plan **out, fac_error *err) {
     fac_plan *p = fac_alloc(1, sizeof *p);
@@ -113,6 +136,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->dry = dry;
     p->only = o->solver;
     p->wisdom = o->wisdom ? o->wisdom : device->wisdom;
+    p->slices = 1;
     fac_status status = FAC_OK;
     fac_error own = { 0 };
     p->graph = fac_specialize(original, steers, in, &own);
@@ -121,6 +145,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
         if (err) *err = own;
     }
     if (!status) p->macs = count_macs(p->graph);
+    if (!status) status = slice(p, original, steers, in, err);
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);

@@ -100,7 +100,7 @@ static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, cons
         status = run_step(plan, f, s, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
         if (timed && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
-        if (timed) f->seconds[i] = fac_now() - start;
+        if (timed) f->seconds[i] += fac_now() - start;
     }
     if (b->step) b->step(plan->device, NULL);
     fac_release(meant);
@@ -136,15 +136,28 @@ static fac_status find_roots(const fac_plan *plan, fac_frame *f, const fac_prepa
     return FAC_OK;
 }
 
+/* Inputs and results that are written where they belong move on. */
+static void next_slice(const fac_plan *plan, fac_frame *f) {
+    for (int i = 0; i < plan->nroots; i++) {
+        const fac_root *r = &plan->roots[i];
+        if (f->roots[i].memory && (r->kind == FAC_ROOT_INPUT || r->kind == FAC_ROOT_OUTPUT)) f->roots[i].at += r->bytes;
+    }
+}
+
 fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
                        bool timed, const fac_program_opts *opts, fac_error *err) {
     const fac_graph *g = plan->graph;
     FAC_TRY(find_roots(plan, f, prepared, in, out, err));
-    FAC_TRY(run_steps(plan, f, timed, opts, err));
-    for (size_t i = 0; i < g->noutputs; i++) {
-        const fac_slot *slot = &plan->outputs[i];
-        if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
-        FAC_TRY(deliver(plan, f, slot, &g->outputs[i].value->type, out[i], err));
+    for (int i = 0; i < plan->nsteps && timed; i++) f->seconds[i] = 0;
+    for (int64_t slice = 0; slice < plan->slices; slice++) {
+        if (slice) next_slice(plan, f);
+        FAC_TRY(run_steps(plan, f, timed, opts, err));
+        for (size_t i = 0; i < g->noutputs; i++) {
+            const fac_slot *slot = &plan->outputs[i];
+            const fac_type *type = &g->outputs[i].value->type;
+            if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
+            FAC_TRY(deliver(plan, f, slot, type, (fac_span){ out[i].memory, out[i].at + (size_t)slice * fac_type_bytes(type) }, err));
+        }
     }
     return FAC_OK;
 }

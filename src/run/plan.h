@@ -74,6 +74,7 @@ typedef struct fac_plan {
     fac_arena     memory;
     fac_device   *device;
     fac_graph    *graph;            /* specialized and rewritten */
+    int64_t       slices;           /* of the batch, done one after the other: the graph is that of one */
     bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
     const char   *only;             /* opts.solver */
@@ -102,11 +103,19 @@ fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *co
 /* Which inputs of g steer shapes: reached backwards from FAC_HOST ports.  steers has one flag for each input. */
 void       fac_steering(const fac_graph *g, bool *steers);
 
+/* batch.c: how many images of a batch (the first dim of all inputs) are done at once: all, or fewer when no image sees another one
+ * and near, the bytes that the cores' own caches hold, are too few for what lies between two layers.  g is specialized. */
+int64_t    fac_batch_slice(const fac_graph *g, size_t near);
+/* The graph for so many images; NULL in *out when that is not the same for fewer images. */
+fac_status fac_batch_cut(const fac_graph *original, const fac_graph *whole, fac_tensor *const in[], int64_t images,
+                         fac_graph **out, fac_error *err);
+
 /* compile.c: in[] as for a run.  original: the program's graph, for the order of its inputs.  dry: solvers are chosen, but make
  * nothing: a plan to look at. */
 fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
                         const fac_program_opts *opts, bool dry, fac_plan **out, fac_error *err);
 void       fac_plan_free(fac_plan *plan);
+fac_type   fac_plan_output(const fac_plan *plan, size_t i);         /* the type of a result: of all slices */
 
 fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
 void       fac_plan_place(fac_plan *plan);                                                   /* arena.c    */

@@ -252,8 +252,10 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
         if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), r, i, err));
-    for (size_t i = 0; i < g->noutputs; i++)
-        FAC_TRY(output_memory(p, i, &r->plan->graph->outputs[i].value->type, out[i], r, err));
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const fac_type type = fac_plan_output(r->plan, i);
+        FAC_TRY(output_memory(p, i, &type, out[i], r, err));
+    }
     if (p->updates) FAC_TRY(fac_begin_updates(r->plan, err));
     fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
     if (p->updates) fac_end_updates(r->plan);
@@ -299,8 +301,9 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
         const char *op = s->kind == FAC_STEP_PACK ? "pack" : s->problem->node->op->name;
-        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs, s->solver == &fac_solver_away, op,
-                                 s->layouts, s->problem->variant };
+        const double slices = (double)p->last->slices;
+        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs * slices, s->bytes * slices, s->runs,
+                                 s->solver == &fac_solver_away, op, s->layouts, s->problem->variant };
     }
     pthread_mutex_unlock(&p->lock);
     return n;
