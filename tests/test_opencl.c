@@ -1,6 +1,8 @@
 /* The OpenCL device: opening by number and name, memory that is cut, merged and reused, transfers, tensors, the cache of compiled
  * programs with every kind of damage.  Skipped where no driver is; FACULA_OPENCL=which runs it on another device than the first. */
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "backends/opencl/cache.h"
@@ -305,6 +308,49 @@ static void damaged_entries_are_not_there(void **state) {
     unlink(path);
 }
 
+/* A process that is killed while it writes leaves whole entries or none; the next one writes them again. */
+static void killed_writers_leave_no_damage(void **state) {
+    (void)state;
+    enum { BYTES = 300000, KEYS = 4 };
+    unsigned char *data = malloc(BYTES);
+    size_t n = 0;
+    for (int round = 0; round < 12; round++) {
+        fflush(NULL);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            for (uint64_t i = 0;; i++) {
+                memset(data, (int)(i % 251), BYTES);
+                fac_cl_cache_put((fac_hash){ 77, i % KEYS }, data, BYTES - 1000 * (i % 7));
+            }
+        usleep((useconds_t)(500 + 1700 * round));
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_true(waitpid(child, NULL, 0) == child);
+        for (uint64_t k = 0; k < KEYS; k++) {
+            unsigned char *got = fac_cl_cache_get((fac_hash){ 77, k }, &n);
+            for (size_t i = 0; got && i < n; i++) assert_int_equal(got[i], got[0]);
+            fac_release(got);
+        }
+    }
+    const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };        /* what they left goes when it is old */
+    char left[160];
+    snprintf(left, sizeof left, "%s/0123456789abcdef.bin.4711-0.tmp", folder);
+    FILE *f = fopen(left, "w");
+    fclose(f);
+    assert_int_equal(utimensat(AT_FDCWD, left, old, 0), 0);
+    fac_cl_cache_prune(folder, (size_t)1 << 30);
+    assert_int_equal(access(left, F_OK), -1);
+    memset(data, 9, BYTES);
+    for (uint64_t k = 0; k < KEYS; k++) {
+        fac_cl_cache_put((fac_hash){ 77, k }, data, BYTES);
+        unsigned char *got = fac_cl_cache_get((fac_hash){ 77, k }, &n);
+        assert_non_null(got);
+        assert_true(n == BYTES && !memcmp(got, data, n));
+        fac_release(got);
+    }
+    free(data);
+}
+
 static void the_oldest_entries_go(void **state) {
     (void)state;
     char part[160], path[256], data[1000] = { 0 };
@@ -339,6 +385,7 @@ int main(void) {
         cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
         cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
         cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed), cmocka_unit_test(damaged_entries_are_not_there),
+        cmocka_unit_test(killed_writers_leave_no_damage),
         cmocka_unit_test(the_oldest_entries_go),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);

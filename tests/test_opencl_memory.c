@@ -311,6 +311,38 @@ static void short_memory_is_made_room_in(void **state) {
     fac_device_free(d);
 }
 
+/* More than 2^32 bytes in one tensor: byte offsets and places of elements are 64-bit.  On devices that have room for two of them. */
+static void tensors_may_be_huge(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    enum { TAIL = 1000 };
+    const int64_t n = ((int64_t)5 << 30) / 4 + 77;
+    const fac_cl_limits *l = &fac_opencl_of(opencl)->limits;
+    if (!l->gpu || l->largest / 4 < (size_t)n || l->memory / 16 < (size_t)n) skip();
+    fac_tensor *x = NULL, *y = NULL, *tail = NULL;
+    fac_program *p = doubling(opencl, n);
+    OK(fac_tensor_new(opencl, FAC_F32, fac_shape(n), &x, &err));
+    OK(fac_tensor_new(opencl, FAC_F32, fac_shape(n), &y, &err));
+    float back[TAIL], want[TAIL];
+    for (int i = 0; i < TAIL; i++) want[i] = (float)i;
+    OK(fac_tensor_view(x, fac_shape(TAIL), NULL, n - TAIL, &tail, &err));
+    OK(fac_tensor_write(tail, want, sizeof want, &err));
+    fac_tensor_free(tail);
+    OK(fac_program_run(p, &x, &y, &err));
+    OK(fac_tensor_view(y, fac_shape(TAIL), NULL, n - TAIL, &tail, &err));
+    OK(fac_tensor_read(tail, back, sizeof back, &err));
+    for (int i = 0; i < TAIL; i++) assert_true(back[i] == 2 * want[i]);
+    fac_tensor_free(tail);
+    OK(fac_tensor_view(y, fac_shape(TAIL), NULL, n - TAIL - ((int64_t)1 << 30), &tail, &err));      /* 2^32 bytes before: untouched */
+    OK(fac_tensor_read(tail, back, sizeof back, &err));
+    for (int i = 0; i < TAIL; i++) assert_true(back[i] == 0);
+    fac_tensor_free(tail);
+    fac_tensor_free(x);
+    fac_tensor_free(y);
+    fac_program_free(p);
+    fac_device_trim(opencl);
+}
+
 /* ---- errors ---- */
 
 /* A command that fails after it was submitted: the wait tells it with the name of its step, and so does all that follows. */
@@ -344,7 +376,7 @@ int main(void) {
         cmocka_unit_test(updates_are_parallel), cmocka_unit_test(results_come_when_looked_at),
         cmocka_unit_test(contents_outlive_the_device), cmocka_unit_test(devices_share_tensors),
         cmocka_unit_test(large_transfers_arrive), cmocka_unit_test(short_memory_is_made_room_in),
-        cmocka_unit_test(late_errors_name_their_step),
+        cmocka_unit_test(tensors_may_be_huge), cmocka_unit_test(late_errors_name_their_step),
     };
     return cmocka_run_group_tests_name("opencl memory", tests, open_devices, close_devices);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/memory.h"
 
@@ -40,6 +41,12 @@ static int by_age(const void *a, const void *b) {
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
+/* What a writer that was killed left beside a file with this ending: a live one needs no hour. */
+static bool is_left(const char *name, const char *ending, const struct stat *s) {
+    const size_t n = strlen(name);
+    return n > 4 && !strcmp(name + n - 4, ".tmp") && strstr(name, ending) && time(NULL) - s->st_mtim.tv_sec > 3600;
+}
+
 static int list(const char *folder, const char *ending, entry *to, size_t *all) {
     DIR *d = opendir(folder);
     const size_t tail = strlen(ending);
@@ -47,8 +54,9 @@ static int list(const char *folder, const char *ending, entry *to, size_t *all) 
     for (const struct dirent *e; d && n < ENTRIES && (e = readdir(d));) {
         struct stat s;
         size_t length = strlen(e->d_name);
-        if (length < tail || length >= sizeof to->name || strcmp(e->d_name + length - tail, ending)) continue;
         if (fstatat(dirfd(d), e->d_name, &s, 0) || !S_ISREG(s.st_mode)) continue;
+        if (is_left(e->d_name, ending, &s)) unlinkat(dirfd(d), e->d_name, 0);
+        if (length < tail || length >= sizeof to->name || strcmp(e->d_name + length - tail, ending)) continue;
         memcpy(to[n].name, e->d_name, length + 1);
         to[n].used = s.st_mtim;
         to[n].bytes = (size_t)s.st_size;

@@ -1,0 +1,44 @@
+#!/bin/sh
+# The OpenCL device from outside: sh opencl.sh FACULA.  What it says of itself and where there is none; answers and trainings like
+# the cpu's, a training that moves from one to the other; the second start compiles nothing.  77, which means skipped, where no
+# device can be used.
+facula=$1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export FACULA_CACHE="$dir/cache"
+fails=0
+bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
+
+"$facula" devices > "$dir/devices" || bad "devices"
+grep -q '^opencl:0' "$dir/devices" || { cat "$dir/devices"; exit 77; }
+for fact in platform driver memory 'compute units' 'doubles: '; do grep -q "$fact" "$dir/devices" || bad "devices does not tell: $fact"; done
+
+# without a driver
+OCL_ICD_VENDORS="$dir" "$facula" run zoo:lenet --random --device opencl 2> "$dir/none" && bad "a device without a driver"
+grep -q pocl-opencl-icd "$dir/none" || bad "it does not say what to install: $(cat "$dir/none")"
+
+same() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; exit !(d <= t && -d <= t) }'; }
+loss() { tail -n 1 "$1" | sed 's/.*"test_loss":\([-0-9.e]*\).*/\1/'; }
+
+"$facula" run zoo:lenet --random --seed 3 --device opencl --output "logits=$dir/a.npy" --verbose > /dev/null 2> "$dir/verbose" || bad "run"
+grep -q 'steps on opencl:0' "$dir/verbose" || bad "run --verbose: $(cat "$dir/verbose")"
+"$facula" bench zoo:lenet --device opencl --runs 2 --memory --profile --verify > "$dir/bench" || bad "bench: $(cat "$dir/bench")"
+for what in 'parameters and results' 'taken from the driver' 'solver'; do grep -q "$what" "$dir/bench" || bad "bench does not tell: $what"; done
+
+# a training on the device, alone and half of it on the cpu
+"$facula" train toy:xor --threads 1 --epochs 40 --out "$dir/cpu" --json > "$dir/cpu.log" || bad "train on the cpu"
+"$facula" train toy:xor --threads 1 --epochs 40 --out "$dir/cl" --device opencl --json > "$dir/cl.log" || bad "train on opencl"
+same "$(loss "$dir/cpu.log")" "$(loss "$dir/cl.log")" 1e-3 || bad "losses $(loss "$dir/cpu.log") and $(loss "$dir/cl.log")"
+
+# what was compiled is found: a second start writes nothing new
+"$facula" run zoo:lenet --random --device opencl > /dev/null || bad "the first start"
+before=$(find "$FACULA_CACHE" -name '*.bin' | wc -l)
+"$facula" run zoo:lenet --random --device opencl > /dev/null || bad "the second start"
+after=$(find "$FACULA_CACHE" -name '*.bin' | wc -l)
+[ "$after" -eq "$before" ] && [ "$after" -gt 0 ] || bad "the cache had $before programs, then $after"
+
+"$facula" op --support > "$dir/support" || bad "op --support"
+grep -q '^relu  *[0-9]* of [0-9]*  *[1-9][0-9]* of ' "$dir/support" || bad "op --support: $(grep ^relu "$dir/support")"
+
+[ $fails -eq 0 ] && echo "all well"
+exit $fails
