@@ -2,6 +2,7 @@
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"
+#include "ops/batch_norm_ref.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
 
@@ -33,8 +34,7 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static fac_status ref(const fac_ref *r, fac_error *err) {
-    (void)err;
+void fac_batch_norm_grad_ref(const fac_ref *r, double epsilon, const double *y, double lo, double hi) {
     const fac_dims *d = &r->in[0].type.dims;
     const double *x = r->in[0].f, *dy = r->in[1].f, *scale = r->in[2].f;
     int64_t images = d->d[0], channels = d->n > 1 ? d->d[1] : 1, plane = 1;
@@ -48,19 +48,25 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
                 var += (x[at] - mean) * (x[at] - mean) / count;
+                if (y && !(y[at] > lo && y[at] < hi)) continue;
                 sum += dy[at];
                 along += dy[at] * (x[at] - mean);
             }
-        double inverse = 1 / sqrt(var + ((const attrs *)r->attrs)->epsilon);
+        double inverse = 1 / sqrt(var + epsilon);
         if (r->out[1].f) r->out[1].f[c] = along * inverse;
         if (r->out[2].f) r->out[2].f[c] = sum;
         for (int64_t i = 0; r->out[0].f && i < images; i++)
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
-                double hat = (x[at] - mean) * inverse;
-                r->out[0].f[at] = scale[c] * inverse * (dy[at] - sum / count - hat * inverse * along / count);
+                double hat = (x[at] - mean) * inverse, own = y && !(y[at] > lo && y[at] < hi) ? 0 : dy[at];
+                r->out[0].f[at] = scale[c] * inverse * (own - sum / count - hat * inverse * along / count);
             }
     }
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    fac_batch_norm_grad_ref(r, ((const attrs *)r->attrs)->epsilon, NULL, 0, 0);
     return FAC_OK;
 }
 

@@ -1,8 +1,11 @@
-/* Residual add and activation behind a batch norm of training become its body, as epilogue.c does it for convolutions.
+/* Residual add and activation behind a batch norm of training become its body, as epilogue.c does it for convolutions; and before
+ * its gradient that of relu or relu6, a mask by what the activation made, becomes part of it.
  *
  * A batch norm has other results, its running statistics, which may have been read before the activation comes; so this works on
  * a copy of the graph in place, where fac_replace keeps the order. */
+#include <math.h>
 #include "facula/ops.h"
+#include "op_list.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -68,6 +71,45 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     fac_replace(act ? act->out[0] : last, y);
 }
 
+static bool number(const fac_value *v, double *to) {
+    const bool is = v && v->leaf == FAC_CONST && v->tensor && v->type.dtype == FAC_F32 && fac_dims_count(&v->type.dims) == 1;
+    const float *data = is ? fac_tensor_data(v->tensor) : NULL;
+    if (data) *to = (double)*data;
+    return data != NULL;
+}
+
+/* What a value is masked by: where(y > lo, where(y < hi, dy, 0), 0), each of them once or not at all. */
+typedef struct mask { fac_value *dy, *y; double lo, hi; } mask;
+
+static bool read_mask(fac_value *v, mask *m) {
+    *m = (mask){ v, NULL, -INFINITY, INFINITY };
+    while (m->dy->node && fac_node_is(m->dy->node, "where") && fac_used_once(m->dy)) {
+        const fac_node *n = m->dy->node, *test = n->in[0]->node;
+        double zero, limit;
+        const bool above = fac_node_is(test, "greater"), below = fac_node_is(test, "less");
+        if ((!above && !below) || !number(n->in[2], &zero) || zero != 0 || !number(test->in[1], &limit)) break;
+        if ((m->y && m->y != test->in[0]) || !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims)) break;
+        if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) || test->in[0]->type.dtype != v->type.dtype) break;
+        if (above) m->lo = fmax(m->lo, limit);
+        else m->hi = fmin(m->hi, limit);
+        m->y = test->in[0], m->dy = n->in[1];
+    }
+    return m->y != NULL;
+}
+
+/* batch_norm_grad(x, masked dy, scale) takes the mask itself. */
+static void fuse_mask(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
+    mask m;
+    char how[128];
+    if (n->out[0]->time != FAC_RUN || !read_mask(n->in[1], &m)) return;
+    snprintf(how, sizeof how, "epsilon=%.17g lo=%.9g hi=%.9g", fac_attr_real(n, "epsilon", 0), m.lo, m.hi);
+    fac_value *args[] = { n->in[0], m.dy, n->in[2], m.y };
+    fac_value *y = fac_apply(g, &fac_op_batch_norm_act_grad, how, 4, args);
+    if (!y->node || !accept(self, y->node)) return;
+    y->node->name = n->name, y->node->scope = n->scope, y->node->stage = n->stage;
+    for (int k = 0; k < n->nout; k++) fac_replace(n->out[k], y->node->out[k]);
+}
+
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self) {
     fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     if (!to || to->error.status) return to;
@@ -75,6 +117,7 @@ fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
         if (trains(n)) fuse(to, n, accept, self);
+        else if (fac_node_is(n, "batch_norm_grad")) fuse_mask(to, n, accept, self);
     }
     if (!to->error.status) fac_graph_sweep(to);
     return to;

@@ -1,5 +1,5 @@
-/* batch_norm/blocked and batch_norm_grad/blocked: batch normalization by the statistics of the batch, and its gradient, on
- * blocked images; f32.
+/* batch_norm/blocked, batch_norm_grad/blocked and batch_norm_act_grad/blocked: batch normalization by the statistics of the
+ * batch, its gradient, and that behind an activation, on blocked images; f32.
  *
  * Each lane is a channel.  Strips of rows are short enough for the first cache, where they are read twice, so memory is read once
  * for the statistics: the mean of the strip, then squares around it.  Strips are put together in f64 (Chan, Golub and LeVeque,
@@ -24,10 +24,13 @@ typedef struct plan {
     fac_layout     in[5], out[3], r;
     fac_epilogue   e;
     const fac_cpu *cpu;
-    bool           gradient;
+    bool           gradient, masked;    /* in[3] is what the activation made */
     int64_t        images, channels, height, width, blocks, parts, strip;
     double         epsilon, keep;       /* keep: the share of the old running statistics */
+    double         lo, hi;              /* of the mask */
 } plan;
+
+static int inputs(const plan *p) { return !p->gradient ? 5 : p->masked ? 4 : 3; }
 
 /* What is known of some of the pixels of a block; sum and along are of dy and dy (x - mean). */
 typedef struct moments { double n, mean[MOST_LANES], spread[MOST_LANES], sum[MOST_LANES], along[MOST_LANES]; } moments;
@@ -58,6 +61,13 @@ static int64_t strip_rows(const plan *p, int64_t from, int64_t end) {
     return n < end - from ? n : end - from;
 }
 
+static void set_mask(const job *j, int64_t block, int64_t row, fac_lane_rows *t) {
+    const plan *p = j->p;
+    if (!p->masked) return;
+    t->mask = j->in[3] + row_at(p, &p->in[3], block, row), t->mask_row = p->in[3].stride[2];
+    t->mask_lo = (float)p->lo, t->mask_hi = (float)p->hi;
+}
+
 static void measure(const job *j, int64_t block, int64_t from, int64_t end, moments *m) {
     const plan *p = j->p;
     int lanes = p->cpu->simd->lanes;
@@ -67,6 +77,7 @@ static void measure(const job *j, int64_t block, int64_t from, int64_t end, mome
         fac_lane_rows t = { .x = j->in[0] + row_at(p, &p->in[0], block, from), .x_row = p->in[0].stride[2], .rows = n,
                             .pixels = p->width };
         if (p->gradient) t.d = j->in[1] + row_at(p, &p->in[1], block, from), t.d_row = p->in[1].stride[2];
+        set_mask(j, block, from, &t);
         fac_lane_sums s;
         moments strip;
         p->cpu->simd->lane->sums(&t, &s);
@@ -115,6 +126,7 @@ static void map(const job *j, int64_t block, int64_t from, int64_t end, const mo
             .d = d ? d + row_at(p, d_at, block, from) : NULL, .d_row = d_at->stride[2],
             .y = j->out[0] + row_at(p, &p->out[0], block, from), .y_row = p->out[0].stride[2], .rows = n, .pixels = p->width,
             .mean = t.mean, .factor = t.factor, .other = t.other, .shift = t.shift, .lo = p->e.lo, .hi = p->e.hi };
+        set_mask(j, block, from, &rows);
         p->cpu->simd->lane->linear(&rows);
         for (int64_t r = 0; r < n && p->e.loops; r++)
             fac_epilogue_run(&p->e, rows.y + r * rows.y_row, (size_t)(p->width * lanes));
@@ -175,7 +187,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *p = plan_;
     job j = { .p = p, .r = p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL };
     (void)d, (void)err;
-    for (int k = 0; k < (p->gradient ? 3 : 5); k++) j.in[k] = fac_span_floats(in[k], &p->in[k]);
+    for (int k = 0; k < inputs(p); k++) j.in[k] = fac_span_floats(in[k], &p->in[k]);
     for (int k = 0; k < 3; k++) j.out[k] = out[k].memory ? fac_span_floats(out[k], &p->out[k]) : NULL;
     if (p->parts == 1) {
         fac_parallel(&p->cpu->pool, (int)p->blocks, whole, &j);
@@ -193,7 +205,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static bool settle(plan *p, const fac_problem *problem) {
     const fac_dims *x = &problem->in[0].type.dims;
     if (x->n != 4 || fac_dims_count(x) <= 0 || x->d[3] > WIDEST || problem->out[0].type.dtype != FAC_F32) return false;
-    p->gradient = problem->node->op == fac_op_find("batch_norm_grad");
+    p->masked = problem->node->op == fac_op_find("batch_norm_act_grad");
+    p->gradient = p->masked || problem->node->op == fac_op_find("batch_norm_grad");
     if (!p->gradient && !fac_attr_flag(problem->node, "training_mode")) return false;
     for (int k = 0; k < problem->nin; k++)
         if (problem->in[k].type.dtype != FAC_F32) return false;
@@ -211,6 +224,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!settle(&q, p)) return false;
     fac_want_blocked(q.cpu, &p->in[0], 0);
     if (q.gradient) fac_want_blocked(q.cpu, &p->in[1], 0);
+    if (q.masked) fac_want_blocked(q.cpu, &p->in[3], 0);
     for (int k = q.gradient ? 2 : 1; k < (q.gradient ? 3 : 5); k++) fac_want_plain(&p->in[k]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     fac_want_blocked_out(q.cpu, &p->out[0]);
@@ -218,7 +232,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (p->out[k].type.dtype != FAC_NONE) fac_want_plain(&p->out[k]);
     if (q.parts > 1) o->work = (size_t)(q.blocks * q.parts) * sizeof(moments);
     double lanes = (double)(q.blocks * q.cpu->simd->lanes) * (double)(q.images * q.height) * (double)q.width;
-    o->seconds = fac_cpu_seconds(q.cpu, 10 * lanes, 0.2, (q.gradient ? 20 : 12) * lanes);
+    o->seconds = fac_cpu_seconds(q.cpu, 10 * lanes, 0.2, (q.masked ? 28 : q.gradient ? 20 : 12) * lanes);
     return true;
 }
 
@@ -227,16 +241,20 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
     q->cpu = fac_cpu_of(d);
     settle(q, p);
-    for (int k = 0; k < (q->gradient ? 3 : 5); k++) q->in[k] = p->in[k].layout;
+    for (int k = 0; k < inputs(q); k++) q->in[k] = p->in[k].layout;
     for (int k = 0; k < p->nout; k++) q->out[k] = p->out[k].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     fac_attr_real(p->node, "epsilon", &q->epsilon);
     fac_attr_real(p->node, "momentum", &q->keep);
+    fac_attr_real(p->node, "lo", &q->lo);
+    fac_attr_real(p->node, "hi", &q->hi);
     *out = q;
     return FAC_OK;
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 const fac_solver fac_cpu_batch_norm_blocked = { "batch_norm/blocked", "batch_norm", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_batch_norm_act_grad_blocked = {
+    "batch_norm_act_grad/blocked", "batch_norm_act_grad", offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_batch_norm_grad_blocked = {
     "batch_norm_grad/blocked", "batch_norm_grad", offer, make, done, NULL, NULL, run };

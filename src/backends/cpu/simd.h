@@ -86,13 +86,17 @@ typedef struct fac_depthwise_grad {
 } fac_depthwise_grad;
 typedef void fac_depthwise_grad_kernel(const fac_depthwise_grad *t);
 
-/* Rows of pixels of one channel block, each lane for itself.  d is a second operand, or NULL; y may be x or d. */
+/* Rows of pixels of one channel block, each lane for itself.  d is a second operand, or NULL; y may be x or d.  With a mask, d is
+ * taken for 0 where the mask's pixel is not between its limits. */
 typedef struct fac_lane_rows {
     const float *x, *d;
     float       *y;
     int64_t      x_row, d_row, y_row, rows, pixels;
     const float *mean, *factor, *other, *shift;     /* a vector each */
     float        lo, hi;
+    const float *mask;                              /* NULL: none    */
+    int64_t      mask_row;
+    float        mask_lo, mask_hi;
 } fac_lane_rows;
 /* The mean, the sum of (x - mean)^2, the sums of d and d (x - mean), in f32: for some hundred pixels.  Without d its sums are
  * anything. */

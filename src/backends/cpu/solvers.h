@@ -17,7 +17,8 @@ extern const fac_solver fac_cpu_conv_grad_w_direct, fac_cpu_conv_grad_w_first, f
 extern const fac_solver fac_cpu_conv2d_grad_x, fac_cpu_conv2d_grad_w, fac_cpu_conv3d_grad_x, fac_cpu_conv3d_grad_w,
                         fac_cpu_conv2d_grad_x_plane, fac_cpu_conv2d_grad_w_plane, fac_cpu_max_pool_grad, fac_cpu_avg_pool_grad,
                         fac_cpu_max_pool_grad_blocked, fac_cpu_avg_pool_grad_blocked,
-                        fac_cpu_batch_norm_blocked, fac_cpu_batch_norm_grad_blocked, fac_cpu_batch_norm_train,
+                        fac_cpu_batch_norm_blocked, fac_cpu_batch_norm_grad_blocked, fac_cpu_batch_norm_act_grad_blocked,
+                        fac_cpu_batch_norm_train,
                         fac_cpu_batch_norm_grad, fac_cpu_dropout;
 extern const fac_solver fac_cpu_linear_thin, fac_cpu_matmul_thin, fac_cpu_fused_matmul;
 extern const fac_solver fac_cpu_fused, fac_cpu_reorder, fac_cpu_reduce, fac_cpu_softmax, fac_cpu_norm, fac_cpu_lrn,
