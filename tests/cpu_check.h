@@ -18,6 +18,8 @@
 
 static bool check_nan;                      /* some elements of input 0 are NaN */
 static bool check_largest;                  /* relative to the largest sum of |x| |w|, not to that of the element */
+static float check_tolerance = 1e-6f;       /* of 1 + that sum */
+static double check_error;                  /* of the last call: the largest difference, relative to the largest output */
 enum { CHECK_OPERANDS = 8, CHECK_GUARD = 64 };
 
 typedef struct check_memory { float *at; size_t n; } check_memory;      /* n floats, then a guard */
@@ -116,8 +118,12 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         check_guard(work, "the scratch");
         float largest = 0;
         for (size_t k = 0; k < outputs; k++) largest = fmaxf(largest, size[k]);
+        double top = 0, worst = 0;
+        for (size_t k = 0; k < outputs; k++) top = fmax(top, fabs(want[k])), worst = fmax(worst, fabs((double)got[k] - want[k]));
+        check_error = top > 0 ? worst / top : worst;
         for (size_t k = 0; k < outputs; k++)
-            if (isnan(want[k]) ? !isnan(got[k]) : !(fabsf(got[k] - want[k]) <= 1e-6f * (1 + (check_largest ? largest : size[k]))))
+            if (isnan(want[k]) ? !isnan(got[k])
+                               : !(fabsf(got[k] - want[k]) <= check_tolerance * (1 + (check_largest ? largest : size[k]))))
                 fail_msg("%s, seed %llu: element %zu of %zu is %.9g, expected %.9g, sum of sizes %g", solver,
                          (unsigned long long)seed, k, outputs, (double)got[k], (double)want[k], (double)size[k]);
     }

@@ -102,15 +102,18 @@ static void first(fac_device *d, uint64_t seed) {
 }
 
 static void winograd(fac_device *d, uint64_t seed) {
-    static const char *const solvers[] = { "conv2d/winograd_2x2", "conv2d/winograd_4x4", "conv2d/winograd_5x5" };
-    for (uint64_t k = 0; k < 45; k++) {
+    static const char *const solvers[] = { "conv2d/winograd_2x2", "conv2d/winograd_4x4", "conv2d/winograd_5x5",
+                                           "conv2d/winograd_4x4_5x5" };
+    for (uint64_t k = 0; k < 60; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
-        s.R = s.S = k % 3 == 2 ? 5 : 3;
+        s.R = s.S = k % 4 >= 2 ? 5 : 3;
         for (int i = 0; i < 2; i++) s.o.stride[i] = s.o.dilation[i] = 1;
         s.H += 5, s.W += 5;
-        check_largest = k % 3 > 0;              /* the outputs of a tile share their rounding errors */
-        assert_true(conv(d, solvers[k % 3], &s, seed + k));
+        check_largest = k % 4 > 0;              /* the outputs of a tile share their rounding errors */
+        check_tolerance = k % 4 == 3 ? 4e-6f : 1e-6f;
+        assert_true(conv(d, solvers[k % 4], &s, seed + k));
     }
+    check_tolerance = 1e-6f;
     /* both schedules, blocks of tiles that do not come out even, images of one tile */
     static const shape fixed[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3 },
                                    { 3, 40, 2, 2, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 4 },
@@ -120,6 +123,54 @@ static void winograd(fac_device *d, uint64_t seed) {
     check_largest = false;
     shape strided = { 1, 8, 9, 9, 8, 3, 3, 1, { .stride = { 1, 2 } }, true, 0 };
     assert_false(conv(d, solvers[0], &strided, seed));
+}
+
+/* The rule of accuracy that conv_winograd.c states: the largest error of a layer, of its largest output, against direct's. */
+static void accuracy(fac_device *d, uint64_t seed) {
+    static const struct { const char *solver; int64_t C, K, size, kernel; double times; } of[] = {
+        { "conv2d/winograd_2x2", 64, 48, 28, 3, 1 }, { "conv2d/winograd_2x2", 256, 32, 14, 3, 1 },
+        { "conv2d/winograd_4x4", 64, 48, 28, 3, 4 }, { "conv2d/winograd_4x4", 256, 32, 14, 3, 4 },
+        { "conv2d/winograd_5x5", 48, 32, 27, 5, 2 }, { "conv2d/winograd_4x4_5x5", 48, 32, 27, 5, 10 } };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        const int64_t pad = of[k].kernel / 2;
+        shape s = { 1, of[k].C, of[k].size, of[k].size, of[k].K, of[k].kernel, of[k].kernel, 1, { .pad = { pad, pad, pad, pad } },
+                    true, 0 };
+        check_largest = true, check_tolerance = 1e-5f;
+        assert_true(conv(d, "conv2d/direct", &s, seed));
+        const double direct = check_error;
+        assert_true(conv(d, of[k].solver, &s, seed));
+        if (check_error > of[k].times * direct)
+            fail_msg("%s, seed %llu: error %g, direct convolution has %g", of[k].solver, (unsigned long long)seed, check_error,
+                     direct);
+    }
+    check_largest = false, check_tolerance = 1e-6f;
+}
+
+/* A program that wants exact results keeps F(2, 3) alone. */
+static void exact(fac_device *d, uint64_t seed) {
+    static const char *const inexact[] = { "conv2d/winograd_4x4", "conv2d/winograd_5x5", "conv2d/winograd_4x4_5x5" };
+    (void)seed;
+    for (int64_t kernel = 3; kernel <= 5; kernel += 2) {
+        fac_graph *g = fac_graph_new();
+        fac_value *w = input(g, 1, fac_shape(16, 16, kernel, kernel));
+        fac_value *y = fac_conv2d(input(g, 0, fac_shape(1, 16, 28, 28)), w, NULL, NULL);
+        int offers = 0;
+        for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
+            fac_operand in[3], out = { y->type, fac_layout_plain(&y->type.dims), FAC_RUN, NULL };
+            memset(in, 0, sizeof in);
+            for (int i = 0; i < 2; i++) {
+                const fac_type t = y->node->in[i]->type;
+                in[i] = (fac_operand){ t, fac_layout_plain(&t.dims), i ? FAC_PREPARE : FAC_RUN, NULL };
+            }
+            fac_problem p = { .node = y->node, .exact = true, .nin = y->node->nin, .nout = 1, .in = in, .out = &out };
+            fac_offer o = { 0 };
+            if (!(*s)->op || strcmp((*s)->op, "conv2d") || !(*s)->offer(d, &p, &o)) continue;
+            for (size_t k = 0; k < sizeof inexact / sizeof *inexact; k++) assert_string_not_equal((*s)->name, inexact[k]);
+            offers += strstr((*s)->name, "winograd") != NULL;
+        }
+        assert_int_equal(offers, kernel == 3);
+        fac_graph_free(g);
+    }
 }
 
 static void depthwise(fac_device *d, uint64_t seed) {
@@ -223,6 +274,8 @@ static uint64_t seed;
 static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
 static void test_winograd(void **s) { (void)s, check_everywhere(winograd, seed + 6000); }
+static void test_accuracy(void **s) { (void)s, check_everywhere(accuracy, seed + 9000); }
+static void test_exact(void **s) { (void)s, check_everywhere(exact, seed); }
 static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
 static void test_grouped(void **s) { (void)s, check_everywhere(grouped, seed + 8000); }
 static void test_gemm(void **s) { (void)s, check_everywhere(gemm, seed + 3000); }
@@ -233,6 +286,7 @@ static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_accuracy), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_depthwise), cmocka_unit_test(test_grouped), cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_volume), cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };
     seed = check_seed();

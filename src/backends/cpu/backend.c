@@ -10,7 +10,8 @@
 /* The best first; estimates decide between those that offer.  Behind them all stands the reference driver, which the planner
  * knows (src/run/ref.h). */
 static const fac_solver *const solvers[] = {
-    &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_5x5, &fac_cpu_conv_direct, &fac_cpu_conv_first,
+    &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
+    &fac_cpu_conv_direct, &fac_cpu_conv_first,
     &fac_cpu_conv_depthwise, &fac_cpu_conv_grouped, &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
     &fac_cpu_linear_thin, &fac_cpu_matmul_thin, &fac_cpu_fused_matmul,
     &fac_cpu_linear_row, &fac_cpu_matmul_row, &fac_cpu_gemm_row,

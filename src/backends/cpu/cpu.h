@@ -30,6 +30,11 @@ static inline float *fac_span_packed(fac_span s) { return s.memory ? (float *)((
 /* Where element 0 of an operand lies. */
 static inline float *fac_span_floats(fac_span s, const fac_layout *l) { return (float *)((char *)s.memory + s.at) + l->offset; }
 
+/* How much longer `items` equal pieces take on these threads than if they could be shared out evenly. */
+static inline double fac_cpu_waste(int64_t items, int64_t threads) {
+    return (double)((items + threads - 1) / threads * threads) / (double)items;
+}
+
 /* What an offer says: so many operations at this share of the peak, after or before so many bytes moved. */
 static inline double fac_cpu_seconds(const fac_cpu *c, double operations, double share, double bytes) {
     return 1e-6 + operations / (c->flops * share) + bytes / (2 * c->bandwidth);

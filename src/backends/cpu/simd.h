@@ -145,7 +145,7 @@ typedef struct fac_winograd_tile {
     int          rows, columns;             /* that lie inside the image */
     float        lo, hi;
 } fac_winograd_tile;
-enum { FAC_WINOGRAD_POINTS = 6, FAC_WINOGRAD_KERNEL = 5 };  /* the most of n and kernel */
+enum { FAC_WINOGRAD_POINTS = 8, FAC_WINOGRAD_KERNEL = 5 };  /* the most of n and kernel */
 typedef struct fac_winograd_matrix { double at[FAC_WINOGRAD_POINTS][FAC_WINOGRAD_KERNEL]; } fac_winograd_matrix;
 typedef struct fac_winograd {
     int    out, kernel;
@@ -154,11 +154,11 @@ typedef struct fac_winograd {
     /* One vector of filters, kernel x kernel vectors without gaps, to u; computed in f64. */
     void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point);
     /* The adjoints, for gradients: of out_tile to the elements v from out x out of dy; of filter from the elements u, computed in
-     * f32. */
+     * f32.  NULL where gradients are not computed so. */
     void (*out_grad)(const float *dy, int64_t dy_row, float *v, int64_t v_point);
     void (*filter_grad)(const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg);
 } fac_winograd;
-enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRADS };
+enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRAD_4_5, FAC_WINOGRADS };     /* outputs, kernel */
 
 /* y[j] += sum over i < n of x[i] w[k[i]][j];  k NULL: row i.  Whole vectors. */
 typedef struct fac_row_panel {

@@ -8,10 +8,11 @@ const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m
     *row = p->row;
     if (y >= -halo && x >= -halo && y + m <= p->height + halo && x + m <= p->width + halo) return from;
     memset(copy, 0, (size_t)(m * m * lanes) * sizeof *copy);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t k = 0; k < m; k++)
-            if (y + i >= 0 && y + i < p->height && x + k >= 0 && x + k < p->width)
-                memcpy(copy + (i * m + k) * lanes, from + i * p->row + k * lanes, (size_t)lanes * sizeof *copy);
+    const int64_t first = x < 0 ? -x : 0, end = p->width - x < m ? p->width - x : m;
+    for (int64_t i = 0; i < m && first < end; i++) {
+        if (y + i < 0 || y + i >= p->height) continue;
+        memcpy(copy + (i * m + first) * lanes, from + i * p->row + first * lanes, (size_t)((end - first) * lanes) * sizeof *copy);
+    }
     *row = m * lanes;
     return copy;
 }
@@ -20,8 +21,9 @@ const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m
 void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G) {
     static const double four[] = { 0, 1, -1 };
     static const double six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
+    static const double eight[] = { 0, 0.5, -0.5, 1, -1, 2, -2 };
     int n = w->out + w->kernel - 1;
-    const double *p = n == 4 ? four : six;
+    const double *p = n == 4 ? four : n == 6 ? six : eight;
     for (int i = 0; i < n; i++) {
         double below = 1, power = 1;
         for (int j = 0; j < n - 1 && i < n - 1; j++) if (j != i) below *= p[i] - p[j];

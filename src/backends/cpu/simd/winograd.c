@@ -6,7 +6,8 @@
  * infinity; columns of A^T are the powers of p_i.  Points come in pairs +-p, so even and odd coefficients are computed once for
  * both.
  *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
- *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2) */
+ *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2)
+ *   n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients) */
 #include "backends/cpu/simd/widen.h"
 
 #define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
@@ -15,9 +16,23 @@
 #define QQ 2.0f
 
 enum { FAR = 8192 };                        /* floats from point to point of transformed filters */
+/* The row of B^T for a point p of n = 8 whose square is pp, given the other two, bb and cc, and the row for -p. */
+INLINE void input_pair(const float p, const float bb, const float cc, const vec *d, vec *o) {
+    const vec even = d[6] + (bb * cc * d[2] - (bb + cc) * d[4]), odd = p * (d[5] + (bb * cc * d[1] - (bb + cc) * d[3]));
+    o[0] = even + odd;
+    o[1] = even - odd;
+}
 
 /* o = B^T d */
 INLINE void input_column(const int n, const vec *d, vec *o) {
+    if (n == 8) {                               /* 21/4 is the sum of the squares 1/4, 1, 4, and of their products two by two */
+        o[0] = (d[6] - d[0]) + 5.25f * (d[2] - d[4]);
+        input_pair(0.5f, 1, 4, d, o + 1);
+        input_pair(1, 0.25f, 4, d, o + 3);
+        input_pair(2, 0.25f, 1, d, o + 5);
+        o[7] = (d[7] - d[1]) + 5.25f * (d[3] - d[5]);
+        return;
+    }
     if (n == 4) {
         o[0] = d[0] - d[2];
         o[1] = d[1] + d[2];
@@ -44,6 +59,14 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
         return;
     }
     const vec sum_q = x[3] + x[4], dif_q = x[3] - x[4];
+    if (n == 8) {                               /* 4 outputs; p, q, r are 1/2, 1, 2 */
+        const vec sum_r = x[5] + x[6], dif_r = x[5] - x[6];
+        y[0] = (x[0] + sum_p) + (sum_q + sum_r);
+        y[1] = 0.5f * dif_p + (dif_q + 2 * dif_r);
+        y[2] = 0.25f * sum_p + (sum_q + 4 * sum_r);
+        y[3] = (0.125f * dif_p + x[7]) + (dif_q + 8 * dif_r);
+        return;
+    }
     y[0] = x[0] + sum_p + sum_q;
     y[1] = P * dif_p + Q * dif_q;
     if (m == 2) y[1] += x[5];
@@ -54,41 +77,50 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
 }
 
 INLINE void input_tile(const int n, const float *x, int64_t x_row, float *v, int64_t v_point) {
-    vec t[6][6];
+    vec t[8][8];
     UNROLL for (int j = 0; j < n; j++) {
-        vec d[6], o[6];
+        vec d[8], o[8];
         UNROLL for (int i = 0; i < n; i++) d[i] = load(x + i * x_row + j * VL);
         input_column(n, d, o);
         UNROLL for (int i = 0; i < n; i++) t[i][j] = o[i];
     }
     for (int i = 0; i < n; i++) {
-        vec o[6];
+        vec o[8];
         input_column(n, t[i], o);
         UNROLL for (int j = 0; j < n; j++, v += v_point) store(v, o[j]);
     }
 }
 
-INLINE void output_tile(const int n, const int m, const fac_winograd_tile *w) {
-    vec t[6][4];
-    const float *v = w->v;
+/* whole: all outputs lie inside of the image */
+INLINE void output_tile(const int n, const int m, const int whole, const fac_winograd_tile *w) {
+    vec t[8][4];
+    const float *v = w->v, *r = w->r;
     for (int i = 0; i < n; i++) {
-        vec x[6];
+        vec x[8];
         UNROLL for (int j = 0; j < n; j++, v += w->v_point) x[j] = load(v);
         output_column(n, m, x, t[i]);
     }
-    const vec bias = w->bias ? load(w->bias) : all(0);
+    const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
+    const int rows = whole ? m : w->rows, columns = whole ? m : w->columns;
+    const int64_t y_row = w->y_row, r_row = w->r_row;
+    float *to = w->y;
     UNROLL for (int j = 0; j < m; j++) {
-        vec x[6], o[4];
+        vec x[8], o[4];
         UNROLL for (int i = 0; i < n; i++) x[i] = t[i][j];
         output_column(n, m, x, o);
-        if (j >= w->columns) break;
+        if (j >= columns) break;
         UNROLL for (int i = 0; i < m; i++) {
-            if (i >= w->rows) break;
+            if (i >= rows) break;
             vec y = o[i] + bias;
-            if (w->r) y += load(w->r + i * w->r_row + j * VL);
-            store(w->y + i * w->y_row + j * VL, clip(y, w->lo, w->hi));
+            if (r) y += load(r + i * r_row + j * VL);
+            store(to + i * y_row + j * VL, vmin(vmax(y, lo), hi));
         }
     }
+}
+
+INLINE void output(const int n, const int m, const fac_winograd_tile *w) {
+    if (w->rows == m && w->columns == m) output_tile(n, m, 1, w);
+    else output_tile(n, m, 0, w);
 }
 
 /* x = A y, the adjoint of output_column */
@@ -131,7 +163,7 @@ INLINE void store_past(float *p, vec v) {
 /* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches, and then
  * all of u is more than a cache holds: the lines need not be read for being written. */
 INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point) {
-    float whole[36 * VL];
+    float whole[64 * VL];
     for (int lane = 0; lane < VL; lane += VD)
         for (int i = 0; i < n; i++) {
             dvec half[5];
@@ -170,12 +202,15 @@ INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix
 
 static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
 static void in6(const float *x, int64_t row, float *v, int64_t point) { input_tile(6, x, row, v, point); }
-static void out4_2(const fac_winograd_tile *t) { output_tile(4, 2, t); }
-static void out6_4(const fac_winograd_tile *t) { output_tile(6, 4, t); }
-static void out6_2(const fac_winograd_tile *t) { output_tile(6, 2, t); }
+static void in8(const float *x, int64_t row, float *v, int64_t point) { input_tile(8, x, row, v, point); }
+static void out4_2(const fac_winograd_tile *t) { output(4, 2, t); }
+static void out6_4(const fac_winograd_tile *t) { output(6, 4, t); }
+static void out6_2(const fac_winograd_tile *t) { output(6, 2, t); }
+static void out8_4(const fac_winograd_tile *t) { output(8, 4, t); }
 static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(4, 3, G, g, u, p); }
 static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 3, G, g, u, p); }
 static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 5, G, g, u, p); }
+static void filter8_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(8, 5, G, g, u, p); }
 static void out_grad4_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(4, 2, dy, row, v, point); }
 static void out_grad6_4(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 4, dy, row, v, point); }
 static void out_grad6_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 2, dy, row, v, point); }
@@ -187,4 +222,5 @@ extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
     [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2, filter4_3, out_grad4_2, grad4_3 },
     [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4, filter6_3, out_grad6_4, grad6_3 },
-    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, filter6_5, out_grad6_2, grad6_5 } };
+    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, filter6_5, out_grad6_2, grad6_5 },
+    [FAC_WINOGRAD_4_5] = { 4, 5, in8, out8_4, filter8_5, NULL, NULL } };
