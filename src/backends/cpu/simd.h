@@ -170,6 +170,12 @@ typedef struct fac_row_panel {
 } fac_row_panel;
 typedef struct fac_row_kernel { int64_t width; void (*run)(const fac_row_panel *t); } fac_row_kernel;   /* the best width */
 
+/* y[i][j] = sum over k < depth of a[i a_row + k] b[k][j] for `rows` rows and two vectors of columns, in elements of one type; y
+ * and b have no gaps.  Integers wrap. */
+typedef struct fac_typed_tile { const void *a, *b; void *y; int64_t a_row, depth; int rows; } fac_typed_tile;
+typedef void fac_typed_kernel(const fac_typed_tile *t);
+typedef struct fac_typed_kernels { int rows; fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;     /* at most so many rows */
+
 /* to[j][i] = from[i][j] */
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
 
@@ -201,6 +207,7 @@ typedef struct fac_simd {
     const struct fac_attention_kernels *attention;
     const fac_peak_kernels   *peak;
     const fac_row_kernel      *row_sum;
+    const fac_typed_kernels   *typed;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which
