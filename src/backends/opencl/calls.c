@@ -73,20 +73,26 @@ fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_
     return status;
 }
 
-fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
-                           fac_cl_call **out, fac_error *err) {
-    fac_text text = { 0 };
+fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text, const char *options, const char *name,
+                            fac_cl_call **out, fac_error *err) {
     if (plan->calls == plan->room) return fac_raise(err, FAC_E_INTERNAL, "%s: more launches than planned", name);
+    if (text->failed) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel's text", name);
     fac_cl_call *c = &plan->call[plan->calls];
-    fac_text_add(&text, fac_cl_elements);
-    fac_text_add(&text, source);
-    fac_status status = text.failed || options->failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel's text", name)
-                      : fac_cl_kernel_new(o, text.s, options->s ? options->s : "", name, &c->kernel, err);
-    fac_text_free(&text);
-    FAC_TRY(status);
+    FAC_TRY(fac_cl_kernel_new(o, text->s, options, name, &c->kernel, err));
     plan->calls++;
     *out = c;
     return FAC_OK;
+}
+
+fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
+                           fac_cl_call **out, fac_error *err) {
+    fac_text text = { 0 };
+    fac_text_add(&text, fac_cl_elements);
+    fac_text_add(&text, source);
+    text.failed |= options->failed;
+    fac_status status = fac_cl_call_text(o, plan, &text, options->s ? options->s : "", name, out, err);
+    fac_text_free(&text);
+    return status;
 }
 
 void fac_cl_call_items(fac_cl_call *c, size_t items, size_t group) { c->range = (fac_cl_range){ 1, { items }, { group } }; }

@@ -8,7 +8,7 @@
 #include "backends/opencl/launch.h"
 #include "base/text.h"
 
-enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 80 };  /* together within the 1,024 bytes of arguments that every device takes */
+enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 120 };  /* together within the 1,024 bytes of arguments that every device takes */
 
 typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE } fac_cl_origin;
 typedef struct fac_cl_operand { fac_cl_origin origin; int index; size_t size; int64_t offset; } fac_cl_operand;    /* size: of an element */
@@ -52,6 +52,9 @@ fac_status   fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fa
 /* The next call; its kernel is made of kernels/elements.cl and the source.  work_items, group: a range of one dim. */
 fac_status   fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
                              fac_cl_call **out, fac_error *err);
+/* The same of a text that is complete. */
+fac_status   fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text, const char *options, const char *name,
+                              fac_cl_call **out, fac_error *err);
 void         fac_cl_call_items(fac_cl_call *c, size_t items, size_t group);
 void         fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i);       /* an absent one, too */
 void         fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k);

@@ -1,21 +1,31 @@
-/* Solver "elementwise": see elementwise.h. */
+/* Solver "elementwise", and the kernels around its expressions: see elementwise.h. */
 #include <stdio.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"
-#include "backends/opencl/launch.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { WORDS = 96 };            /* of the argument: with the pointers within the 1,024 bytes that every device takes */
+enum { GROUP = 256, FEW = 16, LONG_RUN = 4096,
+       WORDS = 128 };      /* of 8 bytes: what every device takes as arguments */
 
-typedef struct plan {
-    fac_cl_walk walk;
-    fac_cl_kernel kernel;
-    fac_cl_range range;
-    size_t      size[FAC_CL_OPERANDS];      /* bytes of an element */
-    int         inputs;
-} plan;
+/* ---- the walk ---- */
+
+static void swap_dims(fac_cl_walk *w, int a, int b) {
+    const uint64_t d = w->size[a];
+    w->size[a] = w->size[b], w->size[b] = d;
+    for (int i = 0; i < w->operands; i++) {
+        const int64_t step = w->stride[i][a];
+        w->stride[i][a] = w->stride[i][b], w->stride[i][b] = step;
+    }
+}
+
+/* The dims in which the first output moves most come first. */
+static void order(fac_cl_walk *w, int output) {
+    const int64_t *step = w->stride[output];
+    for (int k = 1; k < w->dims; k++)
+        for (int j = k; j > 0 && step[j] > step[j - 1]; j--) swap_dims(w, j, j - 1);
+}
 
 /* Merges dim k into k + 1 where every operand steps evenly over both. */
 static void merge(fac_cl_walk *w) {
@@ -55,82 +65,152 @@ bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w) {
         }
     }
     if (!w->dims) w->size[w->dims++] = 1;
+    order(w, p->nin);
     merge(w);
-    return fac_cl_walk_words(w) <= WORDS;
+    return 8 + 2 * w->operands + w->dims * (1 + w->operands) <= WORDS;
+}
+
+/* ---- the kernel ---- */
+
+static const fac_operand *operand(const fac_problem *p, int i) { return i < p->nin ? &p->in[i] : &p->out[i - p->nin]; }
+
+int fac_cl_sets_most(const fac_cl_walk *w) {
+    const int most = FAC_CL_BUFFERS / w->operands;
+    return most < 1 ? 1 : most > FAC_CL_SETS ? FAC_CL_SETS : most;
+}
+
+/* Some element lies too far away for a number of 32 bits. */
+static bool is_wide(const fac_cl_walk *w) {
+    for (int i = 0; i < w->operands; i++) {
+        int64_t last = 0;
+        for (int k = 0; k < w->dims; k++) last += (w->stride[i][k] < 0 ? -w->stride[i][k] : w->stride[i][k]) * (int64_t)w->size[k];
+        if (last >= INT32_MAX / 2) return true;
+    }
+    return w->count >= INT32_MAX / 2;
+}
+
+/* The arguments, and pointers x0, x1, ... at the first element of this item's run. */
+static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_sets *sets) {
+    fac_text_print(t, "typedef struct { long at[%d], first[%d], count[%d], runs, run, size[%d], stride[%d][%d]; } shape;\n", sets->n * w->operands,
+                   sets->n + 1, sets->n, w->dims, w->operands, w->dims);
+    fac_text_print(t, "typedef %s pos;\nkernel void elementwise(const shape s", is_wide(w) ? "long" : "int");
+    for (int k = 0; k < sets->n * w->operands; k++) {
+        const int i = sets->operand[k];
+        fac_text_print(t, ", global %s%s *y%d", i < p->nin ? "const " : "", fac_cl_in_memory(operand(p, i)->type.dtype), k);
+    }
+    fac_text_add(t, ") {\n    const pos unit = get_global_id(0);\n    pos in_set, n;\n");
+    for (int k = 0; k < w->operands; k++) {
+        const int i = sets->operand[k];
+        fac_text_print(t, "    global %s%s *x%d;\n", i < p->nin ? "const " : "", fac_cl_in_memory(operand(p, i)->type.dtype), k);
+    }
+    fac_text_print(t, "    if (unit >= s.first[%d]) return;\n", sets->n);
+    for (int j = sets->n - 1; j >= 0; j--) {
+        fac_text_print(t, j ? "    if (unit >= s.first[%d]) {\n" : "    {\n", j);
+        fac_text_print(t, "        in_set = unit - s.first[%d], n = s.count[%d];\n", j, j);
+        for (int k = 0; k < w->operands; k++)
+            fac_text_print(t, "        x%d = y%d + s.at[%d];\n", k, j * w->operands + k, j * w->operands + k);
+        fac_text_add(t, j ? "    } else\n" : "    }\n");
+    }
+    fac_text_add(t, "    const pos from = in_set % (pos)s.runs * (pos)s.run;\n    pos rest = in_set / (pos)s.runs, c;\n    n = min(n - from, (pos)s.run);\n");
+    for (int k = w->dims - 1; k >= 0; k--) {
+        const char *which = k == w->dims - 1 ? "from" : "c";
+        if (k < w->dims - 1) fac_text_print(t, k ? "    c = rest %% (pos)s.size[%d], rest /= (pos)s.size[%d];\n" : "    c = rest;\n", k, k);
+        for (int i = 0; i < w->operands; i++) {
+            if (w->stride[i][k] == 1) fac_text_print(t, "    x%d += %s;\n", i, which);
+            else if (w->stride[i][k]) fac_text_print(t, "    x%d += %s * (pos)s.stride[%d][%d];\n", i, which, i, k);
+        }
+    }
+}
+
+static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e, const fac_cl_sets *sets, bool gpu) {
+    const int last = w->dims - 1;
+    fac_text_add(t, e->functions.s ? e->functions.s : "");
+    add_head(t, p, w, sets);
+    if (gpu) fac_text_add(t, "    {\n        const pos i = 0;\n");
+    else fac_text_add(t, "#pragma clang loop vectorize(assume_safety)\n    for (pos i = 0; i < n; i++) {\n");
+    for (int k = 0; k < w->operands; k++) {
+        if (w->stride[k][last] == 1) fac_text_print(t, "        const pos a%d = i;\n", k);
+        else if (w->stride[k][last] == 0) fac_text_print(t, "        const pos a%d = 0;\n", k);
+        else fac_text_print(t, "        const pos a%d = i * (pos)s.stride[%d][%d];\n", k, k, last);
+    }
+    fac_text_add(t, e->statements.s ? e->statements.s : "");
+    fac_text_add(t, "    }\n}\n");
+}
+
+fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e, const fac_cl_sets *sets,
+                                  fac_error *err) {
+    const fac_cl_walk *w = sets->walk[0];
+    const int last = w->dims - 1;
+    int64_t longest = 0, first[FAC_CL_SETS + 1] = { 0 };
+    fac_text text = { 0 };
+    fac_cl_call *c = NULL;
+    add_kernel(&text, p, w, e, sets, o->limits.gpu);
+    fac_status status = fac_cl_call_text(o, plan, &text, e->doubles ? "" : "-cl-single-precision-constant", "elementwise", &c, err);
+    fac_text_free(&text);
+    FAC_TRY(status);
+    for (int k = 0; k < sets->n * w->operands; k++) {
+        const int i = sets->operand[k];
+        if (i < p->nin) fac_cl_call_in(c, p, i);
+        else fac_cl_call_out(c, p, i - p->nin);
+    }
+    for (int j = 0; j < sets->n; j++)
+        if ((int64_t)sets->walk[j]->size[last] > longest) longest = (int64_t)sets->walk[j]->size[last];
+    const int64_t run = o->limits.gpu ? 1 : longest < LONG_RUN ? longest ? longest : 1 : LONG_RUN;
+    for (int j = 0; j < sets->n; j++) {
+        const int64_t size = (int64_t)sets->walk[j]->size[last], runs = (size + run - 1) / run;
+        first[j + 1] = first[j] + (size ? (int64_t)sets->walk[j]->count / size * runs : 0);
+    }
+    for (int j = 0; j <= sets->n; j++) fac_cl_call_number(c, first[j]);
+    for (int j = 0; j < sets->n; j++) fac_cl_call_number(c, (int64_t)sets->walk[j]->size[last]);
+    fac_cl_call_number(c, w->dims == 1 ? is_wide(w) ? INT64_MAX : INT32_MAX : ((int64_t)w->size[last] + run - 1) / run);
+    fac_cl_call_number(c, run);
+    for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, (int64_t)w->size[k]);
+    for (int i = 0; i < w->operands; i++)
+        for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, w->stride[i][k]);
+    fac_cl_call_items(c, (size_t)first[sets->n], o->limits.gpu ? o->limits.group < GROUP ? o->limits.group : GROUP : run * FEW > LONG_RUN ? 1 : FEW);
+    return FAC_OK;
+}
+
+/* ---- the solver ---- */
+
+static bool has_expression(const fac_opencl *o, const fac_problem *p) {
+    fac_cl_expression e;
+    if (!fac_cl_expression_of(p, o->limits.fp64, &e)) return false;
+    fac_cl_expression_free(&e);
+    return true;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_walk w;
-    fac_text text = { 0 };
-    bool doubles;
     const fac_op *op = p->node->op;
     if (!op->map && strcmp(op->name, "cast") && strcmp(op->name, "fused")) return false;
-    bool good = fac_cl_walk_of(p, &w) && fac_cl_elementwise_text(p, &w, o->limits.fp64, &text, &doubles);
-    fac_text_free(&text);
-    if (!good) return false;
-    double bytes = 0;
-    for (int i = 0; i < w.operands; i++) bytes += (double)fac_type_bytes(i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type);
-    offer->seconds = 5e-6 + bytes / (o->limits.gpu ? 5e11 : 1e10);
+    for (int i = 0; i < p->nin + p->nout; i++) {
+        fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
+        if (x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
+    }
+    for (int i = 0; i < p->nin; i++)            /* results lie as the inputs of their shape do */
+        for (int k = 0; k < p->nout; k++)
+            if (fac_dims_equal(&p->in[i].type.dims, &p->out[k].type.dims)) fac_cl_lay_alike(&p->in[i], &p->out[k]);
+    if (!fac_cl_walk_of(p, &w) || !has_expression(o, p)) return false;
+    offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
 
-static void done(fac_device *d, void *arg) {
-    plan *r = arg;
-    if (r) fac_cl_kernel_free(fac_opencl_of(d), &r->kernel);
-    fac_release(r);
-}
-
-static fac_status build(fac_opencl *o, const fac_problem *p, plan *r, fac_error *err) {
-    fac_text text = { 0 };
-    bool doubles = false;
-    if (!fac_cl_walk_of(p, &r->walk) || !fac_cl_elementwise_text(p, &r->walk, o->limits.fp64, &text, &doubles)) {
-        fac_text_free(&text);
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    fac_cl_walk w;
+    const fac_cl_walk *const one[] = { &w };
+    int operands[FAC_CL_OPERANDS];
+    fac_cl_expression e;
+    for (int i = 0; i < FAC_CL_OPERANDS; i++) operands[i] = i;
+    if (!fac_cl_walk_of(p, &w) || !fac_cl_expression_of(p, o->limits.fp64, &e))
         return fac_raise(err, FAC_E_INTERNAL, "elementwise: %s has no expression any more", p->node->op->name);
-    }
-    fac_status status = fac_cl_kernel_new(o, text.s, doubles ? "" : "-cl-single-precision-constant", "elementwise", &r->kernel, err);
-    fac_text_free(&text);
-    FAC_TRY(status);
-    r->inputs = p->nin;
-    for (int i = 0; i < r->walk.operands; i++) {
-        const fac_operand *operand = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        r->size[i] = (size_t)fac_dtype_get(operand->type.dtype)->block_bytes;
-    }
-    /* enough items to fill the device, each with some elements of work */
-    size_t most = (size_t)o->limits.units * 2048, want = (size_t)r->walk.count;
-    r->range = (fac_cl_range){ 1, { want < most ? want : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
-    return FAC_OK;
-}
-
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
-    fac_status status = build(fac_opencl_of(d), p, r, err);
-    if (status) done(d, r);
-    else *out = r;
+    fac_status status = w.count ? fac_cl_elementwise_add(o, p, plan, &e, &(fac_cl_sets){ 1, one, operands }, err) : FAC_OK;
+    fac_cl_expression_free(&e);
     return status;
 }
 
-static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
-    (void)work;
-    const plan *r = arg;
-    const fac_cl_walk *w = &r->walk;
-    uint64_t words[WORDS];
-    fac_cl_arg args[1 + FAC_CL_OPERANDS];
-    int n = 0;
-    if (!w->count) return FAC_OK;
-    words[n++] = w->count;
-    for (int k = 0; k < w->dims; k++) words[n++] = w->size[k];
-    for (int i = 0; i < w->operands; i++)
-        for (int k = 0; k < w->dims; k++) words[n++] = (uint64_t)w->stride[i][k];
-    for (int i = 0; i < w->operands; i++) {
-        fac_span s = i < r->inputs ? in[i] : out[i - r->inputs];
-        args[1 + i] = fac_cl_arg_span(s);
-        words[n++] = (uint64_t)w->offset[i] + fac_cl_at(s) / r->size[i];
-    }
-    args[0] = fac_cl_arg_value(words, (size_t)n * sizeof *words);
-    return fac_cl_launch(fac_opencl_of(d), &r->kernel, &r->range, 1 + w->operands, args, err);
-}
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
 
 const fac_solver fac_cl_elementwise = {
-    .name = "elementwise", .op = NULL, .offer = offer, .make = make, .done = done, .run = run };
+    .name = "elementwise", .op = NULL, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

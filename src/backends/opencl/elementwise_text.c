@@ -1,4 +1,4 @@
-/* The text of an elementwise kernel.  Each node becomes a function of its expression, each value a variable; types of memory,
+/* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of memory,
  * of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to f16. */
 #include <math.h>
 #include <string.h>
@@ -248,44 +248,17 @@ static bool add_nodes(writer *w, const fac_problem *p) {
     return true;
 }
 
-/* ---- the kernel ---- */
-
-/* Where every operand's element lies: along merged dims from the last to the first. */
-static void add_places(fac_text *t, const fac_cl_walk *w) {
-    for (int i = 0; i < w->operands; i++) fac_text_print(t, "        ulong a%d = s.offset[%d];\n", i, i);
-    fac_text_add(t, "        ulong rest = i, c;\n");
-    for (int k = w->dims - 1; k >= 0; k--) {
-        if (k) fac_text_print(t, "        c = rest %% s.size[%d], rest /= s.size[%d];\n", k, k);
-        else fac_text_add(t, "        c = rest;\n");
-        for (int i = 0; i < w->operands; i++)
-            if (fac_cl_walk_unit(w, i, k)) fac_text_print(t, "        a%d += c;\n", i);
-            else if (w->stride[i][k]) fac_text_print(t, "        a%d += c * s.stride[%d][%d];\n", i, i, k);
-    }
+bool fac_cl_expression_of(const fac_problem *p, bool fp64, fac_cl_expression *e) {
+    writer w = { .fp64 = fp64 };
+    const bool good = add_nodes(&w, p) && !w.functions.failed && !w.body.failed;
+    *e = (fac_cl_expression){ w.functions, w.body, w.doubles };
+    if (!good) fac_cl_expression_free(e);
+    return good;
 }
 
-bool fac_cl_elementwise_text(const fac_problem *p, const fac_cl_walk *walk, bool fp64, fac_text *to, bool *doubles) {
-    writer w = { .fp64 = fp64 };
-    bool good = add_nodes(&w, p);
-    if (good) {
-        fac_text_add(to, w.functions.s ? w.functions.s : "");
-        fac_text_print(to, "typedef struct { ulong count, size[%d]; long stride[%d][%d]; ulong offset[%d]; } shape;\n", walk->dims,
-                       walk->operands, walk->dims, walk->operands);
-        fac_text_add(to, "kernel void elementwise(const shape s");
-        for (int i = 0; i < walk->operands; i++) {
-            bool in = i < p->nin;
-            const fac_operand *o = in ? &p->in[i] : &p->out[i - p->nin];
-            fac_text_print(to, ", global %s%s *x%d", in ? "const " : "", memory_name(o->type.dtype), i);
-        }
-        fac_text_add(to, ") {\n    for (ulong i = get_global_id(0); i < s.count; i += get_global_size(0)) {\n");
-        add_places(to, walk);
-        fac_text_add(to, w.body.s ? w.body.s : "");
-        fac_text_add(to, "    }\n}\n");
-        to->failed |= w.functions.failed || w.body.failed;
-    }
-    fac_text_free(&w.functions);
-    fac_text_free(&w.body);
-    *doubles = w.doubles;
-    return good && !to->failed;
+void fac_cl_expression_free(fac_cl_expression *e) {
+    fac_text_free(&e->functions);
+    fac_text_free(&e->statements);
 }
 
 /* ---- bodies of other kernels ---- */
