@@ -30,6 +30,15 @@ check:
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
+# against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md (long; ONLY=networks,start: parts)
+VENV ?= $(BUILD)/venv
+bench:
+	@$(MAKE) --no-print-directory quiet
+	@[ -x $(VENV)/bin/python ] || python3 -m venv $(VENV)
+	@$(VENV)/bin/python -c 'import onnx, onnxruntime, torch, torchvision' 2>/dev/null || \
+		{ echo "installing onnxruntime and torch in $(VENV)"; $(VENV)/bin/pip install -q onnx onnxruntime torch torchvision; }
+	@$(VENV)/bin/python bench/all.py --facula $(BUILD)/facula --out $(BUILD)/bench.md $(if $(ONLY),--only $(ONLY)) $(BENCH)
+
 install: build
 	@$(CMAKE) --install $(BUILD)
 
@@ -39,4 +48,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all build quiet demo check install uninstall clean
+.PHONY: all build quiet demo check bench install uninstall clean

@@ -32,7 +32,8 @@ print(1e3 * (time.perf_counter() - start))
 
 
 def rival(path, threads):
-    return float(subprocess.run([sys.executable, "-c", RIVAL, path, str(threads)], check=True, capture_output=True, text=True).stdout)
+    command = [sys.executable, "-c", RIVAL, path, str(threads)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def ours(facula, path, threads, cached):
@@ -61,12 +62,13 @@ def measure(a):
 
 
 def table(rows):
-    lines = ["| network | ONNX Runtime ms | facula ms | of that load, prepare, first run | ONNX Runtime / facula (median of rounds) | rounds |",
+    lines = ["| network | ONNX Runtime ms | facula ms | of that load, prepare, first run | ONNX Runtime / facula (median) | rounds |",
              "| --- | --- | --- | --- | --- | --- |"]
     for r in rows:
         p = r["parts"]
-        lines.append(f"| {r['network']} | {r['onnxruntime_ms']:.0f} | {r['facula_ms']:.0f} | {p['load_ms']:.0f}, {p['compile_ms']:.0f}, "
-                     f"{p['first_run_ms']:.0f} | {r['ratio']:.2f} | {' '.join(map(str, r['rounds']))} |")
+        parts = ", ".join(f"{p[k]:.0f}" for k in ("load_ms", "compile_ms", "first_run_ms"))
+        lines.append(f"| {r['network']} | {r['onnxruntime_ms']:.0f} | {r['facula_ms']:.0f} | {parts} | {r['ratio']:.2f} | "
+                     f"{' '.join(map(str, r['rounds']))} |")
     return "\n".join(lines)
 
 

@@ -223,7 +223,8 @@ static fac_status machine_read(fac_device *d, void *memory, size_t at, void *to,
     return FAC_OK;
 }
 static void *machine_host(fac_device *d, void *memory) { return machine_of(d)->visible ? memory : NULL; }
-static const fac_memory_ops machine_ops = { machine_alloc, machine_free, machine_write, machine_read, machine_host };
+static const fac_memory_ops machine_ops = {
+    .alloc = machine_alloc, .free = machine_free, .write = machine_write, .read = machine_read, .host = machine_host };
 
 /* Random windows on one storage of bytes; each is written and read, and a plain array does the same by index. */
 static void windows_of(fac_device *device) {
