@@ -23,5 +23,6 @@
 #include "facula/view.h"
 #include "facula/analyze.h"
 #include "facula/tile.h"
+#include "facula/verify.h"
 
 #endif

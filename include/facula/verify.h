@@ -1,0 +1,58 @@
+/* facula/verify.h: whether two models are the same function.
+ *
+ * EXACT   Weights become small integers by a fixed rule (equal weights stay equal, zero stays zero, so it does not matter how a
+ *         model cuts them up), inputs are small integers, and every op that does not keep integers is replaced in both models
+ *         by one that does (x mod 7; norms keep scale and bias).  All sums are then exact in any order, so the outputs
+ *         must have the same bits.  Finds wrong slices, lost remainders, biases added twice; not a different activation by the
+ *         same class of ops, nor rounding.
+ * BOUND   Real weights and inputs.  Beside each model runs a second one that bounds its rounding errors, element by element:
+ *         gamma_K sum |a||b| for a sum of K products (Higham 2002, section 3.1), carried through every later op.  Two correct
+ *         models differ by no more than both bounds.
+ * DATA    Real weights and inputs, |a - b| <= atol + rtol |b|. */
+#ifndef FACULA_VERIFY_H
+#define FACULA_VERIFY_H
+
+#include "facula/device.h"
+#include "facula/graph.h"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum fac_verify_mode { FAC_VERIFY_EXACT, FAC_VERIFY_BOUND, FAC_VERIFY_DATA } fac_verify_mode;
+typedef enum fac_sameness { FAC_SAME, FAC_DIFFERENT, FAC_CANNOT_TELL } fac_sameness;
+
+typedef struct fac_verify_opts {
+    fac_verify_mode mode;
+    uint64_t seed;
+    int      rounds;                /* of fresh random inputs; 0: 3                    */
+    int64_t  batch;                 /* for open first dims; 0: 1                       */
+    double   rtol, atol;            /* DATA; both 0: 1e-4 and 1e-5                     */
+    int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
+    fac_tensor *const *inputs;
+} fac_verify_opts;
+
+typedef struct fac_verdict {
+    fac_sameness same;
+    char   why[400];                /* in words: what differs, where, by how much; or what could not be judged */
+    char   first[200];              /* the first value in b's order that both models name and that differs; "" if none was found */
+    double worst;                   /* largest |a - b|, of the outputs                 */
+    double ratio;                   /* BOUND: largest |a - b| / bound; DATA: of the tolerance */
+    double elements;                /* compared                                        */
+} fac_verdict;
+
+/* The inputs and outputs of both must have the same names or order, types and sizes: where not, they are different and `why`
+ * says so.  A model that cannot run at all is an error. */
+fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device, const fac_verify_opts *opts, fac_verdict *out,
+                      fac_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif
