@@ -1,0 +1,229 @@
+/* The judge is judged: a model in tiles is the same in every mode, and each of many mutants of it (slices off by one, tiles
+ * exchanged, a partial product lost, a bias added twice, a remainder dropped) is caught by the exact mode. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+#include "base/rng.h"
+#include "facula/facula.h"
+#include "graph/graph_internal.h"
+#include "passes/attr.h"
+
+static fac_error err;
+static fac_device *device;
+static uint64_t seed, stream;
+#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+
+static int open_device(void **state) {
+    (void)state;
+    const char *again = getenv("FACULA_SEED");
+    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
+    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    return fac_device_open("cpu", NULL, &device, &err);
+}
+
+static int close_device(void **state) {
+    (void)state;
+    fac_device_free(device);
+    return 0;
+}
+
+/* Two convolutions, pooling, two linear layers: everything that tiles are cut from, with remainders. */
+static fac_graph *network(void) {
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 3, 12, 12));
+    x = fac_relu(fac_nn_conv2d(x, "conv1", 10, 3, &(fac_nn_conv2d_opts){ .pad = 1 }));
+    x = fac_max_pool2d(x, 2, 2, NULL);
+    x = fac_nn_batch_norm(fac_nn_conv2d(x, "conv2", 12, 3, NULL), "bn", 0);
+    x = fac_flatten(fac_relu(x), 1);
+    x = fac_tanh(fac_nn_linear(x, "fc1", 21));
+    fac_output(g, "y", fac_nn_linear(x, "fc2", 11));
+    OK(fac_graph_check(g, &err));
+    for (int i = 0; i < fac_graph_params(g); i++) {         /* biases too, or those added twice would not show */
+        fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
+        const fac_type type = fac_tensor_type(t);
+        const int64_t n = fac_dims_count(&type.dims);
+        float *w = calloc((size_t)n, sizeof *w);
+        stream++;
+        for (int64_t k = 0; k < n; k++) w[k] = 0.1f + (float)fac_random_uniform(seed, stream, (uint64_t)k);
+        OK(fac_tensor_write(t, w, (size_t)n * sizeof *w, &err));
+        free(w);
+    }
+    return g;
+}
+
+static fac_graph *tiled(const fac_graph *g, fac_tile_sum sum, bool pad) {
+    fac_graph *cut = NULL;
+    OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 8, .n = 8, .k = 8, .sum = sum, .pad = pad }, &cut, NULL, &err));
+    return cut;
+}
+
+static fac_verdict judge(const fac_graph *a, const fac_graph *b, fac_verify_mode mode) {
+    fac_verdict v;
+    OK(fac_verify(a, b, device, &(fac_verify_opts){ .mode = mode, .seed = seed, .rounds = 1 }, &v, &err));
+    return v;
+}
+
+static void tiles_are_the_same(void **state) {
+    (void)state;
+    fac_graph *g = network();
+    for (int sum = 0; sum < 3; sum++)
+        for (int pad = 0; pad < 2; pad++) {
+            fac_graph *cut = tiled(g, (fac_tile_sum)sum, pad);
+            for (int mode = 0; mode < 3; mode++) {
+                const fac_verdict v = judge(g, cut, (fac_verify_mode)mode);
+                if (v.same != FAC_SAME) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad, mode, v.why);
+                assert_int_equal(v.elements, 11);
+                assert_true(mode == FAC_VERIFY_EXACT || v.ratio < 1);
+            }
+            fac_graph_free(cut);
+        }
+    fac_graph_free(g);
+}
+
+/* ---- mutants ---- */
+
+typedef struct mutation { int target, at; const char *what; fac_value *last_tile; } mutation;
+
+static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
+    fac_contents start, end, axis;
+    if (!fac_known_numbers(in[1], &start) || !fac_known_numbers(in[2], &end) || !fac_known_numbers(in[3], &axis)) return NULL;
+    const int64_t size = n->in[0]->type.dims.d[axis.v[0]], by = end.v[0] < size ? 1 : start.v[0] > 0 ? -1 : 0;
+    return by ? fac_slice(in[0], (int)axis.v[0], start.v[0] + by, end.v[0] + by, 1) : NULL;
+}
+
+/* One way to spoil this node; NULL: there is none. */
+static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_value *const in[]) {
+    if (fac_node_is(n, "slice") && !in[4]) {
+        m->what = "a slice off by one";
+        return shifted(n, in);
+    }
+    if (fac_node_is(n, "concat") && fac_dims_equal(&in[0]->type.dims, &in[1]->type.dims)) {
+        fac_value *out[1], *swapped[64];
+        if (n->nin > 64) return NULL;
+        memcpy(swapped, in, (size_t)n->nin * sizeof *in);
+        swapped[0] = in[1], swapped[1] = in[0];
+        m->what = "two tiles exchanged";
+        fac_node_copy(to, n, swapped, out);
+        return out[0];
+    }
+    if (!fac_node_is(n, "gemm")) return NULL;
+    fac_value *out[1], *operands[3] = { in[0], in[1], in[2] };
+    const bool turn = m->at % 3 == 0;
+    if (turn && m->last_tile && m->last_tile != in[1] && fac_dims_equal(&m->last_tile->type.dims, &in[1]->type.dims)) {
+        m->what = "the weights of another tile";
+        operands[1] = m->last_tile;
+    } else if (in[2] && m->at % 2) {
+        m->what = "a partial product or bias lost";
+        operands[2] = NULL;
+    } else if (in[2]) {
+        m->what = "a partial product or bias added twice";
+        operands[2] = fac_add(in[2], in[2]);
+    } else {
+        return NULL;
+    }
+    fac_node_copy(to, n, operands, out);
+    return out[0];
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    mutation *m = self;
+    const bool here = m->at++ == m->target;
+    fac_value *y = here ? spoiled(m, to, n, in) : NULL;
+    if (fac_node_is(n, "gemm")) m->last_tile = in[1];
+    if (here && !y) m->target++;            /* the next one, then */
+    if (!y) return false;
+    out[0] = y;
+    m->target = -1;
+    return true;
+}
+
+static void mutants_are_caught(void **state) {
+    (void)state;
+    fac_graph *g = network(), *cut = tiled(g, FAC_TILE_CHAIN, false);
+    int caught = 0, kinds = 0;
+    const char *seen[8] = { NULL };
+    const int step = cut->nodes / 48;
+    for (int at = 0; at < cut->nodes; at += step) {
+        mutation m = { .target = at };
+        fac_graph *bad = fac_graph_rebuild(cut, &(fac_rebuild){ .self = &m, .visit = visit }, NULL);
+        OK(fac_graph_check(bad, &err));
+        if (m.target < 0) {
+            const fac_verdict v = judge(g, bad, FAC_VERIFY_EXACT);
+            if (v.same != FAC_DIFFERENT) fail_msg("node %d, %s: not caught: %s", at, m.what, v.why);
+            int k = 0;
+            while (k < kinds && strcmp(seen[k], m.what)) k++;
+            if (k == kinds) seen[kinds++] = m.what;
+            caught++;
+        }
+        fac_graph_free(bad);
+    }
+    print_message("%d mutants of %d kinds\n", caught, kinds);
+    assert_true(caught >= 30);
+    assert_true(kinds >= 4);
+    fac_graph_free(cut);
+    fac_graph_free(g);
+}
+
+/* The second one adds x to c; what stands before it is the same. */
+static void the_first_difference_is_named(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\nc = linear(b, w, -)\nd = tanh(c)\noutput y = d\n",
+        "input x f32[1,4]\nparam w f32[4,4]\na = linear(x, w, -)\nb = relu(a)\ne = linear(b, w, -)\nc = add(e, x)\nd = tanh(c)\n"
+        "output y = d\n" };
+    fac_graph *g[2] = { NULL };
+    for (int k = 0; k < 2; k++) {
+        FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
+        OK(fac_graph_read(f, &g[k], &err));
+        fclose(f);
+    }
+    for (int mode = 0; mode < 3; mode++) {
+        const fac_verdict v = judge(g[0], g[1], (fac_verify_mode)mode);
+        assert_true(v.same != FAC_SAME);
+        assert_string_equal(v.first, "c");
+        assert_true(v.worst > 0);
+    }
+    fac_graph_free(g[0]);
+    fac_graph_free(g[1]);
+}
+
+static void models_that_do_not_fit(void **state) {
+    (void)state;
+    fac_graph *a = network(), *b = fac_graph_new();
+    fac_value *x = fac_input(b, "x", FAC_F32, fac_shape(1, 3, 12, 13));
+    fac_output(b, "y", fac_relu(x));
+    const fac_verdict v = judge(a, b, FAC_VERIFY_DATA);
+    assert_int_equal(v.same, FAC_DIFFERENT);
+    assert_non_null(strstr(v.why, "input 0"));
+    fac_graph_free(a);
+    fac_graph_free(b);
+}
+
+/* An op that nobody has a rounding bound for is no verdict. */
+static void what_cannot_be_judged(void **state) {
+    (void)state;
+    fac_graph *g[2];
+    for (int k = 0; k < 2; k++) {
+        g[k] = fac_graph_new();
+        fac_value *x = fac_input(g[k], "x", FAC_F32, fac_shape(5));
+        fac_output(g[k], "y", fac_pow(fac_add(x, fac_number(g[k], FAC_F32, 3)), x));
+    }
+    const fac_verdict v = judge(g[0], g[1], FAC_VERIFY_BOUND);
+    assert_int_equal(v.same, FAC_CANNOT_TELL);
+    assert_non_null(strstr(v.why, "pow"));
+    assert_int_equal(judge(g[0], g[1], FAC_VERIFY_DATA).same, FAC_SAME);
+    for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_the_same), cmocka_unit_test(mutants_are_caught), cmocka_unit_test(the_first_difference_is_named),
+        cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(what_cannot_be_judged) };
+    return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
+}
