@@ -1,6 +1,6 @@
 /* A model over small integers: see facula/verify.h.
  *
- * Weights: w becomes hash(bits of w) mod 5 - 2, and 0 stays 0.  The rule looks at nothing but the number itself, so a slice of
+ * Weights: w becomes one of -2, -1, 1, 2 by a hash of its bits, and 0 stays 0.  The rule looks at nothing but the number itself, so a slice of
  * the weights becomes the slice of the integers.  Ops: what only moves or adds or multiplies stays; x mod 7 stands for every
  * function of one number, so that results stay small and any change of an input still changes most of what follows. */
 #include <math.h>
@@ -17,7 +17,8 @@ static float as_integer(float w) {
     if (w == 0) return 0;
     memcpy(&bits, &w, sizeof bits);
     bits ^= bits >> 16, bits *= 0x85ebca6bu, bits ^= bits >> 13, bits *= 0xc2b2ae35u, bits ^= bits >> 16;      /* MurmurHash3's finalizer */
-    return (float)(bits % 5) - 2;
+    const int w4 = (int)(bits % 4);
+    return (float)(w4 < 2 ? w4 - 2 : w4 - 1);
 }
 
 static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
