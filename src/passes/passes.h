@@ -37,6 +37,13 @@ fac_graph *fac_pass_batch_norm(const fac_graph *g);
  * accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
+/* Convolutions of 1 x 1 of one image, with equal bodies, become one whose slices their readers read, where accept(self, node)
+ * says that a kernel takes it. */
+fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self);
+
+/* Concats that begin as another one reads its result. */
+fac_graph *fac_pass_joins(const fac_graph *g);
+
 /* What parameters become: elementwise nodes that serve nothing but updates become few `fused` nodes with several results, and
  * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);

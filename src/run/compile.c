@@ -72,6 +72,10 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
+    if (fac_in_sight(plan->device)) {           /* where slices of blocks are views, and parts are written to their places */
+        FAC_TRY(take(plan, fac_pass_siblings(plan->graph, accept, plan), err));
+        FAC_TRY(take(plan, fac_pass_joins(plan->graph), err));
+    }
     FAC_TRY(take(plan, fac_pass_chains(plan->graph), err));
     return take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err);     /* drops what fusing left dead */
 }

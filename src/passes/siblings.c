@@ -1,0 +1,128 @@
+/* Convolutions of 1 x 1 that read the same image become one, as the reductions before the larger kernels of an inception block:
+ *   a = conv(x, u), b = conv(x, w)   ->   y = conv(x, [u; w]),  a = y[:, :K],  b = y[:, K:]
+ * One pass over x, and narrow results fill whole vectors.  The weights are joined before the run; the slices are views where
+ * every one but the last has whole channel blocks.  Results that a concat joins stay as they are: they are written to their place
+ * in it.  Preserves the sums of each output. */
+#include <string.h>
+#include "facula/ops.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+
+enum { BLOCK = 16, MOST = 8 };          /* channels of the widest vectors; convolutions of one image */
+
+/* All that read it are convolutions and pools, which read slices of channels as they are. */
+static bool read_in_blocks(const fac_value *v) {
+    for (const fac_use *u = v->uses; u; u = u->next) {
+        const fac_node *n = u->node;
+        if (u->input || !(fac_node_is(n, "conv2d") || fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d"))) return false;
+    }
+    return v->uses && !v->roots;
+}
+
+/* The bodies are chains of ops of one operand and constants. */
+static bool is_chain(const fac_graph *body) {
+    const fac_value *v = body ? body->inputs[0] : NULL;
+    for (const fac_node *n = body ? body->first : NULL; n; n = n->next) {
+        if (n->nout != 1 || n->body[0] || n->nin > MOST) return false;
+        for (int i = 0; i < n->nin; i++)
+            if (n->in[i] && n->in[i] != v && (n->in[i]->leaf != FAC_CONST || !n->in[i]->tensor)) return false;
+        v = n->out[0];
+    }
+    return !body || (body->ninputs == 1 && body->outputs[0].value == v);
+}
+
+static bool candidate(const fac_node *n) {
+    if (!fac_node_is(n, "conv2d") || n->nin != n->nports || n->out[0]->time != FAC_RUN) return false;
+    if (fac_attr_int(n, "groups", 1) != 1) return false;
+    const fac_value *w = n->in[1], *b = n->in[2];
+    if (n->in[0]->type.dims.n != 4 || w->time == FAC_RUN || w->type.dims.d[2] != 1 || w->type.dims.d[3] != 1) return false;
+    return (!b || b->time != FAC_RUN) && is_chain(n->body[0]) && read_in_blocks(n->out[0]);
+}
+
+static bool same_bodies(const fac_graph *a, const fac_graph *b) {
+    if (!a || !b) return a == b;
+    const fac_node *m = a->first, *n = b->first;
+    for (; m && n; m = m->next, n = n->next) {
+        if (m->op != n->op || m->nin != n->nin) return false;
+        if (m->op->attrs_size && memcmp(m->attrs, n->attrs, m->op->attrs_size)) return false;
+        for (int i = 0; i < m->nin; i++) {
+            const fac_value *x = m->in[i], *y = n->in[i];
+            if (!x != !y || (x && (x->leaf == FAC_CONST) != (y->leaf == FAC_CONST))) return false;
+            if (x && x->leaf == FAC_CONST &&
+                !fac_hash_equal(fac_const_hash(fac_hash_start(5), x), fac_const_hash(fac_hash_start(5), y))) return false;
+        }
+    }
+    return !m && !n;
+}
+
+static bool siblings(const fac_node *a, const fac_node *b) {
+    return a->op == b->op && !memcmp(a->attrs, b->attrs, a->op->attrs_size) && !a->in[2] == !b->in[2] &&
+           a->in[1]->type.dtype == b->in[1]->type.dtype && same_bodies(a->body[0], b->body[0]);
+}
+
+/* The same chain on a result of this type; NULL without memory. */
+static fac_graph *widened(const fac_graph *body, const fac_type *type) {
+    fac_graph *g = fac_graph_new();
+    fac_value *v = g ? fac_input(g, "x0", type->dtype, type->dims) : NULL;
+    for (const fac_node *n = body->first; g && n; n = n->next) {
+        fac_value *in[MOST], *out[1];
+        for (int i = 0; i < n->nin; i++)
+            in[i] = !n->in[i] ? NULL : n->in[i]->leaf == FAC_CONST ? fac_const(g, n->in[i]->tensor) : v;
+        fac_node_copy(g, n, in, out);
+        v = out[0];
+    }
+    if (g) fac_output(g, "y", v);
+    return g;
+}
+
+static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept, void *self) {
+    fac_value *w[MOST], *b[MOST];
+    int64_t K = 0;
+    for (int i = 0; i < n; i++) w[i] = all[i]->in[1], b[i] = all[i]->in[2], K += w[i]->type.dims.d[0];
+    fac_type type = all[0]->out[0]->type;
+    type.dims.d[1] = K;
+    fac_graph *body = all[0]->body[0] ? widened(all[0]->body[0], &type) : NULL;
+    if ((all[0]->body[0] && !body) || (body && body->error.status)) {
+        fac_graph_free(body);
+        return;
+    }
+    fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
+    fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
+    if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */
+    y->node->name = all[0]->name, y->node->scope = all[0]->scope;
+    int64_t from = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t to = from + w[i]->type.dims.d[0];
+        fac_replace(all[i]->out[0], fac_slice(y, 1, from, to, 1));
+        from = to;
+    }
+}
+
+/* Convolutions like `first`, of its image: those of whole blocks, and at most one other at the end. */
+static int gather(fac_node *first, fac_node **all) {
+    fac_node *odd = NULL;
+    int n = 0;
+    for (fac_use *u = first->in[0]->uses; u; u = u->next) {
+        fac_node *m = u->node;
+        if (u->input || !candidate(m) || !siblings(first, m)) continue;
+        if (m->in[1]->type.dims.d[0] % BLOCK == 0) {
+            if (n < MOST - 1) all[n++] = m;
+        } else if (!odd || m->id < odd->id) odd = m;
+    }
+    if (odd && n) all[n++] = odd;
+    return n;
+}
+
+fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+    if (!to || to->error.status) return to;
+    fac_node *last = to->last;
+    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
+        fac_node *all[MOST];
+        next = n->next;
+        int count = candidate(n) ? gather(n, all) : 0;
+        if (count > 1) merge(to, all, count, accept, self);
+    }
+    if (!to->error.status) fac_graph_sweep(to);
+    return to;
+}
