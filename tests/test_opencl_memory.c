@@ -356,13 +356,22 @@ static void late_errors_name_their_step(void **state) {
     cl_event gate = o->cl.CreateUserEvent(o->context, &code);
     assert_int_equal(code, 0);
     assert_int_equal(o->cl.SetUserEventStatus(gate, -14), 0);
-    d->backend->step(d, "conv2d \"layer3.conv1\"");
-    pthread_mutex_lock(&o->launch);
-    fac_cl_pending_add(o, gate);                            /* stands for a kernel that failed */
-    pthread_mutex_unlock(&o->launch);
+    const char *const names[] = { "relu_1", "conv2d \"layer3.conv1\"", "conv2d \"layer3.conv1\"", "add_7" };
+    cl_event good;
+    assert_int_equal(o->cl.EnqueueMarkerWithWaitList(o->queue, 0, NULL, &good), 0);
+    o->cl.Finish(o->queue);
+    for (int i = 0; i < 4; i++) {                           /* the third one leaves the failed event, as a kernel does */
+        d->backend->step(d, names[i]);
+        pthread_mutex_lock(&o->launch);
+        fac_cl_pending_add(o, i == 0 ? good : i == 2 ? gate : NULL);
+        pthread_mutex_unlock(&o->launch);
+    }
     d->backend->step(d, NULL);
     assert_int_equal(fac_cl_blame(o, CL_OUT_OF_RESOURCES, "waiting", &err), FAC_E_DEVICE);
+    assert_non_null(strstr(err.text, "opencl:"));
     assert_non_null(strstr(err.text, "layer3.conv1"));
+    assert_null(strstr(err.text, "relu_1"));
+    assert_null(strstr(err.text, "add_7"));
     assert_int_equal(fac_device_sync(d, &err), FAC_E_DEVICE);
     assert_non_null(strstr(err.text, "layer3.conv1"));
     fac_tensor *t = NULL;

@@ -232,7 +232,7 @@ static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_o
                          o->limits.minor);
     FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
     o->device.memory_ops = &fac_cl_memory_ops;
-    o->traced = true;
+    o->traced = !o->limits.gpu;             /* on a CPU an event costs nothing more */
     snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
              (double)o->limits.memory / 1e9, o->place.driver);
     return open_locks(o, err);

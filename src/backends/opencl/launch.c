@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+enum { EVENT_EVERY = 16 };
+
 /* An argument as the driver has it. */
 typedef struct given {
     fac_cl_arg_kind kind;
@@ -109,12 +111,13 @@ static fac_status submit(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_ran
     cl_int code = 0;
     for (int i = 0; i < n && !code; i++)
         if ((code = set(o, s->kernel, (cl_uint)i, &args[i], &s->args[i]))) s->args[i].set = false;
+    const bool leaves_event = o->traced || o->submitted % EVENT_EVERY == EVENT_EVERY - 1;
     cl_event event = NULL;
     if (!code)
         code = o->cl.EnqueueNDRangeKernel(o->queue, s->kernel, (cl_uint)range->dims, NULL, items, range->group, 0, NULL,
-                                          o->traced ? &event : NULL);
+                                          leaves_event ? &event : NULL);
     if (code) return fac_cl_raise_in(o, code, o->step, k->name, err);
-    if (o->traced) fac_cl_pending_add(o, event);
+    fac_cl_pending_add(o, event);
     return FAC_OK;
 }
 

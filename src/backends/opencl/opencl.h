@@ -77,7 +77,7 @@ typedef struct fac_opencl {
     fac_cl_pending    pending[FAC_CL_PENDING];
     size_t            submitted, waited;        /* commands in all, and those of them that are known to be done */
     pthread_mutex_t   fault;
-    bool              locks, traced;            /* traced: commands leave events, so that errors find their steps */
+    bool              locks, traced;            /* traced: each command leaves an event, so that errors find their step */
     fac_error         broken;                   /* the first error of the queue; kept */
     atomic_bool       failed;
 } fac_opencl;
@@ -131,7 +131,7 @@ void       fac_cl_staging_fini(fac_opencl *o);
 
 /* ---- pending.c: errors of what was submitted come later, and are told with the step that they belong to ---- */
 
-/* A command of the step at hand was submitted; takes the event. */
+/* A command of the step at hand was submitted; takes the event, if it left one.  Under o->launch, as what follows of it. */
 void       fac_cl_pending_add(fac_opencl *o, cl_event event);
 /* An error at a wait; what was submitted so far, to be forgotten after a wait for it that was good. */
 fac_status fac_cl_blame(fac_opencl *o, cl_int code, const char *what, fac_error *err);
