@@ -1,4 +1,5 @@
-/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient; any float type.
+/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with the
+ * mask of an activation; any float type.
  *
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone. */
 #include <string.h>
@@ -21,7 +22,8 @@ typedef struct shape {
 
 static fac_dtype computing(const fac_problem *p) { return p->in[0].type.dtype == FAC_F64 ? FAC_F64 : FAC_F32; }
 
-static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad"); }
+static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
+static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n); }
 
 static void shape_of(const fac_opencl *o, const fac_problem *p, shape *s) {
     const fac_dims *d = &p->in[0].type.dims;
@@ -90,7 +92,7 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const char *name, fac_cl_call **out, fac_error *err) {
     fac_text source = { 0 };
     const fac_dtype t = p->in[0].type.dtype;
-    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)), s->grad ? " -DGRAD" : "");
+    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)), is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
     fac_text_add(&source, fac_cl_team);
@@ -102,6 +104,15 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return status;
 }
 
+/* Between which results of the activation a gradient passes. */
+static void add_limits(fac_cl_call *c, const fac_problem *p) {
+    double lo = 0, hi = 0;
+    fac_attr_real(p->node, "lo", &lo);
+    fac_attr_real(p->node, "hi", &hi);
+    fac_cl_call_real(c, lo, computing(p));
+    fac_cl_call_real(c, hi, computing(p));
+}
+
 static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -111,9 +122,11 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, s->grad ? 1 : 0);
+    fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
     fac_cl_call_work(c, 0, s->item);
     const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in, s->channels };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    add_limits(c, p);
     fac_cl_fold_numbers(&s->f, c);
     fac_cl_fold_items(&s->f, c);
     return FAC_OK;
@@ -192,6 +205,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, s->grad ? 1 : addend ? PORTS : 0);
+    fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_work(c, s->coefficients, s->item);
     fac_cl_call_number(c, rows * runs);
@@ -199,6 +213,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_cl_call_number(c, run);
     fac_cl_call_number(c, inner);
     fac_cl_call_number(c, s->channels);
+    add_limits(c, p);
     fac_cl_call_items(c, (size_t)(rows * runs), o->limits.gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
     return FAC_OK;
 }

@@ -3,11 +3,19 @@
  *             a few elements of the channel, so that nothing is lost when the mean is large against the deviation
  *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of scale and bias
  *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's body
- * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH. */
+ * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
+ * counts where lo < y < hi only. */
 enum { SAMPLES = 8, BLOCK = 64 };
 
+/* What passes the activation whose result was y. */
+#ifdef MASK
+#define MASKED(g, y) ((((y) > (TV)REAL(s.lo)) & ((y) < (TV)REAL(s.hi))) ? (g) : (TV)(T)0)
+#else
+#define MASKED(g, y) (g)
+#endif
+
 #ifdef MOMENTS
-typedef struct { long x, dy, to, units, parts, across, channels, outer, inner, step, columns,
+typedef struct { long x, dy, mask, to, units, parts, across, channels, outer, inner, step, columns, lo, hi,
                  kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
 
 LOADER(load_x, X)
@@ -35,7 +43,7 @@ static inline void put(global T *to, pos channel, pos channels, pos parts, pos p
 #endif
 }
 
-kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global T *to) {
+kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask, global T *to) {
 #if G > 1
     local T tree[TREE_SIZE];
 #else
@@ -47,10 +55,11 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     unit = live ? unit : 0;
 #ifdef COLUMNS
     const pos channel = unit * V, left = channels - channel;
-    x += s.x + channel, dy += s.dy + channel;
+    x += s.x + channel, dy += s.dy + channel, mask += s.mask + channel;
 #else
     const pos channel = unit, left = 1;
-    x += s.x + channel * (pos)s.from[0], dy += s.dy + channel * (pos)s.from[0];
+    const pos at = channel * (pos)s.from[0];
+    x += s.x + at, dy += s.dy + at, mask += s.mask + at;
 #endif
     pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
     /* k: of the first row */
@@ -85,7 +94,7 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
                     const TV e = AT(x + row, i, middle) - around;       /* what is not there is k, so that it adds nothing */
                     a += e, b += e * e;
 #ifdef GRAD
-                    const TV g = AT(dy + row, i, 0);
+                    const TV g = MASKED(AT(dy + row, i, 0), AT(mask + row, i, 0));
                     c += g, d += g * e;
 #endif
                 }
@@ -169,19 +178,20 @@ kernel void settle(const numbers s, global const T *from, global T *to, global c
 #endif
 
 #ifdef APPLY
-typedef struct { long x, dy, y, from, units, runs, run, inner, channels; } numbers;
+typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, lo, hi; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
 STORER(store_y, X)
 
 /* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel.  dy: of a gradient, or what FINISH adds. */
-kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global MEMORY(X) *y, global const T *from) {
+kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask, global MEMORY(X) *y,
+                  global const T *from) {
     const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, inner = (pos)s.inner;
     if (unit >= (pos)s.units) return;
     const pos row = unit / (pos)s.runs, begin = unit % (pos)s.runs * (pos)s.run, end = min(begin + (pos)s.run, inner);
     from += s.from;
-    x += s.x + row * inner, dy += s.dy + row * inner, y += s.y + row * inner;
+    x += s.x + row * inner, dy += s.dy + row * inner, mask += s.mask + row * inner, y += s.y + row * inner;
 #ifndef LAST
     const pos c = row % channels;
     const TV mean = (TV)from[c], a = (TV)from[channels + c], b = (TV)from[2 * channels + c];
@@ -199,7 +209,7 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
 #endif
         const TV e = load_x(x + i, left, 0) - mean;
 #ifdef GRAD
-        lanes r = { .v = load_x(dy + i, left, 0) * a - b - e * g };
+        lanes r = { .v = MASKED(load_x(dy + i, left, 0), load_x(mask + i, left, 0)) * a - b - e * g };
 #else
         lanes r = { .v = e * a + b };
 #endif
