@@ -70,7 +70,7 @@ static bool recognized(const char *text) {
         in[i] = (fac_operand){ n->in[i]->type, fac_layout_plain(&n->in[i]->type.dims), FAC_RUN, NULL };
     for (int k = 0; k < n->nout; k++)
         out[k] = (fac_operand){ n->out[k]->type, fac_layout_plain(&n->out[k]->type.dims), FAC_RUN, NULL };
-    const fac_problem p = { n, false, n->nin, n->nout, in, out };
+    const fac_problem p = { .node = n, .nin = n->nin, .nout = n->nout, .in = in, .out = out };
     assert_true(fac_chain_build(&p, FAC_ISA_BASE, &chain));
     fac_graph_free(g);
     return chain.is_adam;

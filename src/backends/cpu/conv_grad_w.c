@@ -129,7 +129,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_plain(&p->out[0]);
     double groups = (double)q.g.groups, columns = groups * (double)q.M * (double)q.K;
     double full = (double)q.N / (double)fac_gemm_padded(q.cpu->simd, q.N);
-    o->seconds = fac_cpu_seconds(q.cpu, 2 * columns * (double)q.N, 0.6 * full, 8 * (columns + groups * (double)q.packed));
+    /* rows of columns are short: gathering them costs more than the memory that it moves */
+    o->seconds = fac_cpu_seconds(q.cpu, 2 * columns * (double)q.N, 0.6 * full, 60 * columns + 8 * groups * (double)q.packed);
     return true;
 }
 

@@ -6,6 +6,13 @@
 
 static int64_t tile_row(const fac_simd *s, int64_t M, int64_t i) { return M * i / fac_gemm_tiles(s, M); }
 
+/* n floats, whose usual numbers are known when compiled: a call for each vector would cost as much as the copy. */
+static inline void copy_lanes(float *to, const float *from, int64_t n) {
+    if (n == 16) memcpy(to, from, 16 * sizeof *to);
+    else if (n == 8) memcpy(to, from, 8 * sizeof *to);
+    else memcpy(to, from, (size_t)n * sizeof *to);
+}
+
 void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t column, int64_t M, int64_t t0, int64_t t1,
                      int64_t first, int64_t last, float alpha, float *to) {
     int64_t lanes = s->lanes;
@@ -21,7 +28,7 @@ void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t col
             }
             for (int64_t m = m0; m < m1; m++, to += lanes) {
                 const float *from = a + m * row + k0 * column;
-                if (column == 1 && alpha == 1) memcpy(to, from, (size_t)here * sizeof *to);
+                if (column == 1 && alpha == 1) copy_lanes(to, from, here);
                 else for (int64_t k = 0; k < here; k++) to[k] = alpha * from[k * column];
             }
         }

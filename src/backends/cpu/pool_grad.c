@@ -93,7 +93,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->in[0].type.dtype) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->in[1]);
     fac_want_plain(&p->out[0]);
-    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.05, 4 * (2 * inputs + outputs));
+    o->seconds = fac_cpu_seconds(fac_cpu_of(d), outputs * (double)(h->kernel * w->kernel), 0.008, 4 * (2 * inputs + outputs));
     return true;
 }
 

@@ -73,7 +73,8 @@ static void bring(const plan *p, const float *b, int64_t n0, int64_t width, int6
     for (; k < end; k++, to += width) {
         const float *from = b + k * p->N + n0;
         for (int64_t line = 0; line < width; line += 16) __builtin_prefetch(from + AHEAD * width + line, 0, 3);
-        memcpy(to, from, (size_t)here * sizeof *to);
+        if (here == 32) memcpy(to, from, 32 * sizeof *to);              /* without a call */
+        else memcpy(to, from, (size_t)here * sizeof *to);
         if (here < width) memset(to + here, 0, (size_t)(width - here) * sizeof *to);
     }
 }
