@@ -1,0 +1,68 @@
+#!/bin/sh
+# Reading and rewriting models from outside: summary, inspect, tile, verify.  usage: analyze.sh FACULA
+set -u
+facula=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+checks=0 bad=0
+
+# expect CODE 'words that stdout or stderr must hold' COMMAND...
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$@" >out 2>err
+    got=$?
+    checks=$((checks + 1))
+    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
+        bad=$((bad + 1))
+        echo "FAILED: $*"
+        echo "  exit $got, expected $code; expected words: $words"
+        sed 's/^/  | /' out err | head -20
+    fi
+}
+
+# ---- summary ----
+expect 2 'which model?' "$facula" summary
+expect 1 'the zoo has no "lanet"' "$facula" summary zoo:lanet
+expect 2 'there is no "mine"' "$facula" summary zoo:lenet --columns kind,mine
+expect 2 'there is no "tensorboard"' "$facula" summary zoo:lenet --convention tensorboard
+expect 0 'parameters     61,706' "$facula" summary zoo:lenet
+expect 0 'conv1' "$facula" summary zoo:lenet --depth 1 --columns in,out,kernel,params,trainable,share,weights,intensity
+expect 0 '13328640' "$facula" summary zoo:lenet --batch 32 --convention fvcore --json
+expect 0 '"params":	61706' "$facula" summary zoo:lenet --json
+expect 0 'ptflops-modules' "$facula" summary zoo:lenet --convention all
+
+# ---- inspect ----
+expect 0 'conv2d' "$facula" inspect zoo:lenet
+expect 0 'kernel 5x5 x2' "$facula" inspect zoo:lenet --sort macs --top 3
+expect 2 '--sort is by' "$facula" inspect zoo:lenet --sort colour
+expect 0 '"peak_bytes"' "$facula" inspect zoo:lenet --json
+
+# ---- tile ----
+expect 2 'no limit' "$facula" tile zoo:lenet
+expect 1 'not "4x4"' "$facula" tile --gemm 4x4 --max-m 2
+expect 0 '24' "$facula" tile --gemm 100x130x200 --max-m 64 --max-n 64 --max-k 64
+expect 0 'became' "$facula" tile zoo:lenet --max-m 16 --max-n 16 --max-k 16 -o tiled.onnx
+expect 0 'became' "$facula" tile zoo:lenet --max-m 16 --max-n 16 --max-k 16 --pad --sum tree -o padded.onnx
+expect 0 '"tile_k":	16' "$facula" tile zoo:lenet --max-k 16 --mode schedule
+echo '{ "max_m": 32, "max_n": 32, "max_k": 32, "macs_per_second": 1e12 }' >unit.json
+expect 0 'time by these rates' "$facula" tile zoo:lenet --target unit.json
+echo '{ "max_q": 32 }' >bad.json
+expect 1 'there is no "max_q"' "$facula" tile zoo:lenet --target bad.json
+echo 'max_m: 32' >bad.json
+expect 1 'not a JSON object' "$facula" tile zoo:lenet --target bad.json
+expect 1 'no product called "conv9"' "$facula" tile zoo:lenet --max-m 4 --only conv9
+
+# ---- verify ----
+expect 0 'the same bits' "$facula" verify zoo:lenet tiled.onnx
+expect 0 'within both bounds' "$facula" verify zoo:lenet padded.onnx --mode bound
+expect 0 'within the tolerance' "$facula" verify tiled.onnx padded.onnx --mode data --seed 3 --json
+"$facula" export zoo:lenet --seed 5 -o other.onnx >/dev/null
+expect 1 'different' "$facula" verify zoo:lenet other.onnx
+expect 1 'input 0' "$facula" verify zoo:lenet zoo:resnet18
+expect 2 'which two models?' "$facula" verify zoo:lenet
+expect 2 '--mode is exact' "$facula" verify zoo:lenet tiled.onnx --mode hope
+
+[ $bad -eq 0 ] && echo "$checks checks"
+exit $((bad > 0))
