@@ -24,5 +24,6 @@
 #include "facula/analyze.h"
 #include "facula/tile.h"
 #include "facula/verify.h"
+#include "facula/edit.h"
 
 #endif

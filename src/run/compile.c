@@ -7,7 +7,7 @@
 #include "run/reach.h"
 #include "run/ref.h"
 
-static fac_status evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
     enum { FEW = 32 };
     fac_host x[FEW] = { 0 }, y[FEW] = { 0 };
     fac_status status = FAC_OK;
@@ -57,7 +57,7 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
 static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
     fac_accept *keep = plan->observed || o->no_fuse ? NULL : accept_as_used;
     for (int round = 0; round < 2; round++) {
-        FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
+        FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, keep, plan), err));
     }
     if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
@@ -68,7 +68,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
         FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
     if (plan->observed || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
-    FAC_TRY(take(plan, fac_pass_fold(plan->graph, evaluate), err));
+    FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));

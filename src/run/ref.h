@@ -22,6 +22,9 @@ size_t fac_ref_scratch(const fac_node *n, const fac_host *in, const fac_host *ou
 /* out[k].data receives the results.  scratch: fac_ref_scratch bytes, 64-byte aligned, or NULL to allocate. */
 fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch, fac_error *err);
 
+/* One node on tensors of the host: how passes fold constants.  out[k] are new.  FAC_E_UNSUPPORTED: it has only an expansion. */
+fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+
 /* All of a concrete graph (no symbols); in[] and out[] as its inputs and outputs.  Updates are not done. */
 fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host *out, fac_error *err);
 #endif

@@ -64,5 +64,14 @@ expect 1 'input 0' "$facula" verify zoo:lenet zoo:resnet18
 expect 2 'which two models?' "$facula" verify zoo:lenet
 expect 2 '--mode is exact' "$facula" verify zoo:lenet tiled.onnx --mode hope
 
+# ---- edit ----
+expect 2 'where to?' "$facula" edit zoo:lenet
+expect 0 'opset 18' "$facula" edit zoo:lenet --rename x=image --dtype f16 --batch 2 --simplify -o small.onnx
+expect 0 'image f16[2x1x28x28]' "$facula" inspect small.onnx
+expect 0 'nodes' "$facula" edit zoo:lenet --reorder -o ordered.onnx
+expect 0 'the same bits' "$facula" verify zoo:lenet ordered.onnx
+expect 1 'no value "nobody"' "$facula" edit zoo:lenet --output nobody -o x.onnx
+expect 1 'no type "f12"' "$facula" edit zoo:lenet --dtype f12 -o x.onnx
+
 [ $bad -eq 0 ] && echo "$checks checks"
 exit $((bad > 0))
