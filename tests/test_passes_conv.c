@@ -122,6 +122,31 @@ static void test_training(void **state) {
     fac_device_free(d);
 }
 
+/* Batch norms in front of convolutions, with Caffe's factors and summands behind them: one step each, of the solver for it. */
+static void affine(fac_device *d, uint64_t seed) {
+    for (int k = 0; k < 8; k++) {
+        builder b = { fac_graph_new(), seed + (uint64_t)k, 0, 0 };
+        const int64_t C = k % 2 ? 19 : 48, H = k % 3 ? 7 : 31;
+        fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1 + k % 2, 16, H, 9));
+        fac_value *y = fac_max_pool2d(conv(&b, x, C, 3, 1, 1), 2, 2, NULL);
+        fac_value *p[4], *v = param(&b, fac_shape(C), 0.4f);
+        for (int i = 0; i < 4; i++) p[i] = param(&b, fac_shape(C), 1);
+        y = fac_batch_norm(y, p[0], p[1], p[2], fac_mul(v, v), 1e-3);
+        if (k & 4) {
+            y = fac_mul(y, param(&b, fac_shape(C, 1, 1), 2));
+            y = fac_add(param(&b, fac_shape(C, 1, 1), 2), y);
+        }
+        if (k & 2) y = k & 1 ? fac_relu6(y) : fac_relu(y);
+        fac_output(b.g, "y", y);
+        fac_output(b.g, "z", conv(&b, y, 24, 3, 1, 1));
+        fac_tensor *t = random_tensor(seed, 1, fac_shape(1 + k % 2, 16, H, 9), 1);
+        check_network(d, b.g, t, seed);
+        if (!strstr(fac_device_about(d), "portable")) assert_int_equal(steps_of(d, b.g, t), 4);
+        fac_tensor_free(t);
+        fac_graph_free(b.g);
+    }
+}
+
 /* All earlier results joined anew for each layer: after the pass nothing is joined twice. */
 static void grown(fac_device *d, uint64_t seed) {
     builder b = { fac_graph_new(), seed, 0, 0 };
@@ -141,13 +166,15 @@ static void grown(fac_device *d, uint64_t seed) {
 
 static uint64_t seed;
 static void test_merged(void **s) { (void)s, check_everywhere(merged, seed); }
+static void test_affine(void **s) { (void)s, check_everywhere(affine, seed); }
 static void test_grown(void **s) { (void)s, check_everywhere(grown, seed); }
 static void test_factors(void **s) { (void)s, check_everywhere(factors, seed); }
 static void test_shared(void **s) { (void)s, check_everywhere(shared, seed); }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_factors), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_merged), cmocka_unit_test(test_training), cmocka_unit_test(test_grown) };
+        cmocka_unit_test(test_merged), cmocka_unit_test(test_training), cmocka_unit_test(test_grown),
+        cmocka_unit_test(test_affine) };
     seed = check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

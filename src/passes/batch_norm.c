@@ -2,8 +2,8 @@
  *   y = (x - mean) / sqrt(var + eps) * scale + bias = x s + t,   s = scale / sqrt(var + eps),  t = bias - mean s
  * Behind a convolution that only it reads: w' = w s (per output channel), b' = b s + t.  Elsewhere: one multiply and one add,
  * which the chains pass fuses with their neighbours.  A product with one factor a channel behind a convolution, as Caffe writes
- * batch norms, goes the same way; what is added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary values made of parameters alone, so the plan
- * computes them in its prepare part and again when a parameter was written. */
+ * batch norms, goes the same way; what is added becomes a bias in the pass of the epilogues.  s, t, w', b' are ordinary
+ * values made of parameters alone, so the plan computes them in its prepare part and again when a parameter was written. */
 #include "facula/ops.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
@@ -49,9 +49,34 @@ static fac_value *factor(const fac_node *n, fac_value *const in[]) {
     return NULL;
 }
 
+/* x s + t as this pass writes it, where n alone reads it. */
+static bool is_affine(const fac_node *n, fac_value *const in[], int i, fac_value **x, fac_value **s, fac_value **t) {
+    const fac_node *add = in[i] ? in[i]->node : NULL, *mul = fac_node_is(add, "add") ? add->in[0]->node : NULL;
+    if (!fac_node_is(mul, "mul") || !fac_used_once(n->in[i]) || !early(add->in[1]) || !early(mul->in[1])) return false;
+    *x = mul->in[0], *s = mul->in[1], *t = add->in[1];
+    return (*x)->time == FAC_RUN && fac_dims_equal(&(*s)->type.dims, &(*t)->type.dims) &&
+           fac_dims_equal(&(*x)->type.dims, &in[i]->type.dims);
+}
+
+/* (x s + t) f = x (s f) + t f,  (x s + t) + f = x s + (t + f)  with f one number a channel like s and t. */
+static fac_value *composed(const fac_node *n, fac_value *const in[]) {
+    for (int i = 0; i < 2; i++) {
+        fac_value *x, *s, *t, *f = in[1 - i];
+        if (!f || !early(f) || !is_affine(n, in, i, &x, &s, &t) || !fac_dims_equal(&f->type.dims, &s->type.dims)) continue;
+        if (fac_node_is(n, "mul")) return fac_add(fac_mul(x, fac_mul(s, f)), fac_mul(t, f));
+        return fac_add(fac_mul(x, s), fac_add(t, f));
+    }
+    return NULL;
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
-    if (fac_node_is(n, "mul") && n->out[0]->time == FAC_RUN) return (out[0] = factor(n, in)) != NULL;
+    if ((fac_node_is(n, "mul") || fac_node_is(n, "add")) && n->out[0]->time == FAC_RUN && n->nin == 2) {
+        fac_value *y = fac_node_is(n, "mul") ? factor(n, in) : NULL;
+        if (!y) y = composed(n, in);
+        if (y) out[0] = y;
+        return y != NULL;
+    }
     if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode")) return false;
     for (int i = 1; i < 5; i++)
         if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return false;

@@ -13,8 +13,7 @@ static bool number(const fac_value *v, float *to) {
     return data != NULL;
 }
 
-/* relu(x), clip(x, lo, hi), max(x, lo), min(x, hi) with constant limits. */
-static bool is_clip(const fac_node *n, float *lo, float *hi) {
+bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
     *lo = -INFINITY, *hi = INFINITY;
     if (n->op == fac_op_find("relu")) return *lo = 0, true;
     if (n->op == fac_op_find("max")) return n->nin == 2 && number(n->in[1], lo);
@@ -52,7 +51,7 @@ bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *
                 if (fac_graph_input(body, k) == other) e->residual = p->node->nports + k - 1;
             if (e->residual < 0) return false;
         } else if (n->in[0] != now) return false;
-        else if (!clipped && !e->loops && is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;
+        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;
         else if (!add_loop(n, simd, e)) return false;
         now = n->out[0];
     }

@@ -15,6 +15,9 @@ typedef struct fac_epilogue {
 /* false: the problem's body is something else.  No body: nothing to do, which is fine. */
 bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
 
+/* relu(x), clip(x, lo, hi), max(x, lo), min(x, hi) with constant limits. */
+bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi);
+
 /* The loops, on n neighbouring floats that the tile has just written. */
 static inline void fac_epilogue_run(const fac_epilogue *e, float *y, size_t n) {
     for (int i = 0; i < e->loops; i++) e->loop[i].f(n, (const void *const[]){ y }, e->loop[i].p, y);
