@@ -28,6 +28,7 @@ static bool offer(bool vector, fac_device *d, fac_problem *p, fac_offer *offer) 
     fac_cl_conv c;
     fac_cl_tile t;
     if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, vector, &t)) return false;
+    if (t.blocks) fac_cl_conv_block(&c, t.TK);
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */
     if (most > c.r.s.N) c.r.s.N = most;
@@ -67,9 +68,12 @@ static fac_status make_tables(fac_device *d, plan *q, fac_error *err) {
     return status;
 }
 
+/* Weights are found by a table: they are turned, or in blocks. */
+static bool has_terms(const fac_cl_conv *c) { return c->kind == FAC_CL_GRAD_X || c->block; }
+
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     fac_text text = { 0 };
-    const bool table = q->c.kind == FAC_CL_GRAD_X;
+    const bool table = has_terms(&q->c);
     fac_text_print(&text, "#define MEM %s\n#define TERMS_PARAM%s\n#define TERM(k) %s\n", fac_cl_in_memory(q->c.r.dtype),
                    table ? " , global const int *restrict terms" : "", table ? "terms[s.terms + k]" : "k");
     fac_text_add(&text, fac_cl_gemm_pack);
@@ -85,6 +89,7 @@ static fac_status build(bool vector, fac_device *d, const fac_problem *p, plan *
     fac_cl_tile t;
     if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, vector, &t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    if (t.blocks) fac_cl_conv_block(&q->c, t.TK);
     FAC_TRY(make_tables(d, q, err));
     if (q->c.kind != FAC_CL_GRAD_W) FAC_TRY(make_pack(o, q, err));
     return fac_cl_gemm_make(o, &q->c.r, &t, &q->g, err);
@@ -104,6 +109,7 @@ static fac_status make(bool vector, fac_device *d, const fac_problem *p, void **
 static uint64_t pack_key(const void *arg, int input) {
     const fac_cl_conv *c = &((const plan *)arg)->c;
     fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)c->kind << 32 | (uint64_t)c->g.groups);
+    h = fac_hash_int(h, (uint64_t)c->block);
     for (int k = 0; k < 3 && c->kind == FAC_CL_GRAD_X; k++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[k]);
         h = fac_hash_int(h, (uint64_t)c->g.dilation[k] << 32 | (uint64_t)c->g.pad[k]);
@@ -115,7 +121,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_CL_GRAD_X, table = has_terms(c);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps, element = (int64_t)q->g.element;
     fac_opencl *o = fac_opencl_of(d);
     (void)input;
@@ -124,12 +130,12 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
         packing a = { .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = turned ? taps : row };
         a.from = (int64_t)fac_cl_at(from) / element, a.to = (int64_t)fac_cl_at(to) / element + s.a.at;
         a.z = g->K / g->groups * row;
-        if (turned) a.terms = (int64_t)(fac_cl_at(q->table[3]) / sizeof(cl_int)) + s.taps;
+        if (table) a.terms = (int64_t)(fac_cl_at(q->table[3]) / sizeof(cl_int)) + s.a.at / (s.batch * s.a.column);
         const size_t count = (size_t)(a.batch * a.K * a.padded), most = (size_t)o->limits.units * 2048;
         const fac_cl_range range = { 1, { count < most ? count : most }, { o->limits.group < 256 ? o->limits.group : 256 } };
         const fac_cl_arg args[] = { fac_cl_arg_value(&a, sizeof a), fac_cl_arg_span(from), fac_cl_arg_span(to),
                                     fac_cl_arg_span(q->table[3]) };
-        FAC_TRY(fac_cl_launch(o, &q->pack, &range, turned ? 4 : 3, args, err));
+        FAC_TRY(fac_cl_launch(o, &q->pack, &range, table ? 4 : 3, args, err));
     }
     return FAC_OK;
 }

@@ -20,6 +20,7 @@ typedef struct fac_cl_conv {
     fac_cl_product   r;                         /* with the shape of the phase that has most to do */
     int              phases;
     int64_t          M, C;                      /* rows of a; channels of a group that a sum runs over */
+    int64_t          block;                     /* terms are [block of channels][tap][channel]; 0: [channel][tap] */
     int64_t          see[3], see_channel;       /* steps of the image that patches are cut from */
     int64_t          out[3];                    /* steps of y, where it lies by a table */
 } fac_cl_conv;
@@ -36,6 +37,8 @@ bool         fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int 
 static inline int64_t fac_cl_phase_pixels(const fac_cl_phase *f) { return f->pixels[0] * f->pixels[1] * f->pixels[2]; }
 static inline int64_t fac_cl_phase_taps(const fac_cl_phase *f) { return (int64_t)f->taps[0] * f->taps[1] * f->taps[2]; }
 
+/* Terms in blocks of channels, as a tile wants them; 0: none. */
+void         fac_cl_conv_block(fac_cl_conv *c, int64_t block);
 /* The shape of a phase's product; where its weights and tables begin in those of all phases. */
 fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase);
 size_t       fac_cl_conv_packed(const fac_cl_conv *c);     /* elements of the weights of all phases */

@@ -70,9 +70,23 @@ bool fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int d, int64
     return from % g->stride[d] == 0;
 }
 
+/* Channels with those that fill the last block. */
+static int64_t channels(const fac_cl_conv *c) { return c->block ? (c->C + c->block - 1) / c->block * c->block : c->C; }
+
 static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_shape *s) {
-    s->inner_n = fac_cl_phase_pixels(f), s->N = c->g.N * s->inner_n, s->K = c->C * fac_cl_phase_taps(f);
+    s->inner_n = fac_cl_phase_pixels(f), s->N = c->g.N * s->inner_n;
+    s->channels = c->C, s->window = fac_cl_phase_taps(f), s->K = channels(c) * s->window;
     s->a.z[FAC_CL_BATCH - 1] = s->a.column * s->K;
+}
+
+void fac_cl_conv_block(fac_cl_conv *c, int64_t block) {
+    int64_t most = -1;
+    c->block = block;
+    for (int i = 0; i < c->phases && c->kind != FAC_CL_GRAD_W; i++) {
+        const fac_cl_phase f = fac_cl_phase_of(c, i);
+        const int64_t work = fac_cl_phase_pixels(&f) * (1 + fac_cl_phase_taps(&f));
+        if (work > most) most = work, sizes(c, &f, &c->r.s);
+    }
 }
 
 fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
@@ -83,7 +97,7 @@ fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
         sizes(c, &f, &s);
         if (i == phase) break;
         s.a.at += s.batch * s.a.z[FAC_CL_BATCH - 1];
-        s.taps += s.K, s.pixels += s.inner_n, s.places += s.inner_n;
+        s.taps += c->block ? s.window : s.K, s.pixels += s.inner_n, s.places += s.inner_n;
     }
     return s;
 }
@@ -138,16 +152,11 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
     s->a = (fac_cl_matrix){ .row = 1, .column = fac_cl_padded(s->M) };
     r->padded = true;
-    int64_t most = -1;
-    for (int i = 0; i < c->phases; i++) {
-        const fac_cl_phase f = fac_cl_phase_of(c, i);
-        const int64_t work = fac_cl_phase_pixels(&f) * (1 + fac_cl_phase_taps(&f));
-        if (work > most) most = work, sizes(c, &f, s);
-    }
+    fac_cl_conv_block(c, 0);
     s->b = (fac_cl_matrix){ .at = p->in[0].layout.offset, .outer = p->in[0].layout.stride[0] };
     s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
-    if (alone) s->b.row = c->see_channel, s->b.column = each;
-    else r->right = FAC_CL_PATCHES;
+    s->b.row = c->see_channel, s->b.column = each;
+    if (!alone) r->right = FAC_CL_PATCHES;
     for (int d = 0; d < 3; d++) s->in[d] = turned ? g->out[d] : g->in[d];
     if (!result(p, &p->out[0], r->places, c->out, c->M, &s->y)) return false;
     for (int i = r->biased; i < r->extras; i++)
@@ -171,7 +180,7 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     as_image(dy, g->rank, true, steps, &across);
     c->see_channel = x->layout.stride[1];
     s->inner_k = g->out[0] * g->out[1] * g->out[2];
-    s->M = c->M, s->N = s->inner_n = c->C * taps, s->K = g->N * s->inner_k;
+    s->M = c->M, s->N = s->inner_n = c->C * taps, s->K = g->N * s->inner_k, s->images = g->N;
     c->r.split_k = true, c->r.right = FAC_CL_TAPS;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
     s->a = (fac_cl_matrix){ .at = dy->layout.offset, .row = dy->layout.stride[1], .column = across, .outer = dy->layout.stride[0] };
@@ -217,18 +226,26 @@ static void put_tap(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, con
     to[0] = (int32_t)offset;
 }
 
+/* Offset of a term's weight from that of the first; -1: one that only fills a block. */
+static void put_term(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, int64_t tap) {
+    const fac_conv_geom *g = &c->g;
+    const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps;
+    if (!t->term) return;
+    t->term[t->terms++] = (int32_t)(channel >= c->C ? -1 : c->kind == FAC_CL_GRAD_X ? channel * row + tap : channel * taps + tap);
+}
+
 static void fill_taps(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables *t) {
     const fac_conv_geom *g = &c->g;
-    const int64_t each = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    const int64_t each = g->kernel[0] * g->kernel[1] * g->kernel[2], block = c->block ? c->block : 1;
     int64_t far[3];
-    for (int64_t channel = 0; channel < c->C; channel++)
+    for (int64_t first = 0; first < c->C; first += block)
         for (int64_t tap = 0; tap < each; tap++) {
             const int64_t k = tap % g->S, j = tap / g->S % g->R, i = tap / g->S / g->R;
             if (!fac_cl_phase_sees(c, f, 0, i, &far[0]) || !fac_cl_phase_sees(c, f, 1, j, &far[1]) ||
                 !fac_cl_phase_sees(c, f, 2, k, &far[2]))
                 continue;
-            if (t->term) t->term[t->terms++] = (int32_t)(channel * (g->C / g->groups) * each + tap);
-            put_tap(c, t, channel, far);
+            for (int64_t channel = first; channel < first + block; channel++) put_term(c, t, channel, tap);
+            if (!c->block || !first) put_tap(c, t, first, far);
         }
 }
 
@@ -255,13 +272,14 @@ fac_status fac_cl_tables_make(const fac_cl_conv *c, fac_cl_tables *t, fac_error 
     memset(t, 0, sizeof *t);
     for (int i = 0; i < c->phases; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);
-        taps += (size_t)(c->C * fac_cl_phase_taps(&f)), pixels += (size_t)fac_cl_phase_pixels(&f);
+        taps += (size_t)(channels(c) * fac_cl_phase_taps(&f)), pixels += (size_t)fac_cl_phase_pixels(&f);
     }
     t->tap = fac_alloc(4 * taps + 1, sizeof *t->tap);
     t->pixel = fac_alloc(4 * pixels + 1, sizeof *t->pixel);
     if (c->r.places) t->place = fac_alloc(pixels + 1, sizeof *t->place);
-    if (c->kind == FAC_CL_GRAD_X) t->term = fac_alloc(taps + 1, sizeof *t->term);
-    if (!t->tap || !t->pixel || (c->r.places && !t->place) || (c->kind == FAC_CL_GRAD_X && !t->term)) {
+    const bool terms = c->kind == FAC_CL_GRAD_X || c->block;
+    if (terms) t->term = fac_alloc(taps + 1, sizeof *t->term);
+    if (!t->tap || !t->pixel || (c->r.places && !t->place) || (terms && !t->term)) {
         fac_cl_tables_free(t);
         return fac_raise(err, FAC_E_NOMEM, "no memory for the tables of a convolution");
     }

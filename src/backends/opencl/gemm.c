@@ -18,6 +18,7 @@ static void add_flags(const fac_cl_product *r, fac_text *to) {
 
 static void add_tile(const fac_cl_tile *t, fac_text *to) {
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
+    if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
     if (t->vector) {
         fac_text_print(to, "#define MB %d\n#define MR %d\n#define NV %d\n#define VW %d\n#define KC %d\n", t->TM, t->RM, t->RN,
                        t->VB, t->TK);

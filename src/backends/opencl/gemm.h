@@ -20,7 +20,7 @@ enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };
 typedef struct fac_cl_matrix { int64_t at, row, column, outer, z[FAC_CL_BATCH]; } fac_cl_matrix;
 typedef struct fac_cl_shape {
     int64_t M, N, K, inner_n, inner_k, each_k, splits, batch;
-    int64_t z[FAC_CL_BATCH], in[3], taps, pixels, places, parts;
+    int64_t z[FAC_CL_BATCH], in[3], taps, pixels, places, parts, channels, window, images;
     fac_cl_matrix a, b, y, e[FAC_CL_EXTRAS];
 } fac_cl_shape;
 
@@ -45,6 +45,7 @@ typedef struct fac_cl_tile {
     bool    vector, a_along_m, b_along_n;
     int     TM, TN, TK, RM, RN, VA, VB, VY;
     int64_t splits, each_k;
+    bool    blocks;                             /* the terms of patches are in blocks of TK channels */
     double  seconds;                            /* the estimate */
 } fac_cl_tile;
 

@@ -5,6 +5,7 @@
  *   EXTRAS          further operands; EXTRA_PARAMS, EXTRA_ARGS declare and pass them, EXTRA_STARTS finds the matrix
  *   FINISH(x, m, outer, column)   bias, scale and body applied to the sum of element m, n
  *   PATCHES, TAPS   b is not a matrix but the patches of an image: columns are pixels and rows taps, or the other way round
+ *   BLOCKS          terms are [block of TK channels][tap][channel], so that a slab is one tap of a block; zeros fill the last block
  *   DEEP            images have a depth
  *   PLACES          where pixels of y lie is read from a table */
 
@@ -15,6 +16,7 @@ typedef struct {
     long M, N, K, inner_n, inner_k, each_k, splits, batch;     /* each_k: terms of one split of the sum */
     long z[4];                                                 /* the batch's dims */
     long in[3], taps, pixels, places, parts;                   /* the image that patches are cut from; where tables begin */
+    long channels, window, images;                             /* of a group; taps of a channel; of the batch */
     matrix a, b, y, e[EXTRAS ? EXTRAS : 1];
 } shape;
 

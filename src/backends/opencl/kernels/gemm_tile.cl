@@ -14,28 +14,26 @@
 
 typedef struct { ACC v[4]; } four;
 
-static inline four read_a(global const MEM *p, long i, bool there) {
-    four r = { { 0, 0, 0, 0 } };
+/* Without branches, so that loads overlap.  What is not there is read from a place that is; it becomes zero on its way to local
+ * memory, when the slab at hand is done, so that nothing waits for a load before that. */
+static inline four read_a(global const MEM *p, long i) {
+    four r;
 #if VA == 4
-    if (there) {
-        const ACC4 x = *(global const ACC4 *)(p + i);
-        r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
-    }
+    const ACC4 x = *(global const ACC4 *)(p + i);
+    r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
 #else
-    if (there) r.v[0] = LOAD(p, i);
+    r.v[0] = LOAD(p, i);
 #endif
     return r;
 }
 
-static inline four read_b(global const MEM *p, long i, bool there) {
-    four r = { { 0, 0, 0, 0 } };
+static inline four read_b(global const MEM *p, long i) {
+    four r;
 #if VB == 4
-    if (there) {
-        const ACC4 x = *(global const ACC4 *)(p + i);
-        r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
-    }
+    const ACC4 x = *(global const ACC4 *)(p + i);
+    r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
 #else
-    if (there) r.v[0] = LOAD(p, i);
+    r.v[0] = LOAD(p, i);
 #endif
     return r;
 }
@@ -66,46 +64,79 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #if defined(PATCHES)
     const int pixel = min(n0 + bn, N - 1);
     const int4 sees = pixels[s.pixels + pixel % inner_n];
+    const bool here = n0 + bn < N;
+    const int safe = -sees.x;                           /* the image's first element */
     b += pixel / inner_n * s.b.outer + sees.x;
-#elif !defined(TAPS) && B_ALONG_N
-    b += (n0 + bn) / inner_n * s.b.outer + (n0 + bn) % inner_n * s.b.column;
+#elif defined(TAPS)
+    int b_inner = (first + bk) % (int)s.inner_k, b_image = (first + bk) / (int)s.inner_k;
+#elif B_ALONG_N
+    const int n_mine = min(n0 + bn, N - VB);
+    b += n_mine / inner_n * s.b.outer + n_mine % inner_n * s.b.column;
+#endif
+#ifdef SPLIT_K
+    int a_inner[LA], a_image[LA];
+    UNROLL for (int i = 0; i < LA; i++) {
+        a_inner[i] = (first + ak + i * ak_step) % (int)s.inner_k;
+        a_image[i] = (first + ak + i * ak_step) / (int)s.inner_k;
+    }
+#endif
+#ifdef BLOCKS
+    int tap = first / TK % (int)s.window, channel = first / TK / (int)s.window * TK;
 #endif
 
     ACC sum[RM][RN];
     UNROLL for (int i = 0; i < RM; i++)
         UNROLL for (int j = 0; j < RN; j++) sum[i][j] = 0;
     four ra[LA], rb[LB];
+    bool in_a[LA], in_b[LB];                            /* what was there */
     for (int k0 = first, turn = 0; k0 < end + TK; k0 += TK, turn ^= 1) {
         if (k0 < end) {                                 /* the next slab, on its way to registers */
             UNROLL for (int i = 0; i < LA; i++) {
                 const int m = m0 + am + i * am_step, k = k0 + ak + i * ak_step;
 #ifdef SPLIT_K
-                const long at = m * s.a.row + k / (int)s.inner_k * s.a.outer + k % (int)s.inner_k * s.a.column;
+                const long at = m * s.a.row + a_image[i] * s.a.outer + a_inner[i] * s.a.column;
+                for (a_inner[i] += TK; a_inner[i] >= (int)s.inner_k; a_image[i]++) a_inner[i] -= (int)s.inner_k;
 #else
                 const long at = m * s.a.row + k * s.a.column;
 #endif
-                ra[i] = read_a(a, at, m < M && k < end);
+                in_a[i] = m < M && k < end;
+                ra[i] = read_a(a, in_a[i] ? at : 0);
             }
-#if defined(TAPS)
-            const int pixel = min(k0 + bk, end - 1);
-            const int4 sees = pixels[s.pixels + pixel % (int)s.inner_k];
-            global const MEM *from = b + (pixel / (int)s.inner_k * s.b.outer + sees.x);
-#endif
+#if defined(BLOCKS)
+            const int4 t = taps[s.taps + tap];
+            const bool inside = here & SEES(sees, t);
+            UNROLL for (int i = 0; i < LB; i++) {
+                const int c = channel + bk + i * bk_step;
+                in_b[i] = inside & (c < (int)s.channels);
+                rb[i] = read_b(b, in_b[i] ? t.x + c * (int)s.b.row : safe);
+            }
+            if (++tap == (int)s.window) tap = 0, channel += TK;
+#elif defined(TAPS)
+            const int4 p = pixels[s.pixels + b_inner];
+            global const MEM *from = b + (b_image < s.images ? b_image : 0) * s.b.outer;
+            for (b_inner += TK; b_inner >= (int)s.inner_k; b_image++) b_inner -= (int)s.inner_k;
+            UNROLL for (int i = 0; i < LB; i++) {
+                const int n = n0 + bn + i * bn_step;
+                const int4 t = taps[s.taps + min(n, N - 1)];
+                in_b[i] = (k0 + bk < end) & (n < N) & SEES(p, t);
+                rb[i] = read_b(from, in_b[i] ? p.x + t.x : 0);
+            }
+#else
             UNROLL for (int i = 0; i < LB; i++) {
                 const int n = n0 + bn + i * bn_step, k = k0 + bk + i * bk_step;
-                const bool there = n < N && k < end;
 #if defined(PATCHES)
                 const int4 t = taps[s.taps + min(k, end - 1)];
-                rb[i] = read_b(b, t.x, there && SEES(sees, t));
-#elif defined(TAPS)
-                const int4 t = taps[s.taps + min(n, N - 1)];
-                rb[i] = read_b(from, t.x, there && SEES(sees, t));
+                in_b[i] = here & (k < end) & SEES(sees, t);
+                rb[i] = read_b(b, in_b[i] ? t.x : safe);
 #elif B_ALONG_N
-                rb[i] = read_b(b, k * s.b.row, there);
+                in_b[i] = n < N && k < end;
+                rb[i] = read_b(b, in_b[i] ? k * s.b.row : 0);
 #else
-                rb[i] = read_b(b, k * s.b.row + n / inner_n * s.b.outer + n % inner_n * s.b.column, there);
+                in_b[i] = n < N && k < end;
+                rb[i] = read_b(b, in_b[i] ? k * s.b.row + n / inner_n * s.b.outer + n % inner_n * s.b.column : 0);
 #endif
             }
+#endif
         }
         if (k0 > first)                                 /* the slab at hand */
             UNROLL for (int k = 0; k < TK; k++) {
@@ -125,17 +156,17 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             UNROLL for (int i = 0; i < LA; i++) {
                 const int m = am + i * am_step, k = ak + i * ak_step;
 #if A_ALONG_M && VA == 4
-                *(local ACC4 *)&la[turn][k][m] = (ACC4)(ra[i].v[0], ra[i].v[1], ra[i].v[2], ra[i].v[3]);
+                *(local ACC4 *)&la[turn][k][m] = in_a[i] ? (ACC4)(ra[i].v[0], ra[i].v[1], ra[i].v[2], ra[i].v[3]) : (ACC4)(0);
 #else
-                UNROLL for (int c = 0; c < VA; c++) la[turn][k + c][m] = ra[i].v[c];
+                UNROLL for (int c = 0; c < VA; c++) la[turn][k + c][m] = in_a[i] ? ra[i].v[c] : 0;
 #endif
             }
             UNROLL for (int i = 0; i < LB; i++) {
                 const int n = bn + i * bn_step, k = bk + i * bk_step;
 #if B_ALONG_N && VB == 4
-                *(local ACC4 *)&lb[turn][k][n] = (ACC4)(rb[i].v[0], rb[i].v[1], rb[i].v[2], rb[i].v[3]);
+                *(local ACC4 *)&lb[turn][k][n] = in_b[i] ? (ACC4)(rb[i].v[0], rb[i].v[1], rb[i].v[2], rb[i].v[3]) : (ACC4)(0);
 #else
-                UNROLL for (int c = 0; c < VB; c++) lb[turn][k + c][n] = rb[i].v[c];
+                UNROLL for (int c = 0; c < VB; c++) lb[turn][k + c][n] = in_b[i] ? rb[i].v[c] : 0;
 #endif
             }
         }
