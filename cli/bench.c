@@ -195,4 +195,4 @@ static int run(list args) {
 const verb verb_bench = {
     .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]", .options = options, .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}'\n"
-            "and its operands behind the first are parameters: packed once, as in a network.  `facula op` lists the ops,\n`facula devices` the solvers." };
+            "and its operands behind the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers." };

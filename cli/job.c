@@ -22,7 +22,7 @@ static int train_program(job *j, const job_options *o) {
 /* Its operands behind the first are parameters, packed once as in a network, and random. */
 static int pose(job *j, const job_options *o, const char *problem) {
     fac_error err = { 0 };
-    if (fac_problem_graph(problem, true, &j->m.graph, &err)) return fail(&err);
+    if (fac_problem_graph(problem, !o->inputs, &j->m.graph, &err)) return fail(&err);
     for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
         fac_tensor *t = fac_value_tensor(fac_graph_param(j->m.graph, i)), *r;
         fac_type type = fac_tensor_type(t);

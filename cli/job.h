@@ -12,7 +12,7 @@ typedef struct job_options {
     list   shapes;
     long   batch, seed;
     double recompute;
-    bool   exact, train;
+    bool   exact, train, inputs;
 } job_options;
 #define JOB_OPTIONS(o) \
     { "--batch", OPTION_INT, &(o).batch, "N", "size of the first open dim of each input" }, \
@@ -21,6 +21,7 @@ typedef struct job_options {
     { "--exact", OPTION_FLAG, &(o).exact, NULL, "no reduced precision inside f32 ops" }, \
     { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
     { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train" }, \
+    { "--inputs", OPTION_FLAG, &(o).inputs, NULL, "all operands of a problem are inputs, as if computed in each run" }, \
     { "--seed", OPTION_INT, &(o).seed, "S", "of the random inputs" }
 
 typedef struct job {

@@ -23,7 +23,7 @@ static float erff_(float x) { return fac_erff(x); }
 /* The bounds that the head of mathf.h promises. */
 static const function functions[] = {
     { "exp", expf_, exp, 1 },       { "log", logf_, log, 1 },      { "expm1", expm1f_, expm1, 3.5 }, { "log1p", log1pf_, log1p, 3 },
-    { "tanh", tanhf_, tanh, 1.5 },  { "erf", erff_, erf, 1.5 },
+    { "tanh", tanhf_, tanh, 1.5 },  { "erf", erff_, erf, 5 },
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -62,7 +62,7 @@ static void random_floats(void **state) {
 
 /* Where a function changes from one formula to the next, over- or underflows: every float around. */
 static void borders(void **state) {
-    static const float at[] = { 0.34655f, 0.3465f, 0.625f, 1, 4, 0.70710678f, 1.41421356f, 88.72284f, 89, -87.33655f, -103.97208f,
+    static const float at[] = { 3.9192059f, 0.34655f, 0.3465f, 0.625f, 1, 4, 0.70710678f, 1.41421356f, 88.72284f, 89, -87.33655f, -103.97208f,
                                 -104, 1.17549435e-38f, 0, 3.4028235e38f, 8388608, 1e-7f };
     (void)state;
     for (int k = 0; k < FUNCTIONS; k++)

@@ -73,6 +73,12 @@ static fac_status operand(fac_reader *r, const fac_type *type, fac_value **out) 
     return fac_lex_graph(r->l, r->g);
 }
 
+static bool is_optional(const fac_op *op, int output) {
+    for (const fac_port *p = op->out; p && p->name; p++, output--)
+        if (output == 0 || (p->is & FAC_VARIADIC)) return p->is & FAC_OPTIONAL;
+    return false;
+}
+
 fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac_error *err) {
     if (!text) return fac_raise(err, FAC_E_ARGUMENT, "there is no problem text");
     fac_graph *g = fac_graph_new();
@@ -85,6 +91,7 @@ fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac
     for (int k = 0; !s && k < n->nout; k++) {
         char name[24];
         if (n->out[k]->type.dtype == FAC_NONE) continue;        /* an optional output that this node does not have */
+        if (k > 0 && params && is_optional(n->op, k)) continue;
         snprintf(name, sizeof name, "y%d", k);
         fac_output(g, name, n->out[k]);
         s = fac_lex_graph(&l, g);

@@ -29,6 +29,10 @@ fac_graph *fac_pass_expand(const fac_graph *g, fac_accept *accept, void *self);
  * clip, matmul + bias is linear... */
 fac_graph *fac_pass_simplify(const fac_graph *g);
 
+/* softmax(scale q k^T + mask) v becomes an attention node, where accept(self, node) says that a kernel takes it.  Changes rounding; a
+ * query that a mask of -inf hides all keys from gives zeros instead of NaN. */
+fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self);
+
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on parameters, which the planner
  * hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);

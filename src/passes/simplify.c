@@ -4,21 +4,11 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-/* The number of a one-element constant. */
-static bool number(const fac_value *v, double *x) {
-    fac_tensor *wide = NULL;
-    if (!v || v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) != 1 || v->type.dtype == FAC_TEXT) return false;
-    if (fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL)) return false;
-    bool ok = !fac_tensor_read(wide, x, sizeof *x, NULL);
-    fac_tensor_free(wide);
-    return ok;
-}
-
 /* One operand is a one-element constant equal to x and the other already has the result's type: that other one. */
 static fac_value *other_than(const fac_node *n, fac_value *const in[], double x, bool commutes) {
     double c;
     for (int i = commutes ? 0 : 1; i < 2; i++)
-        if (number(in[i], &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
+        if (fac_const_number(in[i], &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
             fac_dims_equal(&in[1 - i]->type.dims, &n->out[0]->type.dims))
             return in[1 - i];
     return NULL;

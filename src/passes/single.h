@@ -1,8 +1,18 @@
-/* Whether a value may disappear into its only reader. */
+/* What passes ask of a value: whether it may disappear into its only reader, and whether it is a known number. */
 #ifndef FACULA_PASSES_SINGLE_H
 #define FACULA_PASSES_SINGLE_H
 #include "graph/graph_internal.h"
 
 /* One use in all: neither read twice nor an output of the graph nor the next contents of a parameter. */
 static inline bool fac_used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
+
+/* The number of a one-element constant. */
+static inline bool fac_const_number(const fac_value *v, double *x) {
+    fac_tensor *wide = NULL;
+    if (!v || v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) != 1 || v->type.dtype == FAC_TEXT) return false;
+    if (fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL)) return false;
+    const bool ok = !fac_tensor_read(wide, x, sizeof *x, NULL);
+    fac_tensor_free(wide);
+    return ok;
+}
 #endif

@@ -62,6 +62,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     }
     if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
+    if (keep) FAC_TRY(take(plan, fac_pass_attention(plan->graph, keep, plan), err));
     const fac_recompute_opts *r = &o->recompute;
     /* behind CSE, which may share forward values with the backward part, and no CSE behind it */
     if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))

@@ -1,8 +1,8 @@
 /* linear/gemm, matmul/gemm, gemm/gemm: matrix products of f32, of any size, transposed or not, in broadcast batches.
  *
  * y[m][n] = clip(alpha sum over k of a[m][k] b[k][n] + beta c + residual, ...).  b is packed into panels: once for weights, as a
- * step of the run for what was computed.  a of few rows is read where it lies, and then time is that of reading b once; of more
- * rows it is packed by the thread that uses it, a slab at a time.  Where all of a's batch meets one b it is one tall matrix. */
+ * step of the run for what was computed.  a is packed by the thread that uses it, a slab at a time; but of few rows, or against
+ * few columns, it is read where it lies.  Where all of a's batch meets one b it is one tall matrix. */
 #include <limits.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/gemm.h"
@@ -14,6 +14,7 @@
 enum {
     TILES_OF_BLOCK = 32,                /* row tiles whose slab of a, 32 x 14 x 512 floats, is kept in the second cache */
     TILES_LEAST = 6,                    /* that share what a panel of b costs to bring in                               */
+    FEW_PANELS = 4,                     /* too few to pack a for                                                         */
     SHARES = 4                          /* items for each thread, so that they end together                             */
 };
 
@@ -81,7 +82,9 @@ static bool settle(plan *p, const fac_problem *problem) {
     const fac_matmul_form *m = &p->m;
     int64_t threads = p->cpu->pool.threads, tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N), width;
     if (m->c == FAC_C_WHOLE && p->e.residual >= 0) return false;
-    p->direct = tiles == 1 && m->a_column == 1 && m->alpha == 1;
+    /* Packing a row of a pays when enough panels meet it.  Rows that lie whole pages apart share their places in the first cache. */
+    const bool few = tiles == 1 || (panels <= FEW_PANELS && m->a_row % 1024 != 0);
+    p->direct = few && m->a_column == 1 && m->alpha == 1;
     /* Rows are dealt out first, for then every row is packed once; panels are only when there are too few rows for all
      * threads, and then at least 8 share the packing of a. */
     int64_t share = m->batches >= SHARES * threads ? tiles : (tiles * m->batches + SHARES * threads - 1) / (SHARES * threads);

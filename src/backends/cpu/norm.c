@@ -1,7 +1,8 @@
 /* Solver "norm": layer_norm, rms_norm, group_norm, instance_norm and batch_norm of f32.
  *   y = (x - mean) / sqrt(var + epsilon) scale + bias
  * A row is what one mean is taken over: the last dims of a sample, the channels of a group, a plane.  batch_norm has its mean
- * and variance given (or, in training, is left to the reference).  Moments are taken in f64, in two passes; the rest is f32.
+ * and variance given (or, in training, is left to the reference).  Moments are taken in two passes, f32 in short sums that are
+ * added up in f64; the rest is f32.
  * Contiguous tensors; batch_norm also takes channel blocks of one vector, and then its result has them too. */
 #include <math.h>
 #include "backends/cpu/attr.h"
@@ -73,8 +74,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (i == 0 && k == BATCH && fac_lies_blocked(x, c->simd->lanes)) continue;
         if (!fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
     }
-    for (int i = 1; i < p->nout; i++)
-        if (p->out[i].type.dtype != FAC_NONE) return false;
+    for (int i = 1; i < p->nout; i++) {
+        const fac_operand *s = &p->out[i];
+        if (s->type.dtype == FAC_NONE) continue;
+        if (k > RMS || i > 2 || s->type.dtype != FAC_F32 || !fac_layout_is_plain(&s->layout, &s->type.dims)) return false;
+    }
     fac_operand *x = &p->in[0], *y = &p->out[0];
     if (y->type.dtype != FAC_F32) return false;
     if (x->layout.block > 0) {
@@ -108,21 +112,23 @@ typedef struct job {
     const fac_streams *f;
     int lanes;
     const float *x, *scale, *bias, *mean, *var;         /* NULL: absent */
-    float *y;
+    float *y, *statistic[2];            /* layer_norm: mean and 1 / standard deviation; rms_norm: the latter */
 } job;
 
 static void run_row(const job *j, int64_t row) {
     const plan *r = j->r;
     const float *x = j->x + row * r->size;
     float *y = j->y + row * r->size;
-    double n = (double)r->size, mean = 0, var;
+    double mean = 0, var;
     int64_t group = row % r->groups;
     if (r->kind == BATCH) mean = (double)j->mean[group], var = (double)j->var[group];
     else {
-        if (r->kind != RMS) mean = j->f->f32.row(FAC_FOLD_SUM, 0, x, r->size) / n;
-        var = j->f->spread_row(x, r->size, mean) / n;
+        if (r->kind == RMS) var = j->f->mean_square_row(x, r->size);
+        else j->f->moments_row(x, r->size, &mean, &var);
     }
     double inverse = 1 / sqrt(var + r->epsilon);
+    for (int k = 0; k < 2; k++)
+        if (j->statistic[k]) j->statistic[k][row] = (float)(r->kind == LAYER && k == 0 ? mean : inverse);
     if (r->kind <= RMS) {
         j->f->normalize_each(x, y, r->size, (float)mean, (float)inverse, j->scale, j->bias);
         return;
@@ -171,6 +177,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_cpu *c = fac_cpu_of(d);
     job j = { r, c->simd->streams, c->simd->lanes, .x = floats(p, in, 0), .scale = floats(p, in, 1), .bias = floats(p, in, 2),
               .mean = floats(p, in, 3), .var = floats(p, in, 4), .y = fac_span_floats(out[0], &p->out[0].layout) };
+    for (int k = 0; k < 2 && k + 1 < p->nout; k++)
+        if (p->out[k + 1].type.dtype) j.statistic[k] = fac_span_floats(out[k + 1], &p->out[k + 1].layout);
     if (r->rows * r->size == 0) return FAC_OK;
     const fac_dims *dims = &p->in[0].type.dims;
     int64_t units = r->rows;

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "ops/reduce.h"
 
-enum { COLUMNS = 512, PARTS = 16, FEW_UNITS = 8, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
+enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, PARTS = 16, FEW_UNITS = 8, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
 
 typedef struct axis { int64_t d, in, out; } axis;       /* strides in elements; out 0: reduced */
 
@@ -26,6 +26,7 @@ typedef struct plan {
     int     lanes;                      /* which of keep counts channel blocks; -1: none */
     int64_t units, tiles, results, count;
     int     parts, split;               /* split: which of reduce is cut into parts */
+    int64_t batch;                      /* short rows are turned, so many at a time, and folded as columns; 0: no */
     bool    f64, mean;
     int64_t in_offset, out_offset;
 } plan;
@@ -98,6 +99,13 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     r->tiles = (r->column.d + COLUMNS - 1) / COLUMNS;
     r->units = r->tiles;
     for (int k = 0; k < r->kept; k++) r->units *= r->keep[k].d;
+    const bool lines = r->rows && !r->f64 && r->kept == 1 && r->reduced == 1 && r->keep[0].in == r->reduce[0].d && r->keep[0].out == 1;
+    if (lines && r->reduce[0].d <= SHORT && r->results >= COLUMNS) {
+        r->batch = BATCH / r->reduce[0].d / 16 * 16;
+        r->batch = r->batch > COLUMNS ? COLUMNS : r->batch;
+        r->units = (r->results + r->batch - 1) / r->batch;
+        return true;
+    }
     for (int k = 1; k < r->reduced; k++)
         if (r->reduce[k].d > r->reduce[r->split].d) r->split = k;
     if (r->units < FEW_UNITS && r->reduced && r->reduce[r->split].d >= PARTS && r->count * r->results >= MANY) r->parts = PARTS;
@@ -106,7 +114,7 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
 
 /* ---- running ---- */
 
-typedef struct job { const plan *r; const fac_folds *f; const char *in; char *out; double *part; } job;
+typedef struct job { const plan *r; const fac_folds *f; const char *in; char *out; double *part; fac_turn_kernel *turn; } job;
 
 static void put(const plan *r, char *out, int64_t at, double value) {
     if (r->mean) value /= (double)r->count;
@@ -163,9 +171,24 @@ static void run_unit(const job *j, int64_t item) {
     }
 }
 
+static void run_batch(const job *j, int64_t unit) {
+    const plan *r = j->r;
+    const int64_t n = r->reduce[0].d, first = unit * r->batch, rows = r->results - first < r->batch ? r->results - first : r->batch;
+    float turned[BATCH];
+    double acc[COLUMNS];
+    j->turn((const float *)(const void *)j->in + first * n, n, turned, rows, rows, n);
+    for (int64_t c = 0; c < rows; c++) acc[c] = fac_fold_start(r->fold);
+    j->f->columns(r->fold, acc, turned, n, rows, rows);
+    for (int64_t c = 0; c < rows; c++) put(r, j->out, first + c, acc[c]);
+}
+
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
-    for (int64_t u = first; u < last; u++) run_unit(arg, u);
+    const job *j = arg;
+    for (int64_t u = first; u < last; u++) {
+        if (j->r->batch) run_batch(j, u);
+        else run_unit(j, u);
+    }
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -175,7 +198,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_streams *s = cpu->simd->streams;
     int64_t size = r->f64 ? 8 : 4;
     job j = { r, r->f64 ? &s->f64 : &s->f32, (const char *)in[0].memory + in[0].at + r->in_offset * size,
-              (char *)out[0].memory + out[0].at + r->out_offset * size, NULL };
+              (char *)out[0].memory + out[0].at + r->out_offset * size, NULL, cpu->simd->turn };
     if (r->results == 0) return FAC_OK;
     if (r->parts > 1) j.part = (double *)((char *)work.memory + work.at);
     bool small = r->count * r->results < SERIAL;

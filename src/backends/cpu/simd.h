@@ -5,6 +5,7 @@
  * makes them, so one pixel of one channel block is one vector. */
 #ifndef FACULA_CPU_SIMD_H
 #define FACULA_CPU_SIMD_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "facula/status.h"
@@ -176,6 +177,11 @@ typedef struct fac_typed_tile { const void *a, *b; void *y; int64_t a_row, depth
 typedef void fac_typed_kernel(const fac_typed_tile *t);
 typedef struct fac_typed_kernels { int rows; fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;     /* at most so many rows */
 
+/* Where the largest (least: the smallest) of n elements is, the first or the last of equals, for `lines` lines: stride 1: rows
+ * without gaps, else columns side by side. */
+typedef struct fac_arg_lines { const float *x; int64_t stride, n, lines; bool least, last; int64_t *to; } fac_arg_lines;
+typedef void fac_arg_kernel(const fac_arg_lines *t);
+
 /* to[j][i] = from[i][j] */
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
 
@@ -208,6 +214,7 @@ typedef struct fac_simd {
     const fac_peak_kernels   *peak;
     const fac_row_kernel      *row_sum;
     const fac_typed_kernels   *typed;
+    fac_arg_kernel            *arg;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

@@ -43,6 +43,9 @@ typedef struct fac_streams {
     void (*normalize_each)(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *shift);
     /* sum of (x - mean)^2, in f64 */
     double (*spread_row)(const float *x, int64_t n, double mean);
+    /* of a row, in f32 sums of some hundred terms that are added up in f64 */
+    void   (*moments_row)(const float *x, int64_t n, double *mean, double *var);
+    double (*mean_square_row)(const float *x, int64_t n);
     /* y[j] = at[j] (bias + factor sum of x[r * stride + j]^2 over the rows)^-beta; at most FAC_LINES columns */
     void (*lrn_columns)(const float *x, int64_t rows, int64_t stride, int64_t columns, const fac_lrn_terms *t, const float *at,
                         float *y);

@@ -1,4 +1,4 @@
-/* 2^x of a vector. */
+/* 2^x and e^x of a vector. */
 #ifndef FACULA_CPU_EXP2_H
 #define FACULA_CPU_EXP2_H
 #include "backends/cpu/simd/vector.h"
@@ -24,6 +24,31 @@ INLINE vec exp2_of(vec x) {
     return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
 #else
     const ivec bits = (((ivec)shifted - 0x4B400000) + 127) << 23, keep = ~(x < all(-126.0f));
+    return (vec)((ivec)(p * (vec)bits) & keep);
+#endif
+}
+
+/* e^x for x <= 88, in the same way, with ln 2 in two parts as in base/mathf.h: within 1.5 units in the last place where the result
+ * is not denormal; x below -87 may give 0. */
+INLINE vec exp_of(vec x) {
+    x = vmax(x, all(-120.0f));
+#if defined(__AVX512F__)
+    const vec n = (vec)_mm512_roundscale_ps((__m512)(x * 1.44269504f), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+    const vec magic = all(12582912.0f), shifted = x * 1.44269504f + magic, n = shifted - magic;
+#endif
+    vec r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    vec p = all(1.394613695e-3f) + r * 1.991847089e-4f;
+    p = p * r + all(8.333264202e-3f);
+    p = p * r + all(4.166626906e-2f);
+    p = p * r + all(1.666666686e-1f);
+    p = p * r + all(5.000000078e-1f);
+    p = p * (r * r) + (r + 1.0f);
+#if defined(__AVX512F__)
+    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    const ivec bits = (((ivec)shifted - 0x4B400000) + 127) << 23, keep = ~(x < all(-87.0f));
     return (vec)((ivec)(p * (vec)bits) & keep);
 #endif
 }

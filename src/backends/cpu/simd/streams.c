@@ -1,5 +1,6 @@
 /* Folds, softmax and normalization of one instruction set: see streams.h. */
 #include <math.h>
+#include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/widen.h"
 #include "base/mathf.h"
 
@@ -32,23 +33,53 @@ static float top_of(const float *x, int64_t n) {
     return top;
 }
 
+enum { CHUNK = 256 };                                   /* vectors whose f32 sums become one f64 */
+
+INLINE double total(vec a) {
+    double sum = 0;
+    for (int k = 0; k < VL; k++) sum += (double)a[k];
+    return sum;
+}
+
+/* exp(x - top) into y (NULL: nowhere), and their sum.  Every lane adds up some hundred terms in f32 at most. */
+static double exp_row(const float *x, float *y, int64_t n, float top) {
+    double sum = 0;
+    int64_t i = 0;
+    for (; i + VL <= n;) {
+        vec a = all(0), b = a;
+        int64_t end = i + CHUNK * VL < n ? i + CHUNK * VL : n;
+        for (; i + 2 * VL <= end; i += 2 * VL) {
+            const vec p = exp_of(load(x + i) - top), q = exp_of(load(x + i + VL) - top);
+            if (y) store(y + i, p), store(y + i + VL, q);
+            a += p, b += q;
+        }
+        if (i + VL <= end) {
+            const vec p = exp_of(load(x + i) - top);
+            if (y) store(y + i, p);
+            a += p, i += VL;
+        }
+        sum += total(a + b);
+    }
+    if (i < n) {
+        float rest[VL] = { 0 };
+        for (int64_t k = i; k < n; k++) rest[k - i] = x[k] - top;
+        store(rest, exp_of(load(rest)));
+        for (int64_t k = i; k < n; k++) {
+            if (y) y[k] = rest[k - i];
+            sum += (double)rest[k - i];
+        }
+    }
+    return sum;
+}
+
 static void softmax_row(const float *x, float *y, int64_t n, bool log_of) {
     const float top = top_of(x, n);
     if (log_of) {
-        double sum = 0;
-        for (int64_t i = 0; i < n;) {                   /* the exponentials are only summed: a short buffer will do */
-            float e[256];
-            int64_t m = n - i < 256 ? n - i : 256;
-            for (int64_t k = 0; k < m; k++) e[k] = fac_expf(x[i + k] - top);
-            sum = row_f32(FAC_FOLD_SUM, sum, e, m);
-            i += m;
-        }
-        const float log_sum = (float)log(sum);
+        const float log_sum = (float)log(exp_row(x, NULL, n, top));
         IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - top) - log_sum;
         return;
     }
-    IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = fac_expf(x[i] - top);
-    const float factor = (float)(1 / row_f32(FAC_FOLD_SUM, 0, y, n));
+    const float factor = (float)(1 / exp_row(x, y, n, top));
     for (int64_t i = 0; i < n; i++) y[i] *= factor;
 }
 
@@ -88,6 +119,50 @@ static void normalize_each(const float *x, float *y, int64_t n, float mean, floa
     else if (scale) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor * scale[i];
     else if (shift) IN_PLACE for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * factor + shift[i];
     else normalize(x, y, n, mean, factor, 0);
+}
+
+/* Sums of d = x - about and of d^2.  Every lane adds up some hundred terms in f32, what they make is added up in f64. */
+static void sums_row(const float *x, int64_t n, float about, double *sum, double *square) {
+    *sum = *square = 0;
+    int64_t i = 0;
+    while (i + VL <= n) {
+        vec a[4] = { { 0 } }, q[4] = { { 0 } };
+        const int64_t end = i + CHUNK * VL < n ? i + CHUNK * VL : n;
+        for (; i + 4 * VL <= end; i += 4 * VL)
+            UNROLL for (int c = 0; c < 4; c++) {
+                const vec d = load(x + i + c * VL) - about;
+                a[c] += d, q[c] += d * d;
+            }
+        for (; i + VL <= end; i += VL) {
+            const vec d = load(x + i) - about;
+            a[0] += d, q[0] += d * d;
+        }
+        *sum += total((a[0] + a[1]) + (a[2] + a[3]));
+        *square += total((q[0] + q[1]) + (q[2] + q[3]));
+    }
+    for (; i < n; i++) {
+        const double d = (double)x[i] - (double)about;
+        *sum += d, *square += d * d;
+    }
+}
+
+/* Mean and variance in two passes: the second is about the mean of the first, as f32 has it, and what is still missing from that is
+ * taken out of its sums (Chan, Golub, LeVeque 1983), so that neither suffers from a mean that is large against the spread. */
+static void moments_row(const float *x, int64_t n, double *mean, double *var) {
+    double sum, square;
+    sums_row(x, n, 0, &sum, &square);
+    const float about = (float)(sum / (double)n);
+    sums_row(x, n, about, &sum, &square);
+    const double more = sum / (double)n;
+    *mean = (double)about + more;
+    *var = square / (double)n - more * more;
+    if (*var < 0) *var = 0;
+}
+
+static double mean_square_row(const float *x, int64_t n) {
+    double sum, square;
+    sums_row(x, n, 0, &sum, &square);
+    return square / (double)n;
 }
 
 static double spread_row(const float *x, int64_t n, double mean) {
@@ -157,4 +232,5 @@ extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
-    normalize, normalize_lanes, normalize_each, spread_row, lrn_columns, lrn_pixels, FAC_SIMD(fac_adam) };
+    normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
+    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam) };

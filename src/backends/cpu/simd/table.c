@@ -18,6 +18,7 @@ extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
 extern const fac_row_kernel FAC_SIMD(fac_row_sum);
 extern const fac_typed_kernels FAC_SIMD(fac_typed);
+extern fac_arg_kernel FAC_SIMD(fac_arg);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -38,5 +39,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
     .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn), .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
-    .row_sum = &FAC_SIMD(fac_row_sum), .typed = &FAC_SIMD(fac_typed),
+    .row_sum = &FAC_SIMD(fac_row_sum), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
 };

@@ -1,0 +1,57 @@
+/* Solvers that walk lines of f32 against the reference in f64: places of extremes, short rows, statistics of norms, long rows. */
+#include "problem_check.h"
+
+static uint64_t seed;
+
+/* Many zeros make many equals; an infinite element and a NaN are the largest. */
+static void places(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "arg_max(f32[37,100]) axis=1", "arg_min(f32[5,300,33]) axis=1", "arg_max(f32[700]) axis=0 keep", "arg_min(f32[70,3]) axis=-1",
+        "arg_max(f32[9,31]) axis=0", "arg_max(f32[2,40,300]) axis=1 keep", "arg_min(f32[17,1]) axis=1", "arg_max(f32[3,1000]) axis=1" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        for (int variant = 0; variant < 6; variant++) {
+            problem_check c = { .seed = seed + k, .lo = -3, .hi = 3, .zeros = variant % 3 * 0.45, .infinite = variant == 4 };
+            char text[200];
+            snprintf(text, sizeof text, "%s%s", problems[k], variant % 2 ? " select_last_index" : "");
+            problem_everywhere(c, "arg", text);
+        }
+}
+
+static void short_rows(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "sum(f32[3000,5], i64{1})", "reduce_max(f32[40,25,16], i64{2})", "mean(f32[1500,7], i64{-1}) keep", "reduce_prod(f32[1000,3], i64{1})",
+        "reduce_min(f32[601,64], i64{1})", "sum(f32[700,63], i64{1})", "sum(f32[511,5], i64{1})" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        for (int special = 0; special < 2; special++)
+            problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-6, .infinite = special }, "reduce", problems[k]);
+}
+
+/* A mean that is large against the spread must not spoil the variance; what remains is the rounding of x itself. */
+static void norms(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "layer_norm(f32[37,100], f32[100], f32[100]) axis=-1 epsilon=1e-5", "layer_norm(f32[3,5,7], f32[5,7]) axis=1 epsilon=1e-3",
+        "layer_norm(f32[2,9000]) axis=-1 epsilon=1e-5", "rms_norm(f32[37,100], f32[100]) axis=-1 epsilon=1e-5" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
+        problem_check c = { .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 2e-6, .all_out = true };
+        problem_everywhere(c, "norm", problems[k]);
+        c.lo = 1000, c.hi = 1002, c.tolerance = 6e-4;
+        if (k == 2) problem_everywhere(c, "norm", problems[k]);
+    }
+}
+
+static void long_rows(void **state) {
+    (void)state;
+    static const char *const problems[] = { "softmax(f32[3,20000]) axis=-1", "log_softmax(f32[3,20001]) axis=-1", "softmax(f32[9,1]) axis=1",
+                                            "softmax(f32[5,17]) axis=1" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere((problem_check){ .seed = seed + k, .lo = -30, .hi = 30, .tolerance = 3e-6 }, "softmax", problems[k]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(norms), cmocka_unit_test(long_rows) };
+    seed = problem_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
