@@ -76,7 +76,11 @@ static void free_pack(fac_device *d, fac_pack *p) {
 void fac_device_fini(fac_device *d) {
     fac_mirrors_leave(&d->mirrors);
     fac_device_free(d->cpu);
-    for (size_t i = 0; i < d->npacks; i++) free_pack(d, d->packs[i]);
+    for (size_t i = 0; i < d->nbuckets; i++)
+        for (fac_pack *p = d->packs[i], *next; p; p = next) {
+            next = p->next;
+            free_pack(d, p);
+        }
     fac_release(d->packs);
     fac_wisdom_free(d->wisdom);
     fac_release(d->packed_folder);
@@ -125,9 +129,25 @@ fac_status fac_device_alloc(fac_device *d, size_t bytes, void **out, fac_error *
 
 void fac_device_release(fac_device *d, void *memory, size_t bytes) { fac_device_drop(d, FAC_HOLD_TENSORS, memory, bytes); }
 
+/* As many buckets as packs, a power of two; growing them may fail: lists are longer then. */
+static void more_buckets(fac_device *d) {
+    const size_t want = d->nbuckets ? 2 * d->nbuckets : 64;
+    if (d->npacks < d->nbuckets) return;
+    fac_pack **packs = fac_alloc(want, sizeof *packs);
+    if (!packs) return;
+    for (size_t i = 0; i < d->nbuckets; i++)
+        for (fac_pack *p = d->packs[i], *next; p; p = next) {
+            next = p->next;
+            p->next = packs[p->home & (want - 1)];
+            packs[p->home & (want - 1)] = p;
+        }
+    fac_release(d->packs);
+    d->packs = packs;
+    d->nbuckets = want;
+}
+
 fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **out, bool *fresh, fac_error *err) {
-    for (size_t i = 0; i < d->npacks; i++) {
-        fac_pack *p = d->packs[i];
+    for (fac_pack *p = d->nbuckets ? d->packs[key.a & (d->nbuckets - 1)] : NULL; p; p = p->next) {
         if (!fac_hash_equal(p->key, key) || p->bytes != bytes) continue;
         p->refs++;
         *out = p;
@@ -135,17 +155,20 @@ fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **ou
         return FAC_OK;
     }
     fac_pack *p = fac_alloc(1, sizeof *p);
-    if (!p || !fac_reserve(&d->packs, &d->room_packs, d->npacks + 1, sizeof *d->packs)) {
+    more_buckets(d);
+    if (!p || !d->nbuckets) {
         fac_release(p);
         return fac_raise(err, FAC_E_NOMEM, "no memory for a packed parameter of %zu bytes", bytes);
     }
-    *p = (fac_pack){ .key = key, .bytes = bytes, .refs = 1 };
+    *p = (fac_pack){ .key = key, .home = key.a, .bytes = bytes, .refs = 1 };
     fac_status status = fac_device_hold(d, FAC_HOLD_PACKED, bytes, &p->memory, err);
     if (status) {
         fac_release(p);
         return status;
     }
-    d->packs[d->npacks++] = p;
+    p->next = d->packs[p->home & (d->nbuckets - 1)];
+    d->packs[p->home & (d->nbuckets - 1)] = p;
+    d->npacks++;
     *out = p;
     *fresh = true;
     return FAC_OK;
@@ -155,11 +178,12 @@ void fac_pack_put(fac_device *d, fac_pack *pack) {
     if (!pack) return;
     pthread_mutex_lock(&d->lock);
     bool last = --pack->refs == 0;
-    for (size_t i = 0; last && i < d->npacks; i++)
-        if (d->packs[i] == pack) {
-            d->packs[i] = d->packs[--d->npacks];
-            break;
-        }
+    if (last) {
+        fac_pack **at = &d->packs[pack->home & (d->nbuckets - 1)];
+        while (*at != pack) at = &(*at)->next;
+        *at = pack->next;
+        d->npacks--;
+    }
     pthread_mutex_unlock(&d->lock);
     if (last) free_pack(d, pack);
 }

@@ -11,6 +11,8 @@
 /* A parameter in the form that a solver wants, shared by all programs of the device that need the same one. */
 typedef struct fac_pack {
     fac_hash key;
+    uint64_t home;                      /* picks its list: of the key that it was made under */
+    struct fac_pack *next;
     void    *memory;
     size_t   bytes;
     int      refs;
@@ -32,8 +34,8 @@ struct fac_device {
     pthread_mutex_t  lock;              /* of the packs, and of cpu */
     size_t           near;              /* bytes that the cores' own caches hold; 0: batches are not cut into slices */
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
-    fac_pack       **packs;
-    size_t           npacks, room_packs;
+    fac_pack       **packs;             /* by key: lists of buckets, a power of two of them */
+    size_t           npacks, nbuckets;
     fac_mirrors      mirrors;           /* copies of host tensors: parameters, results that nobody has read yet */
     _Atomic size_t   held, peak;        /* bytes */
     _Atomic size_t   held_for[4];       /* by fac_hold */

@@ -1,9 +1,12 @@
 /* One address for each root of the arena: the largest first, each at the lowest place that nothing alive at the same time
- * occupies (greedy by size: Pisarchyk and Lee, 2020).  Also the two bounds that the plan reports. */
+ * occupies (greedy by size: Pisarchyk and Lee, 2020).  That takes the square of their number; of more than MANY (a model in
+ * thousands of tiles) only the largest are placed so, and the small ones go behind them, in the order of their lives, each into
+ * the lowest gap that is free then.  Also the two bounds that the plan reports. */
 #include <stdlib.h>
+#include <string.h>
 #include "run/plan.h"
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, MANY = 2048 };
 
 static int by_size(const void *a, const void *b) {
     const fac_root *x = *(fac_root *const *)a, *y = *(fac_root *const *)b;
@@ -38,6 +41,43 @@ static size_t bound(const fac_plan *plan, fac_root *const *roots, int n, size_t 
     return most;
 }
 
+static void place_large(fac_plan *plan, fac_root **sorted, int n, fac_root **placed) {
+    for (int i = 0; i < n; i++) {
+        fac_root *r = sorted[i];
+        r->at = lowest(r, placed, i);
+        if (r->at + r->bytes > plan->arena_bytes) plan->arena_bytes = r->at + r->bytes;
+        int k = i;
+        for (; k > 0 && placed[k - 1]->at > r->at; k--) placed[k] = placed[k - 1];
+        placed[k] = r;
+    }
+}
+
+static int by_first(const void *a, const void *b) {
+    const fac_root *x = *(fac_root *const *)a, *y = *(fac_root *const *)b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* alive[] is sorted by address and holds what has not ended yet. */
+static void place_small(fac_plan *plan, fac_root **roots, int n, fac_root **alive) {
+    const size_t base = plan->arena_bytes;
+    int count = 0;
+    qsort(roots, (size_t)n, sizeof *roots, by_first);
+    for (int i = 0; i < n; i++) {
+        fac_root *r = roots[i];
+        int kept = 0, k = 0;
+        for (int j = 0; j < count; j++)
+            if (alive[j]->last >= r->first) alive[kept++] = alive[j];
+        count = kept;
+        r->at = base;
+        for (; k < count && alive[k]->at < r->at + r->bytes; k++) r->at = alive[k]->at + alive[k]->bytes;
+        memmove(alive + k + 1, alive + k, (size_t)(count - k) * sizeof *alive);
+        alive[k] = r;
+        count++;
+        if (r->at + r->bytes > plan->arena_bytes) plan->arena_bytes = r->at + r->bytes;
+    }
+}
+
 void fac_plan_place(fac_plan *plan) {
     fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted);
     fac_root **placed = sorted + plan->nroots;
@@ -57,13 +97,8 @@ void fac_plan_place(fac_plan *plan) {
     }
     if (!sorted || !change) return;
     qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    for (int i = 0; i < n; i++) {
-        fac_root *r = sorted[i];
-        r->at = lowest(r, placed, i);
-        if (r->at + r->bytes > plan->arena_bytes) plan->arena_bytes = r->at + r->bytes;
-        int k = i;
-        for (; k > 0 && placed[k - 1]->at > r->at; k--) placed[k] = placed[k - 1];
-        placed[k] = r;
-    }
+    const int large = n < MANY ? n : MANY;
+    place_large(plan, sorted, large, placed);
+    if (n > large) place_small(plan, sorted + large, n - large, placed);
     plan->bound_bytes = bound(plan, sorted, n, change);
 }

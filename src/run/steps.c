@@ -36,9 +36,9 @@ int fac_arena_root(fac_scheduler *s, const fac_type *type, const fac_layout *lay
 
 int fac_item_root(fac_scheduler *s, fac_item item) {
     fac_plan *p = s->plan;
-    for (int i = 0; i < p->nroots; i++) {
+    for (int i = 0; i < p->nroots && !item.solver; i++) {       /* what a solver packs is its own */
         const fac_root *r = &p->roots[i];
-        if (r->kind != FAC_ROOT_PREPARED || item.solver || p->items[r->index].solver) continue;
+        if (r->kind != FAC_ROOT_PREPARED || p->items[r->index].solver) continue;
         if (p->items[r->index].value != item.value) continue;
         if (fac_layout_equal(&p->items[r->index].layout, &item.layout, &item.value->type.dims)) return i;
     }
