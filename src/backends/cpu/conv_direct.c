@@ -3,8 +3,11 @@
  *
  * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a tile of pixels and 2 vectors
  * of output channels stays in registers over the whole sum (simd/tile.c); the padding is the zero halo of x, so there is no
- * border code.  Any kernel, stride, dilation and padding; groups of whole channel blocks.  f32, one rounding a term: as accurate
- * as the textbook loop.
+ * border code.  Any kernel, stride, dilation and padding.  f32, one rounding a term: as accurate as the textbook loop.
+ *
+ * Groups: where they are whole channel blocks, a chunk of output channels sees the blocks of its group.  Any other groups share
+ * blocks; there a chunk sees all channels of the groups that it touches, with weights of zero between channels of different
+ * groups: 28 channels each cost about 1.8 times their products, at the full speed of the kernel.
  *
  * An image is `rows` rows of `width` pixels, each cut into `across` tiles of nearly the same size: the rows of the image, or all
  * of it as one row when there is nothing between the rows.  Two further ways keep tiles full where images are narrow: a tile of
@@ -22,6 +25,10 @@
 
 typedef enum kind { ROWS, TWO_ROWS, FLAT, LIST } kind;
 
+/* A chunk of output channels: vectors n from vector `out` on, and `channels` of x from channel block `block` on; where its packed
+ * weights begin, in floats. */
+typedef struct span { int64_t out, block, channels, at; int n; } span;
+
 typedef struct plan {
     fac_conv_geom  g;
     fac_epilogue   e;
@@ -30,11 +37,11 @@ typedef struct plan {
     bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias  */
     bool           by_chunk;            /* an item is one chunk of channels; else it is a band with all chunks */
     kind           kind;
-    int64_t        C, K;                /* of a group */
+    span          *spans;               /* [chunks], of all groups                                             */
     int64_t        width, across;       /* pixels of a row; tiles of a row                                     */
     int64_t        tiles, bands;        /* of an image; the parts that they are dealt in                       */
     int64_t        together;            /* tiles that are done with one chunk of weights before the next       */
-    int64_t        chunks;              /* of a group                                                          */
+    int64_t        chunks;
     int64_t        x_across, x_start;   /* floats from row to row of outputs in x; to the first tap            */
     fac_conv_tile  tile;                /* what all tiles have in common                                       */
     int64_t       *x_at, *y_at, *r_at;  /* of a LIST: pixels from x_start, from the first of y, of r           */
@@ -71,24 +78,24 @@ static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
     }
 }
 
-/* Tiles from .. to - 1 of one image and group with one chunk of weights.  lines: of the weights at `ahead` to bring in with every
- * channel block. */
-static void do_tiles(const job *j, const float *x, float *y, const float *r, int64_t group, int64_t chunk, int64_t from,
-                     int64_t to, const float *ahead, int lines) {
+/* Tiles from .. to - 1 of one image with one chunk of weights.  lines: of the weights at `ahead` to bring in with every channel
+ * block. */
+static void do_tiles(const job *j, const float *x, float *y, const float *r, const span *s, int64_t from, int64_t to,
+                     const float *ahead, int lines) {
     const plan *p = j->p;
     const fac_simd *simd = p->cpu->simd;
-    const int lanes = simd->lanes, n = fac_chunk_vectors(p->K, lanes, chunk);
-    const int64_t block = group * p->K / lanes + 2 * chunk;
+    const int lanes = simd->lanes, n = s->n;
     fac_conv_tile t = p->tile;
-    t.w = fac_conv_chunk(&p->g, lanes, j->w, group, chunk), t.bias = j->b ? j->b + block * lanes : NULL;
+    t.w = j->w + s->at, t.bias = j->b ? j->b + s->out * lanes : NULL, t.channels = (int)s->channels;
     t.ahead = ahead, t.ahead_lines = lines;
     fac_conv_tile_kernel *const (*kernels)[2] =
         simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
-    x += group * p->C / lanes * p->x.stride[1] + p->x_start, y += block * p->y.stride[1];
-    if (r) r += block * p->r.stride[1];
+    x += s->block * p->x.stride[1] + p->x_start, y += s->out * p->y.stride[1];
+    if (r) r += s->out * p->r.stride[1];
 
     /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
-    const int64_t size = p->width / p->across, larger = p->width % p->across, next = (p->C + lanes - 1) / lanes * lines * 16;
+    const int64_t size = p->width / p->across, larger = p->width % p->across;
+    const int64_t next = (s->channels + lanes - 1) / lanes * lines * 16;
     for (int64_t row = from / p->across, i = from % p->across; from < to;) {
         const bool more = i < larger;
         const int64_t end = more ? larger : p->across, count = end - i < to - from ? end - i : to - from;
@@ -107,22 +114,19 @@ static void do_tiles(const job *j, const float *x, float *y, const float *r, int
 static int lines_ahead(const plan *p, int64_t chunk) {
     const int lanes = p->cpu->simd->lanes;
     if (p->bands > 1 || !p->by_chunk || chunk + 1 >= p->chunks || p->tiles > 60) return 0;
-    const int64_t lines = p->C * p->g.R * p->g.S * 2 * lanes / 16, blocks = (p->C + lanes - 1) / lanes;
+    const span *s = &p->spans[chunk], *next = s + 1;
+    const int64_t lines = next->channels * p->g.R * p->g.S * next->n * lanes / 16, blocks = (s->channels + lanes - 1) / lanes;
     return (int)((lines + p->tiles * blocks - 1) / (p->tiles * blocks));
 }
 
 static void item(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
-    int64_t band = i % p->bands, image, group, first = 0, last = p->chunks;
+    int64_t band = i % p->bands, image = i / p->bands, first = 0, last = p->chunks;
     (void)thread;
-    if (p->by_chunk) {                              /* [group][chunk][image][band] */
-        image = i / p->bands % p->g.N;
-        first = i / p->bands / p->g.N % p->chunks, last = first + 1;
-        group = i / p->bands / p->g.N / p->chunks;
-    } else {                                        /* [image][group][band] */
-        group = i / p->bands % p->g.groups;
-        image = i / p->bands / p->g.groups;
+    if (p->by_chunk) {                              /* [chunk][image][band] */
+        first = image / p->g.N, last = first + 1;
+        image %= p->g.N;
     }
     const float *x = j->x + image * p->x.stride[0], *r = j->r ? j->r + image * p->r.stride[0] : NULL;
     float *y = j->y + image * p->y.stride[0];
@@ -130,8 +134,8 @@ static void item(void *arg, int i, int thread) {
     for (int64_t from = p->tiles * band / p->bands; from < to; from += p->together)
         for (int64_t k = first; k < last; k++) {
             const int lines = lines_ahead(p, k);
-            const float *ahead = lines ? fac_conv_chunk(&p->g, p->cpu->simd->lanes, j->w, group, k + 1) : j->w;
-            do_tiles(j, x, y, r, group, k, from, from + p->together < to ? from + p->together : to, ahead, lines);
+            const float *ahead = lines ? j->w + p->spans[k + 1].at : j->w;
+            do_tiles(j, x, y, r, &p->spans[k], from, from + p->together < to ? from + p->together : to, ahead, lines);
         }
 }
 
@@ -141,8 +145,48 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
               residual >= 0 ? fac_span_floats(in[residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
     (void)d, (void)work, (void)err;
-    fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.groups * p->bands * (p->by_chunk ? p->chunks : 1)), item, &j);
+    fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * (p->by_chunk ? p->chunks : 1)), item, &j);
     return FAC_OK;
+}
+
+/* ---- chunks of output channels --------------------------------------------------------------------------------------- */
+
+static bool share_blocks(const fac_conv_geom *g, int lanes) {
+    return g->groups > 1 && (g->C / g->groups % lanes || g->K / g->groups % lanes);
+}
+
+/* Vectors of a chunk: two, but one where groups share blocks and one is enough to hide the latency of additions. */
+static int64_t chunk_width(const fac_conv_geom *g, const fac_simd *s) {
+    return s->lanes * (share_blocks(g, s->lanes) && s->rows >= 8 ? 1 : 2);
+}
+static int64_t chunks_of(const fac_conv_geom *g, const fac_simd *s) {
+    const int64_t width = chunk_width(g, s), K = share_blocks(g, s->lanes) ? g->K : g->K / g->groups;
+    return (K + width - 1) / width * (g->K / K);
+}
+
+/* The chunk that is number i and begins at float `at` of the packed weights. */
+static span span_of(const fac_conv_geom *g, const fac_simd *s, int64_t i, int64_t at) {
+    const int64_t lanes = s->lanes, width = chunk_width(g, s), C = g->C / g->groups, K = g->K / g->groups;
+    if (share_blocks(g, s->lanes)) {
+        const int64_t first = i * width, end = first + width < g->K ? first + width : g->K;
+        const int64_t block = first / K * C / lanes, c_end = ((end - 1) / K + 1) * C;
+        return (span){ first / lanes, block, c_end - block * lanes, at, (int)((end - first + lanes - 1) / lanes) };
+    }
+    const int64_t chunks = (K + width - 1) / width, group = i / chunks, chunk = i % chunks;
+    return (span){ (group * K + chunk * width) / lanes, group * C / lanes, C, at, fac_chunk_vectors(K, s->lanes, chunk) };
+}
+static int64_t span_floats(const fac_conv_geom *g, const span *s, int lanes) { return s->channels * g->R * g->S * s->n * lanes; }
+
+/* Floats of all packed weights; 0 when they do not fit. */
+static size_t packed_floats(const fac_conv_geom *g, const fac_simd *s) {
+    if (!share_blocks(g, s->lanes)) return fac_conv_packed(g, s->lanes);
+    size_t all = 0, floats;
+    for (int64_t i = 0, chunks = chunks_of(g, s); i < chunks; i++) {
+        const span p = span_of(g, s, i, 0);
+        if (!fac_size_mul((size_t)(p.channels * p.n * s->lanes), (size_t)(g->R * g->S), &floats)) return 0;
+        if (!fac_size_add(all, floats, &all)) return 0;
+    }
+    return all < SIZE_MAX / sizeof(float) ? all : 0;
 }
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
@@ -171,19 +215,18 @@ static void schedule(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *simd = p->cpu->simd;
     const int64_t threads = p->cpu->pool.threads, lanes = simd->lanes;
-    p->C = g->C / g->groups, p->K = g->K / g->groups;
-    p->chunks = fac_chunks(p->K, simd->lanes);
+    p->chunks = chunks_of(g, simd);
     p->kind = kind_of(p);
     const bool one = p->kind == FLAT || p->kind == LIST;
     p->width = one ? g->P * g->Q : g->Q;
     p->across = (p->width + simd->rows - 1) / simd->rows;
     p->tiles = p->across * (one ? 1 : p->kind == TWO_ROWS ? (g->P + 1) / 2 : g->P);
 
-    size_t weights = (size_t)(p->K * p->C * g->R * g->S) * sizeof(float);
+    const size_t weights = packed_floats(g, simd) / (size_t)g->groups * sizeof(float);
     bool large = weights > p->cpu->l2 / 2;
-    p->by_chunk = g->groups * p->chunks >= threads && (g->Q <= 14 || (large && g->Q < 28));
+    p->by_chunk = p->chunks >= threads && (g->Q <= 14 || (large && g->Q < 28));
     bool rows = !p->by_chunk && !large;
-    int64_t others = p->by_chunk ? g->groups * p->chunks * g->N : g->groups * g->N;
+    int64_t others = p->by_chunk ? p->chunks * g->N : g->N;
     /* four tiles of a flat image share the weights; else the tiles of a row */
     p->together = !rows ? p->tiles : p->kind == FLAT ? 4 : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows : p->across;
     p->bands = 1;
@@ -196,16 +239,21 @@ static void schedule(plan *p) {
     p->x_start = -g->pad[1] * p->x.stride[2] - g->pad[2] * p->x.stride[3];
     p->tile = (fac_conv_tile){
         .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
-        .x_column = g->dilation[2] * p->x.stride[3], .channels = (int)p->C, .R = (int)g->R, .S = (int)g->S,
+        .x_column = g->dilation[2] * p->x.stride[3], .R = (int)g->R, .S = (int)g->S,
         .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
         .lo = p->e.lo, .hi = p->e.hi };
 }
 
-/* The places of a LIST. */
-static bool list(plan *p) {
-    const int64_t n = p->width, lanes = p->cpu->simd->lanes;
+/* The chunks, and the places of a LIST. */
+static bool tables(plan *p) {
+    const int64_t n = p->kind == LIST ? p->width : 0, lanes = p->cpu->simd->lanes;
+    p->spans = fac_alloc((size_t)p->chunks, sizeof *p->spans);
     p->x_at = fac_alloc(3 * (size_t)n, sizeof *p->x_at);
-    if (!p->x_at) return false;
+    if (!p->spans || !p->x_at) return false;
+    for (int64_t i = 0, at = 0; i < p->chunks; i++) {
+        p->spans[i] = span_of(&p->g, p->cpu->simd, i, at);
+        at += span_floats(&p->g, &p->spans[i], (int)lanes);
+    }
     p->y_at = p->x_at + n, p->r_at = p->y_at + n;
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / p->g.Q, q = i % p->g.Q;
@@ -215,17 +263,23 @@ static bool list(plan *p) {
     return true;
 }
 
+static void done(fac_device *d, void *plan_) {
+    plan *p = plan_;
+    (void)d;
+    if (p) fac_release(p->spans), fac_release(p->x_at);
+    fac_release(p);
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *c = fac_cpu_of(d);
     fac_conv_geom g;
     fac_epilogue e;
     int lanes = c->simd->lanes;
     if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2) return false;
-    if (g.groups > 1 && (g.C / g.groups % lanes || g.K / g.groups % lanes)) return false;
     int64_t halo = fac_conv_halo(&g);
-    size_t packed = fac_conv_packed(&g, lanes);
+    size_t packed = packed_floats(&g, c->simd);
     if (!packed || halo > FAC_HALO_MOST) return false;
-    if ((double)g.N * (double)(g.P * g.Q) * (double)(g.groups * fac_chunks(g.K / g.groups, lanes)) > INT_MAX) return false;
+    if ((double)g.N * (double)(g.P * g.Q) * (double)chunks_of(&g, c->simd) > INT_MAX) return false;
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
@@ -246,18 +300,37 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     schedule(q);
-    if (q->kind == LIST && !list(q)) {
-        fac_release(q);
-        return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for the places of pixels");
+    if (!tables(q)) {
+        done(d, q);
+        return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for its tables");
     }
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) {
-    plan *p = plan_;
-    (void)d;
-    if (p) fac_release(p->x_at);
-    fac_release(p);
+
+/* ---- weights --------------------------------------------------------------------------------------------------------- */
+
+typedef struct packing { const plan *p; const float *w; float *to; } packing;
+
+/* One chunk of groups that share blocks: [block][R][S][channel][lane], zero between channels of different groups. */
+static void pack_span(void *arg, int i, int thread) {
+    const packing *a = arg;
+    const plan *p = a->p;
+    const fac_conv_geom *g = &p->g;
+    const span *s = &p->spans[i];
+    const int64_t lanes = p->cpu->simd->lanes, C = g->C / g->groups, K = g->K / g->groups, width = s->n * lanes;
+    const int64_t taps = g->R * g->S;
+    float *to = a->to + s->at;
+    (void)thread;
+    for (int64_t c0 = 0; c0 < s->channels; c0 += lanes)
+        for (int64_t tap = 0; tap < taps; tap++)
+            for (int64_t c = c0; c < s->channels && c < c0 + lanes; c++, to += width)
+                for (int64_t lane = 0; lane < width; lane++) {
+                    const int64_t k = s->out * lanes + lane, channel = s->block * lanes + c, group = k / K;
+                    const bool ours = k < g->K && channel / C == group;
+                    const fac_conv_weights w = fac_conv_weights_of(g, p->turned, a->w, ours ? group : 0);
+                    to[lane] = ours ? w.w[k % K * w.k + channel % C * w.c + tap * w.tap] : 0;
+                }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
@@ -267,7 +340,10 @@ static uint64_t pack_key(const void *plan_, int input) {
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     (void)d, (void)err;
-    fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input, fac_span_packed(from), fac_span_packed(to));
+    if (input == 1 && share_blocks(&p->g, p->cpu->simd->lanes)) {
+        packing a = { p, fac_span_packed(from), fac_span_packed(to) };
+        fac_parallel(&p->cpu->pool, (int)p->chunks, pack_span, &a);
+    } else fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input, fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 

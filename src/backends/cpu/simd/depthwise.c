@@ -5,7 +5,7 @@
  * 3 x 3 with stride 2 are made of; the rest goes tap by tap. */
 #include "backends/cpu/simd/vector.h"
 
-/* What stays the same along a row; read before anything is stored, as stores might change *t for all that the compiler knows. */
+/* What stays the same along a row; read before anything is stored: stores might change *t for all that the compiler knows. */
 typedef struct ends { const float *r; float *y; int64_t y_pixel; vec lo, hi; } ends;
 
 INLINE ends ends_of(const fac_depthwise *t) { return (ends){ t->r, t->y, t->y_pixel, all(t->lo), all(t->hi) }; }
