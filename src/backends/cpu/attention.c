@@ -177,7 +177,7 @@ typedef struct item {
     int     vectors, wide;                  /* wide = vectors * lanes                              */
     float  *q, *o, *s, *mask, *stage;       /* [D], [E], [keys], [keys] rows; a matrix to be turned */
     float  *last, *top, *sum, *bias;        /* rows; one number for each key                       */
-    int64_t keys;                           /* that any of the queries sees                        */
+    int64_t keys, masked;                   /* that any of the queries sees; of the block at hand  */
 } item;
 
 /* Calls f for every run of queries of one head: their first row, how many, and the lane of the first. */
@@ -218,7 +218,7 @@ static void begin(const job *j, item *t) {
     each_run(a, t, &a->q, (float *)(uintptr_t)j->q, turn_in);
 }
 
-/* The mask of some keys, in units of ln 2: for one query. */
+/* The mask of some keys for one query. */
 static void mask_row(const job *j, const item *t, int64_t i, int64_t first, int64_t keys, float *to) {
     const plan *a = j->a;
     const int64_t row = t->first + (i < t->n ? i : 0), heads = a->H / a->G;
@@ -229,30 +229,46 @@ static void mask_row(const job *j, const item *t, int64_t i, int64_t first, int6
     const float *numbers = (const float *)j->mask + at + first;
     const uint8_t *bits = (const uint8_t *)j->mask + at + first;
     if (flags) for (int64_t k = 0; k < there; k++) to[k] = bits[k] ? 0 : -INFINITY;
-    else for (int64_t k = 0; k < there; k++) to[k] = 1.44269504088896340736f * numbers[k];
+    else memcpy(to, numbers, (size_t)there * sizeof *to);
     for (int64_t k = there; k < keys; k++) to[k] = -INFINITY;
 }
 
-/* Fills t->bias or t->mask; false when the whole block takes no part. */
-static bool mask_block(const job *j, const item *t, int64_t first, int64_t keys, fac_attention_block *b) {
+static bool sees_any(const float *mask, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        if (mask[k] != -INFINITY) return true;
+    return false;
+}
+
+static void turn_mask(const plan *a, const item *t, float *row, int64_t step, int64_t n, int64_t lane) {
+    a->cpu->simd->turn(row, step, t->mask + lane, t->wide, n, t->masked);
+}
+
+/* Fills t->bias or t->mask; false when it is found that the whole block takes no part. */
+static bool mask_block(const job *j, item *t, int64_t first, int64_t keys, fac_attention_block *b) {
     const plan *a = j->a;
-    if (!j->mask) return true;
     const bool alike = a->mask_step[2] == 0 && (a->mask_step[1] == 0 || a->H == a->G);
-    float largest = -INFINITY;
+    bool any = false;
+    if (!j->mask) return true;
     if (alike) {
         mask_row(j, t, 0, first, keys, t->bias);
-        for (int64_t k = 0; k < keys; k++) largest = t->bias[k] > -INFINITY || isnan(t->bias[k]) ? 0 : largest;
         b->bias = t->bias;
-    } else {
-        for (int64_t i = 0; i < t->wide; i++) {
-            float *row = t->stage + i * KEYS;
-            mask_row(j, t, i, first, keys, row);
-            for (int64_t k = 0; k < keys; k++) largest = row[k] > -INFINITY || isnan(row[k]) ? 0 : largest;
-        }
-        a->cpu->simd->turn(t->stage, KEYS, t->mask, t->wide, t->wide, keys);
-        b->mask = t->mask;
+        return sees_any(t->bias, keys);
     }
-    return largest == 0;
+    b->mask = t->mask;
+    if (a->problem->in[MASK].type.dtype == FAC_F32 && first + keys <= a->mask_keys) {      /* as it lies */
+        const place at = { a->mask_step[0], a->mask_step[1], a->mask_step[2] };
+        t->masked = keys;
+        if (t->n < t->wide) memset(t->mask, 0, (size_t)(t->wide * keys) * sizeof(float));
+        each_run(a, t, &at, (float *)(uintptr_t)j->mask + first, turn_mask);
+        return true;
+    }
+    for (int64_t i = 0; i < t->wide; i++) {
+        float *row = t->stage + i * KEYS;
+        mask_row(j, t, i, first, keys, row);
+        any = any || sees_any(row, keys);
+    }
+    a->cpu->simd->turn(t->stage, KEYS, t->mask, t->wide, t->wide, keys);
+    return any;
 }
 
 /* to[row] = sum over c of x[row][c] w[c], or that added to what is there. */

@@ -5,7 +5,7 @@
 #include "backends/cpu/simd.h"
 
 /* One block of keys of a softmax that is folded block by block.  Rows have `vectors` vectors (1, 2), a query each lane.  The score
- * of a key is scale s + bias + mask, in units of ln 2, and its weight 2^(score - top). */
+ * of a key is scale s + (bias + mask) / ln 2, and its weight 2^(score - top). */
 typedef struct fac_attention_block {
     float       *s;                         /* [keys]: scores, then weights                              */
     int64_t      keys;

@@ -6,6 +6,8 @@
 #include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/rows.h"
 
+static const float LOG2_E = 1.44269504088896340736f;
+
 /* Applies masks, and the scale where the largest score cannot be found without; returns the scale that is left to do. */
 INLINE float settle(const int n, const fac_attention_block *t) {
     if (!t->bias && !t->mask && !t->last && t->scale > 0) return t->scale;
@@ -15,7 +17,7 @@ INLINE float settle(const int n, const fac_attention_block *t) {
         float *s = t->s + k * n * VL;
         const vec key = all(t->first + (float)k), bias = all(t->bias ? t->bias[k] : 0);
         UNROLL for (int v = 0; v < n; v++) {
-            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0), x = load(s + v * VL) * t->scale + (bias + more);
+            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0), x = load(s + v * VL) * t->scale + (bias + more) * LOG2_E;
             const ivec seen = key <= last[v];
             store(s + v * VL, (vec)(((ivec)x & seen) | ((ivec)all(-INFINITY) & ~seen)));
         }
