@@ -182,7 +182,9 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->to_outer = p->planar ? g->R * g->S : 1, p->to_row = g->S;
     p->to_inner = p->planar ? 1 : g->R * g->S, p->to_block = lanes * g->R * g->S;
 
-    int64_t row_bytes = 4 * g->Q * (p->planar ? g->C * g->stride[2] : lanes * g->stride[1] * g->stride[2]) + 4 * g->Q * 2 * lanes;
+    /* of x: what some tap sees */
+    int64_t down = g->R < g->stride[1] ? g->R : g->stride[1], across = g->S < g->stride[2] ? g->S : g->stride[2];
+    int64_t row_bytes = 4 * g->Q * (p->planar ? g->C * g->stride[2] : lanes * down * across) + 4 * g->Q * 2 * lanes;
     p->strip = STRIP_BYTES / row_bytes > 0 ? STRIP_BYTES / row_bytes : 1;
     if (!fac_size_mul((size_t)(p->outer * g->R), (size_t)(p->inner * 2 * lanes), &p->tile)) return false;
     group_up(p);

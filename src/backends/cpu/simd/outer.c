@@ -13,6 +13,8 @@
 #define UP_TO_MX(X) X(1) X(2) X(3) X(4)
 #endif
 
+enum { AHEAD = 12 };                       /* pixels: what of x is not near comes in time */
+
 INLINE void outer(const int m, const int n, const fac_outer_tile *t) {
     vec acc[MX][2];
     UNROLL for (int i = 0; i < m; i++)
@@ -22,6 +24,7 @@ INLINE void outer(const int m, const int n, const fac_outer_tile *t) {
             const float *x = t->x + plane * t->x_plane + row * t->x_row, *y = t->y + plane * t->y_plane + row * t->y_row;
             for (int64_t q = 0; q < t->pixels; q++, x += t->x_pixel, y += VL) {
                 const vec y0 = load(y), y1 = n > 1 ? load(y + t->y_vector) : y0;
+                __builtin_prefetch(x + AHEAD * t->x_pixel, 0, 3);
                 UNROLL for (int i = 0; i < m; i++) {
                     const vec v = all(x[i]);
                     acc[i][0] += v * y0;
