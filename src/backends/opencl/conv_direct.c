@@ -27,10 +27,18 @@ typedef struct plan {
 
 enum { TAPS = 64 };                     /* of grad_w: sums in registers */
 
+/* An item of scalars reads what four neighbours see of a row at once, unless that is too much or falls apart into phases. */
+static bool has_window(const fac_opencl *o, const fac_cl_conv *c) {
+    const fac_conv_geom *g = &c->g;
+    const bool turned = c->kind == FAC_CL_GRAD_X;
+    return o->limits.gpu && !(turned && g->stride[2] > 1) && 3 * g->stride[2] + (g->kernel[2] - 1) * g->dilation[2] < 32;
+}
+
 /* Neighbours that an item makes: a cpu's item has vectors of its own. */
 static int neighbours(const fac_opencl *o, const fac_cl_conv *c) {
     const int64_t across = c->kind == FAC_CL_GRAD_X ? c->g.in[2] : c->g.out[2];
-    return o->limits.gpu ? 1 : across >= 32 && c->r.dtype != FAC_F64 ? 16 : across >= 8 ? 8 : 4;
+    if (o->limits.gpu) return has_window(o, c) ? 4 : 1;
+    return across >= 32 && c->r.dtype != FAC_F64 ? 16 : across >= 8 ? 8 : 4;
 }
 static int items_of(const fac_opencl *o) { return o->limits.gpu ? 128 : 16; }
 
@@ -99,6 +107,7 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
                        (long long)g->stride[k], axis[k], (long long)g->dilation[k]);
     if (c->kind == FAC_CL_GRAD_X) fac_text_add(&text, "#define TURNED\n");
     if (c->r.dtype == FAC_F32 || c->r.dtype == FAC_F64) fac_text_add(&text, "#define STRAIGHT\n");
+    if (!by_w && has_window(o, c)) fac_text_add(&text, "#define WINDOW\n");
     fac_text_print(&text, "#define PX %d\n#define ITEMS %d\n", neighbours(o, c), items_of(o));
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, by_w ? fac_cl_conv_direct_grad : fac_cl_conv_direct_pixels);
@@ -124,8 +133,10 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
     d->x = planes_of(&p->in[0], rank);
     d->w = (window){ .at = p->in[1].layout.offset, .group = g->K / g->groups * w[0], .row = turned ? w[1] : w[0],
                      .channel = turned ? w[0] : w[1], .t = rank > 2 ? w[rank - 1] : 0, .r = rank > 1 ? w[rank] : 0, .s = w[rank + 1] };
-    const size_t items = (size_t)d->across * (size_t)d->P * (size_t)d->O, wide = items_of(o);
-    q->range = (fac_cl_range){ 3, { items, (size_t)(c->M * g->groups), (size_t)g->N }, { wide, 1, 1 } };
+    const size_t items = (size_t)d->across * (size_t)d->P * (size_t)d->O, most = (size_t)items_of(o);
+    size_t wide = 1;                                    /* small images: several channels in a group of items */
+    while (wide < items && wide < most) wide *= 2;
+    q->range = (fac_cl_range){ 3, { items, (size_t)(c->M * g->groups), (size_t)g->N }, { wide, most / wide, 1 } };
 }
 
 static void describe_weights(const fac_opencl *o, const fac_problem *p, plan *q) {

@@ -1,5 +1,7 @@
-/* Convolutions with few channels in a group, as sums over their window: an item makes PX neighbouring pixels of one channel.  Memory
- * bound, so there is no local memory: what windows share is in the caches.
+/* Convolutions with few channels in a group, as sums over their window: an item makes PX neighbouring pixels of one channel.
+ * Memory bound, so there is no local memory: what windows share is in the caches.
+ *
+ * WINDOW: the item reads what its pixels see of a row once, then multiplies; for items of scalars.  Else a vector for each tap.
  *
  * In front of this: KT, KR, KS the window, ST, SR, SS its strides, DT, DR, DS its dilations; TURNED for the gradient by x, whose
  * pixel sees those outputs of which it was an input. */
@@ -21,6 +23,18 @@ typedef struct { int D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, acro
 #define LOOK(i, k, stride, dilation, pad) ((i) * (stride) + (k) * (dilation) - (pad))
 #define STEP SS
 #endif
+
+#define UNROLL _Pragma("unroll")
+#ifdef WINDOW
+#define WIDE ((PX - 1) * STEP + (KS - 1) * DS + 1)
+#ifdef TURNED
+#define FIRST (q + d.pad_s - (KS - 1) * DS)
+#define PLACE_OF(k) (KS - 1 - (k))
+#else
+#define FIRST (q * SS - d.pad_s)
+#define PLACE_OF(k) (k)
+#endif
+#else
 
 /* PX neighbours of a row of the image, zeros outside. */
 static inline VEC look(global const MEM *row, long step, int q, int k, int width, int pad) {
@@ -47,25 +61,45 @@ static inline VEC look(global const MEM *row, long step, int q, int k, int width
     return FAC_CAT(vload, PX)(0, x);
 #endif
 }
+#endif
 
 kernel void direct_sum(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict w,
                        global RESULT *y EXTRA_PARAMS) {
     const int at = get_global_id(0), q = at % d.across * PX, p = at / d.across % d.P, o = at / d.across / d.P;
     const int channel = get_global_id(1), group = channel / d.rows, m = channel % d.rows, image = get_global_id(2);
     if (o >= d.O || group >= s.batch) return;
+#ifdef WINDOW
+    ACC sum[PX];
+    UNROLL for (int j = 0; j < PX; j++) sum[j] = 0;
+#else
     VEC sum = 0;
+#endif
     for (int c = 0; c < d.channels; c++) {
         global const MEM *plane = x + d.x.at + image * d.x.image + (group * (long)d.channels + c) * d.x.channel;
         global const MEM *weight = w + d.w.at + group * d.w.group + m * d.w.row + c * d.w.channel;
         for (int t = 0; t < KT; t++) {
             const int depth = LOOK(o, t, ST, DT, d.pad_t);
             if (depth < 0 || depth >= d.D) continue;
-            for (int r = 0; r < KR; r++) {
+            UNROLL for (int r = 0; r < KR; r++) {
                 const int height = LOOK(p, r, SR, DR, d.pad_r);
                 if (height < 0 || height >= d.H) continue;
-                global const MEM *row = plane + depth * d.x.d + height * d.x.h;
+                global const MEM *row = plane + depth * d.x.d + height * d.x.h, *taps = weight + t * d.w.t + r * d.w.r;
+#ifdef WINDOW
+                ACC seen[WIDE];
+                UNROLL for (int i = 0; i < WIDE; i++) {
+                    const int at_w = FIRST + i;
+                    const bool inside = (uint)at_w < (uint)d.W;
+                    const ACC v = LOAD(row, inside ? at_w * (int)d.x.w : 0);
+                    seen[i] = inside ? v : 0;
+                }
+                UNROLL for (int k = 0; k < KS; k++) {
+                    const ACC v = LOAD(taps, k * d.w.s);
+                    UNROLL for (int j = 0; j < PX; j++) sum[j] += seen[j * STEP + PLACE_OF(k) * DS] * v;
+                }
+#else
                 for (int k = 0; k < KS; k++)
-                    sum += look(row, d.x.w, q, k, d.W, d.pad_s) * (VEC)(LOAD(weight, t * d.w.t + r * d.w.r + k * d.w.s));
+                    sum += look(row, d.x.w, q, k, d.W, d.pad_s) * (VEC)(LOAD(taps, k * d.w.s));
+#endif
             }
         }
     }
@@ -73,11 +107,16 @@ kernel void direct_sum(const shape s, const direct d, global const MEM *restrict
     EXTRA_STARTS
     y += START(s.y) + m * s.y.row + image * s.y.outer;
     const long column = (o * d.P + p) * (long)d.Q + q;
-#if PX == 1
+#if PX == 1 && !defined(WINDOW)
     STORE(y, column * s.y.column, FINISH(sum, m, image, column));
 #else
+#ifndef WINDOW
     ACC each[PX];
     FAC_CAT(vstore, PX)(sum, 0, each);
-    for (int j = 0; j < min(PX, d.Q - q); j++) STORE(y, (column + j) * s.y.column, FINISH(each[j], m, image, column + j));
+#else
+    const ACC *each = sum;
+#endif
+    UNROLL for (int j = 0; j < PX; j++)
+        if (q + j < d.Q) STORE(y, (column + j) * s.y.column, FINISH(each[j], m, image, column + j));
 #endif
 }
