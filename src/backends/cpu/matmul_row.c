@@ -8,7 +8,6 @@
  * A parameter b is packed into panels of some vectors of columns, [panel][K][columns], and a word for each panel says whether it is
  * finite.  A b that was computed is read where it lies, if its columns lie next to each other, and in full. */
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/gemm.h"
@@ -153,11 +152,16 @@ static uint64_t pack_key(const void *plan_, int input) {
 
 typedef struct packing { const plan *p; const float *from; float *to; uint32_t *finite; } packing;
 
-/* A sum of products with 0 is 0, or NaN. */
+/* All bits of the exponent are set in infinities and NaN only. */
 static bool is_finite(const float *x, int64_t n) {
-    float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += 0 * x[i];
-    return sum == 0;
+    const uint32_t exponent = 0x7F800000;
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bad |= (bits & exponent) == exponent;
+    }
+    return !bad;
 }
 
 static void pack_panel(void *arg, int i, int thread) {

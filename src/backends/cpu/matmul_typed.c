@@ -45,6 +45,7 @@ static bool settle(plan *p, const fac_problem *problem) {
     if (!fac_size_mul((size_t)m->b_count, (size_t)(p->panels * p->wide * m->K * p->size), &b)) return false;
     p->a_bytes = (a + 63) / 64 * 64, p->b_bytes = (b + 63) / 64 * 64;
     p->each = (size_t)(s->typed->rows * p->wide * p->size + 63) / 64 * 64;
+    if (p->a_count > INT_MAX / m->M || m->b_count > INT_MAX / p->panels) return false;
     return m->batches < INT_MAX / p->tiles && p->b_bytes < SIZE_MAX / 2 && p->a_bytes < SIZE_MAX / 4;
 }
 
