@@ -7,7 +7,7 @@
 #ifdef COLUMNS
 #define MY_LINE ((int)get_local_id(0) % C)
 #define MY_PART ((int)get_local_id(0) / C)
-#define TREE(part) (part * C + MY_LINE)
+#define TREE(part) ((part) * C + MY_LINE)
 #else
 #define MY_LINE ((int)get_local_id(0) / G)
 #define MY_PART ((int)get_local_id(0) % G)
