@@ -116,21 +116,22 @@ static double turn_seconds(const fac_node *n) {
 
 /* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if there is one and a solver
  * writes there (else its root is -1). */
-static const fac_solver *choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer, fac_slot *part) {
+static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer, fac_slot *part,
+                         const fac_solver **solver) {
     const fac_value *y = n->out[0];
     const double turn = turn_seconds(n);
     describe(s, n, q);
-    const fac_solver *solver = fac_choose(s->plan, q, turn, offer, s->err);
+    FAC_TRY(fac_pick(s, q, turn, offer, solver));
     part->root = -1;
-    if (!solver || !fac_part_alike(s, y, &q->out[0].layout)) return solver;
-    if (fac_part_slot(s, y, &q->out[0].layout, part)) return NULL;
+    if (!fac_part_alike(s, y, &q->out[0].layout)) return FAC_OK;
+    FAC_TRY(fac_part_slot(s, y, &q->out[0].layout, part));
     describe(s, n, q);
     q->out[0].layout = part->layout;
-    solver = fac_choose(s->plan, q, turn, offer, s->err);
-    if (solver && fac_layout_equal(&q->out[0].layout, &part->layout, &y->type.dims)) return solver;
+    FAC_TRY(fac_pick(s, q, turn, offer, solver));
+    if (fac_layout_equal(&q->out[0].layout, &part->layout, &y->type.dims)) return FAC_OK;
     part->root = -1;
     describe(s, n, q);
-    return fac_choose(s->plan, q, turn, offer, s->err);
+    return fac_pick(s, q, turn, offer, solver);
 }
 
 /* Over something that dies, or a new one. */
@@ -159,8 +160,8 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     fac_offer offer = { 0 };
     fac_slot part;
     void *plan = NULL;
-    const fac_solver *solver = choose(s, n, q, &offer, &part);
-    if (!solver) return FAC_E_UNSUPPORTED;
+    const fac_solver *solver;
+    FAC_TRY(choose(s, n, q, &offer, &part, &solver));
     if (!p->dry) FAC_TRY(solver->make(p->device, q, &plan, s->err));
     fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
     fac_step *step = status ? NULL : fac_step_new(s, q, solver, plan);

@@ -39,6 +39,9 @@ void         fac_root_touch(fac_plan *p, int root, int step);
 
 /* ---- where.c ---- */
 
+/* fac_choose with a status of its own: of two reasons, no solver and no memory, the one that it was. */
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, double turn, fac_offer *offer, const fac_solver **solver);
+
 int  fac_reads_of(const fac_value *v);     /* outputs and updates count */
 void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout);
 /* Inputs of the run and values made before it. */

@@ -47,6 +47,14 @@ void fac_layout_settle(fac_layout *l, const fac_dims *d) {
     *l = plain;
 }
 
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, double turn, fac_offer *offer, const fac_solver **solver) {
+    fac_error own = { 0 };
+    *solver = fac_choose(s->plan, q, turn, offer, &own);
+    if (*solver) return FAC_OK;
+    if (s->err) *s->err = own;
+    return own.status;
+}
+
 /* A step that copies v to a place that is there, or when that is NULL into memory of its own. */
 static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *want, const fac_slot *there, fac_slot *out) {
     static const fac_node identity = { .op = &fac_op_identity, .nin = 1, .nout = 1, .nports = 1 };
@@ -59,8 +67,8 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
     q->in[0] = from;
     q->out[0] = to;
     fac_offer offer = { 0 };
-    const fac_solver *solver = fac_choose(p, q, 0, &offer, s->err);
-    if (!solver) return FAC_E_UNSUPPORTED;
+    const fac_solver *solver;
+    FAC_TRY(fac_pick(s, q, 0, &offer, &solver));
     if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) ||
         !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
         /* it would rather copy something else: the reference copies anything */
