@@ -3,6 +3,7 @@
 #include "solver_check.h"
 #include "backends/cpu/chain.h"
 #include "facula/facula.h"
+#include "facula/ops.h"
 
 static bool solve(const char *solver, const char *text, double lo, double tolerance) {
     fac_error err = { 0 };
@@ -45,11 +46,12 @@ static void rows_times_large_matrices(void **state) {
 
 static void gradients_are_used_up_by_their_update(void **state) {
     (void)state;
+    static const char cast[] = "fused_matmul(f32[15,8], f32[8,1024], f32[15,1024], f64[1]) {t0 = matmul(x0, x1); "
+                               "t1 = cast(x3) to=f32; t2 = mul(t0, t1); t3 = add(t2, x2); t3}";
     static const char *const texts[] = {
         "fused_matmul(f32[40,3], f32[3,700], f32[40,700], f32[]) {t0 = matmul(x0, x1); t1 = mul(t0, x3); t2 = sub(x2, t1); t2}",
         "fused_matmul(f32[14,33], f32[33,1541], f32[14,1541]) {t0 = matmul(x0, x1); t1 = add(t0, x2); t2 = relu(t1); t1, t2}",
-        "fused_matmul(f32[15,8], f32[8,1024], f32[15,1024], f64[1]) {t0 = matmul(x0, x1); t1 = cast(x3) to=f32; "
-        "t2 = mul(t0, t1); t3 = add(t2, x2); t3}" };
+        cast };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!solve("fused_matmul", texts[i], -2, 1e-4)) fail_msg("no offer for %s", texts[i]);
     static const char adam[] = "fused_matmul(f32[37,5], f32[5,1090], f32[37,1090], f32[37,1090], f32[37,1090], " NUMBERS ") "
@@ -95,9 +97,63 @@ static void adam_has_a_kernel(void **state) {
         if (!solve("fused", all[i], 0.1, 1e-4)) fail_msg("no offer for %s", all[i]);
 }
 
+enum { ROWS = 8, IN = 600, OUT = 64, STEPS = 3 };
+
+/* A few steps of Adam for one large matrix, as fused as can be or not at all: its contents; *fused: a step that uses the gradient
+ * up. */
+static fac_tensor *train(bool fuse, bool *fused) {
+    fac_error err = { 0 };
+    fac_device *device = NULL;
+    fac_program *p = NULL;
+    fac_tensor *t = NULL, *in[2] = { NULL }, *out = NULL;
+    fac_graph *g = fac_graph_new();
+    static float data[OUT * IN];
+    const double rate = 0.01;
+    fac_random_fill(3, 1, -1, 1, OUT * IN, data);
+    fac_status status = fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, &err);
+    if (!status) status = fac_tensor_new(NULL, FAC_F32, fac_shape(OUT, IN), &t, &err);
+    if (!status) status = fac_tensor_write(t, data, sizeof data, &err);
+    if (!status) status = fac_tensor_new(NULL, FAC_F32, fac_shape(ROWS, IN), &in[0], &err);
+    if (!status) status = fac_tensor_write(in[0], data, ROWS * IN * sizeof *data, &err);
+    if (!status) status = fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[1], &err);
+    if (!status) status = fac_tensor_write(in[1], &rate, sizeof rate, &err);
+    fac_value *y = fac_linear(fac_input(g, "x", FAC_F32, fac_shape(ROWS, IN)), fac_param(g, "w", t), NULL);
+    fac_value *loss = fac_sum(fac_mul(y, y), (fac_dims){ 0 }, false);
+    fac_output(g, "loss", loss);
+    fac_optim_find("adam")->build(loss, fac_input(g, "lr", FAC_F64, (fac_dims){ 0 }), &(fac_optim_opts){ .weight_decay = 0 });
+    if (!status) status = fac_program_new(g, device, &(fac_program_opts){ .no_fuse = !fuse }, &p, &err);
+    for (int s = 0; s < STEPS && !status; s++) status = fac_program_run(p, in, &out, &err);
+    if (status) fail_msg("%s", err.text);
+    static fac_step_stat all[256];
+    const size_t n = fac_program_steps(p, all, 256);
+    *fused = false;
+    for (size_t i = 0; i < n && i < 256; i++) *fused |= !strcmp(all[i].solver, "fused_matmul");
+    fac_program_free(p);
+    fac_graph_free(g);
+    for (int i = 0; i < 2; i++) fac_tensor_free(in[i]);
+    fac_tensor_free(out);
+    fac_device_free(device);
+    return t;
+}
+
+static void large_gradients_are_never_stored(void **state) {
+    (void)state;
+    bool fused;
+    fac_tensor *plain = train(false, &fused);
+    assert_false(fused);
+    fac_tensor *t = train(true, &fused);
+    assert_true(fused);
+    const float *a = fac_tensor_data(plain), *b = fac_tensor_data(t);
+    for (int i = 0; i < OUT * IN; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-6f)) fail_msg("element %d: %g and %g", i, (double)a[i], (double)b[i]);
+    fac_tensor_free(plain);
+    fac_tensor_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(rows_times_large_matrices),
                                         cmocka_unit_test(gradients_are_used_up_by_their_update),
-                                        cmocka_unit_test(adam_has_a_kernel) };
+                                        cmocka_unit_test(adam_has_a_kernel),
+                                        cmocka_unit_test(large_gradients_are_never_stored) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
