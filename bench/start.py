@@ -5,8 +5,11 @@
 
 Both are measured inside a fresh process, from the call that reads the model to the end of the first run (Python and its
 imports are not counted), one after the other in each round.  The first round, which brings the file into the page cache, is
-thrown away.  With --cache-packed facula keeps packed weights on disk, and a round before the measured ones fills that cache.
-Memory that a virtual machine's host has taken back makes single rounds of either program slow: medians count.
+thrown away.  With --cache-packed facula keeps packed weights on disk, and that round fills the cache.
+
+The host of a virtual machine takes free memory back after seconds, and bringing huge pages in again costs milliseconds a
+megabyte, which says nothing of either program: before each run as much memory as it may need is touched and freed.  --cold
+leaves that out.
 """
 import argparse
 import json
@@ -31,6 +34,16 @@ print(1e3 * (time.perf_counter() - start))
 """
 
 
+WARM = """
+import sys, numpy
+numpy.empty(int(sys.argv[1]), "uint8").fill(1)
+"""
+
+
+def bring_memory(path):
+    subprocess.run([sys.executable, "-c", WARM, str(4 * os.path.getsize(path) + (256 << 20))], check=True)
+
+
 def rival(path, threads):
     command = [sys.executable, "-c", RIVAL, path, str(threads)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -50,7 +63,11 @@ def measure(a):
             make(name, path)
         their, our = [], []
         for _ in range(a.rounds + 1):
+            if not a.cold:
+                bring_memory(path)
             their.append(rival(path, a.threads))
+            if not a.cold:
+                bring_memory(path)
             our.append(ours(a.facula, path, a.threads, a.cache_packed))
         their, our = their[1:], our[1:]
         ratios = [t / o["start_ms"] for t, o in zip(their, our)]
@@ -80,6 +97,7 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--cache-packed", action="store_true")
+    p.add_argument("--cold", action="store_true")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     os.makedirs(a.models, exist_ok=True)
