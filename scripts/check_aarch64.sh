@@ -5,7 +5,7 @@
 set -eu
 build=$1
 shift
-tests=${*:-"test_cpu_conv test_cpu_conv_grad test_cpu_gemm test_cpu_elementwise test_cpu_net test_threads test_half_types test_tensor"}
+tests=${*:-"test_cpu_conv test_cpu_gemm test_cpu_elementwise test_threads test_cores test_tensor"}
 source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial" "$build/root"
 build=$(cd "$build" && pwd)

@@ -192,9 +192,14 @@ static double seconds_of(const plan *p, bool by_chunk, int64_t block) {
     return (computed > far / p->cpu->bandwidth ? computed : far / p->cpu->bandwidth) + (by_chunk ? blocks * 2e-6 : 0);
 }
 
-/* All but the layouts: the schedule and the size of its blocks are the quickest. */
-static void schedule(plan *p) {
+/* Variants for tuning: both schedules, in blocks of 1, 2, 4 and 8 full tiles of the kernel. */
+enum { SIZES = 4, VARIANTS = 2 * SIZES, VERSION = 1 };
+
+/* All but the layouts: the schedule and the size of its blocks are the quickest by estimate, or those of the variant.  false: a
+ * variant that is no other than one before it, or leaves threads without work. */
+static bool schedule(plan *p, int variant) {
     const fac_conv_geom *g = &p->g;
+    const int asked = variant ? 1 << (variant - 1) % SIZES : 0;
     const fac_simd *s = p->cpu->simd;
     int64_t lanes = s->lanes, threads = p->cpu->pool.threads, block = 0;
     p->tiles = fac_tiles_of(p->w, g);
@@ -205,9 +210,11 @@ static void schedule(plan *p) {
             int64_t most = by_chunk ? p->tiles.count : (p->tiles.count + threads - 1) / threads;
             int64_t size = k * s->rows < most ? k * s->rows : most;
             double seconds = seconds_of(p, by_chunk, size);
+            if (variant && (by_chunk != (variant > SIZES) || k != asked || size < (k / 2 + 1) * s->rows)) continue;
             if ((by_chunk && p->chunks < threads) || (block && seconds >= p->seconds)) continue;
             p->by_chunk = by_chunk, block = size, p->seconds = seconds;
         }
+    if (!block) return false;
     p->blocks = (p->tiles.count + block - 1) / block;
     if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
     if (p->blocks > p->tiles.count) p->blocks = p->tiles.count;
@@ -221,6 +228,7 @@ static void schedule(plan *p) {
     const double cycles = p->tiles.n == 4 ? 30 : p->tiles.n == 6 ? 110 : 250, hertz = p->cpu->flops / (4.0 * (double)lanes);
     const double image = 4.0 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q);
     p->seconds += 1e-6 + vectors * cycles / hertz + image / (4 * p->cpu->bandwidth);
+    return true;
 }
 
 static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
@@ -234,7 +242,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     int64_t halo = fac_conv_halo(g);
     size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
-    schedule(&q);
+    if (p->variant > VARIANTS || !schedule(&q, p->variant)) return false;
+    o->variants = VARIANTS, o->version = VERSION;
     size_t filters = fac_bias_bytes(g->K, q.cpu->simd->lanes) * (size_t)points(&q);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     if (!fac_size_mul((size_t)v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
@@ -257,7 +266,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
-    schedule(q);
+    schedule(q, p->variant);
     *out = q;
     return FAC_OK;
 }
