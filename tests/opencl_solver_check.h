@@ -57,6 +57,8 @@ static inline void *contents(fac_type type, double lo, double hi) {
     return as;
 }
 
+static bool channels_last;          /* where there are pixels, all channels of one lie side by side */
+
 /* Sometimes with gaps: each stride up to two elements longer than it need be. */
 static inline fac_layout place(const fac_dims *d, bool gaps) {
     fac_layout l = fac_layout_plain(d);
@@ -65,6 +67,11 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
         step += (int64_t)(fac_random_bits(seed, ++stream, 0) % 3);
         l.stride[k] = step;
         step *= d->d[k] ? d->d[k] : 1;
+    }
+    if (channels_last && d->n >= 3) {
+        step = l.stride[1] = 1;
+        step *= d->d[1];
+        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) l.stride[k] = step, step *= d->d[k];
     }
     l.offset = gaps ? 5 : 0;
     return l;
