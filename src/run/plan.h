@@ -32,6 +32,7 @@ typedef struct fac_item {
     int               step, input;
     fac_layout        layout;
     size_t            bytes;
+    int               before;       /* the root of the last item of the same value alone, counted from 1; 0: none */
 } fac_item;
 
 typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK } fac_step_kind;

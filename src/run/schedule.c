@@ -71,7 +71,8 @@ static fac_status bring_inputs(fac_scheduler *s, const fac_node *n, const fac_pr
     }
     for (int i = 0; i < n->nin; i++) {      /* last: an item names the step it belongs to, which is the next one */
         if (!is_packed(n, offer, i) || n->in[i]->time == FAC_RUN) continue;
-        const fac_item item = { n->in[i], solver, s->plan->nsteps, i, fac_layout_plain(&n->in[i]->type.dims), offer->packed[i] };
+        const fac_item item = { .value = n->in[i], .solver = solver, .step = s->plan->nsteps, .input = i,
+                                .layout = fac_layout_plain(&n->in[i]->type.dims), .bytes = offer->packed[i] };
         in[i].root = fac_item_root(s, item);
         if (in[i].root < 0) return FAC_E_NOMEM;
     }

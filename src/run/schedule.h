@@ -6,7 +6,7 @@
 
 /* Another place where the same value lies, in another layout. */
 typedef struct fac_copy { struct fac_copy *next; fac_slot slot; } fac_copy;
-typedef struct fac_where { fac_slot slot; fac_copy *copies; bool set; } fac_where;
+typedef struct fac_where { fac_slot slot; fac_copy *copies; bool set; int item; } fac_where;     /* item: see fac_item.before */
 
 /* Along the axis of the concat that makes `whole`; whole NULL: no part of anything. */
 typedef struct fac_part { const fac_value *whole; int64_t start; } fac_part;

@@ -36,18 +36,18 @@ int fac_arena_root(fac_scheduler *s, const fac_type *type, const fac_layout *lay
 
 int fac_item_root(fac_scheduler *s, fac_item item) {
     fac_plan *p = s->plan;
-    for (int i = 0; i < p->nroots && !item.solver; i++) {       /* what a solver packs is its own */
-        const fac_root *r = &p->roots[i];
-        if (r->kind != FAC_ROOT_PREPARED || p->items[r->index].solver) continue;
-        if (p->items[r->index].value != item.value) continue;
-        if (fac_layout_equal(&p->items[r->index].layout, &item.layout, &item.value->type.dims)) return i;
-    }
+    int *last = &s->at[item.value->id].item;
+    for (int i = item.solver ? 0 : *last; i; i = p->items[p->roots[i - 1].index].before)        /* what a solver packs is its own */
+        if (fac_layout_equal(&p->items[p->roots[i - 1].index].layout, &item.layout, &item.value->type.dims)) return i - 1;
     if (!fac_reserve(&p->items, &p->room_items, (size_t)p->nitems + 1, sizeof *p->items)) {
         fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d prepared values", p->nitems);
         return -1;
     }
+    item.before = item.solver ? 0 : *last;
     p->items[p->nitems] = item;
-    return fac_root_new(s, (fac_root){ .kind = FAC_ROOT_PREPARED, .index = p->nitems++, .bytes = item.bytes });
+    const int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_PREPARED, .index = p->nitems++, .bytes = item.bytes });
+    if (!item.solver && root >= 0) *last = root + 1;
+    return root;
 }
 
 /* In the plan's memory, where solvers may keep it. */

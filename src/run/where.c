@@ -13,7 +13,7 @@ int fac_reads_of(const fac_value *v) {
 }
 
 void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout) {
-    s->at[v->id] = (fac_where){ .slot = { root, *layout }, .set = true };
+    s->at[v->id] = (fac_where){ .slot = { root, *layout }, .set = true, .item = s->at[v->id].item };
     s->plan->roots[root].pending += fac_reads_of(v);
 }
 
