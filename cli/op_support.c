@@ -1,5 +1,5 @@
-/* facula op --support: for each op, how many of its cases a device does with kernels of its own.  Each case is planned as a program
- * would be, so the table cannot be wrong. */
+/* facula op --support: for each op, how many of its cases a device does with kernels of its own.  Each case is planned as a
+ * program would be, so the table cannot be wrong. */
 #include <stdio.h>
 #include <string.h>
 #include "cli.h"

@@ -23,7 +23,9 @@ fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *
     FAC_TRY(fac_problem_graph(problem, false, &g, err));
     bool *steers = fac_alloc(g->ninputs + 1, sizeof *steers);
     fac_tensor **in = fac_alloc(g->ninputs + 1, sizeof *in);
-    fac_status status = steers && in ? plan_of(g, d, steers, in, out, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a problem");
+    fac_status status = FAC_OK;
+    if (steers && in) status = plan_of(g, d, steers, in, out, err);
+    else status = fac_raise(err, FAC_E_NOMEM, "no memory for a problem");
     for (size_t i = 0; in && i < g->ninputs; i++) fac_tensor_free(in[i]);
     fac_release(in);
     fac_release(steers);

@@ -1,5 +1,6 @@
 /* New contents of parameters that no step could write over them: copied there when the run is over.  All updates are one parallel
- * assignment: what lies in the frame goes straight to its parameter; what lies in a parameter itself (p <- q) is set aside first. */
+ * assignment: what lies in the frame goes straight to its parameter; what lies in a parameter itself (p <- q) is set aside
+ * first. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"

@@ -13,7 +13,8 @@ enum { PLACES = 64 };
 fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     fac_error own = { 0 };
-    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name, step ? step : "",
+    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name,
+                                  step ? step : "",
                                   step ? ": " : "", what, fac_cl_error_name(code), (int)code);
     pthread_mutex_lock(&o->fault);
     if (!memory && !o->broken.status) o->broken = own;
@@ -22,7 +23,9 @@ fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const c
     return fac_raise(err, status, "%s", own.text);
 }
 
-fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err) { return fac_cl_raise_in(o, code, NULL, what, err); }
+fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
+    return fac_cl_raise_in(o, code, NULL, what, err);
+}
 
 static fac_status check(fac_opencl *o, cl_int code, const char *what, fac_error *err) {
     return code ? fac_cl_blame(o, code, what, err) : FAC_OK;
@@ -64,8 +67,8 @@ static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, 
     fac_opencl *o = fac_opencl_of(d);
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
-    return check(o, o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to), bytes,
-                                            0, NULL, NULL), "copying on the device", err);
+    return check(o, o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
+                                            bytes, 0, NULL, NULL), "copying on the device", err);
 }
 
 static fac_status sync(fac_device *d, fac_error *err) {
@@ -138,7 +141,8 @@ static int find(const fac_cl_place *places, int n, const char *which) {
     if (!*which) return n ? 0 : -1;
     if (!*end) return number >= 0 && number < n ? (int)number : -1;
     for (int i = 0; i < n; i++)
-        if (contains(places[i].name, which) || contains(places[i].vendor, which) || contains(places[i].platform_name, which)) return i;
+        if (contains(places[i].name, which) || contains(places[i].vendor, which) ||
+            contains(places[i].platform_name, which)) return i;
     return -1;
 }
 
@@ -228,8 +232,8 @@ static void close_locks(fac_opencl *o) {
 static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts, fac_error *err) {
     find_limits(o);
     if (o->limits.major < 2 && o->limits.minor < 2)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed", name, o->place.name, o->limits.major,
-                         o->limits.minor);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed", name, o->place.name,
+                         o->limits.major, o->limits.minor);
     FAC_TRY(fac_device_init(&o->device, &fac_backend_opencl, name, opts, err));
     o->device.memory_ops = &fac_cl_memory_ops;
     o->traced = !o->limits.gpu;             /* on a CPU an event costs nothing more */
@@ -248,7 +252,8 @@ static fac_status open_named(fac_opencl *o, const char *which, const fac_device_
     return open_queue(o, err);
 }
 
-fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue, const fac_device_opts *opts, fac_error *err) {
+fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue queue, const fac_device_opts *opts,
+                          fac_error *err) {
     fac_cl_place places[PLACES];
     char name[32] = "opencl";
     const int n = fac_cl_places(&o->cl, places, PLACES);

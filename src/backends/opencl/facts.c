@@ -17,7 +17,8 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
     char text[400], a[32], b[32], c[32];
     snprintf(text, sizeof text, "%s, %s", o->place.platform_name, o->place.vendor);
     tell(self, "platform", text);
-    snprintf(text, sizeof text, "%s (%s, OpenCL C %d.%d)", o->place.name, l->gpu ? "GPU" : o->place.type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator",
+    snprintf(text, sizeof text, "%s (%s, OpenCL C %d.%d)", o->place.name,
+             l->gpu ? "GPU" : o->place.type & CL_DEVICE_TYPE_CPU ? "CPU" : "accelerator",
              l->major, l->minor);
     tell(self, "device", text);
     tell(self, "driver", o->place.driver);
@@ -30,7 +31,8 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
     tell(self, "work", text);
     for (int k = 0; k < FAC_CL_PATHS; k++) {
         const fac_cl_path path = (fac_cl_path)k;
-        if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "%s: no, without %s", fac_cl_path_name(path), fac_cl_path_extension(path));
+        if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "%s: no, without %s", fac_cl_path_name(path),
+                                                fac_cl_path_extension(path));
         else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "%s: yes", fac_cl_path_name(path));
         else snprintf(text, sizeof text, "%s: no, its probe failed", fac_cl_path_name(path));
         tell(self, "path", text);

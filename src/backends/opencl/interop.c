@@ -19,7 +19,8 @@ cl_command_queue fac_opencl_queue(const fac_device *d) {
 }
 
 static fac_status needs(const fac_device *d, const char *call, fac_error *err) {
-    return opencl_of(d) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s: %s is no OpenCL device", call, d ? fac_device_name(d) : "NULL");
+    return opencl_of(d) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s: %s is no OpenCL device", call,
+                                             d ? fac_device_name(d) : "NULL");
 }
 
 /* ---- devices ---- */
@@ -38,10 +39,12 @@ static fac_status look_at(fac_opencl *o, cl_context context, cl_command_queue qu
     return FAC_OK;
 }
 
-fac_status fac_opencl_device(cl_context context, cl_command_queue queue, const fac_device_opts *opts, fac_device **out, fac_error *err) {
+fac_status fac_opencl_device(cl_context context, cl_command_queue queue, const fac_device_opts *opts, fac_device **out,
+                             fac_error *err) {
     const fac_device_opts none = { 0 };
     if (!context || !queue || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_device: %s is NULL", !context ? "the context" : !queue ? "the queue" : "out");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_device: %s is NULL",
+                         !context ? "the context" : !queue ? "the queue" : "out");
     fac_opencl *o = fac_alloc(1, sizeof *o);
     if (!o) return fac_raise(err, FAC_E_NOMEM, "opencl: no memory for a device");
     fac_status status = look_at(o, context, queue, err);
@@ -78,7 +81,8 @@ static fac_status foreign_read(fac_device *d, void *memory, size_t at, void *to,
 
 static const fac_memory_ops foreign_ops = { foreign_alloc, foreign_free, foreign_write, foreign_read, NULL, NULL };
 
-static fac_status look_at_buffer(const fac_opencl *o, cl_mem buffer, size_t at, const fac_type *type, size_t *bytes, fac_error *err) {
+static fac_status look_at_buffer(const fac_opencl *o, cl_mem buffer, size_t at, const fac_type *type, size_t *bytes,
+                                 fac_error *err) {
     const size_t need = fac_type_bytes(type), each = (size_t)fac_dtype_get(type->dtype)->block_bytes;
     cl_context of = NULL;
     size_t size = 0, end;
@@ -86,13 +90,16 @@ static fac_status look_at_buffer(const fac_opencl *o, cl_mem buffer, size_t at, 
         return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_tensor: a buffer cannot hold this type");
     if (o->cl.GetMemObjectInfo(buffer, CL_MEM_CONTEXT, sizeof of, &of, NULL) || of != o->context)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_tensor: the buffer is not one of the device's context");
-    if (o->cl.GetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, NULL) || !fac_size_add(at, need, &end) || end > size || at % each)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_tensor: %zu bytes from %zu on do not fit into a buffer of %zu", need, at, size);
+    if (o->cl.GetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, NULL) || !fac_size_add(at, need, &end) ||
+        end > size || at % each)
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_opencl_tensor: %zu bytes from %zu on do not fit into a buffer of %zu",
+                         need, at, size);
     *bytes = need;
     return FAC_OK;
 }
 
-fac_status fac_opencl_tensor(fac_device *d, cl_mem buffer, size_t at, fac_dtype dtype, fac_dims dims, fac_tensor **out, fac_error *err) {
+fac_status fac_opencl_tensor(fac_device *d, cl_mem buffer, size_t at, fac_dtype dtype, fac_dims dims, fac_tensor **out,
+                             fac_error *err) {
     const fac_type type = { dtype, dims };
     size_t bytes;
     FAC_TRY(needs(d, "fac_opencl_tensor", err));

@@ -54,7 +54,8 @@ static fac_status ready(fac_opencl *o, const fac_cl_kernel *k, fac_error *err) {
     if (k->setting->kernel) return FAC_OK;
     FAC_TRY(fac_cl_build_wait(o, k->build, err));
     cl_kernel made = o->cl.CreateKernel(k->build->program, k->name, &code);
-    if (code) return fac_raise(err, FAC_E_DEVICE, "%s: kernel %s: %s (%d)", o->device.name, k->name, fac_cl_error_name(code), (int)code);
+    if (code) return fac_raise(err, FAC_E_DEVICE, "%s: kernel %s: %s (%d)", o->device.name, k->name, fac_cl_error_name(code),
+                               (int)code);
     k->setting->kernel = made;
     return FAC_OK;
 }

@@ -87,7 +87,7 @@ extern const fac_backend fac_backend_opencl;
 
 /* An error of the driver as one of ours: "opencl:0: WHAT: CL_...".  Out of memory is FAC_E_NOMEM, all else FAC_E_DEVICE. */
 fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err);
-fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err);     /* step: NULL is fine */
+fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err);   /* step may be NULL */
 /* A device that failed answers with the error that broke it. */
 fac_status fac_cl_alive(fac_opencl *o, fac_error *err);
 
@@ -117,8 +117,8 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);
 
 /* All that the compiled form depends on. */
 fac_hash   fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
-/* Source text behind kernels/prelude.cl, with options: found in the cache on disk, or compiled.  FAC_E_DEVICE with the compiler's own
- * words. */
+/* Source text behind kernels/prelude.cl, with options: found in the cache on disk, or compiled.  FAC_E_DEVICE with the
+ * compiler's own words. */
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
                           fac_error *err);
 

@@ -1,5 +1,5 @@
-/* Fast paths that an extension promises, and whether they really work here: a tiny kernel is run once a device and its numbers are
- * compared; the answer is kept in the cache on disk.  A solver with such a path asks before it offers. */
+/* Fast paths that an extension promises, and whether they really work here: a tiny kernel is run once a device and its numbers
+ * are compared; the answer is kept in the cache on disk.  A solver with such a path asks before it offers. */
 #ifndef FACULA_OPENCL_PROBE_H
 #define FACULA_OPENCL_PROBE_H
 #include "backends/opencl/opencl.h"

@@ -14,10 +14,11 @@ static fac_status staging_of(fac_opencl *o, fac_error *err) {
     fac_cl_staging *s = &o->staging;
     cl_int code;
     if (s->buffer) return FAC_OK;
-    cl_mem buffer = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, (size_t)FAC_CL_PIECES * PIECE, NULL, &code);
+    cl_mem buffer = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, (size_t)FAC_CL_PIECES * PIECE,
+                                       NULL, &code);
     if (code) return fac_cl_raise(o, code, "pinned memory", err);
-    s->at = o->cl.EnqueueMapBuffer(o->queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, (size_t)FAC_CL_PIECES * PIECE, 0, NULL, NULL,
-                                   &code);
+    s->at = o->cl.EnqueueMapBuffer(o->queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, (size_t)FAC_CL_PIECES * PIECE, 0,
+                                   NULL, NULL, &code);
     if (code) {
         o->cl.ReleaseMemObject(buffer);
         return fac_cl_raise(o, code, "pinned memory", err);
@@ -71,7 +72,8 @@ static fac_status write_pieces(fac_opencl *o, fac_span to, const char *from, siz
         char *piece;
         FAC_TRY(room(o, n, &piece, err));
         memcpy(piece, from + at, n);
-        cl_int code = o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_FALSE, fac_cl_at(to) + at, n, piece, 0, NULL, &event);
+        cl_int code = o->cl.EnqueueWriteBuffer(o->queue, fac_cl_buffer(to), CL_FALSE, fac_cl_at(to) + at, n, piece, 0, NULL,
+                                               &event);
         if (code) return fac_cl_blame(o, code, "writing to the device", err);
         busy(o, o->staging.piece, event);
         if (bytes > PIECE) o->cl.Flush(o->queue);       /* it moves while the host fills the next piece */
