@@ -124,6 +124,16 @@ static void winograd(fac_device *d, uint64_t seed) {
                                    { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 1 } };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         for (int i = 0; i < 2; i++) assert_true(conv(d, solvers[i], &fixed[k], seed));
+    const int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
+    for (int i = 0; i < 4; i++) {                   /* groups of whole blocks; others are refused */
+        const int64_t r = i < 2 ? 3 : 5;
+        shape two = { 2, 4 * lanes, 11, 9, 6 * lanes, r, r, 2, { .pad = { 1, 1, 1, 1 } }, true, i }, odd = two;
+        check_tolerance = i == 3 ? 4e-6f : 1e-6f;
+        assert_true(conv(d, solvers[i], &two, seed));
+        odd.C = 2 * (lanes + 1);
+        assert_false(conv(d, solvers[i], &odd, seed));
+    }
+    check_tolerance = 1e-6f;
     check_largest = false;
     shape strided = { 1, 8, 9, 9, 8, 3, 3, 1, { .stride = { 1, 2 } }, true, 0 };
     assert_false(conv(d, solvers[0], &strided, seed));

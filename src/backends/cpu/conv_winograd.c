@@ -1,6 +1,6 @@
 /* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5, and conv2d_grad_x likewise but for the last (conv_common.h): 3 x 3 and 5 x 5
- * convolution of stride 1 with fewer multiplications, on blocked images (simd/winograd.c has the mathematics; Lavin and Gray,
- * "Fast algorithms for convolutional neural networks", CVPR 2016).
+ * convolution of stride 1 with fewer multiplications, on blocked images; groups of whole channel blocks one after the other
+ * (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
  *
@@ -27,7 +27,7 @@
 #include "base/memory.h"
 
 typedef struct plan {
-    fac_conv_geom       g;
+    fac_conv_geom       g, whole;               /* of one group, and of all                                       */
     fac_epilogue        e;
     fac_layout          x, y, r;
     const fac_cpu      *cpu;
@@ -143,23 +143,38 @@ static void chunk_of_block(void *arg, int k, int thread) {
     chunk(j, k, j->first, j->count, j->v, j->m + thread * m_floats(j->p));
 }
 
+static void run_group(const plan *p, job *j) {
+    const fac_pool *pool = &p->cpu->pool;
+    const int lanes = p->cpu->simd->lanes;
+    if (!p->by_chunk) {
+        fac_parallel(pool, (int)p->blocks, by_tiles, j);
+        return;
+    }
+    for (int64_t b = 0; b < p->blocks; b++) {
+        j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
+        fac_parallel(pool, (int)((p->g.C + lanes - 1) / lanes), inputs_of_block, j);
+        fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
+    }
+}
+
+/* Floats of U of a group. */
+static int64_t u_floats(const plan *p) {
+    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C * points(p);
+}
+
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    const fac_pool *pool = &p->cpu->pool;
-    int lanes = p->cpu->simd->lanes;
+    const int64_t C = p->g.C / p->cpu->simd->lanes, K = p->g.K / p->cpu->simd->lanes;     /* blocks, where there are groups */
     job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y),
               fac_span_packed(work), NULL, 0, 0 };
-    j.m = j.v + (p->by_chunk ? 1 : pool->threads) * v_floats(p);
+    j.m = j.v + (p->by_chunk ? 1 : p->cpu->pool.threads) * v_floats(p);
     (void)d, (void)err;
-    if (!p->by_chunk) {
-        fac_parallel(pool, (int)p->blocks, by_tiles, &j);
-        return FAC_OK;
-    }
-    for (int64_t b = 0; b < p->blocks; b++) {
-        j.first = block_begin(p, b), j.count = block_begin(p, b + 1) - j.first;
-        fac_parallel(pool, (int)((p->g.C + lanes - 1) / lanes), inputs_of_block, &j);
-        fac_parallel(pool, (int)p->chunks, chunk_of_block, &j);
+    for (int64_t i = 0; i < p->whole.groups; i++) {
+        run_group(p, &j);
+        j.x += C * p->x.stride[1], j.y += K * p->y.stride[1], j.u += u_floats(p);
+        if (j.b) j.b += p->g.K;
+        if (j.r) j.r += K * p->r.stride[1];
     }
     return FAC_OK;
 }
@@ -231,11 +246,19 @@ static bool schedule(plan *p, int variant) {
     return true;
 }
 
+/* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
+static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
+    if (!fac_cpu_conv(d, p, &q->whole, &q->e)) return false;
+    q->g = q->whole;
+    q->g.C /= q->whole.groups, q->g.K /= q->whole.groups, q->g.groups = 1;
+    return q->whole.groups == 1 || (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
+}
+
 static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
-    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1) return false;
+    if (!geometry(&q, d, p) || g->rank != 2) return false;
     if (g->R != q.w->kernel || g->S != q.w->kernel) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
     if (p->exact && kind != FAC_WINOGRAD_2_3) return false;
@@ -244,7 +267,7 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
     if (p->variant > VARIANTS || !schedule(&q, p->variant)) return false;
     o->variants = VARIANTS, o->version = VERSION;
-    size_t filters = fac_bias_bytes(g->K, q.cpu->simd->lanes) * (size_t)points(&q);
+    size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)points(&q);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     if (!fac_size_mul((size_t)v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
     if (!fac_size_mul((size_t)m_floats(&q), threads * sizeof(float), &m) || !fac_size_add(v, m, &o->work)) return false;
@@ -252,8 +275,8 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     o->packed[1] = packed;
-    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g->K, q.cpu->simd->lanes);
-    o->seconds = q.seconds + fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
+    if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes);
+    o->seconds = (double)q.whole.groups * q.seconds + fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
     return true;
 }
 
@@ -262,7 +285,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
     q->cpu = fac_cpu_of(d);
     q->w = &q->cpu->simd->winograd[kind];
-    fac_cpu_conv(d, p, &q->g, &q->e);
+    geometry(q, d, p);
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
@@ -278,7 +301,7 @@ enum { CHANNELS_OF_ITEM = 16 };
 
 static int64_t pack_parts(const plan *p) { return (p->g.C + CHANNELS_OF_ITEM - 1) / CHANNELS_OF_ITEM; }
 
-typedef struct packing { const plan *p; const float *w; float *to; } packing;
+typedef struct packing { const plan *p; const float *w; float *to; int64_t group; } packing;
 
 /* K, C, r, r -> [chunk][point][C][vectors x lanes]: some channels of one chunk. */
 static void pack_channels(void *arg, int i, int thread) {
@@ -287,7 +310,7 @@ static void pack_channels(void *arg, int i, int thread) {
     int64_t lanes = p->cpu->simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
     int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
     int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
-    const fac_conv_weights w = fac_conv_weights_of(&p->g, p->turned, a->w, 0);
+    const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
     float g[FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];
     fac_winograd_matrix G;
     fac_winograd_filters(p->w, &G);
@@ -304,14 +327,16 @@ static void pack_channels(void *arg, int i, int thread) {
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16;
+    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16 |
+           (uint64_t)p->whole.groups << 32;
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
-    packing a = { p, fac_span_packed(from), fac_span_packed(to) };
+    packing a = { p, fac_span_packed(from), fac_span_packed(to), 0 };
     (void)d, (void)err;
-    if (input == 2) fac_pack_bias(a.w, p->g.K, p->cpu->simd->lanes, a.to);
-    else fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
+    if (input == 2) fac_pack_bias(a.w, p->whole.K, p->cpu->simd->lanes, a.to);
+    else for (; a.group < p->whole.groups; a.group++, a.to += u_floats(p))
+        fac_parallel(&p->cpu->pool, (int)(p->chunks * pack_parts(p)), pack_channels, &a);
     return FAC_OK;
 }
 
