@@ -1,5 +1,5 @@
-/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with the
- * mask of an activation; any float type.
+/* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with
+ * the mask of an activation; any float type.
  *
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone. */
 #include <string.h>
@@ -48,8 +48,10 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     const int more = p->nin - p->node->nports;
     if (!body) return true;
     if (is_grad(p->node) || p->node->nports != PORTS || more > 1) return false;
-    if (more && (p->in[PORTS].type.dtype != p->in[0].type.dtype || !fac_dims_equal(&p->in[PORTS].type.dims, &p->in[0].type.dims))) return false;
-    const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions, &statements);
+    if (more && (p->in[PORTS].type.dtype != p->in[0].type.dtype || !fac_dims_equal(&p->in[PORTS].type.dims,
+                                                                                   &p->in[0].type.dims))) return false;
+    const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions,
+                                                                                      &statements);
     fac_text_free(&functions);
     fac_text_free(&statements);
     return good;
@@ -88,11 +90,12 @@ static void tag(fac_text *to, const char *name, const fac_operand *x) {
     fac_text_print(to, " -D%s=%s", name, x && x->type.dtype != FAC_NONE ? fac_cl_tag(x->type.dtype) : "u8");
 }
 
-static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_text *options, const char *front,
-                             const char *name, fac_cl_call **out, fac_error *err) {
+static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_text *options,
+                             const char *front, const char *name, fac_cl_call **out, fac_error *err) {
     fac_text source = { 0 };
     const fac_dtype t = p->in[0].type.dtype;
-    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)), is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
+    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)),
+                   is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
     fac_text_add(&source, fac_cl_team);
@@ -124,7 +127,8 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_cl_call_in(c, p, s->grad ? 1 : 0);
     fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
     fac_cl_call_work(c, 0, s->item);
-    const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in, s->channels };
+    const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in,
+                                s->channels };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
     fac_cl_fold_numbers(&s->f, c);
@@ -195,8 +199,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     const bool body = p->node->body[0], addend = body && p->nin > PORTS;
     fac_text options = { 0 }, front = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s", inner < 4 ? 1 : fac_cl_width(o, computing(p)), s->last ? " -DLAST" : "",
-                   body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s", inner < 4 ? 1 : fac_cl_width(o, computing(p)), s->last ?
+                   " -DLAST" : "", body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
     fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
     options.failed |= front.failed;
     if (!status) status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
@@ -227,7 +231,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 3, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 3, add, out, err);
+}
 
 const fac_solver fac_cl_batch_norm_solver = {
     .name = "batch_norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

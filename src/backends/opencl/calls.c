@@ -28,7 +28,8 @@ bool fac_cl_settle_plain(const fac_opencl *o, fac_problem *p) {
     if (!fac_cl_settle(o, p)) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (x->type.dtype != FAC_NONE && !fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
+        if (x->type.dtype != FAC_NONE && !fac_layout_is_plain(&x->layout,
+                                                              &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
     }
     return true;
 }
@@ -108,7 +109,9 @@ static void add_operand(fac_cl_call *c, fac_cl_origin origin, int index, const f
 
 void fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i) { add_operand(c, FAC_CL_IN, i, &p->in[i]); }
 void fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k) { add_operand(c, FAC_CL_OUT, k, &p->out[k]); }
-void fac_cl_call_work(fac_cl_call *c, size_t before, size_t size) { add_buffer(c, FAC_CL_WORK, 0, size, (int64_t)(before / size)); }
+void fac_cl_call_work(fac_cl_call *c, size_t before, size_t size) {
+    add_buffer(c, FAC_CL_WORK, 0, size, (int64_t)(before / size));
+}
 void fac_cl_call_table(fac_cl_call *c, size_t size) { add_buffer(c, FAC_CL_TABLE, 0, size, 0); }
 
 void fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing) {
@@ -149,7 +152,8 @@ void fac_cl_plan_done(fac_device *d, void *arg) {
     fac_release(plan);
 }
 
-fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                           fac_error *err) {
     const fac_cl_plan *plan = arg;
     for (int i = 0; i < plan->calls; i++) {
         const fac_cl_call *c = &plan->call[i];

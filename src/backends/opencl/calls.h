@@ -11,7 +11,8 @@
 enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 120 };  /* together within the 1,024 bytes of arguments that every device takes */
 
 typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE } fac_cl_origin;
-typedef struct fac_cl_operand { fac_cl_origin origin; int index; size_t size; int64_t offset; } fac_cl_operand;    /* size: of an element */
+/* size: of an element, in bytes */
+typedef struct fac_cl_operand { fac_cl_origin origin; int index; size_t size; int64_t offset; } fac_cl_operand;
 
 typedef struct fac_cl_call {
     fac_cl_kernel  kernel;
@@ -74,5 +75,6 @@ int          fac_cl_width(const fac_opencl *o, fac_dtype computing);
 /* ---- of the solver ---- */
 
 void         fac_cl_plan_done(fac_device *d, void *plan);
-fac_status   fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
+fac_status   fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+                             fac_error *err);
 #endif

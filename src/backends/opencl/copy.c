@@ -49,8 +49,8 @@ static void push(fac_cl_call *c, const fac_cl_moved *m) {
     for (int k = 0; k < m->dims; k++) fac_cl_call_number(c, m->to[k]);
 }
 
-fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given, size_t bytes,
-                           fac_error *err) {
+fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given,
+                           size_t bytes, fac_error *err) {
     fac_cl_moved m = *given;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -71,7 +71,8 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
     c->buffer[0].offset = m.from_offset;
     c->buffer[1].offset = m.to_offset;
     if (across >= 0) {
-        const size_t t = (size_t)tile, np = (size_t)m.size[last - 1], nq = (size_t)m.size[last], high = (np + t - 1) / t, wide = (nq + t - 1) / t;
+        const size_t t = (size_t)tile, np = (size_t)m.size[last - 1], nq = (size_t)m.size[last], high = (np + t - 1) / t, wide =
+                (nq + t - 1) / t;
         fac_cl_call_number(c, (int64_t)high);
         fac_cl_call_number(c, (int64_t)wide);
         fac_cl_call_number(c, 0);
@@ -79,7 +80,8 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
         c->range = (fac_cl_range){ 2, { t * high * wide * (count / np / nq), (size_t)rows }, { t, (size_t)rows } };
         return FAC_OK;
     }
-    const int64_t run = o->limits.gpu ? 1 : m.size[last] < LONG_RUN ? m.size[last] : LONG_RUN, runs = (m.size[last] + run - 1) / run;
+    const int64_t run = o->limits.gpu ? 1 : m.size[last] < LONG_RUN ? m.size[last] : LONG_RUN, runs =
+            (m.size[last] + run - 1) / run;
     const size_t units = count / (size_t)m.size[last] * (size_t)runs;
     fac_cl_call_number(c, (int64_t)units);
     fac_cl_call_number(c, runs);

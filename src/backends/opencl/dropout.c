@@ -27,8 +27,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!count) return FAC_OK;
     fac_attr_real(p->node, "ratio", &ratio);
     fac_attr_int(p->node, "stream", &stream);
-    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s%s%s", fac_cl_computing(t), fac_cl_tag(t), training ? fac_cl_tag(p->in[1].type.dtype) : "u8",
-                   training ? " -DTRAINING" : "", mask ? " -DMASK" : "");
+    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s%s%s", fac_cl_computing(t), fac_cl_tag(t), training ?
+                   fac_cl_tag(p->in[1].type.dtype) : "u8", training ? " -DTRAINING" : "", mask ? " -DMASK" : "");
     fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
@@ -44,7 +44,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_dropout_solver = {
     .name = "dropout", .op = "dropout", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -83,7 +83,8 @@ int fac_cl_sets_most(const fac_cl_walk *w) {
 static bool is_wide(const fac_cl_walk *w) {
     for (int i = 0; i < w->operands; i++) {
         int64_t last = 0;
-        for (int k = 0; k < w->dims; k++) last += (w->stride[i][k] < 0 ? -w->stride[i][k] : w->stride[i][k]) * (int64_t)w->size[k];
+        for (int k = 0; k < w->dims; k++) last += (w->stride[i][k] < 0 ? -w->stride[i][k] :
+                                                   w->stride[i][k]) * (int64_t)w->size[k];
         if (last >= INT32_MAX / 2) return true;
     }
     return w->count >= INT32_MAX / 2;
@@ -91,8 +92,8 @@ static bool is_wide(const fac_cl_walk *w) {
 
 /* The arguments, and pointers x0, x1, ... at the first element of this item's run. */
 static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_sets *sets) {
-    fac_text_print(t, "typedef struct { long at[%d], first[%d], count[%d], runs, run, size[%d], stride[%d][%d]; } shape;\n", sets->n * w->operands,
-                   sets->n + 1, sets->n, w->dims, w->operands, w->dims);
+    fac_text_print(t, "typedef struct { long at[%d], first[%d], count[%d], runs, run, size[%d], stride[%d][%d]; } shape;\n",
+                   sets->n * w->operands, sets->n + 1, sets->n, w->dims, w->operands, w->dims);
     fac_text_print(t, "typedef %s pos;\nkernel void elementwise(const shape s", is_wide(w) ? "long" : "int");
     for (int k = 0; k < sets->n * w->operands; k++) {
         const int i = sets->operand[k];
@@ -111,10 +112,12 @@ static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, co
             fac_text_print(t, "        x%d = y%d + s.at[%d];\n", k, j * w->operands + k, j * w->operands + k);
         fac_text_add(t, j ? "    } else\n" : "    }\n");
     }
-    fac_text_add(t, "    const pos from = in_set % (pos)s.runs * (pos)s.run;\n    pos rest = in_set / (pos)s.runs, c;\n    n = min(n - from, (pos)s.run);\n");
+    fac_text_add(t, "    const pos from = in_set % (pos)s.runs * (pos)s.run;\n    pos rest = in_set / (pos)s.runs, c;\n"
+                    "    n = min(n - from, (pos)s.run);\n");
     for (int k = w->dims - 1; k >= 0; k--) {
         const char *which = k == w->dims - 1 ? "from" : "c";
-        if (k < w->dims - 1) fac_text_print(t, k ? "    c = rest %% (pos)s.size[%d], rest /= (pos)s.size[%d];\n" : "    c = rest;\n", k, k);
+        if (k < w->dims - 1) fac_text_print(t, k ? "    c = rest %% (pos)s.size[%d], rest /= (pos)s.size[%d];\n" :
+                                            "    c = rest;\n", k, k);
         for (int i = 0; i < w->operands; i++) {
             if (w->stride[i][k] == 1) fac_text_print(t, "    x%d += %s;\n", i, which);
             else if (w->stride[i][k]) fac_text_print(t, "    x%d += %s * (pos)s.stride[%d][%d];\n", i, which, i, k);
@@ -122,7 +125,8 @@ static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, co
     }
 }
 
-static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e, const fac_cl_sets *sets, bool gpu) {
+static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
+                       const fac_cl_sets *sets, bool gpu) {
     const int last = w->dims - 1;
     fac_text_add(t, e->functions.s ? e->functions.s : "");
     add_head(t, p, w, sets);
@@ -137,15 +141,16 @@ static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, 
     fac_text_add(t, "    }\n}\n");
 }
 
-fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e, const fac_cl_sets *sets,
-                                  fac_error *err) {
+fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e,
+                                  const fac_cl_sets *sets, fac_error *err) {
     const fac_cl_walk *w = sets->walk[0];
     const int last = w->dims - 1;
     int64_t longest = 0, first[FAC_CL_SETS + 1] = { 0 };
     fac_text text = { 0 };
     fac_cl_call *c = NULL;
     add_kernel(&text, p, w, e, sets, o->limits.gpu);
-    fac_status status = fac_cl_call_text(o, plan, &text, e->doubles ? "" : "-cl-single-precision-constant", "elementwise", &c, err);
+    fac_status status = fac_cl_call_text(o, plan, &text, e->doubles ? "" : "-cl-single-precision-constant", "elementwise", &c,
+                                         err);
     fac_text_free(&text);
     FAC_TRY(status);
     for (int k = 0; k < sets->n * w->operands; k++) {
@@ -167,7 +172,8 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
     for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, (int64_t)w->size[k]);
     for (int i = 0; i < w->operands; i++)
         for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, w->stride[i][k]);
-    fac_cl_call_items(c, (size_t)first[sets->n], o->limits.gpu ? o->limits.group < GROUP ? o->limits.group : GROUP : run * FEW > LONG_RUN ? 1 : FEW);
+    fac_cl_call_items(c, (size_t)first[sets->n], o->limits.gpu ? o->limits.group < GROUP ? o->limits.group : GROUP :
+                      run * FEW > LONG_RUN ? 1 : FEW);
     return FAC_OK;
 }
 
@@ -210,7 +216,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return status;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_elementwise = {
     .name = "elementwise", .op = NULL, .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,6 +1,6 @@
 /* Elementwise kernels, generated: one node, or a fused node of several, becomes the text of one kernel that walks the elements of
- * the result in the order in which they lie.  Operands may lie anywhere: strides and sizes are arguments, so one kernel serves all
- * shapes of a rank; whether an operand has neighbours along the last dim, or is the same there, is part of the text. */
+ * the result in the order in which they lie.  Operands may lie anywhere: strides and sizes are arguments, so one kernel serves
+ * all shapes of a rank; whether an operand has neighbours along the last dim, or is the same there, is part of the text. */
 #ifndef FACULA_OPENCL_ELEMENTWISE_H
 #define FACULA_OPENCL_ELEMENTWISE_H
 #include "backends/opencl/calls.h"
@@ -27,8 +27,8 @@ void fac_cl_expression_free(fac_cl_expression *e);
 /* A launch of "elementwise": one expression on the elements of several sets of operands, all of them contiguous or single
  * elements when there is more than one set.  operand[set * walk.operands + k]: which operand of the node k is, inputs first. */
 typedef struct fac_cl_sets { int n; const fac_cl_walk *const *walk; const int *operand; } fac_cl_sets;
-fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e, const fac_cl_sets *sets,
-                                  fac_error *err);
+fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e,
+                                  const fac_cl_sets *sets, fac_error *err);
 enum { FAC_CL_SETS = 16 };
 /* How many sets of operands like these one launch has room for. */
 int fac_cl_sets_most(const fac_cl_walk *w);

@@ -1,4 +1,5 @@
-/* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of memory,
+/* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of
+ * memory,
  * of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to f16. */
 #include <math.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static fac_dtype natural(fac_dtype t) {
     return kind_of(t) == 'f' ? FAC_F32 : FAC_I64;
 }
 
-static const char *type_name(fac_dtype as) { return as == FAC_F32 ? "float" : as == FAC_F64 ? "double" : as == FAC_U64 ? "ulong" : "long"; }
+static const char *type_name(fac_dtype as) { return as == FAC_F32 ? "float" : as == FAC_F64 ? "double" : as == FAC_U64 ? "ulong" :
+                                             "long"; }
 
 static const char *memory_name(fac_dtype t) {
     switch (t) {
@@ -115,7 +117,8 @@ static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dt
 }
 
 static bool has_loop(const fac_map *m, fac_dtype as) {
-    return as == FAC_F32 ? m->f32[0] != NULL : as == FAC_F64 ? m->f64[0] != NULL : as == FAC_U64 ? m->u64 || m->i64 : m->i64 != NULL;
+    return as == FAC_F32 ? m->f32[0] != NULL : as == FAC_F64 ? m->f64[0] != NULL : as == FAC_U64 ? m->u64 ||
+            m->i64 : m->i64 != NULL;
 }
 
 static bool add_cast_node(writer *w, const int *arg, const void *key, fac_dtype result) {
@@ -130,7 +133,8 @@ static bool add_cast_node(writer *w, const int *arg, const void *key, fac_dtype 
     return true;
 }
 
-static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin, const int *arg, const void *key, fac_dtype result) {
+static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin, const int *arg, const void *key,
+                         fac_dtype result) {
     bool floats = false, doubles = false, integers = false, words = false;
     if (op->map->inputs != nin || nin > 3) return false;
     for (int i = 0; i < nin; i++) {
@@ -161,7 +165,8 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
     return true;
 }
 
-static bool add_node(writer *w, const fac_op *op, const void *attrs, int nin, const void *const *in, const void *key, fac_dtype result) {
+static bool add_node(writer *w, const fac_op *op, const void *attrs, int nin, const void *const *in, const void *key,
+                     fac_dtype result) {
     int arg[ARGS];
     if (nin > ARGS || !known_type(w, result)) return false;
     for (int i = 0; i < nin; i++)
@@ -177,7 +182,8 @@ static bool add_load(writer *w, const void *key, int operand, fac_dtype t) {
     int v = new_variable(w, key, t, natural(t));
     if (v < 0) return false;
     fac_text_print(&w->body, "        const %s v%d = ", type_name(natural(t)), v);
-    if (t == FAC_F16 || t == FAC_BF16) fac_text_print(&w->body, "fac_load_%s(x%d, a%d);\n", t == FAC_F16 ? "f16" : "bf16", operand, operand);
+    if (t == FAC_F16 || t == FAC_BF16) fac_text_print(&w->body, "fac_load_%s(x%d, a%d);\n", t == FAC_F16 ? "f16" : "bf16",
+                                                      operand, operand);
     else fac_text_print(&w->body, "x%d[a%d];\n", operand, operand);
     return true;
 }

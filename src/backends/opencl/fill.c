@@ -41,7 +41,8 @@ static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n)
         const int axis = fac_axis(given, out->n);
         int64_t inner = 1;
         for (int k = axis + 1; k < out->n; k++) inner *= out->d[k];
-        fac_text_print(options, " -DHOT -DX=%s -DNUMBER=%s", fac_cl_tag(p->in[0].type.dtype), real ? fac_cl_computing(p->in[0].type.dtype) : "long");
+        fac_text_print(options, " -DHOT -DX=%s -DNUMBER=%s", fac_cl_tag(p->in[0].type.dtype), real ?
+                       fac_cl_computing(p->in[0].type.dtype) : "long");
         fac_text_print(options, " -DLOAD_NUMBER(p,i)=%s", p->in[0].type.dtype == FAC_F16 ? "fac_load_f16(p,i)" :
                        p->in[0].type.dtype == FAC_BF16 ? "fac_load_bf16(p,i)" : "((NUMBER)(p)[i])");
         x[(*n)++] = out->d[axis];
@@ -80,7 +81,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_fill_solver = {
     .name = "fill", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -16,7 +16,8 @@ static void settle(fac_cl_axes *x) {
     x->n = 0;
     for (int k = 0; k < n; k++) {
         fac_cl_axis *last = x->n ? &x->a[x->n - 1] : NULL, now = x->a[k];
-        if (last && last->in == now.in * now.d && last->out == now.out * now.d) *last = (fac_cl_axis){ last->d * now.d, now.in, now.out };
+        if (last && last->in == now.in * now.d && last->out == now.out * now.d) *last = (fac_cl_axis){ last->d * now.d, now.in,
+                                                                                                       now.out };
         else x->a[x->n++] = now;
     }
     for (int k = 0; k < x->n - 1; k++)
@@ -86,8 +87,8 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
 }
 
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
-    fac_text_print(options, " -DV=%d -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->team, f->beside, f->kept.n, f->reduced.n,
-                   f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
+    fac_text_print(options, " -DV=%d -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->team, f->beside, f->kept.n,
+                   f->reduced.n, f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
 }
 
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {

@@ -1,4 +1,5 @@
-/* Which elements of a tensor are folded into which results, and how the work is shared out: for kernels on teams (kernels/team.cl). */
+/* Which elements of a tensor are folded into which results, and how the work is shared out: for kernels on teams
+ * (kernels/team.cl). */
 #ifndef FACULA_OPENCL_FOLD_H
 #define FACULA_OPENCL_FOLD_H
 #include "backends/opencl/calls.h"
@@ -20,5 +21,6 @@ void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options);     /* V, G, 
 /* sizes and strides, as the kernels have them behind their own numbers */
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c);
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
-static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in, int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }
+static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in,
+                                   int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }
 #endif

@@ -36,7 +36,8 @@ static void shape_of(const fac_problem *p, shape *s) {
     if (!strcmp(p->node->op->name, "gather_nd")) {
         fac_attr_int(p->node, "batch_dims", &given);
         const int batch = (int)given, depth = (int)i->d[i->n - 1];
-        const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1), product(x, batch, x->n), depth };
+        const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1), product(x, batch, x->n),
+                                    depth };
         memcpy(s->number, numbers, sizeof numbers);
         s->dims = depth ? depth : 1;
         for (int k = 0; k < depth; k++) s->size[k] = x->d[batch + k], s->step[k] = plain.stride[batch + k];
@@ -61,7 +62,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     shape s;
     if (!count) return FAC_OK;
     shape_of(p, &s);
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d", fac_cl_bits((size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes),
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d",
+                   fac_cl_bits((size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes),
                    fac_cl_tag(p->in[1].type.dtype), s.dims);
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_gather, &options, p->node->op->name, &c, err);
@@ -78,7 +80,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_gather_solver = {
     .name = "gather", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

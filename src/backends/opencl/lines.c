@@ -1,4 +1,5 @@
-/* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each line of a tensor along one axis. */
+/* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each line of a tensor along one
+ * axis. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
@@ -54,10 +55,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static bool offer_softmax(fac_device *d, fac_problem *p, fac_offer *o) {
     return (is(p->node, "softmax") || is(p->node, "log_softmax")) && offer(d, p, o);
 }
-static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) { return (is_arg(p->node) || is(p->node, "hardmax")) && offer(d, p, o); }
+static bool offer_arg(fac_device *d, fac_problem *p, fac_offer *o) { return (is_arg(p->node) || is(p->node, "hardmax")) &&
+                                                                     offer(d, p, o); }
 
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l, const char *kernel, const char *name,
-                           const char *more, fac_error *err) {
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const lines *l, const char *kernel,
+                           const char *name, const char *more, fac_error *err) {
     const fac_dtype x = p->in[0].type.dtype, y = p->out[0].type.dtype;
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;

@@ -50,7 +50,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_lrn_solver = {
     .name = "lrn", .op = "lrn", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

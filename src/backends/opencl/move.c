@@ -21,7 +21,8 @@ static bool is_one_of(const fac_node *n, const char *const *names) {
 /* Movable: whole bytes that some integer type has. */
 static bool takes(const fac_problem *p, const char *const *names) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return is_one_of(p->node, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 && *fac_cl_bits((size_t)t->block_bytes);
+    return is_one_of(p->node, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
+            *fac_cl_bits((size_t)t->block_bytes);
 }
 
 /* Output k as a strided window on the input; false when the op reads contents that are not known. */
@@ -128,7 +129,8 @@ static fac_status add_copies(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_cl_moved m;
     for (int k = 0; k < p->nout; k++) {
         if (p->out[k].type.dtype == FAC_NONE) continue;
-        if (!window(p, k, &m)) return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+        if (!window(p, k, &m)) return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
+                                                p->node->op->name);
         FAC_TRY(fac_cl_copy_add(o, plan, p, 0, k, &m, element(p), err));
     }
     return FAC_OK;
@@ -168,6 +170,7 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
 const fac_solver fac_cl_copy_solver = {
     .name = "copy", .offer = offer_copy, .make = make_copy, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
 const fac_solver fac_cl_concat = {
-    .name = "concat", .op = "concat", .offer = offer_concat, .make = make_concat, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "concat", .op = "concat", .offer = offer_concat, .make = make_concat, .done = fac_cl_plan_done, .run =
+            fac_cl_plan_run };
 const fac_solver fac_cl_reshape = {
     .name = "reshape", .offer = offer_reshape, .make = make_reshape, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -79,7 +79,8 @@ static void option(fac_text *to, const char *name, const fac_operand *x) {
 }
 
 /* The operand for the kernel, or the first input in place of one that is not there. */
-static void add_in(fac_cl_call *c, const fac_problem *p, int i) { fac_cl_call_in(c, p, i < p->nin && p->in[i].type.dtype != FAC_NONE ? i : 0); }
+static void add_in(fac_cl_call *c, const fac_problem *p, int i) { fac_cl_call_in(c, p, i < p->nin &&
+                                                                                 p->in[i].type.dtype != FAC_NONE ? i : 0); }
 static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
     fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
 }
@@ -102,7 +103,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (f.width > 1 && r.size == 1) f.width = 1;
     for (int i = 0; i < 2; i++)                 /* parameters neither side by side nor one for all: element by element */
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
-    fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ? " -DRMS" : "");
+    fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ?
+                   " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
     option(&options, "BIAS", p->nin > 2 ? &p->in[2] : NULL);
     option(&options, "MEAN", p->nout > 1 ? &p->out[1] : NULL);
@@ -135,7 +137,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 const fac_solver fac_cl_norm_solver = {
     .name = "norm", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,7 +1,7 @@
 /* Solver "pool": max and average pooling of two and three dims, with indices, and their gradients; any type and layout.
  *
- * The gradient of a maximum is found in two launches: where the maximum of each window is, then for each element of x the sum over
- * the windows that it is the maximum of: no two work items add to one place, so the result is the same every time. */
+ * The gradient of a maximum is found in two launches: where the maximum of each window is, then for each element of x the sum
+ * over the windows that it is the maximum of: no two work items add to one place, so the result is the same every time. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"
@@ -44,7 +44,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!pooling_of(p, &s) || s.g.rank < 2 || !fac_cl_settle(o, p)) return false;
     if (s.grad) {                               /* dx as dy, and as x where it is read */
         fac_cl_lay_alike(&p->in[1], &p->out[0]);
-        if (!s.average && p->in[0].type.dtype != FAC_NONE && fac_cl_channels_last(&p->in[0]) != fac_cl_channels_last(&p->out[0])) {
+        const bool reads_x = !s.average && p->in[0].type.dtype != FAC_NONE;
+        if (reads_x && fac_cl_channels_last(&p->in[0]) != fac_cl_channels_last(&p->out[0])) {
             p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
             fac_cl_lay_alike(&p->out[0], &p->in[0]);
         }
@@ -68,7 +69,8 @@ static void add_tensor(fac_cl_call *c, const pooling *s, const fac_operand *x, b
     for (int k = 0; k < 3; k++) fac_cl_call_number(c, k < 5 - rank ? 0 : x->layout.stride[rank - 3 + k]);
 }
 
-static void add_numbers(fac_cl_call *c, const pooling *s, fac_dtype t, const fac_operand *in, const fac_operand *out, int64_t units) {
+static void add_numbers(fac_cl_call *c, const pooling *s, fac_dtype t, const fac_operand *in, const fac_operand *out,
+                        int64_t units) {
     fac_cl_call_number(c, units);
     if (s->average) fac_cl_call_number(c, 0);
     else if (fac_dtype_get(t)->kind == 'f') fac_cl_call_real(c, -INFINITY, t);
@@ -93,8 +95,10 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                            const char *more, fac_cl_call **out, fac_error *err) {
     const fac_dtype t = s->in->type.dtype;
     fac_text options = { 0 };
-    fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DY=%s -DPLACE=%s%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(t),
-                   s->index || place_bytes(s) == 8 ? "long" : "int", s->average ? " -DAVERAGE" : "", s->last ? " -DLAST" : "", more);
+    fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DY=%s -DPLACE=%s%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t),
+                   fac_cl_tag(t),
+                   s->index || place_bytes(s) == 8 ? "long" : "int", s->average ? " -DAVERAGE" : "",
+                   s->last ? " -DLAST" : "", more);
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_pool, &options, name, out, err);
     fac_text_free(&options);
@@ -144,7 +148,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return s.grad ? add_backward(o, p, plan, &s, err) : add_forward(o, p, plan, &s, err);
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 2, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 2, add, out, err);
+}
 
 const fac_solver fac_cl_pool_solver = {
     .name = "pool", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,7 +1,7 @@
 /* Solver "reduce": sum, mean, reduce_max, reduce_min, reduce_prod over any axes, and sum_like, of any type and layout.
  *
- * A line of many elements is cut into parts whose results a second launch folds; everything is in a fixed order.  Folds of f32, f16
- * and bf16 run in f32, in blocks, so that the error of a sum grows like that of a pairwise one. */
+ * A line of many elements is cut into parts whose results a second launch folds; everything is in a fixed order.  Folds of f32,
+ * f16 and bf16 run in f32, in blocks, so that the error of a sum grows like that of a pairwise one. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"
@@ -73,8 +73,8 @@ static void add_start(fac_cl_call *c, const char *fold, fac_dtype t) {
 }
 
 /* One launch.  x, y: tags of what is read and written. */
-static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_fold *f, const char *x, const char *y,
-                           bool mean, fac_cl_call **out, fac_error *err) {
+static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_fold *f, const char *x,
+                           const char *y, bool mean, fac_cl_call **out, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
     fac_text options = { 0 }, source = { 0 };
     fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DOP=%s", fac_cl_computing(t), x, y, fold_of(p->node));
@@ -148,7 +148,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 2, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 2, add, out, err);
+}
 
 const fac_solver fac_cl_reduce_solver = {
     .name = "reduce", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,7 +1,7 @@
 /* Solver "scatter": scatter_elements, scatter_nd and gather_grad, on contiguous operands.
  *
- * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics.  An index
- * outside of its dim, which the host would refuse, is left out: the device does not stop a run. */
+ * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics.  An
+ * index outside of its dim, which the host would refuse, is left out: the device does not stop a run. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/calls.h"
@@ -81,12 +81,12 @@ static const char *meeting(const fac_problem *p) {
     return !strcmp(how, "mul") ? "MUL" : !strcmp(how, "max") ? "MAXIMUM" : !strcmp(how, "min") ? "MINIMUM" : "NONE";
 }
 
-static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const scatter *s, const char *name, fac_cl_call **out,
-                           fac_error *err) {
+static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const scatter *s, const char *name,
+                           fac_cl_call **out, fac_error *err) {
     const fac_dtype t = p->out[0].type.dtype;
     fac_text options = { 0 };
-    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(p->in[s->indices].type.dtype),
-                   meeting(p), s->dims, s->x < 0 ? " -DZEROS" : "");
+    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t), fac_cl_tag(t),
+                   fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims, s->x < 0 ? " -DZEROS" : "");
     fac_status status = fac_cl_call_new(o, plan, fac_cl_scatter, &options, name, out, err);
     fac_text_free(&options);
     return status;
@@ -133,7 +133,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 4, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 4, add, out, err);
+}
 
 const fac_solver fac_cl_scatter_solver = {
     .name = "scatter", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

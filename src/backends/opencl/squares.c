@@ -1,5 +1,5 @@
-/* Solver "sum_square_all": the sum of the squares of many tensors, for the norm of all gradients: chunks in few launches, then the
- * sum of what they gave, in a fixed order. */
+/* Solver "sum_square_all": the sum of the squares of many tensors, for the norm of all gradients: chunks in few launches, then
+ * the sum of what they gave, in a fixed order. */
 #include "backends/opencl/calls.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/solvers.h"
@@ -44,13 +44,14 @@ static void pick_text(fac_text *t, const char *type, int n) {
 }
 
 /* One launch for n inputs of one type, whose chunks follow `before` others. */
-static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const int *in, int n, int64_t before, fac_error *err) {
+static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const int *in, int n, int64_t before,
+                             fac_error *err) {
     const fac_dtype t = p->in[in[0]].type.dtype;
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
     int64_t first = 0;
-    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d", fac_cl_computing(computing(p)), fac_cl_tag(t),
-                   fac_cl_width(o, computing(p)), team_of(o), n, CHUNK);
+    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d", fac_cl_computing(computing(p)),
+                   fac_cl_tag(t), fac_cl_width(o, computing(p)), team_of(o), n, CHUNK);
     pick_text(&source, fac_cl_in_memory(t), n);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_squares);
@@ -75,7 +76,8 @@ static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 static fac_status add_sum(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, int64_t chunks, fac_error *err) {
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DT=%s -DX=%s -DV=1 -DG=%d -DC=1", fac_cl_computing(computing(p)), fac_cl_tag(p->out[0].type.dtype), team_of(o));
+    fac_text_print(&options, "-DT=%s -DX=%s -DV=1 -DG=%d -DC=1", fac_cl_computing(computing(p)), fac_cl_tag(p->out[0].type.dtype),
+                   team_of(o));
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_squares);
     options.failed |= source.failed;
@@ -113,4 +115,5 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 
 const fac_solver fac_cl_sum_square_all = {
-    .name = "sum_square_all", .op = "sum_square_all", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "sum_square_all", .op = "sum_square_all", .offer = offer, .make = make, .done = fac_cl_plan_done, .run =
+            fac_cl_plan_run };

@@ -86,7 +86,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     int k = 0;
     while (names[k] && strcmp(names[k], p->node->op->name)) k++;
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    if (!names[k] || !*fac_cl_bits((size_t)t->block_bytes) || t->block_elements != 1 || t->kind == 't' || p->node->body[0]) return false;
+    if (!names[k] || !*fac_cl_bits((size_t)t->block_bytes) || t->block_elements != 1 || t->kind == 't' ||
+        p->node->body[0]) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype != FAC_NONE && x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
@@ -128,7 +129,8 @@ static void order(const fac_problem *p, int *dim) {
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int rank = dims_of(p);
-    const bool triangle = !strcmp(p->node->op->name, "trilu"), fill = !strcmp(p->node->op->name, "pad") && p->in[2].type.dtype != FAC_NONE;
+    const bool triangle = !strcmp(p->node->op->name, "trilu"), fill = !strcmp(p->node->op->name, "pad") &&
+            p->in[2].type.dtype != FAC_NONE;
     int64_t first[FAC_DIMS];
     int dim[FAC_DIMS];
     fac_text options = { 0 };
@@ -138,14 +140,16 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     FAC_TRY(fill_table(o, p, plan, first, err));
     order(p, dim);
     if (triangle) for (int k = 0; k < rank; k++) dim[k] = k;
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d%s", fac_cl_bits((size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes), rank,
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d%s",
+                   fac_cl_bits((size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes), rank,
                    fill ? " -DFILL" : "");
     if (triangle) fac_text_print(&options, " -DDIAGONAL=%d", fac_attr_flag(p->node, "lower") ? -1 : 1);
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_table, &options, "moved", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
-    const int64_t size = size_at(p, dim[rank - 1]), run = o->limits.gpu ? 1 : size < LONG_RUN ? size : LONG_RUN, runs = (size + run - 1) / run;
+    const int64_t size = size_at(p, dim[rank - 1]), run = o->limits.gpu ? 1 : size < LONG_RUN ? size : LONG_RUN, runs =
+            (size + run - 1) / run;
     fac_cl_call_in(c, p, moved_input(p));
     fac_cl_call_out(c, p, 0);
     fac_cl_call_table(c, sizeof(int64_t));
@@ -161,7 +165,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     return FAC_OK;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return fac_cl_plan_make(d, p, 1, add, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
 
 /* ---- pad_grad ---- */
 
@@ -203,7 +209,8 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_status status = fac_cl_plan_table(o, plan, table, (size_t)all * sizeof *table, err);
     fac_release(table);
     FAC_TRY(status);
-    fac_text_print(&options, "-DV=1 -DSUMS -DT=%s -DX=%s -DR=%d", fac_cl_computing(p->out[0].type.dtype), fac_cl_tag(p->out[0].type.dtype), rank);
+    fac_text_print(&options, "-DV=1 -DSUMS -DT=%s -DX=%s -DR=%d", fac_cl_computing(p->out[0].type.dtype),
+                   fac_cl_tag(p->out[0].type.dtype), rank);
     fac_cl_option_wide(p, &options);
     status = fac_cl_call_new(o, plan, fac_cl_table, &options, "gathered", &c, err);
     fac_text_free(&options);
@@ -227,4 +234,5 @@ static fac_status make_grad(fac_device *d, const fac_problem *p, void **out, fac
 const fac_solver fac_cl_table_solver = {
     .name = "table", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
 const fac_solver fac_cl_pad_grad = {
-    .name = "pad_grad", .op = "pad_grad", .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done, .run = fac_cl_plan_run };
+    .name = "pad_grad", .op = "pad_grad", .offer = offer_grad, .make = make_grad, .done = fac_cl_plan_done, .run =
+            fac_cl_plan_run };

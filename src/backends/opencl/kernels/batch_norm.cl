@@ -1,6 +1,7 @@
 /* Batch normalization of x[N, C, P], dense, channels last or pixels last.  Three launches:
- *   moments   for each channel and part of it: sums of x - k, of its square and (GRAD) of dy and of dy (x - k), where k is the mean of
- *             a few elements of the channel, so that nothing is lost when the mean is large against the deviation
+ *   moments   for each channel and part of it: sums of x - k, of its square and (GRAD) of dy and of dy (x - k),
+ *             where k is the mean of a few elements of the channel, so that nothing is lost when the mean is large against the
+ *             deviation
  *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of scale and bias
  *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's body
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
@@ -43,7 +44,8 @@ static inline void put(global T *to, pos channel, pos channels, pos parts, pos p
 #endif
 }
 
-kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask, global T *to) {
+kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
+                    global T *to) {
 #if G > 1
     local T tree[TREE_SIZE];
 #else
@@ -184,9 +186,10 @@ LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
 STORER(store_y, X)
 
-/* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel.  dy: of a gradient, or what FINISH adds. */
-kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask, global MEMORY(X) *y,
-                  global const T *from) {
+/* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel.  dy: of a gradient, or what FINISH
+ * adds. */
+kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
+                  global MEMORY(X) *y, global const T *from) {
     const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, inner = (pos)s.inner;
     if (unit >= (pos)s.units) return;
     const pos row = unit / (pos)s.runs, begin = unit % (pos)s.runs * (pos)s.run, end = min(begin + (pos)s.run, inner);
@@ -202,7 +205,8 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
     for (pos i = begin; i < end; i += V) {
         const pos left = end - i;
 #ifdef LAST
-        const TV mean = load_c(from + i, left, 0), a = load_c(from + channels + i, left, 0), b = load_c(from + 2 * channels + i, left, 0);
+        const TV mean = load_c(from + i, left, 0), a = load_c(from + channels + i, left, 0),
+                 b = load_c(from + 2 * channels + i, left, 0);
 #ifdef GRAD
         const TV g = load_c(from + 3 * channels + i, left, 0);
 #endif

@@ -1,6 +1,7 @@
-/* The place of the largest (or, SMALLEST, the smallest) element of each line, NaN before all, of equals the first or the LAST: as a
- * number, or (HOT) as a one among zeros.  Options: those of elements.cl and team.cl, V == 1; X, Y. */
-typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+/* The place of the largest (or, SMALLEST, the smallest) element of each line, NaN before all, of equals the first or the LAST:
+ * as a number, or (HOT) as a one among zeros.  Options: those of elements.cl and team.cl, V == 1; X, Y. */
+typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
+                 by[REDUCED]; } numbers;
 
 #ifdef SMALLEST
 #define ABOVE(a, b) (((a) < (b)) || ((a) != (a) && (b) == (b)))
@@ -36,7 +37,8 @@ kernel void arg(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y)
     places[TREE(MY_PART)] = at;
     for (int n = G / 2; n > 0; n /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (MY_PART < n && better(values[TREE(MY_PART + n)], places[TREE(MY_PART + n)], values[TREE(MY_PART)], places[TREE(MY_PART)])) {
+        if (MY_PART < n && better(values[TREE(MY_PART + n)], places[TREE(MY_PART + n)], values[TREE(MY_PART)],
+                                  places[TREE(MY_PART)])) {
             values[TREE(MY_PART)] = values[TREE(MY_PART + n)];
             places[TREE(MY_PART)] = places[TREE(MY_PART + n)];
         }

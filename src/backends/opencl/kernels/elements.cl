@@ -2,9 +2,9 @@
  *   T      the type computed in: float, double, long or ulong
  *   V      how many neighbours a work item takes at once: 1 on GPUs, whose lanes are work items; a vector's worth on CPUs
  *   WIDE   places are numbers of 64 bits
- * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from T,
- * LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer may be
- * left; what is not there reads as `fill`. */
+ * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from
+ * T, LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
+ * may be left; what is not there reads as `fill`. */
 #ifdef WIDE
 typedef long pos;
 #else

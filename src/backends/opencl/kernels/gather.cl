@@ -1,5 +1,5 @@
-/* Elements picked by numbers that are data; all operands contiguous.  A number below zero counts from the end; one outside of its dim
- * picks zero.  Options: those of elements.cl, V == 1; M, a type as large as an element; I: tag of the numbers; R. */
+/* Elements picked by numbers that are data; all operands contiguous.  A number below zero counts from the end; one outside of
+ * its dim picks zero.  Options: those of elements.cl, V == 1; M, a type as large as an element; I: tag of the numbers; R. */
 typedef struct { long x, indices, y, count, a, b, c, d, size[R], step[R]; } numbers;
 
 /* y[outer, picks, inner] = x[outer, index, inner]: a = size of the dim, b = picks, c = inner. */

@@ -1,5 +1,5 @@
-/* y = x (bias + factor sum of x^2 over a window of channels)^-beta; x and y dense, pixels last or (LAST) channels last.  An item has V
- * neighbouring pixels, or one element.  Options: those of elements.cl; X; THREE_QUARTERS: beta is 0.75, which needs roots only. */
+/* y = x (bias + factor sum of x^2 over a window of channels)^-beta; x and y dense, pixels last or (LAST) channels last.  An item
+ * has V neighbouring pixels, or one element.  Options: those of elements.cl; X; THREE_QUARTERS: beta is 0.75, which roots do. */
 typedef struct { long x, y, units, channels, plane, before, behind, factor, bias, beta; } numbers;
 
 LOADER(load_x, X)

@@ -1,7 +1,9 @@
-/* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias; RMS: x / sqrt(mean of x^2 + epsilon)
- * scale.  Which scale and bias belong to element k of row r: number  r mod `rows` times a step, plus what the D dims of a row say.
- * Options: those of elements.cl and team.cl (one line is one row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D. */
-typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D], bias_by[D]; } numbers;
+/* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias;
+ * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
+ * step, plus what the D dims of a row say.
+ * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D. */
+typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D],
+                 bias_by[D]; } numbers;
 
 #ifndef SCALE
 #define SCALE u8
@@ -66,7 +68,8 @@ kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
     if (live && MY_PART == 0) STORE(INVERSE, inverse_out, s.inverse + unit, inverse);
 #endif
     const pos inner = (pos)s.size_of[D - 1], which = unit % (pos)s.rows;
-    const int across = inner < G * V ? min(G, (int)((inner + V - 1) / V)) : G, down = G / across;      /* items along and over inner dims */
+    const int across = inner < G * V ? min(G, (int)((inner + V - 1) / V)) : G, down =
+            G / across;      /* items along and over inner dims */
     if (MY_PART >= across * down) return;
     for (pos o = MY_PART / across; o * inner < size; o += down) {
         global const MEMORY(SCALE) *a = scale + s.scale + which * (pos)s.scale_row + place(s.size_of, s.scale_by, D - 1, o);

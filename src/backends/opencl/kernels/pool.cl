@@ -106,7 +106,8 @@ kernel void pool(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
         if (V > 1) {                            /* each lane has a width of its own */
             pos a, b, c, d, e, f;
             const pos padded = taps(&s.w[2], W, o[4] + l, &a, &b);
-            const pos height = taps(&s.w[1], (pos)s.in.size[3], o[3], &c, &d), depth = taps(&s.w[0], (pos)s.in.size[2], o[2], &e, &f);
+            const pos height = taps(&s.w[1], (pos)s.in.size[3], o[3], &c, &d), depth = taps(&s.w[0], (pos)s.in.size[2], o[2], &e,
+                                                                                            &f);
             n = s.include ? padded * height * depth : (b - a) * (d - c) * (f - e);
         }
 #endif
@@ -123,7 +124,8 @@ kernel void pool(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
 #ifdef INDEX_ONLY
     index[s.index + line] = where;
 #else
-    if (s.column_major && where >= 0) where = where / HW + (pos)s.in.size[2] * (where / W % (pos)s.in.size[3] + (pos)s.in.size[3] * (where % W));
+    if (s.column_major && where >= 0)
+        where = where / HW + (pos)s.in.size[2] * (where / W % (pos)s.in.size[3] + (pos)s.in.size[3] * (where % W));
     index[s.index + line] = where < 0 ? -1 : plane + where;
 #endif
 #endif

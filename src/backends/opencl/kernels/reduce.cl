@@ -1,4 +1,5 @@
-/* y[kept] = OP over the reduced dims of x[kept, reduced].  KEPT and REDUCED dims, the last of REDUCED is the inner one; with COLUMNS
+/* y[kept] = OP over the reduced dims of x[kept, reduced].  KEPT and REDUCED dims, the last of REDUCED is the inner one; with
+ * COLUMNS
  * the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose results are
  * folded by another launch.
  * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added up: the error grows with the
@@ -30,7 +31,8 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column;
     const pos line = unit / tiles;
-    const pos from = place(s.kept, s.from, KEPT - 1, line) + column, to = place(s.kept, s.to, KEPT - 1, line) + column * (pos)s.to[KEPT - 1];
+    const pos from = place(s.kept, s.from, KEPT - 1, line) + column, to = place(s.kept, s.to, KEPT - 1,
+                                                                                line) + column * (pos)s.to[KEPT - 1];
 #else
     const pos from = place(s.kept, s.from, KEPT, unit), to = place(s.kept, s.to, KEPT, unit);
 #endif
@@ -78,7 +80,8 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
 #ifdef COLUMNS
     lanes r = { .v = fold(tree, total) };
     if (live && MY_PART == 0)
-        for (pos l = 0; l < V && l < left; l++) STORE(Y, y, s.y + (to + l * (pos)s.to[KEPT - 1]) * parts + part, finish(r.lane[l], s.count));
+        for (pos l = 0; l < V && l < left; l++) STORE(Y, y, s.y + (to + l * (pos)s.to[KEPT - 1]) * parts + part,
+                                                      finish(r.lane[l], s.count));
 #else
     const T r = fold(tree, total);
     if (live && MY_PART == 0) STORE(Y, y, s.y + to * parts + part, finish(r, s.count));

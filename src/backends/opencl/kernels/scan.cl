@@ -4,8 +4,8 @@
 #define MEET(a, b) ((a) OPERATOR (b))
 typedef struct { long x, y, units, size, inner; } numbers;
 
-/* y_i = x_0 .. x_i (EXCLUSIVE: .. x_(i - 1)), from the end when REVERSED.  Each item folds a stretch, learns what comes before it, and goes
- * over it again. */
+/* y_i = x_0 .. x_i (EXCLUSIVE: .. x_(i - 1)), from the end when REVERSED.  Each item folds a stretch, learns what comes before
+ * it, and goes over it again. */
 kernel void scan(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y) {
     const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner, item = (pos)get_local_id(0);
     const long from = (long)line / inner * size * inner + line % inner;

@@ -35,7 +35,8 @@ kernel void keys_nd(const numbers s, global const MEMORY(I) *indices, global lon
     keys[s.b + u] = inside ? key : -1;
 }
 
-/* Of scatter_elements: one number an element, counting dim `depth` of size `slices`; size: dims of the updates, by: steps in x. */
+/* Of scatter_elements: one number an element, counting dim `depth` of size `slices`; size: dims of the updates, by: steps in x.
+ * */
 kernel void keys_elements(const numbers s, global const MEMORY(I) *indices, global long *keys, global const uchar *unused) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
@@ -70,7 +71,8 @@ kernel void start(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *
 #endif
 }
 
-/* y[outer, key, inner] meets u[outer, update, inner]; `slices` keys, `line` updates in an outer; keys and links lie side by side. */
+/* y[outer, key, inner] meets u[outer, update, inner]; `slices` keys, `line` updates in an outer; keys and links lie side by
+ * side. */
 kernel void chains(const numbers s, global const MEMORY(X) *updates, global MEMORY(X) *y, global const long *keys) {
     const long e = get_global_id(0);
     if (e >= s.count) return;

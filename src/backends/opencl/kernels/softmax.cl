@@ -1,6 +1,7 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
  * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss. */
-typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
+                 by[REDUCED]; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_y, Y)
@@ -30,9 +31,11 @@ kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     pos unit = (pos)get_group_id(0) * C + MY_LINE;
     const bool live = unit < (pos)s.units;
     unit = live ? unit : 0;
-    const pos size = live ? (pos)s.size : 0, step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1], first = MY_PART * WIDE_STEP;
+    const pos size = live ? (pos)s.size : 0, step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1], first =
+            MY_PART * WIDE_STEP;
 #ifdef COLUMNS
-    const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column, line = unit / tiles;
+    const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column, line =
+            unit / tiles;
     x += s.x + place(s.kept, s.from, KEPT - 1, line) + column;
     y += s.y + place(s.kept, s.to, KEPT - 1, line) + column * side;
 #else

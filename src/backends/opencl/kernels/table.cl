@@ -1,8 +1,8 @@
 /* y[to] = x[from], where the place in x is the sum of one number for each coordinate of y; LONG_MIN: not in x.  The
  * numbers of all coordinates, one behind another, are the table.
  *
- * moved: what is not in x is `fill`, element 0 of another buffer, or zero.  DIAGONAL: also all below (1) or above (-1) diagonal k of
- * the last two dims.  gathered: the other way round, a sum: each coordinate of y has a list of places in x.
+ * moved: what is not in x is `fill`, element 0 of another buffer, or zero.  DIAGONAL: also all below (1) or above (-1) diagonal
+ * k of the last two dims.  gathered: the other way round, a sum: each coordinate of y has a list of places in x.
  * Options: M, a type as large as an element; R, dims; WIDE; FILL; DIAGONAL. */
 #ifdef M
 typedef struct { long x, y, table, fill, units, runs, run, k, size[R], to[R], first[R]; } numbers;

@@ -1,6 +1,7 @@
 /* Lines of elements folded by a group of C x G work items: G of them do one line together, through local memory in a fixed order;
  * C lines are done side by side.  COLUMNS: lines lie side by side in memory, so neighbouring items take neighbouring lines;
- * otherwise neighbouring items take neighbours of a line.  V > 1 has G == 1: a vector is of neighbours of the line, or of V lines.
+ * otherwise neighbouring items take neighbours of a line.  V > 1 has G == 1: a vector is of neighbours of the line, or of V
+ * lines.
  *
  * FOLDER(name, OP) makes  T or TV name(local T *tree, TV x): the fold of all that the items of a line hold. */
 #if G > 1
