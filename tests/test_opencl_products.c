@@ -81,20 +81,68 @@ static void random_products(void **state) {
     }
 }
 
+/* Convolutions that a course compares with torch at 1e-5 (UCSD CSE160, PA6): images, batch, padding, stride, dilation. */
+typedef struct shape { int N, C, H, W, K, R, stride[2], pad, dilation[2]; } shape;
+static const shape course[] = {
+    { 1, 1, 224, 224, 1, 3, { 1, 1 }, 1, { 1, 1 } }, { 1, 3, 224, 224, 3, 3, { 1, 1 }, 1, { 1, 1 } },
+    { 1, 3, 224, 224, 3, 9, { 1, 1 }, 1, { 1, 1 } }, { 3, 3, 512, 512, 3, 3, { 1, 1 }, 1, { 1, 1 } },
+    { 3, 3, 512, 512, 3, 5, { 1, 1 }, 1, { 1, 1 } }, { 3, 3, 512, 512, 5, 3, { 1, 1 }, 1, { 1, 1 } },
+    { 1, 4, 32, 32, 4, 3, { 1, 1 }, 1, { 1, 1 } },   { 1, 4, 32, 32, 1, 3, { 1, 1 }, 1, { 1, 1 } },
+    { 1, 1, 224, 224, 1, 3, { 2, 2 }, 1, { 1, 1 } }, { 1, 1, 224, 224, 1, 3, { 3, 3 }, 1, { 1, 1 } },
+    { 1, 1, 224, 224, 1, 3, { 3, 2 }, 1, { 1, 1 } }, { 3, 3, 512, 512, 3, 5, { 2, 2 }, 1, { 1, 1 } },
+    { 3, 3, 512, 512, 3, 5, { 3, 4 }, 1, { 1, 1 } }, { 3, 3, 512, 512, 3, 5, { 5, 5 }, 1, { 1, 1 } },
+    { 1, 4, 32, 32, 4, 3, { 2, 2 }, 1, { 1, 1 } },   { 1, 1, 224, 224, 1, 3, { 1, 1 }, 1, { 2, 2 } },
+    { 1, 1, 224, 224, 1, 4, { 1, 1 }, 1, { 2, 2 } }, { 1, 1, 224, 224, 1, 3, { 1, 1 }, 1, { 3, 1 } },
+    { 5, 3, 512, 512, 3, 5, { 1, 1 }, 1, { 1, 3 } }, { 3, 3, 512, 512, 3, 5, { 1, 1 }, 1, { 2, 3 } },
+    { 3, 3, 512, 512, 3, 3, { 1, 1 }, 1, { 4, 4 } }, { 4, 3, 512, 512, 3, 5, { 1, 1 }, 1, { 3, 3 } },
+    { 1, 4, 32, 32, 4, 3, { 1, 1 }, 1, { 2, 2 } },   { 1, 4, 32, 32, 4, 3, { 1, 1 }, 1, { 3, 3 } },
+    { 1, 1, 224, 224, 1, 3, { 2, 2 }, 1, { 2, 2 } }, { 1, 1, 224, 224, 1, 4, { 3, 3 }, 1, { 2, 2 } },
+    { 2, 1, 224, 224, 1, 3, { 3, 3 }, 1, { 3, 3 } }, { 5, 3, 512, 512, 3, 5, { 3, 3 }, 1, { 3, 3 } },
+    { 1, 7, 500, 707, 6, 11, { 4, 8 }, 4, { 4, 3 } }, { 1, 7, 200, 200, 3, 5, { 3, 2 }, 4, { 3, 5 } },
+    { 3, 12, 224, 224, 24, 5, { 4, 4 }, 4, { 4, 4 } }, { 3, 12, 224, 224, 24, 5, { 4, 3 }, 4, { 3, 4 } },
+    { 3, 4, 224, 224, 13, 8, { 4, 3 }, 4, { 3, 4 } }, { 3, 4, 224, 224, 13, 3, { 5, 5 }, 4, { 1, 2 } } };
+
+static void one_of_course(const shape *c, const char *solver_name) {
+    char text[320], attrs[128];
+    const int P = (c->H + 2 * c->pad - (c->R - 1) * c->dilation[0] - 1) / c->stride[0] + 1;
+    const int Q = (c->W + 2 * c->pad - (c->R - 1) * c->dilation[1] - 1) / c->stride[1] + 1;
+    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d", c->stride[0], c->stride[1], c->pad, c->pad, c->pad,
+             c->pad, c->dilation[0], c->dilation[1]);
+    snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", c->N, c->C, c->H, c->W, c->K, c->C, c->R, c->R,
+             c->K, attrs);
+    assert_true(try_text(solver_name, text, false, 5e-6));
+    snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->K, P, Q, c->K, c->C,
+             c->R, c->R, c->N, c->C, c->H, c->W, attrs);
+    assert_true(try_text(solver_name, text, false, 5e-6));
+    /* sums over up to a million products, in float */
+    snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->C, c->H, c->W, c->N,
+             c->K, P, Q, c->K, c->C, c->R, c->R, attrs);
+    assert_true(try_text(solver_name, text, false, 1e-6 * (5 + sqrt((double)c->N * P * Q))));
+}
+
+static void convolutions_of_a_course(void **state) {
+    (void)state;
+    if (!device) skip();
+    const int n = sizeof course / sizeof *course, count = getenv("FACULA_ALL") ? n : 1;
+    for (int k = 0; k < count; k++) one_of_course(&course[count == n ? k : below(n)], convolutions[below(2)]);
+}
+
 /* A convolution and both of its gradients. */
 static void one_convolution(void) {
-    static const char *const bodies[] = { "", " {y = relu(x0)}", " {y = relu(add(x0, x1))}" };
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    const int body = below(3);
     char attrs[128], text[320], extra[64] = "";
     const int groups = below(3) ? 1 : 1 + below(3), C = groups * (1 + below(9)), K = groups * (1 + below(20)), N = 1 + below(3);
     const int R = 1 + below(4), S = 1 + below(4), dr = 1 + below(2), ds = 1 + below(2), sr = 1 + below(3), ss = 1 + below(3);
     const int pad[4] = { below(R), below(S), below(R + 1), below(S + 1) };
     const int H = (R - 1) * dr + 1 + below(12), W = (S - 1) * ds + 1 + below(20);
     const int P = (H + pad[0] + pad[2] - (R - 1) * dr - 1) / sr + 1, Q = (W + pad[1] + pad[3] - (S - 1) * ds - 1) / ss + 1;
-    (void)bodies, (void)extra;
+    if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
     snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3], dr, ds,
              groups);
     for (int i = 0; i < CONVOLUTIONS; i++) {
-        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", N, C, H, W, K, C / groups, R, S, K, attrs);
+        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, R, S, K,
+                 extra, attrs, bodies[body]);
         assert_true(try_text(convolutions[i], text, below(2), 1e-5));
         snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, R,
                  S, N, C, H, W, attrs);
@@ -115,6 +163,6 @@ static void random_convolutions(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
-        cmocka_unit_test(random_convolutions) };
+        cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
 }

@@ -159,8 +159,12 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     if (!alone) r->right = FAC_CL_PATCHES;
     for (int d = 0; d < 3; d++) s->in[d] = turned ? g->out[d] : g->in[d];
     if (!result(p, &p->out[0], r->places, c->out, c->M, &s->y)) return false;
-    for (int i = r->biased; i < r->extras; i++)
-        if (!result(p, &p->in[r->input[i]], r->places, c->out, c->M, &s->e[i])) return false;
+    for (int i = r->biased; i < r->extras; i++) {
+        fac_operand *extra = &p->in[r->input[i]];
+        if (result(p, extra, r->places, c->out, c->M, &s->e[i])) continue;
+        lay_plain(extra);
+        if (!result(p, extra, r->places, c->out, c->M, &s->e[i])) return false;
+    }
     if (r->biased) {
         s->e[0] = (fac_cl_matrix){ .at = p->in[2].layout.offset, .row = p->in[2].layout.stride[0] };
         s->e[0].z[FAC_CL_BATCH - 1] = c->M * s->e[0].row;
