@@ -13,7 +13,8 @@ build=$(cd "$build" && pwd)
 if [ ! -e "$build/root/unpacked" ]; then
     apt() {
         apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 \
-            -o Dir::State="$build/apt" -o Dir::State::status=/dev/null -o Dir::State::lists="$build/apt/lists" -o Dir::Cache="$build/apt" -o APT::Sandbox::User=root "$@"
+            -o Dir::State="$build/apt" -o Dir::State::status=/dev/null -o Dir::State::lists="$build/apt/lists" \
+            -o Dir::Cache="$build/apt" -o APT::Sandbox::User=root "$@"
     }
     apt update
     (cd "$build/apt" && apt download libcmocka-dev libcmocka0 libnanopb-dev libcjson-dev libcjson1 zlib1g-dev zlib1g)
