@@ -1,4 +1,5 @@
-/* No operator of the OpenCL device falls back to the cpu but those whose output shapes are known only after they ran: the choice of
+/* No operator of the OpenCL device falls back to the cpu but those whose output shapes are known only after they ran: the choice
+ * of
  * a solver for every case of every operator, without running any.  FACULA_VERBOSE=1 prints who solves what.  Skipped where no
  * driver is. */
 #include <setjmp.h>

@@ -1,5 +1,7 @@
-/* The OpenCL device's kernels but those of products, on fresh random shapes: odd sizes, lines long enough for teams of work items and
- * for several parts, channels last, gaps; shaped for a GPU and for a CPU.  A compiler that runs on the CPU takes its time, so some
+/* The OpenCL device's kernels but those of products, on fresh random shapes: odd sizes, lines long enough for teams of work
+ * items and
+ * for several parts, channels last, gaps; shaped for a GPU and for a CPU.  A compiler that runs on the CPU takes its time, so
+ * some
  * of the problems are tried, FACULA_ALL=1 tries all.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
 
@@ -44,7 +46,8 @@ enum { TEMPLATES = sizeof templates / sizeof *templates, SOME = 8 };
 
 /* Letters between brackets become numbers. */
 static void write_problem(const char *from, char *to, size_t size) {
-    const int64_t b = number(1, 3), c = number(1, 40), h = number(1, 23), w = number(1, 37), m = number(200, 3000), l = number(50000, 90000);
+    const int64_t b = number(1, 3), c = number(1, 40), h = number(1, 23), w = number(1, 37), m = number(200,
+            3000), l = number(50000, 90000);
     size_t n = 0;
     bool inside = false;
     for (; *from && n + 24 < size; from++) {
@@ -77,7 +80,8 @@ static void random_shapes(void **state) {
         fac_opencl_of(device)->limits.gpu = number(0, 1);
         channels_last = number(0, 1);
         const bool gaps = !channels_last && number(0, 1);
-        print_message("%s%s%s%s\n", text, fac_opencl_of(device)->limits.gpu ? ", gpu" : "", channels_last ? ", channels last" : "", gaps ? ", gaps" : "");
+        print_message("%s%s%s%s\n", text, fac_opencl_of(device)->limits.gpu ? ", gpu" : "", channels_last ? ", channels last" :
+                      "", gaps ? ", gaps" : "");
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 4, t->tolerance };
         assert_true(solve(solver_named(t->solver), g->last, &c, gaps));
