@@ -102,6 +102,9 @@ static const shape course[] = {
     { 3, 12, 224, 224, 24, 5, { 4, 4 }, 4, { 4, 4 } }, { 3, 12, 224, 224, 24, 5, { 4, 3 }, 4, { 3, 4 } },
     { 3, 4, 224, 224, 13, 8, { 4, 3 }, 4, { 3, 4 } }, { 3, 4, 224, 224, 13, 3, { 5, 5 }, 4, { 1, 2 } } };
 
+/* 1e-5 (the harness allows twice as much) for sums of up to 256 products in float; rounding grows with the root of their number. */
+static double summed(int terms) { return terms > 256 ? 5e-6 * sqrt(terms / 256.0) : 5e-6; }
+
 static void one_of_course(const shape *c, const char *solver_name) {
     char text[320], attrs[128];
     const int P = (c->H + 2 * c->pad - (c->R - 1) * c->dilation[0] - 1) / c->stride[0] + 1;
@@ -110,10 +113,10 @@ static void one_of_course(const shape *c, const char *solver_name) {
              c->pad, c->dilation[0], c->dilation[1]);
     snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", c->N, c->C, c->H, c->W, c->K, c->C, c->R, c->R,
              c->K, attrs);
-    assert_true(try_text(solver_name, text, false, 5e-6));
+    assert_true(try_text(solver_name, text, false, summed(c->C * c->R * c->R)));
     snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->K, P, Q, c->K, c->C,
              c->R, c->R, c->N, c->C, c->H, c->W, attrs);
-    assert_true(try_text(solver_name, text, false, 5e-6));
+    assert_true(try_text(solver_name, text, false, summed(c->K * c->R * c->R)));
     /* sums over up to a million products, in float */
     snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->C, c->H, c->W, c->N,
              c->K, P, Q, c->K, c->C, c->R, c->R, attrs);
