@@ -107,7 +107,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };
     const char *y = fac_onnx_name(w, n->out[0]), *indices = fac_onnx_name(w, n->out[1]);
     fac_onnx_put(w, "TopK", 2, ins, y ? y : "");
-    if (indices) fac_onnx_put_out(w, indices);
+    fac_onnx_put_out(w, indices ? indices : fac_onnx_fresh(w));         /* ONNX has no TopK without them */
     fac_onnx_put_int(w, "axis", a->axis);
     fac_onnx_put_int(w, "largest", !a->smallest);
     return true;
