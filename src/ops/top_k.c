@@ -1,6 +1,7 @@
 /* The k largest (or smallest) elements along one axis and where they lie. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/onnx_write.h"
 #include "op_list.h"
 #include "ops/cost.h"
 #include "ops/lines.h"

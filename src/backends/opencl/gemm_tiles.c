@@ -133,7 +133,8 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
         t->splits = parts(s->K, t->each_k);
     }
     const double rows = (double)parts(s->M, t->RM) * t->RM, all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
-    t->seconds = 1e-5 + 2 * rows * all * (double)(s->K * s->batch) / (fac_cl_flops(o) * 0.5);
+    /* a gpu runs one of these items as slowly as one lane of many: only where nothing else is offered */
+    t->seconds = 1e-5 + 2 * rows * all * (double)(s->K * s->batch) / (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
     return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <= o->limits.local;
 }
 
