@@ -1,14 +1,19 @@
 /* Every solver of the OpenCL device on every operator that it takes, operands plain or with random gaps, against the reference
  * driver.  A compiler that runs on the CPU takes its time, so one random case of each operator is tried; FACULA_ALL=1 tries all,
- * FACULA_SOLVER=name one solver only.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped where no driver is. */
+ * FACULA_SOLVER=name one solver only, -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped where no driver is. */
 #include "opencl_solver_check.h"
+
+static bool asked_for(const char *solver) {
+    const char *only = getenv("FACULA_SOLVER");
+    return !only || (*only == '-' ? strcmp(only + 1, solver) != 0 : !strcmp(only, solver));
+}
 
 static void every_case_of_every_op(void **state) {
     (void)state;
     if (!device) skip();
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         int solved = 0;
-        if (getenv("FACULA_SOLVER") && strcmp(getenv("FACULA_SOLVER"), (*s)->name)) continue;
+        if (!asked_for((*s)->name)) continue;
         for (const fac_op *const *op = fac_ops; *op; op++) {
             if ((*s)->op && strcmp((*s)->op, (*op)->name)) continue;
             int cases = 0;
