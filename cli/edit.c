@@ -55,7 +55,8 @@ static int edit(fac_graph **g) {
     fac_dtype dtype = o.dtype ? fac_dtype_find(o.dtype) : FAC_NONE;
     fac_status status;
     int code = EXIT_OK;
-    if (o.dtype && dtype == FAC_NONE) return fail_text("--dtype: there is no type \"%s\"; there are f32, f16, bf16, f64", o.dtype);
+    if (o.dtype && dtype == FAC_NONE)
+        return fail_text("--dtype: there is no type \"%s\"; there are f32, f16, bf16, f64", o.dtype);
     if (o.outputs.n) {
         status = fac_graph_extract(*g, o.inputs.n, o.inputs.at, o.outputs.n, o.outputs.at, &next, &err);
         code = step(g, next, status, &err);
@@ -80,7 +81,8 @@ static int write_model(const fac_graph *g) {
         cJSON_AddNumberToObject(root, "bytes", (double)saved.bytes);
         return json_print(root);
     }
-    printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors, bytes_text((double)saved.bytes, bytes, sizeof bytes));
+    printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors,
+           bytes_text((double)saved.bytes, bytes, sizeof bytes));
     return EXIT_OK;
 }
 
@@ -103,7 +105,8 @@ static int run(list args) {
 }
 
 const verb verb_edit = {
-    .name = "edit", .summary = "a model out of a model: a part of it, other types, sizes, names, order", .usage = "facula edit MODEL -o OUT.onnx [options]",
+    .name = "edit", .summary = "a model out of a model: a part of it, other types, sizes, names, order",
+    .usage = "facula edit MODEL -o OUT.onnx [options]",
     .options = options, .run = run,
     .more = "Done in this order: the part between values, sizes, simplify, dtype, order, names.  Values are called as in the file; `facula\n"
             "show` lists them.  `facula verify MODEL OUT.onnx` compares the result with what there was." };

@@ -49,7 +49,8 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
         snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
-        table_row(stdout, widths, 9, l->name, l->op, dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out), bytes_text(l->read, r, sizeof r),
+        table_row(stdout, widths, 9, l->name, l->op, dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out),
+                  bytes_text(l->read, r, sizeof r),
                   bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
                   l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
     }
@@ -88,7 +89,8 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
     for (int i = 0; i < n; i++) {
         const fac_type t = fac_value_type(get(g, i));
         char text[128];
-        printf("%-13s %s %s[%s]\n", i ? "" : what, output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)), fac_dtype_get(t.dtype)->name,
+        printf("%-13s %s %s[%s]\n", i ? "" : what, output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)),
+               fac_dtype_get(t.dtype)->name,
                dims_text(g, &t.dims, text, sizeof text));
     }
 }
@@ -96,7 +98,8 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
 static void cover_print(const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
-        printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir, about.opsets,
+        printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir,
+               about.opsets,
                *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers, (long long)about.functions);
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
@@ -137,7 +140,8 @@ static int run(list args) {
     size_t k = 0;
     if (args.n != 1) return usage_error(self, "which model?");
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
-    if (k == sizeof sorts / sizeof *sorts) return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
+    if (k == sizeof sorts / sizeof *sorts)
+        return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
     if (o.batch < 0 || o.top < 0) return usage_error(self, "--batch and --top are positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
@@ -149,7 +153,8 @@ static int run(list args) {
 }
 
 const verb verb_inspect = {
-    .name = "inspect", .summary = "operators, traffic and memory of a model", .usage = "facula inspect MODEL [options]", .options = options,
+    .name = "inspect", .summary = "operators, traffic and memory of a model", .usage = "facula inspect MODEL [options]",
+    .options = options,
     .run = run,
     .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown twice: as the layers need it in their\n"
             "order under an ideal allocator, and as the plan of the cpu has it." };

@@ -42,7 +42,8 @@ int memory_find(const fac_analysis *a, const model *m, const list *shapes, long 
 
 static void timeline(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
-    const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14, n = t.layers < wide ? t.layers : wide;
+    const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14,
+        n = t.layers < wide ? t.layers : wide;
     char text[32];
     if (n < 1 || t.peak <= 0) return;
     double *column = calloc((size_t)n, sizeof *column);
@@ -92,13 +93,16 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
     }
     const fac_plan_stat *p = &f->plan;
     printf("plan           %d steps; arena %s for %s of values, at least %s (%.1f %% above); packed weights %s\n", p->steps,
-           bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y), bytes_text((double)p->bound, z, sizeof z),
-           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, (char[32]){ 0 }, 32));
+           bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y),
+               bytes_text((double)p->bound, z, sizeof z),
+           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0,
+               bytes_text((double)p->packed, (char[32]){ 0 }, 32));
 }
 
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"), *time = cJSON_AddArrayToObject(j, "timeline_bytes");
+    cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"),
+        *time = cJSON_AddArrayToObject(j, "timeline_bytes");
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
     const int n = alive && t.layers ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
     for (int k = 0; k < n && k < top; k++) {

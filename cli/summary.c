@@ -62,12 +62,16 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
     const double counted = fac_analysis_count(a, c);
     printf("\nparameters     %s", digits_text(t.params, x, sizeof x));
     if (t.buffers > 0) printf(", and %s in buffers", digits_text(t.buffers, x, sizeof x));
-    printf("\nmultiply-adds  %s (%s)%s%s; %s FLOP; other operations %s\n", digits_text(counted, x, sizeof x), count_text(counted, y, sizeof y),
-           c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z), count_text(t.other, (char[32]){ 0 }, 32));
+    printf("\nmultiply-adds  %s (%s)%s%s; %s FLOP; other operations %s\n", digits_text(counted, x, sizeof x),
+           count_text(counted, y, sizeof y),
+           c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z),
+               count_text(t.other, (char[32]){ 0 }, 32));
     printf("weights        %s\n", bytes_text(t.weights, x, sizeof x));
-    printf("results        %s in all; at most %s alive at once", bytes_text(t.activations, x, sizeof x), bytes_text(t.peak, y, sizeof y));
+    printf("results        %s in all; at most %s alive at once", bytes_text(t.activations, x, sizeof x),
+           bytes_text(t.peak, y, sizeof y));
     if (top) printf(", in %s", top->name);
-    printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n", bytes_text(t.peak + t.weights, x, sizeof x),
+    printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n",
+           bytes_text(t.peak + t.weights, x, sizeof x),
            bytes_text(t.bound + t.weights, y, sizeof y));
 }
 

@@ -35,7 +35,8 @@ void conventions_print(const fac_analysis *a) {
     table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, "convention", "total", "above core", "what it counts");
     for (int c = 0; c < FAC_CONVENTIONS; c++) {
         const double total = fac_analysis_count(a, (fac_convention)c);
-        table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, fac_convention_name((fac_convention)c), digits_text(total, text, sizeof text),
+        table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, fac_convention_name((fac_convention)c),
+                  digits_text(total, text, sizeof text),
                   digits_text(total - core, more, sizeof more), fac_convention_about((fac_convention)c));
     }
     printf("\nwhere the differences come from:\n\n%-18s %6s", "kind", "layers");

@@ -83,7 +83,15 @@ void tree_free(branch *b) {
 
 /* ---- columns ---- */
 
-typedef struct scene { const fac_analysis *a; const fac_graph *g; const branch *root; const int *columns; int n, width; long depth; bool pretty; } scene;
+typedef struct scene {
+    const fac_analysis *a;
+    const fac_graph *g;
+    const branch *root;
+    const int *columns;
+    int  n, width;
+    long depth;
+    bool pretty;
+} scene;
 
 static const char *dash_or_digits(double x, char *to, size_t size) { return x > 0 ? digits_text(x, to, size) : "--"; }
 
@@ -137,7 +145,11 @@ static const char *intensity_cell(const scene *s, const branch *b, char *to, siz
     return to;
 }
 
-static const struct column { const char *name, *head; const char *(*cell)(const scene *s, const branch *b, char *to, size_t size); bool left; } columns_all[] = {
+static const struct column {
+    const char *name, *head;
+    const char *(*cell)(const scene *s, const branch *b, char *to, size_t size);
+    bool left;
+} columns_all[] = {
     { "kind", "kind", kind_cell, true },          { "in", "input", in_cell, false },
     { "out", "output", out_cell, false },         { "kernel", "weight", kernel_cell, false },
     { "params", "parameters", params_cell, false }, { "trainable", "trainable", trainable_cell, false },

@@ -49,7 +49,8 @@ static char *file_text(const char *path) {
 
 static int read_target(const char *path, target *t) {
     const struct { const char *key; long *limit; double *rate; } keys[] = {
-        { "max_m", &o.m, NULL }, { "max_n", &o.n, NULL }, { "max_k", &o.k, NULL }, { "macs_per_second", NULL, &t->macs_per_second },
+        { "max_m", &o.m, NULL }, { "max_n", &o.n, NULL }, { "max_k", &o.k, NULL },
+            { "macs_per_second", NULL, &t->macs_per_second },
         { "bytes_per_second", NULL, &t->bytes_per_second }, { "sram_bytes", NULL, &t->sram_bytes } };
     enum { KEYS = sizeof keys / sizeof *keys };
     char *text = file_text(path);
@@ -84,7 +85,8 @@ static double seconds_of(const fac_tile_row *r, const target *t) {
     const double m = o.m && o.m < r->m ? (double)o.m : (double)r->m, n = o.n && o.n < r->n ? (double)o.n : (double)r->n;
     const double k = o.k && o.k < r->k ? (double)o.k : (double)r->k;
     const double bytes = 4 * ((double)r->tiles * (m * k + k * n) + (double)r->count * (double)r->m * (double)r->n);
-    const double compute = t->macs_per_second > 0 ? full / t->macs_per_second : 0, memory = t->bytes_per_second > 0 ? bytes / t->bytes_per_second : 0;
+    const double compute = t->macs_per_second > 0 ? full / t->macs_per_second : 0,
+        memory = t->bytes_per_second > 0 ? bytes / t->bytes_per_second : 0;
     return compute > memory ? compute : memory;
 }
 
@@ -125,10 +127,12 @@ static void print_table(const fac_tiling *t, const target *rates) {
     for (int i = 0; i < fac_tiling_rows(t); i++) {
         const fac_tile_row *r = fac_tiling_row(t, i);
         char m[16], n[16], k[16], count[16], tiles[16], used[16], time[16] = "--";
-        snprintf(m, sizeof m, "%lld", (long long)r->m), snprintf(n, sizeof n, "%lld", (long long)r->n), snprintf(k, sizeof k, "%lld", (long long)r->k);
+        snprintf(m, sizeof m, "%lld", (long long)r->m), snprintf(n, sizeof n, "%lld", (long long)r->n),
+            snprintf(k, sizeof k, "%lld", (long long)r->k);
         snprintf(count, sizeof count, "%lld", (long long)r->count), snprintf(tiles, sizeof tiles, "%lld", (long long)r->tiles);
         snprintf(used, sizeof used, "%.0f %%", 100 * r->utilisation);
-        if (rates->macs_per_second > 0 || rates->bytes_per_second > 0) snprintf(time, sizeof time, "%.3g ms", 1e3 * seconds_of(r, rates));
+        if (rates->macs_per_second > 0 || rates->bytes_per_second > 0)
+            snprintf(time, sizeof time, "%.3g ms", 1e3 * seconds_of(r, rates));
         table_row(stdout, widths, 10, r->name, r->op, m, n, k, count, tiles, used, time, advice(r));
     }
 }
@@ -156,7 +160,8 @@ static cJSON *rows_json(const fac_tiling *t, const target *rates) {
     return rows;
 }
 
-static int report(const fac_graph *before, const fac_graph *after, const fac_tiling *t, const target *rates, const fac_onnx_saved *saved) {
+static int report(const fac_graph *before, const fac_graph *after, const fac_tiling *t, const target *rates,
+                  const fac_onnx_saved *saved) {
     const sums s = add_up(t, rates);
     char was[32], is[32] = "";
     if (o.json || (o.mode && !strcmp(o.mode, "schedule"))) {
@@ -172,14 +177,17 @@ static int report(const fac_graph *before, const fac_graph *after, const fac_til
         return json_print(root);
     }
     print_table(t, rates);
-    printf("\n%d products became %lld; %.1f %% of their arithmetic is used%s\n", fac_tiling_rows(t), (long long)s.tiles, s.full > 0 ? 100 * s.macs / s.full : 0,
+    printf("\n%d products became %lld; %.1f %% of their arithmetic is used%s\n", fac_tiling_rows(t), (long long)s.tiles,
+           s.full > 0 ? 100 * s.macs / s.full : 0,
            s.kept ? "" : "; all are legal");
     if (s.kept) printf("%lld are larger than the limit and stay: see the last column\n", (long long)s.kept);
     if (s.seconds > 0) printf("time by these rates: %.3g ms\n", 1e3 * s.seconds);
     peak_text(before, was, sizeof was);
     if (after) peak_text(after, is, sizeof is);
     printf("memory of results at their peak: %s%s%s\n", was, after ? " before, now " : "", is);
-    if (saved) printf("%s: opset %d, %d nodes, %s\n", o.output, saved->opset, saved->nodes, bytes_text((double)saved->bytes, was, sizeof was));
+    if (saved)
+        printf("%s: opset %d, %d nodes, %s\n", o.output, saved->opset, saved->nodes,
+               bytes_text((double)saved->bytes, was, sizeof was));
     return EXIT_OK;
 }
 
@@ -192,7 +200,8 @@ static int work(const fac_graph *g, const fac_tile_opts *opts, const target *rat
     fac_onnx_saved saved = { 0 };
     if (!quiet) return fail_text("out of memory");
     int code = fac_graph_tile(quiet, opts, opts->count_only ? NULL : &cut, &t, &err) ? fail(&err) : EXIT_OK;
-    if (!code && o.output && fac_onnx_save(cut, o.output, &(fac_onnx_save_opts){ .opset = (int)o.opset, .saved = &saved }, &err)) code = fail(&err);
+    const fac_onnx_save_opts how = { .opset = (int)o.opset, .saved = &saved };
+    if (!code && o.output && fac_onnx_save(cut, o.output, &how, &err)) code = fail(&err);
     if (!code) code = report(quiet, cut, t, rates, o.output ? &saved : NULL);
     fac_tiling_free(t);
     fac_graph_free(cut);
@@ -205,8 +214,10 @@ static int load(list args, model *m) {
     if (!o.gemm) return model_load(args.at[0], o.weights, &o.shapes, 0, m);
     fac_dims d;
     char problem[128];
-    if (!dims_parse(o.gemm, &d) || d.n != 3 || d.d[0] < 1 || d.d[1] < 1 || d.d[2] < 1) return fail_text("--gemm needs MxNxK such as 196x256x512, not \"%s\"", o.gemm);
-    snprintf(problem, sizeof problem, "matmul(f32[%lld,%lld], f32[%lld,%lld])", (long long)d.d[0], (long long)d.d[2], (long long)d.d[2], (long long)d.d[1]);
+    if (!dims_parse(o.gemm, &d) || d.n != 3 || d.d[0] < 1 || d.d[1] < 1 || d.d[2] < 1)
+        return fail_text("--gemm needs MxNxK such as 196x256x512, not \"%s\"", o.gemm);
+    snprintf(problem, sizeof problem, "matmul(f32[%lld,%lld], f32[%lld,%lld])", (long long)d.d[0], (long long)d.d[2],
+             (long long)d.d[2], (long long)d.d[1]);
     return fac_problem_graph(problem, true, &m->graph, &err) ? fail(&err) : EXIT_OK;
 }
 
@@ -219,14 +230,18 @@ static int run(list args) {
     if (args.n != !o.gemm) return usage_error(self, o.gemm ? "a model, or --gemm: not both" : "which model?");
     while (o.sum && sum < 3 && strcmp(how[sum], o.sum)) sum++;
     if (sum == 3) return usage_error(self, "--sum is chain, tree or sum, not \"%s\"", o.sum);
-    if (o.mode && strcmp(o.mode, "unroll") && strcmp(o.mode, "schedule")) return usage_error(self, "--mode is unroll or schedule, not \"%s\"", o.mode);
-    if (o.mode && !strcmp(o.mode, "schedule") && o.output) return usage_error(self, "--mode schedule writes no model: leave out -o");
-    if (o.m < 0 || o.n < 0 || o.k < 0 || o.batch < 0) return usage_error(self, "--max-m, --max-n, --max-k and --batch are positive");
+    if (o.mode && strcmp(o.mode, "unroll") && strcmp(o.mode, "schedule"))
+        return usage_error(self, "--mode is unroll or schedule, not \"%s\"", o.mode);
+    if (o.mode && !strcmp(o.mode, "schedule") && o.output)
+        return usage_error(self, "--mode schedule writes no model: leave out -o");
+    if (o.m < 0 || o.n < 0 || o.k < 0 || o.batch < 0)
+        return usage_error(self, "--max-m, --max-n, --max-k and --batch are positive");
     int code = o.target ? read_target(o.target, &rates) : EXIT_OK;
     if (!code && !o.m && !o.n && !o.k) code = usage_error(self, "no limit: give --max-m, --max-n, --max-k or --target");
     if (!code) code = memory_limit(o.memory);
     if (!code) code = load(args, &m);
-    const fac_tile_opts opts = { .m = o.m, .n = o.n, .k = o.k, .sum = (fac_tile_sum)sum, .pad = o.pad, .count_only = !o.output, .batch = o.batch,
+    const fac_tile_opts opts = { .m = o.m, .n = o.n, .k = o.k, .sum = (fac_tile_sum)sum, .pad = o.pad, .count_only = !o.output,
+                                 .batch = o.batch,
                                  .only = o.only };
     if (!code) code = work(m.graph, &opts, &rates);
     model_free(&m);
@@ -234,7 +249,8 @@ static int run(list args) {
 }
 
 const verb verb_tile = {
-    .name = "tile", .summary = "a model whose matrix products fit a unit of limited size", .usage = "facula tile MODEL --max-m M --max-n N --max-k K [-o OUT.onnx] [options]",
+    .name = "tile", .summary = "a model whose matrix products fit a unit of limited size",
+    .usage = "facula tile MODEL --max-m M --max-n N --max-k K [-o OUT.onnx] [options]",
     .options = options, .run = run,
     .more = "Products of linear, gemm, matmul and attention, and convolutions as products of weights and patches, become products of at\n"
             "most M x N x K in ordinary ONNX nodes; weights are cut in the file.  `facula verify MODEL OUT.onnx` proves that both are\n"

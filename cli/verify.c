@@ -43,7 +43,8 @@ static int report(const fac_verdict *v) {
         const int code = json_print(root);
         return code ? code : codes[v->same];
     }
-    printf("%s%s%s: %s\n", colour() ? v->same == FAC_SAME ? "\033[32m" : "\033[31m" : "", words[v->same], colour() ? "\033[0m" : "", v->why);
+    printf("%s%s%s: %s\n", colour() ? v->same == FAC_SAME ? "\033[32m" : "\033[31m" : "", words[v->same],
+           colour() ? "\033[0m" : "", v->why);
     if (v->same == FAC_SAME && v->worst > 0) printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
     if (*v->first) printf("the first value that differs: %s\n", v->first);
     return codes[v->same];
@@ -81,14 +82,17 @@ static int run(list args) {
     if (mode == 3) return usage_error(self, "--mode is exact, bound or data, not \"%s\"", o.mode);
     if (o.inputs.n > MOST) return usage_error(self, "at most %d inputs", MOST);
     if (o.inputs.n && !mode) return usage_error(self, "--inputs goes with --mode bound or data: exact makes its own integers");
-    if (o.rounds < 0 || o.batch < 0 || o.rtol < 0 || o.atol < 0) return usage_error(self, "--rounds, --batch, --rtol and --atol are positive");
-    const fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch, .rtol = o.rtol,
+    if (o.rounds < 0 || o.batch < 0 || o.rtol < 0 || o.atol < 0)
+        return usage_error(self, "--rounds, --batch, --rtol and --atol are positive");
+    const fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds,
+                                   .batch = o.batch, .rtol = o.rtol,
                                    .atol = o.atol };
     return work(args, &opts);
 }
 
 const verb verb_verify = {
-    .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]", .options = options, .run = run,
+    .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
+    .options = options, .run = run,
     .more = "exact replaces weights by small integers (equal ones stay equal) and functions of one number by x mod 7, in both models:\n"
             "sums are then exact in any order, so rewriting products must keep every bit.  bound carries gamma_K sum |a||b| through\n"
             "the network beside real numbers.  Exit code: 0 the same, 1 different (or an error, on stderr), 2 cannot tell." };

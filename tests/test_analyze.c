@@ -40,7 +40,8 @@ static void zoo_in_every_convention(void **state) {
         assert_int_equal(fac_analysis_totals(a).params, golden[k].params);
         for (int c = 0; c < 7; c++) {
             const double n = fac_analysis_count(a, (fac_convention)c);
-            if (n != golden[k].count[c]) fail_msg("%s, %s: %.0f, not %.0f", golden[k].name, fac_convention_name((fac_convention)c), n, golden[k].count[c]);
+            if (n != golden[k].count[c])
+                fail_msg("%s, %s: %.0f, not %.0f", golden[k].name, fac_convention_name((fac_convention)c), n, golden[k].count[c]);
         }
         fac_analysis_free(a);
         fac_graph_free(g);
@@ -248,7 +249,8 @@ static void orders_are_the_best(void **state) {
         OK(fac_analysis_order(a, order, &peak, &exact, &err));
         const double best = exact ? best_of_all(&t, other, 0, 1e9) : peak;
         if (peak != best || peak != peak_of(&t, order) || peak > fac_analysis_totals(a).peak)
-            fail_msg("trial %d: %.0f bytes, the order gives %.0f, the best of all %.0f", (int)trial, peak, peak_of(&t, order), best);
+            fail_msg("trial %d: %.0f bytes, the order gives %.0f, the best of all %.0f", (int)trial, peak, peak_of(&t, order),
+                     best);
         assert_true(peak >= fac_analysis_totals(a).bound);
         proven += exact;
         better += peak < fac_analysis_totals(a).peak;

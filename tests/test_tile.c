@@ -75,7 +75,8 @@ static void compare(const char *text, fac_tensor *a, fac_tensor *b) {
 static int64_t legal(const char *text, const fac_graph *g, const fac_tile_opts *o) {
     int64_t n = 0;
     for (const fac_node *node = g->first; node; node = node->next) {
-        if (fac_node_is(node, "conv2d") || fac_node_is(node, "conv1d") || fac_node_is(node, "linear") || fac_node_is(node, "matmul"))
+        if (fac_node_is(node, "conv2d") || fac_node_is(node, "conv1d") || fac_node_is(node, "linear") ||
+            fac_node_is(node, "matmul"))
             fail_msg("%s: %s is left", text, node->op->name);
         if (!fac_node_is(node, "gemm")) continue;
         const fac_dims *a = &node->in[0]->type.dims, *y = &node->out[0]->type.dims;
@@ -115,9 +116,12 @@ static void check(const char *text, const fac_tile_opts *o) {
 
 static const char *const problems[] = {
     "linear(f32[3,7], f32[5,7], f32[5])", "linear(f32[2,3,8], f32[9,8], -)", "gemm(f32[7,5], f32[5,9], f32[7,9])",
-    "gemm(f32[5,7], f32[9,5], f32[9]) trans_a trans_b alpha=2 beta=3", "gemm(f32[7,5], f32[5,9], f32[7,1])", "gemm(f32[6,6], f32[6,6], -)",
-    "matmul(f32[7,9], f32[9,5])", "matmul(f32[2,3,5,7], f32[2,3,7,6])", "matmul(f32[2,1,5,7], f32[3,7,6])", "matmul(f32[3,5,7], f32[7,6])",
-    "conv2d(f32[1,3,9,8], f32[7,3,3,3], f32[7]) pad=1,1,1,1", "conv2d(f32[2,6,9,7], f32[8,3,3,2], f32[8]) stride=2,1 groups=2 pad=1,0,0,1",
+    "gemm(f32[5,7], f32[9,5], f32[9]) trans_a trans_b alpha=2 beta=3", "gemm(f32[7,5], f32[5,9], f32[7,1])",
+        "gemm(f32[6,6], f32[6,6], -)",
+    "matmul(f32[7,9], f32[9,5])", "matmul(f32[2,3,5,7], f32[2,3,7,6])", "matmul(f32[2,1,5,7], f32[3,7,6])",
+        "matmul(f32[3,5,7], f32[7,6])",
+    "conv2d(f32[1,3,9,8], f32[7,3,3,3], f32[7]) pad=1,1,1,1",
+        "conv2d(f32[2,6,9,7], f32[8,3,3,2], f32[8]) stride=2,1 groups=2 pad=1,0,0,1",
     "conv2d(f32[1,5,8,8], f32[6,5,1,1], -)", "conv2d(f32[1,4,11,11], f32[5,4,3,3], f32[5]) dilation=2,2 stride=2,2",
     "conv2d(f32[2,9,4,4], f32[5,9,1,1], f32[5]) stride=2,2", "conv1d(f32[2,4,13], f32[6,4,5], f32[6]) pad=2,2 stride=2",
 };
@@ -145,7 +149,8 @@ static void sizes_around_the_limit(void **state) {
                 char text[96];
                 fac_graph *g = NULL, *cut = NULL;
                 fac_tiling *t = NULL;
-                snprintf(text, sizeof text, "matmul(f32[%lld,%lld], f32[%lld,%lld])", (long long)sizes[m], (long long)sizes[k], (long long)sizes[k],
+                snprintf(text, sizeof text, "matmul(f32[%lld,%lld], f32[%lld,%lld])", (long long)sizes[m], (long long)sizes[k],
+                         (long long)sizes[k],
                          (long long)sizes[n]);
                 if (sizes[m] > 4 || sizes[n] > 4 || sizes[k] > 4) {
                     check(text, &(fac_tile_opts){ .m = 4, .n = 4, .k = 4 });
@@ -214,7 +219,8 @@ static void attention_in_tiles(void **state) {
     OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 64, .n = 64, .k = 64 }, &cut, &t, &err));
     int64_t tiles = 0;
     for (int i = 0; i < fac_tiling_rows(t); i++) tiles += fac_tiling_row(t, i)->tiles;
-    assert_int_equal(tiles, 2 * 4 + 2 * 4);         /* 128 x 128 x 16, and 128 x 16 x 128: 2 x 2 of each head, and 2 x 2 along M and K */
+    assert_int_equal(tiles, 2 * 4 + 2 * 4);
+    /* 128 x 128 x 16, and 128 x 16 x 128: 2 x 2 of each head, and 2 x 2 along M and K */
     fac_tensor *in[3], *was[4] = { NULL }, *is[4] = { NULL };
     for (int i = 0; i < 3; i++) in[i] = random_tensor(fac_value_type(fac_graph_input(g, i)));
     run_graph(g, in, was);

@@ -223,7 +223,8 @@ static void what_cannot_be_judged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_are_the_same), cmocka_unit_test(mutants_are_caught), cmocka_unit_test(the_first_difference_is_named),
+        cmocka_unit_test(tiles_are_the_same), cmocka_unit_test(mutants_are_caught),
+            cmocka_unit_test(the_first_difference_is_named),
         cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(what_cannot_be_judged) };
     return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
 }

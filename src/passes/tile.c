@@ -56,7 +56,8 @@ static fac_value *cut_linear(fac_tiler *t, const fac_node *n, fac_value *const i
 }
 
 static fac_value *cut_gemm(fac_tiler *t, const fac_node *n, fac_value *const in[]) {
-    fac_tile_product p = { fac_tile_operand(in[0], fac_attr_flag(n, "trans_a")), fac_tile_operand(in[1], fac_attr_flag(n, "trans_b")), in[2],
+    fac_tile_product p = { fac_tile_operand(in[0], fac_attr_flag(n, "trans_a")),
+                           fac_tile_operand(in[1], fac_attr_flag(n, "trans_b")), in[2],
                            fac_attr_real(n, "alpha", 1), fac_attr_real(n, "beta", 1) };
     return fac_tile_cut(t, &p);
 }
@@ -88,16 +89,19 @@ static fac_value *stacked(fac_value *v) {
     return fac_reshape(v, fac_shape(count, d->d[d->n - 2], d->d[d->n - 1]));
 }
 
-static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const in[], int64_t m, int64_t cols, int64_t k, int64_t count) {
+static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const in[], int64_t m, int64_t cols, int64_t k,
+                             int64_t count) {
     const fac_dims *y = &n->out[0]->type.dims, *a = &in[0]->type.dims, *b = &in[1]->type.dims;
     if (b->n == 2) {                            /* every row of a meets the same b */
         fac_tile_product p = { fac_tile_operand(flat(in[0], m * count, k), false), fac_tile_operand(in[1], false), NULL, 1, 1 };
         return fac_reshape(fac_tile_cut(t, &p), *y);
     }
-    fac_value *as = stacked(in[0]), *bs = stacked(in[1]), **part = fac_arena_alloc(&t->to->arena, (size_t)count + 1, sizeof *part);
+    fac_value *as = stacked(in[0]), *bs = stacked(in[1]);
+    fac_value **part = fac_arena_alloc(&t->to->arena, (size_t)count + 1, sizeof *part);
     if (!part) return fac_graph_raise(t->to, FAC_E_NOMEM, "no memory for the matrices of a product");
     for (int64_t i = 0; i < count; i++) {
-        fac_tile_product p = { fac_tile_data(matrix(as, matrix_of(y, a, i)), false), fac_tile_data(matrix(bs, matrix_of(y, b, i)), false), NULL, 1, 1 };
+        fac_tile_product p = { fac_tile_data(matrix(as, matrix_of(y, a, i)), false),
+                               fac_tile_data(matrix(bs, matrix_of(y, b, i)), false), NULL, 1, 1 };
         part[i] = fac_reshape(fac_tile_cut(t, &p), fac_shape(1, m, cols));
     }
     return fac_reshape(count > 1 ? fac_concat(part, (int)count, 0) : part[0], *y);
@@ -187,12 +191,15 @@ static bool open_up(void *self, fac_graph *to, const fac_node *n, fac_value *con
 
 static fac_status check(const fac_tile_opts *o, fac_error *err) {
     if (o->m < 0 || o->n < 0 || o->k < 0)
-        return fac_raise(err, FAC_E_ARGUMENT, "tiles of %lld x %lld x %lld: limits are 1 or more, 0 for none", (long long)o->m, (long long)o->n, (long long)o->k);
+        return fac_raise(err, FAC_E_ARGUMENT, "tiles of %lld x %lld x %lld: limits are 1 or more, 0 for none", (long long)o->m,
+                         (long long)o->n, (long long)o->k);
     if (!o->m && !o->n && !o->k) return fac_raise(err, FAC_E_ARGUMENT, "tiles without any limit: give one of m, n, k");
     return FAC_OK;
 }
 
-static fac_status checked(fac_graph *g, fac_error *err) { return g ? fac_graph_check(g, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph"); }
+static fac_status checked(fac_graph *g, fac_error *err) {
+    return g ? fac_graph_check(g, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+}
 
 static bool open_sizes(const fac_graph *g, const fac_value **which) {
     for (const fac_node *n = g->first; n; n = n->next)
@@ -207,7 +214,8 @@ static fac_status prepared(const fac_graph *g, const fac_tile_opts *o, fac_graph
     if (!status) status = checked(open = fac_graph_rebuild(sized, &(fac_rebuild){ .visit = open_up }, NULL), err);
     if (!status && open_sizes(open, &which)) {
         char label[256];
-        status = fac_raise(err, FAC_E_SHAPE, "the size of %s depends on contents: give all sizes", fac_node_label(which->node, label, sizeof label));
+        status = fac_raise(err, FAC_E_SHAPE, "the size of %s depends on contents: give all sizes",
+                           fac_node_label(which->node, label, sizeof label));
     }
     fac_graph_free(sized);
     if (status) fac_graph_free(open);

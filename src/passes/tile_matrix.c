@@ -7,12 +7,14 @@
 
 fac_tile_matrix fac_tile_operand(fac_value *v, bool turned) {
     fac_tile_matrix x = fac_tile_data(v, turned);
-    if ((v->leaf == FAC_PARAM || v->leaf == FAC_CONST) && v->tensor && v->type.dims.n == 2) x.weight = v->tensor, x.name = v->name;
+    if ((v->leaf == FAC_PARAM || v->leaf == FAC_CONST) && v->tensor && v->type.dims.n == 2)
+        x.weight = v->tensor, x.name = v->name;
     return x;
 }
 
 /* Row by row from contiguous memory; what lies behind the end stays zero. */
-static fac_status cut_lines(const fac_tensor *w, int64_t top, int64_t height, int64_t left, int64_t width, fac_tensor **out, fac_error *err) {
+static fac_status cut_lines(const fac_tensor *w, int64_t top, int64_t height, int64_t left, int64_t width, fac_tensor **out,
+                            fac_error *err) {
     const fac_type type = fac_tensor_type(w);
     const size_t element = (size_t)fac_dtype_get(type.dtype)->block_bytes, line = (size_t)type.dims.d[1] * element;
     fac_tensor *part = NULL;
@@ -23,12 +25,14 @@ static fac_status cut_lines(const fac_tensor *w, int64_t top, int64_t height, in
     char *to = (char *)(uintptr_t)fac_tensor_data(part);
     memset(to, 0, (size_t)(height * width) * element);
     for (int64_t r = 0; r < rows; r++)
-        memcpy(to + (size_t)(r * width) * element, from + (size_t)(top + r) * line + (size_t)left * element, (size_t)cols * element);
+        memcpy(to + (size_t)(r * width) * element, from + (size_t)(top + r) * line + (size_t)left * element,
+               (size_t)cols * element);
     *out = part;
     return FAC_OK;
 }
 
-static fac_status cut(const fac_tensor *w, int64_t top, int64_t height, int64_t left, int64_t width, fac_tensor **out, fac_error *err) {
+static fac_status cut(const fac_tensor *w, int64_t top, int64_t height, int64_t left, int64_t width, fac_tensor **out,
+                      fac_error *err) {
     fac_tensor *whole = NULL;
     if (fac_tensor_contiguous(w) && fac_tensor_data(w)) return cut_lines(w, top, height, left, width, out, err);
     FAC_TRY(fac_tensor_copy_contiguous(w, &whole, err));
@@ -37,7 +41,8 @@ static fac_status cut(const fac_tensor *w, int64_t top, int64_t height, int64_t 
     return status;
 }
 
-static fac_value *part_of_weight(fac_tiler *t, const fac_tile_matrix *x, int64_t top, int64_t height, int64_t left, int64_t width) {
+static fac_value *part_of_weight(fac_tiler *t, const fac_tile_matrix *x, int64_t top, int64_t height, int64_t left,
+                                 int64_t width) {
     char name[300];
     fac_tensor *part = NULL;
     const fac_dims *d = &x->v->type.dims;
@@ -53,16 +58,20 @@ static fac_value *part_of_weight(fac_tiler *t, const fac_tile_matrix *x, int64_t
 static fac_value *part_of_data(const fac_tile_matrix *x, int64_t top, int64_t height, int64_t left, int64_t width) {
     const fac_dims *d = &x->v->type.dims;
     fac_value *v = x->v;
-    const int64_t bottom = top + height < d->d[0] ? top + height : d->d[0], right = left + width < d->d[1] ? left + width : d->d[1];
+    const int64_t bottom = top + height < d->d[0] ? top + height : d->d[0],
+        right = left + width < d->d[1] ? left + width : d->d[1];
     if (top || bottom < d->d[0]) v = fac_slice(v, 0, top, bottom, 1);
     if (left || right < d->d[1]) v = fac_slice(v, 1, left, right, 1);
     if (bottom - top < height || right - left < width)
-        v = fac_pad(v, fac_ints(v->graph, fac_shape(0, 0, height - (bottom - top), width - (right - left))), NULL, NULL, FAC_PAD_CONSTANT);
+        v = fac_pad(v, fac_ints(v->graph, fac_shape(0, 0, height - (bottom - top), width - (right - left))), NULL, NULL,
+                    FAC_PAD_CONSTANT);
     return v;
 }
 
-fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height, int64_t c0, int64_t width, size_t slot) {
+fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height, int64_t c0, int64_t width,
+                         size_t slot) {
     if (x->tiles[slot]) return x->tiles[slot];
-    const int64_t top = x->turned ? c0 : r0, left = x->turned ? r0 : c0, h = x->turned ? width : height, w = x->turned ? height : width;
+    const int64_t top = x->turned ? c0 : r0, left = x->turned ? r0 : c0, h = x->turned ? width : height,
+        w = x->turned ? height : width;
     return x->tiles[slot] = x->weight ? part_of_weight(t, x, top, h, left, w) : part_of_data(x, top, h, left, w);
 }

@@ -66,8 +66,10 @@ static fac_value *one_tile(const job *j, int64_t i, int64_t l) {
     fac_value *c = p->c ? part_of_c(p->c, &j->m, &j->n, i, l) : NULL, *y = NULL;
     const bool apart = !chain || (padded && c);         /* c has no zeros behind: it is added to what is left of the tile */
     for (int64_t s = 0; s < j->k.count; s++) {
-        fac_value *a = fac_tile_part(j->t, &p->a, i * j->m.step, length(&j->m, i), s * j->k.step, length(&j->k, s), (size_t)(i * j->k.count + s));
-        fac_value *b = fac_tile_part(j->t, &p->b, s * j->k.step, length(&j->k, s), l * j->n.step, length(&j->n, l), (size_t)(s * j->n.count + l));
+        fac_value *a = fac_tile_part(j->t, &p->a, i * j->m.step, length(&j->m, i), s * j->k.step, length(&j->k, s),
+                                     (size_t)(i * j->k.count + s));
+        fac_value *b = fac_tile_part(j->t, &p->b, s * j->k.step, length(&j->k, s), l * j->n.step, length(&j->n, l),
+                                     (size_t)(s * j->n.count + l));
         fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a.turned, .trans_b = p->b.turned };
         fac_value *to = chain && s ? y : !s && !apart ? c : NULL;
         if (!s && to == c && c) o.beta = p->beta;

@@ -16,7 +16,7 @@ static float as_integer(float w) {
     uint32_t bits;
     if (w == 0) return 0;
     memcpy(&bits, &w, sizeof bits);
-    bits ^= bits >> 16, bits *= 0x85ebca6bu, bits ^= bits >> 13, bits *= 0xc2b2ae35u, bits ^= bits >> 16;      /* MurmurHash3's finalizer */
+    bits ^= bits >> 16, bits *= 0x85ebca6bu, bits ^= bits >> 13, bits *= 0xc2b2ae35u, bits ^= bits >> 16;   /* as MurmurHash3 ends */
     const int w4 = (int)(bits % 4);
     return (float)(w4 < 2 ? w4 - 2 : w4 - 1);
 }
@@ -38,8 +38,9 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
 
 /* Functions of one number, and what is like them. */
 static bool becomes_modulo(const fac_node *n) {
-    static const char *const names[] = { "relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "erf", "exp", "log", "sqrt", "reciprocal", "elu", "selu",
-        "celu", "leaky_relu", "hard_sigmoid", "hard_swish", "softplus", "softsign", "mish", "softmax", "log_softmax", "lrn", "sin", "cos", "tan",
+    static const char *const names[] = {
+        "relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "erf", "exp", "log", "sqrt", "reciprocal", "elu", "selu", "celu",
+        "leaky_relu", "hard_sigmoid", "hard_swish", "softplus", "softsign", "mish", "softmax", "log_softmax", "lrn", "sin", "cos", "tan",
         "clip", "thresholded_relu" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (fac_node_is(n, names[k])) return true;
@@ -117,8 +118,9 @@ static bool is_one_of(const fac_node *n, const char *const *names) {
 
 static double bound_of(const fac_node *n, const double *in, bool *integer) {
     static const char *const products[] = { "linear", "gemm", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose2d", NULL };
-    static const char *const kept[] = { "max", "min", "where", "neg", "abs", "round", "floor", "ceil", "cast", "max_pool1d", "max_pool2d", "max_pool3d",
-        "reduce_max", "reduce_min", "gather", "pad", "dropout", "sum_like", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "sign", NULL };
+    static const char *const kept[] = {
+        "max", "min", "where", "neg", "abs", "round", "floor", "ceil", "cast", "max_pool1d", "max_pool2d", "max_pool3d", "reduce_max",
+        "reduce_min", "gather", "pad", "dropout", "sum_like", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "sign", NULL };
     double most = 0, sum = 0, product = 1;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]) most = fmax(most, in[i]), sum += in[i], product *= in[i];
@@ -138,7 +140,8 @@ static bool measure(const fac_graph *g, double *largest, const char **real) {
     size_t room = 0;
     bool good = bound != NULL;
     for (size_t i = 0; good && i < g->ninputs; i++) bound[g->inputs[i]->id] = INPUTS;
-    for (size_t i = 0; good && i < g->nparams; i++) bound[g->params[i]->id] = g->params[i]->type.dtype == FAC_F32 ? 2 : largest_of(g->params[i]->tensor);
+    for (size_t i = 0; good && i < g->nparams; i++)
+        bound[g->params[i]->id] = g->params[i]->type.dtype == FAC_F32 ? 2 : largest_of(g->params[i]->tensor);
     for (size_t i = 0; good && i < g->nconsts; i++)
         bound[g->consts[i]->id] = g->consts[i]->tensor ? largest_of(g->consts[i]->tensor) : known_most(g->consts[i]);
     for (const fac_node *n = g->first; good && n; n = n->next) {

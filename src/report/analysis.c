@@ -159,7 +159,8 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     a->layers = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->layers);
     a->classes = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->classes);
     uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);
-    fac_status status = a->layers && a->classes && seen ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
+    const bool there = a->layers && a->classes && seen;
+    fac_status status = there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
     for (int i = 0; i < a->totals.layers && !status; i++) status = take_layer(a, i, seen, err);
     fac_release(seen);
     FAC_TRY(status);
@@ -189,4 +190,6 @@ void fac_analysis_free(fac_analysis *a) {
 fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
 const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
 const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }
-const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) { return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL; }
+const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) {
+    return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL;
+}

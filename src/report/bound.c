@@ -19,7 +19,8 @@ static const double UNIT = 0x1p-24, SLACK = 4;
 
 enum { OPERANDS = 512, RESULTS = 64 };
 
-typedef struct bounds { fac_value **error; const char *unknown; size_t ids; } bounds;    /* error: by id of a value of the new graph; NULL: exact */
+/* error: by id of a value of the new graph; NULL: exact */
+typedef struct bounds { fac_value **error; const char *unknown; size_t ids; } bounds;
 
 static double gamma_of(double n) { return SLACK * n * UNIT / (1 - n * UNIT); }
 static fac_value *number(fac_graph *g, double x) { return fac_number(g, FAC_F32, x); }
@@ -79,7 +80,8 @@ static fac_value *norm_error(const bounds *b, fac_value *const in[], const fac_n
 static fac_value *softmax_error(const bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *e = error_of(b, in[0]);
     const fac_attr *a = fac_attr_find(n->op, "axis");
-    const int64_t axis = a ? *(const int64_t *)(const void *)((const char *)n->attrs + a->at) : -1, at = axis < 0 ? axis + y->type.dims.n : axis;
+    const int64_t axis = a ? *(const int64_t *)(const void *)((const char *)n->attrs + a->at) : -1,
+        at = axis < 0 ? axis + y->type.dims.n : axis;
     fac_value *round = times(y, gamma_of((double)y->type.dims.d[at] + 16));
     if (!e) return round;
     fac_value *most = fac_reduce_max(e, fac_shape(at), true);
@@ -88,7 +90,8 @@ static fac_value *softmax_error(const bounds *b, const fac_node *n, fac_value *c
 
 /* Functions of one number that change by at most L times as much. */
 static const struct { const char *op; double L; } smooth[] = {
-    { "sigmoid", 0.25 }, { "tanh", 1 }, { "gelu", 1.13 }, { "gelu_tanh", 1.13 }, { "silu", 1.1 }, { "erf", 1.13 }, { "hard_sigmoid", 1 }, { "hard_swish", 1.5 },
+    { "sigmoid", 0.25 }, { "tanh", 1 }, { "gelu", 1.13 }, { "gelu_tanh", 1.13 }, { "silu", 1.1 }, { "erf", 1.13 },
+        { "hard_sigmoid", 1 }, { "hard_swish", 1.5 },
     { "elu", 1 }, { "softplus", 1 }, { "softsign", 1 }, { "sin", 1 }, { "cos", 1 }, { "leaky_relu", 1 }, { "mish", 1.1 } };
 
 static fac_value *smooth_error(const bounds *b, const fac_node *n, fac_value *const in[], fac_value *y, bool *known) {
@@ -111,10 +114,12 @@ static bool passes_on(const fac_node *n) {
 static fac_value *moved_error(bounds *b, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *e_out[]) {
     fac_value *args[OPERANDS];
     bool any = false;
-    if (fac_node_is(n, "relu") || fac_node_is(n, "clip") || fac_node_is(n, "neg") || fac_node_is(n, "abs")) return error_of(b, in[0]);
+    if (fac_node_is(n, "relu") || fac_node_is(n, "clip") || fac_node_is(n, "neg") || fac_node_is(n, "abs"))
+        return error_of(b, in[0]);
     for (int i = 0; i < n->nin; i++) {
         fac_value *e = error_of(b, in[i]);
-        const bool data = in[i] && in[i]->type.dtype == FAC_F32 && !(fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST | FAC_SHAPE_ONLY));
+        const bool data = in[i] && in[i]->type.dtype == FAC_F32 &&
+            !(fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST | FAC_SHAPE_ONLY));
         any |= e != NULL;
         args[i] = !in[i] ? NULL : !data ? in[i] : e ? e : times(in[i], 0);
     }
@@ -124,7 +129,8 @@ static fac_value *moved_error(bounds *b, fac_graph *to, const fac_node *n, fac_v
 }
 
 /* Of result 0; e_out has room for all, and gets those of the others where there are some. */
-static fac_value *find_error(bounds *b, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *y, fac_value *e_out[]) {
+static fac_value *find_error(bounds *b, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *y,
+                             fac_value *e_out[]) {
     static const char *const products[] = { "linear", "gemm", "matmul", "conv1d", "conv2d", "conv3d", NULL };
     bool known = false;
     fac_value *ea = error_of(b, in[0]), *eb = n->nin > 1 ? error_of(b, in[1]) : NULL;
@@ -144,7 +150,8 @@ static fac_value *find_error(bounds *b, fac_graph *to, const fac_node *n, fac_va
     if (!strncmp(n->op->name, "max_pool", 8)) return ea ? same_op(to, n, in, ea, NULL, NULL) : NULL;
     if (!strncmp(n->op->name, "avg_pool", 8) || fac_node_is(n, "mean") || fac_node_is(n, "sum")) {
         const double terms = (double)fac_dims_count(&in[0]->type.dims);
-        fac_value *e = times(same_op(to, n, in, fac_abs(in[0]), NULL, n->nin > 2 ? in[2] : NULL), gamma_of(terms < 65536 ? terms : 65536));
+        fac_value *e = times(same_op(to, n, in, fac_abs(in[0]), NULL, n->nin > 2 ? in[2] : NULL),
+                             gamma_of(terms < 65536 ? terms : 65536));
         return ea ? fac_add(e, same_op(to, n, in, ea, NULL, n->nin > 2 ? in[2] : NULL)) : e;
     }
     fac_value *e = smooth_error(b, n, in, y, &known);

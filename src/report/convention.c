@@ -160,7 +160,8 @@ static double core(const facts *f) { return f->l->macs; }
 static const struct { const char *name, *about; double (*count)(const facts *f); } table[FAC_CONVENTIONS] = {
     [FAC_COUNT_CORE] = { "core", "convolutions, products, recurrent cells, attention; no bias", core },
     [FAC_COUNT_TORCHINFO] = { "torchinfo", "with biases; batch norm 2 C an image; functions free", torchinfo },
-    [FAC_COUNT_PTFLOPS] = { "ptflops", "norms 2 each, activations and pools, twice where a module calls a patched function", ptflops },
+    [FAC_COUNT_PTFLOPS] = { "ptflops", "norms 2 each, activations and pools, twice where a module calls a patched function",
+                            ptflops },
     [FAC_COUNT_PTFLOPS_MODULES] = { "ptflops-modules", "the same without patched functions", ptflops_modules },
     [FAC_COUNT_PTFLOPS_ATEN] = { "ptflops-aten", "convolutions and products with bias", ptflops_aten },
     [FAC_COUNT_FVCORE] = { "fvcore", "no bias; batch norm 2, layer norm 5 each; adaptive pooling", fvcore },

@@ -40,7 +40,9 @@ static bool part_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
     return true;
 }
 
-static fac_value *part_leaf(void *self, fac_graph *to, const fac_value *v) { return v->leaf == FAC_INPUT ? cut_here(self, to, v) : NULL; }
+static fac_value *part_leaf(void *self, fac_graph *to, const fac_value *v) {
+    return v->leaf == FAC_INPUT ? cut_here(self, to, v) : NULL;
+}
 
 static void forget_outputs(fac_graph *g) {
     for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
@@ -60,11 +62,13 @@ static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs, const char *const outputs[],
+fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs,
+                             const char *const outputs[],
                              fac_graph **out, fac_error *err) {
     part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
-    fac_graph *to = p.made ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .leaf = part_leaf, .keep_dead = true }, &map) : NULL;
+    fac_graph *to = p.made ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .leaf = part_leaf,
+                                                                  .keep_dead = true }, &map) : NULL;
     fac_status status = to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!status) forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {
@@ -95,7 +99,9 @@ fac_status fac_graph_simplified(const fac_graph *g, fac_graph **out, fac_error *
     return give(to, out, err);
 }
 
-fac_status fac_graph_sized(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err) { return give(fac_pass_sizes(g, batch), out, err); }
+fac_status fac_graph_sized(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err) {
+    return give(fac_pass_sizes(g, batch), out, err);
+}
 
 /* ---- floats of another type ---- */
 
@@ -107,8 +113,10 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     fac_error err = { 0 };
     if (!is_float(v->type.dtype) || v->type.dtype == want) return NULL;
     if (v->leaf == FAC_INPUT) return fac_input(to, v->name, want, v->type.dims);
-    if (!v->tensor || fac_tensor_convert(v->tensor, want, &t, &err)) return v->tensor ? fac_graph_raise(to, err.status, "%s", err.text) : NULL;
-    fac_value *made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t) : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
+    if (!v->tensor || fac_tensor_convert(v->tensor, want, &t, &err))
+        return v->tensor ? fac_graph_raise(to, err.status, "%s", err.text) : NULL;
+    fac_value *made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)
+                    : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
     fac_tensor_free(t);
     return made;
 }
@@ -177,7 +185,8 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
     FAC_TRY(fac_analyze(g, batch, &a, err));
     int *order = fac_alloc((size_t)a->totals.layers + 1, sizeof *order);
     queue q = { .done = fac_alloc((size_t)a->graph->ids + 1, sizeof *q.done) };
-    fac_status status = order && q.done ? fac_analysis_order(a, order, &peak, NULL, err) : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
+    fac_status status = order && q.done ? fac_analysis_order(a, order, &peak, NULL, err)
+                                        : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
     if (!status) q.to = fac_graph_rebuild(a->graph, &(fac_rebuild){ .keep_dead = true }, &q.map);
     if (!status && !q.to) status = fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     for (int i = 0; i < a->totals.layers && !status; i++) emit(&q, a->nodes[order[i]]);

@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-bool fac_is_data(const fac_value *v) { return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE && v->leaf != FAC_CONST; }
+bool fac_is_data(const fac_value *v) {
+    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE && v->leaf != FAC_CONST;
+}
 
 static bool unread(const fac_node *n, int i) {
     const unsigned is = fac_port_flags(n, i);

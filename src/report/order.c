@@ -256,7 +256,7 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
     return FAC_OK;
 }
 
-/* The last layer that reads any value of layers 0..i but those that layer i makes; then a stretch ends behind i if that is <= i. */
+/* A stretch ends behind layer i when no later layer reads any value but those that layer i makes. */
 static fac_status search_all(search *s, fac_error *err) {
     const fac_analysis *a = s->a;
     int first = 0, life = 0, reach = -1;
@@ -281,7 +281,8 @@ static fac_status search_all(search *s, fac_error *err) {
 
 fac_status fac_analysis_order(const fac_analysis *a, int *order, double *peak, bool *exact, fac_error *err) {
     search s = { .a = a, .order = order, .exact = true };
-    fac_status status = prepare(&s) ? search_all(&s, err) : fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers", a->totals.layers);
+    fac_status status = prepare(&s) ? search_all(&s, err)
+                                    : fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers", a->totals.layers);
     fac_arena_free(&s.memory);
     if (status) return status;
     *peak = s.peak;

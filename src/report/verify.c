@@ -43,13 +43,16 @@ static bool same_type(const fac_type *x, const fac_type *y) { return x->dtype ==
 static bool same_ports(const trial *t) {
     const fac_graph *a = t->a.graph, *b = t->b.graph;
     if (a->ninputs != b->ninputs || a->noutputs != b->noutputs)
-        return say(t->v, FAC_DIFFERENT, "%zu inputs and %zu outputs against %zu and %zu", a->ninputs, a->noutputs, b->ninputs, b->noutputs), false;
+        return say(t->v, FAC_DIFFERENT, "%zu inputs and %zu outputs against %zu and %zu", a->ninputs, a->noutputs, b->ninputs,
+                   b->noutputs), false;
     for (size_t i = 0; i < a->ninputs; i++)
         if (!same_type(&a->inputs[i]->type, &b->inputs[i]->type))
-            return say(t->v, FAC_DIFFERENT, "input %zu, %s against %s: another type or size", i, a->inputs[i]->name, b->inputs[i]->name), false;
+            return say(t->v, FAC_DIFFERENT, "input %zu, %s against %s: another type or size", i, a->inputs[i]->name,
+                       b->inputs[i]->name), false;
     for (size_t i = 0; i < a->noutputs; i++)
         if (!same_type(&a->outputs[i].value->type, &b->outputs[i].value->type))
-            return say(t->v, FAC_DIFFERENT, "output %zu, %s against %s: another type or size", i, a->outputs[i].name, b->outputs[i].name), false;
+            return say(t->v, FAC_DIFFERENT, "output %zu, %s against %s: another type or size", i, a->outputs[i].name,
+                       b->outputs[i].name), false;
     return true;
 }
 
@@ -61,10 +64,10 @@ static fac_status random_input(const trial *t, int round, size_t i, const fac_ty
     fac_tensor *wide = NULL;
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, type->dims, &wide, t->err));
     double *x = (double *)(uintptr_t)fac_tensor_data(wide);
-    const bool real = strchr("f", fac_dtype_get(type->dtype)->kind) && t->o->mode != FAC_VERIFY_EXACT;
+    const bool is_float = fac_dtype_get(type->dtype)->kind == 'f', real = is_float && t->o->mode != FAC_VERIFY_EXACT;
     for (int64_t k = 0; k < n; k++)
         x[k] = real ? 2 * fac_random_uniform(t->o->seed, stream, (uint64_t)k) - 1
-                    : (double)(int64_t)(fac_random_bits(t->o->seed, stream, (uint64_t)k) % INTEGERS) - (strchr("f", fac_dtype_get(type->dtype)->kind) ? 3 : 0);
+                    : (double)(int64_t)(fac_random_bits(t->o->seed, stream, (uint64_t)k) % INTEGERS) - (is_float ? INTEGERS / 2 : 0);
     fac_status status = fac_tensor_convert(wide, type->dtype, out, t->err);
     fac_tensor_free(wide);
     return status;
@@ -122,7 +125,8 @@ static double allowed(const trial *t, double b, double ea, double eb) {
     return (usual ? 1e-5 : t->o->atol) + (usual ? 1e-4 : t->o->rtol) * fabs(b);
 }
 
-static void compare(const trial *t, int64_t n, const double *a, const double *b, const double *ea, const double *eb, difference *d) {
+static void compare(const trial *t, int64_t n, const double *a, const double *b, const double *ea, const double *eb,
+                    difference *d) {
     for (int64_t i = 0; i < n; i++) {
         d->elements++;
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
@@ -158,7 +162,8 @@ static size_t find_pairs(const trial *t, pair *to) {
     size_t n = 0;
     for (const fac_node *m = t->b.graph->first; m; m = m->next) {
         fac_value *b = m->out[0], *a = b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name) : NULL;
-        if (a && a->node && a->time == FAC_RUN && same_type(&a->type, &b->type) && a->type.dtype == FAC_F32) to[n++] = (pair){ a, b };
+        if (a && a->node && a->time == FAC_RUN && same_type(&a->type, &b->type) && a->type.dtype == FAC_F32)
+            to[n++] = (pair){ a, b };
     }
     return n;
 }
@@ -185,7 +190,8 @@ static fac_status search_window(trial *t, const pair *p, size_t n, bool *found) 
     for (size_t k = 0; k < n && !status && !*found; k++) {
         difference d = { 0 };
         trial plain = *t;
-        const fac_verify_opts data = { .mode = t->o->mode == FAC_VERIFY_EXACT ? FAC_VERIFY_EXACT : FAC_VERIFY_DATA, .rtol = 1e-3, .atol = 1e-3 };
+        const fac_verify_opts data = { .mode = t->o->mode == FAC_VERIFY_EXACT ? FAC_VERIFY_EXACT : FAC_VERIFY_DATA,
+                                       .rtol = 1e-3, .atol = 1e-3 };
         plain.o = &data;
         status = compare_output(&plain, outputs + k, 0, false, &d);
         if (status || !d.count) continue;
@@ -207,7 +213,8 @@ static fac_status find_first(trial *t) {
         double bytes = 0;
         size_t count = 0;
         const size_t most = 2 * PORTS - t->a.graph->noutputs;
-        while (from + count < n && count < most && (bytes < WINDOW || !count)) bytes += (double)fac_type_bytes(&p[from + count++].a->type);
+        while (from + count < n && count < most && (bytes < WINDOW || !count))
+            bytes += (double)fac_type_bytes(&p[from + count++].a->type);
         status = search_window(t, p + from, count, &found);
         from += count;
     }
@@ -230,7 +237,8 @@ static fac_status round_of(trial *t, int round, bool *differs) {
         if (d.ratio > t->v->ratio && t->o->mode != FAC_VERIFY_EXACT) t->v->ratio = d.ratio;
         if (!d.count || *differs) continue;
         *differs = true;
-        say(t->v, t->proof ? FAC_DIFFERENT : FAC_CANNOT_TELL, "output %s: %lld of %.0f elements differ; the first is element %lld, %.9g against %.9g",
+        say(t->v, t->proof ? FAC_DIFFERENT : FAC_CANNOT_TELL,
+            "output %s: %lld of %.0f elements differ; the first is element %lld, %.9g against %.9g",
             t->a.graph->outputs[k].name, (long long)d.count, d.elements, (long long)d.at, d.a, d.b);
     }
     drop_outputs(&t->a);
@@ -265,7 +273,8 @@ static fac_status make_ready(trial *t, side *s, bool *can) {
     else s->run = fac_abstract(s->graph, &largest, &real);
     if (!s->run) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
     FAC_TRY(fac_graph_check(s->run, t->err));
-    if (t->o->mode == FAC_VERIFY_BOUND && real) *can = false, say(t->v, FAC_CANNOT_TELL, "the rounding error of %s is not known", real);
+    if (t->o->mode == FAC_VERIFY_BOUND && real)
+        *can = false, say(t->v, FAC_CANNOT_TELL, "the rounding error of %s is not known", real);
     if (real || largest > EXACT) t->proof = false;
     return FAC_OK;
 }
@@ -276,7 +285,8 @@ static fac_status check_inputs(const trial *t) {
     for (int i = 0; i < t->o->n; i++) {
         const fac_type have = fac_tensor_type(t->o->inputs[i]);
         if (!same_type(&have, &t->a.graph->inputs[i]->type))
-            return fac_raise(t->err, FAC_E_SHAPE, "input %d, %s: the tensor has another type or size", i, t->a.graph->inputs[i]->name);
+            return fac_raise(t->err, FAC_E_SHAPE, "input %d, %s: the tensor has another type or size", i,
+                             t->a.graph->inputs[i]->name);
     }
     if (t->a.graph->ninputs > PORTS || t->a.graph->noutputs > PORTS)
         return fac_raise(t->err, FAC_E_UNSUPPORTED, "more than %d inputs or outputs", PORTS);
@@ -304,7 +314,8 @@ static fac_status judge(trial *t, const fac_graph *a, const fac_graph *b) {
     return can ? rounds(t) : FAC_OK;
 }
 
-fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device, const fac_verify_opts *opts, fac_verdict *out, fac_error *err) {
+fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device, const fac_verify_opts *opts, fac_verdict *out,
+                      fac_error *err) {
     fac_verdict v = { 0 };
     trial t = { .device = device, .o = opts, .v = &v, .err = err, .proof = true };
     fac_status status = judge(&t, a, b);
