@@ -130,6 +130,14 @@ static void convolutions_of_a_course(void **state) {
     for (int k = 0; k < count; k++) one_of_course(&course[count == n ? k : below(n)], convolutions[below(2)]);
 }
 
+/* A dilation of two behind a stride of two meets every other line only: the phases between see no tap. */
+static void phases_without_a_tap(void **state) {
+    (void)state;
+    const char *text = "conv2d_grad_x(f32[2,57,6,3], f32[57,5,2,4], f32[2,15,13,6]) stride=2,3 pad=0,1,0,3 dilation=2,1 groups=3";
+    if (!device) skip();
+    for (int i = 0; i < CONVOLUTIONS; i++) assert_true(try_text(convolutions[i], text, false, 2e-5));
+}
+
 /* A convolution and both of its gradients. */
 static void one_convolution(void) {
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
@@ -166,6 +174,6 @@ static void random_convolutions(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
-        cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course) };
+        cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
 }

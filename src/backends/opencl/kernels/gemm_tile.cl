@@ -81,7 +81,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     }
 #endif
 #ifdef BLOCKS
-    int tap = first / TK % (int)s.window, channel = first / TK / (int)s.window * TK;
+    const int window = s.window > 0 ? (int)s.window : 1;            /* a phase of a strided gradient may see no tap at all */
+    int tap = first / TK % window, channel = first / TK / window * TK;
 #endif
 
     ACC sum[RM][RN];
