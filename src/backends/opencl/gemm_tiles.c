@@ -78,6 +78,8 @@ static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candi
     if ((size_t)items > o->limits.group || local > o->limits.local) return false;
     if (r->right == FAC_CL_PATCHES && items % c->TN) return false;
     if (r->right == FAC_CL_TAPS && items % c->TK) return false;
+    /* one pass of all items reads whole lines, or some columns were never read */
+    if (items % ((t->a_along_m ? c->TM : c->TK) / t->VA) || items % ((t->b_along_n ? c->TN : c->TK) / t->VB)) return false;
     return c->TM * c->TK % (items * t->VA) == 0 && c->TN * c->TK % (items * t->VB) == 0;
 }
 
