@@ -8,10 +8,6 @@
 #include <unistd.h>
 #include "facula/device.h"
 
-/* What drivers keep for themselves until the end is not ours. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n"; }
-
 /* FACULA_OPENCL=which asks for another device than the first.  *out stays NULL when there is none; 0, or -1 for a failure. */
 static inline int opencl_open(fac_device **out, fac_error *err) {
     const char *which = getenv("FACULA_OPENCL");
