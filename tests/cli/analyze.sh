@@ -1,26 +1,6 @@
 #!/bin/sh
 # Reading and rewriting models from outside: summary, inspect, tile, verify.  usage: analyze.sh FACULA
-set -u
-facula=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-checks=0 bad=0
-
-# expect CODE 'words that stdout or stderr must hold' COMMAND...
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$@" >out 2>err
-    got=$?
-    checks=$((checks + 1))
-    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
-        bad=$((bad + 1))
-        echo "FAILED: $*"
-        echo "  exit $got, expected $code; expected words: $words"
-        sed 's/^/  | /' out err | head -20
-    fi
-}
+. "$(dirname "$0")/expect.sh"
 
 # ---- summary ----
 expect 2 'which model?' "$facula" summary
@@ -73,5 +53,4 @@ expect 0 'the same bits' "$facula" verify zoo:lenet ordered.onnx
 expect 1 'no value "nobody"' "$facula" edit zoo:lenet --output nobody -o x.onnx
 expect 1 'no type "f12"' "$facula" edit zoo:lenet --dtype f12 -o x.onnx
 
-[ $bad -eq 0 ] && echo "$checks checks"
-exit $((bad > 0))
+finish

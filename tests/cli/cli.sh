@@ -1,35 +1,6 @@
 #!/bin/sh
 # The command from outside: exit codes, messages, JSON keys, files.  usage: cli.sh FACULA
-set -u
-facula=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-checks=0 bad=0
-
-# expect CODE 'words that stdout or stderr must hold' COMMAND...
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$@" >out 2>err
-    got=$?
-    checks=$((checks + 1))
-    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
-        bad=$((bad + 1))
-        echo "FAILED: $*"
-        echo "  exit $got, expected $code; expected words: $words"
-        sed 's/^/  | /' out err | head -20
-    fi
-}
-# one line on stderr and nothing on stdout: how every failure looks
-one_line() {
-    checks=$((checks + 1))
-    if [ "$(wc -l <err)" -ne 1 ] || [ -s out ]; then
-        bad=$((bad + 1))
-        echo "FAILED: not one line of error:"
-        sed 's/^/  | /' out err
-    fi
-}
+. "$(dirname "$0")/expect.sh"
 
 # ---- usage ----
 expect 2 'usage: facula VERB' "$facula"
@@ -117,5 +88,4 @@ expect 1 'garbage.onnx' "$facula" run garbage.onnx; one_line
 expect 1 'garbage.onnx' "$facula" run zoo:lenet --weights garbage.onnx; one_line
 expect 1 'no model.onnx' "$facula" conformance outs; one_line
 
-echo "$checks checks, $bad bad"
-[ $bad -eq 0 ]
+finish

@@ -1,31 +1,6 @@
 #!/bin/sh
 # facula export from outside: what it writes runs the same, and a failure leaves nothing behind.  usage: export.sh FACULA
-set -u
-facula=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-bad=0
-
-# expect CODE 'words that stdout or stderr must hold' COMMAND...
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$@" >out 2>err
-    got=$?
-    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
-        bad=$((bad + 1))
-        echo "FAILED: $*"
-        echo "  exit $got, expected $code; expected words: $words"
-        sed 's/^/  | /' out err | head -20
-    fi
-}
-check() {
-    if ! "$@"; then
-        bad=$((bad + 1))
-        echo "FAILED: $*"
-    fi
-}
+. "$(dirname "$0")/expect.sh"
 
 # ---- a network, its file, and that file again ----
 expect 0 'opset 18, 12 nodes, 61.7 k parameters' "$facula" export zoo:lenet --seed 3 -o lenet.onnx
@@ -61,5 +36,4 @@ expect 1 'none/x.onnx' "$facula" export zoo:lenet -o none/x.onnx
 [ -w /dev/full ] && expect 1 '/dev/full' "$facula" export zoo:lenet -o /dev/full
 check [ "$(find . -name '*onnx*' | wc -l)" -eq 0 ]
 
-[ $bad -eq 0 ] && echo "all checks passed"
-exit $((bad > 0))
+finish

@@ -1,37 +1,8 @@
 #!/bin/sh
 # facula tune, profile and peaks from outside.  usage: tune.sh FACULA
-set -u
-facula=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
+. "$(dirname "$0")/expect.sh"
 unset FACULA_WISDOM XDG_DATA_HOME
 export HOME=$dir/home
-checks=0 bad=0
-
-# expect CODE 'words that stdout or stderr must hold' COMMAND...
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$@" >out 2>err
-    got=$?
-    checks=$((checks + 1))
-    if [ $got -ne "$code" ] || ! cat out err | grep -qF -- "$words"; then
-        bad=$((bad + 1))
-        echo "FAILED: $*"
-        echo "  exit $got, expected $code; expected words: $words"
-        sed 's/^/  | /' out err | head -20
-    fi
-}
-# holds FILE WORDS...: each of them
-holds() {
-    file=$1
-    shift
-    for words in "$@"; do
-        checks=$((checks + 1))
-        grep -qF -- "$words" "$file" || { bad=$((bad + 1)); echo "FAILED: $file lacks $words"; }
-    done
-}
 quick="--seconds 0.001 --rounds 1 --threads 1"
 
 # ---- tune ----
@@ -87,5 +58,4 @@ holds out 'arithmetic' 'L1 read' 'memory' 'copied' '1 thread'
 expect 0 '"flops":' "$facula" peaks --json --isa portable
 holds out '"l1":' '"memory_read":' '"memory_copy":' '"fork_join_s":' '"flops_one_thread":'
 
-echo "$checks checks, $bad failed"
-[ "$bad" -eq 0 ]
+finish
