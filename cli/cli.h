@@ -91,6 +91,7 @@ fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tens
 /* .npy, .npz (its only or first entry; FILE.npz:NAME for another), ONNX TensorProto .pb */
 fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
+bool ends_with(const char *path, const char *ending);          /* in any case: ".npy", ".NPY" */
 bool is_image(const char *path);
 
 /* ---- op_onnx.c ---- */

@@ -80,11 +80,6 @@ static cJSON *layers_json(const fac_analysis *a) {
 
 /* ---- the cover ---- */
 
-static bool ends_with(const char *s, const char *end) {
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 static void ports_print(const char *what, const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
     for (int i = 0; i < n; i++) {
         const fac_type t = fac_value_type(get(g, i));

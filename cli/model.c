@@ -83,11 +83,6 @@ static int shapes_parse(const list *shapes, const char **names, fac_dims *dims) 
     return EXIT_OK;
 }
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
     fac_error err = { 0 };
     model m = { 0 };

@@ -19,37 +19,19 @@ static const option options[] = {
 
 /* ---- by kind ---- */
 
-enum { KINDS = 64 };
-typedef struct share { const char *kind; int layers; double params, counted; } share;
-
-static int by_kind(const fac_analysis *a, fac_convention c, share *to) {
-    int n = 0;
-    for (int i = 0; fac_analysis_layer(a, i); i++) {
-        const fac_layer *l = fac_analysis_layer(a, i);
-        int k = 0;
-        while (k < n && strcmp(to[k].kind, l->kind)) k++;
-        if (k == KINDS) continue;
-        if (k == n) to[n++] = (share){ .kind = l->kind };
-        to[k].layers++;
-        to[k].params += l->params;
-        to[k].counted += fac_layer_count(a, i, c);
-    }
-    return n;
-}
-
 static void kinds_print(const fac_analysis *a, fac_convention c, double total) {
-    share kinds[KINDS];
+    kind_row kinds[KINDS];
     char params[48], macs[48], part[16];
-    const int n = by_kind(a, c, kinds), widths[] = { -18, 6, 15, 17, 8 };
+    const int n = kinds_collect(a, kinds), widths[] = { -18, 6, 15, 17, 8 };
     putchar('\n');
     table_row(stdout, widths, 5, "kind", "layers", "parameters", "multiply-adds", "share");
     for (int k = 0; k < n; k++) {
         char layers[16];
-        if (kinds[k].params <= 0 && kinds[k].counted <= 0) continue;
+        if (kinds[k].params <= 0 && kinds[k].count[c] <= 0) continue;
         snprintf(layers, sizeof layers, "%d", kinds[k].layers);
-        snprintf(part, sizeof part, "%.2f %%", total > 0 ? 100 * kinds[k].counted / total : 0);
+        snprintf(part, sizeof part, "%.2f %%", total > 0 ? 100 * kinds[k].count[c] / total : 0);
         table_row(stdout, widths, 5, kinds[k].kind, layers, digits_text(kinds[k].params, params, sizeof params),
-                  digits_text(kinds[k].counted, macs, sizeof macs), part);
+                  digits_text(kinds[k].count[c], macs, sizeof macs), part);
     }
 }
 

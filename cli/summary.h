@@ -23,6 +23,11 @@ void tree_print(const fac_analysis *a, const branch *root, long depth, const int
 /* "1,814,073,344" */
 const char *digits_text(double x, char *to, size_t size);
 
-/* summary_count.c: who counts what. */
+/* summary_count.c: layers by kind ("Conv2d"), in the order of their first; returns how many kinds there are.  A kind is an op or a
+ * module of PyTorch, and there are fewer of them than KINDS. */
+enum { KINDS = 512 };
+typedef struct kind_row { const char *kind; int layers; double params, count[FAC_CONVENTIONS]; } kind_row;
+int  kinds_collect(const fac_analysis *a, kind_row *rows);
+/* Who counts what. */
 void conventions_print(const fac_analysis *a);
 #endif

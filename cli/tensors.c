@@ -3,9 +3,9 @@
 #include <string.h>
 #include "cli.h"
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcasecmp(s + n - m, end);
+bool ends_with(const char *path, const char *ending) {
+    size_t n = strlen(path), m = strlen(ending);
+    return n >= m && !strcasecmp(path + n - m, ending);
 }
 
 bool is_image(const char *path) {
