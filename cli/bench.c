@@ -46,11 +46,14 @@ static double peak_memory(void) {
 static void print_memory(fac_device *d) {
     const fac_memory_stat m = fac_device_memory(d);
     const struct { const char *what; size_t bytes; } rows[] = {
-        { "held now", m.now }, { "  tensors", m.tensors }, { "  parameters and results", m.mirrors }, { "  values between steps", m.arenas },
-        { "  packed weights", m.packed }, { "  operands of runs", m.operands }, { "held at most", m.peak }, { "taken from the driver", m.reserved } };
+        { "held now", m.now }, { "  tensors", m.tensors }, { "  parameters and results", m.mirrors },
+            { "  values between steps", m.arenas },
+        { "  packed weights", m.packed }, { "  operands of runs", m.operands }, { "held at most", m.peak },
+            { "taken from the driver", m.reserved } };
     char text[32];
     printf("device memory of %s\n", fac_device_name(d));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) printf("  %-26s %12s\n", rows[i].what, bytes_text((double)rows[i].bytes, text, sizeof text));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf("  %-26s %12s\n", rows[i].what, bytes_text((double)rows[i].bytes, text, sizeof text));
     printf("  %-26s %12s\n", "given back when asked", bytes_text((double)fac_device_trim(d), text, sizeof text));
 }
 
@@ -105,7 +108,8 @@ static void print_profile(fac_program *p) {
     printf("\n%9s %6s %9s %8s  %-24s %s\n", "us", "%", "GFLOP/s", "GB/s", "solver", "node");
     for (size_t i = 0; i < n; i++) {
         double t = s[i].runs ? s[i].seconds / (double)s[i].runs : 0;
-        printf("%9.1f %6.1f %9.1f %8.1f  %-24s %s\n", 1e6 * t, total > 0 ? 100 * t / total : 0, t > 0 ? 2e-9 * s[i].macs / t : 0, t > 0 ? 1e-9 * s[i].bytes / t : 0,
+        printf("%9.1f %6.1f %9.1f %8.1f  %-24s %s\n", 1e6 * t, total > 0 ? 100 * t / total : 0,
+               t > 0 ? 2e-9 * s[i].macs / t : 0, t > 0 ? 1e-9 * s[i].bytes / t : 0,
                s[i].solver, s[i].nodes);
     }
     free(s);
@@ -169,12 +173,17 @@ static int measure(job *j) {
     }
     char a[32], b[32], c[32], d[32], e[32];
     printf("median  %.3f ms   min %.3f   max %.3f   (%d runs)\n", median, ms[0], ms[n - 1], n);
-    printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops, count_text(macs, a, sizeof a));
-    printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a), bytes_text((double)stat.arena, b, sizeof b),
-           bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d), bytes_text((double)stat.packed, e, sizeof e));
+    printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops,
+           count_text(macs, a, sizeof a));
+    printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a),
+           bytes_text((double)stat.arena, b, sizeof b),
+           bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d),
+               bytes_text((double)stat.packed, e, sizeof e));
     printf("start   load %.1f ms, compile %.1f, first run %.1f; %d steps; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
            1e3 * first_run, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
-    if (o.verify) printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error, error <= tolerance(j) ? "ok" : "WRONG");
+    if (o.verify)
+        printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,
+               error <= tolerance(j) ? "ok" : "WRONG");
     if (o.memory) print_memory(j->device);
     if (o.profile) print_profile(j->program);
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
@@ -193,6 +202,7 @@ static int run(list args) {
 }
 
 const verb verb_bench = {
-    .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]", .options = options, .run = run,
+    .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]",
+        .options = options, .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}'\n"
             "and its operands behind the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers." };

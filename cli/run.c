@@ -82,8 +82,11 @@ static int load_inputs(job *j, list args) {
         if (!equals) return usage_error(verb_find("run"), "--input needs NAME=FILE, not \"%s\"", o.inputs.at[k]);
         if (i < 0) {
             char names[256] = "";
-            for (int q = 0; q < n; q++) snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", q ? ", " : "", fac_value_name(fac_graph_input(g, q)));
-            return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - o.inputs.at[k]), o.inputs.at[k], names);
+            for (int q = 0; q < n; q++)
+                snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", q ? ", " : "",
+                         fac_value_name(fac_graph_input(g, q)));
+            return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - o.inputs.at[k]), o.inputs.at[k],
+                             names);
         }
         code = load_input(j, i, equals + 1);
     }
@@ -98,7 +101,8 @@ static int load_inputs(job *j, list args) {
         fac_type t = input_type(v, &o.shapes, 0), declared = fac_value_type(v);
         char dims[128];
         if (!o.random)
-            return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v), fac_dtype_get(declared.dtype)->name,
+            return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v),
+                             fac_dtype_get(declared.dtype)->name,
                              dims_text(g, &declared.dims, dims, sizeof dims), fac_value_name(v));
         if (tensor_random(t, (uint64_t)o.seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
     }
@@ -141,7 +145,9 @@ static int check_outputs(const job *j) {
             const char *name = fac_graph_output_name(j->m.graph, i);
             found |= strlen(name) == (size_t)(equals - o.outputs.at[k]) && !strncmp(o.outputs.at[k], name, strlen(name));
         }
-        if (!found) return fail_text("the model has no output \"%.*s\"; its first is %s", (int)(equals - o.outputs.at[k]), o.outputs.at[k],
+        if (!found)
+            return fail_text("the model has no output \"%.*s\"; its first is %s", (int)(equals - o.outputs.at[k]),
+                             o.outputs.at[k],
                                      fac_graph_output_name(j->m.graph, 0));
     }
     return EXIT_OK;
@@ -184,7 +190,8 @@ static int report(const job *j, cJSON *rows) {
     int found = 0, code = EXIT_OK;
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->photo[i] != NULL;
-    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n)) found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
+    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n))
+        found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
     free(scores);
     if (root) {
         tops = cJSON_AddArrayToObject(root, "top");
@@ -220,7 +227,8 @@ static int report(const job *j, cJSON *rows) {
             else cJSON_AddNullToObject(e, "file");
             cJSON_AddItemToArray(outs, e);
         } else if (!found || file[0]) {
-            printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, dims, sizeof dims), file[0] ? " -> " : "", file);
+            printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name,
+                   dims_text(g, &t.dims, dims, sizeof dims), file[0] ? " -> " : "", file);
             if (!file[0]) print_values(j->out[i]);
         }
     }
@@ -231,7 +239,8 @@ static int report(const job *j, cJSON *rows) {
         if (rows) cJSON_AddItemToArray(rows, root);
         else code = json_print(root);
     } else if (!code && !o.picture && !o.stats) {
-        printf("%.2f ms on %s (%s)%s\n", j->ms, fac_device_name(j->device), fac_device_about(j->device), j->m.random ? "; random weights" : "");
+        printf("%.2f ms on %s (%s)%s\n", j->ms, fac_device_name(j->device), fac_device_about(j->device),
+               j->m.random ? "; random weights" : "");
     }
     return code;
 }
@@ -314,8 +323,10 @@ static int print_stats(job *j) {
     struct rusage u;
     char a[32], b[32], c[32], d[32];
     getrusage(RUSAGE_SELF, &u);
-    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS, 1e3 / ms[RUNS / 2], fac_device_name(j->device), fac_device_about(j->device));
-    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n", count_text(params, a, sizeof a), count_text(macs, b, sizeof b),
+    printf("%.2f ms an image (median of %d), %.0f images/s on %s (%s)\n", ms[RUNS / 2], RUNS, 1e3 / ms[RUNS / 2],
+           fac_device_name(j->device), fac_device_about(j->device));
+    printf("%s parameters, %s multiply-adds, peak memory %s (activations %s)\n", count_text(params, a, sizeof a),
+           count_text(macs, b, sizeof b),
            bytes_text(1024.0 * (double)u.ru_maxrss, c, sizeof c), bytes_text((double)j->stat.arena, d, sizeof d));
     return EXIT_OK;
 }
@@ -324,7 +335,8 @@ static int work(job *j, list args) {
     fac_error err = { 0 };
     int code = device_open(&o.device, &j->device);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &j->m);
-    if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST)) return fail_text("a model with more than %d inputs or outputs", MOST);
+    if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
+        return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code && o.labels) code = labels_load(o.labels, &j->names);
     if (!code) code = check_outputs(j);
     if (code) return code;
@@ -358,7 +370,8 @@ static int run(list args) {
 }
 
 const verb verb_run = {
-    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|TENSOR...] [options]", .options = options,
+    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|TENSOR...] [options]",
+        .options = options,
     .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
             "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
             "of a photo follow the model's input where it says them.",

@@ -81,7 +81,8 @@ void train_list(void) {
            "  none            nothing of it\n");
     printf("\ndata sets and their defaults (optimizer adam):\n");
     for (const train_set *s = train_sets; s->name; s++)
-        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s --augment %s%s%s\n", s->name, s->help,
+        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s --augment %s%s%s\n", s->name,
+               s->help,
                "", s->model, s->epochs, s->batch, s->lr, s->schedule, s->augment ? s->augment : "none",
                s->folder ? " --data " : "", s->folder ? s->folder : "");
     printf("  the zoo's models and those of files have --lr %g with adam\n", fac_optim_find("adam")->lr);

@@ -55,7 +55,8 @@ static int version(list args) {
     printf("ops        %d\n", ops);
     return EXIT_OK;
 }
-const verb verb_version = { .name = "version", .summary = "version, what was found when it was built, CPU features", .usage = "facula version", .run = version };
+const verb verb_version = { .name = "version", .summary = "version, what was found when it was built, CPU features",
+                            .usage = "facula version", .run = version };
 
 static int zoo(list args) {
     (void)args;
@@ -69,7 +70,8 @@ const verb verb_zoo = { .name = "zoo", .summary = "the networks that facula can 
 /* ---- op ---- */
 
 static void takes_text(unsigned takes, char *to, size_t size) {
-    static const struct { unsigned bit; const char *name; } kinds[] = { { FAC_FLOATS, "floats" }, { FAC_INTS, "integers" }, { FAC_BOOLS, "bool" }, { FAC_TEXTS, "text" } };
+    static const struct { unsigned bit; const char *name; } kinds[] = { { FAC_FLOATS, "floats" }, { FAC_INTS, "integers" },
+                                                                        { FAC_BOOLS, "bool" }, { FAC_TEXTS, "text" } };
     to[0] = 0;
     for (size_t i = 0; i < 4; i++)
         if (takes & kinds[i].bit) snprintf(to + strlen(to), size - strlen(to), "%s%s", *to ? ", " : "", kinds[i].name);
@@ -80,7 +82,8 @@ static void ports(const char *title, const fac_port *p) {
     for (; p && p->name; p++) {
         char takes[80];
         takes_text(p->takes, takes, sizeof takes);
-        printf("  %-7s %-16s %s%s%s%s%s\n", title, p->name, takes, p->is & FAC_OPTIONAL ? "; optional" : "", p->is & FAC_VARIADIC ? "; one or more" : "",
+        printf("  %-7s %-16s %s%s%s%s%s\n", title, p->name, takes, p->is & FAC_OPTIONAL ? "; optional" : "",
+               p->is & FAC_VARIADIC ? "; one or more" : "",
                p->is & FAC_SHAPE_ONLY ? "; only its shape" : "", p->is & FAC_HOST ? "; steers the shape" : "");
     }
 }
@@ -100,7 +103,8 @@ static int op_one(const fac_op *op) {
         case FAC_A_REAL: snprintf(kind, sizeof kind, a->count ? "%d numbers" : "number", a->count); break;
         case FAC_A_FLAG: snprintf(kind, sizeof kind, "flag"); break;
         case FAC_A_ENUM:
-            for (const char *const *c = a->choices; *c; c++) snprintf(kind + strlen(kind), sizeof kind - strlen(kind), "%s%s", *kind ? "|" : "", *c);
+            for (const char *const *c = a->choices; *c; c++)
+                snprintf(kind + strlen(kind), sizeof kind - strlen(kind), "%s%s", *kind ? "|" : "", *c);
             break;
         case FAC_A_DTYPE: snprintf(kind, sizeof kind, "type"); break;
         case FAC_A_DIMS: snprintf(kind, sizeof kind, "sizes"); break;
@@ -141,4 +145,5 @@ static int op(list args) {
     for (const fac_op *const *o = fac_ops; *o; o++) printf("%-18s %s\n", (*o)->name, (*o)->doc);
     return EXIT_OK;
 }
-const verb verb_op = { .name = "op", .summary = "the operators; one of them in detail", .usage = "facula op [NAME]", .options = op_options, .run = op };
+const verb verb_op = { .name = "op", .summary = "the operators; one of them in detail", .usage = "facula op [NAME]",
+                       .options = op_options, .run = op };

@@ -94,7 +94,9 @@ static inline void problem_compare(const problem_check *c, fac_tensor *got, fac_
     const double *x = fac_tensor_data(got), *y = fac_tensor_data(want);
     for (int64_t e = 0; e < fac_dims_count(&t.dims); e++) {
         const bool good = isnan(y[e]) ? isnan(x[e]) : x[e] == y[e] || fabs(x[e] - y[e]) <= c->tolerance * fmax(1, fabs(y[e]));
-        if (!good) fail_msg("%s (seed %llu): element %lld is %.9g, expected %.9g", what, (unsigned long long)c->seed, (long long)e, x[e], y[e]);
+        if (!good)
+            fail_msg("%s (seed %llu): element %lld is %.9g, expected %.9g", what, (unsigned long long)c->seed, (long long)e,
+                     x[e], y[e]);
     }
 }
 
@@ -104,7 +106,8 @@ static inline void problem_everywhere(problem_check c, const char *solver, const
     char wide[PROBLEM_TEXT], what[PROBLEM_TEXT + 100], used[64];
     fac_tensor *want[PROBLEM_OPERANDS] = { NULL };
     size_t n = 0;
-    for (const char *s = text; *s && n + 1 < sizeof wide; s++) wide[n++] = !strncmp(s - (s > text), "f32[", 4) && s[-1] == 'f' ? '6' : *s;
+    for (const char *s = text; *s && n + 1 < sizeof wide; s++)
+        wide[n++] = !strncmp(s - (s > text), "f32[", 4) && s[-1] == 'f' ? '6' : *s;
     wide[n] = 0;
     for (char *s = wide; (s = strstr(s, "f62[")); s++) s[2] = '4';
     fac_device *ref;
@@ -114,7 +117,8 @@ static inline void problem_everywhere(problem_check c, const char *solver, const
         for (int threads = 1; threads <= 3; threads += 2) {
             fac_tensor *got[PROBLEM_OPERANDS] = { NULL };
             fac_device *d;
-            if (fac_device_open("cpu", &(fac_device_opts){ .isa = problem_isas[i], .threads = threads }, &d, &err)) fail_msg("%s", err.text);
+            if (fac_device_open("cpu", &(fac_device_opts){ .isa = problem_isas[i], .threads = threads }, &d, &err))
+                fail_msg("%s", err.text);
             problem_run(&c, text, d, solver, got, used);
             if (solver && strcmp(used, solver)) fail_msg("%s: the solver was %s, not %s", text, used, solver);
             for (int k = 0; k < outputs; k++) {

@@ -34,7 +34,10 @@ static fac_dataset images(uint8_t (*pixel)(int y, int x)) {
 static uint8_t bright(int y, int x) { (void)y; (void)x; return 200; }
 static uint8_t own(int y, int x) { return (uint8_t)(y * SIDE + x); }
 static uint8_t ramp(int y, int x) { (void)y; return (uint8_t)(10 * x + 20); }
-static uint8_t bowl(int y, int x) { return (uint8_t)((2 * y - SIDE + 1) * (2 * y - SIDE + 1) / 4 + (2 * x - SIDE + 1) * (2 * x - SIDE + 1) / 4); }
+static uint8_t bowl(int y, int x) {
+    const int dy = 2 * y - SIDE + 1, dx = 2 * x - SIDE + 1;
+    return (uint8_t)(dy * dy / 4 + dx * dx / 4);
+}
 
 /* All images of an epoch as bytes again. */
 static float *augmented(const fac_dataset *d, const fac_augment *a, int64_t epoch) {
@@ -187,7 +190,8 @@ static void colours_are_torchvisions(void **state) {
     }
     fac_augment_colour(&a, &s, 3, 12, x);
     for (int i = 0; i < 36; i++)
-        if (!(fabsf(x[i] - golden_after[i]) < 2e-3f)) fail_msg("%d: %g, torchvision has %g", i, (double)x[i], (double)golden_after[i]);
+        if (!(fabsf(x[i] - golden_after[i]) < 2e-3f))
+            fail_msg("%d: %g, torchvision has %g", i, (double)x[i], (double)golden_after[i]);
 }
 
 /* ---- mixup ---- */
@@ -256,7 +260,8 @@ static void impossible_augmentation_is_refused(void **state) {
     const fac_dataset pictures = images(bright);
     static const struct { fac_augment a; bool points; const char *says; } wrong[] = {
         { { .flip = true }, true, "for images" },      { { .cutout = 3 }, true, "for images" }, { { .crop = -1 }, false, "crop" },
-        { { .hue = 0.7 }, false, "hue is 0.7" },       { { .scale = 1.5 }, false, "resize" },   { { .mixup = NAN }, false, "mixup" },
+        { { .hue = 0.7 }, false, "hue is 0.7" },       { { .scale = 1.5 }, false, "resize" },
+            { { .mixup = NAN }, false, "mixup" },
         { { .scale = 0.5, .ratio = 0.5 }, false, "ratio" }, { { .mixup = 1 }, true, "sample 3 has label 2" } };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         fac_error e = { 0 };

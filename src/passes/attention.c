@@ -14,7 +14,9 @@ typedef struct both { const fac_value *was; fac_value *now; } both;
 
 typedef struct state { fac_accept *accept; void *self; } state;
 
-static bool made_by(both v, const char *op) { return fac_node_is(v.was->node, op) && fac_node_is(v.now->node, op) && !v.now->node->body[0]; }
+static bool made_by(both v, const char *op) {
+    return fac_node_is(v.was->node, op) && fac_node_is(v.now->node, op) && !v.now->node->body[0];
+}
 static both input(both v, int i) { return (both){ v.was->node->in[i], v.now->node->in[i] }; }
 
 /* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may read it. */
@@ -68,7 +70,9 @@ static bool find_scores(both s, parts *p) {
 }
 
 /* With a dim of one head behind the first of three. */
-static fac_value *with_heads(fac_value *v, int rank) { return v && rank == 3 && v->type.dims.n == 3 ? fac_unsqueeze(v, fac_shape(1)) : v; }
+static fac_value *with_heads(fac_value *v, int rank) {
+    return v && rank == 3 && v->type.dims.n == 3 ? fac_unsqueeze(v, fac_shape(1)) : v;
+}
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const state *s = self;
@@ -77,17 +81,23 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (!fac_node_is(n, "matmul") || n->body[0]) return false;
     const both weights = { n->in[0], in[0] };
     const int rank = in[0]->type.dims.n;
-    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank || !made_by(weights, "softmax") || !fac_used_once(weights.was)) return false;
-    if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 || !find_scores(input(weights, 0), &p)) return false;
+    if ((rank != 3 && rank != 4) || in[1]->type.dims.n != rank || !made_by(weights, "softmax") || !fac_used_once(weights.was))
+        return false;
+    if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 || !find_scores(input(weights, 0), &p))
+        return false;
     fac_value *q = p.q.now, *turned = p.k_turned.now;
     const fac_dims *d = &in[0]->type.dims;
-    if (q->type.dims.n != rank || turned->type.dims.n != rank || q->type.dims.d[0] != d->d[0] || turned->type.dims.d[0] != d->d[0]) return false;
-    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || turned->type.dims.d[1] != d->d[1] || in[1]->type.dims.d[1] != d->d[1])) return false;
+    if (q->type.dims.n != rank || turned->type.dims.n != rank || q->type.dims.d[0] != d->d[0] ||
+        turned->type.dims.d[0] != d->d[0]) return false;
+    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || turned->type.dims.d[1] != d->d[1] || in[1]->type.dims.d[1] != d->d[1]))
+        return false;
     if (in[1]->type.dims.d[0] != d->d[0]) return false;
-    if (p.mask && (p.mask->type.dims.n < 1 || p.mask->type.dims.n > rank || p.mask->type.dims.d[p.mask->type.dims.n - 1] != d->d[rank - 1])) return false;
+    if (p.mask && (p.mask->type.dims.n < 1 || p.mask->type.dims.n > rank ||
+                   p.mask->type.dims.d[p.mask->type.dims.n - 1] != d->d[rank - 1])) return false;
     fac_value *k = rank == 3 ? fac_transpose(turned, fac_shape(0, 2, 1)) : fac_transpose(turned, fac_shape(0, 1, 3, 2));
     const fac_attention_opts o = { .scale = p.scale };
-    fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank), with_heads(p.mask, rank), NULL, NULL, NULL, &o);
+    fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank), with_heads(p.mask, rank),
+                                 NULL, NULL, NULL, &o);
     if (!y->node || !s->accept(s->self, y->node)) return false;
     out[0] = rank == 3 ? fac_squeeze(y, fac_shape(1)) : y;
     return true;

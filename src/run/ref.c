@@ -13,7 +13,8 @@ typedef struct scratch { char *memory; size_t used; bool overflow; } scratch;
 
 static void *take(scratch *s, size_t n, size_t size) {
     size_t bytes, next;
-    if (!fac_size_mul(n, size, &bytes) || !fac_size_add(bytes, 63, &bytes) || !fac_size_add(s->used, bytes & ~(size_t)63, &next)) {
+    if (!fac_size_mul(n, size, &bytes) || !fac_size_add(bytes, 63, &bytes) ||
+        !fac_size_add(s->used, bytes & ~(size_t)63, &next)) {
         s->overflow = true;
         return NULL;
     }
@@ -68,7 +69,8 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
         for (int k = 0; !status && k < n->nout; k++)
             if (out[k].data) {
                 const fac_array *y = &a[n->nports + k];
-                fac_convert(out[k].type.dtype, out[k].data, y->f ? FAC_F64 : FAC_I64, y->f ? (void *)y->f : (void *)y->i, count_of(&out[k].type));
+                fac_convert(out[k].type.dtype, out[k].data, y->f ? FAC_F64 : FAC_I64, y->f ? (void *)y->f : (void *)y->i,
+                            count_of(&out[k].type));
             }
     }
     if (a != few) fac_release(a);
@@ -78,7 +80,8 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
 /* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers). */
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
-    if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
+    if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
     for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
     for (int k = 0; !dry && k < n->nout; k++) {
         if (!out[k].data) continue;
@@ -109,7 +112,7 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
     return FAC_OK;
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---- */
 
 static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err);
 
@@ -117,7 +120,8 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
 static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_host *at = take(s, g->ids, sizeof *at), nothing = { 0 };
     fac_host *dry_at = NULL;
-    if (dry && !(at = dry_at = fac_alloc(g->ids, sizeof *at))) return fac_raise(err, FAC_E_NOMEM, "no memory for a body of %u values", g->ids);
+    if (dry && !(at = dry_at = fac_alloc(g->ids, sizeof *at)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a body of %u values", g->ids);
     memset(at, 0, g->ids * sizeof *at);
     for (size_t i = 0; i < g->ninputs; i++) at[g->inputs[i]->id] = in[i];
     for (size_t i = 0; i < g->nconsts; i++) {
@@ -133,7 +137,10 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     for (const fac_node *n = g->first; n && !status; n = n->next) {
         fac_host few[FEW], *h = few;
         size_t need = (size_t)n->nin + (size_t)n->nout;
-        if (need > FEW && !(h = fac_alloc(need, sizeof *h))) { status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need); break; }
+        if (need > FEW && !(h = fac_alloc(need, sizeof *h))) {
+            status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
+            break;
+        }
         for (int i = 0; i < n->nin; i++) h[i] = n->in[i] ? at[n->in[i]->id] : nothing;
         for (int k = 0; k < n->nout; k++) {
             fac_value *v = n->out[k];

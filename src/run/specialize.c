@@ -45,18 +45,22 @@ static fac_status bind_input(bind *b, size_t i) {
     fac_type have = fac_tensor_type(b->in[i]);
     const fac_dims *want = &v->type.dims;
     if (have.dtype != v->type.dtype)
-        return fac_raise(b->err, FAC_E_DTYPE, "input %s is %s, a tensor of %s was given", v->name, fac_dtype_get(v->type.dtype)->name, fac_dtype_get(have.dtype)->name);
-    if (have.dims.n != want->n) return fac_raise(b->err, FAC_E_SHAPE, "input %s has %d dims, a tensor with %d was given", v->name, want->n, have.dims.n);
+        return fac_raise(b->err, FAC_E_DTYPE, "input %s is %s, a tensor of %s was given", v->name,
+                         fac_dtype_get(v->type.dtype)->name, fac_dtype_get(have.dtype)->name);
+    if (have.dims.n != want->n)
+        return fac_raise(b->err, FAC_E_SHAPE, "input %s has %d dims, a tensor with %d was given", v->name, want->n, have.dims.n);
     for (int k = 0; k < want->n; k++) {
         int64_t d = want->d[k];
         if (fac_is_symbol(b->from, d)) {
             int64_t *bound = &b->symbols[fac_symbol_index(d)];
             if (*bound >= 0 && *bound != have.dims.d[k])
-                return fac_raise(b->err, FAC_E_SHAPE, "input %s: dim %d (%s) is %lld, elsewhere %s is %lld", v->name, k, fac_symbol_name(b->from, d),
+                return fac_raise(b->err, FAC_E_SHAPE, "input %s: dim %d (%s) is %lld, elsewhere %s is %lld", v->name, k,
+                                 fac_symbol_name(b->from, d),
                                  (long long)have.dims.d[k], fac_symbol_name(b->from, d), (long long)*bound);
             *bound = have.dims.d[k];
         } else if (d != have.dims.d[k]) {
-            return fac_raise(b->err, FAC_E_SHAPE, "input %s: dim %d is %lld, a tensor with %lld was given", v->name, k, (long long)d, (long long)have.dims.d[k]);
+            return fac_raise(b->err, FAC_E_SHAPE, "input %s: dim %d is %lld, a tensor with %lld was given", v->name, k,
+                             (long long)d, (long long)have.dims.d[k]);
         }
     }
     return FAC_OK;
