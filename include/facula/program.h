@@ -24,9 +24,23 @@ extern "C" {
 
 typedef struct fac_program fac_program;
 
-/* Called after each node of a program compiled with it.  Such a program neither fuses nor reuses memory.
- * value is borrowed for the call. */
+/* Called after each node of a program compiled with it.  Such a program fuses nothing, writes over nothing, makes no views, and
+ * does a batch whole: every node is a step with memory of its own.  value is borrowed for the call. */
 typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *value);    /* false stops the run */
+
+/* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called behind each node that depends on
+ * the inputs of the run, in the order of execution, on the thread of the run; not for nodes inside of bodies.  Contents are
+ * fetched when they are asked for, so nodes that a hook passes over cost nothing.  An error ends the run. */
+typedef struct fac_hooked fac_hooked;       /* a node that has just run; it and its tensors are borrowed for the call */
+typedef fac_status (*fac_hook)(void *self, fac_hooked *h, fac_error *err);
+
+const struct fac_node *fac_hooked_node(const fac_hooked *h);    /* op, attributes, types: facula/op.h */
+const char *fac_hooked_name(const fac_hooked *h);               /* its own, else "scope.op_7" */
+/* NULL: absent; also an output that nobody reads and an input of which only the shape or the known contents count. */
+fac_status  fac_hooked_input(fac_hooked *h, int i, const fac_tensor **out, fac_error *err);
+fac_status  fac_hooked_output(fac_hooked *h, int k, const fac_tensor **out, fac_error *err);
+/* Output k becomes a copy of this, of the same type: for every later reader, updates and the outputs of the program. */
+fac_status  fac_hooked_replace(fac_hooked *h, int k, const fac_tensor *with, fac_error *err);
 
 typedef struct fac_program_opts {
     bool exact;                     /* no reduced precision inside f32 ops (TF32, Winograd F(4,3) and up) */
@@ -35,9 +49,11 @@ typedef struct fac_program_opts {
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
     fac_observer    observe;
     void           *observe_self;
+    fac_hook        hook;           /* before observe, which sees what it replaced                        */
+    void           *hook_self;
     bool detect_anomaly;            /* a run stops at the first node that makes NaN or infinity, and its error names it; as
                                        slow as with an observer, and parameters stay as they were         */
-    fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer             */
+    fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer or a hook   */
     const fac_wisdom *wisdom;       /* instead of the device's; it must outlive the program               */
 } fac_program_opts;
 
@@ -66,7 +82,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
  * waits for it.  When it fails no out[i] was set.
  * Parameters with an update are written by the steps themselves, as soon as everybody else has read their old contents.  So
  * when a run fails in its middle each parameter holds either its old or its next contents, whole; a program with an observer
- * writes none before all steps are done, and one that fails before its first step (wrong inputs, no memory) has changed none.
+ * or a hook writes none before all steps are done, and one that fails before its first step (wrong inputs, no memory) has changed none.
  * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 

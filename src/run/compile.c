@@ -136,7 +136,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->device = device;
     p->exact = o->exact;
     p->no_inplace = o->no_inplace;
-    p->observed = o->observe || o->detect_anomaly;
+    p->observed = o->observe || o->hook || o->detect_anomaly;
     p->anomalies = o->detect_anomaly;
     p->dry = dry;
     p->only = o->solver;

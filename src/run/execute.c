@@ -38,27 +38,6 @@ void fac_frame_free(const fac_plan *plan, fac_frame *f) {
     fac_release(f);
 }
 
-static fac_status observe(const fac_plan *plan, const fac_step *s, const fac_span *out, const fac_program_opts *o,
-                          fac_error *err) {
-    for (int k = 0; k < s->problem->nout; k++) {
-        const fac_operand *y = &s->problem->out[k];
-        fac_tensor *t;
-        void *data;
-        if (s->out[k].root < 0 || s->kind != FAC_STEP_RUN || !s->problem->node->graph) continue;
-        FAC_TRY(fac_tensor_new_on(NULL, NULL, y->type, true, &t, err));
-        fac_status status = fac_tensor_begin_write(t, &data, err);
-        if (!status) status = fac_fetch(plan->device, &y->type, out[k], &y->layout, data, err);
-        if (!status) {
-            const char *name = s->problem->node->out[k]->name;
-            if (!o->observe(o->observe_self, name ? name : s->label, t))
-                status = fac_raise(err, FAC_E_ARGUMENT, "stopped by the observer after %s", s->label);
-        }
-        fac_tensor_free(t);
-        FAC_TRY(status);
-    }
-    return FAC_OK;
-}
-
 /* Out of sight all of it is zeroed: a halo is many short pieces. */
 static fac_status zero_halo(fac_device *d, const fac_type *type, fac_span at, const fac_layout *layout, fac_error *err) {
     if (!layout->halo) return FAC_OK;
@@ -77,7 +56,7 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int k = 0; s->halo && k < q->nout; k++)
         if (out[k].memory) FAC_TRY(zero_halo(plan->device, &q->out[k].type, out[k], &s->out[k].layout, err));
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
-    if (opts->observe) FAC_TRY(observe(plan, s, out, opts, err));
+    if (opts->hook || opts->observe) FAC_TRY(fac_call_hooks(plan, f, s, opts, err));
     return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;
 }
 

@@ -43,6 +43,7 @@ typedef struct fac_step {
     int               input;        /* FAC_STEP_PACK: which input it packs */
     fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
     fac_slot         *in, *out;
+    fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
     int               work;         /* root of the scratch, or -1 */
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
     bool              halo;         /* an output has zeros around its planes: written before the step */
@@ -161,6 +162,9 @@ fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error 
  * brought in, filled in as steps go by. */
 fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
                        fac_error *err);
+
+/* hook.c: opts->hook, then opts->observe, called for a step that has just run. */
+fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, fac_error *err);
 
 /* ref_solver.c: the reference driver as the last solver. */
 extern const fac_solver fac_solver_ref;

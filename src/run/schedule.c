@@ -143,6 +143,19 @@ static int root_for(fac_scheduler *s, const fac_node *n, const fac_step *step, i
     return root;
 }
 
+/* Hooks read inputs as they are, and behind the step, so they must lie there as long. */
+static fac_status keep_inputs(fac_scheduler *s, const fac_node *n, fac_step *step) {
+    step->from = fac_arena_alloc(&s->plan->memory, (size_t)n->nin + 1, sizeof *step->from);
+    if (!step->from) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
+    for (int i = 0; i < n->nin; i++) {
+        step->from[i].root = -1;
+        if (!n->in[i] || unread(n, i) || n->in[i]->tensor) continue;
+        step->from[i] = s->at[n->in[i]->id].slot;
+        fac_root_touch(s->plan, step->from[i].root, (int)(step - s->plan->steps));
+    }
+    return FAC_OK;
+}
+
 static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     fac_plan *p = s->plan;
     for (int i = 0; i < n->nin; i++)
@@ -175,6 +188,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
         if (is_packed(n, &offer, i)) step->packed |= 1u << i;
     }
     read_done(s, n);
+    if (p->observed) FAC_TRY(keep_inputs(s, n, step));
     for (int k = 0; k < n->nout; k++) {
         if (q->out[k].type.dtype == FAC_NONE) continue;
         const fac_layout *layout = &q->out[k].layout;
