@@ -153,7 +153,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     OK(fac_ref_node(n, host, host + n->nin, NULL, &err));
     for (int k = n->nin; k < n->nin + n->nout; k++)
         if (flat[k]) compare(c->problem, &o[k], &sides[k], flat[k], tolerance);
-    s->done(device, plan);
+    if (s->done) s->done(device, plan);
     for (int i = 0; i < 4; i++) if (packed[i].bytes) drop(&packed[i]);
     fac_device_release(device, work.memory, offer.work);
     for (int i = 0; i < n->nin + n->nout; i++)

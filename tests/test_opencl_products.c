@@ -51,10 +51,11 @@ static void cases_of_products(void **state) {
 }
 
 static void cases_of_convolutions(void **state) {
-    static const char *const ops[] = { "conv2d", "conv3d", "conv2d_grad_x", "conv2d_grad_w", "conv3d_grad_x", "conv3d_grad_w" };
+    static const char *const ops[] = { "conv2d", "conv3d", "conv2d_grad_x", "conv2d_grad_w", "conv3d_grad_x", "conv3d_grad_w",
+                                       "conv_transpose2d", "conv_transpose3d" };
     (void)state;
     if (!device) skip();
-    for (int i = 0; i < CONVOLUTIONS; i++) all_cases(convolutions[i], ops, 6);
+    for (int i = 0; i < CONVOLUTIONS; i++) all_cases(convolutions[i], ops, 8);
 }
 
 /* Sizes about the edges of tiles, one, and what is divisible by four (read in vectors) or not. */
@@ -171,9 +172,56 @@ static void random_convolutions(void **state) {
     for (int k = 0; k < count; k++) one_convolution();
 }
 
+/* Pads that cut off, output_pad that adds rows which no tap may reach, groups, dilation; with a depth now and then. */
+static void random_transposed(void **state) {
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 30 : 2;
+    for (int k = 0; k < count; k++) {
+        const int groups = 1 + below(3), C = groups * (1 + below(9)), K = groups * (1 + below(9)), N = 1 + below(2), rank = 2 + !below(4);
+        int in[3], kernel[3], stride[3], dilation[3], front[3], back[3], more[3], out[3];
+        char x[64], w[64], y[64], attrs[256], text[512];
+        int nx = snprintf(x, sizeof x, "%d,%d", N, C), nw = snprintf(w, sizeof w, "%d,%d", C, K / groups), ny = snprintf(y, sizeof y, "%d,%d", N, K);
+        for (int d = 0; d < rank; d++) {
+            in[d] = 2 + below(8), kernel[d] = 1 + below(4), stride[d] = 1 + below(3), dilation[d] = 1 + below(2);
+            const int span = (kernel[d] - 1) * dilation[d];
+            front[d] = below(span / 2 + 1), back[d] = below(span / 2 + 1), more[d] = below(3);
+            out[d] = (in[d] - 1) * stride[d] + span + 1 + more[d] - front[d] - back[d];
+            nx += snprintf(x + nx, sizeof x - (size_t)nx, ",%d", in[d]);
+            nw += snprintf(w + nw, sizeof w - (size_t)nw, ",%d", kernel[d]);
+            ny += snprintf(y + ny, sizeof y - (size_t)ny, ",%d", out[d]);
+        }
+        if (rank == 2)
+            snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d output_pad=%d,%d", stride[0], stride[1], front[0],
+                     front[1], back[0], back[1], dilation[0], dilation[1], more[0], more[1]);
+        else
+            snprintf(attrs, sizeof attrs, "stride=%d,%d,%d pad=%d,%d,%d,%d,%d,%d dilation=%d,%d,%d output_pad=%d,%d,%d", stride[0],
+                     stride[1], stride[2], front[0], front[1], front[2], back[0], back[1], back[2], dilation[0], dilation[1],
+                     dilation[2], more[0], more[1], more[2]);
+        const int body = below(3);
+        snprintf(text, sizeof text, "conv_transpose%dd(f32[%s], f32[%s], f32[%d]%s%s%s) %s groups=%d%s", rank, x, w, K,
+                 body == 2 ? ", f32[" : "", body == 2 ? y : "", body == 2 ? "]" : "", attrs, groups, bodies[body]);
+        for (int i = 0; i < CONVOLUTIONS; i++) assert_true(try_text(convolutions[i], text, below(2), 2e-5));
+    }
+}
+
+/* Sums of nothing are zero, and biases are added all the same. */
+static void sums_of_nothing(void **state) {
+    static const char *const texts[] = { "matmul(f32[4,0], f32[0,3])", "linear(f32[2,0], f32[3,0], f32[3])", "gemm(f32[3,0], f32[0,2], f32[2])" };
+    (void)state;
+    if (!device) skip();
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < 2; i++) assert_true(try_text(products[i], texts[k], false, 1e-6));
+    for (int i = 0; i < CONVOLUTIONS; i++)
+        assert_true(try_text(convolutions[i], "conv2d_grad_w(f32[0,3,8,8], f32[0,4,6,6], f32[4,3,3,3])", false, 1e-6));
+    assert_true(try_text("conv/direct", "conv2d(f32[2,0,5,5], f32[4,0,3,3], f32[4])", false, 1e-6));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
-        cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap) };
+        cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap),
+        cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
 }

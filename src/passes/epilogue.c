@@ -10,7 +10,8 @@ typedef struct epilogue { fac_accept *accept; void *self; } epilogue;
 enum { OPERANDS = 8 };
 
 static bool anchor(const fac_node *n) {
-    static const char *const names[] = { "conv2d", "conv2d_grad_x", "conv3d", "linear", "gemm", "matmul" };
+    static const char *const names[] = { "conv2d", "conv2d_grad_x", "conv3d", "conv_transpose2d", "conv_transpose3d", "linear", "gemm",
+                                         "matmul" };
     for (size_t i = 0; n && i < sizeof names / sizeof *names; i++)
         if (fac_node_is(n, names[i])) return n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
     return false;

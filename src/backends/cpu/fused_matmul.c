@@ -6,10 +6,10 @@
  * element is one sum in the order of k whatever the number of threads. */
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/solvers.h"
+#include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
@@ -81,33 +81,6 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
 
-/* The body without its product: that becomes the last input. */
-static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    (void)in;
-    if (n != self) return false;
-    out[0] = fac_input(to, "product", n->out[0]->type.dtype, n->out[0]->type.dims);
-    return true;
-}
-
-/* The ops behind the product as a `fused` node in a graph of its own: the inputs of the node, then the product. */
-static fac_graph *rest_of(const fac_node *n) {
-    fac_graph *body = fac_graph_rebuild(n->body[0], &(fac_rebuild){ .self = n->body[0]->first, .visit = without_product }, NULL);
-    fac_graph *rest = fac_graph_new();
-    fac_value *in[OPERANDS];
-    char name[24];
-    if (!body || !rest || body->error.status || body->ninputs != (size_t)n->nin + 1 || body->ninputs > OPERANDS) {
-        fac_graph_free(body);
-        fac_graph_free(rest);
-        return NULL;
-    }
-    for (size_t i = 0; i < body->ninputs; i++) {
-        snprintf(name, sizeof name, "x%zu", i);
-        in[i] = fac_input(rest, name, body->inputs[i]->type.dtype, body->inputs[i]->type.dims);
-    }
-    fac_emit_body(rest, fac_op_find("fused"), NULL, n->nin + 1, n->nin + 1, in, body, NULL);
-    return rest;
-}
-
 /* The chain over a tile of rows that are `width` columns wide. */
 static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_elementwise *e) {
     fac_operand in[OPERANDS], out[FAC_CHAIN_OUTS];
@@ -157,8 +130,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->width = p->N / p->cuts / (2 * s->lanes) * (2 * s->lanes);
     const int64_t last = p->N - (p->cuts - 1) * p->width;
     p->row = fac_gemm_padded(s, last) + GAP;
-    p->rest = rest_of(problem->node);
-    if (!p->rest || !p->rest->last || !build_part(p, problem, p->width, &p->part[0]) ||
+    p->rest = fac_behind_product(problem->node);
+    if (!p->rest || !build_part(p, problem, p->width, &p->part[0]) ||
         !build_part(p, problem, last, &p->part[1])) {
         fac_graph_free(p->rest);
         return false;

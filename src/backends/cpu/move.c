@@ -8,36 +8,21 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/solvers.h"
+#include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include <string.h>
 
 typedef struct plan { int n; fac_copy copy[]; } plan;
 
-static bool is_one_of(const fac_node *n, const char *const *names) {
-    for (; *names; names++)
-        if (!strcmp(n->op->name, *names)) return true;
-    return false;
-}
-
 /* The input as output k sees it; false when its layout cannot say that. */
 static bool window(const fac_problem *p, int k, fac_layout *out) {
-    enum { INPUTS = 8 };
     const fac_dims *x = &p->in[0].type.dims, *y = &p->out[k].type.dims;
     const fac_layout *l = &p->in[0].layout;
-    fac_array in[INPUTS] = { { .type = p->in[0].type } };
-    int64_t contents[INPUTS][FAC_KNOWN], to[FAC_DIMS] = { 0 }, first[FAC_DIMS] = { 0 };
+    int64_t to[FAC_DIMS] = { 0 }, first[FAC_DIMS] = { 0 };
     int input = 0;
-    if (p->nin > INPUTS) return false;
-    for (int i = 1; i < p->nin; i++) {
-        const fac_contents *c = p->in[i].known;
-        if (p->in[i].type.dtype == FAC_NONE) continue;
-        if (!c || c->symbolic) return false;
-        memcpy(contents[i], c->v, sizeof contents[i]);
-        in[i] = (fac_array){ .type = p->in[i].type, .i = contents[i] };
-    }
-    fac_move m = { p->node->attrs, p->nin, k, in, *y };
-    if (!p->node->op->move(&m, to, &input, first)) return false;
+    fac_known_move known;
+    if (!fac_known_move_of(p, k, &known) || !p->node->op->move(&known.move, to, &input, first)) return false;
     *out = (fac_layout){ .offset = l->offset };
     if (l->block > 0) out->axis = -1, out->block = l->block;
     for (int j = 0; j < x->n; j++) {
@@ -49,7 +34,7 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
         int64_t from[FAC_DIMS] = { 0 };
         if (y->d[a] < 2) continue;
         to[a] = 1;
-        if (!p->node->op->move(&m, to, &input, from)) return false;
+        if (!p->node->op->move(&known.move, to, &input, from)) return false;
         to[a] = 0;
         for (int j = 0; j < x->n; j++) {
             int64_t step = from[j] - first[j];
@@ -74,7 +59,7 @@ static double price(const fac_device *d, const fac_problem *p) {
 }
 
 static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!is_one_of(p->node, moves) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_is_one_of(p->node, moves) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
     for (int pass = 0; pass < 2; pass++) {
         int k = 0;
         for (; k < p->nout; k++) {
@@ -95,7 +80,7 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!is_one_of(p->node, reshapes) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_is_one_of(p->node, reshapes) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     o->seconds = price(d, p);
     return true;

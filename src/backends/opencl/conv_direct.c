@@ -52,8 +52,8 @@ static void split(const fac_opencl *o, fac_cl_conv *c) {
     fac_cl_shape *s = &c->r.s;
     const int64_t kernels = c->g.K * c->C, items = items_of(o), most = s->K / (8 * items), want = 8 * (int64_t)o->limits.units / kernels;
     s->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
-    s->each_k = (s->K + s->splits - 1) / s->splits;
-    s->splits = (s->K + s->each_k - 1) / s->each_k;
+    s->each_k = s->K ? (s->K + s->splits - 1) / s->splits : 1;
+    s->splits = s->K ? (s->K + s->each_k - 1) / s->each_k : 1;
 }
 
 static bool read_direct(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {

@@ -4,16 +4,23 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"
+#include "ops/conv_transpose.h"
 #include "op_list.h"
 
 enum { PHASES = 64 };
 
+static bool is_transposed(const fac_op *op) { return op == &fac_op_conv_transpose2d || op == &fac_op_conv_transpose3d; }
+
 static bool kind_of(const fac_op *op, fac_cl_conv_kind *kind) {
     if (op == &fac_op_conv2d || op == &fac_op_conv3d) *kind = FAC_CL_FORWARD;
-    else if (op == &fac_op_conv2d_grad_x || op == &fac_op_conv3d_grad_x) *kind = FAC_CL_GRAD_X;
+    else if (op == &fac_op_conv2d_grad_x || op == &fac_op_conv3d_grad_x || is_transposed(op)) *kind = FAC_CL_GRAD_X;
     else if (op == &fac_op_conv2d_grad_w || op == &fac_op_conv3d_grad_w) *kind = FAC_CL_GRAD_W;
     else return false;
     return true;
+}
+
+static bool geometry(const fac_node *n, fac_conv_geom *g) {
+    return fac_conv_geometry(n, g) || fac_conv_grad_geometry(n, g) || fac_conv_transpose_geometry(n, g);
 }
 
 /* Steps of the spatial dims as those of depth, height and width. */
@@ -139,7 +146,7 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     bool alone = true, strided = false;
     c->M = (turned ? g->C : g->K) / g->groups, c->C = (turned ? g->K : g->C) / g->groups;
     for (int d = 0; d < 3; d++) {
-        alone &= g->kernel[d] == 1 && g->stride[d] == 1 && g->pad[d] == 0 && g->pad_end[d] == 0;
+        alone &= g->kernel[d] == 1 && g->stride[d] == 1 && g->pad[d] == 0 && g->in[d] == g->out[d];
         strided |= g->stride[d] != 1;
     }
     as_image(&p->in[0], g->rank, alone, c->see, &each);
@@ -210,11 +217,9 @@ static bool small_image(const fac_operand *x) {
 bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_conv *c) {
     memset(c, 0, sizeof *c);
     if (!kind_of(p->node->op, &c->kind)) return false;
-    const bool forward = c->kind == FAC_CL_FORWARD;
-    if (!(forward ? fac_conv_geometry(p->node, &c->g) : fac_conv_grad_geometry(p->node, &c->g))) return false;
+    const bool biased = c->kind == FAC_CL_FORWARD || is_transposed(p->node->op);
     const fac_conv_geom *g = &c->g;
-    if (!fac_cl_product_start(o, p, forward ? 2 : -1, &c->r)) return false;
-    for (int i = 0; i < 2; i++) if (fac_dims_count(&p->in[i].type.dims) <= 0) return false;
+    if (!geometry(p->node, &c->g) || !fac_cl_product_start(o, p, biased ? 2 : -1, &c->r)) return false;
     c->r.deep = g->rank == 3;
     if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES) return false;
     if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;

@@ -65,6 +65,11 @@ bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, f
 /* The steps of an operand along the dims of the result, which it broadcasts to; false when it is blocked. */
 bool fac_cl_strides(const fac_operand *x, const fac_dims *result, int64_t *stride);
 
+/* ---- matmul.c ---- */
+
+/* A matmul, linear or gemm as a product; false: another op, or not for this. */
+bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_product *r);
+
 /* ---- gemm_tiles.c ---- */
 
 /* The best way to cut a product; each says of which kind: by groups of items with local memory, or by single items. */

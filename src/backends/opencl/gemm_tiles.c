@@ -93,7 +93,7 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
     /* patches in blocks of channels are read with one look at the tables a slab, unless filling the last block costs too much */
     const int64_t filled = r->right == FAC_CL_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
     t.blocks = r->right == FAC_CL_PATCHES && filled * 3 <= s->K * 4;
-    const int64_t K = t.blocks ? filled : s->K;
+    const int64_t K = t.blocks ? filled : s->K ? s->K : 1;          /* a sum of nothing is one, too */
     const double units = o->limits.units, groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
     const double unit = fac_cl_flops(o) / units;
     for (t.splits = 1; t.splits <= 64; t.splits *= 2) {

@@ -79,7 +79,7 @@ static bool scales(const fac_cl_product *r) {
     return r->alpha == 1 && (r->beta == 1 || (r->beta == (double)(int16_t)r->beta && fac_cl_sum_bytes(r->dtype) == 4));
 }
 
-static bool read_product(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
+bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
     const fac_op *op = p->node->op;
     const bool linear = op == &fac_op_linear, gemm = op == &fac_op_gemm;
     if (!linear && !gemm && op != &fac_op_matmul) return false;
@@ -97,7 +97,7 @@ static bool read_product(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     if (linear) linear_steps(p, &w, r);
     else if (gemm) gemm_steps(p, &w, r);
     else matmul_steps(p, &w, r);
-    if (!scales(r) || r->s.K <= 0) return false;
+    if (!scales(r)) return false;
     merge(&w);
     const int first = has_rows(&w);
     if (w.dims - first > FAC_CL_BATCH) return false;
@@ -127,7 +127,7 @@ static bool offer(bool vector, fac_device *d, fac_problem *p, fac_offer *offer) 
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!read_product(o, p, &r) || !fac_cl_tile_choose(o, &r, vector, &t)) return false;
+    if (!fac_cl_product_read(o, p, &r) || !fac_cl_tile_choose(o, &r, vector, &t)) return false;
     offer->seconds = t.seconds;
     offer->work = fac_cl_gemm_work(&t, &r);
     return true;
@@ -144,7 +144,7 @@ static fac_status make(bool vector, fac_device *d, const fac_problem *p, void **
     fac_cl_tile t;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = read_product(o, p, &q->r) && fac_cl_tile_choose(o, &q->r, vector, &t)
+    fac_status status = fac_cl_product_read(o, p, &q->r) && fac_cl_tile_choose(o, &q->r, vector, &t)
         ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
         : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     if (status) done(d, q);

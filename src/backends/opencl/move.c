@@ -6,22 +6,15 @@
 #include <string.h>
 #include "backends/opencl/copy.h"
 #include "backends/opencl/solvers.h"
+#include "backends/problem.h"
 #include "base/error.h"
 
-enum { INPUTS = 8 };
-
 static size_t element(const fac_problem *p) { return (size_t)fac_dtype_get(p->out[0].type.dtype)->block_bytes; }
-
-static bool is_one_of(const fac_node *n, const char *const *names) {
-    for (; *names; names++)
-        if (!strcmp(n->op->name, *names)) return true;
-    return false;
-}
 
 /* Movable: whole bytes that some integer type has. */
 static bool takes(const fac_problem *p, const char *const *names) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return is_one_of(p->node, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
+    return fac_is_one_of(p->node, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
             *fac_cl_bits((size_t)t->block_bytes);
 }
 
@@ -29,30 +22,22 @@ static bool takes(const fac_problem *p, const char *const *names) {
 static bool window(const fac_problem *p, int k, fac_cl_moved *to) {
     const fac_dims *y = &p->out[k].type.dims;
     const fac_layout *from = &p->in[0].layout, *into = &p->out[k].layout;
-    fac_array in[INPUTS] = { { .type = p->in[0].type } };
-    int64_t contents[INPUTS][FAC_KNOWN], at[FAC_DIMS] = { 0 }, first[FAC_DIMS] = { 0 };
+    int64_t at[FAC_DIMS] = { 0 }, first[FAC_DIMS] = { 0 };
     int input = 0;
-    if (p->nin > INPUTS) return false;
-    for (int i = 1; i < p->nin; i++) {
-        const fac_contents *c = p->in[i].known;
-        if (p->in[i].type.dtype == FAC_NONE) continue;
-        if (!c || c->symbolic) return false;
-        memcpy(contents[i], c->v, sizeof contents[i]);
-        in[i] = (fac_array){ .type = p->in[i].type, .i = contents[i] };
-    }
-    const fac_move m = { p->node->attrs, p->nin, k, in, *y };
+    fac_known_move known;
+    if (!fac_known_move_of(p, k, &known)) return false;
     *to = (fac_cl_moved){ .from_offset = from->offset, .to_offset = into->offset };
     if (!fac_dims_count(y)) {
         fac_cl_moved_dim(to, 0, 1, 1);
         return true;
     }
-    if (!p->node->op->move(&m, at, &input, first)) return false;
+    if (!p->node->op->move(&known.move, at, &input, first)) return false;
     for (int j = 0; j < p->in[0].type.dims.n; j++) to->from_offset += first[j] * from->stride[j];
     for (int a = 0; a < y->n; a++) {
         int64_t next[FAC_DIMS] = { 0 }, step = 0;
         if (y->d[a] < 2) continue;
         at[a] = 1;
-        if (!p->node->op->move(&m, at, &input, next)) return false;
+        if (!p->node->op->move(&known.move, at, &input, next)) return false;
         at[a] = 0;
         for (int j = 0; j < p->in[0].type.dims.n; j++) step += (next[j] - first[j]) * from->stride[j];
         fac_cl_moved_dim(to, y->d[a], step, into->stride[a]);

@@ -1,0 +1,53 @@
+/* See problem.h. */
+#include "backends/problem.h"
+#include <stdio.h>
+#include <string.h>
+#include "base/memory.h"
+#include "graph/graph_internal.h"
+
+bool fac_is_one_of(const fac_node *n, const char *const *names) {
+    for (; *names; names++)
+        if (!strcmp(n->op->name, *names)) return true;
+    return false;
+}
+
+bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
+    if (p->nin > FAC_MOVE_INPUTS) return false;
+    memset(to->in, 0, sizeof to->in);
+    to->in[0].type = p->in[0].type;
+    for (int i = 1; i < p->nin; i++) {
+        const fac_contents *c = p->in[i].known;
+        if (p->in[i].type.dtype == FAC_NONE) continue;
+        if (!c || c->symbolic) return false;
+        memcpy(to->contents[i], c->v, sizeof to->contents[i]);
+        to->in[i] = (fac_array){ .type = p->in[i].type, .i = to->contents[i] };
+    }
+    to->move = (fac_move){ p->node->attrs, p->nin, k, to->in, p->out[k].type.dims };
+    return true;
+}
+
+/* The body without its product: that becomes the last input. */
+static bool without_product(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    (void)in;
+    if (n != self) return false;
+    out[0] = fac_input(to, "product", n->out[0]->type.dtype, n->out[0]->type.dims);
+    return true;
+}
+
+fac_graph *fac_behind_product(const fac_node *n) {
+    fac_graph *body = fac_graph_rebuild(n->body[0], &(fac_rebuild){ .self = n->body[0]->first, .visit = without_product }, NULL);
+    fac_graph *rest = fac_graph_new();
+    fac_value **in = fac_alloc((size_t)n->nin + 1, sizeof *in);
+    char name[24];
+    const bool good = body && rest && in && !body->error.status && body->ninputs == (size_t)n->nin + 1;
+    for (size_t i = 0; good && i < body->ninputs; i++) {
+        snprintf(name, sizeof name, "x%zu", i);
+        in[i] = fac_input(rest, name, body->inputs[i]->type.dtype, body->inputs[i]->type.dims);
+    }
+    if (good) fac_emit_body(rest, fac_op_find("fused"), NULL, n->nin + 1, n->nin + 1, in, body, NULL);
+    else fac_graph_free(body);
+    fac_release(in);
+    if (good && !rest->error.status && rest->last) return rest;
+    fac_graph_free(rest);
+    return NULL;
+}
