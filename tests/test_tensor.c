@@ -370,6 +370,33 @@ static void tensors_borrow_from_files(void **state) {
     fac_tensor_free(strided);
 }
 
+/* Bytes that are not aligned are copied when somebody looks first, and the file is there until then. */
+static void unaligned_bytes_are_copied_late(void **state) {
+    (void)state;
+    const char bytes[17] = "0123456789abcdef";
+    fac_file *f = fac_file_memory(bytes, 16);
+    fac_tensor *read = NULL, *written = NULL, *unseen = NULL, *window = NULL;
+    const fac_type type = { FAC_I32, fac_shape(3) };
+    OK(fac_tensor_from_file(f, 1, type, NULL, &read, &err));
+    OK(fac_tensor_from_file(f, 2, type, NULL, &written, &err));
+    OK(fac_tensor_from_file(f, 3, type, NULL, &unseen, &err));
+    OK(fac_tensor_view(unseen, fac_shape(2), NULL, 1, &window, &err));
+    fac_file_free(f);
+    char to[12];
+    allocations_left = 0;
+    assert_int_equal(fac_tensor_read(read, to, sizeof to, &err), FAC_E_NOMEM);
+    assert_null(fac_tensor_data(read));
+    allocations_left = -1;
+    OK(fac_tensor_read(read, to, sizeof to, &err));
+    assert_memory_equal(to, bytes + 1, sizeof to);
+    fac_tensor *one = NULL;
+    OK(fac_tensor_view(written, fac_shape(1), NULL, 2, &one, &err));
+    OK(fac_tensor_write(one, "WXYZ", 4, &err));
+    assert_memory_equal(fac_tensor_data(written), "23456789WXYZ", 12);
+    assert_memory_equal(fac_tensor_data(window), bytes + 7, 8);
+    fac_tensor_free(read), fac_tensor_free(written), fac_tensor_free(one), fac_tensor_free(unseen), fac_tensor_free(window);
+}
+
 /* ---- threads and memory ---- */
 
 static void *share_tensor(void *arg) {
@@ -437,7 +464,8 @@ int main(void) {
         cmocka_unit_test(new_tensors_are_zero), cmocka_unit_test(absurd_tensors_are_refused),
         cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(borrowing), cmocka_unit_test(views_stay_inside),
         cmocka_unit_test(windows), cmocka_unit_test(device_memory_is_used), cmocka_unit_test(begin_write_raises_the_version),
-        cmocka_unit_test(tensors_borrow_from_files), cmocka_unit_test(tensors_are_shared_by_threads),
+        cmocka_unit_test(tensors_borrow_from_files),
+        cmocka_unit_test(unaligned_bytes_are_copied_late), cmocka_unit_test(tensors_are_shared_by_threads),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };
     seed = (uint64_t)time(NULL);

@@ -31,6 +31,7 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
     fac_storage_drop_mirrors(s);
+    fac_file_free(s->file);
     if (s->borrowed) {
         if (s->release) s->release(s->owner);
     } else if (s->ops) {
@@ -265,8 +266,6 @@ const void *fac_tensor_data(const fac_tensor *t) {
 
 /* ---- files ---- */
 
-enum { COPY_STEP = 4 << 20 };
-
 static void release_file(void *file) { fac_file_free(file); }
 
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
@@ -287,20 +286,17 @@ fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const 
         if (!status) fac_file_retain(file);
         return status;
     }
-    fac_tensor *copy;
-    fac_dims all = { 1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements } };
-    FAC_TRY(fac_tensor_new_on(NULL, NULL, strides ? (fac_type){ type.dtype, all } : type, false, &copy, err));
-    for (size_t done = 0; done < bytes; done += COPY_STEP) {    /* so that a huge tensor is never in memory twice */
-        size_t n = bytes - done < COPY_STEP ? bytes - done : COPY_STEP;
-        memcpy((char *)copy->storage->host + done, data + done, n);
-        fac_file_drop(file, at + done, n);
-    }
+    fac_tensor *late;
+    const fac_dims all = { 1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements } };
+    FAC_TRY(fac_tensor_new_aside(strides ? (fac_type){ type.dtype, all } : type, &late, err));
+    late->storage->file = fac_file_retain(file);
+    late->storage->file_at = at;
     fac_status status = FAC_OK;
     if (strides) {
-        fac_tensor *whole = copy;
-        status = fac_tensor_view(whole, type.dims, strides, 0, &copy, err);
+        fac_tensor *whole = late;
+        status = fac_tensor_view(whole, type.dims, strides, 0, &late, err);
         fac_tensor_free(whole);
     }
-    if (!status) *out = copy;
+    if (!status) *out = late;
     return status;
 }

@@ -29,9 +29,11 @@ typedef struct fac_storage {
     void                 *host;         /* the bytes, where the host can reach them; else NULL                   */
     pthread_mutex_t       lock;         /* of the mirrors and of where the contents are: see mirror.h            */
     struct fac_mirror    *mirrors;
-    atomic_bool           away;         /* a mirror has newer contents than host memory, which may not even exist */
+    atomic_bool           away;         /* a mirror or `file` has newer contents than host memory, which may not even exist */
     size_t                bytes;
     fac_dtype             dtype;        /* of the tensor it was made for                                         */
+    fac_file             *file;         /* the contents are there, from file_at on, until somebody looks         */
+    size_t                file_at;
     bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy     */
     void                (*release)(void *owner);
     void                 *owner;
@@ -96,7 +98,8 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
 /* ---- tensors in files ---- */
 
 /* A tensor of the bytes of a file from `at` on, which are checked to be inside.  It borrows them, retaining the file; where
- * they are not aligned for their type it copies them, and lets go of the pages that were read for it. */
+ * they are not aligned for their type they are copied when somebody looks first, and the pages that were read for it are let
+ * go. */
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
                                 fac_error *err);
 #endif
