@@ -1,49 +1,9 @@
 /* Where contents are: parameters that stay on the device through a training, results that come when somebody looks, trainings that
  * move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "opencl_pair.h"
 #include "backends/opencl/launch.h"
-#include "base/rng.h"
-#include "facula/facula.h"
 #include "graph/graph_internal.h"
-#include "opencl_check.h"
-
-static fac_error err;
-static fac_device *opencl, *cpu;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-#define NEEDS_DEVICE() do { if (!opencl) skip(); } while (0)
-
-static int open_devices(void **state) {
-    (void)state;
-    if (opencl_open(&opencl, &err)) return -1;
-    return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err);
-}
-
-static int close_devices(void **state) {
-    (void)state;
-    fac_device_free(opencl);
-    fac_device_free(cpu);
-    return 0;
-}
-
-static fac_tensor *random_tensor(fac_device *device, fac_dims dims, uint64_t stream) {
-    size_t n = (size_t)fac_dims_count(&dims);
-    float *x = malloc((n + 1) * sizeof *x);
-    fac_tensor *t = NULL;
-    fac_random_fill(7, stream, -1, 1, n, x);
-    OK(fac_tensor_new(device, FAC_F32, dims, &t, &err));
-    OK(fac_tensor_write(t, x, n * sizeof *x, &err));
-    free(x);
-    return t;
-}
 
 static bool away(const fac_tensor *t) { return fac_tensor_storage(t)->away; }
 

@@ -20,7 +20,7 @@ typedef struct shape {
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
 
-static fac_dtype computing(const fac_problem *p) { return p->in[0].type.dtype == FAC_F64 ? FAC_F64 : FAC_F32; }
+static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->in[0].type.dtype); }
 
 static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
 static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n); }

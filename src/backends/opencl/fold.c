@@ -1,7 +1,13 @@
 /* Sharing out folds, see fold.h. */
 #include "backends/opencl/fold.h"
+#include "tensor/tensor_internal.h"
 
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, WAVES = 4 };
+
+fac_dtype fac_cl_folding(fac_dtype t) {
+    if (t == FAC_F64 || t == FAC_U64) return t;
+    return fac_dtype_get(t)->kind == 'f' ? FAC_F32 : FAC_I64;
+}
 
 /* Largest steps first, neighbours merged, dims of one dropped; what has neighbours in memory last. */
 static void settle(fac_cl_axes *x) {

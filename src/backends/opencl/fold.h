@@ -15,6 +15,9 @@ typedef struct fac_cl_fold {
     int64_t     units, parts;
 } fac_cl_fold;
 
+/* The type that folds of elements of this one run in. */
+fac_dtype fac_cl_folding(fac_dtype t);
+
 /* Settles what the two lists of axes say, which need not be in any order. */
 void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing);
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options);     /* V, G, C, KEPT, REDUCED, COLUMNS, UNIT */

@@ -15,11 +15,6 @@ typedef struct lines { fac_cl_fold f; int64_t size, step, out; } lines;
 static bool is(const fac_node *n, const char *op) { return !strcmp(n->op->name, op); }
 static bool is_arg(const fac_node *n) { return is(n, "arg_max") || is(n, "arg_min"); }
 
-static fac_dtype computing(fac_dtype t) {
-    if (t == FAC_F64 || t == FAC_U64) return t;
-    return fac_dtype_get(t)->kind == 'f' ? FAC_F32 : FAC_I64;
-}
-
 /* The lines of x along the node's axis; of y the dims may lack that axis. */
 static void lines_of(const fac_opencl *o, const fac_problem *p, lines *l) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
@@ -37,7 +32,7 @@ static void lines_of(const fac_opencl *o, const fac_problem *p, lines *l) {
         } else fac_cl_axes_put(&l->f.kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
         next += k != axis;
     }
-    fac_cl_fold_settle(o, &l->f, computing(x->type.dtype));
+    fac_cl_fold_settle(o, &l->f, fac_cl_folding(x->type.dtype));
     l->f.parts = 1;
     l->f.across = l->f.team;
     if (l->size == 1) l->f.unit = false;

@@ -23,11 +23,6 @@ static const char *fold_of(const fac_node *n) {
     return NULL;
 }
 
-static fac_dtype computing(fac_dtype t) {
-    if (t == FAC_F64 || t == FAC_U64) return t;
-    return fac_dtype_get(t)->kind == 'f' ? FAC_F32 : FAC_I64;
-}
-
 /* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
 static bool axes_of(const fac_problem *p, unsigned *mask) {
     if (strcmp(p->node->op->name, "sum_like")) return fac_reduce_axes(p->node, mask);
@@ -52,7 +47,7 @@ static bool fold_problem(const fac_opencl *o, const fac_problem *p, fac_cl_fold 
         else fac_cl_axes_put(&f->kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
         next += !reduced;
     }
-    fac_cl_fold_settle(o, f, computing(x->type.dtype));
+    fac_cl_fold_settle(o, f, fac_cl_folding(x->type.dtype));
     return true;
 }
 
@@ -68,7 +63,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* What a fold begins with, as the bits of the type computed in. */
 static void add_start(fac_cl_call *c, const char *fold, fac_dtype t) {
     const bool real = fac_dtype_get(t)->kind == 'f', larger = !strcmp(fold, "LARGER"), smaller = !strcmp(fold, "SMALLER");
-    if (real) fac_cl_call_real(c, larger ? -INFINITY : smaller ? INFINITY : !strcmp(fold, "TIMES"), computing(t));
+    if (real) fac_cl_call_real(c, larger ? -INFINITY : smaller ? INFINITY : !strcmp(fold, "TIMES"), fac_cl_folding(t));
     else fac_cl_call_number(c, larger ? fac_int_lowest(t) : smaller ? fac_int_highest(t) : !strcmp(fold, "TIMES"));
 }
 
@@ -116,14 +111,14 @@ static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first
         step *= f->kept.a[k].d;
     }
     fac_cl_axes_put(&rest->reduced, f->parts, 1, 0);
-    fac_cl_fold_settle(o, rest, computing(t));
+    fac_cl_fold_settle(o, rest, fac_cl_folding(t));
     rest->parts = 1;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
     const bool mean = !strcmp(p->node->op->name, "mean");
-    const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype), *between = fac_cl_tag(computing(t));
+    const char *x = fac_cl_tag(t), *y = fac_cl_tag(p->out[0].type.dtype), *between = fac_cl_tag(fac_cl_folding(t));
     fac_cl_fold f, first, rest;
     fac_cl_call *c = NULL;
     fold_problem(o, p, &f);
@@ -139,10 +134,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     second(o, &f, &first, &rest, t);
     FAC_TRY(add_call(o, p, plan, &first, x, between, false, &c, err));
     fac_cl_call_in(c, p, 0);
-    fac_cl_call_work(c, 0, (size_t)fac_dtype_get(computing(t))->block_bytes);
+    fac_cl_call_work(c, 0, (size_t)fac_dtype_get(fac_cl_folding(t))->block_bytes);
     add_numbers(c, p, &first, count);
     FAC_TRY(add_call(o, p, plan, &rest, between, y, mean, &c, err));
-    fac_cl_call_work(c, 0, (size_t)fac_dtype_get(computing(t))->block_bytes);
+    fac_cl_call_work(c, 0, (size_t)fac_dtype_get(fac_cl_folding(t))->block_bytes);
     fac_cl_call_out(c, p, 0);
     add_numbers(c, p, &rest, count);
     return FAC_OK;

@@ -2,6 +2,7 @@
  * the sum of what they gave, in a fixed order. */
 #include "backends/opencl/calls.h"
 #include "backends/opencl/elementwise.h"
+#include "backends/opencl/fold.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "cl_squares.h"
@@ -27,7 +28,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 
 static int team_of(const fac_opencl *o) { return o->limits.gpu && o->limits.group >= TEAM ? TEAM : 1; }
 
-static fac_dtype computing(const fac_problem *p) { return p->out[0].type.dtype == FAC_F64 ? FAC_F64 : FAC_F32; }
+static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->out[0].type.dtype); }
 static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(computing(p))->block_bytes; }
 
 /* Which input a chunk belongs to is asked from the last one on. */

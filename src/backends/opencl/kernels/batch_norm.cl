@@ -46,15 +46,9 @@ static inline void put(global T *to, pos channel, pos channels, pos parts, pos p
 
 kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
                     global T *to) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
+    TREE_OF_TEAM
     const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts, step = (pos)s.step, channels = (pos)s.channels;
-    pos unit = (pos)get_group_id(0) / parts * C + MY_LINE;
-    const bool live = unit < (pos)s.units;
-    unit = live ? unit : 0;
+    LINE_OF_TEAM(get_group_id(0) / parts)
 #ifdef COLUMNS
     const pos channel = unit * V, left = channels - channel;
     x += s.x + channel, dy += s.dy + channel, mask += s.mask + channel;
@@ -77,13 +71,7 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     around /= (T)samples;
     const lanes k = { .v = around };
     const T middle = k.lane[0];
-    if (parts > 1 && last >= parts) {
-        const pos each = last / parts, more = last % parts;
-        first = each * part + min(part, more), last = first + each + (part < more);
-    } else if (parts > 1) {
-        const pos each = end / parts, more = end % parts;
-        begin = each * part + min(part, more), end = begin + each + (part < more);
-    }
+    part_of(parts, part, &first, &last, &begin, &end);
     const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP;
     TV sum = (TV)(T)0, squares = (TV)(T)0, dsum = (TV)(T)0, along = (TV)(T)0;
     if (live)

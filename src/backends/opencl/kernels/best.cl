@@ -18,9 +18,7 @@ typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KE
 static inline bool better(T a, pos i, T b, pos k) { return i >= 0 && (k < 0 || ABOVE(a, b) || (!ABOVE(b, a) && FIRST_OF(i, k))); }
 
 kernel void arg(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
-    pos unit = (pos)get_group_id(0) * C + MY_LINE;
-    const bool live = unit < (pos)s.units;
-    unit = live ? unit : 0;
+    LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0, step = (pos)s.step;
     pos at = -1;
     T best = 0;

@@ -39,14 +39,8 @@ PARAMETER(load_bias, BIAS)
 
 kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
                  global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
-    pos unit = (pos)get_group_id(0) * C + MY_LINE;
-    const bool live = unit < (pos)s.units;
-    unit = live ? unit : 0;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0;
     x += s.x + unit * (pos)s.size;
     y += s.y + unit * (pos)s.size;

@@ -18,16 +18,10 @@ static inline T finish(T x, long count) { return count ? x / (T)count : MEAN; }
 #endif
 
 kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
+    TREE_OF_TEAM
     /* the line and the part of it that this item works on */
     const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts;
-    pos unit = (pos)get_group_id(0) / parts * C + MY_LINE;
-    const bool live = unit < (pos)s.units;
-    unit = live ? unit : 0;
+    LINE_OF_TEAM(get_group_id(0) / parts)
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column;
     const pos line = unit / tiles;
@@ -38,13 +32,7 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
 #endif
     /* rows of the reduced part, and elements of each */
     pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
-    if (parts > 1 && last >= parts) {
-        const pos each = last / parts, more = last % parts;
-        first = each * part + min(part, more), last = first + each + (part < more);
-    } else if (parts > 1) {
-        const pos each = end / parts, more = end % parts;
-        begin = each * part + min(part, more), end = begin + each + (part < more);
-    }
+    part_of(parts, part, &first, &last, &begin, &end);
 #if defined(UNIT) && !defined(COLUMNS)
     enum { WIDE_STEP = V };
 #else

@@ -23,14 +23,8 @@ enum { WIDE_STEP = 1 };
 #endif
 
 kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
-    pos unit = (pos)get_group_id(0) * C + MY_LINE;
-    const bool live = unit < (pos)s.units;
-    unit = live ? unit : 0;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0, step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1], first =
             MY_PART * WIDE_STEP;
 #ifdef COLUMNS

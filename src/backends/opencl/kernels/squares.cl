@@ -9,11 +9,7 @@ FOLDER(fold, PLUS)
 enum { BLOCK = 64 };
 
 kernel void squares(const numbers s, INPUTS, global T *to) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
+    TREE_OF_TEAM
     global const MEMORY(X) *x;
     long chunk = get_group_id(0), n;
     PICK
@@ -35,11 +31,7 @@ typedef struct { long from, y, count; } numbers;
 FOLDER(fold, PLUS)
 
 kernel void gather(const numbers s, global const T *from, global MEMORY(X) *y) {
-#if G > 1
-    local T tree[TREE_SIZE];
-#else
-    local T *tree = 0;
-#endif
+    TREE_OF_TEAM
     T sum = 0;
     for (long i = MY_PART; i < s.count; i += G) sum += from[s.from + i];
     sum = fold(tree, sum);

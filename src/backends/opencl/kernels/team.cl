@@ -56,6 +56,29 @@ typedef T folded;
     static inline folded name(local T *tree, TV x) { return FOLD_LANES(OP, x); }
 #endif
 
+/* Local memory for FOLDER's functions, in a kernel. */
+#if G > 1
+#define TREE_OF_TEAM local T tree[TREE_SIZE];
+#else
+#define TREE_OF_TEAM local T *tree = 0;
+#endif
+
+/* unit: the line of this item; those that have none (not live) go through the first once more, for the barriers. */
+#define LINE_OF_TEAM(group) \
+    pos unit = (pos)(group) * C + MY_LINE; \
+    const bool live = unit < (pos)s.units; \
+    unit = live ? unit : 0;
+
+/* Part number `part` of `parts`: rows *first .. *last of all of them, or where there are fewer rows, elements *begin .. *end of
+ * each. */
+static inline void part_of(pos parts, pos part, pos *first, pos *last, pos *begin, pos *end) {
+    if (parts <= 1) return;
+    const bool rows = *last >= parts;
+    const pos all = rows ? *last : *end, each = all / parts, more = all % parts, from = each * part + min(part, more);
+    if (rows) *first = from, *last = from + each + (part < more);
+    else *begin = from, *end = from + each + (part < more);
+}
+
 /* Where line number `line` of these dims begins. */
 static inline pos place(const long *size, const long *step, int dims, pos line) {
     pos at = 0;
