@@ -22,6 +22,7 @@
 #include "facula/train.h"
 #include "facula/view.h"
 #include "facula/analyze.h"
+#include "facula/activations.h"
 #include "facula/tile.h"
 #include "facula/verify.h"
 #include "facula/edit.h"

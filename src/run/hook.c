@@ -27,7 +27,8 @@ static fac_status fetch(const fac_hooked *h, const fac_type *type, const fac_slo
 }
 
 /* Of operand `place`: fetched once a call. */
-static fac_status hold(fac_hooked *h, int place, const fac_type *type, const fac_slot *from, const fac_tensor **out, fac_error *err) {
+static fac_status hold(fac_hooked *h, int place, const fac_type *type, const fac_slot *from, const fac_tensor **out,
+                       fac_error *err) {
     if (!h->held[place]) FAC_TRY(fetch(h, type, from, &h->held[place], err));
     *out = h->held[place];
     return FAC_OK;
@@ -89,7 +90,8 @@ static fac_status observe(fac_hooked *h, const fac_program_opts *o, fac_error *e
     return FAC_OK;
 }
 
-fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *o, fac_error *err) {
+fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *o,
+                          fac_error *err) {
     const int n = s->problem->nin + 2 * s->problem->nout;
     if (s->kind != FAC_STEP_RUN || !s->problem->node->graph) return FAC_OK;         /* a step of the planner's own */
     fac_hooked h = { plan, f, s, fac_alloc((size_t)n + 1, sizeof *h.held) };
