@@ -114,7 +114,7 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
                 names[named] = names[i];
                 dims[named++] = dims[i];
             }
-        fac_onnx_opts opts = { named, names, dims };
+        fac_onnx_opts opts = { .n = named, .inputs = names, .dims = dims };
         fac_status status = fac_onnx_load(path, &opts, &m.graph, &err);
         for (int i = 0; i < named; i++) free((char *)(uintptr_t)names[i]);
         if (status) return fail(&err);

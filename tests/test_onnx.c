@@ -124,7 +124,7 @@ static void shapes(void **state) {
     (void)state;
     const char *inputs[] = { "a" };
     fac_dims dims[] = { fac_shape(3, 5) };
-    fac_onnx_opts opts = { 1, inputs, dims };
+    fac_onnx_opts opts = { .n = 1, .inputs = inputs, .dims = dims };
     bytes g = { 0 };
     in(&g, "a", "N,M");
     in(&g, "b", "N,?");
@@ -159,10 +159,10 @@ static void given_shapes(void **state) {
     (void)state;
     const char *inputs[] = { "a", "b" }, *wrong[] = { "c" };
     fac_dims dims[] = { fac_shape(3, 5), fac_shape(4) };
-    fac_onnx_opts opts = { 2, inputs, dims };
+    fac_onnx_opts opts = { .n = 2, .inputs = inputs, .dims = dims };
     refuses_with(two_inputs("N,M", "N"), &opts, FAC_E_SHAPE, "dim N is given as 3 and as 4");
     refuses_with(two_inputs("N", "N"), &opts, FAC_E_SHAPE, "input \"a\" has 1 dims, its given shape has 2");
-    refuses_with(two_inputs("N", "N"), &(fac_onnx_opts){ 1, wrong, dims }, FAC_E_ARGUMENT, "\"c\", which is no input");
+    refuses_with(two_inputs("N", "N"), &(fac_onnx_opts){ .n = 1, .inputs = wrong, .dims = dims }, FAC_E_ARGUMENT, "\"c\", which is no input");
     refuses_with(two_inputs(NULL, "N"), NULL, FAC_E_SHAPE, "input \"a\" has no shape");
     fac_graph *g = load_with(two_inputs(NULL, "M"), &opts);
     fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims;

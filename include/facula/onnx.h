@@ -11,11 +11,18 @@
 extern "C" {
 #endif
 
+/* What becomes of functions of a file: calls (see fac_call), or their nodes in place of the calls. */
+typedef enum fac_onnx_functions {
+    FAC_ONNX_OURS,                  /* those that fac_onnx_save wrote stay calls, others are inlined */
+    FAC_ONNX_INLINE, FAC_ONNX_KEEP  /* all are inlined; all stay calls                               */
+} fac_onnx_functions;
+
 /* What the caller knows better than the file.  Arrays may be NULL when their count is 0. */
 typedef struct fac_onnx_opts {
     int                n;           /* inputs whose shapes are given            */
     const char *const *inputs;      /* their names                              */
     const fac_dims    *dims;
+    fac_onnx_functions functions;   /* functions of the file                    */
 } fac_onnx_opts;
 
 /* Reads a model: IR 3 to current, opsets 7 to current of the default domain.  Initializers become parameters (floats) or

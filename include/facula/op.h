@@ -208,6 +208,8 @@ struct fac_op {
     fac_status (*ref)(const fac_ref *r, fac_error *err);
     /* Simpler ops that mean the same: meaning, gradient and kernels of an op that has none of its own. */
     void (*expand)(const fac_node *n, fac_value *out[]);
+    /* How many nodes that makes; 0: it cannot be expanded (a loop whose trip count is data).  NULL: it always can, into few. */
+    int64_t (*expands)(const fac_node *n);
     /* out's layout from in[0]'s when no data needs to move; false if it must.  Makes the op a view. */
     bool (*view)(const fac_node *n, const fac_layout *in, fac_layout *out);
     /* dx[i] from dy[], as ops; only where fac_needs(n, i).  dy[i] NULL: that output was not used. */
@@ -223,7 +225,9 @@ enum {                              /* fac_op.is */
     FAC_OP_INPLACE  = 4,            /* may write output 0 over an input of the same type that died there           */
     FAC_OP_BARRIER  = 8,            /* never folded, merged or moved across a stage (all_reduce)                   */
     FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
-    FAC_OP_BODIES   = 32            /* its bodies are its meaning (if, loop, fused), not an epilogue               */
+    FAC_OP_BODIES   = 32,           /* its bodies are its meaning (if, loop, fused), not an epilogue               */
+    FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
+                                       the node (call, if, loop, scan); passes take the node for one that must be expanded */
 };
 
 extern const fac_op *const fac_ops[];           /* built in, sorted by name; NULL-terminated */

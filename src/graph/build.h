@@ -14,7 +14,8 @@ typedef struct fac_emission {
     const fac_node   *like;
 } fac_emission;
 
-/* A node with all its types that is not yet part of the graph; NULL after an error.  It does not own the bodies yet. */
+/* A node with all its types that is not yet part of the graph.  It has taken over the bodies; NULL after an error, and then they
+ * are still the caller's. */
 fac_node *fac_node_build(fac_graph *g, const fac_emission *e);
 /* Appends it, enters it into the use lists, and makes it the owner of its bodies. */
 void      fac_node_link(fac_node *n);

@@ -5,8 +5,6 @@
 #include "base/memory.h"
 #include "graph/format.h"
 
-enum { DEPTH = 16 };            /* of bodies in bodies: reading recurses */
-
 /* A number waits for the type of the operand that gives it one. */
 typedef struct pending { const char *s; size_t n; } pending;
 typedef struct operands {
@@ -121,7 +119,7 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
     fac_status s = FAC_OK;
     const fac_table outside = l->nameless;
     l->nameless = (fac_table){ 0 };
-    if (++l->depth > DEPTH) s = fac_lex_fail(l, "bodies are nested more than %d deep", DEPTH);
+    if (++l->depth > FAC_BODY_DEPTH) s = fac_lex_fail(l, "bodies are nested more than %d deep", FAC_BODY_DEPTH);
     if (!s && !first && fac_lex_is(l, '(')) {
         s = read_header(r, body);
     } else if (!s) {

@@ -226,10 +226,11 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
     if (!n) return NULL;
     for (int k = 0; k < 2; k++) {
         n->body[k] = e->body[k];
-        if (e->body[k] && e->body[k]->error.status) {
-            fac_fail(n, e->body[k]->error.status, "body: %s", e->body[k]->error.text);
-            return NULL;
-        }
+        if (!e->body[k]) continue;
+        if (e->body[k]->error.status) fac_fail(n, e->body[k]->error.status, "body: %s", e->body[k]->error.text);
+        else if (e->body[k]->depth >= FAC_BODY_DEPTH)
+            fac_fail(n, FAC_E_UNSUPPORTED, "bodies are nested more than %d deep", FAC_BODY_DEPTH);
+        if (g->error.status) return NULL;
     }
     const bool epilogue = e->body[0] && !(op->is & FAC_OP_BODIES);
     bool ok = check_ports(n, e->n, ports, variadic) && fac_attrs_fill(n, (void *)n->attrs);
@@ -246,6 +247,8 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
         ok = ok && check_outputs(n, port_count(op->out));
     }
     if (ok && g->ids > UINT32_MAX - (uint32_t)n->nout - 1) ok = fac_fail(n, FAC_E_NOMEM, "the graph has 2^32 values");
+    for (int k = 0; k < 2; k++)             /* infer may have put another body in place of the one that was given */
+        if (n->body[k] != e->body[k]) fac_graph_free(ok ? e->body[k] : n->body[k]);
     return ok ? n : NULL;
 }
 
@@ -270,6 +273,8 @@ void fac_node_link(fac_node *n) {
     *(g->last ? &g->last->next : &g->first) = n;
     g->last = n;
     g->nodes++;
+    for (int k = 0; k < 2; k++)
+        if (n->body[k] && n->body[k]->depth >= g->depth) g->depth = (uint16_t)(n->body[k]->depth + 1);
 }
 
 /* ---- for ops and their users ---- */

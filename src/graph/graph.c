@@ -24,8 +24,13 @@ fac_graph *fac_graph_new(void) {
     return g;
 }
 
+fac_graph *fac_graph_share(fac_graph *body) {
+    atomic_fetch_add(&body->sharers, 1);
+    return body;
+}
+
 void fac_graph_free(fac_graph *g) {
-    if (!g) return;
+    if (!g || atomic_fetch_sub(&g->sharers, 1) > 0) return;
     for (size_t i = 0; i < g->nparams; i++) fac_tensor_free(g->params[i]->tensor);
     for (size_t i = 0; i < g->nconsts; i++) fac_tensor_free(g->consts[i]->tensor);
     for (fac_node *n = g->first; n; n = n->next)

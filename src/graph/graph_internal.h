@@ -2,6 +2,7 @@
  * facula/graph.h, fac_emit and fac_rebuild. */
 #ifndef FACULA_GRAPH_INTERNAL_H
 #define FACULA_GRAPH_INTERNAL_H
+#include <stdatomic.h>
 #include "base/arena.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -34,6 +35,8 @@ struct fac_graph {
     fac_scope     *scopes;              /* the open ones, innermost first                  */
     uint32_t       ids;                 /* next id of a node or value                      */
     uint16_t       stage;               /* given to nodes as they are built                */
+    uint16_t       depth;               /* levels of bodies below                          */
+    atomic_int     sharers;             /* nodes that have it as a body, but for one: see fac_graph_share */
     uint32_t       streams;             /* of noise, given out so far                      */
     fac_source    *source;              /* fac_nn_source */
     void          *source_self;
@@ -60,6 +63,19 @@ static inline unsigned fac_port_flags(const fac_node *n, int i) {
     while (k < i && n->op->in[k + 1].name) k++;     /* a variadic port is the last one */
     return n->op->in[k].is;
 }
+
+/* ---- bodies ---- */
+
+enum { FAC_BODY_DEPTH = 16 };           /* of bodies in bodies: what walks through them recurses */
+/* A body of a FAC_OP_FLOW node is read only, so that copies of the node share it: one more fac_graph_free to come. */
+fac_graph *fac_graph_share(fac_graph *body);
+/* How many nodes its expansion makes; 0: it has none, or cannot be expanded. */
+static inline int64_t fac_node_expands(const fac_node *n) {
+    return !n->op->expand ? 0 : n->op->expands ? n->op->expands(n) : 1;
+}
+/* Which inputs of a graph steer shapes: reached backwards from FAC_HOST ports, also those in bodies, through small values only.
+ * steers has one flag for each input; false when memory is gone. */
+bool       fac_graph_steering(const fac_graph *g, bool *steers);
 
 /* ---- rebuilding: how every pass is written ----
  * Copies a graph node by node into a new one.  For each node of `from`, in order, with its inputs already translated,

@@ -42,7 +42,7 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
     bool ok = !to->error.status;
     for (int k = 0; k < 2 && ok; k++)
         if (n->body[k]) {
-            body[k] = fac_graph_clone(n->body[k]);
+            body[k] = n->op->is & FAC_OP_FLOW ? fac_graph_share(n->body[k]) : fac_graph_clone(n->body[k]);
             ok = body[k] && !body[k]->error.status;
             if (!ok) fac_graph_raise(to, body[k] ? body[k]->error.status : FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
         }
@@ -52,6 +52,7 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
         to->stage = n->stage;
         node = fac_node_build(to, &(fac_emission){ n->op, n->attrs, n->nin, n->nports, in, { body[0], body[1] }, like });
         to->stage = stage;
+        if (node) memcpy(body, node->body, sizeof body);
     }
     if (node && n->name && !(node->name = fac_arena_text(&to->arena, n->name))) {
         fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a name", n->op->name);

@@ -50,12 +50,12 @@ static const fac_proto_attr *ask(const fac_onnx_node *n, const char *name, int64
     const fac_proto_attr *a = fac_import_attr(self->body, proto, name);
     int64_t got = a ? fac_import_attr_kind(a) : kind;
     if (got == kind || !kind) return a;
-    fac_fail_graph(self->body->im->g, FAC_E_FORMAT, "attribute %s is of kind %s, not %s", name, fac_import_attr_kind_name(got),
+    fac_fail_graph(self->body->g, FAC_E_FORMAT, "attribute %s is of kind %s, not %s", name, fac_import_attr_kind_name(got),
                    fac_import_attr_kind_name(kind));
     return NULL;
 }
 
-static fac_graph *graph_of(const fac_onnx_node *n) { return ((const fac_import_node *)n->self)->body->im->g; }
+static fac_graph *graph_of(const fac_onnx_node *n) { return ((const fac_import_node *)n->self)->body->g; }
 
 /* ---- reading ---- */
 

@@ -48,16 +48,17 @@ static fac_status make_leaf(fac_body *b, fac_definition *d, const fac_proto_node
     fac_status status = fac_proto_to_tensor(&im->files, d->tensor, &t, err);
     if (status) return fac_raise_in(err, status, "initializer \"%s\"", name);
     fac_type type = fac_tensor_type(t);
-    bool trained = fac_dtype_get(type.dtype)->kind == 'f' && type.dims.n > 0 && !is_setting(user, input);
-    d->value = trained ? fac_param(im->g, name, t) : fac_const(im->g, t);
+    bool trained = !b->around && fac_dtype_get(type.dtype)->kind == 'f' && type.dims.n > 0 && !is_setting(user, input);
+    d->value = trained ? fac_param(b->g, name, t) : fac_const(b->g, t);         /* bodies are closed: constants */
     if (!trained) fac_value_name_set(d->value, name);
     d->ready = true;
     fac_tensor_free(t);
-    return fac_graph_check(im->g, err);
+    return fac_graph_check(b->g, err);
 }
 
 fac_status fac_body_value(fac_body *b, const char *name, const fac_proto_node *user, size_t k, fac_value **out, fac_error *err) {
     fac_definition *d = fac_table_get(&b->names, name);
+    if (!d && b->around) return fac_import_outer(b, name, out, err);
     if (!d) return fac_raise(err, FAC_E_FORMAT, "value \"%s\" is not defined", name);
     if (!d->ready && d->maker == FAC_MADE_BY_TENSOR) FAC_TRY(make_leaf(b, d, user, k, err));
     if (!d->value && d->maker == FAC_MADE_BY_NODE) {
@@ -87,15 +88,16 @@ static fac_status place(fac_body *b, order *o, size_t first, fac_error *err) {
     for (o->depth = 1; o->depth;) {
         size_t k = o->stack[o->depth - 1];
         const fac_proto_node *n = &b->nodes->at[k];
-        if (o->input[o->depth - 1] == n->in.n) {
+        if (o->input[o->depth - 1] == n->reads.n) {
             o->state[k] = PLACED;
             o->placed[o->n++] = k;
             o->depth--;
             continue;
         }
-        const char *name = n->in.at[o->input[o->depth - 1]++];
+        const char *name = n->reads.at[o->input[o->depth - 1]++];
         if (!*name) continue;
         const fac_definition *d = fac_table_get(&b->names, name);
+        if (!d && b->around) continue;      /* from outside, or not there: known when it is asked for */
         if (!d)
             return fac_raise(err, FAC_E_FORMAT, "node \"%s\" (%s): its input \"%s\" is not defined", fac_import_label(n), n->type,
                              name);
@@ -135,25 +137,31 @@ static fac_status define_inputs(fac_body *b, const fac_proto_function *f, fac_va
     return FAC_OK;
 }
 
-static fac_status take_outputs(fac_body *b, const fac_proto_function *f, fac_value *out[], size_t nout, fac_error *err) {
+static fac_status take_outputs(fac_body *b, fac_value *out[], size_t nout, fac_error *err) {
+    const fac_proto_function *f = b->function;
     if (nout > f->out.n)
         return fac_raise(err, FAC_E_FORMAT, "%zu outputs of function \"%s\", which has %zu", nout, f->name, f->out.n);
     for (size_t k = 0; k < nout; k++)
-        if (*b->call->out.at[k]) FAC_TRY(fac_body_value(b, f->out.at[k], NULL, 0, &out[k], err));
+        if (k >= b->call->out.n || *b->call->out.at[k]) FAC_TRY(fac_body_value(b, f->out.at[k], NULL, 0, &out[k], err));
     return FAC_OK;
 }
 
-/* A function is inlined: its nodes are built as if they stood where the call is. */
-static fac_status call(const fac_body *outer, const fac_proto_function *f, const fac_proto_node *n, fac_value *const in[],
-                       fac_value *out[], fac_error *err) {
-    fac_body b = { outer->im, &f->nodes, &f->opsets, f, n, outer, outer->depth + 1, { 0 } };
-    if (b.depth > FAC_FUNCTION_DEPTH)
+fac_status fac_body_function(fac_body *inner, fac_value *const in[], size_t nin, fac_value *out[], size_t nout, fac_error *err) {
+    if (inner->depth > FAC_FUNCTION_DEPTH)
         return fac_raise(err, FAC_E_UNSUPPORTED, "functions call each other more than %d deep", FAC_FUNCTION_DEPTH);
-    fac_status status = define_inputs(&b, f, in, n->in.n, err);
-    if (!status) status = fac_body_build(&b, err);
-    if (!status) status = take_outputs(&b, f, out, n->out.n, err);
-    fac_body_close(&b);
+    fac_status status = define_inputs(inner, inner->function, in, nin, err);
+    if (!status) status = fac_body_build(inner, err);
+    if (!status) status = take_outputs(inner, out, nout, err);
+    fac_body_close(inner);
     return status;
+}
+
+/* A function is inlined, unless it is to stay a call: its nodes are built as if they stood where the call is. */
+static fac_status call(fac_body *outer, const fac_proto_function *f, const fac_proto_node *n, fac_value *const in[],
+                       fac_value *out[], fac_error *err) {
+    if (fac_import_keeps(outer, f)) return fac_import_call(outer, f, n, in, out, err);
+    fac_body b = { outer->im, &f->nodes, &f->opsets, f, n, outer, outer->depth + 1, { 0 }, outer->g, NULL, NULL };
+    return fac_body_function(&b, in, n->in.n, out, n->out.n, err);
 }
 
 /* ---- building ---- */
@@ -178,13 +186,13 @@ static void name_node(fac_graph *g, const fac_node *last, const fac_value *y, co
     n->scope = scope;
 }
 
-static fac_status build_op(const fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
+static fac_status build_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
     if (!*fac_import_domain(n->domain) && !strcmp(n->type, "Constant")) return fac_import_constant(b, n, out, err);
     return fac_import_op(b, n, in, out, err);
 }
 
 static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
-    fac_graph *g = b->im->g;
+    fac_graph *g = b->g;
     const char *outside = g->scope, *name = scope_of(g, fac_import_label(n));
     const fac_node *last = g->last;
     if (!name) return no_memory(err);
@@ -193,7 +201,7 @@ static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value
     fac_status status = f ? call(b, f, n, in, out, err) : build_op(b, n, in, out, err);
     fac_graph_pop(g);
     if (status && !g->error.status) return fac_raise_in(err, status, "%s", name);       /* the graph's own errors have it */
-    if (!status && !f && n->out.n) name_node(g, last, out[0], name, outside);
+    if (!status && (!f || fac_import_keeps(b, f)) && n->out.n) name_node(g, last, out[0], name, outside);
     return status;
 }
 
@@ -212,7 +220,7 @@ static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *er
         d->value = out[k];
         if (out[k] && !b->function) fac_value_name_set(out[k], n->out.at[k]);
     }
-    return fac_graph_check(im->g, err);
+    return fac_graph_check(b->g, err);
 }
 
 fac_status fac_body_build(fac_body *b, fac_error *err) {

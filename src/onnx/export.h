@@ -4,6 +4,7 @@
  *   save_settle.c  which opset, and what is expanded or computed in a wider type to fit it
  *   save_node.c    records of nodes and constants: what fac_op.save() calls, and fac_onnx_plain
  *   save_name.c    names of values and nodes
+ *   save_body.c    bodies of nodes: subgraphs and functions
  *   encode.c       protobuf */
 #ifndef FACULA_ONNX_EXPORT_H
 #define FACULA_ONNX_EXPORT_H
@@ -15,6 +16,7 @@
 
 /* AttributeProto; kind is an AttributeProto.AttributeType. */
 typedef struct fac_record_attr fac_record_attr;
+typedef struct fac_record_graph fac_record_graph;
 struct fac_record_attr {
     const char      *name, *text;
     int64_t          kind, i;
@@ -23,6 +25,7 @@ struct fac_record_attr {
     const double    *reals;
     const char     **texts;
     int              n;
+    const fac_record_graph *graph;
     fac_record_attr *next;
 };
 
@@ -31,7 +34,7 @@ typedef struct fac_record_out fac_record_out;
 struct fac_record_out { const char *name; fac_record_out *next; };
 typedef struct fac_record_node fac_record_node;
 struct fac_record_node {
-    const char         *type, *name;
+    const char         *type, *name, *domain;           /* domain NULL: the default one */
     const char        **in;
     int                 nin;
     fac_record_out      out, *last_out;
@@ -42,6 +45,16 @@ struct fac_record_node {
 /* An initializer. */
 typedef struct fac_record_tensor fac_record_tensor;
 struct fac_record_tensor { fac_encode_tensor is; fac_record_tensor *next; };
+
+/* GraphProto of an attribute, or FunctionProto. */
+struct fac_record_graph {
+    const fac_graph   *g;               /* whose outputs, and whose first nin inputs, have these names */
+    const char        *name, **in, **out;
+    int                nin;
+    fac_record_node   *nodes;
+    fac_record_tensor *tensors;
+    fac_record_graph  *next;            /* of functions */
+};
 
 typedef struct fac_export {
     const fac_onnx_save_opts *opts;     /* never NULL */
@@ -57,6 +70,8 @@ typedef struct fac_export {
     fac_tensor       **owned;           /* constants that the exporter made */
     size_t             nowned, room_owned, nnodes, ntensors, ndata;     /* ndata: tensors of the external file */
     const fac_node    *node;            /* the one that is being said */
+    fac_table          functions, function_names;       /* what a body says -> its record */
+    fac_record_graph  *written, **last_written;         /* functions, those that are called by others first */
     bool               dry;             /* only asking whether it can be: nothing is recorded */
     const char        *lacking;         /* an ONNX op that has not the node's element type            */
     bool               impossible;      /* what the node reads cannot be said                 */
@@ -80,6 +95,13 @@ bool       fac_export_can(fac_export *ex, const fac_node *n);
 /* Records a node of ex->g. */
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err);
 void       fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
+
+/* What a put needs: memory of the export, which fails when there is none. */
+void      *fac_export_get(fac_export *ex, size_t n, size_t size);
+
+/* ---- save_body.c ---- */
+/* What a graph says, whatever the types of its inputs are: equal functions. */
+fac_hash    fac_export_meaning(const fac_graph *g);
 
 /* ---- save_name.c ---- */
 /* Gives inputs, parameters and outputs their names; FAC_E_ARGUMENT where two of them collide. */

@@ -3,6 +3,8 @@
  *   load.c       the road: file -> messages -> scan -> leaves and nodes -> graph
  *   scan.c       is every op, opset and element type ours?  All that is missing in one message
  *   body.c       the nodes of a graph or a function: who defines which name, in which order, building
+ *   outer.c      what a subgraph reads from outside
+ *   subgraph.c   subgraphs and functions as closed graphs: bodies of nodes
  *   attribute.c  what a node says of itself: fac_onnx_int() and its sisters, references to a function's attributes
  *   node.c       one node through the tables of an op's descriptor, or through its load() */
 #ifndef FACULA_ONNX_IMPORT_H
@@ -11,6 +13,7 @@
 #include "base/table.h"
 #include "facula/onnx.h"
 #include "graph/graph_internal.h"
+#include "graph/onnx_flow.h"
 #include "onnx/proto.h"
 #include "onnx/source.h"
 
@@ -31,7 +34,7 @@ typedef struct fac_import {
     size_t               budget;        /* nodes that may still be built: calls of functions multiply them */
 } fac_import;
 
-/* The main graph, or one call of a function. */
+/* The main graph, one call of a function, or a subgraph. */
 typedef struct fac_body fac_body;
 struct fac_body {
     fac_import               *im;
@@ -42,6 +45,9 @@ struct fac_body {
     const fac_body           *outer;    /* where the call stands                              */
     int                       depth;
     fac_table                 names;    /* -> fac_definition                                  */
+    fac_graph                *g;        /* where the nodes go                                 */
+    fac_body                 *around;   /* of a subgraph: whose names it may read             */
+    fac_onnx_outer           *reads;    /* and which values of it it did                      */
 };
 
 /* Who makes the value of a name. */
@@ -72,10 +78,24 @@ int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, c
 fac_proto_function *fac_import_function(const fac_import *im, const fac_proto_node *n);         /* NULL: it is an op */
 const fac_spelling *fac_import_spelling(const fac_import *im, const fac_proto_node *n, int64_t opset);
 
+/* ---- outer.c ---- */
+/* Fills n->reads, once the subgraphs of its attributes are read and their nodes have theirs. */
+fac_status fac_import_reads(fac_import *im, fac_proto_node *n, fac_error *err);
+
+/* ---- subgraph.c ---- */
+/* A name that a subgraph does not define: an input of its graph. */
+fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_error *err);
+/* Does this call stay one? */
+bool       fac_import_keeps(const fac_body *b, const fac_proto_function *f);
+fac_status fac_import_call(fac_body *b, const fac_proto_function *f, const fac_proto_node *n, fac_value *const in[],
+                           fac_value *out[], fac_error *err);
+
 /* ---- body.c ---- */
 /* Adds a name; FAC_E_FORMAT when it is defined already. */
 fac_status fac_body_define(fac_body *b, const char *name, fac_definition d, fac_error *err);
 fac_status fac_body_build(fac_body *b, fac_error *err);
+/* The body of a function, all of whose outputs are made: `inner` has everything but its names. */
+fac_status fac_body_function(fac_body *inner, fac_value *const in[], size_t nin, fac_value *out[], size_t nout, fac_error *err);
 /* The value of a name, made when it is asked for first.  user: the node that reads it as its input k, or NULL for an output. */
 fac_status fac_body_value(fac_body *b, const char *name, const fac_proto_node *user, size_t k, fac_value **out, fac_error *err);
 void       fac_body_close(fac_body *b);
@@ -91,14 +111,14 @@ fac_status  fac_import_attr_tensor(fac_import *im, const fac_proto_attr *a, fac_
 /* What a fac_onnx_node's self is. */
 typedef struct fac_import_node {
     fac_onnx_node         pub;
-    const fac_body       *body;
+    fac_body             *body;
     const fac_proto_node *proto;
     bool                 *asked;        /* for each attribute of proto: load() looked at it */
 } fac_import_node;
 
 /* ---- node.c ---- */
 /* Builds a node that is an op.  in[], out[]: as for fac_onnx.load; out[] is zeroed. */
-fac_status fac_import_op(const fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err);
+fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err);
 /* The Constant op. */
 fac_status fac_import_constant(const fac_body *b, const fac_proto_node *n, fac_value *out[], fac_error *err);
 #endif

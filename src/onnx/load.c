@@ -121,7 +121,7 @@ static fac_status add_outputs(fac_body *b, fac_error *err) {
 }
 
 static fac_status build(fac_import *im, fac_error *err) {
-    fac_body b = { .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets };
+    fac_body b = { .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets, .g = im->g };
     fac_table bound = { 0 };
     fac_status status = add_tensors(&b, err);
     if (!status) status = add_inputs(&b, &bound, err);

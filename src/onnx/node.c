@@ -134,7 +134,7 @@ static int count_of(const fac_proto_names *names) {             /* without absen
     return (int)n;
 }
 
-fac_status fac_import_op(const fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
+fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
     fac_import *im = b->im;
     int64_t opset = fac_import_opset(im, b->opsets, n->domain);
     const fac_spelling *s = fac_import_spelling(im, n, opset);
@@ -147,12 +147,12 @@ fac_status fac_import_op(const fac_body *b, const fac_proto_node *n, fac_value *
     const fac_port *first = s->op->in;
     if (first && first->name && !(first->is & FAC_OPTIONAL) && (!self.pub.nin || !in[0]))
         return fac_raise(err, FAC_E_FORMAT, "%s%s%s lacks its first input", n->type, n->name && *n->name ? " " : "", n->name ? n->name : "");
-    if (!s->how->load) load_by_tables(&self.pub, im->g, s, in, out);
+    if (!s->how->load) load_by_tables(&self.pub, b->g, s, in, out);
     else {
-        s->how->load(&self.pub, im->g, in, out);
-        if (!im->g->error.status) refuse_unasked(&self, im->g, s->how);
+        s->how->load(&self.pub, b->g, in, out);
+        if (!b->g->error.status) refuse_unasked(&self, b->g, s->how);
     }
-    return fac_graph_check(im->g, err);
+    return fac_graph_check(b->g, err);
 }
 
 /* ---- Constant ---- */
@@ -220,13 +220,13 @@ fac_status fac_import_constant(const fac_body *b, const fac_proto_node *n, fac_v
             return fac_raise(err, FAC_E_FORMAT, "attribute %s is of kind %s", name, fac_import_attr_kind_name(kind));
         if (kind == FAC_PROTO_TENSOR) {
             FAC_TRY(fac_import_attr_tensor(im, a, &t, err));
-            out[0] = fac_const(im->g, t);
+            out[0] = fac_const(b->g, t);
         } else {
             FAC_TRY(constant_of(im, a, kind, &t, err));
-            out[0] = fac_const(im->g, t);
+            out[0] = fac_const(b->g, t);
             fac_tensor_free(t);
         }
-        return fac_graph_check(im->g, err);
+        return fac_graph_check(b->g, err);
     }
     return fac_raise(err, FAC_E_UNSUPPORTED, "attribute %s of Constant is not supported", name);
 }

@@ -43,7 +43,7 @@ static const message tensor = { "TensorProto", sizeof(S), 2, AT(self), tensor_fi
 #define S fac_proto_attr
 static const field attr_fields[] = {
     { 1, TEXT, AT(name), NULL }, { FAC_PROTO_ATTR_F, REAL, AT(f), NULL }, { FAC_PROTO_ATTR_I, INT, AT(i), NULL },
-    { FAC_PROTO_ATTR_S, WINDOW, AT(s), NULL }, { FAC_PROTO_ATTR_T, WINDOW, AT(t), NULL }, { FAC_PROTO_ATTR_G, SKIP, 0, NULL },
+    { FAC_PROTO_ATTR_S, WINDOW, AT(s), NULL }, { FAC_PROTO_ATTR_T, WINDOW, AT(t), NULL }, { FAC_PROTO_ATTR_G, WINDOW, AT(g), NULL },
     { FAC_PROTO_ATTR_FLOATS, SKIP, 0, NULL }, { FAC_PROTO_ATTR_INTS, SKIP, 0, NULL }, { FAC_PROTO_ATTR_TEXTS, SKIP, 0, NULL },
     { 20, INT, AT(type), NULL }, { 21, TEXT, AT(ref), NULL }, { 0 } };
 static const message attr = { "AttributeProto", sizeof(S), 3, AT(self), attr_fields };
@@ -258,6 +258,11 @@ fac_status fac_proto_read_model(fac_bytes file, fac_arena *arena, fac_proto_mode
 fac_status fac_proto_read_tensor(fac_bytes file, fac_arena *arena, fac_proto_tensor *out, fac_error *err) {
     *out = (fac_proto_tensor){ 0 };
     return read_message(&(reader){ file.p, arena, err }, &tensor, file, (char *)out);
+}
+
+fac_status fac_proto_read_graph(fac_bytes file, fac_arena *arena, fac_proto_graph *out, fac_error *err) {
+    *out = (fac_proto_graph){ 0 };
+    return read_message(&(reader){ file.p, arena, err }, &graph, file, (char *)out);
 }
 
 /* ---- repeated numbers ---- */

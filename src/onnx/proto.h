@@ -30,7 +30,8 @@ typedef struct fac_proto_attr {
     const char *name, *ref;
     int64_t     type, i;
     float       f;
-    fac_bytes   s, t;                   /* t: a TensorProto                                                 */
+    fac_bytes   s, t, g;                /* t: a TensorProto, g: a GraphProto                                */
+    struct fac_proto_graph *graph;      /* g, once the importer's scan has read it                        */
     fac_bytes   self;                   /* the whole message, in which floats, ints and strings are found */
 } fac_proto_attr;
 
@@ -38,6 +39,7 @@ typedef struct fac_proto_node {
     uint32_t        has;
     const char     *name, *type, *domain, *overload;
     fac_proto_names in, out;
+    fac_proto_names reads;              /* in, and what subgraphs read from outside: by the importer's scan */
     struct { fac_proto_attr *at; size_t n; } attrs;
 } fac_proto_node;
 
@@ -90,6 +92,7 @@ enum {
     FAC_PROTO_TYPE_OPAQUE = 7, FAC_PROTO_TYPE_SPARSE = 8, FAC_PROTO_TYPE_OPTIONAL = 9,
     FAC_PROTO_DENSE_SHAPE = 2, FAC_PROTO_DIM_VALUE = 1, FAC_PROTO_DIM_PARAM = 2
 };
+#define FAC_ONNX_FUNCTIONS "facula.local"   /* the domain of the functions that the exporter writes */
 enum { FAC_PROTO_EXTERNAL = 1 };            /* TensorProto.DataLocation */
 enum {                                      /* AttributeProto.AttributeType */
     FAC_PROTO_FLOAT = 1, FAC_PROTO_INT, FAC_PROTO_STRING, FAC_PROTO_TENSOR, FAC_PROTO_GRAPH, FAC_PROTO_FLOATS, FAC_PROTO_INTS,
@@ -101,6 +104,7 @@ static inline bool fac_proto_has(uint32_t has, int field) { return has >> field 
 /* `out` is zeroed first; texts and arrays go to the arena. */
 fac_status fac_proto_read_model(fac_bytes file, fac_arena *arena, fac_proto_model *out, fac_error *err);
 fac_status fac_proto_read_tensor(fac_bytes file, fac_arena *arena, fac_proto_tensor *out, fac_error *err);
+fac_status fac_proto_read_graph(fac_bytes file, fac_arena *arena, fac_proto_graph *out, fac_error *err);
 
 /* The repeated field `field` of a message as numbers or byte strings, one call each, packed or not.  wire: how one element is
  * stored.  visit gets a number's bits (floats too) or a window, and returns false to stop. */

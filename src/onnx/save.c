@@ -16,7 +16,9 @@ enum {
     MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_DOC = 6, MODEL_OPSET = 8, MODEL_METADATA = 14,
     OPSET_DOMAIN = 1, OPSET_VERSION = 2,
     GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
-    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTR = 5,
+    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTR = 5, NODE_DOMAIN = 7,
+    FUNCTION_NAME = 1, FUNCTION_INPUT = 4, FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7, FUNCTION_OPSET = 9, FUNCTION_DOMAIN = 10,
+    MODEL_FUNCTION = 25,
     ATTR_NAME = 1, ATTR_KIND = 20, VALUE_NAME = 1, SHAPE_DIM = 1
 };
 enum {
@@ -27,6 +29,8 @@ enum {
 
 /* ---- messages ---- */
 
+static bool subgraph_body(pb_ostream_t *s, const void *self);
+
 static bool attr_body(pb_ostream_t *s, const void *self) {
     const fac_record_attr *a = self;
     bool ok = fac_encode_text(s, ATTR_NAME, a->name) && fac_encode_int(s, ATTR_KIND, a->kind);
@@ -34,6 +38,7 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
     case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
     case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    case FAC_PROTO_GRAPH: return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
     default:
         for (int k = 0; k < a->n && ok; k++)
             ok = a->ints ? fac_encode_int(s, FAC_PROTO_ATTR_INTS, a->ints[k])
@@ -50,7 +55,7 @@ static bool node_body(pb_ostream_t *s, const void *self) {
     for (const fac_record_out *o = &n->out; o && ok; o = o->next) ok = fac_encode_text(s, NODE_OUTPUT, o->name);
     ok = ok && fac_encode_text(s, NODE_NAME, n->name) && fac_encode_text(s, NODE_TYPE, n->type);
     for (const fac_record_attr *a = n->attrs; a && ok; a = a->next) ok = fac_encode_message(s, NODE_ATTR, attr_body, a);
-    return ok;
+    return ok && fac_encode_text(s, NODE_DOMAIN, n->domain);
 }
 
 /* An input or output: what is said of it, and under which name. */
@@ -86,6 +91,20 @@ static bool value_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, VALUE_NAME, p->name) && fac_encode_message(s, FAC_PROTO_VALUE_TYPE, type_body, p);
 }
 
+static bool subgraph_body(pb_ostream_t *s, const void *self) {
+    const fac_record_graph *r = self;
+    bool ok = true;
+    for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
+    ok = ok && fac_encode_text(s, GRAPH_NAME, r->name);
+    for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
+        ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
+    for (int k = 0; k < r->nin && ok; k++)
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ r->g, &r->g->inputs[k]->type, r->in[k], 0 });
+    for (size_t k = 0; k < r->g->noutputs && ok; k++)
+        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body, &(port){ r->g, &r->g->outputs[k].value->type, r->out[k], 0 });
+    return ok;
+}
+
 static bool graph_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     const fac_graph *g = ex->g;
@@ -105,6 +124,39 @@ static bool graph_body(pb_ostream_t *s, const void *self) {
 static bool opset_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     return fac_encode_text(s, OPSET_DOMAIN, "") && fac_encode_int(s, OPSET_VERSION, ex->opset);
+}
+
+static bool own_opset_body(pb_ostream_t *s, const void *self) {
+    (void)self;
+    return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
+}
+
+/* Functions have no initializers: what would be one is a Constant node. */
+static bool value_attr_body(pb_ostream_t *s, const void *self) {
+    return fac_encode_text(s, ATTR_NAME, "value") && fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR)
+        && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body, self);
+}
+
+static bool constant_body(pb_ostream_t *s, const void *self) {
+    const fac_encode_tensor *t = self;
+    return fac_encode_text(s, NODE_OUTPUT, t->name) && fac_encode_text(s, NODE_TYPE, "Constant")
+        && fac_encode_message(s, NODE_ATTR, value_attr_body, t);
+}
+
+typedef struct function { const fac_export *ex; const fac_record_graph *is; } function;
+
+static bool function_body(pb_ostream_t *s, const void *self) {
+    const function *f = self;
+    const fac_record_graph *r = f->is;
+    bool ok = fac_encode_text(s, FUNCTION_NAME, r->name);
+    for (int k = 0; k < r->nin && ok; k++) ok = fac_encode_text(s, FUNCTION_INPUT, r->in[k]);
+    for (size_t k = 0; k < r->g->noutputs && ok; k++) ok = fac_encode_text(s, FUNCTION_OUTPUT, r->out[k]);
+    for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
+        ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
+    for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
+    return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex)
+        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL)
+        && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
 typedef struct pair { const char *key, *value; } pair;
@@ -129,7 +181,10 @@ static bool model_body(pb_ostream_t *s, const void *self) {
            && fac_encode_text(s, MODEL_PRODUCER, o->producer ? o->producer : "facula")
            && fac_encode_text(s, MODEL_PRODUCER_VERSION, o->producer ? NULL : FACULA_VERSION)
            && fac_encode_text(s, MODEL_DOC, o->doc) && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex)
-           && fac_encode_message(s, MODEL_OPSET, opset_body, ex);
+           && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
+           && (!ex->written || fac_encode_message(s, MODEL_OPSET, own_opset_body, NULL));
+    for (const fac_record_graph *f = ex->written; f && ok; f = f->next)
+        ok = fac_encode_message(s, MODEL_FUNCTION, function_body, &(function){ ex, f });
     for (int k = 0; k < o->n && ok; k++)
         ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
     return ok;
@@ -175,6 +230,7 @@ static fac_status record(fac_export *ex, fac_error *err) {
     const fac_graph *g = ex->g;
     ex->last_node = &ex->nodes;
     ex->last_tensor = &ex->tensors;
+    ex->last_written = &ex->written;
     FAC_TRY(fac_export_names(ex, err));
     for (size_t k = 0; k < g->ninputs; k++) FAC_TRY(check_type("input", g->inputs[k]->name, &g->inputs[k]->type, err));
     for (size_t k = 0; k < g->nparams; k++) {
@@ -287,6 +343,8 @@ fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_sa
     fac_table_free(&ex.labels);
     fac_table_free(&ex.counters);
     fac_table_free(&ex.constants);
+    fac_table_free(&ex.functions);
+    fac_table_free(&ex.function_names);
     fac_graph_free(ex.g);
     fac_arena_free(&ex.arena);
     return status;

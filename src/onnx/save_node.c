@@ -8,14 +8,14 @@
 
 /* ---- constants ---- */
 
-static void *get(fac_export *ex, size_t n, size_t size) {
+void *fac_export_get(fac_export *ex, size_t n, size_t size) {
     void *p = fac_arena_alloc(&ex->arena, n, size);
     ex->failed |= !p;
     return p;
 }
 
 void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t) {
-    fac_record_tensor *r = get(ex, 1, sizeof *r);
+    fac_record_tensor *r = fac_export_get(ex, 1, sizeof *r);
     if (!r) return;
     r->is = (fac_encode_tensor){ .t = t, .name = name };
     *ex->last_tensor = r;
@@ -195,8 +195,8 @@ const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, cons
     if (ex->dry && !fac_export_takes(type, ex->opset, ex->node)) ex->lacking = type;
     if (ex->dry) return "";
     while (n && !in[n - 1]) n--;
-    fac_record_node *r = get(ex, 1, sizeof *r);
-    const char **names = get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
+    fac_record_node *r = fac_export_get(ex, 1, sizeof *r);
+    const char **names = fac_export_get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
     if (out != fac_onnx_name(w, ex->node->out[0])) label = fac_arena_print(&ex->arena, "%s.%s", label, type);
     if (!out) out = fac_export_fresh(ex, &ex->values, label ? label : "");
     if (!r || !names || !label) {
@@ -216,7 +216,7 @@ const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, cons
 
 void fac_onnx_put_out(const fac_onnx_writer *w, const char *out) {
     fac_export *ex = fac_export_of(w);
-    fac_record_out *o = ex->dry || !ex->at ? NULL : get(ex, 1, sizeof *o);
+    fac_record_out *o = ex->dry || !ex->at ? NULL : fac_export_get(ex, 1, sizeof *o);
     if (!o) return;
     o->name = out ? out : "";
     ex->at->last_out->next = o;
@@ -227,7 +227,7 @@ void fac_onnx_put_out(const fac_onnx_writer *w, const char *out) {
 
 static void put_attr(const fac_onnx_writer *w, fac_record_attr a) {
     fac_export *ex = fac_export_of(w);
-    fac_record_attr *r = ex->dry || !ex->at ? NULL : get(ex, 1, sizeof *r);
+    fac_record_attr *r = ex->dry || !ex->at ? NULL : fac_export_get(ex, 1, sizeof *r);
     if (!r) return;
     *r = a;
     *ex->at->last_attr = r;
@@ -253,7 +253,7 @@ void fac_onnx_put_dtype(const fac_onnx_writer *w, const char *attr, fac_dtype dt
 
 static void *copied(const fac_onnx_writer *w, int n, size_t size, const void *from) {
     fac_export *ex = fac_export_of(w);
-    void *to = ex->dry ? NULL : get(ex, (size_t)n, size);
+    void *to = ex->dry ? NULL : fac_export_get(ex, (size_t)n, size);
     if (to && n) memcpy(to, from, (size_t)n * size);
     return to;
 }
@@ -320,7 +320,7 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
     fac_export *ex = fac_export_of(w);
     const fac_onnx *how = fac_export_spelling(n->op, w->opset);
     if (!how || n->nin != n->nports) return false;
-    const char **in = get(ex, (size_t)n->nin, sizeof *in);
+    const char **in = fac_export_get(ex, (size_t)n->nin, sizeof *in);
     if (!in) return true;
     for (int i = 0; i < n->nin; i++) in[i] = input(w, n, i);
     int port = 0, outs = 0;
@@ -346,7 +346,7 @@ static bool say(fac_export *ex, const fac_node *n) {
     ex->at = NULL;
     ex->impossible = false;
     ex->lacking = NULL;
-    if (n->op->is & FAC_OP_BODIES) return false;
+    if ((n->op->is & (FAC_OP_BODIES | FAC_OP_FLOW)) == FAC_OP_BODIES) return false;
     bool said = n->op->save ? n->op->save(&w, n) : how && !how->load && fac_onnx_plain(&w, n);
     return said && !ex->impossible;
 }

@@ -82,7 +82,7 @@ enum { DEEPEST = 16, MOST = 24 };
 
 typedef struct settling {
     fac_export   *ex;
-    bool          again;                /* something was put that must be looked at too */
+    bool          again, changed;       /* something was put that must be looked at too; anything was put at all */
     const fac_op *refused[MOST];        /* each once */
     int           nrefused;
 } settling;
@@ -93,16 +93,43 @@ static void refuse(settling *s, const fac_op *op) {
     if (s->nrefused < MOST) s->refused[s->nrefused++] = op;
 }
 
+static fac_graph *settled(settling *s, const fac_graph *from);
+
+/* The same for the bodies of a node, which must be sayable as well.  false: one is not. */
+static bool settle_bodies(settling *s, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[], bool *changed) {
+    settling inner = { .ex = s->ex };
+    fac_node copy = *n;
+    for (int k = 0; k < 2; k++) {
+        if (!n->body[k]) continue;
+        copy.body[k] = settled(&inner, n->body[k]);
+        if (!copy.body[k]) s->ex->failed = true;
+        else if (copy.body[k]->error.status) fac_graph_raise(to, copy.body[k]->error.status, "%s", copy.body[k]->error.text);
+    }
+    const bool can = !inner.nrefused && !s->ex->failed && !to->error.status;
+    *changed = can && inner.changed;
+    if (*changed) fac_node_copy(to, &copy, in, out);
+    for (int k = 0; k < 2; k++)
+        if (n->body[k]) fac_graph_free(copy.body[k]);
+    for (int k = 0; k < inner.nrefused && !fac_node_expands(n); k++) refuse(s, inner.refused[k]);
+    return can;
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     settling *s = self;
-    if (fac_export_can(s->ex, n)) return false;
+    bool bodies = false;
+    if (fac_export_can(s->ex, n) && (!(n->op->is & FAC_OP_FLOW) || settle_bodies(s, to, n, in, out, &bodies))) {
+        s->changed |= bodies;
+        return bodies;
+    }
+    if (s->ex->failed || to->error.status) return false;
     bool changed = s->ex->lacking && widened(s->ex, to, n, in, out);
-    if (!changed && n->op->expand) {
+    if (!changed && fac_node_expands(n)) {
         fac_node_expand(to, n, in, out);
         changed = true;
     }
     s->again |= changed;
-    if (!changed) refuse(s, n->op);
+    s->changed |= changed;
+    if (!changed && !(n->op->is & FAC_OP_FLOW && s->nrefused)) refuse(s, n->op);
     return changed;
 }
 

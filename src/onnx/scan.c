@@ -137,14 +137,30 @@ static bool is_constant(const fac_proto_node *n) { return !*fac_import_domain(n-
 
 enum { NEW, ACTIVE, DONE };         /* fac_proto_function.mark */
 
+static fac_status scan_graph(scan *s, const fac_proto_graph *g, const fac_proto_opsets *opsets, int depth, fac_error *err);
+
+/* Graphs among the attributes of a node are read, and looked through as well. */
+static fac_status scan_subgraphs(scan *s, fac_proto_node *n, const fac_proto_opsets *opsets, int depth, fac_error *err) {
+    for (size_t k = 0; k < n->attrs.n; k++) {
+        fac_proto_attr *a = &n->attrs.at[k];
+        if (!a->g.p) continue;
+        if (!(a->graph = fac_arena_alloc(&s->im->arena, 1, sizeof *a->graph))) return no_memory(err);
+        FAC_TRY(fac_proto_read_graph(a->g, &s->im->arena, a->graph, err));
+        s->im->budget += a->graph->nodes.n;
+        FAC_TRY(scan_graph(s, a->graph, opsets, depth + 1, err));
+    }
+    return fac_import_reads(s->im, n, err);
+}
+
 static fac_status scan_nodes(scan *s, const fac_proto_nodes *nodes, const fac_proto_opsets *opsets, int depth, fac_error *err) {
     if (depth > FAC_FUNCTION_DEPTH)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "functions call each other more than %d deep", FAC_FUNCTION_DEPTH);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "functions and subgraphs are nested more than %d deep", FAC_FUNCTION_DEPTH);
     for (size_t k = 0; k < nodes->n; k++) {
-        const fac_proto_node *n = &nodes->at[k];
+        fac_proto_node *n = &nodes->at[k];
         if (!*n->type) return fac_raise(err, FAC_E_FORMAT, "node \"%s\" has no op type", fac_import_label(n));
         if (n->attrs.n > FAC_MANY)
             return fac_raise(err, FAC_E_FORMAT, "node \"%s\" has %zu attributes", fac_import_label(n), n->attrs.n);
+        FAC_TRY(scan_subgraphs(s, n, opsets, depth, err));
         fac_proto_function *f = fac_import_function(s->im, n);
         if (f) {
             if (f->mark == ACTIVE) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" calls itself", f->name);
@@ -189,10 +205,14 @@ static fac_status scan_input(scan *s, const fac_proto_value *v, fac_error *err) 
 }
 
 static fac_status scan_all(scan *s, fac_error *err) {
-    const fac_proto_graph *g = &s->im->model.graph;
-    if (s->im->model.opsets.n > FAC_MANY || g->out.n > FAC_MANY)
-        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets and has %zu outputs", s->im->model.opsets.n, g->out.n);
-    FAC_TRY(scan_nodes(s, &g->nodes, &s->im->model.opsets, 0, err));
+    if (s->im->model.opsets.n > FAC_MANY)
+        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", s->im->model.opsets.n);
+    return scan_graph(s, &s->im->model.graph, &s->im->model.opsets, 0, err);
+}
+
+static fac_status scan_graph(scan *s, const fac_proto_graph *g, const fac_proto_opsets *opsets, int depth, fac_error *err) {
+    if (g->out.n > FAC_MANY) return fac_raise(err, FAC_E_FORMAT, "a graph with %zu outputs", g->out.n);
+    FAC_TRY(scan_nodes(s, &g->nodes, opsets, depth, err));
     for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], err));
     for (size_t k = 0; k < g->tensors.n; k++)
         FAC_TRY(scan_dtype(s, "initializer", g->tensors.at[k].name, g->tensors.at[k].type, err));

@@ -1,7 +1,11 @@
 /* Expansion of ops that have no meaning of their own into simpler ones, but for those that a kernel takes as they are. */
 #include "passes/passes.h"
 
+/* An expansion of more nodes than this makes a plan that is slower to make than a run of the body, again and again, is to do. */
+enum { MOST = 1 << 14 };
+
 static bool primitive(const fac_node *n) {
+    if (n->op->is & FAC_OP_FLOW) return !fac_node_expands(n) || fac_node_expands(n) > MOST;
     return n->op->map || n->op->move || n->op->ref || (n->op->is & FAC_OP_BODIES) || !n->op->expand;
 }
 

@@ -208,7 +208,7 @@ static bool formula_on_text(const fac_node *n) {
 }
 
 bool fac_ref_able(const fac_node *n) {
-    if ((!n->body[0] && !has_meaning(n->op)) || formula_on_text(n)) return false;
+    if ((n->op->is & FAC_OP_FLOW) || (!n->body[0] && !has_meaning(n->op)) || formula_on_text(n)) return false;
     for (const fac_node *m = n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         if (!fac_ref_able(m)) return false;
     return true;
