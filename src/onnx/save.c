@@ -159,6 +159,13 @@ static bool function_body(pb_ostream_t *s, const void *self) {
         && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
+static bool functions(pb_ostream_t *s, const fac_export *ex) {
+    bool ok = !ex->written || fac_encode_message(s, MODEL_OPSET, own_opset_body, NULL);
+    for (const fac_record_graph *f = ex->written; f && ok; f = f->next)
+        ok = fac_encode_message(s, MODEL_FUNCTION, function_body, &(function){ ex, f });
+    return ok;
+}
+
 typedef struct pair { const char *key, *value; } pair;
 
 static bool pair_body(pb_ostream_t *s, const void *self) {
@@ -181,10 +188,7 @@ static bool model_body(pb_ostream_t *s, const void *self) {
            && fac_encode_text(s, MODEL_PRODUCER, o->producer ? o->producer : "facula")
            && fac_encode_text(s, MODEL_PRODUCER_VERSION, o->producer ? NULL : FACULA_VERSION)
            && fac_encode_text(s, MODEL_DOC, o->doc) && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex)
-           && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
-           && (!ex->written || fac_encode_message(s, MODEL_OPSET, own_opset_body, NULL));
-    for (const fac_record_graph *f = ex->written; f && ok; f = f->next)
-        ok = fac_encode_message(s, MODEL_FUNCTION, function_body, &(function){ ex, f });
+           && fac_encode_message(s, MODEL_OPSET, opset_body, ex) && functions(s, ex);
     for (int k = 0; k < o->n && ok; k++)
         ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
     return ok;

@@ -124,10 +124,11 @@ static bool check(fac_node *n, const fac_graph *body, int count, const fac_flow_
     for (int i = 0; i < count; i++) {
         const fac_type *want = &body->inputs[i]->type, *have = &feed[i].type;
         if (want->dtype != have->dtype)
-            return fac_fail(n, FAC_E_DTYPE, "input %d of its body is %s, what feeds it is %s", i, fac_dtype_get(want->dtype)->name,
-                            fac_dtype_get(have->dtype)->name);
+            return fac_fail(n, FAC_E_DTYPE, "input %d of its body is %s, what feeds it is %s", i,
+                            fac_dtype_get(want->dtype)->name, fac_dtype_get(have->dtype)->name);
         if (want->dims.n != have->dims.n)
-            return fac_fail(n, FAC_E_SHAPE, "input %d of its body has %d dims, what feeds it has %d", i, want->dims.n, have->dims.n);
+            return fac_fail(n, FAC_E_SHAPE, "input %d of its body has %d dims, what feeds it has %d", i, want->dims.n,
+                            have->dims.n);
     }
     return true;
 }

@@ -122,7 +122,7 @@ static bool open_body(fac_node *n, fac_flow *f, int carried, fac_flow_feed *feed
     }
     for (size_t k = (size_t)carried + 1; ok && k < f->body->noutputs; k++)
         if (f->body->outputs[k].value->type.dims.n == FAC_DIMS)
-            ok = fac_fail(n, FAC_E_SHAPE, "output %zu of its body has %d dims, which leaves none for the iterations", k, FAC_DIMS);
+            ok = fac_fail(n, FAC_E_SHAPE, "output %zu of its body has %d dims, with iterations too many", k, FAC_DIMS);
     return ok && fac_node_outputs(n, (int)f->body->noutputs - 1);
 }
 
@@ -276,7 +276,8 @@ static const fac_case cases[] = {
     { "loop(i64(0), -, f32[3]) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); x1, t0, t0}", -2, 2, 1e-6 }, { 0 } };
 
 const fac_op fac_op_loop = {
-    .name = "loop", .doc = "its body, again and again", .in = in, .out = out, .attrs = table, .attrs_size = sizeof(fac_loop_attrs),
+    .name = "loop", .doc = "its body, again and again", .in = in, .out = out, .attrs = table,
+    .attrs_size = sizeof(fac_loop_attrs),
     .is = FAC_OP_BODIES | FAC_OP_FLOW, .infer = infer, .expand = expand, .expands = expands, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases };
 
