@@ -96,7 +96,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         fac_span spans[CHECK_OPERANDS] = { { 0 } };
         for (int i = 0; i < node->nin; i++) {
             if (!node->in[i]) continue;
-            if (i < 4 && o.packed[i]) {
+            if (i < FAC_OFFER_PACKED && o.packed[i]) {
                 m[i] = check_alloc(o.packed[i]);
                 fac_span from = { host[i].data, 0 }, packed = { m[i].at, 0 };
                 if (s->pack(plan, device, i, from, packed, &err)) fail_msg("%s", err.text);

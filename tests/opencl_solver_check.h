@@ -124,7 +124,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         if (v) o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
     }
     if (!s->offer(device, &p, &offer)) return false;
-    for (int i = 0; i < 4 && i < n->nin; i++)
+    for (int i = 0; i < FAC_OFFER_PACKED && i < n->nin; i++)
         if (offer.packed[i]) o[i].layout = fac_layout_plain(&o[i].type.dims);      /* what pack() reads is plain */
     double tolerance = c->tolerance > 2e-6 ? 2 * c->tolerance : 2e-6;
     for (int i = 0; i < n->nin + n->nout; i++) {
@@ -140,8 +140,8 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         host[i] = (fac_host){ o[i].type, flat[i], o[i].known };
     }
     if (s->make(device, &p, &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
-    side packed[4] = { 0 };
-    for (int i = 0; i < 4; i++) {
+    side packed[FAC_OFFER_PACKED] = { 0 };
+    for (int i = 0; i < FAC_OFFER_PACKED; i++) {
         if (!offer.packed[i]) continue;
         packed[i].bytes = offer.packed[i];
         OK(fac_device_alloc(device, packed[i].bytes, &packed[i].span.memory, &err));
@@ -154,7 +154,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     for (int k = n->nin; k < n->nin + n->nout; k++)
         if (flat[k]) compare(c->problem, &o[k], &sides[k], flat[k], tolerance);
     if (s->done) s->done(device, plan);
-    for (int i = 0; i < 4; i++) if (packed[i].bytes) drop(&packed[i]);
+    for (int i = 0; i < FAC_OFFER_PACKED; i++) if (packed[i].bytes) drop(&packed[i]);
     fac_device_release(device, work.memory, offer.work);
     for (int i = 0; i < n->nin + n->nout; i++)
         if (sides[i].host) drop(&sides[i]), free(flat[i]);

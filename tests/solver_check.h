@@ -220,7 +220,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
     char *work = check_storage(offer.work, true);
     void *plan = NULL;
     if (s->make(d, &p, &plan, &err)) fail_msg("%s: %s", what, err.text);
-    for (int i = 0; i < n->nin && i < 4; i++) {         /* packed inputs come contiguous */
+    for (int i = 0; i < n->nin && i < FAC_OFFER_PACKED; i++) {         /* packed inputs come contiguous */
         if (!offer.packed[i]) continue;
         free((char *)sin[i].memory - CHECK_GUARD);
         bin[i] = offer.packed[i];

@@ -36,10 +36,11 @@ typedef struct fac_problem {
 
 typedef struct fac_span { void *memory; size_t at; } fac_span;  /* a place in device memory, byte offset; NULL: absent */
 
+enum { FAC_OFFER_PACKED = 8 };
 typedef struct fac_offer {
     double seconds;                                     /* estimate                                        */
     size_t work;                                        /* scratch bytes                                   */
-    size_t packed[4];                                   /* bytes of in[i] after pack(); 0 = takes it as it is */
+    size_t packed[FAC_OFFER_PACKED];                    /* bytes of in[i] after pack(); 0 = takes it as it is */
 
     /* For tuning; zero says nothing.  A solver with parameters of its own (tiles, schedules) that no estimate settles for sure
      * numbers their combinations 1 .. variants for the problem at hand; asked with p->variant = k it offers combination k, or

@@ -41,6 +41,13 @@ fac_graph *fac_pass_batch_norm(const fac_graph *g);
  * accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
+/* What kernels say that a node takes, in seconds; INFINITY when none takes it. */
+typedef double fac_price(void *self, const fac_node *n);
+
+/* 1 x 1, depthwise and again 1 x 1 convolution behind each other, with what is between them and a residual add, become one
+ * `fused_conv` node, where price(self, node) is less than that of the three. */
+fac_graph *fac_pass_conv_chains(const fac_graph *g, fac_price *price, void *self);
+
 /* Convolutions of 1 x 1 of one image, with equal bodies, become one whose slices their readers read, where accept(self, node)
  * says that a kernel takes it. */
 fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self);

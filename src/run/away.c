@@ -89,7 +89,7 @@ static fac_status host_memory(fac_span *s, size_t bytes, fac_error *err) {
 static fac_status bring(const job *j, int i, fac_span from) {
     const plan *r = j->r;
     const fac_operand *want = &r->problem.in[i], *have = &r->given->in[i];
-    const bool packed = i < 4 && r->offer.packed[i];
+    const bool packed = i < FAC_OFFER_PACKED && r->offer.packed[i];
     const fac_layout flat = fac_layout_plain(&want->type.dims);
     fac_span plain = { 0 };
     FAC_TRY(host_memory(&plain, fac_type_bytes(&want->type), j->err));

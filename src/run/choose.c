@@ -1,4 +1,5 @@
 /* Which solver: the one whose own estimate plus the price of bringing its inputs into the layouts it wants is least. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -112,22 +113,30 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, 
     return c.best;
 }
 
-bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n) {
-    fac_operand few[3 * OPERANDS], *o = few;
+double fac_solver_seconds(fac_device *device, const char *only, bool exact, const fac_node *n) {
+    fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
-    if (count > OPERANDS && !(o = fac_alloc(3 * count, sizeof *o))) return false;
+    if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;
     fac_problem p = { .node = n, .exact = exact, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
     }
-    contest c = { .trial = o + count, .best_trial = o + 2 * count };
     const fac_solver *forced = only ? find(device, only, n) : NULL;
-    if (forced) enter(&c, device, forced, 0, &p);
-    for (const fac_solver *const *s = device->backend->solvers; *s && !c.best && !(forced && forced->op); s++)
-        if (solves(*s, n)) enter(&c, device, *s, 0, &p);
+    fac_offer offer;
+    double seconds, least = INFINITY;
+    bool taken = false;                     /* by the one asked for */
+    if (forced) taken = consider(device, forced, 0, &p, o + count, &offer, &seconds);
+    if (taken && forced != fac_last_solver(device)) least = offer.seconds;
+    for (const fac_solver *const *s = device->backend->solvers; *s && !taken && !(forced && forced->op); s++)
+        if (solves(*s, n) && consider(device, *s, 0, &p, o + count, &offer, &seconds) && offer.seconds < least)
+            least = offer.seconds;
     if (o != few) fac_release(o);
-    return c.best && c.best != fac_last_solver(device);
+    return least;
+}
+
+bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n) {
+    return fac_solver_seconds(device, only, exact, n) < INFINITY;
 }
 
 /* ---- for tuning ------------------------------------------------------------------------------------------------------ */

@@ -1,4 +1,5 @@
 /* From a graph and one set of inputs to a plan. */
+#include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -31,6 +32,19 @@ fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tenso
 static bool accept(void *self, const fac_node *n) {
     const fac_plan *plan = self;
     return fac_would_solve(plan->device, plan->only, plan->exact, n);
+}
+
+/* Only solvers of this op: "matmul/thin" of "matmul". */
+static bool is_of(const char *solver, const char *op) {
+    const size_t n = strlen(op);
+    return !strncmp(solver, op, n) && (!solver[n] || solver[n] == '/');
+}
+
+/* A solver asked for by name is worth any price. */
+static double price(void *self, const fac_node *n) {
+    const fac_plan *plan = self;
+    const double seconds = fac_solver_seconds(plan->device, plan->only, plan->exact, n);
+    return plan->only && is_of(plan->only, n->op->name) && seconds < INFINITY ? 0 : seconds;
 }
 
 /* The same, with no outputs but the first and those that somebody reads. */
@@ -70,6 +84,8 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     if (plan->observed || o->no_fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
+    if (!plan->only || is_of(plan->only, "fused_conv"))             /* a solver of convolutions finds them all */
+        FAC_TRY(take(plan, fac_pass_conv_chains(plan->graph, price, plan), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));

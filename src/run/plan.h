@@ -133,6 +133,8 @@ typedef struct fac_candidate { const fac_solver *solver; int variant, version; d
 int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max);
 /* What wisdom calls a problem (facula/tune.h); NULL when memory is gone. */
 char *fac_problem_key(const fac_problem *p);
+/* What the best fast solver says that this node of plain operands takes, reorders not counted; INFINITY when none offers. */
+double fac_solver_seconds(fac_device *device, const char *only, bool exact, const fac_node *n);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n);
 

@@ -39,9 +39,7 @@ static bool as_view(fac_scheduler *s, const fac_node *n) {
     return true;
 }
 
-enum { PACKED = 4 };        /* inputs that fac_offer.packed has room for */
-
-static bool is_packed(const fac_node *n, const fac_offer *offer, int i) { return i < PACKED && n->in[i] && offer->packed[i]; }
+static bool is_packed(const fac_node *n, const fac_offer *offer, int i) { return i < FAC_OFFER_PACKED && n->in[i] && offer->packed[i]; }
 
 /* A packed input: before the run for parameters, as a step of each run for what this program changes. */
 static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver, void *plan, size_t bytes,
@@ -100,7 +98,7 @@ static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) 
 
 /* Would this reader rather have channels in blocks? */
 static bool wants_blocks(const fac_node *n) {
-    if (fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d")) return true;
+    if (fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d") || fac_node_is(n, "fused_conv")) return true;
     if (!fac_node_is(n, "conv2d")) return false;
     const int64_t groups = fac_attr_int(n, "groups", 1);
     return groups == 1 || groups == n->in[0]->type.dims.d[1];

@@ -96,3 +96,14 @@ uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool tur
 void fac_pack_bias(const float *b, int64_t n, int lanes, float *to) {
     for (int64_t k = 0; k < (n + lanes - 1) / lanes * lanes; k++) to[k] = k < n ? b[k] : 0;
 }
+
+void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool turned, const float *from, float *to) {
+    const int64_t S = g->S, taps = g->R * S, group = g->C / g->groups;
+    for (int64_t k = 0; k < (g->K + lanes - 1) / lanes * lanes; k++) {
+        const fac_conv_weights w = fac_conv_weights_of(g, turned, from, k < g->K ? k / group : 0);
+        float *at = to + k / lanes * taps * group * lanes + k % lanes;
+        for (int64_t c = 0; c < group; c++)
+            for (int64_t tap = 0; tap < taps; tap++)
+                at[((tap / S * group + c) * S + tap % S) * lanes] = k < g->K ? w.w[k % group * w.k + c * w.c + tap * w.tap] : 0;
+    }
+}

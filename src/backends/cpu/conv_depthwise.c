@@ -69,7 +69,7 @@ static bool offer(bool grouped, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
-    o->packed[1] = fac_bias_bytes(g.C, c->simd->lanes) * (size_t)(g.R * g.S * group);
+    o->packed[1] = fac_conv_depthwise_bytes(&g, c->simd->lanes);
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.C, c->simd->lanes);
     double outputs = (double)g.N * (double)(g.C * g.P * g.Q);
     double inputs = (double)g.N * (double)(g.C * g.H * g.W);
@@ -99,21 +99,11 @@ static uint64_t pack_key(const void *plan_, int input) {
     return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->group << 16;
 }
 
-/* K, group, R, S -> [block][R][channel in group][S][lane], zeros behind the last channel. */
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
-    float *packed = fac_span_packed(to);
-    int64_t lanes = p->cpu->simd->lanes, S = p->g.S, taps = p->g.R * S;
     (void)d, (void)err;
-    if (input == 2) fac_pack_bias(fac_span_packed(from), p->g.C, (int)lanes, packed);
-    else for (int64_t k = 0; k < p->blocks * lanes; k++) {
-        const fac_conv_weights w = fac_conv_weights_of(&p->g, p->turned, fac_span_packed(from), k / p->group);
-        float *at = packed + k / lanes * taps * p->group * lanes + k % lanes;
-        for (int64_t c = 0; c < p->group; c++)
-            for (int64_t tap = 0; tap < taps; tap++)
-                at[((tap / S * p->group + c) * S + tap % S) * lanes] =
-                    k < p->g.C ? w.w[k % p->group * w.k + c * w.c + tap * w.tap] : 0;
-    }
+    if (input == 2) fac_pack_bias(fac_span_packed(from), p->g.C, p->cpu->simd->lanes, fac_span_packed(to));
+    else fac_conv_pack_depthwise(&p->g, p->cpu->simd->lanes, p->turned, fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }
 

@@ -28,7 +28,7 @@ typedef struct plan { shadow s; const fac_problem *problem; void *plan; } plan;
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
-static bool is_taken(const shadow *s, int i) { return i < 4 && s->offer.packed[i]; }
+static bool is_taken(const shadow *s, int i) { return i < FAC_OFFER_PACKED && s->offer.packed[i]; }
 
 static void look(const fac_problem *p, shadow *s) {
     memcpy(s->in, p->in, (size_t)p->nin * sizeof *s->in);

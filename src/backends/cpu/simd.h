@@ -68,10 +68,11 @@ typedef struct fac_outer_table { int most; fac_outer_kernel *of[9][2]; } fac_out
 typedef struct fac_depthwise {
     const float *x;
     int64_t      x_pixel, x_row, x_column;  /* from output to output; to the next kernel row, kernel column */
+    int64_t      x_ring;                    /* x is a ring of rows: so far back from kernel row x_end - 1 to the next one */
     const float *w, *bias, *r;
     float       *y;
     int64_t      y_pixel, width;            /* from output to output; outputs */
-    int          R, S, group;
+    int          R, S, group, x_end;        /* x_end 0: no ring */
     float        lo, hi;
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);

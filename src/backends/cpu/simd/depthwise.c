@@ -24,9 +24,9 @@ INLINE void few(const int m, const int R, const int S, const int stride, const i
     vec acc[7];
     UNROLL for (int p = 0; p < m; p++) acc[p] = bias;
     const float *x = t->x + q * stride * VL, *w = t->w;
-    const int64_t x_row = t->x_row;
-    const int rows = R ? R : t->R;
-    UNROLL for (int r = 0; r < rows; r++, x += x_row)
+    const int64_t x_row = t->x_row, x_back = t->x_row - t->x_ring;
+    const int rows = R ? R : t->R, x_end = t->x_end;
+    UNROLL for (int r = 0; r < rows; x += ++r == x_end ? x_back : x_row)
         UNROLL for (int c = 0; c < group; c++, w += S * VL) {
             vec ws[7];
             UNROLL for (int s = 0; s < S; s++) ws[s] = KEPT(R, S, group) ? kept[r * S + s] : load(w + s * VL);
@@ -60,10 +60,10 @@ INLINE void any(const int group, const fac_depthwise *t) {
         const float *x = t->x + q * t->x_pixel, *w = t->w;
         vec acc[4];
         for (int p = 0; p < 4; p++) acc[p] = t->bias ? load(t->bias) : all(0);
-        for (int r = 0; r < t->R; r++)
+        for (int r = 0; r < t->R; x += ++r == t->x_end ? t->x_row - t->x_ring : t->x_row)
             UNROLL for (int c = 0; c < group; c++)
                 for (int s = 0; s < t->S; s++, w += VL) {
-                    const float *xs = x + r * t->x_row + s * t->x_column;
+                    const float *xs = x + s * t->x_column;
                     const vec ws = load(w);
                     if (m == 4) UNROLL for (int p = 0; p < 4; p++) acc[p] += ws * spread(load(xs + p * t->x_pixel), group, c);
                     else for (int p = 0; p < m; p++) acc[p] += ws * spread(load(xs + p * t->x_pixel), group, c);
