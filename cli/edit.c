@@ -1,112 +1,195 @@
 /* facula edit: a model out of a model. */
 #include <stdlib.h>
 #include <string.h>
-#include "json.h"
+#include "edit.h"
 
 static struct {
-    const char *output, *weights, *dtype, *memory;
-    list shapes, inputs, outputs, names;
-    long batch, opset;
-    bool simplify, reorder, json;
+    const char *output, *weights, *memory;
+    list shapes, inputs, outputs;
+    ordered_list steps;
+    edit_context context;
+    long opset;
+    bool verify, dry_run, show_meta, json;
 } o;
+#define STEP(name, value, help) { name, OPTION_STEP, &o.steps, value, help }
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
-    { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between (may be repeated)" },
+    { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between, before all else (may be repeated)" },
     { "--output", OPTION_LIST, &o.outputs, "NAME", "end at this value (may be repeated)" },
-    { "--rename", OPTION_LIST, &o.names, "OLD=NEW", "an input, output, parameter or value by another name (may be repeated)" },
-    { "--batch", OPTION_INT, &o.batch, "N", "bind the open first dim, and 1 to all other open dims" },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--simplify", OPTION_FLAG, &o.simplify, NULL, "fold constants, drop what changes nothing, make equal nodes one" },
-    { "--dtype", OPTION_TEXT, &o.dtype, "TYPE", "floats as f32, f16, bf16 or f64" },
-    { "--reorder", OPTION_FLAG, &o.reorder, NULL, "nodes in an order that needs less memory (binds all sizes)" },
+    STEP("--part", "A,B->C,D", "the part between values"),
+    STEP("--remove", "NODE", "its first input takes the place of its output"),
+    STEP("--insert", "OPS@VALUE", "put ops behind a value: relu@conv1, 'clip(_, 0, 6)@conv1->pool1' for one reader alone"),
+    STEP("--replace", "NODE=OPS", "other ops in place of nodes; _ is the first input, x0, x1... are all"),
+    STEP("--replace-part", "A->B=MODEL", "another model in place of the part between values"),
+    STEP("--set", "'NODE ATTRS'", "attributes: --set 'conv1 stride=2,2 pad=1,1,1,1'"),
+    STEP("--rules", "FILE", "patterns and replacements, until nothing matches"),
+    STEP("--append", "MODEL[,OUT=IN]", "another model behind this one; names say what feeds what"),
+    STEP("--rename", "OLD=NEW", "an input, output, parameter or value by another name"),
+    STEP("--add-output", "VALUE[=NAME]", "a value becomes an output"),
+    STEP("--remove-output", "NAME", "and what only it needs"),
+    STEP("--input-shape", "NAME=DIMS", "1x3x224x224; names are open sizes: Nx3x224x224"),
+    STEP("--bind", "NAME=SIZE", "an open size becomes a number"),
+    STEP("--batch", "N", "bind the open first dim, and 1 to all other open sizes"),
+    STEP("--tensor", "NAME=FILE", "a parameter, constant, input or value from .npy, .npz, .pb"),
+    STEP("--restore", "FILE", "parameters by their names from .npz, .safetensors, .pth or a model"),
+    STEP("--strip", "N", "tensors of N elements or more become zeros that take no room"),
+    STEP("--bake", NULL, "what depends on parameters alone becomes parameters"),
+    STEP("--simplify", NULL, "fold constants, drop what changes nothing, make equal nodes one"),
+    STEP("--dtype", "TYPE", "floats as f32, f16, bf16 or f64"),
+    { "--keep", OPTION_LIST, &o.context.keep, "NODE", "for --dtype: nodes that keep their types, such as op:softmax (may be repeated)" },
+    { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL, "for --dtype: inputs and outputs keep their types" },
+    STEP("--reorder", NULL, "nodes in an order that needs less memory (binds all sizes)"),
+    STEP("--meta", "KEY=TEXT", "metadata, added or changed"),
+    STEP("--delete-meta", "KEY", ""),
+    STEP("--producer", "TEXT", "of the file's cover; \"\" deletes it"),
+    STEP("--doc", "TEXT", "the model's doc string; \"\" deletes it"),
+    STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
+    { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, or the next one that has every op" },
+    { "--verify", OPTION_FLAG, &o.verify, NULL, "prove that the function is still the same; nothing is written if not" },
+    { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-/* What comes next in place of what there was; the first error stops the rest. */
-static int step(fac_graph **g, fac_graph *next, fac_status status, const fac_error *err) {
-    if (status) return fail(err);
+static int count_nodes(const fac_graph *g) {
+    fac_analysis *a = NULL;
+    const int n = fac_analyze(g, 1, &a, NULL) ? -1 : fac_analysis_totals(a).layers;
+    fac_analysis_free(a);
+    return n;
+}
+
+/* ---- steps ---- */
+
+static int all_steps(fac_graph **g, cJSON *json) {
+    cJSON *rows = json ? cJSON_AddArrayToObject(json, "steps") : NULL;
+    int code = EXIT_OK, before = count_nodes(*g);
+    for (int k = 0; k < o.steps.n && !code; k++) {
+        const ordered *s = &o.steps.at[k];
+        o.context.json = rows ? cJSON_CreateObject() : NULL;
+        code = edit_step(&o.context, s, g);
+        const int after = code ? 0 : count_nodes(*g);
+        if (rows) {
+            cJSON_AddItemToArray(rows, o.context.json);
+            cJSON_AddStringToObject(o.context.json, "step", s->name + 2);
+            if (s->text) cJSON_AddStringToObject(o.context.json, "argument", s->text);
+            cJSON_AddStringToObject(o.context.json, "what", o.context.what);
+            if (after >= 0) cJSON_AddNumberToObject(o.context.json, "layers", after);
+        } else if (!code) {
+            printf("%-15s %s%s%s", s->name + 2, s->text ? s->text : "", s->text && *o.context.what ? ": " : "", o.context.what);
+            if (before >= 0 && after >= 0 && before != after) printf(" (%d layers, %d before)", after, before);
+            putchar('\n');
+        }
+        before = after;
+    }
+    return code;
+}
+
+static int first_part(fac_graph **g) {
+    fac_error err = { 0 };
+    fac_graph *next = NULL;
+    if (!o.outputs.n) return EXIT_OK;
+    if (fac_graph_extract(*g, o.inputs.n, o.inputs.at, o.outputs.n, o.outputs.at, &next, &err)) return fail(&err);
     fac_graph_free(*g);
     *g = next;
     return EXIT_OK;
 }
 
-static int rename_all(fac_graph **g) {
+/* ---- proof ---- */
+
+/* The strongest of three statements that holds: equal bits of integers, differences within the bounds of rounding, or a tolerance. */
+static int prove(const fac_graph *a, const fac_graph *b, cJSON *json) {
+    static const char *const proof[] = { "exact: equal bits on integers", "bound: within the rounding errors", "data: within a tolerance of 1e-4" };
+    fac_device *device = NULL;
     fac_error err = { 0 };
-    int code = EXIT_OK;
-    for (int k = 0; k < o.names.n && !code; k++) {
-        const char *equals = strchr(o.names.at[k], '=');
-        fac_graph *next = NULL;
-        if (!equals || equals == o.names.at[k]) return fail_text("--rename needs OLD=NEW, not \"%s\"", o.names.at[k]);
-        char *old = strndup(o.names.at[k], (size_t)(equals - o.names.at[k]));
-        if (!old) return fail_text("out of memory");
-        const fac_status status = fac_graph_rename(*g, old, equals + 1, &next, &err);
-        code = step(g, next, status, &err);
-        free(old);
+    fac_verdict v = { 0 }, worst = { 0 };
+    if (fac_device_open("cpu", NULL, &device, &err)) return fail(&err);
+    int mode = 0;
+    for (; mode < 3; mode++) {
+        if (fac_verify(a, b, device, &(fac_verify_opts){ .mode = (fac_verify_mode)mode }, &v, &err)) break;
+        if (v.same == FAC_SAME) break;
+        worst = v;
     }
-    return code;
+    fac_device_free(device);
+    if (err.status) return fail(&err);
+    const bool same = mode < 3;
+    if (json) {
+        cJSON_AddStringToObject(json, "verified", same ? "same" : worst.same == FAC_DIFFERENT ? "different" : "cannot tell");
+        cJSON_AddStringToObject(json, "proof", same ? proof[mode] : worst.why);
+    } else
+        printf("%-15s %s: %s\n", "verify", same ? "same" : worst.same == FAC_DIFFERENT ? "different" : "cannot tell",
+               same ? proof[mode] : worst.why);
+    return same ? EXIT_OK : worst.same == FAC_DIFFERENT ? EXIT_FAILED : EXIT_USAGE;
 }
 
-static int edit(fac_graph **g) {
-    fac_error err = { 0 };
-    fac_graph *next = NULL;
-    fac_dtype dtype = o.dtype ? fac_dtype_find(o.dtype) : FAC_NONE;
-    fac_status status;
-    int code = EXIT_OK;
-    if (o.dtype && dtype == FAC_NONE)
-        return fail_text("--dtype: there is no type \"%s\"; there are f32, f16, bf16, f64", o.dtype);
-    if (o.outputs.n) {
-        status = fac_graph_extract(*g, o.inputs.n, o.inputs.at, o.outputs.n, o.outputs.at, &next, &err);
-        code = step(g, next, status, &err);
+/* ---- writing ---- */
+
+static void show_meta(const fac_graph *g, cJSON *json) {
+    cJSON *to = json ? cJSON_AddObjectToObject(json, "metadata") : NULL;
+    for (int k = 0; k < fac_graph_notes(g); k++) {
+        const char *key = fac_graph_note_key(g, k);
+        if (json) cJSON_AddStringToObject(to, key, fac_graph_note(g, key));
+        else printf("%s = %s\n", key, fac_graph_note(g, key));
     }
-    if (!code && o.batch > 0) status = fac_graph_sized(*g, o.batch, &next, &err), code = step(g, next, status, &err);
-    if (!code && o.simplify) status = fac_graph_simplified(*g, &next, &err), code = step(g, next, status, &err);
-    if (!code && o.dtype) status = fac_graph_floats(*g, dtype, &next, &err), code = step(g, next, status, &err);
-    if (!code && o.reorder) status = fac_graph_reordered(*g, o.batch, &next, &err), code = step(g, next, status, &err);
-    return code ? code : rename_all(g);
 }
 
-static int write_model(const fac_graph *g) {
+static int write_model(const fac_graph *g, cJSON *json) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
     char bytes[32];
     if (fac_onnx_save(g, o.output, &(fac_onnx_save_opts){ .opset = (int)o.opset, .saved = &saved }, &err)) return fail(&err);
-    if (o.json) {
-        cJSON *root = cJSON_CreateObject();
-        cJSON_AddStringToObject(root, "file", o.output);
-        cJSON_AddNumberToObject(root, "opset", saved.opset);
-        cJSON_AddNumberToObject(root, "nodes", saved.nodes);
-        cJSON_AddNumberToObject(root, "bytes", (double)saved.bytes);
-        return json_print(root);
+    if (!json) {
+        printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors,
+               bytes_text((double)saved.bytes, bytes, sizeof bytes));
+        return EXIT_OK;
     }
-    printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors,
-           bytes_text((double)saved.bytes, bytes, sizeof bytes));
+    cJSON_AddStringToObject(json, "file", o.output);
+    cJSON_AddNumberToObject(json, "opset", saved.opset);
+    cJSON_AddNumberToObject(json, "nodes", saved.nodes);
+    cJSON_AddNumberToObject(json, "tensors", saved.tensors);
+    cJSON_AddNumberToObject(json, "bytes", (double)saved.bytes);
     return EXIT_OK;
+}
+
+static int work(const fac_graph *from, fac_graph **g, cJSON *json) {
+    int code = first_part(g);
+    if (!code) code = all_steps(g, json);
+    if (!code && o.show_meta) show_meta(*g, json);
+    if (!code && o.verify) code = prove(from, *g, json);
+    if (!code && o.output && !o.dry_run) code = write_model(*g, json);
+    return code;
 }
 
 static int run(list args) {
     const verb *self = verb_find("edit");
     model m = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
-    if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
+    if (!o.output && !o.dry_run && !o.show_meta && !o.verify) return usage_error(self, "-o FILE.onnx: where to?");
     if (o.inputs.n && !o.outputs.n) return usage_error(self, "--input without --output: where does the part end?");
-    if (o.batch < 0 || o.opset < 0) return usage_error(self, "--batch and --opset are positive");
+    if (o.opset < 0) return usage_error(self, "--opset is positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    fac_graph *g = code ? NULL : fac_graph_inference(m.graph);
+    fac_graph *from = code ? NULL : fac_graph_inference(m.graph), *g = from ? fac_graph_clone(from) : NULL;
+    cJSON *json = o.json ? cJSON_CreateObject() : NULL;
+    if (json) cJSON_AddNumberToObject(json, "schema_version", 1);
     if (!code && !g) code = fail_text("out of memory");
-    if (!code) code = edit(&g);
-    if (!code) code = write_model(g);
+    if (!code) code = work(from, &g, json);
+    if (json && !code) code = json_print(json);
+    else cJSON_Delete(json);
     fac_graph_free(g);
+    fac_graph_free(from);
     model_free(&m);
     return code;
 }
 
 const verb verb_edit = {
-    .name = "edit", .summary = "a model out of a model: a part of it, other types, sizes, names, order",
-    .usage = "facula edit MODEL -o OUT.onnx [options]",
+    .name = "edit", .summary = "a model out of a model: nodes, parts, rules, names, sizes, types, weights, metadata",
+    .usage = "facula edit MODEL -o OUT.onnx [steps and options]",
     .options = options, .run = run,
-    .more = "Done in this order: the part between values, sizes, simplify, dtype, order, names.  Values are called as in the file; `facula\n"
-            "show` lists them.  `facula verify MODEL OUT.onnx` compares the result with what there was." };
+    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by its name or that of a value it makes, by\n"
+            "the scope it stands in, by %7 as `facula show` numbers values without a name, or as op:relu; a * stands for any text, so\n"
+            "that a step may mean many nodes.  OPS are written as in `facula show`: 'clip(_, 0, 6)', 'relu tanh', 't = exp(_); mul(t, _)'.\n"
+            "Rules are described in docs/ANALYSIS.md; examples/rules has some.  Exit code with --verify: 0 the same, 1 different,\n"
+            "2 cannot tell." };

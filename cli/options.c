@@ -42,6 +42,15 @@ void verb_help(const verb *v, FILE *to) {
     if (v->list) v->list();
 }
 
+static int add_step(const option *o, const char *text) {
+    ordered_list *s = o->to;
+    ordered *more = realloc(s->at, (size_t)(s->n + 1) * sizeof *more);
+    if (!more) return fail_text("out of memory");
+    s->at = more;
+    s->at[s->n++] = (ordered){ o->name, text };
+    return -1;
+}
+
 static int set(const verb *v, const option *o, const char *text) {
     char *end = NULL;
     errno = 0;
@@ -58,6 +67,8 @@ static int set(const verb *v, const option *o, const char *text) {
     case OPTION_REAL:
         *(double *)o->to = strtod(text, &end);
         break;
+    case OPTION_STEP:
+        return add_step(o, text);
     case OPTION_LIST: {
         list *l = o->to;
         const char **more = realloc(l->at, (size_t)(l->n + 1) * sizeof *more);
@@ -99,8 +110,9 @@ int options_parse(const verb *v, int argc, char **argv, list *args) {
         const option *o = option_find(v, a, equals ? (size_t)(equals - a) : strlen(a));
         if (!o) return usage_error(v, "facula %s has no option %s", v->name, a);
         const char *text = equals ? equals + 1 : NULL;
-        if (o->kind == OPTION_FLAG && text) return usage_error(v, "%s takes no value", o->name);
-        if (o->kind != OPTION_FLAG && !text) {
+        const bool alone = o->kind == OPTION_FLAG || (o->kind == OPTION_STEP && !o->value);
+        if (alone && text) return usage_error(v, "%s takes no value", o->name);
+        if (!alone && !text) {
             if (i + 1 == argc) return usage_error(v, "%s needs %s", o->name, o->value);
             text = argv[++i];
         }

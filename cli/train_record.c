@@ -23,6 +23,7 @@ static void add(cJSON *root, const option *row) {
     case OPTION_INT:  cJSON_AddNumberToObject(root, key, (double)*(const long *)row->to); break;
     case OPTION_REAL: json_number(root, key, *(const double *)row->to, 17); break;
     case OPTION_TEXT: if (*(const char **)row->to) cJSON_AddStringToObject(root, key, *(const char **)row->to); break;
+    case OPTION_STEP: break;            /* training has none */
     case OPTION_LIST: {
         const list *l = row->to;
         cJSON *array = cJSON_AddArrayToObject(root, key);
@@ -80,6 +81,7 @@ static void take(const cJSON *root, const option *row) {
     case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
     case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
     case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = keep(j->valuestring); break;
+    case OPTION_STEP: break;
     case OPTION_LIST: {
         list *l = row->to;
         int n = l->n ? 0 : cJSON_GetArraySize(j);

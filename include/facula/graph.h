@@ -89,6 +89,19 @@ fac_tensor *fac_value_tensor(const fac_value *v);           /* of a parameter, s
 void fac_replace(fac_value *old, fac_value *with);
 void fac_graph_sweep(fac_graph *g);                         /* drops what no output or update needs; re-sorts */
 
+/* Notes say something of a graph and compute nothing: pairs of a key and a text that passes keep and ONNX files hold as
+ * metadata_props.  Six keys are the fields of an ONNX model's cover.  text NULL: the note is deleted. */
+#define FAC_NOTE_NAME             "onnx:graph_name"
+#define FAC_NOTE_DOC              "onnx:doc_string"
+#define FAC_NOTE_PRODUCER         "onnx:producer_name"
+#define FAC_NOTE_PRODUCER_VERSION "onnx:producer_version"
+#define FAC_NOTE_DOMAIN           "onnx:domain"
+#define FAC_NOTE_VERSION          "onnx:model_version"          /* an integer */
+const char *fac_graph_note(const fac_graph *g, const char *key);        /* NULL if there is none */
+void        fac_graph_set_note(fac_graph *g, const char *key, const char *text);
+int         fac_graph_notes(const fac_graph *g);                        /* how many */
+const char *fac_graph_note_key(const fac_graph *g, int i);
+
 /* Text, one node a line, stable and readable back: the format of golden tests, of diffs and of `facula show`.
  * Parameter contents are not part of it: reading makes zeros. */
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err);

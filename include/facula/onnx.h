@@ -50,8 +50,8 @@ typedef struct fac_onnx_saved {
 typedef struct fac_onnx_save_opts {
     int         opset;              /* 0: FAC_ONNX_USUAL, or the next one that has every op        */
     int64_t     batch;              /* the first dim of the first input, wherever it stands; 0: as it is */
-    const char *name, *producer, *doc;                      /* NULL: "graph", "facula", none       */
-    int         n;                  /* metadata                                                    */
+    const char *name, *producer, *doc;                      /* NULL: as the graph's notes say, else "graph", "facula", none */
+    int         n;                  /* metadata beside the graph's notes, and in place of those of the same key */
     const char *const *keys, *const *values;
     size_t      inside;             /* more bytes of tensors than this go to a file of their own, PATH.data, which has to stay
                                        beside the model; 0: only what protobuf cannot hold, 2 GiB  */

@@ -40,6 +40,7 @@ void fac_graph_free(fac_graph *g) {
     fac_release(g->consts);
     fac_release(g->outputs);
     fac_release(g->symbols);
+    fac_release(g->notes);
     fac_table_free(&g->symbol_names);
     fac_table_free(&g->names);
     fac_arena_free(&g->arena);

@@ -9,6 +9,7 @@
 #include "facula/op.h"
 
 typedef struct fac_graph_out { const char *name; fac_value *value; } fac_graph_out;
+typedef struct fac_note { const char *key, *text; } fac_note;
 typedef struct fac_scope fac_scope;     /* graph.c: what fac_graph_pop goes back to */
 
 /* Symbols are far below zero, so that the small negative numbers of shape arithmetic (-1 in a reshape, -2 in a slice) can
@@ -29,6 +30,8 @@ struct fac_graph {
     size_t         noutputs, room_outputs;
     const char   **symbols;             /* name of symbol k; fresh ones are called "?k"    */
     size_t         nsymbols, room_symbols;
+    fac_note      *notes;               /* fac_graph_note */
+    size_t         nnotes, room_notes;
     fac_table      symbol_names;        /* name -> its place in symbols + 1, as a pointer  */
     fac_table      names;               /* leaves and named values: name -> fac_value      */
     const char    *scope;               /* joined with '.'; NULL at the top                */
@@ -114,6 +117,9 @@ fac_hash fac_const_hash(fac_hash h, const fac_value *v);
 fac_hash fac_graph_hash(const fac_graph *g);
 
 /* ---- text ---- */
+/* The value that the text of the graph shows as %7; NULL if there is none. */
+fac_value *fac_graph_numbered(const fac_graph *g, uint32_t number);
+
 /* The body of a node in one line, read back by fac_body_parse: "relu" for a chain of ops on one value (further operands as
  * "add(_, x1)", "clip(_, 0, 6)": _ is what came before, xk is body input k, numbers are scalar constants of the same type),
  * several separated by spaces; anything else as "t0 = exp(x0); t1 = mul(t0, x1); t1". */

@@ -207,6 +207,7 @@ static void run(rebuild *r) {
     }
     find_live(r);
     if (!fac_symbols_copy(r->to, g)) return;
+    fac_notes_copy(r->to, g);
     for (size_t i = 0; i < g->ninputs; i++) put_leaf(r, g->inputs[i]);
     for (size_t i = 0; i < g->nparams; i++) put_leaf(r, g->params[i]);
     for (size_t i = 0; i < g->nconsts; i++) put_leaf(r, g->consts[i]);

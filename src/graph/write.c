@@ -109,22 +109,48 @@ static void print_graph(writer *w) {
     }
 }
 
+/* The whole graph as text; numbers of nameless values are in w->number.  The caller releases what w holds. */
+static bool print_all(writer *w, const fac_graph *g, fac_text *text) {
+    *w = (writer){ .p = { .to = text, .g = g, .operand = print_operand, .self = w } };
+    w->number = fac_alloc(g->ids, sizeof *w->number);
+    w->root = fac_alloc(g->ids, 1);
+    w->p.fresh = fac_alloc(g->nsymbols + 1, sizeof *w->p.fresh);
+    const bool memory = w->number && w->root && w->p.fresh;
+    if (memory) print_graph(w);
+    return memory && !text->failed;
+}
+
+static void release(writer *w, fac_text *text) {
+    fac_release(w->number);
+    fac_release(w->root);
+    fac_release(w->p.fresh);
+    fac_text_free(text);
+}
+
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err) {
     FAC_TRY(fac_graph_check(g, err));
     fac_text text = { 0 };
-    writer w = { .p = { .to = &text, .g = g, .operand = print_operand, .self = &w } };
-    w.number = fac_alloc(g->ids, sizeof *w.number);
-    w.root = fac_alloc(g->ids, 1);
-    w.p.fresh = fac_alloc(g->nsymbols + 1, sizeof *w.p.fresh);
-    const bool memory = w.number && w.root && w.p.fresh;
-    if (memory) print_graph(&w);
+    writer w;
     fac_status s = FAC_OK;
-    if (!memory || text.failed) s = fac_raise(err, FAC_E_NOMEM, "no memory for the text of a graph of %d nodes", g->nodes);
+    if (!print_all(&w, g, &text)) s = fac_raise(err, FAC_E_NOMEM, "no memory for the text of a graph of %d nodes", g->nodes);
     else if (text.n && fwrite(text.s, 1, text.n, to) != text.n)
         s = fac_raise(err, FAC_E_IO, "writing a graph: %s", strerror(errno));
-    fac_release(w.number);
-    fac_release(w.root);
-    fac_release(w.p.fresh);
-    fac_text_free(&text);
+    release(&w, &text);
     return s;
+}
+
+fac_value *fac_graph_numbered(const fac_graph *g, uint32_t number) {
+    fac_text text = { 0 };
+    writer w;
+    fac_value *found = NULL;
+    if (!number || g->error.status) return NULL;
+    if (print_all(&w, g, &text)) {
+        for (size_t i = 0; i < g->nconsts; i++)
+            if (w.number[g->consts[i]->id] == number) found = g->consts[i];
+        for (const fac_node *n = g->first; n; n = n->next)
+            for (int k = 0; k < n->nout; k++)
+                if (w.number[n->out[k]->id] == number) found = n->out[k];
+    }
+    release(&w, &text);
+    return found;
 }

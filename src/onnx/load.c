@@ -1,4 +1,5 @@
 /* Reading a model: file -> messages -> is all of it ours? -> leaves and nodes -> graph. */
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -132,6 +133,23 @@ static fac_status build(fac_import *im, fac_error *err) {
     return status;
 }
 
+/* ---- the cover ---- */
+
+/* Fields behind the pairs: a pair under the name of a field says less than the field. */
+static void add_notes(fac_import *im) {
+    const fac_proto_model *m = &im->model;
+    const struct { const char *key, *text; } fields[] = {
+        { FAC_NOTE_NAME, m->graph.name }, { FAC_NOTE_DOC, m->doc }, { FAC_NOTE_PRODUCER, m->producer },
+        { FAC_NOTE_PRODUCER_VERSION, m->producer_version }, { FAC_NOTE_DOMAIN, m->domain } };
+    char version[24];
+    for (size_t k = 0; k < m->metadata.n; k++)
+        if (*m->metadata.at[k].key) fac_graph_set_note(im->g, m->metadata.at[k].key, m->metadata.at[k].value);
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+        fac_graph_set_note(im->g, fields[k].key, *fields[k].text ? fields[k].text : NULL);
+    snprintf(version, sizeof version, "%lld", (long long)m->version);
+    fac_graph_set_note(im->g, FAC_NOTE_VERSION, m->version ? version : NULL);
+}
+
 /* ---- the road ---- */
 
 enum {
@@ -158,6 +176,7 @@ static fac_status road(fac_import *im, fac_graph **out, fac_error *err) {
     FAC_TRY(fac_import_scan(im, err));
     im->g = fac_graph_new();
     if (!im->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
+    add_notes(im);
     FAC_TRY(build(im, err));
     *out = im->g;
     im->g = NULL;

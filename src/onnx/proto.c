@@ -81,7 +81,7 @@ static const message value = { "ValueInfoProto", sizeof(S), 3, 0, value_fields }
 #undef S
 #define S fac_proto_graph
 static const field graph_fields[] = {
-    { 1, MESSAGES, AT(nodes), &node }, { 5, MESSAGES, AT(tensors), &tensor }, { 11, MESSAGES, AT(in), &value },
+    { 1, MESSAGES, AT(nodes), &node }, { 2, TEXT, AT(name), NULL }, { 5, MESSAGES, AT(tensors), &tensor }, { 11, MESSAGES, AT(in), &value },
     { 12, MESSAGES, AT(out), &value }, { FAC_PROTO_GRAPH_SPARSE, SKIP, 0, NULL }, { 0 } };
 static const message graph = { "GraphProto", sizeof(S), 0, 0, graph_fields };
 #undef S
@@ -94,7 +94,9 @@ static const message function = { "FunctionProto", sizeof(S), 3, 0, function_fie
 #undef S
 #define S fac_proto_model
 static const field model_fields[] = {
-    { 1, INT, AT(ir), NULL }, { 2, TEXT, AT(producer), NULL }, { FAC_PROTO_MODEL_GRAPH, MESSAGE, AT(graph), &graph },
+    { 1, INT, AT(ir), NULL }, { 2, TEXT, AT(producer), NULL }, { 3, TEXT, AT(producer_version), NULL },
+    { 4, TEXT, AT(domain), NULL }, { 5, INT, AT(version), NULL }, { 6, TEXT, AT(doc), NULL },
+    { FAC_PROTO_MODEL_GRAPH, MESSAGE, AT(graph), &graph }, { 14, MESSAGES, AT(metadata), &pair },
     { 8, MESSAGES, AT(opsets), &opset }, { 25, MESSAGES, AT(functions), &function }, { 0 } };
 static const message model = { "ModelProto", sizeof(S), 0, 0, model_fields };
 #undef S

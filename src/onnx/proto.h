@@ -55,6 +55,7 @@ typedef struct fac_proto_values { fac_proto_value *at; size_t n; } fac_proto_val
 
 typedef struct fac_proto_graph {
     uint32_t         has;
+    const char      *name;
     fac_proto_nodes  nodes;
     fac_proto_values in, out;
     struct { fac_proto_tensor *at; size_t n; } tensors;     /* initializers */
@@ -72,8 +73,9 @@ typedef struct fac_proto_function {
 
 typedef struct fac_proto_model {
     uint32_t         has;
-    int64_t          ir;
-    const char      *producer;
+    int64_t          ir, version;
+    const char      *producer, *producer_version, *domain, *doc;
+    struct { fac_proto_pair *at; size_t n; } metadata;
     fac_proto_graph  graph;
     fac_proto_opsets opsets;
     struct { fac_proto_function *at; size_t n; } functions;

@@ -1,6 +1,7 @@
 /* Writing a model: graph -> one whose every node can be said -> records of nodes and tensors -> messages -> file.
  * Sizes are counted first, then the bytes go out one after the other: no second copy of the weights is held. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/error.h"
@@ -13,7 +14,7 @@
 
 /* Field numbers, see onnx.proto. */
 enum {
-    MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_DOC = 6, MODEL_OPSET = 8, MODEL_METADATA = 14,
+    MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_DOMAIN = 4, MODEL_VERSION = 5, MODEL_DOC = 6, MODEL_OPSET = 8, MODEL_METADATA = 14,
     OPSET_DOMAIN = 1, OPSET_VERSION = 2,
     GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_TENSOR = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
     NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTR = 5, NODE_DOMAIN = 7,
@@ -91,6 +92,12 @@ static bool value_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, VALUE_NAME, p->name) && fac_encode_message(s, FAC_PROTO_VALUE_TYPE, type_body, p);
 }
 
+/* What the caller says of the model, else what the graph has as a note, else `usual`. */
+static const char *said(const fac_export *ex, const char *given, const char *key, const char *usual) {
+    const char *note = fac_graph_note(ex->g, key);
+    return given ? given : note ? note : usual;
+}
+
 static bool subgraph_body(pb_ostream_t *s, const void *self) {
     const fac_record_graph *r = self;
     bool ok = true;
@@ -110,7 +117,7 @@ static bool graph_body(pb_ostream_t *s, const void *self) {
     const fac_graph *g = ex->g;
     bool ok = true;
     for (const fac_record_node *n = ex->nodes; n && ok; n = n->next) ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
-    ok = ok && fac_encode_text(s, GRAPH_NAME, ex->opts->name ? ex->opts->name : "graph");
+    ok = ok && fac_encode_text(s, GRAPH_NAME, said(ex, ex->opts->name, FAC_NOTE_NAME, "graph"));
     for (const fac_record_tensor *t = ex->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
     for (size_t k = 0; k < g->ninputs && ok; k++)
@@ -181,17 +188,36 @@ static int ir_of(int opset) {
     return 7;
 }
 
+/* Pairs: the caller's, and the graph's under other keys that are no fields. */
+static bool metadata(pb_ostream_t *s, const fac_export *ex) {
+    static const char *const fields[] = { FAC_NOTE_NAME, FAC_NOTE_DOC, FAC_NOTE_PRODUCER, FAC_NOTE_PRODUCER_VERSION,
+                                          FAC_NOTE_DOMAIN, FAC_NOTE_VERSION };
+    const fac_onnx_save_opts *o = ex->opts;
+    bool ok = true;
+    for (int k = 0; k < o->n && ok; k++)
+        ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
+    for (size_t i = 0; i < ex->g->nnotes && ok; i++) {
+        const fac_note *n = &ex->g->notes[i];
+        bool said_already = false;
+        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) said_already |= !strcmp(fields[k], n->key);
+        for (int k = 0; k < o->n; k++) said_already |= !strcmp(o->keys[k], n->key);
+        if (!said_already) ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ n->key, n->text });
+    }
+    return ok;
+}
+
 static bool model_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     const fac_onnx_save_opts *o = ex->opts;
-    bool ok = fac_encode_int(s, MODEL_IR, ir_of(ex->opset))
-           && fac_encode_text(s, MODEL_PRODUCER, o->producer ? o->producer : "facula")
-           && fac_encode_text(s, MODEL_PRODUCER_VERSION, o->producer ? NULL : FACULA_VERSION)
-           && fac_encode_text(s, MODEL_DOC, o->doc) && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex)
-           && fac_encode_message(s, MODEL_OPSET, opset_body, ex) && functions(s, ex);
-    for (int k = 0; k < o->n && ok; k++)
-        ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
-    return ok;
+    const char *producer = said(ex, o->producer, FAC_NOTE_PRODUCER, NULL), *version = fac_graph_note(ex->g, FAC_NOTE_VERSION);
+    const char *of_producer = o->producer ? NULL : producer ? fac_graph_note(ex->g, FAC_NOTE_PRODUCER_VERSION) : FACULA_VERSION;
+    return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) && fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula")
+        && fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer)
+        && fac_encode_text(s, MODEL_DOMAIN, fac_graph_note(ex->g, FAC_NOTE_DOMAIN))
+        && (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10)))
+        && fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL))
+        && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
+        && functions(s, ex) && metadata(s, ex);
 }
 
 /* ---- records ---- */
