@@ -39,15 +39,15 @@ static void all_cases(const char *name, const char *const *ops, int n) {
     print_message("%-20s %d problems\n", name, took);
 }
 
-static const char *const products[] = { "product/tile", "product/vector" };
+static const char *const products[] = { "product/tile", "product/vector", "product/thin" };
 static const char *const convolutions[] = { "conv/tile", "conv/vector", "conv/direct" };
-enum { CONVOLUTIONS = 3 };
+enum { CONVOLUTIONS = 3, PRODUCTS = 3 };
 
 static void cases_of_products(void **state) {
     static const char *const ops[] = { "matmul", "linear", "gemm" };
     (void)state;
     if (!device) skip();
-    for (int i = 0; i < 2; i++) all_cases(products[i], ops, 3);
+    for (int i = 0; i < PRODUCTS; i++) all_cases(products[i], ops, 3);
 }
 
 static void cases_of_convolutions(void **state) {
@@ -79,6 +79,23 @@ static void random_products(void **state) {
         else snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], f32%s) trans_a trans_b beta=0.5", K, M, N, K, *add ? add : "[1]");
         const double tolerance = 1e-5 * (1 + K / 200.0);
         for (int i = 0; i < 2; i++) assert_true(try_text(products[i], text, below(2), tolerance));
+    }
+}
+
+/* Rows that are few, b in either direction, sizes that vectors and teams do not divide. */
+static void thin_products(void **state) {
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 60 : 5;
+    for (int k = 0; k < count; k++) {
+        char text[256], extra[48] = "";
+        const int M = 1 + below(8), N = size(), K = below(2) ? size() : 1000 + below(5), body = below(3);
+        if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d]", M, N);
+        if (k % 3 == 0) snprintf(text, sizeof text, "linear(f32[%d,%d], f32[%d,%d], f32[%d]%s)%s", M, K, N, K, N, extra, bodies[body]);
+        else if (k % 3 == 1) snprintf(text, sizeof text, "matmul(f32[%d,%d], f32[%d,%d]%s)%s", M, K, K, N, extra, bodies[body]);
+        else snprintf(text, sizeof text, "matmul(f32[3,2,%d,%d], f32[3,1,%d,%d])", (M + 1) / 2, K, K, N);
+        assert_true(try_text("product/thin", text, false, 1e-5 * (1 + K / 200.0)));
     }
 }
 
@@ -212,7 +229,7 @@ static void sums_of_nothing(void **state) {
     (void)state;
     if (!device) skip();
     for (int k = 0; k < 3; k++)
-        for (int i = 0; i < 2; i++) assert_true(try_text(products[i], texts[k], false, 1e-6));
+        for (int i = 0; i < PRODUCTS; i++) assert_true(try_text(products[i], texts[k], false, 1e-6));
     for (int i = 0; i < CONVOLUTIONS; i++)
         assert_true(try_text(convolutions[i], "conv2d_grad_w(f32[0,3,8,8], f32[0,4,6,6], f32[4,3,3,3])", false, 1e-6));
     assert_true(try_text("conv/direct", "conv2d(f32[2,0,5,5], f32[4,0,3,3], f32[4])", false, 1e-6));
@@ -220,7 +237,7 @@ static void sums_of_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
+        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products), cmocka_unit_test(thin_products),
         cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap),
         cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);

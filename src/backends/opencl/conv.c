@@ -23,11 +23,11 @@ typedef struct plan {
     size_t        bytes[TABLES];
 } plan;
 
-static bool offer(bool vector, fac_device *d, fac_problem *p, fac_offer *offer) {
+static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, vector, &t)) return false;
+    if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, way, &t)) return false;
     if (t.blocks) fac_cl_conv_block(&c, t.TK);
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */
@@ -83,11 +83,11 @@ static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     return status;
 }
 
-static fac_status build(bool vector, fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
+static fac_status build(fac_cl_way way, fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, vector, &t))
+    if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, way, &t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     if (t.blocks) fac_cl_conv_block(&q->c, t.TK);
     FAC_TRY(make_tables(d, q, err));
@@ -95,10 +95,10 @@ static fac_status build(bool vector, fac_device *d, const fac_problem *p, plan *
     return fac_cl_gemm_make(o, &q->c.r, &t, &q->g, err);
 }
 
-static fac_status make(bool vector, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(vector, d, p, q, err);
+    fac_status status = build(way, d, p, q, err);
     if (status) done(d, q);
     else *out = q;
     return status;
@@ -155,10 +155,14 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(false, d, p, o); }
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
-static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(false, d, p, out, err); }
-static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(true, d, p, out, err); }
+static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, d, p, o); }
+static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_VECTOR, d, p, o); }
+static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_TILED, d, p, out, err);
+}
+static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_VECTOR, d, p, out, err);
+}
 
 const fac_solver fac_cl_conv_tile = {
     .name = "conv/tile", .offer = offer_tile, .make = make_tile, .done = done, .pack_key = pack_key, .pack = pack, .run = run };

@@ -36,13 +36,13 @@ static bool halves_of(const fac_problem *p, halves *h) {
     return true;
 }
 
-/* The better of the two kinds of kernels. */
+/* The best of all kinds of kernels. */
 static bool tile_of(const fac_opencl *o, const halves *h, fac_cl_product *r, fac_cl_tile *best) {
     bool found = false;
     if (!fac_cl_product_read(o, &h->product, r)) return false;
-    for (int vector = 0; vector < 2; vector++) {
+    for (fac_cl_way way = 0; way < FAC_CL_WAYS; way++) {
         fac_cl_tile t;
-        if (!fac_cl_tile_choose(o, r, vector, &t) || (found && t.seconds >= best->seconds)) continue;
+        if (!fac_cl_tile_choose(o, r, way, &t) || (found && t.seconds >= best->seconds)) continue;
         *best = t, found = true;
     }
     return found;

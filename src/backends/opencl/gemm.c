@@ -6,6 +6,7 @@
 #include "tensor/tensor_internal.h"
 #include "cl_gemm_common.h"
 #include "cl_gemm_sum.h"
+#include "cl_gemm_thin.h"
 #include "cl_gemm_tile.h"
 #include "cl_gemm_vector.h"
 
@@ -19,7 +20,14 @@ static void add_flags(const fac_cl_product *r, fac_text *to) {
 static void add_tile(const fac_cl_tile *t, fac_text *to) {
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
     if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
-    if (t->vector) {
+    if (t->way == FAC_CL_THIN) {
+        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n", t->TM,
+                       t->RN, t->VB, t->lanes, t->items, t->items / t->lanes);
+        if (t->b_along_n) fac_text_add(to, "#define ALONG_N\n");
+        if (t->aligned) fac_text_add(to, "#define ALIGNED\n");
+        return;
+    }
+    if (t->way == FAC_CL_VECTOR) {
         fac_text_print(to, "#define MB %d\n#define MR %d\n#define NV %d\n#define VW %d\n#define KC %d\n", t->TM, t->RM, t->RN,
                        t->VB, t->TK);
         return;
@@ -29,13 +37,15 @@ static void add_tile(const fac_cl_tile *t, fac_text *to) {
                    t->VY, t->a_along_m, t->b_along_n);
 }
 
+static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_vector, fac_cl_gemm_thin };
+
 static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum, fac_cl_kernel *out, fac_error *err) {
     fac_text text = { 0 };
     bool good = fac_cl_finish_text(r, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
     if (!sum) add_tile(t, &text);
     fac_text_add(&text, fac_cl_gemm_common);
-    fac_text_add(&text, sum ? fac_cl_gemm_sum : t->vector ? fac_cl_gemm_vector : fac_cl_gemm_tile);
+    fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);
     fac_status status = good && !text.failed
         ? fac_cl_kernel_new(o, text.s, fac_cl_options(r), sum ? "sum_parts" : "product", out, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
@@ -77,7 +87,10 @@ static size_t groups_of(int64_t n, int each) { return (size_t)((n + each - 1) / 
 
 static fac_cl_range range_of(const fac_cl_tile *t, const fac_cl_shape *s) {
     const size_t batch = (size_t)(s->batch * t->splits);
-    if (t->vector) return (fac_cl_range){ 3, { groups_of(s->M, t->TM), groups_of(s->N, t->RN * t->VB), batch }, { 1, 1, 1 } };
+    if (t->way == FAC_CL_THIN)
+        return (fac_cl_range){ 3, { (size_t)t->items * groups_of(s->N, t->TN), 1, batch }, { (size_t)t->items, 1, 1 } };
+    if (t->way == FAC_CL_VECTOR)
+        return (fac_cl_range){ 3, { groups_of(s->M, t->TM), groups_of(s->N, t->RN * t->VB), batch }, { 1, 1, 1 } };
     const size_t items = (size_t)(t->TM / t->RM * (t->TN / t->RN));
     return (fac_cl_range){ 3, { items * groups_of(s->M, t->TM), groups_of(s->N, t->TN), batch }, { items, 1, 1 } };
 }

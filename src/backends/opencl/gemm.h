@@ -40,10 +40,15 @@ typedef struct fac_cl_product {
     fac_dtype        extra_dtype[FAC_CL_EXTRAS];
 } fac_cl_product;
 
-/* How it is cut.  vector: kernels/gemm_vector.cl, else gemm_tile.cl, whose letters these are. */
+/* How it is cut: the kernels gemm_tile.cl, by groups of items with local memory; gemm_vector.cl, by single items with vectors of
+ * their own; gemm_thin.cl, for few rows. */
+typedef enum fac_cl_way { FAC_CL_TILED, FAC_CL_VECTOR, FAC_CL_THIN, FAC_CL_WAYS } fac_cl_way;
 typedef struct fac_cl_tile {
-    bool    vector, a_along_m, b_along_n;
-    int     TM, TN, TK, RM, RN, VA, VB, VY;
+    fac_cl_way way;
+    bool    a_along_m, b_along_n;
+    int     TM, TN, TK, RM, RN, VA, VB, VY;     /* the letters of gemm_tile.cl */
+    int     items, lanes;                       /* of gemm_thin.cl: items of a group, those that share a sum */
+    bool    aligned;
     int64_t splits, each_k;
     bool    blocks;                             /* the terms of patches are in blocks of TK channels */
     double  seconds;                            /* the estimate */
@@ -72,8 +77,10 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
 
 /* ---- gemm_tiles.c ---- */
 
-/* The best way to cut a product; each says of which kind: by groups of items with local memory, or by single items. */
-bool   fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, bool vector, fac_cl_tile *t);
+/* The best that one way can do; false: it is not for this product. */
+bool   fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way way, fac_cl_tile *t);
+/* Its part in gemm_thin.c; how operands can be read is noted in t already. */
+bool   fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t);
 /* Bytes for the parts of a sum that is split. */
 size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r);
 /* Estimates: multiply-adds at some share of the peak, bytes at the bandwidth, and a launch. */

@@ -117,7 +117,6 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     const fac_cl_shape *s = &r->s;
     cl_uint width = 4;
     if (o->cl.GetDeviceInfo(o->place.device, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL) || width < 4) width = 4;
-    t->vector = true;
     t->VB = width > 16 ? 16 : (int)width;                       /* elements of a vector; of eight bytes: half as many */
     if (fac_cl_sum_bytes(r->dtype) == 8) t->VB /= 2;
     t->RN = 2;
@@ -140,13 +139,15 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <= o->limits.local;
 }
 
-bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, bool vector, fac_cl_tile *t) {
+bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way way, fac_cl_tile *t) {
     enum { MOST = 0x7fff0000 };
     const fac_cl_shape *s = &r->s;
     memset(t, 0, sizeof *t);
     if (s->M > MOST || s->N > MOST || s->K > MOST || s->batch > MOST) return false;
     accesses(r, t);
-    if (vector) return vector_tile(o, r, t);
+    t->way = way;
+    if (way == FAC_CL_VECTOR) return vector_tile(o, r, t);
+    if (way == FAC_CL_THIN) return fac_cl_tile_thin(o, r, t);
     for (const candidate *c = tiles_of(o, r->dtype); c->TM; c++) consider(o, r, c, t);
     /* what a cpu does with barriers is slow */
     if (!o->limits.gpu) t->seconds *= 20;

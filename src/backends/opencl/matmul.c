@@ -1,4 +1,4 @@
-/* product/tile and product/vector of matmul, linear and gemm: operands of any strides in broadcast batches, where they lie.
+/* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides in broadcast batches, where they lie.
  *
  * All dims of y but the last are rows; those that every operand steps over evenly are one (so a batch that meets one b is one
  * tall matrix), the last that is left is M, those in front of it are the batch. */
@@ -9,9 +9,10 @@
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
+#include "tensor/tensor_internal.h"
 
 /* Steps along the dims of y: a, b, y, extras. */
-enum { OPERANDS = 3 + FAC_CL_EXTRAS };
+enum { OPERANDS = 3 + FAC_CL_EXTRAS, FEW = 8 };
 typedef struct rows { int dims, operands; int64_t size[FAC_DIMS], step[OPERANDS][FAC_DIMS]; } rows;
 
 static void merge(rows *w) {
@@ -121,14 +122,17 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
 
 typedef struct plan { fac_cl_product r; fac_cl_gemm g; } plan;
 
-static bool offer(bool vector, fac_device *d, fac_problem *p, fac_offer *offer) {
+static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_product r;
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!fac_cl_product_read(o, p, &r) || !fac_cl_tile_choose(o, &r, vector, &t)) return false;
+    if (!fac_cl_product_read(o, p, &r) || !fac_cl_tile_choose(o, &r, way, &t)) return false;
     offer->seconds = t.seconds;
+    /* few rows: tiles are mostly empty, and read what the product is bound by at half of the bandwidth at best */
+    const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes, least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
+    if (r.s.M <= FEW && way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
     return true;
 }
@@ -139,12 +143,12 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status make(bool vector, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_tile t;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = fac_cl_product_read(o, p, &q->r) && fac_cl_tile_choose(o, &q->r, vector, &t)
+    fac_status status = fac_cl_product_read(o, p, &q->r) && fac_cl_tile_choose(o, &q->r, way, &t)
         ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
         : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     if (status) done(d, q);
@@ -159,12 +163,22 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_cl_gemm_run(fac_opencl_of(d), &q->g, &q->r.s, &x, err);
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(false, d, p, o); }
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(true, d, p, o); }
-static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(false, d, p, out, err); }
-static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make(true, d, p, out, err); }
+static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, d, p, o); }
+static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_VECTOR, d, p, o); }
+static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_THIN, d, p, o); }
+static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_TILED, d, p, out, err);
+}
+static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_VECTOR, d, p, out, err);
+}
+static fac_status make_thin(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_THIN, d, p, out, err);
+}
 
 const fac_solver fac_cl_matmul_tile = {
     .name = "product/tile", .offer = offer_tile, .make = make_tile, .done = done, .run = run };
 const fac_solver fac_cl_matmul_vector = {
     .name = "product/vector", .offer = offer_vector, .make = make_vector, .done = done, .run = run };
+const fac_solver fac_cl_matmul_thin = {
+    .name = "product/thin", .offer = offer_thin, .make = make_thin, .done = done, .run = run };

@@ -1,0 +1,118 @@
+/* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads of
+ * b what neighbouring items do not.
+ *
+ * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time.  With it columns are:
+ * an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the terms.  What L items
+ * have is added up as a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V.
+ * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
+#define OUTS (MR * CN)
+#define TEAMS (ITEMS / L)
+#if V == 1
+#define VEC ACC
+#define LOADS(p, i) LOAD(p, i)
+#else
+#define VEC FAC_CAT(ACC, V)
+#ifdef ALIGNED
+#define LOADS(p, i) (*(global const VEC *)((p) + (i)))
+#else
+#define LOADS(p, i) FAC_CAT(vload, V)(0, (p) + (i))
+#endif
+#endif
+#define UNROLL _Pragma("unroll")
+
+/* The lanes of a vector, in pairs. */
+static inline ACC lanes_of(VEC v) {
+#if V == 1
+    return v;
+#else
+    ACC x[V];
+    FAC_CAT(vstore, V)(v, 0, x);
+    UNROLL for (int n = V / 2; n > 0; n /= 2)
+        UNROLL for (int l = 0; l < n; l++) x[l] += x[l + n];
+    return x[0];
+#endif
+}
+
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void product(const shape s, global const MEM *restrict a, global const MEM *restrict b, global RESULT *y EXTRA_PARAMS) {
+    const int id = get_local_id(0), M = s.M, N = s.N;
+    const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
+    BATCH(zi);
+    const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
+    a += START(s.a), b += START(s.b);
+    ACC out[OUTS];
+#ifdef ALONG_N
+    const int lane = id / ACROSS, n0 = (get_group_id(0) * ACROSS + id % ACROSS) * V;
+    b += min(n0, N - V);
+    VEC sum[MR];
+    UNROLL for (int m = 0; m < MR; m++) sum[m] = 0;
+    _Pragma("unroll 4") for (int k = first + lane; k < end; k += L) {
+        const VEC w = LOADS(b, k * s.b.row);
+        UNROLL for (int m = 0; m < MR; m++) sum[m] = MULTIPLY_ADD((VEC)(LOAD(a, m * s.a.row + k * s.a.column)), w, sum[m]);
+    }
+    /* the last item reads columns of its neighbour, too, where they do not come out even */
+    const int shift = max(n0 - (N - V), 0);
+    UNROLL for (int m = 0; m < MR; m++) {
+        ACC x[V];
+#if V == 1
+        x[0] = sum[m];
+#else
+        FAC_CAT(vstore, V)(sum[m], 0, x);
+#endif
+        for (int j = 0; j < V; j++) out[m * V + j] = x[min(j + shift, V - 1)];
+    }
+#else
+    const int lane = id % L, n0 = (get_group_id(0) * TEAMS + id / L) * CN, whole = first + (end - first) / V * V;
+    global const MEM *column[CN];
+    VEC sum[OUTS];
+    UNROLL for (int j = 0; j < CN; j++) column[j] = b + min(n0 + j, N - 1) * s.b.column;
+    UNROLL for (int o = 0; o < OUTS; o++) sum[o] = 0;
+    _Pragma("unroll 4") for (int k = first + lane * V; k < whole; k += L * V) {
+        VEC w[CN];
+        UNROLL for (int j = 0; j < CN; j++) w[j] = LOADS(column[j], k * s.b.row);
+        UNROLL for (int m = 0; m < MR; m++) {
+            const VEC x = LOADS(a, m * s.a.row + k * s.a.column);
+            UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, w[j], sum[m * CN + j]);
+        }
+    }
+    UNROLL for (int o = 0; o < OUTS; o++) out[o] = lanes_of(sum[o]);
+    for (int k = whole + lane; k < end; k += L)
+        UNROLL for (int o = 0; o < OUTS; o++)
+            out[o] += LOAD(a, o / CN * s.a.row + k * s.a.column) * LOAD(column[o % CN], k * s.b.row);
+#endif
+
+#if L > 1
+#ifdef ALONG_N
+    enum { APART = ACROSS };
+#else
+    enum { APART = 1 };
+#endif
+    local ACC tree[OUTS][ITEMS];
+    UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] = out[o];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int n = L / 2; n > 0; n /= 2) {
+        if (lane < n)
+            UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] += tree[o][id + n * APART];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#define TOTAL(o) tree[o][id - lane * APART]
+#else
+#define TOTAL(o) out[o]
+#endif
+
+#ifdef PARTIAL
+    y += s.parts + (part * s.batch + zi) * M * (long)N;
+#else
+    EXTRA_STARTS
+    y += START(s.y);
+#endif
+    for (int o = lane; o < OUTS; o += L) {
+        const int m = o / CN, n = n0 + o % CN;
+        if (n >= N) continue;
+#ifdef PARTIAL
+        y[m * (long)N + n] = TOTAL(o);
+#else
+        STORE(y, m * s.y.row + n * s.y.column, FINISH(TOTAL(o), m, 0, n));
+#endif
+    }
+}
