@@ -5,109 +5,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
+#include "inputs.h"
 #include "json.h"
 #include "labels.h"
-#include "photo.h"
 #include "show_photo.h"
 
 static struct {
     device_options device;
-    photo_options photo;
+    input_options input;
     const char *weights, *output_dir, *labels;
-    list inputs, outputs, shapes;
-    long seed, top;
-    bool json, random, picture, stats, verbose;
+    list outputs;
+    long top;
+    bool json, picture, stats, verbose;
 } o;
 
 static const option options[] = {
-    { "--input", OPTION_LIST, &o.inputs, "NAME=FILE", "an input from .npy, .npz, .pb or a photo" },
+    INPUT_OPTIONS(o.input),
     { "--output", OPTION_LIST, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--random", OPTION_FLAG, &o.random, NULL, "inputs that are not given are random" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
-    PHOTO_OPTIONS(o.photo),
     { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu" },
     DEVICE_OPTIONS(o.device),
-    { "--seed", OPTION_INT, &o.seed, "S", "of random inputs and weights" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { MOST = 64 };
+enum { MOST = INPUTS };
 
 typedef struct job {
     model       m;
     fac_device *device;
     fac_program *program;
-    fac_tensor *in[MOST], *out[MOST];
-    const char *photo[MOST];            /* the file that an input came from, if it was a photo */
+    inputs      in;
+    fac_tensor *out[MOST];
     labels      names;
     fac_plan_stat stat;
     double      ms;
 } job;
-
-static int input_index(const job *j, const char *name, size_t n) {
-    for (int i = 0; i < fac_graph_inputs(j->m.graph); i++) {
-        const char *have = fac_value_name(fac_graph_input(j->m.graph, i));
-        if (strlen(have) == n && !strncmp(have, name, n)) return i;
-    }
-    return -1;
-}
-
-static int load_input(job *j, int i, const char *path) {
-    fac_error err = { 0 };
-    fac_type type = input_type(fac_graph_input(j->m.graph, i), &o.shapes, 0);
-    fac_type declared = fac_value_type(fac_graph_input(j->m.graph, i));
-    if (j->in[i]) return fail_text("input %s is given twice", fac_value_name(fac_graph_input(j->m.graph, i)));
-    if (!is_image(path)) return tensor_load(path, &j->in[i], &err) ? fail(&err) : EXIT_OK;
-    fac_preprocess how;
-    for (int k = 0; k < o.shapes.n; k++) declared.dims = type.dims;     /* sizes that were asked for count as the model's own */
-    int code = photo_how(&o.photo, j->m.zoo, declared, &how);
-    if (code) return code;
-    j->photo[i] = path;
-    return photo_tensor(path, &how, declared, &j->in[i], &err) ? fail(&err) : EXIT_OK;
-}
-
-static int load_inputs(job *j, list args) {
-    const fac_graph *g = j->m.graph;
-    int n = fac_graph_inputs(g), code = EXIT_OK;
-    fac_error err = { 0 };
-    for (int k = 0; k < o.inputs.n && !code; k++) {
-        const char *equals = strchr(o.inputs.at[k], '=');
-        int i = equals ? input_index(j, o.inputs.at[k], (size_t)(equals - o.inputs.at[k])) : -1;
-        if (!equals) return usage_error(verb_find("run"), "--input needs NAME=FILE, not \"%s\"", o.inputs.at[k]);
-        if (i < 0) {
-            char names[256] = "";
-            for (int q = 0; q < n; q++)
-                snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", q ? ", " : "",
-                         fac_value_name(fac_graph_input(g, q)));
-            return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - o.inputs.at[k]), o.inputs.at[k],
-                             names);
-        }
-        code = load_input(j, i, equals + 1);
-    }
-    for (int k = 1, i = 0; k < args.n && !code; k++) {
-        while (i < n && j->in[i]) i++;
-        if (i == n) return fail_text("%s is one input too many: the model has %d", args.at[k], n);
-        code = load_input(j, i, args.at[k]);
-    }
-    for (int i = 0; i < n && !code; i++) {
-        if (j->in[i]) continue;
-        const fac_value *v = fac_graph_input(g, i);
-        fac_type t = input_type(v, &o.shapes, 0), declared = fac_value_type(v);
-        char dims[128];
-        if (!o.random)
-            return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v),
-                             fac_dtype_get(declared.dtype)->name,
-                             dims_text(g, &declared.dims, dims, sizeof dims), fac_value_name(v));
-        if (tensor_random(t, (uint64_t)o.seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
-    }
-    return code;
-}
 
 static int save(const fac_tensor *t, const char *name, const char *path) {
     fac_error err = { 0 };
@@ -189,7 +126,7 @@ static int report(const job *j, cJSON *rows) {
     long most = o.top ? o.top : 5;
     int found = 0, code = EXIT_OK;
     bool photo = false;
-    for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->photo[i] != NULL;
+    for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
     if ((photo || o.top || o.labels) && scores_of(j, &scores, &n))
         found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
     free(scores);
@@ -198,8 +135,8 @@ static int report(const job *j, cJSON *rows) {
         outs = cJSON_AddArrayToObject(root, "outputs");
     }
     char name[64];
-    if (found && !root && o.picture && j->photo[0]) {
-        code = show_photo(j->photo[0], top, found, &j->names, n);
+    if (found && !root && o.picture && j->in.photo[0]) {
+        code = show_photo(j->in.photo[0], top, found, &j->names, n);
     } else {
         for (int k = 0; k < found; k++) {
             const char *label = label_of(&j->names, top[k].index, n, name, sizeof name);
@@ -246,17 +183,16 @@ static int report(const job *j, cJSON *rows) {
 }
 
 static void forget(job *j) {
+    inputs_free(&j->in);
     for (int i = 0; i < MOST; i++) {
-        fac_tensor_free(j->in[i]);
         fac_tensor_free(j->out[i]);
-        j->in[i] = j->out[i] = NULL;
-        j->photo[i] = NULL;
+        j->out[i] = NULL;
     }
 }
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
-    fac_status status = fac_program_run(j->program, j->in, j->out, err);
+    fac_status status = fac_program_run(j->program, j->in.tensor, j->out, err);
     return status ? status : fac_device_sync(j->device, err);
 }
 
@@ -278,11 +214,11 @@ static int report_fallbacks(const job *j) {
 }
 
 /* Loads the inputs, runs, reports. */
-static int once(job *j, list args, cJSON *rows) {
+static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
-    int code = load_inputs(j, args);
+    int code = inputs_load(&j->m, &o.input, verb_find("run"), files, &j->in);
     if (code) return code;
-    if (fac_program_plan(j->program, j->in, &j->stat, &err)) return fail(&err);
+    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err)) return fail(&err);
     double start = now();
     if (run_and_wait(j, &err)) return fail(&err);
     j->ms = 1e3 * (now() - start);
@@ -291,9 +227,9 @@ static int once(job *j, list args, cJSON *rows) {
 }
 
 /* Several photos for a model with one input: one run each. */
-static bool many_photos(const job *j, list args) {
-    bool photos = fac_graph_inputs(j->m.graph) == 1 && args.n > 2;
-    for (int i = 1; i < args.n; i++) photos &= is_image(args.at[i]);
+static bool many_photos(const job *j, list files) {
+    bool photos = fac_graph_inputs(j->m.graph) == 1 && files.n > 1;
+    for (int i = 0; i < files.n; i++) photos &= is_image(files.at[i]);
     return photos;
 }
 
@@ -334,21 +270,21 @@ static int print_stats(job *j) {
 static int work(job *j, list args) {
     fac_error err = { 0 };
     int code = device_open(&o.device, &j->device);
-    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &j->m);
+    if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
     if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
         return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code && o.labels) code = labels_load(o.labels, &j->names);
     if (!code) code = check_outputs(j);
     if (code) return code;
     if (fac_program_new(j->m.graph, j->device, NULL, &j->program, &err)) return fail(&err);
-    if (!many_photos(j, args)) {
-        code = once(j, args, NULL);
+    const list files = { args.at + 1, args.n - 1 };
+    if (!many_photos(j, files)) {
+        code = once(j, files, NULL);
     } else {
         cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
-        for (int i = 1; i < args.n && !code; i++) {
-            const char *two[] = { args.at[0], args.at[i] };
+        for (int i = 0; i < files.n && !code; i++) {
             forget(j);
-            code = once(j, (list){ two, 2 }, rows);
+            code = once(j, (list){ files.at + i, 1 }, rows);
         }
         if (root && !code) code = json_print(root);
         else cJSON_Delete(root);

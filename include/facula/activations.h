@@ -48,7 +48,7 @@ void   fac_tally_histogram(const fac_tally *t, double lo, double hi, int n, doub
 
 /* Integers of so many bits (2..16), x = scale * q and 0 = 0: q in 0..2^bits - 1 when nothing is negative, else in
  * -(2^(bits-1) - 1)..2^(bits-1) - 1.  What is beyond clip becomes clip. */
-typedef struct fac_quantization { bool is_signed; double clip, scale, sqnr; } fac_quantization;     /* sqnr: dB, signal to error */
+typedef struct fac_quantization { bool is_signed; double clip, scale, sqnr; } fac_quantization;   /* sqnr: signal to error, dB */
 /* clip 0: the one with the least mean squared error. */
 fac_quantization fac_tally_quantize(const fac_tally *t, int bits, double clip);
 

@@ -29,6 +29,12 @@ fac_tensor *fac_weights_find(const fac_weights *w, const char *name);       /* b
 fac_status fac_npy_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status fac_npy_save(const fac_tensor *t, const char *path, fac_error *err);
 fac_status fac_npz_save(const char *path, int n, const char *const names[], fac_tensor *const t[], fac_error *err);
+/* The same, tensor by tensor, so that they need not be in memory together.  The file appears when it is closed. */
+typedef struct fac_npz fac_npz;
+fac_status fac_npz_open(const char *path, fac_npz **out, fac_error *err);
+fac_status fac_npz_add(fac_npz *z, const char *name, const fac_tensor *t, fac_error *err);
+fac_status fac_npz_close(fac_npz *z, fac_error *err);                   /* frees z in any case */
+void       fac_npz_cancel(fac_npz *z);                                  /* NULL is fine */
 fac_status fac_safetensors_save(const char *path, int n, const char *const names[], fac_tensor *const t[], fac_error *err);
 
 #ifdef __cplusplus

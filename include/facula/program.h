@@ -82,7 +82,8 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
  * waits for it.  When it fails no out[i] was set.
  * Parameters with an update are written by the steps themselves, as soon as everybody else has read their old contents.  So
  * when a run fails in its middle each parameter holds either its old or its next contents, whole; a program with an observer
- * or a hook writes none before all steps are done, and one that fails before its first step (wrong inputs, no memory) has changed none.
+ * or a hook writes none before all steps are done, and one that fails before its first step (wrong inputs, no memory) has
+ * changed none.
  * Thread safe.  Runs of a program without updates overlap, each with memory of its own; runs with updates take turns. */
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 

@@ -61,6 +61,16 @@ typedef struct fac_grid {
 /* [count, channels, height, width]: colour when there are three channels, else each channel is a grey picture. */
 fac_status fac_image_grid(const fac_tensor *t, const fac_grid *how, fac_image *out, fac_error *err);
 
+/* The channels of one sample of [samples, channels, height, width], each a picture with its number, on one scale of colours:
+ * black for 0, over red to yellow for what is positive, blue for what is negative.  The number of a channel that is nothing but
+ * zeros is red.  [samples, rows, columns] is one picture without a number. */
+typedef struct fac_mosaic {
+    int     columns, zoom;          /* 0: as many as make a square; so that pictures are about 96 pixels wide */
+    int64_t sample, most;           /* no more channels than this; 0: 256 */
+    double  limit;                  /* the magnitude that has the full colour; 0: the largest */
+} fac_mosaic;
+fac_status fac_image_mosaic(const fac_tensor *t, const fac_mosaic *how, fac_image *out, fac_error *err);
+
 /* ---- charts --------------------------------------------------------------------------------------------------------- */
 
 typedef enum fac_scale { FAC_SCALE_LINEAR, FAC_SCALE_LOG, FAC_SCALE_PERCENT } fac_scale;     /* percent: 0..1 shown as 0..100 % */

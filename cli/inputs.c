@@ -1,0 +1,69 @@
+/* See inputs.h. */
+#include "inputs.h"
+#include <string.h>
+
+static int input_index(const fac_graph *g, const char *name, size_t n) {
+    for (int i = 0; i < fac_graph_inputs(g); i++) {
+        const char *have = fac_value_name(fac_graph_input(g, i));
+        if (strlen(have) == n && !strncmp(have, name, n)) return i;
+    }
+    return -1;
+}
+
+static int load(const model *m, const input_options *o, int i, const char *path, inputs *to) {
+    fac_error err = { 0 };
+    const fac_value *v = fac_graph_input(m->graph, i);
+    fac_type type = input_type(v, &o->shapes, 0), declared = fac_value_type(v);
+    fac_preprocess how;
+    if (to->tensor[i]) return fail_text("input %s is given twice", fac_value_name(v));
+    if (!is_image(path)) return tensor_load(path, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
+    if (o->shapes.n) declared.dims = type.dims;         /* sizes that were asked for count as the model's own */
+    int code = photo_how(&o->photo, m->zoo, declared, &how);
+    if (code) return code;
+    to->photo[i] = path;
+    return photo_tensor(path, &how, declared, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
+}
+
+static int load_named(const model *m, const input_options *o, const verb *v, const char *text, inputs *to) {
+    const char *equals = strchr(text, '=');
+    const int i = equals ? input_index(m->graph, text, (size_t)(equals - text)) : -1;
+    char names[256] = "";
+    if (!equals) return usage_error(v, "--input needs NAME=FILE, not \"%s\"", text);
+    if (i >= 0) return load(m, o, i, equals + 1, to);
+    for (int k = 0; k < fac_graph_inputs(m->graph); k++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? ", " : "",
+                 fac_value_name(fac_graph_input(m->graph, k)));
+    return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - text), text, names);
+}
+
+static int make_random(const model *m, const input_options *o, int i, inputs *to) {
+    fac_error err = { 0 };
+    const fac_value *v = fac_graph_input(m->graph, i);
+    const fac_type t = input_type(v, &o->shapes, 0), declared = fac_value_type(v);
+    char dims[128];
+    if (!o->random)
+        return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v),
+                         fac_dtype_get(declared.dtype)->name, dims_text(m->graph, &declared.dims, dims, sizeof dims),
+                         fac_value_name(v));
+    return tensor_random(t, (uint64_t)o->seed, (uint64_t)i, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
+}
+
+int inputs_load(const model *m, const input_options *o, const verb *v, list files, inputs *to) {
+    const int n = fac_graph_inputs(m->graph);
+    int code = EXIT_OK;
+    if (n > INPUTS) return fail_text("a model with more than %d inputs", INPUTS);
+    for (int k = 0; k < o->named.n && !code; k++) code = load_named(m, o, v, o->named.at[k], to);
+    for (int k = 0, i = 0; k < files.n && !code; k++) {
+        while (i < n && to->tensor[i]) i++;
+        if (i == n) return fail_text("%s is one input too many: the model has %d", files.at[k], n);
+        code = load(m, o, i, files.at[k], to);
+    }
+    for (int i = 0; i < n && !code; i++)
+        if (!to->tensor[i]) code = make_random(m, o, i, to);
+    return code;
+}
+
+void inputs_free(inputs *in) {
+    for (int i = 0; i < INPUTS; i++) fac_tensor_free(in->tensor[i]);
+    *in = (inputs){ 0 };
+}

@@ -1,0 +1,29 @@
+/* The inputs of a model from photos and tensors: what `facula run` and `facula activations` are given. */
+#ifndef FACULA_CLI_INPUTS_H
+#define FACULA_CLI_INPUTS_H
+#include "photo.h"
+
+enum { INPUTS = 64 };
+
+typedef struct input_options {
+    photo_options photo;
+    list named, shapes;
+    long seed;
+    bool random;
+} input_options;
+#define INPUT_OPTIONS(o) \
+    { "--input", OPTION_LIST, &(o).named, "NAME=FILE", "an input from .npy, .npz, .pb or a photo" }, \
+    { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
+    { "--random", OPTION_FLAG, &(o).random, NULL, "inputs that are not given are random" }, \
+    { "--seed", OPTION_INT, &(o).seed, "S", "of random inputs and weights" }, \
+    PHOTO_OPTIONS((o).photo)
+
+typedef struct inputs {
+    fac_tensor *tensor[INPUTS];         /* in the order of the graph's inputs */
+    const char *photo[INPUTS];          /* the file that it came from, if it was a photo */
+} inputs;
+
+/* Those of --input, then the files in order, then random ones; an exit code.  Every input has its tensor afterwards. */
+int  inputs_load(const model *m, const input_options *o, const verb *v, list files, inputs *to);
+void inputs_free(inputs *in);           /* and clears; an empty one is fine */
+#endif

@@ -1,0 +1,45 @@
+#!/bin/sh
+# activations: the table, what is chosen and how it is sorted, several runs, pictures, .npz, JSON.
+# usage: activations.sh path/to/facula
+. "$(dirname "$0")/expect.sh"
+
+expect 0 'not zero' "$facula" activations zoo:lenet --random --seed 3
+holds out conv1 relu input 'zeros' 'tensors,'
+cp out all
+expect 0 'linear' "$facula" activations zoo:lenet --random --seed 3 --at 'fc*' --quantiles --bits 8
+holds out 'SQNR dB' '99.9 %'
+check test "$(grep -c conv out)" -eq 0
+expect 0 'relu' "$facula" activations zoo:lenet --random --sort zeros --top 3
+check test "$(sed -n '2,/^$/p' out | grep -c .)" -eq 3
+expect 1 'is called nowhere' "$facula" activations zoo:lenet --random --at nowhere
+one_line
+expect 2 '--sort is by' "$facula" activations zoo:lenet --random --sort colour
+expect 2 '--bits is 2 to 16' "$facula" activations zoo:lenet --random --bits 1
+expect 2 'which model?' "$facula" activations
+expect 1 'is not given' "$facula" activations zoo:lenet
+
+# letters only where the terminal shows no more
+LC_ALL=C expect 0 'conv1' "$facula" activations zoo:lenet --random
+check test "$(LC_ALL=C tr -d '\000-\177' <out | wc -c)" -eq 0
+LC_ALL=C.UTF-8 expect 0 '█' "$facula" activations zoo:lenet --random
+
+# the tensors, read back as inputs: the same statistics again
+expect 0 'pictures in maps' "$facula" activations zoo:lenet --random --seed 3 --npz all.npz --pictures maps --at x --at 'conv1*'
+check test -s all.npz
+check test "$(ls maps/*.png | wc -l)" -eq 2
+expect 0 'input' "$facula" activations zoo:lenet all.npz:x --seed 3
+sed 's/  *$//' all >a
+sed 's/  *$//' out >b
+check cmp -s a b
+
+# photos go through the preprocessing of run; two of them are two runs, of four times as many numbers as tensors
+printf 'P6 4 4 255\n' >x.ppm
+head -c 48 /dev/zero | tr '\000' 'A' >>x.ppm
+cp x.ppm y.ppm
+expect 0 '"runs":	2' "$facula" activations zoo:lenet x.ppm y.ppm --json --bits 4
+holds out '"schema_version"' '"sparsity"' '"dead_channels"' '"quantiles"' '"histogram"' '"least_error"' '"count":	1568'
+expect 0 'input' "$facula" activations zoo:lenet x.ppm y.ppm --npz two.npz --at x
+expect 0 'input' "$facula" activations zoo:lenet two.npz:1/x --at x
+expect 1 'x.txt' "$facula" activations zoo:lenet x.txt
+
+finish
