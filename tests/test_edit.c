@@ -1,29 +1,6 @@
 /* Models out of models: parts, sizes, floats, names and orders; what runs afterwards gives what it should. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "facula/facula.h"
-
-static fac_error err;
-static fac_device *device;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-
-static int open_device(void **state) {
-    (void)state;
-    return fac_device_open("cpu", NULL, &device, &err);
-}
-
-static int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
+#include "device_check.h"
 
 /* x -> a -> b -> y and, beside it, a -> c -> z; the weights are 4 x 4 of ones over 8. */
 static const char *const text =

@@ -1,37 +1,11 @@
 /* The judge is judged: a model in tiles is the same in every mode, and each of many mutants of it (slices off by one, tiles
  * exchanged, a partial product lost, a bias added twice, a remainder dropped) is caught by the exact mode. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <cmocka.h>
+#include "device_check.h"
 #include "base/rng.h"
-#include "facula/facula.h"
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
 
-static fac_error err;
-static fac_device *device;
-static uint64_t seed, stream;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-
-static int open_device(void **state) {
-    (void)state;
-    const char *again = getenv("FACULA_SEED");
-    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
-    return fac_device_open("cpu", NULL, &device, &err);
-}
-
-static int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
+static uint64_t stream;
 
 /* Two convolutions, pooling, two linear layers: everything that tiles are cut from, with remainders. */
 static fac_graph *network(void) {

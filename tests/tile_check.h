@@ -2,39 +2,13 @@
  * compared; products counted and held to the limits. */
 #ifndef FACULA_TESTS_TILE_CHECK_H
 #define FACULA_TESTS_TILE_CHECK_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <cmocka.h>
+#include "device_check.h"
 #include "base/rng.h"
 #include "facula/backend.h"
-#include "facula/facula.h"
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
 
-static fac_error err;
-static fac_device *device;
-static uint64_t seed, stream;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-
-static inline int open_device(void **state) {
-    (void)state;
-    const char *again = getenv("FACULA_SEED");
-    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
-    return fac_device_open("cpu", NULL, &device, &err);
-}
-
-static inline int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
+static uint64_t stream;
 
 static inline int64_t random_below(int64_t n) { return (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
