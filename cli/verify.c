@@ -3,74 +3,163 @@
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
+#include "photo.h"
 
 static struct {
     device_options device;
+    photo_options photo;
     const char *mode, *weights;
     list shapes, inputs;
     long seed, rounds, batch;
     double rtol, atol;
-    bool json;
+    bool json, whole, verbose;
 } o;
 static const option options[] = {
     { "--mode", OPTION_TEXT, &o.mode, "MODE", "exact (default): small integers, equal bits; bound: rounding errors bounded; data: a tolerance" },
-    { "--inputs", OPTION_LIST, &o.inputs, "FILE", "tensors (.npy, .npz, .pb) instead of random ones, in the order of the inputs" },
+    { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", "tensors (.npy, .npz, .pb) or photos instead of random ones; without a name: in order" },
     { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 3" },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
     { "--rtol", OPTION_REAL, &o.rtol, "X", "--mode data: |a - b| <= atol + rtol |b|; default 1e-4" },
     { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5" },
+    { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: errors run through the whole networks, which are not cut where they agree" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    PHOTO_OPTIONS(o.photo),
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { EXIT_CANNOT_TELL = 2, MOST = 64 };
+enum { EXIT_CANNOT_TELL = 2 };
 
-static int report(const fac_verdict *v) {
+/* What a comparison holds. */
+typedef struct job {
+    model        a, b;
+    fac_device  *device;
+    fac_tensor **in;
+    int          nin;
+    cJSON       *segments;
+} job;
+
+/* ---- the verdict ---- */
+
+static void add_finite(cJSON *to, const char *key, double x) {
+    if (isfinite(x)) json_number(to, key, x, 9);
+    else cJSON_AddNullToObject(to, key);
+}
+
+static void take_segment(void *self, const fac_verify_segment *s) {
+    job *j = self;
+    if (!o.json) {
+        if (o.verbose) printf("%10.3g  %9.2g  %s = %s\n", s->worst, s->ratio, s->a, s->b);
+        return;
+    }
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "a", s->a);
+    cJSON_AddStringToObject(row, "b", s->b);
+    add_finite(row, "largest_difference", s->worst);
+    add_finite(row, "largest_ratio", s->ratio);
+    json_number(row, "elements", s->elements, 17);
+    cJSON_AddItemToArray(j->segments, row);
+}
+
+static int report_json(job *j, const fac_verdict *v, const char *word) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "schema_version", 1);
+    cJSON_AddStringToObject(root, "verdict", word);
+    cJSON_AddStringToObject(root, "mode", o.mode ? o.mode : "exact");
+    cJSON_AddStringToObject(root, "why", v->why);
+    cJSON_AddStringToObject(root, "first_difference", v->first);
+    json_number(root, "first_differing", v->first_differing, 17);
+    json_number(root, "first_elements", v->first_elements, 17);
+    cJSON_AddStringToObject(root, "last_equal", v->last);
+    add_finite(root, "largest_difference", v->worst);
+    add_finite(root, "largest_ratio", v->ratio);
+    json_number(root, "elements", v->elements, 17);
+    json_number(root, "differing", v->differing, 17);
+    cJSON_AddNumberToObject(root, "cuts", v->segments);
+    cJSON_AddItemToObject(root, "segments", j->segments);
+    j->segments = NULL;
+    return json_print(root);
+}
+
+static int report(job *j, const fac_verdict *v) {
     static const char *const words[] = { "same", "different", "cannot tell" };
     static const int codes[] = { EXIT_OK, EXIT_FAILED, EXIT_CANNOT_TELL };
     if (o.json) {
-        cJSON *root = cJSON_CreateObject();
-        cJSON_AddStringToObject(root, "verdict", words[v->same]);
-        cJSON_AddStringToObject(root, "mode", o.mode ? o.mode : "exact");
-        cJSON_AddStringToObject(root, "why", v->why);
-        cJSON_AddStringToObject(root, "first_difference", v->first);
-        if (isfinite(v->worst)) json_number(root, "largest_difference", v->worst, 9);
-        if (isfinite(v->ratio)) json_number(root, "largest_ratio", v->ratio, 9);
-        json_number(root, "elements", v->elements, 17);
-        const int code = json_print(root);
+        const int code = report_json(j, v, words[v->same]);
         return code ? code : codes[v->same];
     }
     printf("%s%s%s: %s\n", colour() ? v->same == FAC_SAME ? "\033[32m" : "\033[31m" : "", words[v->same],
            colour() ? "\033[0m" : "", v->why);
     if (v->same == FAC_SAME && v->worst > 0) printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
-    if (*v->first) printf("the first value that differs: %s\n", v->first);
+    if (*v->first && v->first_differing > 0)
+        printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);
+    if (*v->last) printf("equal up to %s\n", v->last);
     return codes[v->same];
 }
 
-static int work(list args, const fac_verify_opts *given) {
+/* ---- inputs ---- */
+
+static int input_place(const job *j, const char *arg, const char **file) {
+    const char *equals = strchr(arg, '=');
+    for (int i = 0; i < fac_graph_inputs(j->a.graph) && equals; i++) {
+        const char *name = fac_value_name(fac_graph_input(j->a.graph, i));
+        if (strlen(name) != (size_t)(equals - arg) || strncmp(name, arg, strlen(name))) continue;
+        *file = equals + 1;
+        return i;
+    }
+    int i = 0;
+    while (i < j->nin && j->in[i]) i++;
+    *file = arg;
+    return i;
+}
+
+static int load_input(job *j, const char *arg) {
     fac_error err = { 0 };
-    model a = { 0 }, b = { 0 };
-    fac_device *device = NULL;
-    fac_tensor *in[MOST] = { NULL };
+    const char *file;
+    const int i = input_place(j, arg, &file);
+    if (i >= j->nin) return fail_text("%s is one input too many: the models have %d", file, j->nin);
+    const fac_value *v = fac_graph_input(j->a.graph, i);
+    if (j->in[i]) return fail_text("input %s is given twice", fac_value_name(v));
+    if (!is_image(file)) return tensor_load(file, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+    fac_type declared = fac_value_type(v);
+    fac_preprocess how;
+    if (o.shapes.n) declared.dims = input_type(v, &o.shapes, o.batch).dims;
+    const int code = photo_how(&o.photo, j->a.zoo, declared, &how);
+    return code ? code : photo_tensor(file, &how, declared, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+}
+
+static int load_inputs(job *j) {
+    j->nin = fac_graph_inputs(j->a.graph);
+    j->in = calloc((size_t)j->nin + 1, sizeof *j->in);
+    if (!j->in) return fail_text("out of memory");
+    for (int i = 0; i < o.inputs.n; i++) {
+        const int code = load_input(j, o.inputs.at[i]);
+        if (code) return code;
+    }
+    for (int i = 0; i < j->nin && o.inputs.n; i++)
+        if (!j->in[i]) return fail_text("input %s is not given", fac_value_name(fac_graph_input(j->a.graph, i)));
+    return EXIT_OK;
+}
+
+/* ---- work ---- */
+
+static int work(job *j, list args, fac_verify_opts *opts) {
+    fac_error err = { 0 };
     fac_verdict v;
-    fac_verify_opts opts = *given;
-    int code = model_load(args.at[0], o.weights, &o.shapes, 0, &a);
-    if (!code) code = model_load(args.at[1], o.weights, &o.shapes, 0, &b);
-    if (!code) code = device_open(&o.device, &device);
-    for (int i = 0; i < o.inputs.n && i < MOST && !code; i++)
-        if (tensor_load(o.inputs.at[i], &in[i], &err)) code = fail(&err);
-    opts.n = o.inputs.n;
-    opts.inputs = in;
-    if (!code && fac_verify(a.graph, b.graph, device, &opts, &v, &err)) code = fail(&err);
-    else if (!code) code = report(&v);
-    for (int i = 0; i < MOST; i++) fac_tensor_free(in[i]);
-    fac_device_free(device);
-    model_free(&a);
-    model_free(&b);
-    return code;
+    int code = model_load(args.at[0], o.weights, &o.shapes, 0, &j->a);
+    if (!code) code = model_load(args.at[1], o.weights, &o.shapes, 0, &j->b);
+    if (!code) code = device_open(&o.device, &j->device);
+    if (!code) code = load_inputs(j);
+    if (code) return code;
+    opts->n = o.inputs.n ? j->nin : 0;
+    opts->inputs = j->in;
+    opts->self = j;
+    opts->segment = take_segment;
+    j->segments = o.json ? cJSON_CreateArray() : NULL;
+    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err) ? fail(&err) : report(j, &v);
 }
 
 static int run(list args) {
@@ -80,19 +169,26 @@ static int run(list args) {
     if (args.n != 2) return usage_error(self, "which two models?");
     while (o.mode && mode < 3 && strcmp(modes[mode], o.mode)) mode++;
     if (mode == 3) return usage_error(self, "--mode is exact, bound or data, not \"%s\"", o.mode);
-    if (o.inputs.n > MOST) return usage_error(self, "at most %d inputs", MOST);
     if (o.inputs.n && !mode) return usage_error(self, "--inputs goes with --mode bound or data: exact makes its own integers");
     if (o.rounds < 0 || o.batch < 0 || o.rtol < 0 || o.atol < 0)
         return usage_error(self, "--rounds, --batch, --rtol and --atol are positive");
-    const fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds,
-                                   .batch = o.batch, .rtol = o.rtol,
-                                   .atol = o.atol };
-    return work(args, &opts);
+    fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
+                             .rtol = o.rtol, .atol = o.atol, .whole = o.whole };
+    job j = { 0 };
+    const int code = work(&j, args, &opts);
+    for (int i = 0; i < j.nin && j.in; i++) fac_tensor_free(j.in[i]);
+    free(j.in);
+    cJSON_Delete(j.segments);
+    fac_device_free(j.device);
+    model_free(&j.a);
+    model_free(&j.b);
+    return code;
 }
 
 const verb verb_verify = {
     .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
-    .options = options, .run = run,
+    .options = options, .run = run, .list = photo_presets,
     .more = "exact replaces weights by small integers (equal ones stay equal) and functions of one number by x mod 7, in both models:\n"
-            "sums are then exact in any order, so rewriting products must keep every bit.  bound carries gamma_K sum |a||b| through\n"
-            "the network beside real numbers.  Exit code: 0 the same, 1 different (or an error, on stderr), 2 cannot tell." };
+            "sums are then exact in any order, so rewriting products must keep every bit.  bound computes gamma_K sum |a||b| beside\n"
+            "real numbers, from value to value where both models have equal ones.  Exit code: 0 the same, 1 different (or an error,\n"
+            "on stderr), 2 cannot tell." };

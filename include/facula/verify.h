@@ -6,8 +6,10 @@
  *         must have the same bits.  Finds wrong slices, lost remainders, biases added twice; not a different activation by the
  *         same class of ops, nor rounding.
  * BOUND   Real weights and inputs.  Beside each model runs a second one that bounds its rounding errors, element by element:
- *         gamma_K sum |a||b| for a sum of K products (Higham 2002, section 3.1), carried through every later op.  Two correct
- *         models differ by no more than both bounds.
+ *         gamma_K sum |a||b| for a sum of K products (Higham 2002, section 3.1).  Values that both models have, whatever lies
+ *         between them and whatever they are called, are found by running both; the second model's part behind such a value
+ *         is fed with the first one's numbers, so that only the rounding of the layers up to the next one counts.  Two correct
+ *         models differ by no more than both bounds.  Weights of 16 bits in one model only count as rounded.
  * DATA    Real weights and inputs, |a - b| <= atol + rtol |b|. */
 #ifndef FACULA_VERIFY_H
 #define FACULA_VERIFY_H
@@ -25,6 +27,12 @@ extern "C" {
 typedef enum fac_verify_mode { FAC_VERIFY_EXACT, FAC_VERIFY_BOUND, FAC_VERIFY_DATA } fac_verify_mode;
 typedef enum fac_sameness { FAC_SAME, FAC_DIFFERENT, FAC_CANNOT_TELL } fac_sameness;
 
+/* BOUND: from the values before it to one that both models have. */
+typedef struct fac_verify_segment {
+    const char *a, *b;              /* what it is called in both */
+    double worst, ratio, elements;  /* the largest |a - b|, of the bound; compared */
+} fac_verify_segment;
+
 typedef struct fac_verify_opts {
     fac_verify_mode mode;
     uint64_t seed;
@@ -32,16 +40,22 @@ typedef struct fac_verify_opts {
     int64_t  batch;                 /* for open first dims; 0: 1                       */
     double   rtol, atol;            /* DATA; both 0: 1e-4 and 1e-5                     */
     int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
-    fac_tensor *const *inputs;
+    fac_tensor *const *inputs;      /* they say the open sizes */
+    bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */
+    void   (*segment)(void *self, const fac_verify_segment *s);     /* BOUND: called for each when all are compared; may be NULL */
+    void    *self;
 } fac_verify_opts;
 
 typedef struct fac_verdict {
     fac_sameness same;
     char   why[400];                /* in words: what differs, where, by how much; or what could not be judged */
-    char   first[200];              /* the first value in b's order that both models name and that differs; "" if none was found */
+    char   first[200];              /* the first value in b's order that both models have and that differs; "" if none was found */
+    char   last[200];               /* where first is "": the last value that both have with equal contents; "" if none was found */
+    double first_differing, first_elements;     /* how many of first's elements differ, of how many */
     double worst;                   /* largest |a - b|, of the outputs                 */
     double ratio;                   /* BOUND: largest |a - b| / bound; DATA: of the tolerance */
-    double elements;                /* compared                                        */
+    double elements, differing;     /* compared; of these                              */
+    int    segments;                /* BOUND: values at which both were cut; 0: errors ran through the whole networks */
 } fac_verdict;
 
 /* The inputs and outputs of both must have the same names or order, types and sizes: where not, they are different and `why`

@@ -10,7 +10,7 @@
 #include "passes/attr.h"
 #include "report/verify.h"
 
-enum { MODULUS = 7 };
+enum { MODULUS = 7, OTHER = 11 };         /* OTHER does not divide 5040 */
 
 static float as_integer(float w) {
     uint32_t bits;
@@ -74,7 +74,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     } else if (!strncmp(n->op->name, "avg_pool", 8) || fac_node_is(n, "mean")) {
         fac_node_copy(to, n, in, out);          /* sums / counts: times all counts that occur, and rounded, it is the sum again */
         const double x = (double)fac_dims_count(&in[0]->type.dims), y = (double)fac_dims_count(&out[0]->type.dims);
-        out[0] = fac_round(fac_mul(out[0], number(to, fac_node_is(n, "mean") && y > 0 ? x / y : 5040)));
+        fac_value *whole = fac_round(fac_mul(out[0], number(to, fac_node_is(n, "mean") && y > 0 ? x / y : 5040)));
+        out[0] = fac_mod(whole, number(to, OTHER));
     } else {
         return false;
     }
@@ -100,22 +101,6 @@ static double known_most(const fac_value *v) {
     return most;
 }
 
-/* Products of one element of the result. */
-static double depth(const fac_node *n) {
-    const fac_dims *w = &n->in[1]->type.dims;
-    double k = 1;
-    if (!strncmp(n->op->name, "conv", 4))
-        for (int i = 1; i < w->n; i++) k *= (double)w->d[i];
-    else if (fac_node_is(n, "gemm")) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
-    else k = (double)n->in[0]->type.dims.d[n->in[0]->type.dims.n - 1];
-    return k;
-}
-
-static bool is_one_of(const fac_node *n, const char *const *names) {
-    while (*names && !fac_node_is(n, *names)) names++;
-    return *names != NULL;
-}
-
 static double bound_of(const fac_node *n, const double *in, bool *integer) {
     static const char *const products[] = { "linear", "gemm", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose2d", NULL };
     static const char *const kept[] = {
@@ -124,12 +109,12 @@ static double bound_of(const fac_node *n, const double *in, bool *integer) {
     double most = 0, sum = 0, product = 1;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]) most = fmax(most, in[i]), sum += in[i], product *= in[i];
-    if (is_one_of(n, products)) return depth(n) * in[0] * in[1] + (n->nin > 2 && n->in[2] ? in[2] : 0);
+    if (fac_node_among(n, products)) return fac_product_depth(n) * in[0] * in[1] + (n->nin > 2 && n->in[2] ? in[2] : 0);
     if (fac_node_is(n, "add") || fac_node_is(n, "sub")) return sum;
     if (fac_node_is(n, "mul")) return product;
     if (fac_node_is(n, "mod")) return in[1];
     if (fac_node_is(n, "sum")) return most * (double)fac_dims_count(&n->in[0]->type.dims);
-    *integer = n->op->move || n->op->view || is_one_of(n, kept) || strchr("iub", fac_dtype_get(n->out[0]->type.dtype)->kind);
+    *integer = n->op->move || n->op->view || fac_node_among(n, kept) || strchr("iub", fac_dtype_get(n->out[0]->type.dtype)->kind);
     return most;
 }
 

@@ -1,14 +1,106 @@
 /* What the files of fac_verify share. */
 #ifndef FACULA_REPORT_VERIFY_H
 #define FACULA_REPORT_VERIFY_H
+#include <string.h>
+#include "facula/program.h"
 #include "facula/verify.h"
 #include "graph/graph_internal.h"
+#include "passes/attr.h"
+
+/* ---- one comparison ---- */
+
+/* A model: as it was given with its sizes bound, and what runs in its place. */
+typedef struct fac_side {
+    fac_graph   *graph, *run;
+    fac_tensor **out;               /* of all runs, [nout]: rounds times run->noutputs */
+    size_t       nout;
+    int         *error_at;          /* BOUND: see fac_error_bounds      */
+    bool         coarse;
+} fac_side;
+
+typedef struct fac_trial {
+    fac_side a, b;
+    fac_device *device;
+    const fac_verify_opts *o;
+    fac_tensor **in;
+    fac_verdict *v;
+    fac_error   *err;
+    bool         proof;             /* EXACT: unequal bits prove a difference */
+} fac_trial;
+
+/* ---- compare.c ---- */
+
+typedef struct fac_difference { int64_t at, count; double a, b, worst, ratio, elements; } fac_difference;
+/* |a - b| <= atol + rtol |b| + ea + eb, element by element, added to what *d has; ea and eb may be NULL. */
+fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
+                       double atol, fac_difference *d, fac_error *err);
+/* The numbers of a tensor from element `from` on as doubles. */
+void       fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to);
+
+/* ---- probe.c: values known by a few numbers ---- */
+
+/* A copy of g with one output, f32[*count]: of each value the mean of its squares, and its mean weighted by random numbers along
+ * each of its axes.  Values that are equal give equal numbers; others hardly.  Small, so the planner keeps no value for it. */
+fac_graph *fac_probe(const fac_graph *g, fac_value *const v[], size_t n, int64_t *count);
+/* Whether the numbers of two values of these dims are equal; inexact: up to rounding. */
+bool       fac_probe_equal(const double *a, const double *b, int rank, bool inexact);
+static inline int fac_probe_size(const fac_value *v) { return 1 + v->type.dims.n; }
+
+/* ---- pairs.c: which values of a are which values of b ---- */
+
+typedef struct fac_pair { fac_value *a, *b; } fac_pair;
+/* Values that hold equal numbers, in the order of both graphs.  The caller frees *out with fac_release. */
+fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, bool inexact, fac_pair **out, size_t *n);
+
+/* ---- first.c: where it begins ---- */
+fac_status fac_find_first(fac_trial *t);
+
+/* ---- local.c: bounds from pair to pair ---- */
+/* false in *can: there are no pairs but the outputs, or a rounding error is unknown, so nothing is said here. */
+fac_status fac_verify_local(fac_trial *t, int rounds, bool *can);
+
+/* ---- verify.c, for the others ---- */
+fac_status fac_trial_inputs(fac_trial *t, int round);
+fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program **out);
+/* Runs g once on tensors of the trial's inputs; out[] has g->noutputs places, all NULL. */
+fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *out[]);
+void       fac_drop_tensors(fac_tensor *t[], size_t n);
+void       fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...) FAC_PRINTF(3, 4);
+
+/* ---- the graphs that run ---- */
 
 /* abstract.c: g with integers for weights and ops that keep integers.  *largest: a bound of every sum that occurs in it; above
  * 2^22 sums may not be exact.  *real: an op that was left although it does not keep integers, or NULL. */
 fac_graph *fac_abstract(const fac_graph *g, double *largest, const char **real);
 
-/* bound.c: g with a second output "<name>.error" behind each output: a bound of its rounding error.  *unknown: an op whose error
- * is not known, or NULL. */
-fac_graph *fac_error_bounds(const fac_graph *g, const char **unknown);
+/* bound.c: g with bounds of rounding errors as further outputs: error_at[k], of as many as g has outputs, becomes the place of that
+ * of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown: an
+ * op whose error is not known, or NULL. */
+fac_graph *fac_error_bounds(const fac_graph *g, bool coarse, int *error_at, const char **unknown);
+
+/* ---- what both ask of a node ---- */
+
+static inline bool fac_node_among(const fac_node *n, const char *const *names) {
+    while (*names && !fac_node_is(n, *names)) names++;
+    return *names != NULL;
+}
+
+/* Products of one element of the result. */
+static inline double fac_product_depth(const fac_node *n) {
+    const fac_dims *w = &n->in[1]->type.dims;
+    double k = 1;
+    if (!strncmp(n->op->name, "conv", 4))
+        for (int i = 1; i < w->n; i++) k *= (double)w->d[i];
+    else if (fac_node_is(n, "gemm")) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
+    else k = (double)n->in[0]->type.dims.d[n->in[0]->type.dims.n - 1];
+    return k;
+}
+
+/* The graph gives nothing back any more; what it gave is still there. */
+static inline void fac_forget_outputs(fac_graph *g) {
+    for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
+    g->noutputs = 0;
+}
+
+static inline bool fac_is_float(const fac_value *v) { return fac_dtype_get(v->type.dtype)->kind == 'f'; }
 #endif
