@@ -109,7 +109,7 @@ static int report(const fac_analysis *a, const model *m, const char *path, doubl
     if (code) return code;
     if (o.json) {
         cJSON *root = cJSON_CreateObject();
-        cJSON_AddNumberToObject(root, "schema_version", 1);
+        cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
         cJSON_AddStringToObject(root, "model", path);
         if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
         cJSON_AddItemToObject(root, "operators", ops_json(a));

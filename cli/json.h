@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include "cli.h"
 
-/* Prints and frees; NULL (no memory) is an error. */
+/* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes its meaning. */
+enum { JSON_SCHEMA = 1 };
+
+/* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
 static inline int json_print(cJSON *j) {
+    if (cJSON_IsObject(j) && !cJSON_HasObjectItem(j, "schema_version")) cJSON_AddNumberToObject(j, "schema_version", JSON_SCHEMA);
     char *text = cJSON_Print(j);
     cJSON_Delete(j);
     if (!text) return fail_text("out of memory");

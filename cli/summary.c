@@ -80,7 +80,7 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
 static int print_json(const fac_analysis *a, const char *name, fac_convention c, bool all) {
     const fac_totals t = fac_analysis_totals(a);
     cJSON *root = cJSON_CreateObject(), *layers = cJSON_CreateArray();
-    cJSON_AddNumberToObject(root, "schema_version", 1);
+    cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
     cJSON_AddStringToObject(root, "model", name);
     cJSON_AddStringToObject(root, "convention", fac_convention_name(c));
     json_number(root, "params", t.params, 17);

@@ -59,6 +59,15 @@ const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes
 typedef struct fac_alive { int layer; const char *name; double bytes; } fac_alive;
 int fac_analysis_alive(const fac_analysis *a, int i, fac_alive *to, int max);
 
+/* What layer i reads of the data of a run: the layers that made it (-1: an input of the graph), each value once; at most max are
+ * written.  Returns how many there are. */
+int fac_analysis_reads(const fac_analysis *a, int i, fac_alive *to, int max);
+
+/* One value while it is alive: from layer `first`, which makes it (-1: an input), to layer `last`; one behind the last layer, if
+ * the graph gives it back.  k counts all values in the order of their making; false behind the last. */
+typedef struct fac_lifetime { const char *name; int first, last; double bytes; } fac_lifetime;
+bool fac_analysis_life(const fac_analysis *a, int k, fac_lifetime *out);
+
 /* ---- other tools' numbers ---------------------------------------------------------------------------------------------
  * Each counts something else by the same word.  All of these are integers for sizes that are known. */
 typedef enum fac_convention {

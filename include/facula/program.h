@@ -89,6 +89,8 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
 
 /* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits behind each
  * step.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
+/* One op of the graph that a step does: its own, and those of a fused body or an epilogue.  elements: of its result. */
+typedef struct fac_step_op { const char *op; double macs, other, elements; } fac_step_op;
 typedef struct fac_step_stat {
     const char *nodes, *solver;
     double      seconds, macs, bytes;   /* seconds: of all runs together */
@@ -97,6 +99,8 @@ typedef struct fac_step_stat {
     const char *op;                     /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
     const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo behind the +), "plain -> plain" */
     int         variant;
+    const fac_step_op *does;            /* what was merged into the step, counted one by one: ndoes of them, none in the planner's */
+    int         ndoes;                  /* own steps */
 } fac_step_stat;
 void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */

@@ -50,6 +50,8 @@ typedef struct fac_step {
     const char       *label;        /* of the nodes it does */
     const char       *layouts;      /* see fac_step_stat */
     double            macs, bytes;
+    fac_step_op      *does;         /* see fac_step_stat */
+    int               ndoes;
     double            seconds;      /* profile, under the program's lock */
     int64_t           runs;
 } fac_step;

@@ -303,7 +303,8 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
         const char *op = s->kind == FAC_STEP_PACK ? "pack" : s->problem->node->op->name;
         const double slices = (double)p->last->slices;
         to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs * slices, s->bytes * slices, s->runs,
-                                 s->solver == &fac_solver_away, op, s->layouts, s->problem->variant };
+                                 s->solver == &fac_solver_away, op, s->layouts, s->problem->variant,
+                                 s->does, s->ndoes };
     }
     pthread_mutex_unlock(&p->lock);
     return n;

@@ -45,7 +45,7 @@ holds trace.json '"traceEvents":' '"ph":"X"' '"dur":' '"cat":"conv2d"' '"solver"
 checks=$((checks + 1))
 grep -q '^work     \(.*\) multiply-adds in the steps, \1 in the graph$' out || { bad=$((bad + 1)); echo "FAILED: counts:"; grep '^work' out; }
 expect 0 '"nodes":' "$facula" profile zoo:lenet --seconds 0.01 --json --top 2
-holds out '"machine":' '"median_ms":' '"macs":' '"graph_macs":' '"ops":' '"share":' '"intensity":' '"roof_share":' '"bound":' '"layouts":'
+holds out '"machine":' '"median_ms":' '"macs":' '"executed_macs":' '"ops":' '"share":' '"intensity":' '"roof_share":' '"bound":' '"layouts":'
 checks=$((checks + 1))
 [ "$(grep -c '"node":' out)" = 2 ] || { bad=$((bad + 1)); echo "FAILED: --top 2 shows $(grep -c '"node":' out) nodes"; }
 expect 0 'conv2d_grad_w' "$facula" profile zoo:lenet --train --batch 2 --seconds 0.01

@@ -1,0 +1,100 @@
+/* See profile.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "profile.h"
+
+enum { FEWEST = 3, MOST = 2000 };
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int run_all(profile *p, double limit) {
+    fac_error err = { 0 };
+    static double times[MOST];
+    if (fac_program_plan(p->j.program, p->j.in, &p->plan, &err)) return fail(&err);
+    for (int i = 0; i < 2; i++)
+        if (fac_program_run(p->j.program, p->j.in, p->j.out, &err)) return fail(&err);
+    fac_program_profile(p->j.program, true);
+    for (double start = now(); p->runs < MOST && (p->runs < FEWEST || now() - start < limit); p->runs++) {
+        const double from = now();
+        if (fac_program_run(p->j.program, p->j.in, p->j.out, &err) || fac_device_sync(p->j.device, &err)) return fail(&err);
+        times[p->runs] = now() - from;
+    }
+    qsort(times, (size_t)p->runs, sizeof *times, by_value);
+    p->median = times[p->runs / 2];
+    return EXIT_OK;
+}
+
+static int collect(profile *p) {
+    p->n = fac_program_steps(p->j.program, NULL, 0);
+    fac_step_stat *s = calloc(p->n + 1, sizeof *s);
+    p->rows = calloc(p->n + 1, sizeof *p->rows);
+    if (!s || !p->rows) {
+        free(s);
+        return fail_text("out of memory");
+    }
+    fac_program_steps(p->j.program, s, p->n);
+    for (size_t i = 0; i < p->n; i++) {
+        profile_row *r = &p->rows[i];
+        *r = (profile_row){ .s = s[i], .seconds = ratio(s[i].seconds, (double)s[i].runs), .flops = 2 * s[i].macs };
+        const double arithmetic = ratio(r->flops, p->peaks.flops), memory = ratio(s[i].bytes, p->peaks.memory_read);
+        r->limit = fmax(arithmetic, memory);
+        r->by_memory = memory >= arithmetic;
+        p->seconds += r->seconds, p->macs += s[i].macs, p->bytes += s[i].bytes;
+    }
+    free(s);
+    return EXIT_OK;
+}
+
+/* Only where its sizes are those of the run: --shape may bind more than an analysis does. */
+static int analyze(profile *p, const job_options *o) {
+    fac_error err = { 0 };
+    if (o->train) return EXIT_OK;
+    if (fac_analyze(p->j.m.graph, o->batch, &p->analysis, &err)) return fail(&err);
+    const fac_graph *g = fac_analysis_graph(p->analysis);
+    for (int i = 0; i < fac_graph_inputs(g); i++) {
+        const fac_dims known = fac_value_type(fac_graph_input(g, i)).dims, run = fac_tensor_type(p->j.in[i]).dims;
+        if (known.n == run.n && !memcmp(known.d, run.d, (size_t)run.n * sizeof *run.d)) continue;
+        fac_analysis_free(p->analysis);
+        p->analysis = NULL;
+        break;
+    }
+    return EXIT_OK;
+}
+
+int profile_measure(profile *p, const verb *v, const job_options *o, const char *what, double seconds) {
+    fac_error err = { 0 };
+    int code = job_open(&p->j, v, o, what);
+    if (!code && fac_device_peaks(p->j.device, &p->peaks, &err)) code = fail(&err);
+    if (!code) code = analyze(p, o);
+    if (!code) code = run_all(p, seconds > 0 ? seconds : 1);
+    return code ? code : collect(p);
+}
+
+void profile_free(profile *p) {
+    free(p->rows);
+    fac_analysis_free(p->analysis);
+    job_close(&p->j);
+    p->rows = NULL, p->analysis = NULL;
+}
+
+profile_sum *profile_sums(const profile *p, size_t *n) {
+    profile_sum *all = calloc(p->n + 1, sizeof *all);
+    *n = 0;
+    for (size_t i = 0; all && i < p->n; i++) {
+        const profile_row *r = &p->rows[i];
+        size_t k = 0;
+        while (k < *n && strcmp(all[k].op, r->s.op)) k++;
+        if (k == *n) all[(*n)++].op = r->s.op;
+        all[k].n++, all[k].seconds += r->seconds, all[k].flops += r->flops, all[k].bytes += r->s.bytes;
+    }
+    for (size_t i = 1; all && i < *n; i++)              /* few: by insertion */
+        for (size_t k = i; k && all[k].seconds > all[k - 1].seconds; k--) {
+            const profile_sum swap = all[k];
+            all[k] = all[k - 1], all[k - 1] = swap;
+        }
+    return all;
+}
