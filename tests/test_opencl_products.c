@@ -223,6 +223,39 @@ static void random_transposed(void **state) {
     }
 }
 
+/* 3 x 3 of stride 1 through Winograd's points, tiles that stick out, groups, in slices of images too; held to the rule of accuracy of the
+ * cpu's solvers. */
+static void winograd(void **state) {
+    static const char *const names[] = { "conv/winograd_2x2", "conv/winograd_4x4" };
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 30 : 2;
+    for (int k = 0; k < count; k++) {
+        char attrs[96], text[320], extra[64] = "";
+        const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)), N = 1 + below(3), body = below(3);
+        const int pad[4] = { below(3), below(3), below(3), below(3) }, H = 3 + below(14), W = k % 2 ? 4 * (1 + below(4)) : 3 + below(14);
+        const int P = H + pad[0] + pad[2] - 2, Q = W + pad[1] + pad[3] - 2;
+        if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
+        snprintf(attrs, sizeof attrs, "pad=%d,%d,%d,%d groups=%d", pad[0], pad[1], pad[2], pad[3], groups);
+        for (int i = 0; i < 2; i++) {
+            const double tolerance = i ? 2e-5 : 5e-6;
+            exact = !i;
+            snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, K, extra, attrs,
+                     bodies[body]);
+            assert_true(try_text(names[i], text, false, tolerance));
+            snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, N,
+                     C, H, W, attrs);
+            assert_true(try_text(names[i], text, false, tolerance));
+        }
+    }
+    exact = false;
+    assert_true(try_text(names[1], "conv2d(f32[3,16,88,93], f32[18,16,3,3]) pad=1,1,1,1", false, 5e-5));      /* one image a slice on a cpu */
+    assert_true(try_text(names[1], "conv_transpose2d(f32[2,5,6,7], f32[5,3,3,3], f32[3]) pad=1,1,1,1 {relu}", false, 2e-5));
+    exact = true;
+    assert_false(try_text(names[1], "conv2d(f32[1,4,9,9], f32[4,4,3,3])", false, 2e-5));
+}
+
 /* Sums of nothing are zero, and biases are added all the same. */
 static void sums_of_nothing(void **state) {
     static const char *const texts[] = { "matmul(f32[4,0], f32[0,3])", "linear(f32[2,0], f32[3,0], f32[3])", "gemm(f32[3,0], f32[0,2], f32[2])" };
@@ -239,6 +272,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products), cmocka_unit_test(thin_products),
         cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap),
-        cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing) };
+        cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing), cmocka_unit_test(winograd) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
 }
