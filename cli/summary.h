@@ -10,6 +10,8 @@ typedef struct branch {
     int            calls;               /* how often the leaf runs */
     double         params, buffers, shared, macs, counted, activations, weights, read;
     struct branch *child, *last, *next;
+    struct branch **slots;              /* the children by name: a hash table of room places */
+    size_t         room, children;
 } branch;
 
 /* The tree of all layers; counted: the multiply-adds of `convention`.  NULL: memory. */

@@ -18,15 +18,45 @@ const char *digits_text(double x, char *to, size_t size) {
 
 /* ---- building ---- */
 
+/* FNV-1a: Fowler, Noll, Vo. */
+static size_t hash_of(const char *name, size_t n) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)name[i]) * 0x100000001b3u;
+    return (size_t)(h ^ h >> 32);
+}
+
+/* The slot of the child of this name, or where it belongs. */
+static branch **slot_of(const branch *b, const char *name, size_t n) {
+    size_t i = hash_of(name, n) & (b->room - 1);
+    while (b->slots[i] && (strlen(b->slots[i]->name) != n || memcmp(b->slots[i]->name, name, n))) i = (i + 1) & (b->room - 1);
+    return &b->slots[i];
+}
+
+/* Room for one more named child: a module may have as many as the model has nodes. */
+static bool reserve(branch *b) {
+    if (2 * (b->children + 1) <= b->room) return true;
+    branch **old = b->slots;
+    const size_t room = b->room;
+    b->slots = calloc(room ? 2 * room : 8, sizeof *b->slots);
+    if (!b->slots) return b->slots = old, false;
+    b->room = room ? 2 * room : 8;
+    for (size_t i = 0; i < room; i++)
+        if (old[i]) *slot_of(b, old[i]->name, strlen(old[i]->name)) = old[i];
+    free(old);
+    return true;
+}
+
 static branch *child_of(branch *b, const char *name, size_t n, bool call) {
-    for (branch *c = call ? NULL : b->child; c; c = c->next)
-        if (strlen(c->name) == n && !memcmp(c->name, name, n)) return c;
+    branch **slot = NULL;
+    if (!call && !reserve(b)) return NULL;
+    if (!call && *(slot = slot_of(b, name, n))) return *slot;
     branch *c = calloc(1, sizeof *c);
     if (c) c->name = strndup(name, n);
     if (!c || !c->name) {
         free(c);
         return NULL;
     }
+    if (slot) *slot = c, b->children++;
     if (b->last) b->last->next = c;
     else b->child = c;
     return b->last = c;
@@ -76,6 +106,7 @@ void tree_free(branch *b) {
         branch *next = b->next;
         tree_free(b->child);
         free(b->name);
+        free(b->slots);
         free(b);
         b = next;
     }

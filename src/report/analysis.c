@@ -100,7 +100,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     l->name = fac_arena_text(&a->memory, fac_node_label(n, label, sizeof label));
     l->module = fac_module_path(&a->memory, n);
     l->op = n->op->name;
-    l->kind = fac_kind_of(n);
+    l->kind = fac_kind_of(n, a->classes[i]);
     l->attrs = attrs_text(&a->memory, n);
     if (!l->name || !l->module || !l->attrs) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
     for (int k = n->nin - 1; k >= 0; k--)

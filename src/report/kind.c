@@ -83,8 +83,7 @@ fac_class fac_class_of(const fac_node *n) {
     return FAC_CLASS_OTHER;
 }
 
-const char *fac_kind_of(const fac_node *n) {
-    const fac_class is = fac_class_of(n);
+const char *fac_kind_of(const fac_node *n, fac_class is) {
     const int rank = n->nin && n->in[0] ? n->in[0]->type.dims.n : 0;
     static const char *const batch[] = { "BatchNorm1d", "BatchNorm2d", "BatchNorm3d" };
     static const char *const adaptive[] = { "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d" };

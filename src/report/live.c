@@ -2,6 +2,7 @@
  * with nothing in place.  Inputs of the graph are there from the beginning until they were read for the last time, its results
  * until the end; parameters are counted apart. */
 #include <stdlib.h>
+#include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/report.h"
@@ -33,13 +34,15 @@ static void enter(fac_analysis *a, const fac_value *v, int first, const int *lay
     a->lives[a->nlives++] = (fac_life){ v, first, last < first ? first : last, fac_data_bytes(v) };
 }
 
-/* Bytes of everything that a layer reads, each value once, and makes: whatever runs before it, that much must be there. */
-static double needs(const fac_node *n) {
+/* Bytes of everything that a layer reads, each value once, and makes: whatever runs before it, that much must be there.
+ * seen[id]: one more than the last layer that was found to read the value. */
+static double needs(const fac_node *n, int layer, int *seen) {
     double sum = 0;
     for (int i = 0; i < n->nin; i++) {
-        bool again = !n->in[i] || !fac_is_data(n->in[i]) || unread(n, i);
-        for (int j = 0; j < i && !again; j++) again = n->in[j] == n->in[i];
-        if (!again) sum += fac_data_bytes(n->in[i]);
+        const fac_value *v = n->in[i];
+        if (!v || !fac_is_data(v) || unread(n, i) || seen[v->id] == layer + 1) continue;
+        seen[v->id] = layer + 1;
+        sum += fac_data_bytes(v);
     }
     for (int k = 0; k < n->nout; k++)
         if (k == 0 || n->out[k]->uses || n->out[k]->roots) sum += fac_data_bytes(n->out[k]);
@@ -47,7 +50,7 @@ static double needs(const fac_node *n) {
 }
 
 /* alive[i] by differences: what begins is added, what ended before is taken off. */
-static void add_up(fac_analysis *a, double *change) {
+static void add_up(fac_analysis *a, double *change, int *seen) {
     const int n = a->totals.layers;
     double now = 0;
     for (int k = 0; k < a->nlives; k++) {
@@ -59,7 +62,7 @@ static void add_up(fac_analysis *a, double *change) {
         now += change[i];
         a->layers[i].alive = now;
         if (now > a->totals.peak) a->totals.peak = now, a->totals.peak_layer = i;
-        const double own = needs(a->nodes[i]);
+        const double own = needs(a->nodes[i], i, seen);
         if (own > a->totals.bound) a->totals.bound = own;
     }
 }
@@ -78,7 +81,10 @@ fac_status fac_find_lives(fac_analysis *a, fac_error *err) {
     for (size_t k = 0; there && k < g->ninputs; k++) enter(a, g->inputs[k], -1, layer_of);
     for (int i = 0; there && i < n; i++)
         for (int k = 0; k < a->nodes[i]->nout; k++) enter(a, a->nodes[i]->out[k], i, layer_of);
-    if (there) add_up(a, change);
+    if (there) {
+        memset(layer_of, 0, ((size_t)g->ids + 1) * sizeof *layer_of);
+        add_up(a, change, layer_of);
+    }
     fac_release(layer_of);
     fac_release(change);
     return there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the lives of %zu values", values);

@@ -30,7 +30,8 @@ typedef struct search {
 
 /* ---- what layers read and make ---- */
 
-static bool mark_reads(search *s, const int *layer_of, int life) {
+/* read[l]: the last life that was found to be read by layer l. */
+static bool mark_reads(search *s, const int *layer_of, int *read, int life) {
     const fac_value *v = s->a->lives[life].value;
     item *it = &s->items[life];
     int n = 0;
@@ -40,9 +41,9 @@ static bool mark_reads(search *s, const int *layer_of, int life) {
     for (const fac_use *u = v->uses; u; u = u->next) {
         const int at = layer_of[u->node->id];
         const unsigned is = fac_port_flags(u->node, u->input);
-        bool known = at < 0 || (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && v->known);
-        for (int k = 0; k < it->reads && !known; k++) known = it->readers[k] == at;
-        if (!known) it->readers[it->reads++] = at;
+        if (at < 0 || (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && v->known) || read[at] == life) continue;
+        read[at] = life;
+        it->readers[it->reads++] = at;
     }
     it->bytes = s->a->lives[life].bytes;
     it->stays = v->roots > 0;
@@ -54,16 +55,17 @@ static bool prepare(search *s) {
     const fac_analysis *a = s->a;
     const size_t n = (size_t)a->totals.layers + 1;
     int *layer_of = fac_arena_alloc(&s->memory, (size_t)a->graph->ids + 1, sizeof *layer_of);
+    int *read = fac_arena_alloc(&s->memory, n, sizeof *read);
     s->items = fac_arena_alloc(&s->memory, (size_t)a->nlives + 1, sizeof *s->items);
     s->uses = fac_arena_alloc(&s->memory, n, sizeof *s->uses);
     s->nuses = fac_arena_alloc(&s->memory, n, sizeof *s->nuses);
     s->made = fac_arena_alloc(&s->memory, n, sizeof *s->made);
     s->first_made = fac_arena_alloc(&s->memory, n, sizeof *s->first_made);
-    if (!layer_of || !s->items || !s->uses || !s->nuses || !s->made || !s->first_made) return false;
+    if (!layer_of || !read || !s->items || !s->uses || !s->nuses || !s->made || !s->first_made) return false;
     for (uint32_t k = 0; k <= a->graph->ids; k++) layer_of[k] = -1;
-    for (int i = 0; i < a->totals.layers; i++) layer_of[a->nodes[i]->id] = i;
+    for (int i = 0; i < a->totals.layers; i++) layer_of[a->nodes[i]->id] = i, read[i] = -1;
     for (int k = 0; k < a->nlives; k++) {
-        if (!mark_reads(s, layer_of, k)) return false;
+        if (!mark_reads(s, layer_of, read, k)) return false;
         for (int r = 0; r < s->items[k].reads; r++) s->nuses[s->items[k].readers[r]]++;
         const int by = a->lives[k].first;
         if (by >= 0 && !s->made[by]++) s->first_made[by] = k;
@@ -116,22 +118,24 @@ static double freed(const search *s, const stretch *r, int layer, const uint64_t
 typedef struct state { uint64_t done; double live, peak; int from; uint8_t layer; } state;
 
 /* The state of this set, or where it belongs. */
-static int *slot_of(int *table, const state *states, uint64_t done) {
+static int *slot_of(int *table, size_t room, const state *states, uint64_t done) {
     uint64_t h = done * 0x9e3779b97f4a7c15u;
-    size_t i = (size_t)(h >> 40) % (2 * STATES);
-    while (table[i] && states[table[i] - 1].done != done) i = (i + 1) % (2 * STATES);
+    size_t i = (size_t)(h >> 40) % room;
+    while (table[i] && states[table[i] - 1].done != done) i = (i + 1) % room;
     return &table[i];
 }
 
 /* Writes the best order of the stretch that stays below `limit`; false: there is none, or too many sets. */
 static bool best_order(search *s, const stretch *r, double limit, int *order, double *peak) {
-    state *states = fac_alloc(STATES, sizeof *states);
-    int *table = fac_alloc(2 * STATES, sizeof *table), n = 0, level = 0, end = 0;
+    const int most = r->n < 16 ? 1 << r->n : STATES;            /* sets of r->n layers */
+    const size_t room = 2 * (size_t)most;
+    state *states = fac_alloc((size_t)most, sizeof *states);
+    int *table = fac_alloc(room, sizeof *table), n = 0, level = 0, end = 0;
     bool fits = states && table;
     if (fits) states[n++] = (state){ .live = r->start, .peak = 0, .from = -1 };
     for (int step = 0; fits && step < r->n; step++) {
         end = n;
-        memset(table, 0, 2 * STATES * sizeof *table);
+        memset(table, 0, room * sizeof *table);
         for (int k = level; k < end && fits; k++) {
             for (int j = 0; j < r->n && fits; j++) {
                 const state now = states[k];
@@ -140,10 +144,10 @@ static bool best_order(search *s, const stretch *r, double limit, int *order, do
                 const double top = during > now.peak ? during : now.peak;
                 if (top >= limit) continue;
                 const uint64_t done = now.done | 1ull << j;
-                int *at = slot_of(table, states, done);
+                int *at = slot_of(table, room, states, done);
                 if (*at && states[*at - 1].peak <= top) continue;
                 if (!*at) {
-                    if (n == STATES) fits = false;
+                    if (n == most) fits = false;
                     else *at = ++n;
                 }
                 if (fits) states[*at - 1] = (state){ done, during - freed(s, r, r->first + j, &now.done), top, k, (uint8_t)j };
@@ -178,35 +182,80 @@ static void undo(search *s, const int *order, int n) {
         for (int k = 0; k < s->nuses[order[i]]; k++) s->items[s->uses[order[i]][k]].left++;
 }
 
-/* The ready layer that leaves the least behind, then the one that stood first. */
-static bool greedy_order(search *s, int first, int n, double live, int *order) {
-    int *waits = fac_alloc((size_t)n, sizeof *waits), *ready = fac_alloc((size_t)n, sizeof *ready), count = 0, done = 0;
-    bool good = waits && ready;
-    for (int j = 0; good && j < n; j++) {
-        for (int k = 0; k < s->nuses[first + j]; k++) waits[j] += s->a->lives[s->uses[first + j][k]].first >= first;
-        if (!waits[j]) ready[count++] = first + j;
+/* Layers that are ready, the one that leaves the least behind on top, then the one that stood first.  What a layer frees grows
+ * when it becomes the last reader of a value: it enters again then, and its older entries count no more. */
+typedef struct entry { double change; int layer; } entry;
+typedef struct heap { entry *at; size_t n, room; } heap;
+
+static bool before(const entry *x, const entry *y) {
+    return x->change < y->change || (x->change <= y->change && x->layer < y->layer);
+}
+
+static bool heap_put(heap *h, entry e) {
+    if (!fac_reserve(&h->at, &h->room, h->n + 1, sizeof *h->at)) return false;
+    size_t i = h->n++;
+    for (; i && before(&e, &h->at[(i - 1) / 2]); i = (i - 1) / 2) h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = e;
+    return true;
+}
+
+static entry heap_take(heap *h) {
+    const entry top = h->at[0], last = h->at[--h->n];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < h->n) {
+        if (child + 1 < h->n && before(&h->at[child + 1], &h->at[child])) child++;
+        if (!before(&h->at[child], &last)) break;
+        h->at[i] = h->at[child];
+        i = child;
     }
-    while (good && count) {
-        int best = 0;
-        double least = 0;
-        for (int k = 0; k < count; k++) {
-            const double after = live + made_bytes(s, ready[k]) - freed(s, NULL, ready[k], NULL);
-            if (k == 0 || after < least || (after <= least && ready[k] < ready[best])) best = k, least = after;
+    if (h->n) h->at[i] = last;
+    return top;
+}
+
+/* waits: by layer, values that are still to be made; -1: it ran. */
+typedef struct greedy { search *s; heap ready; int first, n, *waits; } greedy;
+
+static bool make_ready(greedy *g, int layer) {
+    return heap_put(&g->ready, (entry){ made_bytes(g->s, layer) - freed(g->s, NULL, layer, NULL), layer });
+}
+
+static bool run_layer(greedy *g, int layer) {
+    search *s = g->s;
+    bool good = true;
+    g->waits[layer - g->first] = -1;
+    for (int k = 0; k < s->nuses[layer]; k++) {
+        item *it = &s->items[s->uses[layer][k]];
+        if (--it->left != 1) continue;
+        for (int r = 0; r < it->reads && good; r++) {           /* the last one that reads it, where it is ready */
+            const int at = it->readers[r] - g->first;
+            if (at < g->n && g->waits[at] == 0) good = make_ready(g, it->readers[r]);
         }
-        const int layer = ready[best];
-        ready[best] = ready[--count];
+    }
+    for (int k = 0; k < s->made[layer]; k++) {
+        const item *it = &s->items[s->first_made[layer] + k];
+        for (int r = 0; r < it->reads && good; r++)
+            if (it->readers[r] < g->first + g->n && !--g->waits[it->readers[r] - g->first]) good = make_ready(g, it->readers[r]);
+    }
+    return good;
+}
+
+static bool greedy_order(search *s, int first, int n, int *order) {
+    greedy g = { s, { 0 }, first, n, fac_alloc((size_t)n, sizeof *g.waits) };
+    int done = 0;
+    bool good = g.waits != NULL;
+    for (int j = 0; good && j < n; j++)
+        for (int k = 0; k < s->nuses[first + j]; k++) g.waits[j] += s->a->lives[s->uses[first + j][k]].first >= first;
+    for (int j = 0; good && j < n; j++)
+        if (!g.waits[j]) good = make_ready(&g, first + j);
+    while (good && g.ready.n) {
+        const int layer = heap_take(&g.ready).layer;
+        if (g.waits[layer - first]) continue;
         order[done++] = layer;
-        live = least;
-        for (int k = 0; k < s->nuses[layer]; k++) s->items[s->uses[layer][k]].left--;
-        for (int k = 0; k < s->made[layer]; k++) {
-            const item *it = &s->items[s->first_made[layer] + k];
-            for (int r = 0; r < it->reads; r++)
-                if (it->readers[r] < first + n && !--waits[it->readers[r] - first]) ready[count++] = it->readers[r];
-        }
+        good = run_layer(&g, layer);
     }
-    if (good) undo(s, order, done);
-    fac_release(waits);
-    fac_release(ready);
+    undo(s, order, done);
+    fac_release(g.waits);
+    fac_release(g.ready.at);
     return good && done == n;
 }
 
@@ -238,7 +287,7 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
     undo(s, order, n);
     if (first + n < s->a->totals.layers && !leads_to_its_end(s, first, n)) s->exact = false;
     if (n > 2) {
-        if (greedy_order(s, first, n, s->base, trial)) {
+        if (greedy_order(s, first, n, trial)) {
             other = replay(s, trial, n, s->base, &after);
             undo(s, trial, n);
             if (other < peak) peak = other, memcpy(order, trial, (size_t)n * sizeof *trial);

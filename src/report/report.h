@@ -30,9 +30,9 @@ struct fac_analysis {
 /* path.c: where a node stands ("layer1.0.conv1"), from the scope or the name that the file gave it; NULL: memory. */
 const char *fac_module_path(fac_arena *a, const fac_node *n);
 
-/* kind.c: the class of a node, and the name that PyTorch's users know it by. */
+/* kind.c: the class of a node, and the name that PyTorch's users know one of that class by. */
 fac_class   fac_class_of(const fac_node *n);
-const char *fac_kind_of(const fac_node *n);
+const char *fac_kind_of(const fac_node *n, fac_class is);
 
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);
