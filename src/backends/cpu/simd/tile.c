@@ -9,7 +9,7 @@
  * from beyond the second cache, and hints in a burst fill the queue of misses (products of 256 channels: 74 % of the peak with
  * bursts and a loop over channels, 93 % so). */
 #include <math.h>
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/rows.h"
 
 /* Where the pixels of x or y are: `pixel` apart from p0 and, the second half of them, from p1; or, with a list, at p0[at[i]]. */
 typedef struct places { const float *p0, *p1; int64_t pixel; const int64_t *at; } places;
@@ -127,12 +127,6 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
 }
 
 /* One function for each m, n and kind. */
-#define UP_TO_6(X, ...)  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) \
-                         X(6, __VA_ARGS__)
-#define UP_TO_12(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) \
-                         X(11, __VA_ARGS__) X(12, __VA_ARGS__)
-#define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
-#define ALL_ROWS         FAC_JOIN(UP_TO, MR)
 #define KERNEL(m, kind, block, px, listed) \
     static void kind##_##m##_1(const fac_conv_tile *t) { tiles(m, 1, block, px, listed, t); } \
     static void kind##_##m##_2(const fac_conv_tile *t) { tiles(m, 2, block, px, listed, t); }
