@@ -5,7 +5,10 @@
 enum { MOST = 1 << 14 };
 
 static bool primitive(const fac_node *n) {
-    if (n->op->is & FAC_OP_FLOW) return !fac_node_expands(n) || fac_node_expands(n) > MOST;
+    if (n->op->is & FAC_OP_FLOW) {
+        const int64_t made = fac_node_expands(n);
+        return !made || (made > MOST && made > 8 * (int64_t)n->body[0]->nodes);
+    }
     return n->op->map || n->op->move || n->op->ref || (n->op->is & FAC_OP_BODIES) || !n->op->expand;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/passes.h"
+#include "run/flow.h"
 #include "run/plan.h"
 #include "run/reach.h"
 #include "run/ref.h"
@@ -67,13 +68,21 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     return fac_graph_check(next, err);
 }
 
-/* Expansions may bring constants and constants may settle expansions, so the first three go round twice. */
-static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
-    fac_accept *keep = plan->observed || o->no_fuse ? NULL : accept_as_used;
+static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
+    return plan->observed || o->no_fuse ? NULL : accept_as_used;
+}
+
+/* Expansions may bring constants and constants may settle expansions, so these go round twice. */
+static fac_status settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
-        FAC_TRY(take(plan, fac_pass_expand(plan->graph, keep, plan), err));
+        FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));
     }
+    return FAC_OK;
+}
+
+static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    fac_accept *keep = kept(plan, o);
     if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
     if (keep) FAC_TRY(take(plan, fac_pass_attention(plan->graph, keep, plan), err));
@@ -167,6 +176,12 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     }
     if (!status) p->macs = count_macs(p->graph);
     if (!status) status = slice(p, original, steers, in, err);
+    if (!status) status = settle(p, o, err);
+    if (!status) status = fac_cut_new(p->graph, original, device, o, &p->cut, err);
+    if (!status && p->cut) {
+        *out = p;
+        return FAC_OK;
+    }
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);
@@ -192,6 +207,7 @@ void fac_plan_free(fac_plan *p) {
         const fac_step *s = &p->steps[i];
         if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
     }
+    fac_cut_free(p->cut);
     fac_release(p->steps);
     fac_release(p->roots);
     fac_release(p->items);

@@ -71,6 +71,7 @@ typedef struct fac_frame {
     struct fac_loan *params;        /* by root, on a device out of sight   */
 } fac_frame;
 
+struct fac_cut;
 typedef struct fac_plan {
     fac_hash      key;
     uint64_t      used;             /* tick of the last use */
@@ -78,6 +79,7 @@ typedef struct fac_plan {
     fac_arena     memory;
     fac_device   *device;
     fac_graph    *graph;            /* specialized and rewritten */
+    struct fac_cut *cut;            /* flow.h: it runs in parts, and has no steps of its own; NULL: all sizes are known */
     int64_t       slices;           /* of the batch, done one after the other: the graph is that of one */
     bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
@@ -104,8 +106,6 @@ typedef struct fac_plan {
 /* specialize.c: g with inputs bound to the tensors' sizes, and inputs that steer shapes to their contents.  Leaves keep their
  * names; bound inputs become constants.  Symbols that remain are an error that names the value. */
 fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *const in[], fac_error *err);
-/* Which inputs of g steer shapes: reached backwards from FAC_HOST ports.  steers has one flag for each input. */
-void       fac_steering(const fac_graph *g, bool *steers);
 
 /* batch.c: how many images of a batch (the first dim of all inputs) are done at once: all, or fewer when no image sees another one
  * and near, the bytes that the cores' own caches hold, are too few for what lies between two layers.  g is specialized. */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "run/flow.h"
 #include "run/plan.h"
 #include "run/program_internal.h"
 #include "run/reach.h"
@@ -35,7 +36,10 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
         fac_program_free(p);
         return status;
     }
-    fac_steering(p->graph, p->steers);
+    if (!fac_graph_steering(p->graph, p->steers)) {
+        fac_program_free(p);
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    }
     for (size_t i = 0; i < p->graph->nparams; i++) p->updates |= p->graph->params[i]->next != NULL;
     *out = p;
     return FAC_OK;
@@ -116,8 +120,10 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
     fac_prepared *prepared;
     pthread_mutex_lock(&p->lock);
     fac_status status = plan_for(p, in, &plan, err);
-    if (!status) status = fac_prepare(plan, &prepared, err);
-    if (!status) {
+    const bool whole = !status && !plan->cut;
+    if (whole) status = fac_prepare(plan, &prepared, err);
+    if (!status && !whole && stat) *stat = (fac_plan_stat){ .macs = plan->macs };
+    if (!status && whole) {
         fac_prepared_put(plan, prepared);
         const fac_plan_stat s = { plan->arena_bytes, plan->values_bytes, plan->bound_bytes, plan->packed_bytes, plan->nsteps,
                                   plan->copied_bytes, plan->recompute, plan->macs };
@@ -140,23 +146,26 @@ typedef struct run {
     fac_span      few_spans[FEW], *from, *to;
     fac_loan      few_loans[FEW], *loans;               /* of inputs, then outputs, on a device out of sight */
     void         *many;
+    bool          busy;                                 /* the plan is in use */
 } run;
 
 static fac_status borrow(fac_program *p, fac_tensor *const in[], run *r, fac_error *err) {
     pthread_mutex_lock(&p->lock);
     fac_status status = plan_for(p, in, &r->plan, err);
-    if (!status) status = fac_prepare(r->plan, &r->prepared, err);
+    const bool whole = !status && !r->plan->cut;
+    if (whole) status = fac_prepare(r->plan, &r->prepared, err);
     if (!status) {
+        r->busy = true;
         r->plan->busy++;
         if ((r->frame = r->plan->frames)) r->plan->frames = r->frame->next;
     }
     pthread_mutex_unlock(&p->lock);
-    if (!status && !r->frame) status = fac_frame_new(r->plan, &r->frame, err);
+    if (whole && !status && !r->frame) status = fac_frame_new(r->plan, &r->frame, err);
     return status;
 }
 
 static void give_back(fac_program *p, run *r, bool ran) {
-    if (!r->prepared) return;
+    if (!r->busy) return;
     pthread_mutex_lock(&p->lock);
     for (int i = 0; ran && p->timed && i < r->plan->nsteps; i++) {
         r->plan->steps[i].seconds += r->frame->seconds[i];
@@ -167,7 +176,7 @@ static void give_back(fac_program *p, run *r, bool ran) {
         r->plan->frames = r->frame;
     }
     r->plan->busy--;
-    fac_prepared_put(r->plan, r->prepared);
+    if (r->prepared) fac_prepared_put(r->plan, r->prepared);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -267,7 +276,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     memset(&r, 0, sizeof r);
     if (p->updates) pthread_mutex_lock(&p->turn);
     fac_status status = borrow(p, in, &r, err);
-    if (!status) status = run_once(p, &r, in, out, err);
+    if (!status) status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, err) : run_once(p, &r, in, out, err);
     if (r.frame) fac_frame_end(r.plan, r.frame);
     if (!fac_in_sight(p->device)) status = end_lending(p, &r, status, err);
     for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
@@ -291,13 +300,17 @@ void fac_program_profile(fac_program *p, bool on) {
             p->plans[i]->steps[k].seconds = 0;
             p->plans[i]->steps[k].runs = 0;
         }
+    for (size_t i = 0; i < p->nplans; i++)
+        if (p->plans[i]->cut) fac_cut_profile(p->plans[i]->cut, on);
     pthread_mutex_unlock(&p->lock);
 }
 
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     pthread_mutex_lock(&p->lock);
-    size_t n = p->last ? (size_t)p->last->nsteps : 0;
-    for (size_t i = 0; i < n && i < max; i++) {
+    size_t n = p->last && !p->last->cut ? (size_t)p->last->nsteps : 0;
+    if (p->last && p->last->cut) n = fac_cut_steps(p->last->cut, to, max);
+    const bool own = p->last && !p->last->cut;
+    for (size_t i = 0; own && i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
         const char *op = s->kind == FAC_STEP_PACK ? "pack" : s->problem->node->op->name;

@@ -8,7 +8,7 @@ struct fac_program {
     fac_graph       *graph;             /* the snapshot */
     fac_program_opts opts;
     char            *solver, *scopes;   /* own opts.solver and opts.recompute.scopes */
-    bool            *steers;            /* by input: see fac_steering */
+    bool            *steers;            /* by input: see fac_graph_steering */
     bool             updates, timed;
     pthread_mutex_t  lock;              /* plans, frames, prepared parameters, profile */
     pthread_mutex_t  turn;              /* held through a run of a program with updates */

@@ -6,31 +6,6 @@
 #include "run/plan.h"
 #include "tensor/tensor_internal.h"
 
-static bool small(const fac_type *t) {
-    int64_t n = fac_dims_count(&t->dims);
-    return t->dims.n <= 1 && (n < 0 || n <= FAC_KNOWN) && t->dtype != FAC_TEXT;
-}
-
-/* Walks backwards from the ports that read contents on the host, through small values only. */
-static void mark_needed(fac_value *v) {
-    if (!v || v->mark || !small(&v->type)) return;
-    v->mark = v;
-    for (int i = 0; v->node && i < v->node->nin; i++)
-        if (!(fac_port_flags(v->node, i) & FAC_SHAPE_ONLY)) mark_needed(v->node->in[i]);
-}
-
-void fac_steering(const fac_graph *g, bool *steers) {
-    for (const fac_node *n = g->first; n; n = n->next)
-        for (int k = 0; k < n->nout; k++) n->out[k]->mark = NULL;
-    for (size_t i = 0; i < g->ninputs; i++) g->inputs[i]->mark = NULL;
-    for (size_t i = 0; i < g->nparams; i++) g->params[i]->mark = NULL;
-    for (size_t i = 0; i < g->nconsts; i++) g->consts[i]->mark = NULL;
-    for (const fac_node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->nin; i++)
-            if (fac_port_flags(n, i) & FAC_HOST) mark_needed(n->in[i]);
-    for (size_t i = 0; i < g->ninputs; i++) steers[i] = g->inputs[i]->mark != NULL;
-}
-
 typedef struct bind {
     const fac_graph *from;
     const bool      *steers;

@@ -10,7 +10,7 @@ static fac_status plan_of(const fac_graph *g, fac_device *d, bool *steers, fac_t
     fac_plan *plan;
     for (size_t i = 0; i < g->ninputs; i++)
         FAC_TRY(fac_tensor_new(NULL, g->inputs[i]->type.dtype, g->inputs[i]->type.dims, &in[i], err));
-    fac_steering(g, steers);
+    if (!fac_graph_steering(g, steers)) return fac_raise(err, FAC_E_NOMEM, "no memory for a problem");
     FAC_TRY(fac_plan_new(g, steers, in, d, &opts, true, &plan, err));
     *out = (fac_support){ .steps = plan->nsteps };
     for (int i = 0; i < plan->nsteps; i++) out->fallbacks += plan->steps[i].solver == fac_last_solver(d);
