@@ -23,6 +23,7 @@
 #include "facula/view.h"
 #include "facula/analyze.h"
 #include "facula/activations.h"
+#include "facula/diff.h"
 #include "facula/tile.h"
 #include "facula/verify.h"
 #include "facula/edit.h"
