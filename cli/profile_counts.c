@@ -44,6 +44,6 @@ const char *profile_why(const profile_count *c) {
     if (c->done < c->layers && op && op->view) return "a view: no data moves";
     if (c->macs == c->macs_done && c->elements == c->elements_done) return c->done < c->layers
         ? "merged: one does what several did" : "done in parts";
-    return !c->done ? "done by other ops" : c->done < c->layers ? "some were merged or rewritten" : "more: other ops became "
+    return !c->done ? "nothing to do, or other ops do it" : c->done < c->layers ? "some were merged or rewritten" : "more: other ops became "
         "this one";
 }

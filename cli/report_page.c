@@ -1,18 +1,15 @@
-/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing is fetched from anywhere,
- * and the
- * policy in the head forbids it: no script runs but the one below, whatever a name in the model may contain. */
+/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing is fetched from
+ * anywhere, and the policy in the head forbids it: no script runs but the one below, whatever a name in the model may
+ * contain. */
 #include <string.h>
 #include "facula/op.h"
 #include "report.h"
 #include "report_css.h"
 #include "report_js.h"
 
-#define SVG_NAMESPACE "http://www.w3.org/2000/svg"
-
 static const struct { const char *id, *name; } parts[] = {
-    { "graph", "Graph" }, { "modules", "Modules" }, { "operators", "Operators" }, { "measured", "Measured" }, { "memory",
-        "Memory" },
-    { "roofline", "Roofline" }, { "counts", "Counts" }, { "plan", "Plan" } };
+    { "graph", "Graph" }, { "modules", "Modules" }, { "operators", "Operators" }, { "measured", "Measured" },
+    { "memory", "Memory" }, { "roofline", "Roofline" }, { "counts", "Counts" }, { "plan", "Plan" } };
 
 void page_start(FILE *to, const report *r) {
     html(to, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s - facula report</title>\n"
