@@ -60,7 +60,7 @@ static fac_status check_removal(const fac_graph *g, const fac_node *n, fac_error
     for (int k = 1; k < n->nout; k++)
         if (n->out[k]->uses || n->out[k]->roots)
             return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): its output %d is used too", label, n->op->name, k);
-    if (fac_type_fits(&n->in[i]->type, &n->out[0]->type) && !n->body[0]) return FAC_OK;
+    if (fac_edit_same(g, &n->in[i]->type, &n->out[0]->type) && !n->body[0]) return FAC_OK;
     return fac_raise(err, FAC_E_SHAPE, "removing \"%s\" (%s): its input is %s and its output %s: one cannot take the other's place",
                      label, n->op->name, fac_edit_type(g, &n->in[i]->type, from, sizeof from),
                      fac_edit_type(g, &n->out[0]->type, to, sizeof to));

@@ -15,6 +15,8 @@ fac_value *fac_edit_value(const fac_graph *g, const char *name);
  * marked[id of the node] = 1.  FAC_E_ARGUMENT when there is none, or several stand in a scope given without a *. */
 fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char **marked, int *n, fac_error *err);
 bool       fac_edit_glob(const char *pattern, const char *text);
+/* One type, as far as anybody knows: a nameless open size may be any other. */
+bool fac_edit_same(const fac_graph *g, const fac_type *a, const fac_type *b);
 /* "f32[N,4]"; NULL is never returned. */
 const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, size_t size);
 

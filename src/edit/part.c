@@ -1,14 +1,13 @@
 /* A part of a model: from values that become inputs to values that become outputs. */
-#include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "edit/edit.h"
 
-typedef struct part { int n; const char *const *names; fac_value **made; } part;
+typedef struct part { int n; const char *const *names; const fac_value **at; fac_value **made; } part;
 
 static fac_value *cut_here(const part *p, fac_graph *to, const fac_value *v) {
-    for (int k = 0; k < p->n && v->name; k++)
-        if (!strcmp(p->names[k], v->name)) return p->made[k] = fac_input(to, v->name, v->type.dtype, v->type.dims);
+    for (int k = 0; k < p->n; k++)
+        if (p->at[k] == v) return p->made[k] = fac_input(to, p->names[k], v->type.dtype, v->type.dims);
     return NULL;
 }
 
@@ -16,7 +15,7 @@ static bool part_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
     const part *p = self;
     bool cut = false;
     for (int k = 0; k < n->nout; k++)
-        for (int i = 0; i < p->n; i++) cut |= n->out[k]->name && !strcmp(p->names[i], n->out[k]->name);
+        for (int i = 0; i < p->n; i++) cut |= p->at[i] == n->out[k];
     if (!cut) return false;
     if (n->nout > 1) fac_node_copy(to, n, in, out);
     for (int k = 0; k < n->nout; k++) {
@@ -51,20 +50,22 @@ static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
 fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs,
                              const char *const outputs[],
                              fac_graph **out, fac_error *err) {
-    part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
+    part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at), fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
-    fac_graph *to = p.made ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .leaf = part_leaf,
+    for (int k = 0; p.at && k < ninputs; k++) p.at[k] = fac_edit_value(g, inputs[k]);
+    fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .leaf = part_leaf,
                                                                   .keep_dead = true }, &map) : NULL;
     fac_status status = to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!status) forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {
-        const fac_value *v = fac_graph_find((fac_graph *)(uintptr_t)g, outputs[k]);
+        const fac_value *v = fac_edit_value(g, outputs[k]);
         if (!v || !map[v->id]) status = fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to end at", outputs[k]);
         else fac_output(to, outputs[k], map[v->id]);
     }
     if (!status) fac_graph_sweep(to);
     if (!status) status = keep_inputs(to, &p, err);
     fac_release(p.made);
+    fac_release(p.at);
     if (!status) return fac_edit_give(to, out, err);
     fac_graph_free(to);
     return status;

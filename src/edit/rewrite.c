@@ -99,7 +99,7 @@ static bool types_fit(const rewrite *w, const fac_match *m, const fac_table *def
     char is[80], was[80];
     for (int slot = 0; slot < m->rule->nvalues; slot++) {
         const fac_value *v = place_of(m, defined, slot), *old = m->value[slot];
-        if (!v || fac_type_fits(&old->type, &v->type)) continue;
+        if (!v || fac_edit_same(w->g, &old->type, &v->type)) continue;
         fac_raise(why, FAC_E_SHAPE, "%s is %s and would be %s", m->rule->value[slot], fac_edit_type(w->g, &old->type, was, sizeof was),
                   fac_edit_type(w->g, &v->type, is, sizeof is));
         return false;

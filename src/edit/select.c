@@ -108,7 +108,17 @@ fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char
     return FAC_OK;
 }
 
-/* ---- words ---- */
+/* ---- types ---- */
+
+static bool nameless(const fac_graph *g, int64_t d) { return fac_is_symbol(g, d) && *g->symbols[fac_symbol_index(d)] == '?'; }
+
+bool fac_edit_same(const fac_graph *g, const fac_type *a, const fac_type *b) {
+    bool same = a->dtype == b->dtype && a->dims.n == b->dims.n;
+    for (int k = 0; same && k < a->dims.n; k++)
+        same = a->dims.d[k] == b->dims.d[k] || nameless(g, a->dims.d[k]) || nameless(g, b->dims.d[k]);
+    return same;
+}
+
 
 const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, size_t size) {
     fac_text t = { 0 };
