@@ -29,8 +29,9 @@ typedef struct fac_program fac_program;
 typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *value);    /* false stops the run */
 
 /* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called behind each node that depends on
- * the inputs of the run, in the order of execution, on the thread of the run; not for nodes inside of bodies.  Contents are
- * fetched when they are asked for, so nodes that a hook passes over cost nothing.  An error ends the run. */
+ * the inputs of the run, in the order of execution, on the thread of the run; inside of loops and branches each time a node
+ * runs there, but not for the node that holds the body.  Contents are fetched when they are asked for, so nodes that a hook
+ * passes over cost nothing.  An error ends the run. */
 typedef struct fac_hooked fac_hooked;       /* a node that has just run; it and its tensors are borrowed for the call */
 typedef fac_status (*fac_hook)(void *self, fac_hooked *h, fac_error *err);
 

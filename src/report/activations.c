@@ -11,7 +11,8 @@
 typedef struct row {
     fac_activation a;
     fac_tally     *tally;
-    int            run;             /* the last one that it was seen in */
+    int            run;             /* the last one that it was seen in, and by which node */
+    const fac_node *node;
 } row;
 
 /* What a tensor may be asked for by, and what it is shown as. */
@@ -77,11 +78,11 @@ static fac_status row_new(fac_activations *a, const char *name, const char *op, 
     return FAC_OK;
 }
 
-/* The row of this name; of the next such name when this run has filled that already. */
-static fac_status row_of(fac_activations *a, const char *name, const char *op, row **out, fac_error *err) {
+/* The row of this name; of the next such name when another node has filled that in this run.  (The same one: in a loop.) */
+static fac_status row_of(fac_activations *a, const char *name, const char *op, const fac_node *n, row **out, fac_error *err) {
     char text[300];
     row *r = fac_table_get(&a->index, name);
-    for (int k = 2; r && r->run == a->runs; k++) {
+    for (int k = 2; r && r->run == a->runs && r->node != n; k++) {
         snprintf(text, sizeof text, "%.280s (%d)", name, k);
         r = fac_table_get(&a->index, text);
         if (!r) return row_new(a, text, op, out, err);
@@ -91,12 +92,14 @@ static fac_status row_of(fac_activations *a, const char *name, const char *op, r
     return FAC_OK;
 }
 
-static fac_status take(fac_activations *a, const char *name, const char *op, const fac_tensor *t, int axis, fac_error *err) {
+/* n NULL: an input. */
+static fac_status take(fac_activations *a, const char *name, const fac_node *n, const fac_tensor *t, int axis, fac_error *err) {
     row *r;
     const fac_type type = fac_tensor_type(t);
     if (type.dtype == FAC_TEXT) return FAC_OK;
-    FAC_TRY(row_of(a, name, op, &r, err));
+    FAC_TRY(row_of(a, name, n ? n->op->name : "input", n, &r, err));
     r->run = a->runs;
+    r->node = n;
     r->a.type = type;
     FAC_TRY(fac_tally_add(r->tally, t, axis, err));
     return a->see ? a->see(a->see_self, &r->a, t, err) : FAC_OK;
@@ -135,7 +138,7 @@ static fac_status see_node(void *self, fac_hooked *h, fac_error *err) {
         const fac_tensor *t;
         if (!wanted(a, l ? l : &part)) continue;
         FAC_TRY(fac_hooked_output(h, k, &t, err));
-        if (t) FAC_TRY(take(a, l ? l->shown : part.shown, n->op->name, t, channel_axis(n, &n->out[k]->type.dims), err));
+        if (t) FAC_TRY(take(a, l ? l->shown : part.shown, n, t, channel_axis(n, &n->out[k]->type.dims), err));
     }
     return FAC_OK;
 }
@@ -145,7 +148,7 @@ static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_err
         const char *name = a->graph->inputs[i]->name;
         if (!in[i] || !wanted(a, &(label){ name, name, name })) continue;
         const fac_dims d = fac_tensor_type(in[i]).dims;
-        FAC_TRY(take(a, name, "input", in[i], channel_axis(NULL, &d), err));
+        FAC_TRY(take(a, name, NULL, in[i], channel_axis(NULL, &d), err));
     }
     return FAC_OK;
 }
