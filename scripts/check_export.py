@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What facula exports, in the hands of others: every case of every op, and networks of the zoo.
+"""What facula exports and edits, in the hands of others: every case of every op, networks of the zoo, and models out of models.
 
     python scripts/check_export.py build/facula [--zoo NAME,...] [--verbose] [OP...]
 
@@ -192,6 +192,45 @@ def check(what, path, low, high, seed, counts, reasons, verbose):
         print(f"ok     {what}: {by}")
 
 
+RULES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "rules")
+# What is edited, and how.
+EDITS = [
+    ("zoo:lenet", ["--insert", "clip(_, 0, 6)@%2->pool1", "--replace", "relu4=gelu", "--add-output", "%8=features", "--rename", "x=photo"]),
+    ("zoo:lenet", ["--remove", "op:relu", "--set", "conv1 stride=1,1", "--bind", "N=3", "--meta", "author=me", "--doc", "edited"]),
+    ("zoo:lenet", ["--part", "%2->%8"]),
+    ("zoo:lenet", ["--strip", "100"]),
+    ("zoo:lenet", ["--dtype", "f16", "--keep", "op:linear", "--keep-ports"]),
+    ("zoo:lenet", ["--input-shape", "x=5x1x28x28", "--opset", "21"]),
+    ("zoo:resnet18", ["--rules", os.path.join(RULES, "conv_bn.rules"), "--bake", "--simplify"]),
+    ("zoo:mobilenet_v2", ["--rules", os.path.join(RULES, "identity.rules"), "--simplify", "--reorder"]),
+]
+
+
+def edits(path, counts, reasons):
+    """Edited models by the checker and ONNX Runtime; those whose function must not change against the model itself too."""
+    before = os.path.join(work, "before.onnx")
+    for name, steps in EDITS:
+        what = f"edit {name} {' '.join(steps)}"
+        call("edit", name, "-o", path, *steps)
+        check(what, path, -1, 1, 1, counts, reasons, True)
+    call("export", "zoo:lenet", "--seed", "4", "-o", before)
+    call("edit", before, "-o", path, "--strip", "100")
+    call("edit", path, "-o", path, "--restore", before)
+    model, rng = onnx.load(path), np.random.default_rng(5)
+    feeds = feeds_for(model, -1, 1, rng)
+    for got, want in zip(runtime(path, model, feeds), runtime(before, model, feeds)):
+        if not np.array_equal(got, want):
+            counts["failed"] += 1
+            print("FAILED strip and restore: other results")
+    call("edit", before, "-o", path, "--meta", "author=me", "--producer", "mine", "--doc", "a note", "--name", "net")
+    call("edit", path, "-o", path, "--simplify")
+    model = onnx.load(path)
+    said = (model.producer_name, model.doc_string, model.graph.name, [(p.key, p.value) for p in model.metadata_props])
+    if said != ("mine", "a note", "net", [("author", "me")]):
+        counts["failed"] += 1
+        print(f"FAILED metadata: {said}")
+
+
 def main():
     np.seterr(all="ignore")
     counts, reasons = collections.Counter(), collections.defaultdict(list)
@@ -213,6 +252,8 @@ def main():
             print(call("export", f"zoo:{name}", "-o", path, *more).strip())
             model = onnx.load(path)
             check(f"zoo:{name} {' '.join(more)}", path, -1, 1, 1, counts, reasons, True)
+    if not ARGS.op:
+        edits(path, counts, reasons)
     for reason, what in sorted(reasons.items(), key=lambda r: -len(r[1])):
         print(f"{len(what):5d} {reason} ({what[0]}{', ...' if len(what) > 1 else ''})")
     order = ["checked", "equal to ONNX Runtime", "equal to onnx.reference", "not run by others", "refused", "failed"]
