@@ -219,7 +219,8 @@ static void random_transposed(void **state) {
         const int body = below(3);
         snprintf(text, sizeof text, "conv_transpose%dd(f32[%s], f32[%s], f32[%d]%s%s%s) %s groups=%d%s", rank, x, w, K,
                  body == 2 ? ", f32[" : "", body == 2 ? y : "", body == 2 ? "]" : "", attrs, groups, bodies[body]);
-        for (int i = 0; i < CONVOLUTIONS; i++) assert_true(try_text(convolutions[i], text, below(2), 2e-5));
+        /* what is added must lie as the result does where that is found by a table */
+        for (int i = 0; i < CONVOLUTIONS; i++) assert_true(try_text(convolutions[i], text, body != 2 && below(2), 2e-5));
     }
 }
 

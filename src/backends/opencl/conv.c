@@ -28,7 +28,7 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     fac_cl_conv c;
     fac_cl_tile t;
     if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, way, &t)) return false;
-    if (t.blocks) fac_cl_conv_block(&c, t.TK);
+    fac_cl_conv_settle(&c, &t);
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */
     if (most > c.r.s.N) c.r.s.N = most;
@@ -76,6 +76,7 @@ static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     const bool table = has_terms(&q->c);
     fac_text_print(&text, "#define MEM %s\n#define TERMS_PARAM%s\n#define TERM(k) %s\n", fac_cl_in_memory(q->c.r.dtype),
                    table ? " , global const int *restrict terms" : "", table ? "terms[s.terms + k]" : "k");
+    if (q->c.r.panel) fac_text_print(&text, "#define PANEL %d\n", q->c.r.panel);
     fac_text_add(&text, fac_cl_gemm_pack);
     fac_status status = text.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
                                     : fac_cl_kernel_new(o, text.s, "", "pack", &q->pack, err);
@@ -89,7 +90,7 @@ static fac_status build(fac_cl_way way, fac_device *d, const fac_problem *p, pla
     fac_cl_tile t;
     if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, way, &t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
-    if (t.blocks) fac_cl_conv_block(&q->c, t.TK);
+    fac_cl_conv_settle(&q->c, &t);
     FAC_TRY(make_tables(d, q, err));
     if (q->c.kind != FAC_CL_GRAD_W) FAC_TRY(make_pack(o, q, err));
     return fac_cl_gemm_make(o, &q->c.r, &t, &q->g, err);
@@ -109,7 +110,7 @@ static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void
 static uint64_t pack_key(const void *arg, int input) {
     const fac_cl_conv *c = &((const plan *)arg)->c;
     fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)c->kind << 32 | (uint64_t)c->g.groups);
-    h = fac_hash_int(h, (uint64_t)c->block);
+    h = fac_hash_int(h, (uint64_t)c->block << 8 | (uint64_t)c->r.panel);
     for (int k = 0; k < 3 && c->kind == FAC_CL_GRAD_X; k++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[k]);
         h = fac_hash_int(h, (uint64_t)c->g.dilation[k] << 32 | (uint64_t)c->g.pad[k]);

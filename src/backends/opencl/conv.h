@@ -38,8 +38,10 @@ bool         fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int 
 static inline int64_t fac_cl_phase_pixels(const fac_cl_phase *f) { return f->pixels[0] * f->pixels[1] * f->pixels[2]; }
 static inline int64_t fac_cl_phase_taps(const fac_cl_phase *f) { return (int64_t)f->taps[0] * f->taps[1] * f->taps[2]; }
 
-/* Terms in blocks of channels, as a tile wants them; 0: none. */
+/* Terms in blocks of channels; 0: none. */
 void         fac_cl_conv_block(fac_cl_conv *c, int64_t block);
+/* Weights and terms as a tile wants them. */
+void         fac_cl_conv_settle(fac_cl_conv *c, const fac_cl_tile *t);
 /* The shape of a phase's product; where its weights and tables begin in those of all phases. */
 fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase);
 size_t       fac_cl_conv_packed(const fac_cl_conv *c);     /* elements of the weights of all phases */

@@ -96,6 +96,15 @@ void fac_cl_conv_block(fac_cl_conv *c, int64_t block) {
     }
 }
 
+void fac_cl_conv_settle(fac_cl_conv *c, const fac_cl_tile *t) {
+    if (c->kind == FAC_CL_GRAD_W) return;
+    if (t->way == FAC_CL_VECTOR) {
+        c->r.panel = t->RM;
+        c->r.s.a.column = (c->M + t->RM - 1) / t->RM * t->RM;
+    }
+    fac_cl_conv_block(c, t->blocks ? t->TK : 0);
+}
+
 fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
     fac_cl_shape s = c->r.s;
     if (c->kind == FAC_CL_GRAD_W) return s;
@@ -223,7 +232,7 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
     c->r.deep = g->rank == 3;
     if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES) return false;
     if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
-    return small_image(&p->in[0]) && small_image(&p->out[0]) && (double)c->r.s.K * (double)fac_cl_padded(c->M) < 1e9;
+    return small_image(&p->in[0]) && small_image(&p->out[0]) && (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------- */

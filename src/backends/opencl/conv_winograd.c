@@ -54,11 +54,18 @@ static fac_cl_shape shape_of(const plan *q, int64_t images) {
     return s;
 }
 
+/* Rows of U with those that fill it up, as the tile reads them. */
+static int64_t padded_rows(const plan *q) {
+    const int panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 4;
+    return (q->c.M + panel - 1) / panel * panel;
+}
+
 static void describe_product(plan *q) {
     const fac_cl_conv *c = &q->c;
     fac_cl_product *r = &q->r;
-    const int64_t padded = fac_cl_padded(c->M), groups = c->g.groups;
+    const int64_t padded = padded_rows(q), groups = c->g.groups;
     memset(r, 0, sizeof *r);
+    r->panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 0;
     r->dtype = r->result = FAC_F32, r->alpha = r->beta = 1, r->padded = true;
     r->s.M = c->M, r->s.K = c->C, r->s.splits = 1;
     r->s.z[0] = r->s.z[1] = 1, r->s.z[2] = points(q), r->s.z[3] = groups;
@@ -103,11 +110,12 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     fac_cl_tile other;
     const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t), vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
+    describe_product(q);
     return tiled || vector;
 }
 
 static size_t filter_bytes(const plan *q) {
-    return (size_t)(points(q) * q->c.g.groups * q->c.C * fac_cl_padded(q->c.M)) * sizeof(float);
+    return (size_t)(points(q) * q->c.g.groups * q->c.C * padded_rows(q)) * sizeof(float);
 }
 
 /* On the careful side: a transform that waits for memory hides nothing of the next step's. */
@@ -148,6 +156,7 @@ static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, c
     const bool good = fac_cl_finish_text(&q->c.r, o->limits.fp64, false, &text);
     fac_text_print(&text, "#define OUT %d\n#define %s\n%s%s", q->out, part, q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
                    q->fours ? "#define FOURS\n" : "");
+    if (q->r.panel) fac_text_print(&text, "#define PANEL %d\n", q->r.panel);
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, fac_cl_winograd);
     fac_status status = good && !text.failed ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->c.r), name, to, err)
@@ -179,7 +188,7 @@ static fac_status make(int out, fac_device *d, const fac_problem *p, void **to, 
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;
     const fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)q->c.kind << 32 | (uint64_t)q->c.g.groups);
-    return fac_hash_int(h, (uint64_t)q->out).a;
+    return fac_hash_int(h, (uint64_t)q->out << 8 | (uint64_t)q->r.panel).a;
 }
 
 static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
@@ -194,7 +203,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const bool turned = c->kind == FAC_CL_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
     filters f = { .from = floats_at(from), .to = floats_at(to), .row = turned ? 9 : 9 * c->C, .channel = turned ? 9 * c->M : 9,
-                  .group = 9 * c->M * c->C, .M = (int32_t)c->M, .padded = (int32_t)fac_cl_padded(c->M), .channels = (int32_t)c->C,
+                  .group = 9 * c->M * c->C, .M = (int32_t)c->M, .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C,
                   .groups = (int32_t)c->g.groups };
     const fac_cl_range range = tiles_range(o, (int64_t)f.padded * c->C, c->g.groups);
     const fac_cl_arg args[] = { fac_cl_arg_value(&f, sizeof f), fac_cl_arg_span(from), fac_cl_arg_span(to) };

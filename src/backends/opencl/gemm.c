@@ -15,6 +15,7 @@ static void add_flags(const fac_cl_product *r, fac_text *to) {
     if (r->split_k) fac_text_add(to, "#define SPLIT_K\n");
     if (r->deep) fac_text_add(to, "#define DEEP\n");
     if (r->places) fac_text_add(to, "#define PLACES\n");
+    if (r->panel) fac_text_add(to, "#define PANELS\n");
 }
 
 static void add_tile(const fac_cl_tile *t, fac_text *to) {

@@ -32,6 +32,7 @@ typedef struct fac_cl_product {
     fac_cl_right     right;
     bool             split_k, places, deep;     /* the terms are images x pixels; y lies by a table; images have a depth */
     bool             padded;                    /* rows of a are there up to a multiple of four */
+    int              panel;                     /* a lies in panels of so many rows, [panel][k][row], filled with zeros; 0: none */
     fac_dtype        dtype, result;             /* of a and b; of y */
     double           alpha, beta;               /* finish(x) = body(alpha x + beta bias) */
     bool             biased;                    /* extra 0 is the bias */

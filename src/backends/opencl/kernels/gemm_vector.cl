@@ -1,6 +1,6 @@
 /* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
  * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs. */
+ * in the order of their use; sums wait there between slabs.  PANELS: a lies in the order of its use, too, [panel of MR rows][k][row]. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
 #define VLOAD FAC_CAT(vload, VW)
@@ -18,14 +18,15 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
     a += START(s.a), b += START(s.b);
 #if defined(PATCHES)
-    int4 sees[NR];
+    int depth[NR], height[NR], width[NR];
     long image[NR];
     int run = 1;                                    /* pixels that are neighbours in one row */
     for (int j = 0; j < NR; j++) {
         const int n = min(n0 + j, N - 1);
-        sees[j] = pixels[s.pixels + n % inner_n];
-        image[j] = n / inner_n * s.b.outer + sees[j].x;
-        run += j && image[j] == image[0] + j && sees[j].w == sees[0].w + j;
+        const int4 pixel = pixels[s.pixels + n % inner_n];
+        image[j] = n / inner_n * s.b.outer + pixel.x;
+        depth[j] = pixel.y, height[j] = pixel.z, width[j] = pixel.w;
+        run += j && image[j] == image[0] + j && width[j] == width[0] + j;
     }
 #endif
     for (int i = 0; i < (m1 - m0) * NR; i++) sums[i] = 0;
@@ -35,13 +36,19 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             local ACC *to = slab + k * NR;
 #if defined(PATCHES)
             const int4 t = taps[s.taps + k0 + k];
-            if (run == NR && SEES(sees[0], t) && SEES(sees[NR - 1], t))
+            const int D = s.in[0], H = s.in[1], W = s.in[2];
+            const bool lines = INSIDE(depth[0] + t.y, D) & INSIDE(height[0] + t.z, H);
+            if (run == NR && lines && INSIDE(width[0] + t.w, W) && INSIDE(width[NR - 1] + t.w, W))
                 for (int j = 0; j < NR; j++) to[j] = LOAD(b, image[0] + t.x + j);
-            else
+            else {
+                /* without branches, so that it becomes vectors; what is not there is read from the first element */
+                _Pragma("clang loop vectorize(assume_safety)")
                 for (int j = 0; j < NR; j++) {
-                    to[j] = 0;
-                    if (SEES(sees[j], t)) to[j] = LOAD(b, image[j] + t.x);
+                    const bool in = INSIDE(width[j] + t.w, W) & INSIDE(height[j] + t.z, H) & INSIDE(depth[j] + t.y, D);
+                    const ACC v = LOAD(b, in ? image[j] + t.x : 0);
+                    to[j] = in ? v : 0;
                 }
+            }
 #elif defined(TAPS)
             const int pixel = k0 + k;
             const int4 p = pixels[s.pixels + pixel % (int)s.inner_k];
@@ -67,14 +74,22 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             VEC sum[MR][NV];
             global const MEM *row[MR];
             UNROLL for (int i = 0; i < MR; i++) {
+#ifdef PANELS
+                row[i] = a + m * (long)s.K + i;
+#else
                 row[i] = a + min(m + i, m1 - 1) * s.a.row;
+#endif
                 UNROLL for (int j = 0; j < NV; j++) sum[i][j] = VLOAD(j, sums + (min(m + i, m1 - 1) - m0) * NR);
             }
             for (int k = 0; k < kc; k++) {
 #ifdef SPLIT_K
                 const long at = (k0 + k) / (int)s.inner_k * s.a.outer + (k0 + k) % (int)s.inner_k * s.a.column;
 #else
+#ifdef PANELS
+                const long at = (k0 + k) * MR;
+#else
                 const long at = (k0 + k) * s.a.column;
+#endif
 #endif
                 VEC vb[NV];
                 UNROLL for (int j = 0; j < NV; j++) vb[j] = VLOAD(j, slab + k * NR);

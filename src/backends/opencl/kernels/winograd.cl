@@ -18,7 +18,7 @@ typedef struct { long from, to, row, channel, group; int M, padded, channels, gr
 typedef struct { long from; int height, width, down, across, first, tiles, row, channels; } results;
 
 #ifdef FILTERS
-/* U[point][group][channel][row], rows padded with zeros. */
+/* U[point][group][channel][row], or with PANEL rows in a panel [point][group][panel][channel][row]; filled up with zeros. */
 kernel void filter_tiles(const filters f, global const float *restrict w, global float *restrict u) {
     const int m = get_global_id(0) % f.padded, c = get_global_id(0) / f.padded, group = get_global_id(1);
     if (c >= f.channels) return;
@@ -42,7 +42,12 @@ kernel void filter_tiles(const filters f, global const float *restrict w, global
 #define ALONG(j) r[j]
     UNROLL for (int j = 0; j < 3; j++) TO_POINTS(DOWN, g[0][j], g[1][j], g[2][j]);
     const long point = (long)f.groups * f.channels * f.padded;
-    u += f.to + ((long)group * f.channels + c) * f.padded + m;
+    u += f.to + (long)group * f.channels * f.padded;
+#ifdef PANEL
+    u += (m / PANEL * (long)f.channels + c) * PANEL + m % PANEL;
+#else
+    u += c * (long)f.padded + m;
+#endif
     UNROLL for (int i = 0; i < SIZE; i++) {
         float r[SIZE];
         TO_POINTS(ALONG, half_way[i][0], half_way[i][1], half_way[i][2]);
