@@ -68,6 +68,16 @@ INLINE void finish(const int m, const int n, const int added, const fac_conv_til
 
 INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats; }
 
+/* One block of channels: all taps of the kernel. */
+INLINE const float *taps(const int m, const int n, const int block, const int here, const fac_conv_tile *t, places row,
+                         const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
+    for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
+        places column = row;
+        for (int s = 0; s < t->S; s++, shift(&column, t->x_column)) w = steps(m, n, block, here, column, w, ahead, hint, acc);
+    }
+    return w;
+}
+
 /* One tile after the other: the next one begins behind the pixels of this one. */
 INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const fac_conv_tile *t) {
     places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
@@ -86,17 +96,17 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         if (r.p0) fetch_ends(m, n, r, t->r_vector);
 
         const float *w = t->w;
-        for (int c = 0; c < t->channels; c += block) {
-            const int here = t->channels - c < block ? t->channels - c : block;
-            places row = x;
-            shift(&row, (int64_t)(c / block) * t->x_block);
-            if (listed) row.at = at;
-            for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
-                places column = row;
-                for (int s = 0; s < t->S; s++, shift(&column, t->x_column))
-                    w = steps(m, n, block, here, column, w, &ahead, hint, acc);
-            }
-        }
+        places row = x;
+        if (listed) row.at = at;
+        int c = 0;
+        if (block == VL && t->R == 1 && t->S == 1)          /* short blocks feel what loops around them cost */
+            for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
+                w = steps(m, n, VL, VL, row, w, &ahead, hint, acc);
+        if (block == VL)
+            for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
+                w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
+        for (; c < t->channels; c += block, shift(&row, t->x_block))
+            w = taps(m, n, block, block < VL ? block : t->channels - c, t, row, w, &ahead, hint, acc);
         if (row_bias || r.p0) finish(m, n, 1, t, row_bias, y, r, acc);
         else finish(m, n, 0, t, row_bias, y, r, acc);
         if (row_bias) row_bias += m;
