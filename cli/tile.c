@@ -16,11 +16,11 @@ static const option options[] = {
     { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)" },
     { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)" },
     { "--target", OPTION_TEXT, &o.target, "FILE.json", "limits, alignment, memory, types and rates of a device: see below" },
-    { "--mode", OPTION_TEXT, &o.mode, "MODE", "unroll (default): every tile a node; function: every tile of a result a call; loop: equal "
+    { "--mode", OPTION_TEXT, &o.mode, "MODE", "unroll (default): every tile a node; function: tiles of results are calls; loop: equal "
                                               "tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
     { "--sum", OPTION_TEXT, &o.sum, "HOW", "along K: chain (default; each product adds to the last one), tree or sum" },
-    { "--conv", OPTION_TEXT, &o.conv, "HOW", "patches (default; K is channels times taps) or taps (a product for each, without patches)" },
-    { "--pad", OPTION_FLAG, &o.pad, NULL, "zeros behind: equal tiles, or with a target whole multiples, instead of smaller last ones" },
+    { "--conv", OPTION_TEXT, &o.conv, "HOW", "patches (default; K is channels times taps) or taps (a product for each)" },
+    { "--pad", OPTION_FLAG, &o.pad, NULL, "zeros behind the end: equal tiles, or the target's multiples, not smaller ones" },
     { "--best", OPTION_FLAG, &o.best, NULL, "for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME", "the layer of this name alone" },
     { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK", "instead of a model: one product" },
@@ -87,11 +87,13 @@ static int run(list args) {
     if (o.m < 0 || o.n < 0 || o.k < 0 || o.batch < 0)
         return usage_error(self, "--max-m, --max-n, --max-k and --batch are positive");
     int code = o.target ? tile_device_load(o.target, &device) : EXIT_OK;
-    if (!code && !o.target && !o.m && !o.n && !o.k) code = usage_error(self, "no limit: give --max-m, --max-n, --max-k or --target");
+    if (!code && !o.target && !o.m && !o.n && !o.k)
+        code = usage_error(self, "no limit: give --max-m, --max-n, --max-k or --target");
     if (!code) code = memory_limit(o.memory);
     if (!code) code = load(args, &m);
-    const fac_tile_opts opts = { .m = o.m, .n = o.n, .k = o.k, .sum = (fac_tile_sum)sum, .pad = o.pad || device.pad, .best = o.best,
-                                 .count_only = !o.output, .batch = o.batch, .only = o.only, .conv = (fac_tile_conv)conv,
+    const fac_tile_opts opts = { .m = o.m, .n = o.n, .k = o.k, .sum = (fac_tile_sum)sum, .pad = o.pad || device.pad,
+                                 .best = o.best, .count_only = !o.output, .batch = o.batch, .only = o.only,
+                                 .conv = (fac_tile_conv)conv,
                                  .mode = schedule ? FAC_TILE_UNROLL : (fac_tile_mode)mode, .target = &device.target };
     if (!code) code = work(m.graph, &opts, &device, schedule);
     model_free(&m);
@@ -102,6 +104,6 @@ const verb verb_tile = {
     .name = "tile", .summary = "a model whose matrix products fit a unit of limited size",
     .usage = "facula tile MODEL --max-m M --max-n N --max-k K [-o OUT.onnx] [options]",
     .options = options, .run = run, .list = tile_device_keys,
-    .more = "Products of linear, gemm, matmul, attention and recurrent cells, and convolutions as products of weights and patches, become\n"
-            "products of at most M x N x K in ordinary ONNX nodes; weights are cut in the file.  `facula verify MODEL OUT.onnx` proves that\n"
-            "both are the same.  docs/ANALYSIS.md tells what the report means." };
+    .more = "Products of linear, gemm, matmul, attention and recurrent cells, and convolutions as products of weights and\n"
+            "patches, become products of at most M x N x K in ordinary ONNX nodes; weights are cut in the file.  `facula verify MODEL\n"
+            "OUT.onnx` proves that both are the same.  docs/ANALYSIS.md tells what the report means." };

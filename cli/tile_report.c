@@ -29,25 +29,23 @@ static double peak_of(const fac_graph *g, long batch) {
 
 /* ---- for people ---- */
 
-static const char *size_text(int64_t x, char *to, size_t size) {
-    snprintf(to, size, "%lld", (long long)x);
-    return to;
-}
+static void size_text(int64_t x, char *to, size_t size) { snprintf(to, size, "%lld", (long long)x); }
 
 static void print_row(const int *widths, int n, const fac_tile_row *r) {
     char m[24], c[24], k[24], count[24], tile[80], tiles[24], used[16], time[24] = "--";
     snprintf(tile, sizeof tile, "%lldx%lldx%lld", (long long)r->tile_m, (long long)r->tile_n, (long long)r->tile_k);
     snprintf(used, sizeof used, "%.0f %%", 100 * r->utilisation);
     if (r->seconds > 0) snprintf(time, sizeof time, "%.3g ms", 1e3 * r->seconds);
-    table_row(stdout, widths, n, r->name, r->op, size_text(r->m, m, sizeof m), size_text(r->n, c, sizeof c), size_text(r->k, k, sizeof k),
-              size_text(r->count, count, sizeof count), r->kept ? "--" : tile, size_text(r->tiles, tiles, sizeof tiles), r->kept ? "--" : used,
-              time, r->bound ? r->bound : "", r->kept ? r->kept : r->advice);
+    size_text(r->m, m, sizeof m), size_text(r->n, c, sizeof c), size_text(r->k, k, sizeof k);
+    size_text(r->count, count, sizeof count), size_text(r->tiles, tiles, sizeof tiles);
+    table_row(stdout, widths, n, r->name, r->op, m, c, k, count, r->kept ? "--" : tile, tiles, r->kept ? "--" : used, time,
+              r->bound ? r->bound : "", r->kept ? r->kept : r->advice);
 }
 
 static void print_times(const sums *s) {
     if (!(s->seconds > 0)) return;
-    printf("time by these rates: %.3g ms (computing %.3g, moving %.3g MB %.3g, starting tiles %.3g)%s\n", 1e3 * s->seconds, 1e3 * s->compute,
-           1e-6 * s->bytes, 1e3 * s->traffic, 1e3 * s->overhead, s->kept ? ", without what stays" : "");
+    printf("time by these rates: %.3g ms (computing %.3g, moving %.3g MB %.3g, starting tiles %.3g)%s\n", 1e3 * s->seconds,
+           1e3 * s->compute, 1e-6 * s->bytes, 1e3 * s->traffic, 1e3 * s->overhead, s->kept ? ", without what stays" : "");
 }
 
 int tile_print(const tile_result *r) {

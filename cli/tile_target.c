@@ -88,7 +88,8 @@ static int read_value(const char *path, const key *k, const cJSON *v, tile_devic
         return EXIT_OK;
     case POSITIVE:
     case TIME:
-        if (!(k->kind == TIME ? x >= 0 : x > 0) || x > 1e30) return wrong(path, k->name, k->kind == TIME ? "a number, 0 or more" : "a number above 0");
+        if (!(x > 0 || (k->kind == TIME && x >= 0)) || x > 1e30)
+            return wrong(path, k->name, k->kind == TIME ? "a number, 0 or more" : "a number above 0");
         *(double *)(void *)to = x;
         return EXIT_OK;
     case FLAG:
@@ -109,9 +110,9 @@ static int read_value(const char *path, const key *k, const cJSON *v, tile_devic
 /* What is given by the cycle becomes what it is by the second; both are one too many. */
 static int rate(const char *path, const char *name, double cycles, double clock, bool time, double *to) {
     if (!(cycles > 0)) return EXIT_OK;
-    if (*to > 0) return fail_text("%s: \"%s_%s\" and \"%s_%s\": one of them is enough", path, name, time ? "cycles" : "per_cycle", name,
-                                  time ? "seconds" : "per_second");
-    if (!(clock > 0)) return fail_text("%s: \"%s_%s\" needs \"clock_hz\"", path, name, time ? "cycles" : "per_cycle");
+    const char *cycle = time ? "cycles" : "per_cycle", *second = time ? "seconds" : "per_second";
+    if (*to > 0) return fail_text("%s: \"%s_%s\" and \"%s_%s\": one of them is enough", path, name, cycle, name, second);
+    if (!(clock > 0)) return fail_text("%s: \"%s_%s\" needs \"clock_hz\"", path, name, cycle);
     *to = time ? cycles / clock : cycles * clock;
     return EXIT_OK;
 }

@@ -41,8 +41,9 @@ static void check(const char *text, const fac_tile_opts *o) {
         for (int i = 0; i < fac_tiling_rows(report); i++) assert_null(fac_tiling_row(report, i)->kept);
         const int64_t found = products(text, cut, limit), told = tiles_reported(report);
         if (found != told) fail_msg("%s: %lld products, %lld are reported", text, (long long)found, (long long)told);
-        if (!same_function(g, cut)) fail_msg("%s, limits %lld %lld %lld, sum %d, pad %d, mode %d, taps %d: not the same bits", text,
-                                             (long long)o->m, (long long)o->n, (long long)o->k, (int)o->sum, o->pad, (int)o->mode, (int)o->conv);
+        if (!same_function(g, cut))
+            fail_msg("%s, limits %lld %lld %lld, sum %d, pad %d, mode %d, taps %d: not the same bits", text, (long long)o->m,
+                     (long long)o->n, (long long)o->k, (int)o->sum, o->pad, (int)o->mode, (int)o->conv);
         fac_tiling_free(report);
         fac_graph_free(cut);
         fac_graph_free(g);
@@ -54,12 +55,14 @@ static void in_many_ways(fac_tile_mode mode) {
         for (int pad = 0; pad < 2; pad++) {
             fac_tile_opts o = { .sum = (fac_tile_sum)(mode == FAC_TILE_LOOP ? 0 : random_below(3)), .pad = pad, .mode = mode };
             o.conv = (fac_tile_conv)random_below(2);
-            o.m = 1 + random_below(3), o.n = 2 + random_below(5), o.k = 1 + (o.conv == FAC_TILE_TAPS ? 0 : random_below(4));
+            o.m = 2 + random_below(2), o.n = 4 + random_below(4), o.k = 1 + (o.conv == FAC_TILE_TAPS ? 0 : 1 + random_below(4));
             check(problems[k], &o);
         }
 }
 
 static void products_in_tiles(void **state) { (void)state; in_many_ways(FAC_TILE_UNROLL); }
+static void products_in_functions(void **state) { (void)state; in_many_ways(FAC_TILE_FUNCTION); }
+static void products_in_loops(void **state) { (void)state; in_many_ways(FAC_TILE_LOOP); }
 
 /* Sizes around the limit: one less, the same, one more, twice, twice and one. */
 static void sizes_around_the_limit(void **state) {
@@ -153,7 +156,8 @@ static void attention_in_tiles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_in_tiles), cmocka_unit_test(sizes_around_the_limit), cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(products_in_tiles), cmocka_unit_test(products_in_functions), cmocka_unit_test(products_in_loops),
+        cmocka_unit_test(sizes_around_the_limit), cmocka_unit_test(what_is_refused),
         cmocka_unit_test(sizes_that_data_decides), cmocka_unit_test(attention_in_tiles) };
     return cmocka_run_group_tests_name("tile", tests, open_device, close_device);
 }

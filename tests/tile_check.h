@@ -78,8 +78,8 @@ static inline bool same_function(const fac_graph *a, const fac_graph *b) {
 /* How many products run when the graph runs once, in functions and loops too; none is above the limits m, n, k, and none but a
  * gemm is left.  Depthwise convolutions are no products. */
 static inline int64_t products(const char *what, const fac_graph *g, const int64_t limit[3]) {
-    static const char *const others[] = { "linear", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-                                          "conv_transpose3d", "attention", "lstm", "gru", "rnn" };
+    static const char *const others[] = { "linear", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+                                          "conv_transpose2d", "conv_transpose3d", "attention", "lstm", "gru", "rnn" };
     int64_t count = 0;
     for (const fac_node *n = g->first; n; n = n->next) {
         const int64_t groups = fac_attr_int(n, "groups", 1);

@@ -46,7 +46,7 @@ typedef struct fac_tile_opts {
                                        every size is such a multiple.  Else the last tiles are smaller */
     bool    count_only;             /* the report alone: the graph is not changed */
     int64_t batch;                  /* bound to the open first dim of the first input; 0: 1 */
-    const char *only;               /* the layer of this name alone; NULL: all */
+    const char *only;               /* the layer, or the layers of the module, of this name alone; NULL: all */
     fac_tile_mode mode;
     fac_tile_conv conv;
     const fac_tile_target *target;  /* NULL: none */
@@ -66,7 +66,7 @@ typedef struct fac_tile_row {
     double  sram, bytes;            /* of the largest tile in SRAM; of all operands and results that pass its border */
     double  compute, traffic, overhead, seconds;    /* by the rates: seconds = max(compute, traffic) + overhead */
     const char *bound;              /* "compute", "memory", "overhead": which is most; NULL: no rates */
-    const char *kept;               /* why it was left alone although it is larger than the limit; NULL: it is legal now */
+    const char *kept;               /* why it was left as it is; NULL: it is legal now */
     const char *advice;             /* what would use the unit better; "" */
 } fac_tile_row;
 typedef struct fac_tiling fac_tiling;
@@ -74,10 +74,10 @@ int                 fac_tiling_rows(const fac_tiling *t);
 const fac_tile_row *fac_tiling_row(const fac_tiling *t, int i);
 void                fac_tiling_free(fac_tiling *t);                 /* NULL is fine */
 
-/* Parameters that are cut become parameters of their own, "<layer>.<name>.tile_<row>_<column>".  out (may be NULL with count_only)
- * is a new graph with all sizes bound; g stays the caller's.  A product whose size depends on contents is kept, and its row says
- * so, as is one that no tile of the target's SRAM or types can hold.  FAC_E_ARGUMENT for limits below 1, a target that
- * contradicts itself or an unknown `only`. */
+/* Parameters that are cut become parameters of their own, "<layer>.<name>.tile_<row>_<column>".  out (may be NULL with
+ * count_only) is a new graph with all sizes bound; g stays the caller's.  A product whose size depends on contents is kept, and
+ * its row says so, as is one that no tile of the target's SRAM or types can hold.  FAC_E_ARGUMENT for limits below 1, a target
+ * that contradicts itself or an unknown `only`. */
 fac_status fac_graph_tile(const fac_graph *g, const fac_tile_opts *opts, fac_graph **out, fac_tiling **report, fac_error *err);
 
 #ifdef __cplusplus

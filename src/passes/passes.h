@@ -11,6 +11,10 @@ typedef fac_status fac_evaluate(const fac_node *n, fac_tensor *const in[], fac_t
 /* The symbol that the first input leads with becomes `batch` (0: 1), every other one 1. */
 fac_graph *fac_pass_sizes(const fac_graph *g, int64_t batch);
 
+/* Attention, recurrent cells and functions (loops whose trip count is known too) written out in simpler ops, also inside of each
+ * other.  Keeps bits only where these ops have no kernel of their own. */
+fac_graph *fac_pass_open(const fac_graph *g, bool loops);
+
 /* Nodes whose inputs are all constants, and values whose contents are known, become constants: but not results over 64 KiB
  * that are larger than what they are made of (ConstantOfShape weights), and nothing behind a FAC_OP_BARRIER. */
 fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);

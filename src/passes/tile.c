@@ -20,7 +20,8 @@ static fac_value *cut_linear(fac_tiler *t, const fac_node *n, fac_value *const i
 }
 
 static fac_value *cut_gemm(fac_tiler *t, const fac_node *n, fac_value *const in[]) {
-    fac_tile_matrix a = fac_tile_operand(in[0], fac_attr_flag(n, "trans_a")), b = fac_tile_operand(in[1], fac_attr_flag(n, "trans_b"));
+    fac_tile_matrix a = fac_tile_operand(in[0], fac_attr_flag(n, "trans_a"));
+    fac_tile_matrix b = fac_tile_operand(in[1], fac_attr_flag(n, "trans_b"));
     return fac_tile_cut(t, &(fac_tile_product){ &a, &b, 1, in[2], fac_attr_real(n, "alpha", 1), fac_attr_real(n, "beta", 1) });
 }
 
@@ -103,6 +104,27 @@ static bool judge(fac_tiler *t, const fac_node *n, const fac_tile_size *sizes, i
     return !choice && !fits;
 }
 
+/* Products inside of loops and branches stay: their operands may have other contents, or none, each time. */
+static void look_inside(fac_tiler *t, const fac_node *n) {
+    fac_tile_size sizes[FAC_TILE_SIZES];
+    const char *why;
+    for (int b = 0; b < 2; b++)
+        for (const fac_node *m = n->body[b] ? n->body[b]->first : NULL; m && !t->status; m = m->next) {
+            const int count = fac_tile_sizes(t->opts, m, sizes, &why);
+            for (int k = 0; k < count; k++) {
+                fac_tile_row *row = fac_tile_report(t, m, &sizes[k]);
+                if (row) fac_tile_keep_row(row, fac_arena_print(&t->report->memory, "inside of a %s", n->op->name));
+            }
+            look_inside(t, m);
+        }
+}
+
+/* Is this the layer, or one of the module, of that name? */
+static bool belongs(const char *label, const char *name) {
+    const size_t n = strlen(name);
+    return !strncmp(label, name, n) && (!label[n] || label[n] == '.');
+}
+
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     fac_tiler *t = self;
     fac_tile_size sizes[FAC_TILE_SIZES];
@@ -110,9 +132,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     char label[256];
     t->to = to;
     const int count = t->status ? 0 : fac_tile_sizes(t->opts, n, sizes, &why);
+    if (n->body[0] && !t->opts->only) look_inside(t, n);
     if (!count || n->out[0]->time != FAC_RUN) return false;
     fac_node_label(n, label, sizeof label);
-    if (t->opts->only && strcmp(t->opts->only, label)) return false;
+    if (t->opts->only && !belongs(label, t->opts->only)) return false;
     t->found = true;
     if (!judge(t, n, sizes, count, why) || t->opts->count_only) return false;
     t->prefix = label;
@@ -122,45 +145,23 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return out[0] != NULL;
 }
 
-/* What has products inside. */
-static bool is_composed(const fac_node *n) {
-    static const char *const composed[] = { "attention", "rnn", "gru", "lstm", "call" };
-    for (size_t k = 0; k < sizeof composed / sizeof *composed; k++)
-        if (fac_node_is(n, composed[k])) return true;
-    return false;
-}
-
-static bool open_up(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    (void)self;
-    if (!is_composed(n)) return false;
-    fac_node_expand(to, n, in, out);
-    return true;
-}
-
 static fac_status checked(fac_graph *g, fac_error *err) {
     return g ? fac_graph_check(g, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
 }
 
 static fac_status prepared(const fac_graph *g, const fac_tile_opts *o, fac_graph **out, fac_error *err) {
-    fac_graph *now = fac_pass_sizes(g, o->batch);
-    fac_status status = checked(now, err);
-    while (!status) {                           /* a function may call another one */
-        const fac_node *n = now->first;
-        while (n && !is_composed(n)) n = n->next;
-        if (!n) break;
-        fac_graph *open = fac_graph_rebuild(now, &(fac_rebuild){ .visit = open_up }, NULL);
-        fac_graph_free(now);
-        status = checked(now = open, err);
-    }
-    if (status) fac_graph_free(now);
-    else *out = now;
+    fac_graph *sized = fac_pass_sizes(g, o->batch), *open = NULL;
+    fac_status status = checked(sized, err);
+    if (!status) status = checked(open = fac_pass_open(sized, false), err);
+    fac_graph_free(sized);
+    if (status) fac_graph_free(open);
+    else *out = open;
     return status;
 }
 
 fac_status fac_graph_tile(const fac_graph *g, const fac_tile_opts *opts, fac_graph **out, fac_tiling **report, fac_error *err) {
     fac_graph *ready = NULL, *cut = NULL;
     fac_tiler t = { .opts = opts, .err = err };
-    if (opts->mode != FAC_TILE_UNROLL) return fac_raise(err, FAC_E_UNSUPPORTED, "tiles as functions or loops are not built yet");
     FAC_TRY(fac_tile_unit_of(opts, &t.unit, err));
     FAC_TRY(prepared(g, opts, &ready, err));
     t.report = fac_alloc(1, sizeof *t.report);

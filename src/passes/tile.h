@@ -54,7 +54,8 @@ fac_tile_line  fac_tile_line_of(const fac_tile_shape *s, int64_t size, int dim);
 int64_t        fac_tile_length(const fac_tile_line *c, int64_t i);
 bool           fac_tile_fits(const fac_tile_unit *u, const fac_tile_shape *s, const int64_t d[3]);
 /* The tiles for products of this size and type; why not, in `memory`, or NULL. */
-const char    *fac_tile_choose(const fac_tile_unit *u, const int64_t d[3], fac_dtype dtype, fac_tile_shape *to, fac_arena *memory);
+const char    *fac_tile_choose(const fac_tile_unit *u, const int64_t d[3], fac_dtype dtype, fac_tile_shape *to,
+                               fac_arena *memory);
 /* Tiles, work, bytes and times of `row`, whose sizes are set. */
 void           fac_tile_cost(const fac_tile_unit *u, const fac_tile_shape *s, fac_tile_row *row);
 /* The shape that takes the least time, whatever is asked for; false: none fits. */
@@ -83,7 +84,8 @@ typedef struct fac_tile_matrix {
 
 /* The part of rows r0.. and columns c0.., both within; `height` x `width` with zeros behind what there is.  slot: where it is
  * kept for the next time. */
-fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height, int64_t c0, int64_t width, size_t slot);
+fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height, int64_t c0, int64_t width,
+                         size_t slot);
 static inline fac_tile_matrix fac_tile_data(fac_value *v, bool turned) {
     const int64_t *d = v->type.dims.d;
     return (fac_tile_matrix){ .v = v, .turned = turned, .rows = d[turned], .cols = d[!turned] };
@@ -101,7 +103,7 @@ static inline bool fac_tile_is_weight(const fac_value *v) {
  * are not 1.  All parts have the same sizes. */
 typedef struct fac_tile_product { fac_tile_matrix *a, *b; int64_t parts; fac_value *c; double alpha, beta; } fac_tile_product;
 fac_value *fac_tile_cut(fac_tiler *t, const fac_tile_product *product);
-/* Gives an operand of several products memory for its tiles, so that they are made once; without it each product makes its own. */
+/* Gives an operand of several products memory for its tiles, so that they are made once. */
 bool       fac_tile_remember(fac_tiler *t, fac_tile_matrix *x, int64_t row_tiles, int64_t col_tiles);
 
 /* A product with the tiles of its dims; parts: room for the partial products of a tile. */

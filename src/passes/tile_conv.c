@@ -61,7 +61,8 @@ static void see(fac_tiler *t, const fac_tile_sweep *c, fac_value **to) {
     const bool each = t->opts->conv == FAC_TILE_TAPS;
     look(c, c->x, 0, to);
     for (int64_t k = 0; k < taps; k++)
-        to[k] = fac_reshape(to[k], each ? fac_shape(c->images, channels, positions) : fac_shape(c->images, channels, 1, positions));
+        to[k] = each ? fac_reshape(to[k], fac_shape(c->images, channels, positions))
+                     : fac_reshape(to[k], fac_shape(c->images, channels, 1, positions));
     if (each) return;
     fac_value *all = taps == 1 ? to[0] : fac_concat(to, (int)taps, 2);
     to[0] = fac_reshape(all, fac_shape(c->images, channels * taps, positions));
@@ -129,7 +130,8 @@ static fac_value *slice_weights(const fac_tile_sweep *c, int64_t group, int64_t 
 static fac_tile_matrix weights(fac_tiler *t, const fac_tile_sweep *c, int64_t group, int64_t one) {
     const int64_t taps = one < 0 ? taps_of(c) : 1, cols = c->depth * taps;
     fac_tile_matrix x = { .rows = c->rows, .cols = cols };
-    if (!fac_tile_is_weight(c->w)) return fac_tile_data(fac_reshape(slice_weights(c, group, one), fac_shape(c->rows, cols)), false);
+    if (!fac_tile_is_weight(c->w))
+        return fac_tile_data(fac_reshape(slice_weights(c, group, one), fac_shape(c->rows, cols)), false);
     fac_tensor *flat = NULL;
     const view v = pick(c, group, one);
     t->status = cut_weights(c->w, &v, c->rows, cols, &flat, t->err);

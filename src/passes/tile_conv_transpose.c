@@ -27,7 +27,9 @@ fac_tile_taps fac_tile_phase(const fac_tile_phases *p, int64_t phase) {
     for (int64_t r = 0; r < q && r < p->kernel; r++) {
         const int64_t ahead = phase + p->pad - r * p->dilation;
         if (modulo(ahead, p->stride)) continue;
-        return (fac_tile_taps){ { (p->kernel - r + q - 1) / q, ahead / p->stride, -(q * p->dilation / p->stride), 1, p->positions }, r, q };
+        const int64_t taps = (p->kernel - r + q - 1) / q, back = q * p->dilation / p->stride;
+        const fac_tile_window seen = { taps, ahead / p->stride, -back, 1, p->positions };
+        return (fac_tile_taps){ seen, r, q };
     }
     return (fac_tile_taps){ { 0, 0, 0, 1, p->positions }, 0, 1 };
 }

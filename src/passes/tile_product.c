@@ -55,7 +55,8 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
     const fac_tile_product *p = j->p;
     const int64_t steps = p->parts * j->k.count;
     const bool chain = j->t->opts->sum == FAC_TILE_CHAIN || steps == 1;
-    const bool padded = fac_tile_length(&j->m, i) > j->m.size - i * j->m.step || fac_tile_length(&j->n, l) > j->n.size - l * j->n.step;
+    const bool padded = fac_tile_length(&j->m, i) > j->m.size - i * j->m.step ||
+                        fac_tile_length(&j->n, l) > j->n.size - l * j->n.step;
     fac_value *c = p->c ? fac_tile_part_of_c(p->c, &j->m, &j->n, i, l) : NULL, *y = NULL;
     const bool apart = !chain || (padded && c);         /* c has no zeros behind: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
@@ -77,16 +78,20 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
 static fac_value *join(fac_value **parts, int64_t n, int axis) { return n == 1 ? parts[0] : fac_concat(parts, (int)n, axis); }
 
 static fac_value *all_tiles(const fac_tile_job *j, fac_value **row, fac_value **column) {
+    const bool call = j->t->opts->mode == FAC_TILE_FUNCTION;
     for (int64_t i = 0; i < j->m.count; i++) {
-        for (int64_t l = 0; l < j->n.count; l++) row[l] = fac_tile_one(j, i, l);
+        for (int64_t l = 0; l < j->n.count; l++) row[l] = call ? fac_tile_called(j, i, l) : fac_tile_one(j, i, l);
         column[i] = join(row, j->n.count, 1);
     }
     return join(column, j->m.count, 0);
 }
 
 fac_value *fac_tile_cut(fac_tiler *t, const fac_tile_product *p) {
-    fac_tile_job j = { t, p, fac_tile_line_of(&t->shape, p->a->rows, FAC_TILE_M), fac_tile_line_of(&t->shape, p->b->cols, FAC_TILE_N),
-                       fac_tile_line_of(&t->shape, p->a->cols, FAC_TILE_K), NULL };
+    fac_tile_job j = { .t = t, .p = p };
+    j.m = fac_tile_line_of(&t->shape, p->a->rows, FAC_TILE_M);
+    j.n = fac_tile_line_of(&t->shape, p->b->cols, FAC_TILE_N);
+    j.k = fac_tile_line_of(&t->shape, p->a->cols, FAC_TILE_K);
+    if (t->opts->mode == FAC_TILE_LOOP) return fac_tile_looped(&j);
     fac_arena scratch = { 0 };
     fac_value **row = fac_arena_alloc(&scratch, (size_t)j.n.count + 1, sizeof *row);
     fac_value **column = fac_arena_alloc(&scratch, (size_t)j.m.count + 1, sizeof *column);

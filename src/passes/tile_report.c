@@ -23,8 +23,8 @@ fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_si
     }
     fac_tile_row *row = &r->rows[r->n++];
     *row = (fac_tile_row){ .name = fac_arena_text(&r->memory, fac_node_label(n, label, sizeof label)), .op = n->op->name,
-                           .dtype = n->out[0]->type.dtype, .m = size->d[0], .n = size->d[1], .k = size->d[2], .count = size->count,
-                           .advice = "" };
+                           .dtype = n->out[0]->type.dtype, .count = size->count, .advice = "" };
+    row->m = size->d[0], row->n = size->d[1], row->k = size->d[2];
     row->macs = (double)row->m * (double)row->n * (double)row->k * (double)row->count;
     return row;
 }
@@ -61,7 +61,8 @@ static void about_batch(fac_text *to, const fac_tiler *t, const fac_tile_row *ro
     const double more = used(&t->unit, &t->shape, row, (int64_t[]){ d[0] * times, d[1], d[2] });
     if (more < 1.1 * row->utilisation) return;
     add(to, "");
-    fac_text_print(to, "a batch of %lld fills M: %.0f %%", (long long)(times * (t->opts->batch > 0 ? t->opts->batch : 1)), 100 * more);
+    fac_text_print(to, "a batch of %lld fills M: %.0f %%", (long long)(times * (t->opts->batch > 0 ? t->opts->batch : 1)),
+                   100 * more);
 }
 
 static void about_swap(fac_text *to, const fac_tiler *t, const fac_tile_row *row, const int64_t d[3]) {

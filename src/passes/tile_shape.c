@@ -28,7 +28,8 @@ fac_status fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error
     static const fac_tile_target none = { 0 };
     const fac_tile_target *t = o->target ? o->target : &none;
     const int64_t own[3] = { o->m, o->n, o->k }, its[3] = { t->m, t->n, t->k };
-    fac_tile_unit u = { .align = { t->align_m, t->align_n, t->align_k }, .pad = o->pad, .best = o->best, .sum = o->sum, .target = t };
+    fac_tile_unit u = { .align = { t->align_m, t->align_n, t->align_k }, .pad = o->pad, .best = o->best, .sum = o->sum,
+                        .target = t };
     bool any = t->sram_bytes > 0;
     for (int i = 0; i < 3; i++) {
         u.limit[i] = own[i] ? own[i] : its[i];
@@ -38,6 +39,8 @@ fac_status fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error
         any |= u.limit[i] > 0;
     }
     if (!any) return fac_raise(err, FAC_E_ARGUMENT, "tiles without any limit: give one of m, n, k, or the bytes of an SRAM");
+    if (o->mode == FAC_TILE_LOOP && o->sum != FAC_TILE_CHAIN)
+        return fac_raise(err, FAC_E_ARGUMENT, "loops add up along K as a chain: no tree, and no sum of all");
     if (t->sram_bytes < 0 || t->macs_per_second < 0 || t->bytes_per_second < 0 || t->overhead < 0)
         return fac_raise(err, FAC_E_ARGUMENT, "a target with a size, rate or time below zero");
     if (o->best && !(t->macs_per_second > 0 || t->bytes_per_second > 0))
@@ -125,7 +128,9 @@ void fac_tile_cost(const fac_tile_unit *u, const fac_tile_shape *s, fac_tile_row
         sum[i] = add_line(&line[i], u->granule[i], u->align[i]);
         tiles *= line[i].count, even *= line[i].count - sum[i].odd, work *= (double)sum[i].spent;
     }
-    row->tile_m = fac_tile_length(&line[0], 0), row->tile_n = fac_tile_length(&line[1], 0), row->tile_k = fac_tile_length(&line[2], 0);
+    row->tile_m = fac_tile_length(&line[0], 0);
+    row->tile_n = fac_tile_length(&line[1], 0);
+    row->tile_k = fac_tile_length(&line[2], 0);
     row->tiles = row->count * tiles;
     row->unaligned = row->count * (tiles - even);
     row->work = work * (double)row->count;

@@ -3,7 +3,7 @@
  *   linear    x[..., K] w[N, K]' + b     all leading dims of x are rows
  *   gemm      alpha a b + beta c         as it is
  *   matmul    a[..., M, K] b[..., K, N]  one product for each matrix of a batch; one in all where b has two dims
- *   conv      see tile_conv.c            one for each image and group; depthwise ones have no product worth a matrix unit and stay
+ *   conv      see tile_conv.c            one for each image and group; depthwise ones are no products for a matrix unit
  *   conv_transpose  see tile_conv_transpose.c  one for each image, group, and phase of the stride that some weight meets */
 #include <string.h>
 #include "ops/conv_transpose.h"
@@ -38,7 +38,8 @@ static fac_tile_size of_matmul(const fac_node *n) {
 static fac_tile_size of_conv(const fac_tile_opts *o, const fac_conv_geom *g) {
     const int64_t taps = g->T * g->R * g->S, depth = g->C / g->groups, positions = g->O * g->P * g->Q;
     const bool each = o->conv == FAC_TILE_TAPS;
-    return (fac_tile_size){ { g->K / g->groups, positions, each ? depth : depth * taps }, g->N * g->groups * (each ? taps : 1), taps };
+    const int64_t k = each ? depth : depth * taps, count = g->N * g->groups * (each ? taps : 1);
+    return (fac_tile_size){ { g->K / g->groups, positions, k }, count, taps };
 }
 
 /* Phases with as many taps are one row. */
@@ -58,7 +59,8 @@ static int of_transposed(const fac_tile_opts *o, const fac_node *n, const fac_co
         int64_t taps = 1;
         for (int k = 0; k < g->rank; k++) taps *= fac_tile_phase(&line[k], at[k]).seen.taps;
         if (!taps) continue;
-        const fac_tile_size s = { { g->C / g->groups, positions, each ? depth : depth * taps }, g->N * g->groups * (each ? taps : 1), taps };
+        const int64_t k = each ? depth : depth * taps, count = g->N * g->groups * (each ? taps : 1);
+        const fac_tile_size s = { { g->C / g->groups, positions, k }, count, taps };
         int row = 0;
         while (row < rows && to[row].taps != taps) row++;
         if (row < rows) to[row].count += s.count;

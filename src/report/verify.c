@@ -247,6 +247,12 @@ static fac_status sized(const fac_trial *t, const fac_graph *g, fac_graph **out)
         status = fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
     }
     if (!status) status = fac_graph_check(to, t->err);
+    if (!status) {                          /* integers, and bounds, go through what functions and attention are made of */
+        fac_graph *closed = to;
+        to = fac_pass_open(closed, true);
+        fac_graph_free(closed);
+        status = to ? fac_graph_check(to, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
+    }
     fac_graph_free(quiet);
     if (status) fac_graph_free(to);
     else *out = to;
