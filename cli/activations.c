@@ -145,7 +145,7 @@ static void print_head(int width) {
 }
 
 /* What somebody should look at.  A channel of few numbers is easily nothing but zeros. */
-static void print_alarms(const fac_activations *a) {
+static void print_alarms(const fac_activations *a, int runs) {
     enum { FEW = 16 };
     const fac_activation *r;
     double zeros = 0, all = 0;
@@ -162,7 +162,8 @@ static void print_alarms(const fac_activations *a) {
         if (s.denormals) printf("%s: %lld denormal numbers\n", r->name, (long long)s.denormals);
     }
     char text[16], total[32];
-    printf("%d tensors, %s numbers, %s of them zeros\n", n, count_text(all, total, sizeof total), percent(zeros, all, text));
+    printf("%d tensor%s of %d run%s, %s numbers, %s of them zeros\n", n, n == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
+           count_text(all, total, sizeof total), percent(zeros, all, text));
 }
 
 static int report(const fac_activations *a, const char *path, const keeper *k, double (*of)(const fac_stats *s)) {
@@ -177,7 +178,7 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
         print_head(width);
         for (int i = 0; i < n; i++) print_row(rows[i], width);
         putchar('\n');
-        print_alarms(a);
+        print_alarms(a, k->runs);
         if (k->drawn || k->undrawn) printf("%d pictures in %s; %d tensors are none\n", k->drawn, k->pictures, k->undrawn);
         if (k->saved) printf("%d tensors in %s\n", k->saved, o.npz);
     }

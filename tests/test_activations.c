@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "allocations.h"
 #include "base/rng.h"
 #include "facula/op.h"
 #include "opencl_check.h"
@@ -390,12 +391,46 @@ static void devices_agree(void **state) {
     free(x);
 }
 
+/* Tallies and models; of the many allocations of a run some are made to fail. */
+static void memory_runs_out(void **state) {
+    (void)state;
+    fac_graph *g = network();
+    float *x = numbers(3 * 64, 9, -1, 1);
+    fac_tensor *in = tensor_of(fac_shape(1, 3, 8, 8), x);
+    fac_status status = FAC_E_NOMEM;
+    for (long n = 0; status; n++) {
+        fac_tally *t = NULL;
+        fac_error e = { 0 };
+        allocations_left = n;
+        status = fac_tally_new(&t, &e);
+        if (!status) status = fac_tally_add(t, in, 1, &e);
+        allocations_left = -1;
+        assert_true(!status || (status == FAC_E_NOMEM && *e.text));
+        fac_tally_free(t);
+    }
+    status = FAC_E_NOMEM;
+    for (long n = 0; status; n += 1 + n / 8) {
+        fac_activations *a = NULL;
+        fac_error e = { 0 };
+        allocations_left = n;
+        status = fac_activations_new(g, device, NULL, &a, &e);
+        if (!status) status = fac_activations_add(a, &in, &e);
+        allocations_left = -1;
+        assert_true(!status || (status == FAC_E_NOMEM && *e.text));
+        fac_activations_free(a);
+    }
+    fac_tensor_free(in);
+    fac_graph_free(g);
+    free(x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moments_are_those_of_the_numbers), cmocka_unit_test(windows_are_looked_through),
         cmocka_unit_test(quantiles_are_near), cmocka_unit_test(quantization_is_predicted),
         cmocka_unit_test(dead_channels_are_counted), cmocka_unit_test(rows_are_the_layers),
         cmocka_unit_test(several_inputs_are_one), cmocka_unit_test(globs_choose), cmocka_unit_test(devices_agree),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("activations", tests, open_device, close_device);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "allocations.h"
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "facula/op.h"
@@ -231,12 +232,35 @@ static void random_graphs_are_told_apart(void **state) {
     }
 }
 
+/* Whichever allocation fails: an error that says so, or nothing is missed by it. */
+static void memory_runs_out(void **state) {
+    (void)state;
+    fac_graph *a = network(STRIDE), *b = network(REWIRE);
+    fac_status status = FAC_E_NOMEM;
+    int failed = 0;
+    for (long n = 0; status; n++) {
+        fac_differences *d = NULL;
+        fac_error e = { 0 };
+        allocations_left = n;
+        status = fac_diff(a, b, &(fac_diff_opts){ 0 }, &d, &e);
+        allocations_left = -1;
+        assert_true(!status || (status == FAC_E_NOMEM && *e.text && !d));
+        failed += status != FAC_OK;
+        const fac_diff_totals t = status ? (fac_diff_totals){ 0 } : fac_differences_totals(d);
+        assert_true(status || t.nodes[FAC_CHANGED] + t.nodes[FAC_REWIRED] == 2);
+        fac_differences_free(d);
+    }
+    assert_true(failed > 10);
+    fac_graph_free(a);
+    fac_graph_free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_edit_is_told_alone), cmocka_unit_test(names_alone_are_no_difference),
         cmocka_unit_test(order_alone_is_no_difference), cmocka_unit_test(contents_are_measured),
         cmocka_unit_test(equal_branches_pair_up), cmocka_unit_test(long_models_are_compared),
-        cmocka_unit_test(random_graphs_are_told_apart),
+        cmocka_unit_test(random_graphs_are_told_apart), cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
 }

@@ -39,7 +39,8 @@ fac_hash fac_contents_hash(fac_hash h, const fac_value *v) {
     h = fac_hash_int(h, v->type.dtype);
     for (int k = 0; k < v->type.dims.n; k++) h = fac_hash_int(h, (uint64_t)v->type.dims.d[k]);
     if (!v->tensor || v->type.dtype == FAC_TEXT) return v->tensor ? h : fac_const_hash(h, v);
-    if (!plain(v->tensor, &t, NULL)) h = fac_hash_bytes(h, fac_tensor_data(t), bytes);
+    if (plain(v->tensor, &t, NULL)) return fac_hash_int(h, (uint64_t)(uintptr_t)v);        /* without memory it equals no other */
+    h = fac_hash_bytes(h, fac_tensor_data(t), bytes);
     fac_tensor_free(t);
     return h;
 }

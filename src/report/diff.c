@@ -30,16 +30,17 @@ static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM,
 /* Takes the text. */
 static fac_status tell(teller *t, fac_change c, fac_text *text) {
     fac_differences *d = t->d;
-    const bool room = !(text && text->failed) && fac_reserve(&d->changes, &d->room, d->n + 1, sizeof *d->changes);
-    if (room) {
-        c.a = fac_arena_text(&d->memory, c.a);
-        c.b = fac_arena_text(&d->memory, c.b);
-        c.text = fac_arena_text(&d->memory, text && text->s ? text->s : "");
-        d->changes[d->n++] = c;
-        (c.of == FAC_OF_NODE ? d->totals.nodes : d->totals.leaves)[c.kind]++;
-    }
-    if (text) fac_text_free(text);
-    return room && c.text ? FAC_OK : no_memory(t->err);
+    const bool two = c.a && c.b;
+    c.a = fac_arena_text(&d->memory, c.a);
+    c.b = fac_arena_text(&d->memory, c.b);
+    c.text = fac_arena_text(&d->memory, text->s ? text->s : "");
+    const bool room = !text->failed && c.text && (two ? c.a && c.b : c.a || c.b)
+                      && fac_reserve(&d->changes, &d->room, d->n + 1, sizeof *d->changes);
+    fac_text_free(text);
+    if (!room) return no_memory(t->err);
+    d->changes[d->n++] = c;
+    (c.of == FAC_OF_NODE ? d->totals.nodes : d->totals.leaves)[c.kind]++;
+    return FAC_OK;
 }
 
 static void say(fac_text *to, const char *what) {

@@ -194,21 +194,29 @@ static bool is_numbered(const char *name) {
 
 typedef enum naming { GIVEN, MODULE, NUMBERED, NAMINGS } naming;
 
-/* What it is called, or NULL. */
-static const char *name_of(const fac_node *n, naming by, fac_arena *memory) {
-    if (by == NUMBERED || (by == GIVEN && n->name && !is_numbered(n->name))) return n->name;
-    const char *path = by == MODULE ? fac_module_path(memory, n) : NULL, *op = n->op->name;
-    const size_t length = path ? strlen(path) : 0, tail = strlen(op);
-    if (length > tail + 1 && path[length - tail - 1] == '.' && !strcmp(path + length - tail, op))      /* as in our own files */
-        return fac_arena_print(memory, "%.*s", (int)(length - tail - 1), path);
-    return length ? path : NULL;
+/* Of what it is called; "" is no name. */
+static fac_hash name_hash(const fac_node *n, const char *name, size_t length) {
+    if (!length) return (fac_hash){ 0, 0 };
+    return fac_hash_text(fac_hash_bytes(fac_hash_start(31), name, length), n->op->name);
 }
 
-static void hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash *to) {
+/* Its module; our own files have the op behind it. */
+static size_t module_length(const char *path, const char *op) {
+    const size_t length = strlen(path), tail = strlen(op);
+    const bool ends = length > tail + 1 && path[length - tail - 1] == '.' && !strcmp(path + length - tail, op);
+    return ends ? length - tail - 1 : length;
+}
+
+/* False when memory is gone. */
+static bool hash_names(const fac_side *s, naming by, fac_arena *memory, fac_hash *to) {
     for (int p = 0; p < s->n; p++) {
-        const char *name = s->mate[p] < 0 ? name_of(s->nodes[p], by, memory) : NULL;
-        to[p] = name ? fac_hash_text(fac_hash_text(fac_hash_start(31), name), s->nodes[p]->op->name) : (fac_hash){ 0, 0 };
+        const fac_node *n = s->nodes[p];
+        const char *name = by == MODULE ? fac_module_path(memory, n) : n->name ? n->name : "";
+        if (!name) return false;
+        if (by == GIVEN && is_numbered(name)) name = "";
+        to[p] = name_hash(n, name, by == MODULE ? module_length(name, n->op->name) : strlen(name));
     }
+    return true;
 }
 
 /* ---- pairing nodes -------------------------------------------------------------------------------------------------- */
@@ -282,14 +290,14 @@ static void spread(fac_match *m, int *work) {
     }
 }
 
-typedef struct room { fac_hash *ha, *hb; keyed *ka, *kb; int *work; } room;
+typedef struct desk { fac_hash *ha, *hb; keyed *ka, *kb; int *work; } desk;      /* for keys of both sides */
 
-static void pair_up(fac_match *m, const room *r, bool strict) {
+static void pair_up(fac_match *m, const desk *r, bool strict) {
     const int na = open_nodes(&m->a, r->ha, r->ka), nb = open_nodes(&m->b, r->hb, r->kb);
     pair_equal(r->ka, na, r->kb, nb, strict, pair_nodes, m);
 }
 
-static void match_nodes(fac_match *m, const room *r) {
+static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
     hash_down(&m->a, false, r->ha);
     hash_down(&m->b, true, r->hb);
     pair_up(m, r, false);
@@ -302,13 +310,14 @@ static void match_nodes(fac_match *m, const room *r) {
     hash_params(&m->b, true, r->hb);
     pair_up(m, r, true);
     fac_arena memory = { 0 };
-    for (int by = 0; by < NAMINGS; by++) {
-        hash_names(&m->a, (naming)by, &memory, r->ha);
-        hash_names(&m->b, (naming)by, &memory, r->hb);
-        pair_up(m, r, true);
+    bool room = true;
+    for (int by = 0; by < NAMINGS && room; by++) {
+        room = hash_names(&m->a, (naming)by, &memory, r->ha) && hash_names(&m->b, (naming)by, &memory, r->hb);
+        if (room) pair_up(m, r, true);
         spread(m, r->work);
     }
     fac_arena_free(&memory);
+    return room ? FAC_OK : no_memory(err);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------------------ */
@@ -332,12 +341,12 @@ fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structu
     *out = (fac_match){ .structure = structure };
     if (!take_side(&out->a, a) || !take_side(&out->b, b)) return no_memory(err);
     const size_t na = (size_t)out->a.n + 1, nb = (size_t)out->b.n + 1;
-    const room r = { fac_alloc(na, sizeof *r.ha), fac_alloc(nb, sizeof *r.hb), fac_alloc(na, sizeof *r.ka),
+    const desk r = { fac_alloc(na, sizeof *r.ha), fac_alloc(nb, sizeof *r.hb), fac_alloc(na, sizeof *r.ka),
                      fac_alloc(nb, sizeof *r.kb), fac_alloc(na, sizeof *r.work) };
     const bool there = r.ha && r.hb && r.ka && r.kb && r.work;
     match_inputs(out);
     fac_status status = there ? match_params(out, err) : no_memory(err);
-    if (!status) match_nodes(out, &r);
+    if (!status) status = match_nodes(out, &r, err);
     fac_release(r.ha);
     fac_release(r.hb);
     fac_release(r.ka);

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/expect.sh"
 
 expect 0 'not zero' "$facula" activations zoo:lenet --random --seed 3
-holds out conv1 relu input 'zeros' 'tensors,'
+holds out conv1 relu input 'zeros' 'tensors of 1 run,'
 cp out all
 expect 0 'linear' "$facula" activations zoo:lenet --random --seed 3 --at 'fc*' --quantiles --bits 8
 holds out 'SQNR dB' '99.9 %'
