@@ -15,7 +15,8 @@ typedef struct plan { fac_lines l; int64_t tiles; bool least, last; const fac_pr
 static bool build(const fac_problem *p, plan *a) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    *a = (plan){ .least = !strcmp(p->node->op->name, "arg_min"), .last = fac_attr_flag(p->node, "select_last_index"), .problem = p };
+    *a = (plan){ .least = !strcmp(p->node->op->name, "arg_min"), .problem = p };
+    a->last = fac_attr_flag(p->node, "select_last_index");
     if (!fac_attr_int(p->node, "axis", &axis)) return false;
     a->l = fac_lines_of(d, fac_axis(axis, d->n ? d->n : 1));
     a->tiles = (a->l.inner + TOGETHER - 1) / TOGETHER;
@@ -56,7 +57,8 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     }
     for (int64_t u = first; u < last; u++) {
         const int64_t outer = u / a->tiles, at = u % a->tiles * TOGETHER, n = l->inner - at < TOGETHER ? l->inner - at : TOGETHER;
-        j->f(&(fac_arg_lines){ j->x + outer * l->size * l->inner + at, l->inner, l->size, n, a->least, a->last, j->to + outer * l->inner + at });
+        const float *x = j->x + outer * l->size * l->inner + at;
+        j->f(&(fac_arg_lines){ x, l->inner, l->size, n, a->least, a->last, j->to + outer * l->inner + at });
     }
 }
 

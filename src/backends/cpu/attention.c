@@ -2,8 +2,9 @@
  *
  * An item is up to two vectors of queries of one head of k and v; with grouped queries the rows of all heads of q that share one
  * of k are one list of queries.  Block by block of keys
- *     s[key][query] = sum over d of k[key][d] q[query][d],    p = 2^(s - top),    o[e][query] += sum over keys of v[key][e] p[key]
- * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number after the other; only q and y are turned.
+ *     s[key][query] = sum over d of k[key][d] q[query][d],  p = 2^(s - top),  o[e][query] += sum over keys of v[key][e] p[key]
+ * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number after the other; only q and y are
+ * turned.
  * Scores are divided by ln 2, so that the weights are powers of 2.
  *
  * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v behind a past are joined first, in
@@ -222,7 +223,8 @@ static void begin(const job *j, item *t) {
 static void mask_row(const job *j, const item *t, int64_t i, int64_t first, int64_t keys, float *to) {
     const plan *a = j->a;
     const int64_t row = t->first + (i < t->n ? i : 0), heads = a->H / a->G;
-    const int64_t at = t->batch * a->mask_step[0] + (t->group * heads + row / a->Q) * a->mask_step[1] + row % a->Q * a->mask_step[2];
+    const int64_t head = t->group * heads + row / a->Q, *step = a->mask_step;
+    const int64_t at = t->batch * step[0] + head * step[1] + row % a->Q * step[2];
     int64_t there = a->mask_keys - first;
     there = there < 0 ? 0 : there > keys ? keys : there;
     const bool flags = a->problem->in[MASK].type.dtype == FAC_BOOL;
@@ -308,7 +310,8 @@ static void run_item(const job *j, int64_t unit, float *scratch) {
     for (int64_t first = 0, n; first < t.keys; first += n) {
         n = t.keys - first < KEYS ? t.keys - first : KEYS;
         fac_attention_block b = { .s = t.s, .keys = n, .vectors = t.vectors, .first = (float)first, .top = t.top, .sum = t.sum,
-                                  .o = t.o, .size = begun ? a->E : 0, .scale = a->factor, .last = least < (float)(first + n - 1) ? t.last : NULL };
+                                  .o = t.o, .size = begun ? a->E : 0, .scale = a->factor,
+                                  .last = least < (float)(first + n - 1) ? t.last : NULL };
         if (!mask_block(j, &t, first, n, &b)) continue;
         product(a, &t, FAC_ATTENTION_ROWS, k + first * j->k_at.row, j->k_at.row, n, a->D, t.q, t.s, false);
         if (a->softcap > 0) cap(a, t.s, n * t.wide);
@@ -356,4 +359,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_attention = { .name = "attention", .op = "attention", .offer = offer, .make = make, .done = done, .run = run };
+const fac_solver fac_cpu_attention = {
+    .name = "attention", .op = "attention", .offer = offer, .make = make, .done = done, .run = run };

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include "backends/cpu/simd.h"
 
-/* One block of keys of a softmax that is folded block by block.  Rows have `vectors` vectors (1, 2), a query each lane.  The score
+/* One block of keys of a softmax that is folded block by block.  Rows have 1 or 2 `vectors`, a query each lane.  The score
  * of a key is scale s + (bias + mask) / ln 2, and its weight 2^(score - top). */
 typedef struct fac_attention_block {
     float       *s;                         /* [keys]: scores, then weights                              */

@@ -51,7 +51,7 @@ uint64_t   fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool t
 void       fac_pack_bias(const float *b, int64_t n, int lanes, float *to);
 static inline size_t fac_bias_bytes(int64_t n, int lanes) { return (size_t)((n + lanes - 1) / lanes * lanes) * sizeof(float); }
 
-/* Weights K, group, R, S of small groups with as many outputs as inputs -> [block][R][channel in group][S][lane], zeros behind the
+/* Weights K, group, R, S of small groups, as many outputs as inputs -> [block][R][channel in group][S][lane], zeros behind the
  * last channel: what fac_depthwise.w reads. */
 void       fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool turned, const float *from, float *to);
 static inline size_t fac_conv_depthwise_bytes(const fac_conv_geom *g, int lanes) {

@@ -20,7 +20,7 @@ static inline const fac_cpu *fac_cpu_of(const fac_device *d) { return (const fac
 /* simd, caches and speeds from this machine, for a pool that is already there. */
 fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err);
 
-/* The processor's name and caches, "Intel(R) Xeon(R) Processor, caches 48 K, 2048 K, 266240 K": what was measured on another one is not true here. */
+/* The processor's name and caches, "Intel(R) Xeon(R) Processor, caches 48 K, 2048 K, 266240 K": measurements are true there. */
 void fac_cpu_model(const fac_cpu *c, char *to, size_t size);
 /* fac_device_peaks. */
 fac_status fac_cpu_peaks(fac_device *d, fac_peaks *out, fac_error *err);

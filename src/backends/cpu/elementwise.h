@@ -43,7 +43,7 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f);
 /* The plan of a settled problem; e->copy is NULL, or has room for each input.  false when it is no chain. */
 bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e);
 
-/* Units [first, last) of the plan, which has its streams.  copied: where its copies lie; scratch: e->share bytes of one thread. */
+/* Units [first, last) of the plan, which has its streams.  copied: where copies lie; scratch: e->share bytes of a thread. */
 void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac_span *out, char *copied, char *scratch,
                          int64_t first, int64_t last);
 

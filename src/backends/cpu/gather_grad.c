@@ -1,6 +1,6 @@
-/* Solver "gather_grad": the gradient of embeddings in f32.  dx [outer][size][inner] is cleared and
- * receives dy [outer][picks][inner] row by row.  A thread owns a range of dx's rows and looks through all indices for them, so every row is summed in the order of
- * the indices: the same bits with any number of threads. */
+/* Solver "gather_grad": the gradient of embeddings in f32.  dx [outer][size][inner] is cleared and receives dy
+ * [outer][picks][inner] row by row.  A thread owns a range of dx's rows and looks through all indices for them, so every row is
+ * summed in the order of the indices: the same bits with any number of threads. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/cpu/copy.h"

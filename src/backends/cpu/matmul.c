@@ -82,7 +82,7 @@ static bool settle(plan *p, const fac_problem *problem) {
     const fac_matmul_form *m = &p->m;
     int64_t threads = p->cpu->pool.threads, tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N), width;
     if (m->c == FAC_C_WHOLE && p->e.residual >= 0) return false;
-    /* Packing a row of a pays when enough panels meet it.  Rows that lie whole pages apart share their places in the first cache. */
+    /* Packing a row of a pays when enough panels meet it.  Rows whole pages apart share their places in the first cache. */
     const bool few = tiles == 1 || (panels <= FEW_PANELS && m->a_row % 1024 != 0);
     p->direct = few && m->a_column == 1 && m->alpha == 1;
     /* Rows are dealt out first, for then every row is packed once; panels are only when there are too few rows for all

@@ -19,7 +19,7 @@ typedef struct fac_matmul_form {
     int64_t      c_count;
 } fac_matmul_form;
 
-/* false: operands of other types than `type`, or nothing to compute.  Where all of a's batch meets one b it is one tall matrix. */
+/* false: operands of other types, or nothing to compute.  Where all of a's batch meets one b it is one tall matrix. */
 bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m);
 
 /* A single matrix a is taken as it lies: transposed, a view of something larger.  Everything else must lie plain. */

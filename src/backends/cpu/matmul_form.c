@@ -62,7 +62,8 @@ bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
     if (p->node->nports > 2 && p->in[2].type.dtype) {
         const fac_dims *c = &p->in[2].type.dims;
         int64_t n = m->c_count = fac_dims_count(c), last = c->n ? c->d[c->n - 1] : 1;
-        m->c = n == m->M * m->N && m->M > 1 && m->N > 1 ? FAC_C_WHOLE : n == m->M && last == 1 && m->M > 1 ? FAC_C_ROWS : FAC_C_COLUMNS;
+        const bool whole = n == m->M * m->N && m->M > 1 && m->N > 1, rows = n == m->M && last == 1 && m->M > 1;
+        m->c = whole ? FAC_C_WHOLE : rows ? FAC_C_ROWS : FAC_C_COLUMNS;
     }
     return true;
 }

@@ -5,7 +5,7 @@
  * So packing looks at every number of b, and a panel of columns in which one is infinite or NaN is summed in full.  (The idea is
  * that of EIE: Han et al., ISCA 2016.)  Sums run over slabs of FAC_GEMM_DEPTH rows, whatever is left out of them.
  *
- * A parameter b is packed into panels of some vectors of columns, [panel][K][columns], and a word for each panel says whether it is
+ * A parameter b is packed into panels of some vectors of columns, [panel][K][columns], a word of each panel says whether it is
  * finite.  A b that was computed is read where it lies, if its columns lie next to each other, and in full. */
 #include <limits.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static void panel(void *arg, int i, int thread) {
     for (int64_t n = 0; n < columns; n++) sum[n] = j->c ? j->c[first + n] : 0;
     for (int64_t s = 0; s < p->slabs; s++) {
         const int64_t k = s * FAC_GEMM_DEPTH, depth = m->K - k < FAC_GEMM_DEPTH ? m->K - k : FAC_GEMM_DEPTH;
-        fac_row_panel t = { .x = some ? j->x + k : j->all + k, .k = some ? j->k + k : NULL, .n = some ? j->count[s] : depth, .y = slab };
+        fac_row_panel t = { .x = some ? j->x + k : j->all + k, .k = some ? j->k + k : NULL, .n = some ? j->count[s] : depth,
+                            .y = slab };
         if (p->packs) t.w = j->b + first * m->K + k * room, t.row = room, t.width = room;
         else t.w = j->b + first + k * m->b_row, t.row = m->b_row, t.width = columns / p->cpu->simd->lanes * p->cpu->simd->lanes;
         memset(slab, 0, (size_t)room * sizeof *slab);
@@ -88,7 +89,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const int64_t K = p->slabs * FAC_GEMM_DEPTH, threads = p->cpu->pool.threads;
     (void)d, (void)err;
     float *scratch = fac_span_packed(work), *all = scratch + (size_t)threads * p->each;
-    job j = { .p = p, .b = p->packs ? fac_span_packed(in[1]) : fac_span_floats(in[1], &p->b), .c = p->m.c ? fac_span_packed(in[2]) : NULL,
+    job j = { .p = p, .b = p->packs ? fac_span_packed(in[1]) : fac_span_floats(in[1], &p->b),
+              .c = p->m.c ? fac_span_packed(in[2]) : NULL,
               .r = p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL,
               .y = fac_span_floats(out[0], &p->y), .work = scratch, .x = all + K, .k = (int32_t *)(all + 2 * K),
               .count = (int32_t *)(all + 3 * K), .all = all };
@@ -173,9 +175,11 @@ static void pack_panel(void *arg, int i, int thread) {
     const float *from = a->from + first * m->b_column;
     float *to = a->to + first * m->K;
     (void)thread;
-    if (m->b_column == 1) for (int64_t k = 0; k < m->K; k++) memcpy(to + k * room, from + k * m->b_row, (size_t)columns * sizeof *to);
+    if (m->b_column == 1)
+        for (int64_t k = 0; k < m->K; k++) memcpy(to + k * room, from + k * m->b_row, (size_t)columns * sizeof *to);
     else p->cpu->simd->turn(from, m->b_column, to, room, columns, m->K);
-    for (int64_t k = 0; k < m->K && columns < room; k++) memset(to + k * room + columns, 0, (size_t)(room - columns) * sizeof *to);
+    for (int64_t k = 0; k < m->K && columns < room; k++)
+        memset(to + k * room + columns, 0, (size_t)(room - columns) * sizeof *to);
     a->finite[i] = is_finite(to, m->K * room);
 }
 

@@ -1,6 +1,6 @@
 /* Solver "typed": linear, gemm and matmul of f64 and of integers, without a body.
  *
- * Integers of up to 32 bits are multiplied modulo 2^32 and those of 64 bits modulo 2^64, which is what wrapping the exact sum gives.
+ * Integers of up to 32 bits are multiplied modulo 2^32, those of 64 bits modulo 2^64: what wrapping the exact sum gives.
  * b is brought into panels of two vectors of columns and a into rows, both in the type of the sums; then every tile of rows meets
  * every panel.  Sums run in order over all of k. */
 #include <limits.h>
@@ -127,7 +127,8 @@ static void put(const job *j, int64_t row, int64_t first, int64_t n, const char 
         return;
     }
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = m->c == FAC_C_ROWS ? in_matrix : m->c == FAC_C_WHOLE ? in_matrix * m->N + first + k : m->c_count == 1 ? 0 : first + k;
+        const int64_t at = m->c == FAC_C_ROWS ? in_matrix
+                         : m->c == FAC_C_WHOLE ? in_matrix * m->N + first + k : m->c_count == 1 ? 0 : first + k;
         if (p->as == FAC_F64) {
             double v;
             memcpy(&v, sums + k * 8, sizeof v);
@@ -147,7 +148,8 @@ static void item(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     const fac_matmul_form *m = &p->m;
-    const int64_t batch = i / p->tiles, tile = i % p->tiles, first = m->M * tile / p->tiles, rows = m->M * (tile + 1) / p->tiles - first;
+    const int64_t batch = i / p->tiles, tile = i % p->tiles;
+    const int64_t first = m->M * tile / p->tiles, rows = m->M * (tile + 1) / p->tiles - first;
     const fac_matmul_place at = fac_matmul_at(m, batch);
     char *sums = j->work + (size_t)thread * p->each;
     const char *panel = j->panels + at.b / (m->K * m->N) * p->panels * p->wide * m->K * p->size;

@@ -99,7 +99,8 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     r->tiles = (r->column.d + COLUMNS - 1) / COLUMNS;
     r->units = r->tiles;
     for (int k = 0; k < r->kept; k++) r->units *= r->keep[k].d;
-    const bool lines = r->rows && !r->f64 && r->kept == 1 && r->reduced == 1 && r->keep[0].in == r->reduce[0].d && r->keep[0].out == 1;
+    const bool lines = r->rows && !r->f64 && r->kept == 1 && r->reduced == 1 && r->keep[0].in == r->reduce[0].d &&
+                       r->keep[0].out == 1;
     if (lines && r->reduce[0].d <= SHORT && r->results >= COLUMNS) {
         r->batch = BATCH / r->reduce[0].d / 16 * 16;
         r->batch = r->batch > COLUMNS ? COLUMNS : r->batch;
@@ -173,7 +174,8 @@ static void run_unit(const job *j, int64_t item) {
 
 static void run_batch(const job *j, int64_t unit) {
     const plan *r = j->r;
-    const int64_t n = r->reduce[0].d, first = unit * r->batch, rows = r->results - first < r->batch ? r->results - first : r->batch;
+    const int64_t n = r->reduce[0].d, first = unit * r->batch, left = r->results - first;
+    const int64_t rows = left < r->batch ? left : r->batch;
     float turned[BATCH];
     double acc[COLUMNS];
     j->turn((const float *)(const void *)j->in + first * n, n, turned, rows, rows, n);

@@ -176,7 +176,7 @@ typedef struct fac_row_kernel { int64_t width; void (*run)(const fac_row_panel *
  * and b have no gaps.  Integers wrap. */
 typedef struct fac_typed_tile { const void *a, *b; void *y; int64_t a_row, depth; int rows; } fac_typed_tile;
 typedef void fac_typed_kernel(const fac_typed_tile *t);
-typedef struct fac_typed_kernels { int rows; fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;     /* at most so many rows */
+typedef struct fac_typed_kernels { int rows; fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;     /* rows: at most */
 
 /* Where the largest (least: the smallest) of n elements is, the first or the last of equals, for `lines` lines: stride 1: rows
  * without gaps, else columns side by side. */
@@ -189,7 +189,7 @@ typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
 struct fac_attention_kernels;               /* attention.h */
 
-/* What the set can do at best, for peaks.c: so many operations in each of `times` rounds; the sum of n floats.  Results mean nothing. */
+/* What the set can do at best, for peaks.c: so many operations in each of `times` rounds; the sum of n floats. */
 typedef struct fac_peak_kernels {
     float (*multiply_add)(int64_t times);
     double  operations;

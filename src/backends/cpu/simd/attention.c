@@ -17,7 +17,8 @@ INLINE float settle(const int n, const fac_attention_block *t) {
         float *s = t->s + k * n * VL;
         const vec key = all(t->first + (float)k), bias = all(t->bias ? t->bias[k] : 0);
         UNROLL for (int v = 0; v < n; v++) {
-            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0), x = load(s + v * VL) * t->scale + (bias + more) * LOG2_E;
+            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0);
+            const vec x = load(s + v * VL) * t->scale + (bias + more) * LOG2_E;
             const ivec seen = key <= last[v];
             store(s + v * VL, (vec)(((ivec)x & seen) | ((ivec)all(-INFINITY) & ~seen)));
         }

@@ -17,7 +17,7 @@ INLINE void finish(const ends *e, int64_t q, vec v) {
 /* 3 x 3 weights stay in registers where there are enough of them. */
 #define KEPT(R, S, group) ((R) == 3 && (S) == 3 && (group) == 1 && VL > 8)
 
-/* m outputs from q on, a kernel of R x S, `stride` pixels from output to output, all known when compiled but R, which is t->R when
+/* m outputs from q on, a kernel of R x S, `stride` pixels from output to output, all known when compiled but R, which is t->R if
  * it is 0. */
 INLINE void few(const int m, const int R, const int S, const int stride, const int group, const fac_depthwise *t, const ends *e,
                 vec bias, const vec *kept, int64_t q) {

@@ -28,7 +28,7 @@ INLINE vec exp2_of(vec x) {
 #endif
 }
 
-/* e^x for x <= 88, in the same way, with ln 2 in two parts as in base/mathf.h: within 1.5 units in the last place where the result
+/* e^x for x <= 88, likewise, with ln 2 in two parts as in base/mathf.h: within 1.5 units in the last place where the result
  * is not denormal; x below -87 may give 0. */
 INLINE vec exp_of(vec x) {
     x = vmax(x, all(-120.0f));

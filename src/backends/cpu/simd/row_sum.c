@@ -1,4 +1,4 @@
-/* One row times a matrix: see fac_row_sum in simd.h.  The sums of a whole panel stay in registers while its rows pass by, and a row
+/* One row times a matrix: see fac_row_sum in simd.h.  A panel's sums stay in registers while its rows pass by, and a row
  * is asked for some rows ahead: the hardware finds neighbours by itself, but not rows behind those that are left out. */
 #include "backends/cpu/simd/vector.h"
 

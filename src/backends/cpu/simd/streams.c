@@ -146,7 +146,7 @@ static void sums_row(const float *x, int64_t n, float about, double *sum, double
     }
 }
 
-/* Mean and variance in two passes: the second is about the mean of the first, as f32 has it, and what is still missing from that is
+/* Mean and variance in two passes: the second is about the mean of the first, as f32 has it, and what still misses there is
  * taken out of its sums (Chan, Golub, LeVeque 1983), so that neither suffers from a mean that is large against the spread. */
 static void moments_row(const float *x, int64_t n, double *mean, double *var) {
     double sum, square;

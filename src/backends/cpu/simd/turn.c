@@ -15,11 +15,14 @@ INLINE void swap_blocks(const int d, vec *a, vec *b) {
 INLINE void swap_blocks(const int d, vec *a, vec *b) {
     const vec x = *a, y = *b;
     if (d == 1) {
-        *a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14), *b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+        *a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
+        *b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
     } else if (d == 2) {
-        *a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13), *b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+        *a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+        *b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
     } else {
-        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11), *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+        *a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
+        *b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
 #else
