@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "facula/op.h"
 #include "opencl_check.h"
-#include "program_check.h"
+#include "flow_check.h"
 
 static fac_tensor *tensor_of(fac_dims d, const float *x) {
     fac_tensor *t = NULL;
@@ -20,7 +20,7 @@ static fac_tensor *tensor_of(fac_dims d, const float *x) {
     return t;
 }
 
-static float *numbers(size_t n, uint64_t stream, double lo, double hi) {
+static float *drawn(size_t n, uint64_t stream, double lo, double hi) {
     float *x = malloc((n + 1) * sizeof *x);
     fac_random_fill(3, stream, lo, hi, n, x);
     return x;
@@ -86,7 +86,7 @@ static void moments_are_those_of_the_numbers(void **state) {
                 const int64_t n = sizes[j];
                 OK(fac_tally_new(&t, err));
                 for (int turn = 0; turn < 2; turn++) {
-                    float *x = numbers((size_t)n, 10 * k + (uint64_t)turn, -3 + shifts[shift], 100 + shifts[shift]);
+                    float *x = drawn((size_t)n, 10 * k + (uint64_t)turn, -3 + shifts[shift], 100 + shifts[shift]);
                     if (n > 500 && types[k].normal > 0 && !shift) {
                         const float odd[] = { NAN, INFINITY, -INFINITY, 0, -0.0f, 0x1p-130f, -0x1p-20f, 5, -5 };
                         memcpy(x + 7 * turn, odd, sizeof odd);
@@ -139,7 +139,7 @@ static void quantiles_are_near(void **state) {
     static const double at[] = { 0, 0.001, 0.1, 0.25, 0.5, 0.9, 0.99, 0.999, 1 };
     (void)state;
     for (int kind = 0; kind < 4; kind++) {
-        float *x = numbers(N, (uint64_t)kind + 40, -1, 1);
+        float *x = drawn(N, (uint64_t)kind + 40, -1, 1);
         double *sorted = malloc(N * sizeof *sorted), *sizes = malloc(N * sizeof *sizes);
         for (int i = 0; i < N; i++) {
             if (kind == 1) x[i] = (float)(x[i] * pow(10, 60 * fabs((double)x[i]) - 30));  /* 60 orders of magnitude */
@@ -183,7 +183,7 @@ static void quantization_is_predicted(void **state) {
     enum { N = 20000 };
     (void)state;
     for (int positive = 0; positive < 2; positive++) {
-        float *x = numbers(N, 60, -1, 1);
+        float *x = drawn(N, 60, -1, 1);
         for (int i = 0; i < N; i++) x[i] = positive ? x[i] * x[i] * x[i] * x[i] : x[i] * x[i] * x[i];
         fac_tensor *t = tensor_of(fac_shape(N), x);
         fac_tally *s = NULL;
@@ -277,7 +277,7 @@ static void rows_are_the_layers(void **state) {
     fac_analysis *layers = NULL;
     fac_program *p = NULL;
     watch w = { 0 };
-    float *x = numbers(2 * 3 * 64, 9, -1, 1);
+    float *x = drawn(2 * 3 * 64, 9, -1, 1);
     fac_tensor *in = tensor_of(fac_shape(2, 3, 8, 8), x), *y = NULL;
     OK(fac_analyze(g, 2, &layers, err));
     OK(fac_activations_new(g, device, &(fac_activations_opts){ .see = see, .see_self = &w }, &a, err));
@@ -311,7 +311,7 @@ static void rows_are_the_layers(void **state) {
 static void several_inputs_are_one(void **state) {
     (void)state;
     fac_graph *g = network();
-    float *x = numbers(5 * 3 * 64, 9, -1, 1);
+    float *x = drawn(5 * 3 * 64, 9, -1, 1);
     fac_tensor *first = tensor_of(fac_shape(2, 3, 8, 8), x), *second = tensor_of(fac_shape(3, 3, 8, 8), x + 2 * 3 * 64);
     fac_tensor *both = tensor_of(fac_shape(5, 3, 8, 8), x);
     fac_activations *a = NULL, *b = NULL;
@@ -351,7 +351,7 @@ static void globs_choose(void **state) {
     (void)state;
     fac_graph *g = network();
     fac_error e = { 0 };
-    float *x = numbers(3 * 64, 9, -1, 1);
+    float *x = drawn(3 * 64, 9, -1, 1);
     fac_tensor *in = tensor_of(fac_shape(1, 3, 8, 8), x);
     assert_int_equal(rows_at(g, in, "image", &e), 1);
     assert_int_equal(rows_at(g, in, "block.c2", &e), 1);       /* a module: its one node */
@@ -364,6 +364,29 @@ static void globs_choose(void **state) {
     free(x);
 }
 
+/* A loop whose trips are data runs its body as often; all of that is one row. */
+static void loops_are_one_row(void **state) {
+    (void)state;
+    fac_graph *g = read_text("input x f32[3]\ninput n i64[]\n"
+                             "%0, %1 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0, t0}\n"
+                             "%2 = sum(%1, i64{0})\noutput s = %2\n");
+    fac_activations *a = NULL;
+    fac_tensor *in[] = { input_of(g, 0, &(numbers){ 3, 5, true }), input_of(g, 1, &(numbers){ 3, 5, true }) };
+    OK(fac_activations_new(g, device, NULL, &a, err));
+    OK(fac_activations_add(a, in, err));
+    int muls = 0;
+    const fac_activation *r;
+    for (int i = 0; (r = fac_activations_get(a, i)); i++) {
+        if (strcmp(r->op, "mul")) continue;
+        muls++;
+        assert_int_equal(fac_tally_stats(r->tally).count, 5 * 3);
+    }
+    assert_int_equal(muls, 1);
+    for (int i = 0; i < 2; i++) fac_tensor_free(in[i]);
+    fac_activations_free(a);
+    fac_graph_free(g);
+}
+
 /* The same network, the same numbers. */
 static void devices_agree(void **state) {
     fac_device *opencl = NULL;
@@ -372,7 +395,7 @@ static void devices_agree(void **state) {
     assert_int_equal(opencl_open(&opencl, &e), 0);
     if (!opencl) skip();
     fac_graph *g = network();
-    float *x = numbers(2 * 3 * 64, 9, -1, 1);
+    float *x = drawn(2 * 3 * 64, 9, -1, 1);
     fac_tensor *in = tensor_of(fac_shape(2, 3, 8, 8), x);
     fac_activations *a[2];
     for (int k = 0; k < 2; k++) {
@@ -395,7 +418,7 @@ static void devices_agree(void **state) {
 static void memory_runs_out(void **state) {
     (void)state;
     fac_graph *g = network();
-    float *x = numbers(3 * 64, 9, -1, 1);
+    float *x = drawn(3 * 64, 9, -1, 1);
     fac_tensor *in = tensor_of(fac_shape(1, 3, 8, 8), x);
     fac_status status = FAC_E_NOMEM;
     for (long n = 0; status; n++) {
@@ -430,7 +453,7 @@ int main(void) {
         cmocka_unit_test(quantiles_are_near), cmocka_unit_test(quantization_is_predicted),
         cmocka_unit_test(dead_channels_are_counted), cmocka_unit_test(rows_are_the_layers),
         cmocka_unit_test(several_inputs_are_one), cmocka_unit_test(globs_choose), cmocka_unit_test(devices_agree),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(loops_are_one_row), cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("activations", tests, open_device, close_device);
 }

@@ -13,9 +13,7 @@
 #include "facula/facula.h"
 #include "facula/op.h"
 #include "graph/graph_internal.h"
-
-#define OK(call) do { fac_error ok_err = { 0 }; if (call) fail_msg("%s: %s", #call, ok_err.text); } while (0)
-#define err (&ok_err)
+#include "flow_check.h"
 
 static fac_differences *diff(const fac_graph *a, const fac_graph *b, fac_diff_opts o) {
     fac_differences *d = NULL;
@@ -232,6 +230,25 @@ static void random_graphs_are_told_apart(void **state) {
     }
 }
 
+static void bodies_are_compared(void **state) {
+    (void)state;
+    static const char *const form = "input x f32[3]\ninput n i64[]\n"
+        "%%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, %s); t1 = exp(t0); x1, t1}\noutput s = %%0\n";
+    fac_graph *g[2];
+    for (int k = 0; k < 2; k++) {
+        char text[300];
+        snprintf(text, sizeof text, form, k ? "0.25" : "0.5");
+        g[k] = read_text(text);
+    }
+    fac_differences *d = diff(g[0], g[1], (fac_diff_opts){ 0 });
+    const fac_change *c = fac_differences_get(d, 0);
+    assert_true(c && c->kind == FAC_CHANGED && !fac_differences_get(d, 1));
+    assert_non_null(strstr(c->text, "in its body: mul"));
+    assert_non_null(strstr(c->text, "0.5 -> 0.25"));
+    fac_differences_free(d);
+    for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
+}
+
 /* Whichever allocation fails: an error that says so, or nothing is missed by it. */
 static void memory_runs_out(void **state) {
     (void)state;
@@ -260,7 +277,8 @@ int main(void) {
         cmocka_unit_test(each_edit_is_told_alone), cmocka_unit_test(names_alone_are_no_difference),
         cmocka_unit_test(order_alone_is_no_difference), cmocka_unit_test(contents_are_measured),
         cmocka_unit_test(equal_branches_pair_up), cmocka_unit_test(long_models_are_compared),
-        cmocka_unit_test(random_graphs_are_told_apart), cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(random_graphs_are_told_apart), cmocka_unit_test(bodies_are_compared),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
 }
