@@ -104,18 +104,26 @@ static bool judge(fac_tiler *t, const fac_node *n, const fac_tile_size *sizes, i
     return !choice && !fits;
 }
 
-/* Products inside of loops and branches stay: their operands may have other contents, or none, each time. */
-static void look_inside(fac_tiler *t, const fac_node *n) {
+/* Products inside of loops and branches stay as they are: those that fit are legal, as often as they run if that is known. */
+static void look_inside(fac_tiler *t, const fac_node *n, int64_t times) {
     fac_tile_size sizes[FAC_TILE_SIZES];
+    fac_contents trips;
     const char *why;
+    if (fac_node_is(n, "loop") && fac_known_numbers(n->in[0], &trips) && trips.n == 1) times *= trips.v[0];
     for (int b = 0; b < 2; b++)
         for (const fac_node *m = n->body[b] ? n->body[b]->first : NULL; m && !t->status; m = m->next) {
             const int count = fac_tile_sizes(t->opts, m, sizes, &why);
             for (int k = 0; k < count; k++) {
+                sizes[k].count *= times;
                 fac_tile_row *row = fac_tile_report(t, m, &sizes[k]);
-                if (row) fac_tile_keep_row(row, fac_arena_print(&t->report->memory, "inside of a %s", n->op->name));
+                const char *choice = !row || why ? why : fac_tile_choose(&t->unit, sizes[k].d, row->dtype, &t->shape,
+                                                                         &t->report->memory);
+                if (!row) return;
+                if (choice || !fac_tile_fits(&t->unit, &t->shape, sizes[k].d))
+                    fac_tile_keep_row(row, choice ? choice : fac_arena_print(&t->report->memory, "inside of a %s", n->op->name));
+                else fac_tile_cost(&t->unit, &t->shape, row);
             }
-            look_inside(t, m);
+            look_inside(t, m, times);
         }
 }
 
@@ -132,7 +140,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     char label[256];
     t->to = to;
     const int count = t->status ? 0 : fac_tile_sizes(t->opts, n, sizes, &why);
-    if (n->body[0] && !t->opts->only) look_inside(t, n);
+    if (n->body[0] && !t->opts->only) look_inside(t, n, 1);
     if (!count || n->out[0]->time != FAC_RUN) return false;
     fac_node_label(n, label, sizeof label);
     if (t->opts->only && !belongs(label, t->opts->only)) return false;
