@@ -26,8 +26,8 @@ static inline void refuses(const char *text, fac_status status, const char *part
     const fac_status got = fac_graph_read(f, &g, &e);
     fclose(f);
     fac_graph_free(g);
-    if (got != status || !strstr(e.text, part)) fail_msg("%s: %s\n  instead of %s: %s", fac_status_name(got), e.text,
-                                                         fac_status_name(status), part);
+    if (got != status || !strstr(e.text, part))
+        fail_msg("%s: %s\n  instead of %s: %s", fac_status_name(got), e.text, fac_status_name(status), part);
 }
 
 /* Floats are random, integers are `count`, bools are `flag`. */
@@ -40,7 +40,8 @@ static fac_tensor *input_of(const fac_graph *g, int i, const numbers *x) {
     assert_true(n >= 0 && n <= 64);
     double v[64];
     for (int64_t k = 0; k < n; k++)
-        v[k] = type.dtype == FAC_BOOL ? x->flag : type.dtype == FAC_I64 ? (double)x->count : 2 * fac_random_uniform(x->seed, (uint64_t)i, (uint64_t)k) - 1;
+        v[k] = type.dtype == FAC_BOOL ? x->flag : type.dtype == FAC_I64 ? (double)x->count
+             : 2 * fac_random_uniform(x->seed, (uint64_t)i, (uint64_t)k) - 1;
     OK(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, err));
     OK(fac_tensor_write(wide, v, (size_t)n * sizeof *v, err));
     OK(fac_tensor_convert(wide, type.dtype, &t, err));

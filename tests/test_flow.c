@@ -101,7 +101,8 @@ static void carried_values_may_grow(void **state) {
     assert_int_equal(y.dims.d[0], 32);
     fac_tensor_free(out[0]);
     fac_graph_free(g);
-    same("input x f32[2]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[2]) t0 = concat(x2, x2); x1, t0}\noutput y = %1\n",
+    same("input x f32[2]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[2]) t0 = concat(x2, x2); x1, t0}\n"
+         "output y = %1\n",
          "input x f32[2]\n%1 = concat(x, x, x, x)\noutput y = %1\n", &usual);
 }
 
@@ -163,7 +164,8 @@ static void gradient_holds(const char *text, bool flag) {
         fac_tensor_free(in[1]);
     }
     for (int k = 0; k < 2; k++)
-        if (fabs(d[k] - slope[k]) > 1e-6 * (1 + fabs(slope[k]))) fail_msg("dx[%d] is %.9g, differences say %.9g", k, d[k], slope[k]);
+        if (fabs(d[k] - slope[k]) > 1e-6 * (1 + fabs(slope[k])))
+            fail_msg("dx[%d] is %.9g, differences say %.9g", k, d[k], slope[k]);
     fac_program_free(p);
     fac_graph_free(g);
 }
@@ -229,7 +231,8 @@ static void onnx_keeps_them(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
         fac_graph *g = read_text(models[k]);
-        fac_graph *once = by_file(g, NULL), *twice = by_file(once, NULL), *plain = by_file(g, &(fac_onnx_opts){ .functions = FAC_ONNX_INLINE });
+        fac_graph *once = by_file(g, NULL), *twice = by_file(once, NULL);
+        fac_graph *plain = by_file(g, &(fac_onnx_opts){ .functions = FAC_ONNX_INLINE });
         assert_true(fac_hash_equal(fac_graph_hash(once), fac_graph_hash(twice)));
         if (k) {                                /* the first one has an open size */
             same_graphs(device, g, once, &usual, 1e-6);
@@ -267,13 +270,14 @@ static void malformed(void **state) {
             "its body has 2 inputs, it needs 1");
     refuses("input x f32[3]\n%1 = call(x) {(f64[3]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_DTYPE,
             "input 0 of its body is f64, what feeds it is f32");
-    refuses("input x f32[3]\n%1 = call(x) {(f32[3,1]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_SHAPE, "2 dims, what feeds it has 1");
+    refuses("input x f32[3]\n%1 = call(x) {(f32[3,1]) t0 = exp(x0); t0}\noutput y = %1\n", FAC_E_SHAPE,
+            "2 dims, what feeds it has 1");
     refuses("input x f32[3]\n%1 = loop(-, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); x1, t0}\noutput y = %1\n",
             FAC_E_ARGUMENT, "no trip count, and its condition stays true");
     refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=2 {(i64[], bool[], f32[3]) t0 = exp(x2); x1, t0}\noutput y = %1\n",
             FAC_E_ARGUMENT, "2 carried values, and 1 inputs for them");
-    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = cast(x2) to=f64; x1, t0}\noutput y = %1\n",
-            FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, behind an iteration f64");
+    refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = cast(x2) to=f64; x1, t0}\n"
+            "output y = %1\n", FAC_E_SHAPE, "carried value 0 is f32 with 1 dims, behind an iteration f64");
     refuses("input x f32[3]\n%1 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = exp(x2); t0, t0}\noutput y = %1\n",
             FAC_E_DTYPE, "it must be one bool");
     refuses("input c bool[2]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {t0 = neg(x1); t0}\noutput y = %1\n", FAC_E_SHAPE,
@@ -358,8 +362,9 @@ static void opencl_does_the_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_their_bodies), cmocka_unit_test(loops_are_their_iterations), cmocka_unit_test(data_says_how_often),
-        cmocka_unit_test(the_rest_follows_sizes), cmocka_unit_test(carried_values_may_grow),
+        cmocka_unit_test(calls_are_their_bodies), cmocka_unit_test(loops_are_their_iterations),
+        cmocka_unit_test(data_says_how_often), cmocka_unit_test(the_rest_follows_sizes),
+        cmocka_unit_test(carried_values_may_grow),
         cmocka_unit_test(ifs_are_one_of_their_bodies), cmocka_unit_test(scans_are_loops_over_slices), cmocka_unit_test(gradients),
         cmocka_unit_test(texts_read_back), cmocka_unit_test(onnx_keeps_them), cmocka_unit_test(paths_of_names),
         cmocka_unit_test(malformed), cmocka_unit_test(nesting_ends), cmocka_unit_test(huge_trip_counts),

@@ -70,7 +70,7 @@ void fac_flow_inline(const fac_node *n, const fac_graph *body, const char *part,
     for (size_t k = 0; k < body->noutputs; k++) out[k] = g->poison;
     if (g->error.status) return;
     inlining s = { .n = n, .body = body, .to = g, .map = fac_alloc((size_t)body->ids + 1, sizeof *s.map) };
-    s.path = join(g, join(g, n->scope, n->name), part);
+    s.path = join(g, join(g, n->scope, n->name ? n->name : part ? n->op->name : NULL), part);
     if (!s.map) fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for its expansion", n->op->name);
     else if (!g->error.status) run(&s, in, out);
     fac_release(s.map);

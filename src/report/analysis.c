@@ -8,10 +8,22 @@
 
 /* ---- sizes ---- */
 
+/* Layers stand in the bodies of calls, and of loops that are not too long: each iteration counts.  A longer loop, or one whose
+ * trip count is data, is one layer, and costs what its body costs, times the trips that are known. */
+static bool stays(void *self, const fac_node *n) {
+    (void)self;
+    return !(n->op->is & FAC_OP_FLOW);
+}
+
 /* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */
 static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch, fac_error *err) {
     fac_error why = { 0 };
     a->graph = fac_pass_sizes(g, batch);
+    if (a->graph && !a->graph->error.status && a->graph->depth) {
+        fac_graph *flat = fac_pass_expand(a->graph, stays, NULL);
+        fac_graph_free(a->graph);
+        a->graph = flat;
+    }
     if (a->graph && !fac_graph_check(a->graph, &why)) return FAC_OK;
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
