@@ -190,20 +190,35 @@ static void settle(work *w, int r, double *mean, int *weight) {
     }
 }
 
+/* One rank under what it reads (down), or over what reads it; where there is nothing, over or under the others. */
+static void align(work *w, int r, bool down, double *sum, int *count) {
+    for (int way = 0; way < 2; way++) {
+        for (int i = w->start[r]; i < w->start[r + 1]; i++)
+            if (!way || !count[w->order[i]]) sum[w->order[i]] = 0, count[w->order[i]] = 0;
+        for (int k = 0; k < w->nlinks; k++) {
+            const bool below = way ? !down : down;
+            const int here = below ? w->links[k].down : w->links[k].up, there = below ? w->links[k].up : w->links[k].down;
+            if (w->knots[here].rank != r || (way && count[here] > 0)) continue;
+            if (!way) sum[here] += w->knots[there].x, count[here]++;
+            else sum[here] -= w->knots[there].x, count[here]--;         /* negative, so that the first way goes before */
+        }
+    }
+    for (int i = w->start[r]; i < w->start[r + 1]; i++) {
+        knot *n = &w->knots[w->order[i]];
+        n->key = count[w->order[i]] ? sum[w->order[i]] / count[w->order[i]] : n->x;
+    }
+}
+
+/* Up and down in turns, at last down: then a chain is a straight line below its first box. */
 static void straighten(work *w, double *sum, int *count, double *mean, int *weight) {
     for (int i = 0; i < w->nknots; i++) w->knots[i].key = 0;
     for (int r = 0; r < w->ranks; r++) settle(w, r, mean, weight);
-    for (int turn = 0; turn < 2 * SWEEPS; turn++) {
-        memset(sum, 0, (size_t)w->nknots * sizeof *sum);
-        memset(count, 0, (size_t)w->nknots * sizeof *count);
-        for (int k = 0; k < w->nlinks; k++) {
-            const int up = w->links[k].up, down = w->links[k].down;
-            if (turn % 3 != 0 || turn > SWEEPS) sum[down] += w->knots[up].x, count[down]++;
-            if (turn % 3 != 1 || turn > SWEEPS) sum[up] += w->knots[down].x, count[up]++;
+    for (int turn = 0; turn <= SWEEPS; turn++)
+        for (int step = 0; step < w->ranks; step++) {
+            const int r = turn % 2 ? w->ranks - 1 - step : step;
+            align(w, r, turn % 2 == 0, sum, count);
+            settle(w, r, mean, weight);
         }
-        for (int i = 0; i < w->nknots; i++) w->knots[i].key = count[i] ? sum[i] / count[i] : w->knots[i].x;
-        for (int r = 0; r < w->ranks; r++) settle(w, r, mean, weight);
-    }
 }
 
 /* ---- columns ---- */
@@ -237,7 +252,7 @@ static void fold(work *w, double wide, int *column_of, double *top) {
     d->columns = 1;
     for (int r = 0, from = 0; r < w->ranks; r++) {
         column_of[r] = d->columns - 1;
-        if (r + 1 - from >= part && w->ranks - r > 2 && narrow(w, r)) from = r + 1, d->columns++;
+        if (r + 1 - from >= part && w->ranks - r > 4 && narrow(w, r)) from = r + 1, d->columns++;
     }
     for (int r = 0; r < w->ranks;) {
         int end = r;

@@ -6,14 +6,16 @@
 #include "report.h"
 #include "report_parts.h"
 
-enum { FIRST_MOST = 44, DRAWN_MOST = 12000, PILLS = 6 };
+enum { FIRST_MOST = 44, DRAWN_MOST = 12000, PILLS = 6, READS = 256 };
 static const double box_w = 156, box_h = 40, pill_w = 124, pill_h = 22, wide = 1060, margin = 24;
 
 /* What one drawing shows: parts in their order, and around them where data comes from and goes to. */
-typedef struct pill { char text[96]; int layer; } pill;
+enum { PILL_TEXT = 96 };
+typedef struct pill { char text[PILL_TEXT]; } pill;
 typedef struct picture {
     const report *r;
     const flow   *f;
+    const char   *name;                     /* path of the module; "" of all */
     part        **parts;
     int           n, first, last;           /* layers, all of the parts together */
     pill          in[PILLS], out[PILLS];
@@ -79,23 +81,37 @@ static bool wire_new(picture *p, int from, int to) {
     return true;
 }
 
-static int pill_at(pill *all, int *n, int layer, const char *name) {
+static int pill_at(pill *all, int *n, const char *name) {
     for (int k = 0; k < *n; k++)
-        if (all[k].layer == layer && (layer >= 0 || !strcmp(all[k].text, name))) return k;
+        if (!strcmp(all[k].text, name)) return k;
     if (*n == PILLS) {
         snprintf(all[PILLS - 1].text, sizeof all->text, "several");
         return PILLS - 1;
     }
-    all[*n].layer = layer;
     snprintf(all[*n].text, sizeof all[*n].text, "%s", name);
     return (*n)++;
 }
 
-static const char *name_of(const picture *p, int layer) { return layer_name(fac_analysis_layer(p->r->a, layer)); }
+/* A layer outside as seen from here: its path down to where it leaves ours, so from layer1.0 all of layer1.1 is one thing. */
+static const char *outside(const picture *p, int layer, char to[PILL_TEXT]) {
+    const char *path = layer_name(fac_analysis_layer(p->r->a, layer));
+    size_t n = 0;
+    do n += strcspn(path + n, ".") + 1;
+    while (path[n - 1] && !strncmp(path, p->name, n - 1) && (p->name[n - 1] == '.' || !p->name[n - 1]));
+    snprintf(to, PILL_TEXT, "%.*s", (int)(n - 1), path);
+    return to;
+}
 
-/* Of what a layer reads: of the layer that made it, or of the input. */
-static const char *source_of(const picture *p, const fac_alive *a) { return a->layer >= 0 ? name_of(p, a->layer) : a->name
-    ? a->name : "input"; }
+/* Where data comes from: a layer, or an input of the model. */
+static int source_pill(picture *p, const fac_alive *from) {
+    char text[PILL_TEXT];
+    return pill_at(p->in, &p->nin, from->layer >= 0 ? outside(p, from->layer, text) : from->name ? from->name : "input");
+}
+
+static int reader_pill(picture *p, int layer) {
+    char text[PILL_TEXT];
+    return pill_at(p->out, &p->nout, outside(p, layer, text));
+}
 
 static const char *given_name(const picture *p) {
     const fac_graph *g = fac_analysis_graph(p->r->a);
@@ -103,39 +119,35 @@ static const char *given_name(const picture *p) {
 }
 
 /* Pills are found first: inputs are the boxes in front, outputs those behind. */
-static void find_pills(picture *p) {
-    fac_alive reads[64];
+static void find_pills(picture *p, const bool *given) {
+    fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {
-        const int n = fac_analysis_reads(p->r->a, i, reads, 64);
-        for (int k = 0; k < n && k < 64; k++)
-            if (reads[k].layer < p->first) pill_at(p->in, &p->nin, reads[k].layer, source_of(p, &reads[k]));
+        const int n = fac_analysis_reads(p->r->a, i, reads, READS);
+        for (int k = 0; k < n && k < READS; k++)
+            if (reads[k].layer < p->first) source_pill(p, &reads[k]);
         for (int k = p->f->to[i]; k < p->f->to[i + 1]; k++)
-            if (p->f->reader[k] > p->last) pill_at(p->out, &p->nout, p->f->reader[k], name_of(p, p->f->reader[k]));
+            if (p->f->reader[k] > p->last) reader_pill(p, p->f->reader[k]);
+        if (given[i]) pill_at(p->out, &p->nout, given_name(p));
     }
 }
 
 static bool add_wires(picture *p, const bool *given) {
-    fac_alive reads[64];
+    fac_alive reads[READS];
     for (int i = p->first; i <= p->last; i++) {
-        const int n = fac_analysis_reads(p->r->a, i, reads, 64), to = p->nin + place_of(p, i);
-        for (int k = 0; k < n && k < 64; k++) {
-            const int layer = reads[k].layer;
-            const int from = layer >= p->first ? p->nin + place_of(p, layer)
-                                               : pill_at(p->in, &p->nin, layer, source_of(p, &reads[k]));
+        const int n = fac_analysis_reads(p->r->a, i, reads, READS), to = p->nin + place_of(p, i), behind = p->nin + p->n;
+        for (int k = 0; k < n && k < READS; k++) {
+            const int from = reads[k].layer >= p->first ? p->nin + place_of(p, reads[k].layer) : source_pill(p, &reads[k]);
             if (from != to && !wire_new(p, from, to)) return false;
         }
         for (int k = p->f->to[i]; k < p->f->to[i + 1]; k++)
-            if (p->f->reader[k] > p->last &&
-                !wire_new(p, to, p->nin + p->n + pill_at(p->out, &p->nout, p->f->reader[k], ""))) return false;
-        if (given[i] && !wire_new(p, to, p->nin + p->n + pill_at(p->out, &p->nout, p->r->t.layers, given_name(p)))) return false;
+            if (p->f->reader[k] > p->last && !wire_new(p, to, behind + reader_pill(p, p->f->reader[k]))) return false;
+        if (given[i] && !wire_new(p, to, behind + pill_at(p->out, &p->nout, given_name(p)))) return false;
     }
     return true;
 }
 
 static bool lay_out(picture *p, const bool *given) {
-    find_pills(p);
-    for (int i = p->first; i <= p->last; i++)
-        if (given[i]) pill_at(p->out, &p->nout, p->r->t.layers, given_name(p));
+    find_pills(p, given);
     const int n = p->nin + p->n + p->nout;
     p->d.boxes = calloc((size_t)n + 1, sizeof *p->d.boxes);
     if (!p->d.boxes) return false;
@@ -213,7 +225,9 @@ static void part_box(FILE *to, const picture *p, const part *q, double x, double
     svg_rect(to, "body", x + 4, y + 4, box_w, box_h, 5);
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "load", x + 2, y + box_h - 5, (box_w - 4) * share, 3, 1.5);
-    svg_text(to, "kind", x + 12, y + 16, "start", shortened(q->name, 18, text, sizeof text));
+    const size_t above = strlen(p->name);           /* inside of a module its own path goes without saying */
+    const bool inner = above && !strncmp(q->name, p->name, above) && q->name[above] == '.';
+    svg_text(to, "kind", x + 12, y + 16, "start", shortened(q->name + (inner ? above + 1 : 0), 18, text, sizeof text));
     snprintf(text, sizeof text, "%d layers \xc2\xb7 %s", q->last - q->first + 1, macs);
     svg_text(to, "dims", x + 12, y + 30, "start", text);
     fputs("</a>\n", to);
@@ -249,12 +263,13 @@ static void draw(FILE *to, const picture *p, const char *name) {
 
 typedef struct album { report *r; flow f; bool *given; int ids, drawn; } album;
 
-static bool show(FILE *to, album *a, part **parts, int n, const char *name) {
-    picture p = { .r = a->r, .f = &a->f, .parts = parts, .n = n, .first = parts[0]->first, .last = parts[n - 1]->last };
+static bool show(FILE *to, album *a, part **parts, int n, const char *name, const char *label) {
+    picture p = { .r = a->r, .f = &a->f, .name = name, .parts = parts, .n = n, .first = parts[0]->first,
+                  .last = parts[n - 1]->last };
     for (int i = 0; i < n; i++)
         if (parts[i]->children) parts[i]->id = ++a->ids;
     bool good = lay_out(&p, a->given);
-    if (good) draw(to, &p, name);
+    if (good) draw(to, &p, label);
     drawing_free(&p.d);
     a->drawn += n;
     fputs("<div class=\"parts\">\n", to);
@@ -262,11 +277,11 @@ static bool show(FILE *to, album *a, part **parts, int n, const char *name) {
         part *q = parts[i], *inside[PARTS_MOST];
         char macs[32];
         if (!q->children) continue;
-        html(to, "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s multiply-adds</summary>\n", q->id,
+        html(to, "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s MACs</summary>\n", q->id,
              q->name, q->last - q->first + 1,
              count_text(q->macs, macs, sizeof macs));
         for (int k = 0; k < q->children; k++) inside[k] = &q->child[k];
-        if (a->drawn < DRAWN_MOST) good = show(to, a, inside, q->children, q->name);
+        if (a->drawn < DRAWN_MOST) good = show(to, a, inside, q->children, q->name, q->name);
         else fputs("<p class=\"note\">Left out: there are too many boxes for one page.</p>\n", to);
         fputs("</details>\n", to);
     }
@@ -310,7 +325,7 @@ bool report_graph(FILE *to, report *r) {
     section_start(to, "graph", "Graph", "From top to bottom, and in columns from left to right.  The bar in a folded module is "
         "its share of all multiply-adds.");
     legend(to);
-    if (good) good = show(to, &a, shown, choose(&root, shown), r->name);
+    if (good) good = show(to, &a, shown, choose(&root, shown), "", r->name);
     section_end(to);
     flow_free(&a.f);
     free(a.given);

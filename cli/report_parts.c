@@ -50,7 +50,7 @@ static bool halve(const fac_analysis *a, part *p) {
             part *q = &all[g];
             *q = (part){ .first = p->child[from].first, .last = p->child[to - 1].last, .children = to - from };
             q->child = calloc((size_t)(to - from), sizeof *q->child);
-            snprintf(text, sizeof text, "layers %d to %d", q->first, q->last);
+            snprintf(text, sizeof text, "layers %d-%d", q->first, q->last);
             good = q->child && named(q, text, strlen(text));
             if (good) memcpy(q->child, p->child + from, (size_t)(to - from) * sizeof *q->child);
             else q->children = 0;

@@ -9,7 +9,7 @@ enum { PARTS_MOST = 36 };               /* in one part: more become parts of par
  * several
  * parts: so wires never lead backwards. */
 typedef struct part {
-    char        *name;                  /* the path of the module, the name of the layer, or "layers 24 to 47" */
+    char        *name;                  /* the path of the module, the name of the layer, or "layers 24-47" */
     int          first, last;           /* layers */
     int          children;
     struct part *child;
