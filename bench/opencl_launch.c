@@ -1,5 +1,5 @@
-/* What a launch costs: a chain of tiny kernels through the driver alone (arguments set, enqueued), through our launch path, and as a
- * program of that many steps.  Ratios against the driver, medians of alternating runs.
+/* What a launch costs: a chain of tiny kernels through the driver alone (arguments set, enqueued), through our launch path, and
+ * as a program of that many steps.  Ratios against the driver, medians of alternating runs.
  *   opencl_launch [DEVICE [KERNELS [RUNS]]] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,15 @@
 enum { MOST = 200 };
 static const char text[] = "kernel void tiny(global float *x, ulong n) { size_t i = get_global_id(0); if (i < n) x[i] += 1.0f; }";
 
-typedef struct chain { fac_opencl *o; fac_cl_kernel ours; cl_kernel bare; fac_span memory; int kernels; fac_program *program; fac_tensor *x, *y; } chain;
+typedef struct chain {
+    fac_opencl   *o;
+    fac_cl_kernel ours;
+    cl_kernel     bare;
+    fac_span      memory;
+    int           kernels;
+    fac_program  *program;
+    fac_tensor   *x, *y;
+} chain;
 
 static double seconds(clockid_t clock) {
     struct timespec t;
@@ -60,7 +68,10 @@ static void timed(void (*run)(chain *), chain *c, double *submit, double *all) {
     *all = seconds(CLOCK_MONOTONIC) - start;
 }
 
-static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 static double median(double *x, int n) {
     qsort(x, (size_t)n, sizeof *x, by_size);
@@ -111,8 +122,8 @@ int main(int argc, char **argv) {
     const double base[] = { median(submit[0], runs), median(all[0], runs) };
     for (int k = 0; k < 4; k++) {
         const double s = median(submit[k], runs), a = median(all[k], runs);
-        printf("%-28s submit %7.3f us (%4.2f x)   done %7.3f us (%4.2f x)\n", names[k], 1e6 * s / c.kernels, s / base[0], 1e6 * a / c.kernels,
-               a / base[1]);
+        printf("%-28s submit %7.3f us (%4.2f x)   done %7.3f us (%4.2f x)\n", names[k], 1e6 * s / c.kernels, s / base[0],
+               1e6 * a / c.kernels, a / base[1]);
     }
     c.o->cl.ReleaseKernel(c.bare);
     fac_cl_kernel_free(c.o, &c.ours);

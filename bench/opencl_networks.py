@@ -3,7 +3,8 @@
 
     python bench/opencl_networks.py --facula build/facula [--rounds 3] [--infer 1,16,64] [--train 16,64] [NAME...]
 
-PyTorch runs eager in f32 (TF32 off, cudnn.benchmark on) in the better of NCHW and channels_last; weights are random on both sides.
+PyTorch runs eager in f32 (TF32 off, cudnn.benchmark on) in the better of NCHW and channels_last; weights are random on both
+sides.
 Prints medians and the ratio PyTorch / facula as a Markdown table.  Needs torch and torchvision with CUDA.
 """
 import argparse
@@ -77,7 +78,8 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, f32 without TF32", flush=True)
-    print("| network | what | batch | PyTorch ms | facula ms | PyTorch / facula | rounds |\n| --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| network | what | batch | PyTorch ms | facula ms | PyTorch / facula | rounds |")
+    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     work = [(n, False, int(b)) for n in a.names for b in a.infer.split(",") if b]
     work += [(n, True, int(b)) for n in a.names for b in a.train.split(",") if b]
     for name, train, batch in work:
@@ -89,7 +91,8 @@ def main():
                 theirs.append(median_ms(step, a.seconds))
                 mine.append(ours(a.facula, a.device, name, batch, train, a.seconds))
                 ratio.append(theirs[-1] / mine[-1])
-            print(f"| {name} | {'train' if train else 'infer'} | {batch} | {statistics.median(theirs):.2f} | {statistics.median(mine):.2f} | "
+            print(f"| {name} | {'train' if train else 'infer'} | {batch} | "
+                  f"{statistics.median(theirs):.2f} | {statistics.median(mine):.2f} | "
                   f"{statistics.median(ratio):.2f} | {' '.join(f'{r:.2f}' for r in ratio)} |", flush=True)
         except RuntimeError as e:
             print(f"| {name} | {'train' if train else 'infer'} | {batch} | | | | {e} |", flush=True)

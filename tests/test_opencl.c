@@ -1,5 +1,6 @@
 /* The OpenCL device: opening by number and name, memory that is cut, merged and reused, transfers, tensors, the cache of compiled
- * programs with every kind of damage.  Skipped where no driver is; FACULA_OPENCL=which runs it on another device than the first. */
+ * programs with every kind of damage.  Skipped where no driver is; FACULA_OPENCL=which runs it on another device than the first.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -87,7 +88,8 @@ static void blocks_keep_their_contents(void **state) {
     for (int i = 0; i < BLOCKS; i++)
         if (block[i]) fac_cl_give(o, block[i]);
     assert_int_equal(o->memory.used, 0);
-    for (const fac_cl_segment *s = o->memory.segments; s; s = s->next) assert_true(!s->first->next && s->first->bytes == s->bytes);
+    for (const fac_cl_segment *s = o->memory.segments; s; s = s->next)
+        assert_true(!s->first->next && s->first->bytes == s->bytes);
     size_t held = o->memory.reserved;
     assert_int_equal(fac_cl_trim(o), held);
     assert_int_equal(o->memory.reserved, 0);
@@ -384,8 +386,8 @@ int main(void) {
         cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
         cmocka_unit_test(memory_is_reused), cmocka_unit_test(limits_are_kept), cmocka_unit_test(tensors_live_on_the_device),
         cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
-        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed), cmocka_unit_test(damaged_entries_are_not_there),
-        cmocka_unit_test(killed_writers_leave_no_damage),
+        cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed),
+            cmocka_unit_test(damaged_entries_are_not_there), cmocka_unit_test(killed_writers_leave_no_damage),
         cmocka_unit_test(the_oldest_entries_go),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);

@@ -56,7 +56,8 @@ static fac_program *doubling(fac_device *d) {
 
 static cl_mem buffer_of(const float *contents, size_t n) {
     cl_int code;
-    cl_mem m = CL.CreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, n * sizeof *contents, (void *)(uintptr_t)contents, &code);
+    cl_mem m = CL.CreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, n * sizeof *contents,
+                               (void *)(uintptr_t)contents, &code);
     assert_int_equal(code, 0);
     return m;
 }
@@ -170,7 +171,8 @@ static void wrong_objects_are_refused(void **state) {
     assert_int_equal(fac_opencl_tensor(shared, NULL, 0, FAC_F32, fac_shape(4), &t, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_opencl_device(fac_opencl_context(opencl), queue, NULL, &d, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_opencl_device(NULL, queue, NULL, &d, &err), FAC_E_ARGUMENT);
-    cl_command_queue any = CL.CreateCommandQueue(context, fac_opencl_of(opencl)->place.device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+    cl_command_queue any = CL.CreateCommandQueue(context, fac_opencl_of(opencl)->place.device,
+                                                 CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
     if (!code) {
         assert_int_equal(fac_opencl_device(context, any, NULL, &d, &err), FAC_E_ARGUMENT);
         CL.ReleaseCommandQueue(any);

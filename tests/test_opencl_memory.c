@@ -1,5 +1,5 @@
-/* Where contents are: parameters that stay on the device through a training, results that come when somebody looks, trainings that
- * move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
+/* Where contents are: parameters that stay on the device through a training, results that come when somebody looks, trainings
+ * that move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
 #include <unistd.h>
 #include "opencl_pair.h"
 #include "backends/opencl/launch.h"
@@ -16,7 +16,8 @@ static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolera
         return;
     }
     for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= tolerance * (1 + fabs((double)y[i])))) fail_msg("%s[%zu]: %g and %g", what, i, x[i], y[i]);
+        if (!(fabs((double)x[i] - (double)y[i]) <= tolerance * (1 + fabs((double)y[i]))))
+            fail_msg("%s[%zu]: %g and %g", what, i, x[i], y[i]);
 }
 
 /* ---- trainings ---- */
@@ -68,7 +69,8 @@ static void parameters_stay_on_the_device(void **state) {
     for (int k = 0; k < 2; k++) OK(fac_tensor_write(fac_value_tensor(fac_graph_find(g[k], "fc2.bias")), one, sizeof one, &err));
     for (int k = 0; k < 2; k++) steps(t[k], 8, 10);         /* what the host writes is what the device goes on with */
     for (int i = 0; i < 4; i++)
-        expect_close(fac_value_tensor(fac_graph_find(g[0], names[i])), fac_value_tensor(fac_graph_find(g[1], names[i])), 1e-4, names[i]);
+        expect_close(fac_value_tensor(fac_graph_find(g[0], names[i])), fac_value_tensor(fac_graph_find(g[1], names[i])), 1e-4,
+                     names[i]);
     for (int k = 0; k < 2; k++) {
         fac_trainer_free(t[k]);
         fac_graph_free(g[k]);
@@ -93,7 +95,8 @@ static void trainings_move_between_devices(void **state) {
         if (part == 2)
             for (int i = 0; i < fac_graph_params(g); i++) {
                 const char *name = fac_value_name(fac_graph_param(g, i));
-                expect_close(fac_value_tensor(fac_graph_find(g, name)), fac_value_tensor(fac_graph_find(alone, name)), 1e-4, name);
+                expect_close(fac_value_tensor(fac_graph_find(g, name)), fac_value_tensor(fac_graph_find(alone, name)), 1e-4,
+                             name);
             }
         fac_trainer_free(t);
         fac_graph_free(g);
@@ -185,7 +188,8 @@ static void contents_outlive_the_device(void **state) {
     assert_true(away(y));
     fac_device_free(d);
     assert_false(away(y));
-    for (int i = 0; i < 64; i++) assert_true(((const float *)fac_tensor_data(y))[i] == 2 * ((const float *)fac_tensor_data(x))[i]);
+    for (int i = 0; i < 64; i++)
+        assert_true(((const float *)fac_tensor_data(y))[i] == 2 * ((const float *)fac_tensor_data(x))[i]);
     fac_tensor_free(x);
     fac_tensor_free(y);
 }
@@ -207,7 +211,8 @@ static void devices_share_tensors(void **state) {
         fac_graph_free(g);
     }
     for (int turn = 0; turn < 6; turn++) OK(fac_program_run(p[turn & 1], NULL, NULL, &err));
-    for (int i = 0; i < 50; i++) assert_true(((const float *)fac_tensor_data(w))[i] == 64 * ((const float *)fac_tensor_data(first))[i]);
+    for (int i = 0; i < 50; i++)
+        assert_true(((const float *)fac_tensor_data(w))[i] == 64 * ((const float *)fac_tensor_data(first))[i]);
     for (int k = 0; k < 2; k++) fac_program_free(p[k]);
     fac_device_free(second);
     fac_tensor_free(w);
@@ -241,7 +246,8 @@ static void large_transfers_arrive(void **state) {
     o->limits.gpu = gpu;
 }
 
-/* Copies of host tensors that nobody uses go when memory is short, but not what only the device has; the error says who holds what. */
+/* Copies of host tensors that nobody uses go when memory is short, but not what only the device has; the error says who holds
+ * what. */
 static void short_memory_is_made_room_in(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -259,7 +265,8 @@ static void short_memory_is_made_room_in(void **state) {
     assert_non_null(strstr(err.text, "held for tensors 1600000"));
     assert_non_null(strstr(err.text, "parameters and results 400000"));
     for (int i = 0; i < 4; i++)
-        for (int k = 0; k < N; k += 997) assert_true(((const float *)fac_tensor_data(y[i]))[k] == 2 * ((const float *)fac_tensor_data(x))[k]);
+        for (int k = 0; k < N; k += 997)
+            assert_true(((const float *)fac_tensor_data(y[i]))[k] == 2 * ((const float *)fac_tensor_data(x))[k]);
     const fac_memory_stat m = fac_device_memory(d);
     assert_int_equal(m.tensors, 1600000);
     assert_true(m.reserved >= m.now && m.peak <= 6 * N * sizeof(float));
@@ -271,7 +278,8 @@ static void short_memory_is_made_room_in(void **state) {
     fac_device_free(d);
 }
 
-/* More than 2^32 bytes in one tensor: byte offsets and places of elements are 64-bit.  On devices that have room for two of them. */
+/* More than 2^32 bytes in one tensor: byte offsets and places of elements are 64-bit.  On devices that have room for two of them.
+ */
 static void tensors_may_be_huge(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -293,7 +301,8 @@ static void tensors_may_be_huge(void **state) {
     OK(fac_tensor_read(tail, back, sizeof back, &err));
     for (int i = 0; i < TAIL; i++) assert_true(back[i] == 2 * want[i]);
     fac_tensor_free(tail);
-    OK(fac_tensor_view(y, fac_shape(TAIL), NULL, n - TAIL - ((int64_t)1 << 30), &tail, &err));      /* 2^32 bytes before: untouched */
+    /* 2^32 bytes before: untouched */
+    OK(fac_tensor_view(y, fac_shape(TAIL), NULL, n - TAIL - ((int64_t)1 << 30), &tail, &err));
     OK(fac_tensor_read(tail, back, sizeof back, &err));
     for (int i = 0; i < TAIL; i++) assert_true(back[i] == 0);
     fac_tensor_free(tail);

@@ -1,6 +1,6 @@
-/* Matrix products and convolutions of the OpenCL device: every solver on every case of their operators and on fresh random shapes,
- * with bodies, operands plain or with random gaps.  A compiler that runs on the CPU takes its time, so only some are tried;
- * FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
+/* Matrix products and convolutions of the OpenCL device: every solver on every case of their operators and on fresh random
+ * shapes, with bodies, operands plain or with random gaps.  A compiler that runs on the CPU takes its time, so only some are
+ * tried; FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
@@ -76,7 +76,8 @@ static void random_products(void **state) {
         else if (kind == 1) snprintf(text, sizeof text, "matmul(f32[%d,3,%d,%d], f32[3,%d,%d])", B, M, K, K, N);
         else if (kind == 2) snprintf(text, sizeof text, "matmul(f32[%d,%d,%d], f32[%d,%d])", B, M, K, K, N);
         else if (kind == 3) snprintf(text, sizeof text, "linear(f32[%d,%d], f32[%d,%d], f32[%d])", M, K, N, K, N);
-        else snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], f32%s) trans_a trans_b beta=0.5", K, M, N, K, *add ? add : "[1]");
+        else snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], f32%s) trans_a trans_b beta=0.5", K, M, N, K,
+                      *add ? add : "[1]");
         const double tolerance = 1e-5 * (1 + K / 200.0);
         for (int i = 0; i < 2; i++) assert_true(try_text(products[i], text, below(2), tolerance));
     }
@@ -92,7 +93,8 @@ static void thin_products(void **state) {
         char text[256], extra[48] = "";
         const int M = 1 + below(8), N = size(), K = below(2) ? size() : 1000 + below(5), body = below(3);
         if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d]", M, N);
-        if (k % 3 == 0) snprintf(text, sizeof text, "linear(f32[%d,%d], f32[%d,%d], f32[%d]%s)%s", M, K, N, K, N, extra, bodies[body]);
+        if (k % 3 == 0)
+            snprintf(text, sizeof text, "linear(f32[%d,%d], f32[%d,%d], f32[%d]%s)%s", M, K, N, K, N, extra, bodies[body]);
         else if (k % 3 == 1) snprintf(text, sizeof text, "matmul(f32[%d,%d], f32[%d,%d]%s)%s", M, K, K, N, extra, bodies[body]);
         else snprintf(text, sizeof text, "matmul(f32[3,2,%d,%d], f32[3,1,%d,%d])", (M + 1) / 2, K, K, N);
         assert_true(try_text("product/thin", text, false, 1e-5 * (1 + K / 200.0)));
@@ -120,24 +122,25 @@ static const shape course[] = {
     { 3, 12, 224, 224, 24, 5, { 4, 4 }, 4, { 4, 4 } }, { 3, 12, 224, 224, 24, 5, { 4, 3 }, 4, { 3, 4 } },
     { 3, 4, 224, 224, 13, 8, { 4, 3 }, 4, { 3, 4 } }, { 3, 4, 224, 224, 13, 3, { 5, 5 }, 4, { 1, 2 } } };
 
-/* 1e-5 (the harness allows twice as much) for sums of up to 256 products in float; rounding grows with the root of their number. */
+/* 1e-5 (the harness allows twice as much) for sums of up to 256 products in float; rounding grows with the root of their number.
+ */
 static double summed(int terms) { return terms > 256 ? 5e-6 * sqrt(terms / 256.0) : 5e-6; }
 
 static void one_of_course(const shape *c, const char *solver_name) {
     char text[320], attrs[128];
     const int P = (c->H + 2 * c->pad - (c->R - 1) * c->dilation[0] - 1) / c->stride[0] + 1;
     const int Q = (c->W + 2 * c->pad - (c->R - 1) * c->dilation[1] - 1) / c->stride[1] + 1;
-    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d", c->stride[0], c->stride[1], c->pad, c->pad, c->pad,
-             c->pad, c->dilation[0], c->dilation[1]);
-    snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", c->N, c->C, c->H, c->W, c->K, c->C, c->R, c->R,
-             c->K, attrs);
+    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d", c->stride[0], c->stride[1], c->pad, c->pad,
+             c->pad, c->pad, c->dilation[0], c->dilation[1]);
+    snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]) %s", c->N, c->C, c->H, c->W, c->K, c->C,
+             c->R, c->R, c->K, attrs);
     assert_true(try_text(solver_name, text, false, summed(c->C * c->R * c->R)));
-    snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->K, P, Q, c->K, c->C,
-             c->R, c->R, c->N, c->C, c->H, c->W, attrs);
+    snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->K, P, Q, c->K,
+             c->C, c->R, c->R, c->N, c->C, c->H, c->W, attrs);
     assert_true(try_text(solver_name, text, false, summed(c->K * c->R * c->R)));
     /* sums over up to a million products, in float */
-    snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->C, c->H, c->W, c->N,
-             c->K, P, Q, c->K, c->C, c->R, c->R, attrs);
+    snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", c->N, c->C, c->H, c->W,
+             c->N, c->K, P, Q, c->K, c->C, c->R, c->R, attrs);
     assert_true(try_text(solver_name, text, false, 1e-6 * (5 + sqrt((double)c->N * P * Q))));
 }
 
@@ -167,17 +170,17 @@ static void one_convolution(void) {
     const int H = (R - 1) * dr + 1 + below(12), W = (S - 1) * ds + 1 + below(20);
     const int P = (H + pad[0] + pad[2] - (R - 1) * dr - 1) / sr + 1, Q = (W + pad[1] + pad[3] - (S - 1) * ds - 1) / ss + 1;
     if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
-    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3], dr, ds,
-             groups);
+    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3],
+             dr, ds, groups);
     for (int i = 0; i < CONVOLUTIONS; i++) {
-        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, R, S, K,
-                 extra, attrs, bodies[body]);
+        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, R, S,
+                 K, extra, attrs, bodies[body]);
         assert_true(try_text(convolutions[i], text, below(2), 1e-5));
-        snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, R,
-                 S, N, C, H, W, attrs);
+        snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K,
+                 C / groups, R, S, N, C, H, W, attrs);
         assert_true(try_text(convolutions[i], text, below(2), 2e-5));
-        snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, C, H, W, N, K, P, Q, K,
-                 C / groups, R, S, attrs);
+        snprintf(text, sizeof text, "conv2d_grad_w(f32[%d,%d,%d,%d], f32[%d,%d,%d,%d], f32[%d,%d,%d,%d]) %s", N, C, H, W, N, K, P,
+                 Q, K, C / groups, R, S, attrs);
         assert_true(try_text(convolutions[i], text, below(2), 4e-5));
     }
 }
@@ -196,10 +199,12 @@ static void random_transposed(void **state) {
     if (!device) skip();
     const int count = getenv("FACULA_ALL") ? 30 : 2;
     for (int k = 0; k < count; k++) {
-        const int groups = 1 + below(3), C = groups * (1 + below(9)), K = groups * (1 + below(9)), N = 1 + below(2), rank = 2 + !below(4);
+        const int groups = 1 + below(3), C = groups * (1 + below(9)), K = groups * (1 + below(9)), N = 1 + below(2),
+            rank = 2 + !below(4);
         int in[3], kernel[3], stride[3], dilation[3], front[3], back[3], more[3], out[3];
         char x[64], w[64], y[64], attrs[256], text[512];
-        int nx = snprintf(x, sizeof x, "%d,%d", N, C), nw = snprintf(w, sizeof w, "%d,%d", C, K / groups), ny = snprintf(y, sizeof y, "%d,%d", N, K);
+        int nx = snprintf(x, sizeof x, "%d,%d", N, C), nw = snprintf(w, sizeof w, "%d,%d", C, K / groups),
+            ny = snprintf(y, sizeof y, "%d,%d", N, K);
         for (int d = 0; d < rank; d++) {
             in[d] = 2 + below(8), kernel[d] = 1 + below(4), stride[d] = 1 + below(3), dilation[d] = 1 + below(2);
             const int span = (kernel[d] - 1) * dilation[d];
@@ -210,10 +215,11 @@ static void random_transposed(void **state) {
             ny += snprintf(y + ny, sizeof y - (size_t)ny, ",%d", out[d]);
         }
         if (rank == 2)
-            snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d output_pad=%d,%d", stride[0], stride[1], front[0],
-                     front[1], back[0], back[1], dilation[0], dilation[1], more[0], more[1]);
+            snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d output_pad=%d,%d", stride[0], stride[1],
+                     front[0], front[1], back[0], back[1], dilation[0], dilation[1], more[0], more[1]);
         else
-            snprintf(attrs, sizeof attrs, "stride=%d,%d,%d pad=%d,%d,%d,%d,%d,%d dilation=%d,%d,%d output_pad=%d,%d,%d", stride[0],
+            snprintf(attrs, sizeof attrs, "stride=%d,%d,%d pad=%d,%d,%d,%d,%d,%d dilation=%d,%d,%d output_pad=%d,%d,%d",
+                     stride[0],
                      stride[1], stride[2], front[0], front[1], front[2], back[0], back[1], back[2], dilation[0], dilation[1],
                      dilation[2], more[0], more[1], more[2]);
         const int body = below(3);
@@ -224,8 +230,8 @@ static void random_transposed(void **state) {
     }
 }
 
-/* 3 x 3 of stride 1 through Winograd's points, tiles that stick out, groups, in slices of images too; held to the rule of accuracy of the
- * cpu's solvers. */
+/* 3 x 3 of stride 1 through Winograd's points, tiles that stick out, groups, in slices of images too; held to the rule of
+ * accuracy of the cpu's solvers. */
 static void winograd(void **state) {
     static const char *const names[] = { "conv/winograd_2x2", "conv/winograd_4x4" };
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
@@ -234,24 +240,27 @@ static void winograd(void **state) {
     const int count = getenv("FACULA_ALL") ? 30 : 2;
     for (int k = 0; k < count; k++) {
         char attrs[96], text[320], extra[64] = "";
-        const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)), N = 1 + below(3), body = below(3);
-        const int pad[4] = { below(3), below(3), below(3), below(3) }, H = 3 + below(14), W = k % 2 ? 4 * (1 + below(4)) : 3 + below(14);
+        const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)), N = 1 + below(3),
+            body = below(3);
+        const int pad[4] = { below(3), below(3), below(3), below(3) }, H = 3 + below(14),
+            W = k % 2 ? 4 * (1 + below(4)) : 3 + below(14);
         const int P = H + pad[0] + pad[2] - 2, Q = W + pad[1] + pad[3] - 2;
         if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
         snprintf(attrs, sizeof attrs, "pad=%d,%d,%d,%d groups=%d", pad[0], pad[1], pad[2], pad[3], groups);
         for (int i = 0; i < 2; i++) {
             const double tolerance = i ? 2e-5 : 5e-6;
             exact = !i;
-            snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, K, extra, attrs,
-                     bodies[body]);
+            snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d]%s) %s%s", N, C, H, W, K, C / groups, K,
+                     extra, attrs, bodies[body]);
             assert_true(try_text(names[i], text, false, tolerance));
-            snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K, C / groups, N,
-                     C, H, W, attrs);
+            snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d,%d,%d,%d]) %s", N, K, P, Q, K,
+                     C / groups, N, C, H, W, attrs);
             assert_true(try_text(names[i], text, false, tolerance));
         }
     }
     exact = false;
-    assert_true(try_text(names[1], "conv2d(f32[3,16,88,93], f32[18,16,3,3]) pad=1,1,1,1", false, 5e-5));      /* one image a slice on a cpu */
+    /* one image a slice on a cpu */
+    assert_true(try_text(names[1], "conv2d(f32[3,16,88,93], f32[18,16,3,3]) pad=1,1,1,1", false, 5e-5));
     assert_true(try_text(names[1], "conv_transpose2d(f32[2,5,6,7], f32[5,3,3,3], f32[3]) pad=1,1,1,1 {relu}", false, 2e-5));
     exact = true;
     assert_false(try_text(names[1], "conv2d(f32[1,4,9,9], f32[4,4,3,3])", false, 2e-5));
@@ -259,7 +268,8 @@ static void winograd(void **state) {
 
 /* Sums of nothing are zero, and biases are added all the same. */
 static void sums_of_nothing(void **state) {
-    static const char *const texts[] = { "matmul(f32[4,0], f32[0,3])", "linear(f32[2,0], f32[3,0], f32[3])", "gemm(f32[3,0], f32[0,2], f32[2])" };
+    static const char *const texts[] = { "matmul(f32[4,0], f32[0,3])", "linear(f32[2,0], f32[3,0], f32[3])",
+                                         "gemm(f32[3,0], f32[0,2], f32[2])" };
     (void)state;
     if (!device) skip();
     for (int k = 0; k < 3; k++)
@@ -271,7 +281,8 @@ static void sums_of_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products), cmocka_unit_test(thin_products),
+        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
+            cmocka_unit_test(thin_products),
         cmocka_unit_test(random_convolutions), cmocka_unit_test(convolutions_of_a_course), cmocka_unit_test(phases_without_a_tap),
         cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing), cmocka_unit_test(winograd) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);

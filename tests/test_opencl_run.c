@@ -9,7 +9,8 @@ static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolera
     OK(fac_tensor_read(a, x, n * sizeof *x, &err));
     OK(fac_tensor_read(b, y, n * sizeof *y, &err));
     for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= tolerance * (1 + fabs((double)y[i])))) fail_msg("element %zu: %g and %g", i, x[i], y[i]);
+        if (!(fabs((double)x[i] - (double)y[i]) <= tolerance * (1 + fabs((double)y[i]))))
+            fail_msg("element %zu: %g and %g", i, x[i], y[i]);
     free(x);
     free(y);
 }

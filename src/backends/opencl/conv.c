@@ -1,5 +1,5 @@
-/* conv/tile and conv/vector: conv2d, conv3d and their gradients, of any stride, dilation, padding and groups, as products (conv.h).
- * Weights are packed once; where they change in the run, as a step of it. */
+/* conv/tile and conv/vector: conv2d, conv3d and their gradients, of any stride, dilation, padding and groups, as products
+ * (conv.h). Weights are packed once; where they change in the run, as a step of it. */
 #include <string.h>
 #include "backends/opencl/conv.h"
 #include "backends/opencl/elementwise.h"
@@ -123,7 +123,8 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     const bool turned = c->kind == FAC_CL_GRAD_X, table = has_terms(c);
-    const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps, element = (int64_t)q->g.element;
+    const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps,
+        element = (int64_t)q->g.element;
     fac_opencl *o = fac_opencl_of(d);
     (void)input;
     for (int i = 0; i < c->phases; i++) {
@@ -168,4 +169,5 @@ static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, f
 const fac_solver fac_cl_conv_tile = {
     .name = "conv/tile", .offer = offer_tile, .make = make_tile, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
 const fac_solver fac_cl_conv_vector = {
-    .name = "conv/vector", .offer = offer_vector, .make = make_vector, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+    .name = "conv/vector", .offer = offer_vector, .make = make_vector, .done = done, .pack_key = pack_key, .pack = pack,
+        .run = run };

@@ -3,7 +3,7 @@
  *   forward   y[K][pixels]  = w[K][C T R S]    patches of x         M = K/groups   N = images x pixels of y   K = C/groups x taps
  *   grad_x    dx[C][pixels] = w'[C][K T R S]   patches of dy        M = C/groups   N = images x pixels of x   K = K/groups x taps
  *             (conv_transpose is the same with other names: y = dx, x = dy)
- *   grad_w    dw[K][C T R S] = dy[K][pixels]   patches of x turned  M = K/groups   N = C/groups x taps        K = images x pixels of y
+ *   grad_w    dw[K][C T R S] = dy[K][pixels]   patches of x turned  M = K/groups   N = C/groups x taps        K = pixels of all y
  *
  * The gradient by x of a strided convolution falls apart into phases: pixels of dx whose places are equal modulo the strides see
  * the same taps, so each phase is a convolution of its own with a part of the taps and stride 1 (no zeros are multiplied).  The
@@ -26,8 +26,9 @@ typedef struct fac_cl_conv {
     int64_t          out[3];                    /* steps of y, where it lies by a table */
 } fac_cl_conv;
 
-/* A conv2d, conv3d, one of their gradients, or their transposes (which are gradients by x, with a bias); asks for plain layouts where it cannot take what is there (which only an offer may
- * do: p is changed).  false: another op, empty, or not for this.  Without phases grad_x is one sum for all pixels of dx. */
+/* A conv2d, conv3d, one of their gradients, or their transposes (which are gradients by x, with a bias); asks for plain layouts
+ * where it cannot take what is there (which only an offer may do: p is changed).  false: another op, empty, or not for this.
+ * Without phases grad_x is one sum for all pixels of dx. */
 bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_conv *c);
 
 /* One phase: its place among the strides, its pixels and its taps by dim. */

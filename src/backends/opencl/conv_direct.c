@@ -50,7 +50,8 @@ static planes planes_of(const fac_operand *x, int rank) {
 /* grad_w: how many parts fill the device. */
 static void split(const fac_opencl *o, fac_cl_conv *c) {
     fac_cl_shape *s = &c->r.s;
-    const int64_t kernels = c->g.K * c->C, items = items_of(o), most = s->K / (8 * items), want = 8 * (int64_t)o->limits.units / kernels;
+    const int64_t kernels = c->g.K * c->C, items = items_of(o), most = s->K / (8 * items),
+        want = 8 * (int64_t)o->limits.units / kernels;
     s->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
     s->each_k = s->K ? (s->K + s->splits - 1) / s->splits : 1;
     s->splits = s->K ? (s->K + s->each_k - 1) / s->each_k : 1;
@@ -81,8 +82,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (c.kind == FAC_CL_GRAD_X) for (int k = 0; k < 3; k++) macs *= (double)g->stride[k];      /* tries them all */
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
-    const double share = o->limits.gpu ? (by_w ? 0.03 : 0.08) : by_w ? 0.01 : neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1 : 0.02;
-    offer->seconds = (o->limits.gpu ? 4e-6 : 1e-5) * (by_w ? 2 : 1) + 2 * macs / (fac_cl_flops(o) * share) + bytes / fac_cl_bandwidth(o);
+    const double share = o->limits.gpu ? (by_w ? 0.03 : 0.08) : by_w ? 0.01 : neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1
+        : 0.02;
+    offer->seconds = (o->limits.gpu ? 4e-6 : 1e-5) * (by_w ? 2 : 1) + 2 * macs / (fac_cl_flops(o) * share) +
+        bytes / fac_cl_bandwidth(o);
     if (by_w) offer->work = (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_cl_sum_bytes(c.r.dtype);
     return true;
 }
@@ -132,7 +135,8 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
     d->across = (d->Q + each - 1) / each;
     d->x = planes_of(&p->in[0], rank);
     d->w = (window){ .at = p->in[1].layout.offset, .group = g->K / g->groups * w[0], .row = turned ? w[1] : w[0],
-                     .channel = turned ? w[0] : w[1], .t = rank > 2 ? w[rank - 1] : 0, .r = rank > 1 ? w[rank] : 0, .s = w[rank + 1] };
+                     .channel = turned ? w[0] : w[1], .t = rank > 2 ? w[rank - 1] : 0, .r = rank > 1 ? w[rank] : 0,
+                         .s = w[rank + 1] };
     const size_t items = (size_t)d->across * (size_t)d->P * (size_t)d->O, most = (size_t)items_of(o);
     size_t wide = 1;                                    /* small images: several channels in a group of items */
     while (wide < items && wide < most) wide *= 2;
@@ -176,7 +180,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 static int64_t element_at(fac_span s, size_t bytes) { return (int64_t)(fac_cl_at(s) / bytes); }
 
-static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, const fac_span *out, fac_span work,
+                              fac_error *err) {
     fac_cl_shape s = q->c.r.s;
     weights d = q->of.w;
     const fac_cl_operands x = { .y = out[0], .work = work };
@@ -188,7 +193,8 @@ static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, 
     return fac_cl_sum_run(o, &q->sum, &q->c.r.s, &x, err);
 }
 
-static fac_status run(const void *arg, fac_device *device, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+static fac_status run(const void *arg, fac_device *device, const fac_span *in, const fac_span *out, fac_span work,
+                      fac_error *err) {
     const plan *q = arg;
     const fac_cl_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(device);
@@ -198,8 +204,8 @@ static fac_status run(const void *arg, fac_device *device, const fac_span *in, c
     const fac_cl_shape s = fac_cl_placed(&q->sum, &r->s, &x);
     pixels d = q->of.p;
     d.x.at += element_at(in[0], q->sum.element), d.w.at += element_at(in[1], q->sum.element);
-    fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->sum, &s), fac_cl_arg_value(&d, sizeof d), fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),
-                                           fac_cl_arg_span(out[0]) };
+    fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->sum, &s), fac_cl_arg_value(&d, sizeof d), fac_cl_arg_span(in[0]),
+                                           fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
     for (int i = 0; i < r->extras; i++) args[5 + i] = fac_cl_arg_span(x.e[i]);
     return fac_cl_launch(o, &q->kernel, &q->range, 5 + r->extras, args, err);
 }

@@ -203,7 +203,8 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     s->M = c->M, s->N = s->inner_n = c->C * taps, s->K = g->N * s->inner_k, s->images = g->N;
     c->r.split_k = true, c->r.right = FAC_CL_TAPS;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
-    s->a = (fac_cl_matrix){ .at = dy->layout.offset, .row = dy->layout.stride[1], .column = across, .outer = dy->layout.stride[0] };
+    s->a = (fac_cl_matrix){ .at = dy->layout.offset, .row = dy->layout.stride[1], .column = across,
+                            .outer = dy->layout.stride[0] };
     s->a.z[FAC_CL_BATCH - 1] = c->M * s->a.row;
     s->b = (fac_cl_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
     s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
@@ -230,7 +231,8 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
     const fac_conv_geom *g = &c->g;
     if (!geometry(p->node, &c->g) || !fac_cl_product_start(o, p, biased ? 2 : -1, &c->r)) return false;
     c->r.deep = g->rank == 3;
-    if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES) return false;
+    if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES)
+        return false;
     if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
     return small_image(&p->in[0]) && small_image(&p->out[0]) && (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }

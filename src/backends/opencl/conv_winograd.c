@@ -1,6 +1,6 @@
-/* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and their transposes, with 2.25 and
- * 4 times fewer multiplications (kernels/winograd.cl): filters are transformed when they are packed, inputs are transformed, one
- * product for each point (gemm.h), results are transformed back and finished.
+/* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and their transposes, with 2.25
+ * and 4 times fewer multiplications (kernels/winograd.cl): filters are transformed when they are packed, inputs are transformed,
+ * one product for each point (gemm.h), results are transformed back and finished.
  *
  * What is saved in arithmetic is paid in memory: V and M are 4 (2x2) or 2.25 (4x4) times as large as x and y, written and read.
  * Images go through in slices, so that the scratch stays bounded.  The rule of accuracy is the cpu's: a program that wants exact
@@ -19,7 +19,10 @@
 enum { LINE = 64, VARIANTS = 3, VERSION = 1 };      /* LINE: items of a group */
 
 /* As the kernels have them. */
-typedef struct sight { int64_t at, image, channel, h, w, to; int32_t height, width, pad_h, pad_w, down, across, first, tiles, row, channels; } sight;
+typedef struct sight {
+    int64_t at, image, channel, h, w, to;
+    int32_t height, width, pad_h, pad_w, down, across, first, tiles, row, channels;
+} sight;
 typedef struct filters { int64_t from, to, row, channel, group; int32_t M, padded, channels, groups; } filters;
 typedef struct results { int64_t from; int32_t height, width, down, across, first, tiles, row, channels; } results;
 
@@ -102,13 +105,16 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     q->v = (size_t)(points(q) * channels_of(q) * q->row) * sizeof(float);
     q->m = (size_t)(points(q) * rows_of(q) * q->row) * sizeof(float);
     q->fours = out == 4 && to[2] % 4 == 0 && whole_fours(c);
-    q->sight = (sight){ .at = p->in[0].layout.offset, .image = p->in[0].layout.stride[0], .channel = c->see_channel, .h = c->see[1],
+    q->sight = (sight){ .at = p->in[0].layout.offset, .image = p->in[0].layout.stride[0], .channel = c->see_channel,
+                        .h = c->see[1],
                         .w = c->see[2], .height = (int32_t)from[1], .width = (int32_t)from[2], .down = (int32_t)q->down,
                         .across = (int32_t)q->across, .row = (int32_t)q->row, .channels = (int32_t)channels_of(q) };
-    q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]), q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
+    q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]),
+        q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
     describe_product(q);
     fac_cl_tile other;
-    const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t), vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
+    const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t),
+        vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
     describe_product(q);
     return tiled || vector;
@@ -151,7 +157,8 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, const char *name, fac_cl_kernel *to, fac_error *err) {
+static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, const char *name, fac_cl_kernel *to,
+                               fac_error *err) {
     fac_text text = { 0 };
     const bool good = fac_cl_finish_text(&q->c.r, o->limits.fp64, false, &text);
     fac_text_print(&text, "#define OUT %d\n#define %s\n%s%s", q->out, part, q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
@@ -226,7 +233,8 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
     fac_cl_operands x = { .y = out };
     for (int i = 0; i < q->c.r.extras; i++) x.e[i] = in[q->c.r.input[i]];
     const fac_cl_shape whole = fac_cl_placed(&q->last, &q->c.r.s, &x);
-    const results r = { .from = floats_at(M), .height = (int32_t)to[1], .width = (int32_t)to[2], .down = look.down, .across = look.across,
+    const results r = { .from = floats_at(M), .height = (int32_t)to[1], .width = (int32_t)to[2], .down = look.down,
+                        .across = look.across,
                         .first = look.first, .tiles = look.tiles, .row = look.row, .channels = (int32_t)rows_of(q) };
     fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole), fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
                                            fac_cl_arg_span(out) };

@@ -5,7 +5,8 @@
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_op *op = p->node->op;
     (void)d;
-    if (op->is & FAC_OP_DYNAMIC || !(op->map || op->move || op->ref || op->is & FAC_OP_BODIES)) return false;   /* or is expanded */
+    /* what has no meaning of its own is expanded */
+    if (op->is & FAC_OP_DYNAMIC || !(op->map || op->move || op->ref || op->is & FAC_OP_BODIES)) return false;
     for (int k = 0; k < p->nout; k++)
         if (p->out[k].type.dtype != FAC_NONE && fac_dims_count(&p->out[k].type.dims)) return false;
     offer->seconds = 1e-9;

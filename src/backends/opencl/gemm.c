@@ -22,8 +22,8 @@ static void add_tile(const fac_cl_tile *t, fac_text *to) {
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
     if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
     if (t->way == FAC_CL_THIN) {
-        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n", t->TM,
-                       t->RN, t->VB, t->lanes, t->items, t->items / t->lanes);
+        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n",
+                       t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes);
         if (t->b_along_n) fac_text_add(to, "#define ALONG_N\n");
         if (t->aligned) fac_text_add(to, "#define ALIGNED\n");
         return;
@@ -33,14 +33,16 @@ static void add_tile(const fac_cl_tile *t, fac_text *to) {
                        t->VB, t->TK);
         return;
     }
-    fac_text_print(to, "#define TM %d\n#define TN %d\n#define TK %d\n#define RM %d\n#define RN %d\n", t->TM, t->TN, t->TK, t->RM, t->RN);
+    fac_text_print(to, "#define TM %d\n#define TN %d\n#define TK %d\n#define RM %d\n#define RN %d\n", t->TM, t->TN, t->TK, t->RM,
+                   t->RN);
     fac_text_print(to, "#define VA %d\n#define VB %d\n#define VY %d\n#define A_ALONG_M %d\n#define B_ALONG_N %d\n", t->VA, t->VB,
                    t->VY, t->a_along_m, t->b_along_n);
 }
 
 static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_vector, fac_cl_gemm_thin };
 
-static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum, fac_cl_kernel *out, fac_error *err) {
+static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum, fac_cl_kernel *out,
+                        fac_error *err) {
     fac_text text = { 0 };
     bool good = fac_cl_finish_text(r, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
@@ -121,7 +123,8 @@ fac_cl_arg fac_cl_shape_arg(const fac_cl_gemm *g, const fac_cl_shape *s) {
     return fac_cl_arg_value(s, offsetof(fac_cl_shape, e) + (size_t)(g->extras ? g->extras : 1) * sizeof *s->e);
 }
 
-fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x, fac_error *err) {
+fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x,
+                          fac_error *err) {
     const fac_cl_shape s = fac_cl_placed(g, shape, x);
     fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &s), fac_cl_arg_span(x->work), fac_cl_arg_span(x->y) };
     const int n = add_extras(g, x, args, 3);
@@ -130,13 +133,15 @@ fac_status fac_cl_sum_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shap
     return fac_cl_launch(o, &g->sum, &range, n, args, err);
 }
 
-fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x, fac_error *err) {
+fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_shape *shape, const fac_cl_operands *x,
+                           fac_error *err) {
     const fac_cl_tile *t = &g->tile;
     const bool split = t->splits > 1;
     fac_cl_shape s = *shape;
     s.splits = t->splits, s.each_k = split ? t->each_k : s.K;
     const fac_cl_shape whole = fac_cl_placed(g, &s, x);
-    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a), fac_cl_arg_span(x->b), fac_cl_arg_span(split ? x->work : x->y) };
+    fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a), fac_cl_arg_span(x->b),
+                              fac_cl_arg_span(split ? x->work : x->y) };
     int n = 4;
     if (g->right != FAC_CL_MATRIX) {
         args[n++] = fac_cl_arg_span(x->taps);

@@ -32,7 +32,8 @@ typedef struct fac_cl_product {
     fac_cl_right     right;
     bool             split_k, places, deep;     /* the terms are images x pixels; y lies by a table; images have a depth */
     bool             padded;                    /* rows of a are there up to a multiple of four */
-    int              panel;                     /* a lies in panels of so many rows, [panel][k][row], filled with zeros; 0: none */
+    /* a lies in panels of so many rows, [panel][k][row], filled with zeros; 0: none */
+    int              panel;
     fac_dtype        dtype, result;             /* of a and b; of y */
     double           alpha, beta;               /* finish(x) = body(alpha x + beta bias) */
     bool             biased;                    /* extra 0 is the bias */
@@ -66,7 +67,7 @@ typedef struct fac_cl_gemm {
 
 /* ---- gemm_product.c: what solvers say of their operands ---- */
 
-/* Starts a product: types, bias and body.  bias: an input of the problem, or -1.  false: a type or the body is not for kernels. */
+/* Starts a product: types, bias and body.  bias: an input of the problem, or -1.  false: a type or body not for kernels. */
 bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, fac_cl_product *r);
 /* The steps of an operand along the dims of the result, which it broadcasts to; false when it is blocked. */
 bool fac_cl_strides(const fac_operand *x, const fac_dims *result, int64_t *stride);

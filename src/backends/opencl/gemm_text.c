@@ -76,7 +76,8 @@ bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_te
     add_operands(r, to);
     fac_text_add(to, functions.s ? functions.s : "");
     fac_text_print(to, "static inline %s finish(%s x", fac_cl_computing(r->result), sum_type(r->dtype));
-    for (int i = 0; i < r->extras; i++) fac_text_print(to, ", global const %s *e%d, long i%d", fac_cl_in_memory(r->extra_dtype[i]), i, i);
+    for (int i = 0; i < r->extras; i++)
+        fac_text_print(to, ", global const %s *e%d, long i%d", fac_cl_in_memory(r->extra_dtype[i]), i, i);
     fac_text_add(to, ") {\n");
     add_scaled(r, to);
     fac_text_add(to, body.s ? body.s : "");

@@ -1,8 +1,9 @@
-/* How products with few rows are shared out (kernels/gemm_thin.cl): all of the device must read b at once, neighbours together. */
+/* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at once, neighbours together. */
 #include "backends/opencl/gemm.h"
 #include "tensor/tensor_internal.h"
 
-enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32 };     /* LINE: items side by side, each with four columns */
+/* LINE: items side by side, each with four columns */
+enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
@@ -41,7 +42,9 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         t->RN = s->M == 1 ? 1 : s->M <= 4 ? 2 : 4;
         if (!o->limits.gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
-        while (t->lanes < items && parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units && s->K >= 8L * t->lanes * t->VB) t->lanes *= 2;
+        while (t->lanes < items && parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
+               s->K >= 8L * t->lanes * t->VB)
+            t->lanes *= 2;
         t->TN = items / t->lanes * t->RN;
     }
     const double groups = (double)parts(s->N, t->TN) * (double)s->batch, element = fac_dtype_get(r->dtype)->block_bytes;

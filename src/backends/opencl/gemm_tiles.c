@@ -62,13 +62,15 @@ static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
     t->b_along_n = s->b.column == 1 || s->b.column < s->b.row || r->right == FAC_CL_PATCHES;
     if (r->right == FAC_CL_TAPS) t->b_along_n = false;
     t->VA = t->VB = t->VY = 1;
-    if (floats && t->a_along_m && s->a.row == 1 && (r->padded || s->M % 4 == 0) && fours_of(&s->a, s, s->a.column, s->K, r->split_k)) t->VA = 4;
+    if (floats && t->a_along_m && s->a.row == 1 && (r->padded || s->M % 4 == 0) &&
+        fours_of(&s->a, s, s->a.column, s->K, r->split_k)) t->VA = 4;
     if (floats && !t->a_along_m && s->a.column == 1 && terms && fours_of(&s->a, s, s->a.row, s->M, r->split_k)) t->VA = 4;
     if (floats && r->right == FAC_CL_MATRIX) {
         if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split_n)) t->VB = 4;
         if (!t->b_along_n && s->b.row == 1 && s->K % 4 == 0 && fours_of(&s->b, s, s->b.column, s->N, split_n)) t->VB = 4;
     }
-    if (floats && r->result == FAC_F32 && !r->places && s->y.column == 1 && fits && fours_of(&s->y, s, s->y.row, s->M, split_n)) t->VY = 4;
+    if (floats && r->result == FAC_F32 && !r->places && s->y.column == 1 && fits && fours_of(&s->y, s, s->y.row, s->M, split_n))
+        t->VY = 4;
 }
 
 /* What every item loads must come out even. */
@@ -104,7 +106,8 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         const double share = (r->right == FAC_CL_MATRIX ? c->share : c->patches) * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
         double seconds = 4e-6 + waves * (flops / (unit * share) + 1.5e-6);
-        if (t.splits > 1) seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) / fac_cl_bandwidth(o);
+        if (t.splits > 1)
+            seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) / fac_cl_bandwidth(o);
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
@@ -116,7 +119,8 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
 static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
     cl_uint width = 4;
-    if (o->cl.GetDeviceInfo(o->place.device, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL) || width < 4) width = 4;
+    if (o->cl.GetDeviceInfo(o->place.device, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL) || width < 4)
+        width = 4;
     t->VB = width > 16 ? 16 : (int)width;                       /* elements of a vector; of eight bytes: half as many */
     if (fac_cl_sum_bytes(r->dtype) == 8) t->VB /= 2;
     t->RN = 2;

@@ -21,7 +21,9 @@ typedef struct fac_cl_arg {
 } fac_cl_arg;
 
 static inline fac_cl_arg fac_cl_arg_span(fac_span s) { return (fac_cl_arg){ .kind = FAC_CL_BUFFER, .span = s }; }
-static inline fac_cl_arg fac_cl_arg_value(const void *value, size_t bytes) { return (fac_cl_arg){ FAC_CL_VALUE, bytes, value, { 0 } }; }
+static inline fac_cl_arg fac_cl_arg_value(const void *value, size_t bytes) {
+    return (fac_cl_arg){ FAC_CL_VALUE, bytes, value, { 0 } };
+}
 static inline fac_cl_arg fac_cl_arg_local(size_t bytes) { return (fac_cl_arg){ FAC_CL_LOCAL, bytes, NULL, { 0 } }; }
 
 /* Work items in all and in a group, by dim: items is rounded up to whole groups. */

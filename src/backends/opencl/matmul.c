@@ -1,4 +1,5 @@
-/* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides in broadcast batches, where they lie.
+/* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides in broadcast batches, where
+ * they lie.
  *
  * All dims of y but the last are rows; those that every operand steps over evenly are one (so a batch that meets one b is one
  * tall matrix), the last that is left is M, those in front of it are the batch. */
@@ -131,7 +132,8 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     if (!fac_cl_product_read(o, p, &r) || !fac_cl_tile_choose(o, &r, way, &t)) return false;
     offer->seconds = t.seconds;
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the bandwidth at best */
-    const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes, least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
+    const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
+        least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
     if (r.s.M <= FEW && way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
     return true;

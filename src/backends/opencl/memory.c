@@ -68,7 +68,8 @@ static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_se
     if (code) {
         fac_release(s);
         fac_release(b);
-        return fac_raise(err, FAC_E_NOMEM, "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, the device has %zu",
+        return fac_raise(err, FAC_E_NOMEM,
+                         "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, the device has %zu",
                          o->device.name, bytes, o->memory.used, o->memory.reserved - o->memory.used, o->limits.memory);
     }
     *b = (fac_cl_block){ .segment = s, .bytes = bytes };

@@ -87,7 +87,8 @@ extern const fac_backend fac_backend_opencl;
 
 /* An error of the driver as one of ours: "opencl:0: WHAT: CL_...".  Out of memory is FAC_E_NOMEM, all else FAC_E_DEVICE. */
 fac_status fac_cl_raise(fac_opencl *o, cl_int code, const char *what, fac_error *err);
-fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err);   /* step may be NULL */
+/* step may be NULL */
+fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err);
 /* A device that failed answers with the error that broke it. */
 fac_status fac_cl_alive(fac_opencl *o, fac_error *err);
 

@@ -8,12 +8,14 @@ enum { ITEMS = 64 };
 
 static const char doubles[] =
     "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); double x = 1.0 + i * 0x1p-40; y[i] = (int)((x * x - 1.0) * 0x1p39); }\n";
+    "kernel void probe(global int *y) { int i = get_local_id(0); double x = 1.0 + i * 0x1p-40; "
+    "y[i] = (int)((x * x - 1.0) * 0x1p39); }\n";
 static int doubles_say(int i) { return i; }
 
 static const char half[] =
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); half x = (half)i * (half)0.5f; y[i] = (int)((float)(x * x + (half)1) * 4.0f); }\n";
+    "kernel void probe(global int *y) { int i = get_local_id(0); half x = (half)i * (half)0.5f; "
+    "y[i] = (int)((float)(x * x + (half)1) * 4.0f); }\n";
 static int half_says(int i) { return i * i + 4; }
 
 /* The size of a subgroup is the device's affair: the sum of ones over it is its size, and its first item's number is all's. */
@@ -25,21 +27,25 @@ static int subgroups_say(int i) { return i; }
 
 static const char shuffle[] =
     "#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); float x = sub_group_shuffle_xor((float)i, 1u); y[i] = (int)x; }\n";
+    "kernel void probe(global int *y) { int i = get_local_id(0); float x = sub_group_shuffle_xor((float)i, 1u); "
+    "y[i] = (int)x; }\n";
 static int shuffle_says(int i) { return i ^ 1; }
 
 static const char dot8[] =
     "#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); char4 a = (char4)(i, -i, 3, -4), b = (char4)(2, 1, -5, 6); y[i] = dot(a, b) + 7; }\n";
+    "kernel void probe(global int *y) { int i = get_local_id(0); "
+    "char4 a = (char4)(i, -i, 3, -4), b = (char4)(2, 1, -5, 6); y[i] = dot(a, b) + 7; }\n";
 static int dot8_says(int i) { return 2 * i - i - 15 - 24 + 7; }
 
 /* D = A B with A[r][c] = r + c (16 x 8) and B all ones but B[k][n] = 1 + n (8 x 8): D[r][n] = (1 + n) (8 r + 28). */
 static const char mma[] =
     "kernel void probe(global int *y) { int i = get_local_id(0), g = (i & 31) >> 2, t = i & 3;\n"
     "  float a0 = g + t, a1 = g + 8 + t, a2 = g + t + 4, a3 = g + 8 + t + 4, b0 = 1 + g, b1 = 1 + g, d0, d1, d2, d3;\n"
-    "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};\"\n"
+    "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+    "{%10,%10,%10,%10};\"\n"
     "    : \"=f\"(d0), \"=f\"(d1), \"=f\"(d2), \"=f\"(d3)\n"
-    "    : \"r\"(as_uint(a0)), \"r\"(as_uint(a1)), \"r\"(as_uint(a2)), \"r\"(as_uint(a3)), \"r\"(as_uint(b0)), \"r\"(as_uint(b1)), \"f\"(0.0f));\n"
+    "    : \"r\"(as_uint(a0)), \"r\"(as_uint(a1)), \"r\"(as_uint(a2)), \"r\"(as_uint(a3)), \"r\"(as_uint(b0)), "
+    "\"r\"(as_uint(b1)), \"f\"(0.0f));\n"
     "  y[i] = (int)(d0 + d1 + d2 + d3); }\n";
 static int mma_says(int i) {
     const int g = (i & 31) >> 2, t = i & 3, columns = 2 * (2 * t) + 3;

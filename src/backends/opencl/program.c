@@ -18,7 +18,8 @@ fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char 
 static char *log_of(fac_opencl *o, cl_program p) {
     size_t n = 0;
     char *log = NULL;
-    if (o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !n || !(log = fac_alloc(1, n + 1))) return NULL;
+    if (o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !n || !(log = fac_alloc(1, n + 1)))
+        return NULL;
     o->cl.GetProgramBuildInfo(p, o->place.device, CL_PROGRAM_BUILD_LOG, n, log, NULL);
     return log;
 }
@@ -27,8 +28,8 @@ static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_er
     cl_int code = o->cl.BuildProgram(p, 1, &o->place.device, options, NULL, NULL);
     if (!code) return FAC_OK;
     char *log = log_of(o, p);
-    fac_status status = fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name, fac_cl_error_name(code),
-                                  log ? ": " : "", log ? log : "");
+    fac_status status = fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name,
+                                  fac_cl_error_name(code), log ? ": " : "", log ? log : "");
     fac_release(log);
     return status;
 }
@@ -56,7 +57,8 @@ static bool from_cache(fac_opencl *o, fac_hash key, const char *options, cl_prog
 static void to_cache(fac_opencl *o, fac_hash key, cl_program p) {
     size_t bytes = 0;
     unsigned char *binary = NULL;
-    if (o->cl.GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes || !(binary = fac_alloc(1, bytes))) return;
+    if (o->cl.GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes || !(binary = fac_alloc(1, bytes)))
+        return;
     if (!o->cl.GetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) fac_cl_cache_put(key, binary, bytes);
     fac_release(binary);
 }

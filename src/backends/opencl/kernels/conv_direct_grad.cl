@@ -1,13 +1,14 @@
 /* The gradient of a convolution with few channels in a group by its weights: a group of items takes one kernel (a channel of the
- * result and one of the image) and a part of the images' pixels.  Every item sums all taps of its pixels, then the items are added
- * up in a tree, in a fixed order; parts are added by sum_parts. */
+ * result and one of the image) and a part of the images' pixels.  Every item sums all taps of its pixels, then the items are
+ * added up in a tree, in a fixed order; parts are added by sum_parts. */
 typedef struct { long image, channel, at, d, h, w; } planes;
 typedef struct { int D, H, W, O, P, Q, channels, rows, pad_t, pad_r, pad_s, images; planes x, y; } direct;
 
 #define TAPS_OF (KT * KR * KS)
 
 kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void direct_weights(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict dy, global ACC *parts) {
+void direct_weights(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict dy,
+                    global ACC *parts) {
     local ACC team[ITEMS];
     const int id = get_local_id(0), c = get_group_id(0) % d.channels, row = get_group_id(0) / d.channels, part = get_group_id(1);
     const int pixels = d.O * d.P * d.Q, count = d.images * pixels, first = part * s.each_k;

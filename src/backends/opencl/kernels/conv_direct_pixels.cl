@@ -17,7 +17,8 @@ typedef struct { int D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, acro
 
 /* Where tap k of pixel i looks; -1 far outside where it sees nothing. */
 #ifdef TURNED
-#define LOOK(i, k, stride, dilation, pad) (((i) + (pad) - (k) * (dilation)) % (stride) ? -1 : ((i) + (pad) - (k) * (dilation)) / (stride))
+#define LOOK(i, k, stride, dilation, pad) \
+    (((i) + (pad) - (k) * (dilation)) % (stride) ? -1 : ((i) + (pad) - (k) * (dilation)) / (stride))
 #define STEP 1
 #else
 #define LOOK(i, k, stride, dilation, pad) ((i) * (stride) + (k) * (dilation) - (pad))

@@ -5,7 +5,7 @@
  *   EXTRAS          further operands; EXTRA_PARAMS, EXTRA_ARGS declare and pass them, EXTRA_STARTS finds the matrix
  *   FINISH(x, m, outer, column)   bias, scale and body applied to the sum of element m, n
  *   PATCHES, TAPS   b is not a matrix but the patches of an image: columns are pixels and rows taps, or the other way round
- *   BLOCKS          terms are [block of TK channels][tap][channel], so that a slab is one tap of a block; zeros fill the last block
+ *   BLOCKS          terms are [block of TK channels][tap][channel], so that a slab is one tap of a block; zeros fill it up
  *   DEEP            images have a depth
  *   PLACES          where pixels of y lie is read from a table */
 

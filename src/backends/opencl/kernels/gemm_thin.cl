@@ -1,5 +1,5 @@
-/* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads of
- * b what neighbouring items do not.
+/* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads
+ * of b what neighbouring items do not.
  *
  * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time.  With it columns are:
  * an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the terms.  What L items

@@ -1,5 +1,6 @@
-/* A matrix product by tiles: a group computes TM x TN elements, each of its items RM x RN of them in registers.  Slabs of TK terms
- * go through local memory twice buffered: the next one is on its way while this one is used, and there is one barrier a slab.
+/* A matrix product by tiles: a group computes TM x TN elements, each of its items RM x RN of them in registers.  Slabs of TK
+ * terms go through local memory twice buffered: the next one is on its way while this one is used, and there is one barrier a
+ * slab.
  *
  * Items are laid 8 x 4 in each 32 of them, so that those that run together read 8 + 4 neighbouring pieces of four floats.
  * A_ALONG_M, B_ALONG_N: neighbouring items read along m, n; else along the sum.  VA, VB, VY: elements that are read, written at
@@ -195,7 +196,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             const long at = m * s.y.row + outer * s.y.outer + column * s.y.column;
 #if VY == 4
             *(global ACC4 *)(y + at) = (ACC4)(FINISH(sum[i][j], m, outer, column), FINISH(sum[i][j + 1], m, outer, column + 1),
-                                              FINISH(sum[i][j + 2], m, outer, column + 2), FINISH(sum[i][j + 3], m, outer, column + 3));
+                                              FINISH(sum[i][j + 2], m, outer, column + 2),
+                                              FINISH(sum[i][j + 3], m, outer, column + 3));
 #else
             STORE(y, at, FINISH(sum[i][j], m, outer, column));
 #endif

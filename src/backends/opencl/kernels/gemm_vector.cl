@@ -1,6 +1,7 @@
 /* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
  * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs.  PANELS: a lies in the order of its use, too, [panel of MR rows][k][row]. */
+ * in the order of their use; sums wait there between slabs.  PANELS: a lies in the order of its use, too, [panel of MR rows][k]
+ * [row]. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
 #define VLOAD FAC_CAT(vload, VW)

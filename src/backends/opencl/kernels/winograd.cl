@@ -2,9 +2,9 @@
  *
  *   U = G w G'     V = B' d B     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = A' M A
  *
- * The interpolation points are 0, 1, -1 for OUT 2, and 0, +-sqrt(1/2), +-sqrt(2) for OUT 4, whose rounding errors are smaller than
- * those of small integers; with m(x) = product of (x - p_i), row i of B' are the coefficients of m(x) / (x - p_i), the last of m.
- * (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.)
+ * The interpolation points are 0, 1, -1 for OUT 2, and 0, +-sqrt(1/2), +-sqrt(2) for OUT 4, whose rounding errors are smaller
+ * than those of small integers; with m(x) = product of (x - p_i), row i of B' are the coefficients of m(x) / (x - p_i), the last
+ * of m. (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.)
  *
  * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are read and written in whole lines.
  * Options in front: OUT; TURNED: weights of the convolution whose gradient this is; FOURS: rows of y are stored in fours. */
@@ -13,7 +13,10 @@
 #define HALF_ROOT 0.70710678118654752f
 #define ROOT 1.4142135623730951f
 
-typedef struct { long at, image, channel, h, w, to; int height, width, pad_h, pad_w, down, across, first, tiles, row, channels; } sight;
+typedef struct {
+    long at, image, channel, h, w, to;
+    int  height, width, pad_h, pad_w, down, across, first, tiles, row, channels;
+} sight;
 typedef struct { long from, to, row, channel, group; int M, padded, channels, groups; } filters;
 typedef struct { long from; int height, width, down, across, first, tiles, row, channels; } results;
 
@@ -61,7 +64,8 @@ static inline void to_points(const float *d, float *v) {
 #if OUT == 2
     v[0] = d[0] - d[2], v[1] = d[1] + d[2], v[2] = d[2] - d[1], v[3] = d[3] - d[1];
 #else
-    const float a = d[4] - 2 * d[2], b = HALF_ROOT * d[3] - ROOT * d[1], c = d[4] - 0.5f * d[2], e = ROOT * d[3] - HALF_ROOT * d[1];
+    const float a = d[4] - 2 * d[2], b = HALF_ROOT * d[3] - ROOT * d[1], c = d[4] - 0.5f * d[2],
+        e = ROOT * d[3] - HALF_ROOT * d[1];
     v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[5] - 2.5f * d[3] + d[1];
 #endif
 }
