@@ -300,14 +300,18 @@ static fac_status tell_nodes(teller *t) {
 
 /* ---- outputs -------------------------------------------------------------------------------------------------------- */
 
-/* Of the same name, else at the same place when neither name is anywhere in the other model. */
-static int output_mate(const fac_graph *g, const fac_graph_out *o, size_t place, const fac_graph *from) {
+static bool name_outputs(const fac_graph *g, fac_table *to) {
     for (size_t i = 0; i < g->noutputs; i++)
-        if (!strcmp(g->outputs[i].name, o->name)) return (int)i;
-    if (place >= g->noutputs) return -1;
-    for (size_t i = 0; i < from->noutputs; i++)
-        if (!strcmp(from->outputs[i].name, g->outputs[place].name)) return -1;
-    return (int)place;
+        if (!fac_table_put(to, g->outputs[i].name, &g->outputs[i])) return false;
+    return true;
+}
+
+/* Of output i of a: that of the same name, else at the same place when neither name is anywhere in the other model. */
+static const fac_graph_out *output_mate(const teller *t, size_t i, const fac_table *of_a, const fac_table *of_b) {
+    const fac_graph *b = t->m.b.g;
+    const fac_graph_out *named = fac_table_get(of_b, t->m.a.g->outputs[i].name);
+    if (named || i >= b->noutputs || fac_table_get(of_a, b->outputs[i].name)) return named;
+    return &b->outputs[i];
 }
 
 static fac_status tell_output(teller *t, const fac_graph_out *x, const fac_graph_out *y) {
@@ -333,15 +337,19 @@ static fac_status tell_output(teller *t, const fac_graph_out *x, const fac_graph
 
 static fac_status tell_outputs(teller *t) {
     const fac_graph *a = t->m.a.g, *b = t->m.b.g;
+    fac_table of_a = { 0 }, of_b = { 0 };
     bool *seen = fac_alloc(b->noutputs + 1, sizeof *seen);
-    fac_status status = seen ? FAC_OK : no_memory(t->err);
+    const bool room = seen && name_outputs(a, &of_a) && name_outputs(b, &of_b);
+    fac_status status = room ? FAC_OK : no_memory(t->err);
     for (size_t i = 0; i < a->noutputs && !status; i++) {
-        const int k = output_mate(b, &a->outputs[i], i, a);
-        if (k >= 0) seen[k] = true;
-        status = tell_output(t, &a->outputs[i], k >= 0 ? &b->outputs[k] : NULL);
+        const fac_graph_out *mate = output_mate(t, i, &of_a, &of_b);
+        if (mate) seen[mate - b->outputs] = true;
+        status = tell_output(t, &a->outputs[i], mate);
     }
     for (size_t i = 0; i < b->noutputs && !status; i++)
         if (!seen[i]) status = tell_output(t, NULL, &b->outputs[i]);
+    fac_table_free(&of_a);
+    fac_table_free(&of_b);
     fac_release(seen);
     return status;
 }
