@@ -145,23 +145,43 @@ static void print_head(int width) {
 }
 
 /* What somebody should look at.  A channel of few numbers is easily nothing but zeros. */
-static void print_alarms(const fac_activations *a, int runs) {
+static int64_t strange(const fac_stats *s) { return s->nan + s->infinite; }
+static int64_t denormal(const fac_stats *s) { return s->denormals; }
+static int64_t dead(const fac_stats *s) {
     enum { FEW = 16 };
+    return s->count >= FEW * s->channels ? s->dead : 0;
+}
+static int64_t numbers(const fac_stats *s) { return s->count; }
+static int64_t channels(const fac_stats *s) { return s->channels; }
+
+/* "dead channels: conv1 (3 of 64), conv2 (1 of 64) and 5 tensors more", in the order of execution. */
+static void print_alarm(const fac_activations *a, const char *what, int64_t (*count)(const fac_stats *s),
+                        int64_t (*all)(const fac_stats *s)) {
+    enum { MOST = 6 };
+    const fac_activation *r;
+    int found = 0;
+    for (int i = 0; (r = fac_activations_get(a, i)); i++) {
+        const fac_stats s = fac_tally_stats(r->tally);
+        if (!count(&s) || found++ >= MOST) continue;
+        printf("%s %s (%lld of %lld)", found == 1 ? what : ",", r->name, (long long)count(&s), (long long)all(&s));
+    }
+    if (found > MOST) printf(" and %d tensor%s more", found - MOST, found == MOST + 1 ? "" : "s");
+    if (found) putchar('\n');
+}
+
+static void print_end(const fac_activations *a, int runs) {
     const fac_activation *r;
     double zeros = 0, all = 0;
+    char text[16], total[32];
     int n = 0;
     for (; (r = fac_activations_get(a, n)); n++) {
         const fac_stats s = fac_tally_stats(r->tally);
         zeros += (double)s.zeros;
         all += (double)s.count;
-        if (s.nan || s.infinite)
-            printf("%s: %lld NaN, %lld infinite of %lld numbers\n", r->name, (long long)s.nan, (long long)s.infinite,
-                   (long long)s.count);
-        if (s.dead && s.count >= FEW * s.channels)
-            printf("%s: %lld of %lld channels are nothing but zeros\n", r->name, (long long)s.dead, (long long)s.channels);
-        if (s.denormals) printf("%s: %lld denormal numbers\n", r->name, (long long)s.denormals);
     }
-    char text[16], total[32];
+    print_alarm(a, "NaN or infinite:", strange, numbers);
+    print_alarm(a, "nothing but zeros in channels of", dead, channels);
+    print_alarm(a, "denormal numbers:", denormal, numbers);
     printf("%d tensor%s of %d run%s, %s numbers, %s of them zeros\n", n, n == 1 ? "" : "s", runs, runs == 1 ? "" : "s",
            count_text(all, total, sizeof total), percent(zeros, all, text));
 }
@@ -178,7 +198,7 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
         print_head(width);
         for (int i = 0; i < n; i++) print_row(rows[i], width);
         putchar('\n');
-        print_alarms(a, k->runs);
+        print_end(a, k->runs);
         if (k->drawn || k->undrawn) printf("%d pictures in %s; %d tensors are none\n", k->drawn, k->pictures, k->undrawn);
         if (k->saved) printf("%d tensors in %s\n", k->saved, o.npz);
     }

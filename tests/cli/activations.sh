@@ -42,4 +42,12 @@ expect 0 'input' "$facula" activations zoo:lenet x.ppm y.ppm --npz two.npz --at 
 expect 0 'input' "$facula" activations zoo:lenet two.npz:1/x --at x
 expect 1 'x.txt' "$facula" activations zoo:lenet x.txt
 
+# what somebody should look at
+printf 'input x f32[1,2,4,8]\n%%0 = log(x)\n%%1 = relu(%%0)\noutput y = %%1\n' >log.txt
+expect 0 'NaN or infinite: log' "$facula" activations log.txt --random
+holds out ' of 64)'
+printf 'input x f32[1,2,4,8]\n%%0 = abs(x)\n%%1 = neg(%%0)\n%%2 = relu(%%1)\noutput y = %%2\n' >dead.txt
+expect 0 'nothing but zeros in channels of relu' "$facula" activations dead.txt --random
+holds out '(2 of 2)'
+
 finish
