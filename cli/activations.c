@@ -272,6 +272,6 @@ const verb verb_activations = {
     .name = "activations", .summary = "statistics and pictures of every tensor inside of a model",
     .usage = "facula activations MODEL [PHOTO|TENSOR...] [options]", .options = options, .run = run, .list = photo_presets,
     .more = "Files are inputs as for `facula run`; more of them are further runs, and the statistics are those of all runs\n"
-            "together.  Nothing is kept in memory but counts.  The histograms leave exact zeros out, and their heights go with the\n"
-            "square root.  clip and scale: those with the least squared error of symmetric integers (unsigned ones where\n"
+            "together.  Nothing is kept in memory but counts.  The histograms leave exact zeros out, and their heights go with\n"
+            "the square root.  clip and scale: those with the least squared error of symmetric integers (unsigned ones where\n"
             "nothing is negative)." };
