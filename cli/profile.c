@@ -44,7 +44,7 @@ static void print(const profile *p, const profile_sum *all, size_t n) {
     printf("run      %.3f ms (median of %d), %.3f ms in %zu steps; %.1f GFLOP/s, %.0f %% of the peak\n", 1e3 * p->median, p->runs,
            1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median, 200 * p->macs / p->median / k->flops);
     printf("work     %s multiply-adds in the steps, %s in the model%s\n\n", count_text(p->macs, a, sizeof a),
-           count_text(p->plan.macs, b, sizeof b), p->macs == p->plan.macs ? ": equal" : ": they differ");
+           count_text(p->plan.macs, b, sizeof b), p->macs == p->plan.macs ? ": equal" : ": they differ, see below");
     printf("%9s %6s %5s %9s %8s  %s\n", "us", "%", "steps", "GFLOP/s", "GB/s", "op");
     for (size_t i = 0; i < n; i++)
         printf("%9.1f %6.1f %5d %9.1f %8.1f  %s\n", 1e6 * all[i].seconds, 100 * ratio(all[i].seconds, p->seconds), all[i].n,
