@@ -14,7 +14,8 @@ static struct {
 #define STEP(name, value, help) { name, OPTION_STEP, &o.steps, value, help }
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
-    { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between, before all else (may be repeated)" },
+    { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between, before all else (may be "
+                                                 "repeated)" },
     { "--output", OPTION_LIST, &o.outputs, "NAME", "end at this value (may be repeated)" },
     STEP("--part", "A,B->C,D", "the part between values"),
     STEP("--remove", "NODE", "its first input takes the place of its output"),
@@ -36,7 +37,8 @@ static const option options[] = {
     STEP("--bake", NULL, "what depends on parameters alone becomes parameters"),
     STEP("--simplify", NULL, "fold constants, drop what changes nothing, make equal nodes one"),
     STEP("--dtype", "TYPE", "floats as f32, f16, bf16 or f64"),
-    { "--keep", OPTION_LIST, &o.context.keep, "NODE", "for --dtype: nodes that keep their types, such as op:softmax (may be repeated)" },
+    { "--keep", OPTION_LIST, &o.context.keep, "NODE", "for --dtype: nodes that keep their types, such as op:softmax (may be "
+                                                      "repeated)" },
     { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL, "for --dtype: inputs and outputs keep their types" },
     STEP("--reorder", NULL, "nodes in an order that needs less memory (binds all sizes)"),
     STEP("--meta", "KEY=TEXT", "metadata, added or changed"),
@@ -46,7 +48,8 @@ static const option options[] = {
     STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, or the next one that has every op" },
-    { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; nothing is written if not" },
+    { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; "
+                                                "nothing is written if not" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -99,13 +102,14 @@ static int first_part(fac_graph **g) {
 
 /* ---- proof ---- */
 
-static fac_status ask(const fac_graph *a, const fac_graph *b, fac_device *device, fac_verify_mode mode, fac_verdict *v, fac_error *err) {
+static fac_status ask(const fac_graph *a, const fac_graph *b, fac_device *device, fac_verify_mode mode, fac_verdict *v,
+                      fac_error *err) {
     *v = (fac_verdict){ 0 };
     return fac_verify(a, b, device, &(fac_verify_opts){ .mode = mode }, v, err);
 }
 
-/* Real numbers must agree within a tolerance: exact mode alone takes one activation for another.  What more holds is said: equal bits
- * on integers, which no wrong slice or sum survives, or differences within the bounds of rounding. */
+/* Real numbers must agree within a tolerance: exact mode alone takes one activation for another.  What more holds is said: equal
+ * bits on integers, which no wrong slice or sum survives, or differences within the bounds of rounding. */
 static int prove(const fac_graph *a, const fac_graph *b, cJSON *json) {
     static const char *const verdicts[] = { "same", "different", "cannot tell" };
     static const int codes[] = { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
@@ -196,8 +200,8 @@ const verb verb_edit = {
     .name = "edit", .summary = "a model out of a model: nodes, parts, rules, names, sizes, types, weights, metadata",
     .usage = "facula edit MODEL -o OUT.onnx [steps and options]",
     .options = options, .run = run,
-    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by its name or that of a value it makes, by\n"
-            "the scope it stands in, by %7 as `facula show` numbers values without a name, or as op:relu; a * stands for any text, so\n"
-            "that a step may mean many nodes.  OPS are written as in `facula show`: 'clip(_, 0, 6)', 'relu tanh', 't = exp(_); mul(t, _)'.\n"
-            "Rules are described in docs/ANALYSIS.md; examples/rules has some.  Exit code with --verify: 0 the same, 1 different,\n"
-            "2 cannot tell." };
+    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by its name or that of a value it\n"
+            "makes, by the scope it stands in, by %7 as `facula show` numbers values without a name, or as op:relu; a * stands\n"
+            "for any text, so that a step may mean many nodes.  OPS are written as in `facula show`: 'clip(_, 0, 6)', 'relu\n"
+            "tanh', 't = exp(_); mul(t, _)'.  Rules are described in docs/ANALYSIS.md; examples/rules has some.  Exit code with\n"
+            "--verify: 0 the same, 1 different, 2 cannot tell." };

@@ -94,7 +94,8 @@ static void free_ends(ends *e) {
 
 static fac_status read_ends(const char *text, size_t length, ends *e, fac_error *err) {
     char *copy = strndup(text, length), *arrow = copy ? strstr(copy, "->") : NULL;
-    fac_status s = !copy ? edit_fail(err, "out of memory") : arrow ? FAC_OK : edit_fail(err, "\"%s\" is no FROM,...->TO,...", copy);
+    fac_status s = !copy ? edit_fail(err, "out of memory") : arrow ? FAC_OK : edit_fail(err, "\"%s\" is no FROM,...->TO,...",
+                                                                                        copy);
     if (!s) {
         *arrow = 0;
         e->in = edit_split(copy, ',', &e->nin);
@@ -122,7 +123,8 @@ fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g
     if (!equals) return edit_fail(err, "\"%s\" is no FROM,...->TO,...=MODEL", text);
     fac_status s = read_ends(text, (size_t)(equals - text), &e, err);
     if (!s) s = load(equals + 1, &m, err);
-    if (!s) s = fac_graph_part_replaced(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, m.graph, out, err);
+    if (!s) s = fac_graph_part_replaced(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, m.graph, out,
+                                        err);
     if (!s) snprintf(c->what, sizeof c->what, "the part is now that of %s", equals + 1);
     model_free(&m);
     free_ends(&e);
@@ -155,7 +157,8 @@ static fac_status report_rules(edit_context *c, const fac_rules *r, const fac_ru
     for (int k = 0; k < fac_rules_count(r); k++) {
         total += report[k].matches;
         if (at < sizeof c->what)
-            at += (size_t)snprintf(c->what + at, sizeof c->what - at, "%s%s %d", k ? ", " : "", fac_rules_name(r, k), report[k].matches);
+            at += (size_t)snprintf(c->what + at, sizeof c->what - at, "%s%s %d", k ? ", " : "", fac_rules_name(r, k),
+                                   report[k].matches);
         if (report[k].skipped && at < sizeof c->what)
             at += (size_t)snprintf(c->what + at, sizeof c->what - at, " (%d do not fit: %s)", report[k].skipped, report[k].why);
         if (!rows) continue;

@@ -2,10 +2,13 @@
 #include <unistd.h>
 #include "edit_check.h"
 
-static void make_path(char *to, size_t size, const char *name) { snprintf(to, size, "/tmp/facula-edit-%d-%s", (int)getpid(), name); }
+static void make_path(char *to, size_t size, const char *name) { snprintf(to, size, "/tmp/facula-edit-%d-%s", (int)getpid(),
+                                                                          name); }
 
-static const char *const head = "input x f32[N,4]\nparam w f32[4,6]\na = matmul(x, w)\nf = relu(a)\noutput features = f\noutput raw = a\n";
-static const char *const tail = "input features f32[M,6]\ninput scale f32[6]\nparam w f32[6,3]\ns = mul(features, scale)\na = matmul(s, w)\noutput y = a\n";
+static const char *const head = "input x f32[N,4]\nparam w f32[4,6]\na = matmul(x, w)\nf = relu(a)\noutput features = f\n"
+                                "output raw = a\n";
+static const char *const tail = "input features f32[M,6]\ninput scale f32[6]\nparam w f32[6,3]\ns = mul(features, scale)\n"
+                                "a = matmul(s, w)\noutput y = a\n";
 
 static void appending(void **state) {
     (void)state;
@@ -18,7 +21,8 @@ static void appending(void **state) {
     assert_int_equal(fac_graph_outputs(out), 2);                        /* raw and y: features feeds the second */
     assert_string_equal(fac_graph_output_name(out, 1), "y");
     assert_string_equal(fac_value_name(fac_graph_param(out, 1)), "w_2");
-    want = graph_of("input x f32[N,4]\ninput scale f32[6]\nparam w f32[4,6]\nparam w_2 f32[6,3]\na = matmul(x, w)\nf = relu(a)\ns = mul(f, scale)\n"
+    want = graph_of("input x f32[N,4]\ninput scale f32[6]\nparam w f32[4,6]\nparam w_2 f32[6,3]\na = matmul(x, w)\nf = relu(a)\n"
+                    "s = mul(f, scale)\n"
                     "b = matmul(s, w_2)\noutput raw = a\noutput y = b\n");
     for (int k = 0; k < 2; k++) {
         fac_tensor *t = fac_value_tensor(fac_graph_param(k ? b : a, 0));
@@ -35,8 +39,10 @@ static void appending(void **state) {
     out = NULL;
     FAILS(fac_graph_appended(b, a, 0, NULL, NULL, &out, &err), FAC_E_SHAPE, "\"y\" is f32[M,3], \"x\" needs f32[N,4]");
     FAILS(fac_graph_appended(a, a, 0, NULL, NULL, &out, &err), FAC_E_ARGUMENT, "say which belong together");
-    FAILS(fac_graph_appended(a, b, 1, (const char *[]){ "q" }, (const char *[]){ "features" }, &out, &err), FAC_E_ARGUMENT, "no output \"q\"");
-    FAILS(fac_graph_appended(a, b, 1, (const char *[]){ "raw" }, (const char *[]){ "q" }, &out, &err), FAC_E_ARGUMENT, "no input \"q\"");
+    FAILS(fac_graph_appended(a, b, 1, (const char *[]){ "q" }, (const char *[]){ "features" }, &out, &err), FAC_E_ARGUMENT,
+          "no output \"q\"");
+    FAILS(fac_graph_appended(a, b, 1, (const char *[]){ "raw" }, (const char *[]){ "q" }, &out, &err), FAC_E_ARGUMENT,
+          "no input \"q\"");
     assert_null(out);
     fac_graph_free(a);
     fac_graph_free(b);
@@ -53,9 +59,12 @@ static void another_part(void **state) {
     assert_string_equal(fac_graph_output_name(out, 0), "y");
     fac_graph_free(out);
     out = NULL;
-    FAILS(fac_graph_part_replaced(g, 1, (const char *[]){ "c" }, 1, (const char *[]){ "a" }, with, &out, &err), FAC_E_ARGUMENT, "made from its end");
-    FAILS(fac_graph_part_replaced(g, 1, (const char *[]){ "a" }, 1, (const char *[]){ "c" }, wide, &out, &err), FAC_E_SHAPE, "needs f32[K,5]");
-    FAILS(fac_graph_part_replaced(g, 0, NULL, 1, (const char *[]){ "c" }, with, &out, &err), FAC_E_ARGUMENT, "1 inputs and 1 outputs");
+    FAILS(fac_graph_part_replaced(g, 1, (const char *[]){ "c" }, 1, (const char *[]){ "a" }, with, &out, &err), FAC_E_ARGUMENT,
+          "made from its end");
+    FAILS(fac_graph_part_replaced(g, 1, (const char *[]){ "a" }, 1, (const char *[]){ "c" }, wide, &out, &err), FAC_E_SHAPE,
+          "needs f32[K,5]");
+    FAILS(fac_graph_part_replaced(g, 0, NULL, 1, (const char *[]){ "c" }, with, &out, &err), FAC_E_ARGUMENT,
+          "1 inputs and 1 outputs");
     assert_null(out);
     fac_graph_free(wide);
     fac_graph_free(with);
@@ -82,7 +91,8 @@ static void notes(void **state) {
     fac_graph_set_note(g, "never", NULL);
     assert_int_equal(fac_graph_notes(g), 8);
     OK(fac_graph_removed(g, "f", NULL, &other, &err));
-    OK(fac_onnx_save(other, path, &(fac_onnx_save_opts){ .n = 1, .keys = (const char *[]){ "by" }, .values = (const char *[]){ "the caller" } }, &err));
+    OK(fac_onnx_save(other, path, &(fac_onnx_save_opts){ .n = 1, .keys = (const char *[]){ "by" },
+                                                         .values = (const char *[]){ "the caller" } }, &err));
     OK(fac_onnx_load(path, NULL, &back, &err));
     assert_int_equal(fac_graph_notes(back), 9);
     for (int k = 0; k < fac_graph_notes(g); k++)
@@ -144,7 +154,8 @@ static void stripped(void **state) {
 /* Open sizes stay open through every edit; what cannot be known is no obstacle. */
 static void open_sizes(void **state) {
     (void)state;
-    fac_graph *g = graph_of("input x f32[N,S,8]\ninput m f32[S,S]\nparam w f32[8,8]\nq = matmul(x, w)\nt = transpose(q) perm=0,2,1\np = matmul(x, t)\n"
+    fac_graph *g = graph_of("input x f32[N,S,8]\ninput m f32[S,S]\nparam w f32[8,8]\nq = matmul(x, w)\n"
+                            "t = transpose(q) perm=0,2,1\np = matmul(x, t)\n"
                             "a = add(p, m)\ns = softmax(a) axis=2\no = matmul(s, q)\noutput y = o\n"), *out = NULL, *half = NULL;
     OK(fac_graph_inserted(g, "s", "clip(_, 0, 1)", NULL, &out, &err));
     OK(fac_graph_floats(out, FAC_F16, &half, &err));

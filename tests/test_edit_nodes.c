@@ -1,4 +1,5 @@
-/* Single nodes changed, ports, tensors: what comes out is a sound graph that computes what it should, and what cannot be is said. */
+/* Single nodes changed, ports, tensors: what comes out is a sound graph that computes what it should, and what cannot be is
+ * said. */
 #include <math.h>
 #include "edit_check.h"
 
@@ -72,7 +73,8 @@ static void inserting(void **state) {
     out = NULL;
     OK(fac_graph_inserted(g, "half", "t = exp(_); mul(t, 0.5) neg", &n, &out, &err));
     assert_int_equal(n, 2);                                 /* a pool, and an output of the graph */
-    want = graph_of("input x f32[N,3,8,8]\nparam w f32[4,3,3,3]\nparam b f32[4]\nconv = conv2d(x, w, b) pad=1,1,1,1\nact = relu(conv)\n"
+    want = graph_of("input x f32[N,3,8,8]\nparam w f32[4,3,3,3]\nparam b f32[4]\nconv = conv2d(x, w, b) pad=1,1,1,1\n"
+                    "act = relu(conv)\n"
                     "e = exp(act)\nm = mul(e, 0.5)\nn = neg(m)\np = max_pool2d(n) kernel=2,2 stride=2,2\n%1 = tanh(p)\n"
                     "output y = %1\noutput z = n\n");
     fill_params(want);
@@ -205,7 +207,8 @@ static fac_tensor *full(fac_dtype dtype, fac_dims dims, double x) {
 static void tensors(void **state) {
     (void)state;
     fac_graph *g = network(), *out = NULL, *back = NULL;
-    fac_tensor *b = full(FAC_F32, fac_shape(4), 2), *wide = full(FAC_F32, fac_shape(6, 3, 3, 3), 1), *f64 = full(FAC_F64, fac_shape(4), 2),
+    fac_tensor *b = full(FAC_F32, fac_shape(4), 2), *wide = full(FAC_F32, fac_shape(6, 3, 3, 3), 1), *f64 = full(FAC_F64,
+        fac_shape(4), 2),
                *x = full(FAC_F32, fac_shape(2, 3, 8, 8), 1);
     int n;
     OK(fac_graph_tensor_set(g, "b", b, &out, &err));
@@ -225,7 +228,8 @@ static void tensors(void **state) {
     OK(fac_graph_stripped(g, 10, &n, &out, &err));
     assert_int_equal(n, 1);
     assert_int_equal(fac_graph_params(out), 1);
-    OK(fac_graph_restored(out, 2, (const char *[]){ "w", "other" }, (fac_tensor *[]){ fac_value_tensor(fac_graph_find(g, "w")), b }, &n,
+    OK(fac_graph_restored(out, 2, (const char *[]){ "w", "other" }, (fac_tensor *[]){ fac_value_tensor(fac_graph_find(g, "w")),
+                                                                                      b }, &n,
                           &back, &err));
     assert_int_equal(n, 1);
     assert_same(g, back);
@@ -244,7 +248,8 @@ static void tensors(void **state) {
 
 static void floats_but(void **state) {
     (void)state;
-    fac_graph *g = graph_of("input x f32[2,8]\nparam w f32[8,8]\nparam v f32[8,8]\na = linear(x, w, -)\ns = softmax(a) axis=1\nt = mul(s, 2)\n"
+    fac_graph *g = graph_of("input x f32[2,8]\nparam w f32[8,8]\nparam v f32[8,8]\na = linear(x, w, -)\ns = softmax(a) axis=1\n"
+                            "t = mul(s, 2)\n"
                             "b = linear(t, v, -)\noutput y = b\n"), *out = NULL;
     fac_float_report r;
     fill_params(g);
@@ -259,7 +264,8 @@ static void floats_but(void **state) {
     assert_int_equal(fac_value_type(fac_graph_output(out, 0)).dtype, FAC_F32);
     assert_int_equal(fac_value_type(fac_graph_input(out, 0)).dtype, FAC_F32);
     fac_verdict verdict;
-    OK(fac_verify(g, out, device, &(fac_verify_opts){ .mode = FAC_VERIFY_DATA, .rounds = 1, .rtol = 0.02, .atol = 0.02 }, &verdict, &err));
+    OK(fac_verify(g, out, device, &(fac_verify_opts){ .mode = FAC_VERIFY_DATA, .rounds = 1, .rtol = 0.02, .atol = 0.02 },
+                  &verdict, &err));
     assert_int_equal(verdict.same, FAC_SAME);
     fac_graph_free(out);
     out = NULL;
@@ -279,7 +285,8 @@ static void floats_but(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(removing), cmocka_unit_test(several_in_a_scope), cmocka_unit_test(inserting),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(removing), cmocka_unit_test(several_in_a_scope),
+                                        cmocka_unit_test(inserting),
                                         cmocka_unit_test(replacing), cmocka_unit_test(setting), cmocka_unit_test(ports),
                                         cmocka_unit_test(tensors), cmocka_unit_test(floats_but) };
     return cmocka_run_group_tests_name("edit_nodes", tests, open_device, close_device);

@@ -1,5 +1,5 @@
-/* facula/edit.h: models out of models.  Every call reads a graph and returns a new one, *out, which stays untouched when it fails;
- * parameter tensors are shared where they stay as they are, and notes (fac_graph_note) are kept.  Values are named as
+/* facula/edit.h: models out of models.  Every call reads a graph and returns a new one, *out, which stays untouched when it
+ * fails; parameter tensors are shared where they stay as they are, and notes (fac_graph_note) are kept.  Values are named as
  * fac_graph_find knows them: inputs, outputs, parameters, and what a file has named; "%7" is what `facula show` calls so. */
 #ifndef FACULA_EDIT_H
 #define FACULA_EDIT_H
@@ -16,8 +16,8 @@ extern "C" {
 
 /* The part between values: `inputs` become inputs of their types, `outputs` the outputs; what else the outputs need comes along.
  * ninputs 0: the inputs stay.  FAC_E_ARGUMENT names what is not there, and inputs that no output needs. */
-fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs, const char *const outputs[],
-                             fac_graph **out, fac_error *err);
+fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs,
+                             const char *const outputs[], fac_graph **out, fac_error *err);
 
 /* Open sizes bound: batch (0: 1) to the first dim of the first input, 1 to all others; nodes whose contents are known become
  * constants, those that change nothing disappear, equal ones become one. */
@@ -39,7 +39,8 @@ typedef struct fac_float_report {
     int     tensors, kept, casts;       /* converted, nodes that kept their types, casts that were put */
     int64_t overflowed, vanished;       /* numbers of parameters that became infinite, or zero         */
 } fac_float_report;
-fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out, fac_error *err);
+fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out,
+                                fac_error *err);
 
 /* A leaf, an output or a value by another name. */
 fac_status fac_graph_rename(const fac_graph *g, const char *old, const char *name, fac_graph **out, fac_error *err);
@@ -50,17 +51,18 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
 
 /* ---- single nodes ----
  * node: its name, or that of a value it makes or an output; the scope that it alone stands in; "op:relu"; or "%7", as
- * `facula show` numbers values without a name.  A * stands for any text, so one call may mean many nodes: *n (may be NULL) says how
- * many were changed.  FAC_E_ARGUMENT when there is none.  Types of all that follows are inferred anew: where that fails the
+ * `facula show` numbers values without a name.  A * stands for any text, so one call may mean many nodes: *n (may be NULL) says
+ * how many were changed.  FAC_E_ARGUMENT when there is none.  Types of all that follows are inferred anew: where that fails the
  * error names the node.
  *
- * text: ops in the form of graph text, separated by ';'.  _ is the first input (the value behind which something is put), x0, x1...
- * are the inputs of a node that is replaced, other names are values of the graph; what is last takes the place, or y0, y1... do.
- * "relu", "clip(_, 0, 6)", "t = exp(_); mul(t, _)", "conv2d(x0, x1) like node stride=2,2". */
+ * text: ops in the form of graph text, separated by ';'.  _ is the first input (the value behind which something is put), x0,
+ * x1... are the inputs of a node that is replaced, other names are values of the graph; what is last takes the place, or y0,
+ * y1... do. "relu", "clip(_, 0, 6)", "t = exp(_); mul(t, _)", "conv2d(x0, x1) like node stride=2,2". */
 
 /* Its first input (the first that is data) takes the place of its output; FAC_E_SHAPE when they have not the same type. */
 fac_status fac_graph_removed(const fac_graph *g, const char *node, int *n, fac_graph **out, fac_error *err);
-/* where: a value, all of whose readers see what is put behind it; "value->node" or "value->output": this reader alone.  *n: readers. */
+/* where: a value, all of whose readers see what is put behind it; "value->node" or "value->output": this reader alone.  *n:
+ * readers. */
 fac_status fac_graph_inserted(const fac_graph *g, const char *where, const char *text, int *n, fac_graph **out, fac_error *err);
 fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *text, int *n, fac_graph **out, fac_error *err);
 /* attrs: "stride=2,2 pad=1,1,1,1"; others stay. */
@@ -68,7 +70,8 @@ fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs
 
 /* ---- ports ---- */
 
-fac_status fac_graph_output_added(const fac_graph *g, const char *value, const char *as, fac_graph **out, fac_error *err);     /* as NULL: its name */
+/* as NULL: its name */
+fac_status fac_graph_output_added(const fac_graph *g, const char *value, const char *as, fac_graph **out, fac_error *err);
 fac_status fac_graph_output_removed(const fac_graph *g, const char *name, fac_graph **out, fac_error *err);
 /* dims: "N,3,224,224" or "Nx3x224x224": numbers, and names of open sizes. */
 fac_status fac_graph_shaped(const fac_graph *g, const char *input, const char *dims, fac_graph **out, fac_error *err);
@@ -83,10 +86,10 @@ fac_status fac_graph_tensor_set(const fac_graph *g, const char *name, fac_tensor
 /* Named tensors of `least` elements or more become zeros that take no room in a file: nodes under the names of the tensors,
  * so the model is still one that others check and run.  *n: how many. */
 fac_status fac_graph_stripped(const fac_graph *g, int64_t least, int *n, fac_graph **out, fac_error *err);
-/* The other way round, and for any model: values that depend on no input become the tensors of their names.  FAC_E_SHAPE when a type
- * differs, FAC_E_ARGUMENT when no name is known. */
-fac_status fac_graph_restored(const fac_graph *g, int count, const char *const names[], fac_tensor *const tensors[], int *n, fac_graph **out,
-                              fac_error *err);
+/* The other way round, and for any model: values that depend on no input become the tensors of their names.  FAC_E_SHAPE when a
+ * type differs, FAC_E_ARGUMENT when no name is known. */
+fac_status fac_graph_restored(const fac_graph *g, int count, const char *const names[], fac_tensor *const tensors[], int *n,
+                              fac_graph **out, fac_error *err);
 /* Nodes that read nothing but parameters and constants become parameters: weights that rules have scaled, say. */
 fac_status fac_graph_baked(const fac_graph *g, int *n, fac_graph **out, fac_error *err);
 
@@ -113,8 +116,8 @@ typedef struct fac_rule_report {
     int  matches, skipped;              /* skipped: the pattern was there, but the replacement has another type */
     char why[200];                      /* the first that was skipped */
 } fac_rule_report;
-/* Applies the rules, in their order at each node, until nothing matches any more; report[fac_rules_count] (may be NULL).  limit: of
- * matches in all, 0: four for each node of the graph; FAC_E_ARGUMENT when it is reached, which names the rule that goes on. */
+/* Applies the rules, in their order at each node, until nothing matches any more; report[fac_rules_count] (may be NULL).  limit:
+ * of matches in all, 0: four for each node of the graph; FAC_E_ARGUMENT when it is reached, which names the rule that goes on. */
 fac_status  fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit, fac_rule_report *report, fac_graph **out,
                                 fac_error *err);
 

@@ -1,5 +1,5 @@
-/* Single nodes changed: removed, put between others, replaced, given other attributes.  The graph is rebuilt, so that the types of
- * all that follows are inferred anew; what then cannot be is an error that names the node. */
+/* Single nodes changed: removed, put between others, replaced, given other attributes.  The graph is rebuilt, so that the types
+ * of all that follows are inferred anew; what then cannot be is an error that names the node. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -56,12 +56,14 @@ static fac_status check_removal(const fac_graph *g, const fac_node *n, fac_error
     char label[256], from[128], to[128];
     const int i = passed_on(n);
     fac_node_label(n, label, sizeof label);
-    if (i < 0) return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): it has no input to take its place", label, n->op->name);
+    if (i < 0) return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): it has no input to take its place", label,
+                                n->op->name);
     for (int k = 1; k < n->nout; k++)
         if (n->out[k]->uses || n->out[k]->roots)
             return fac_raise(err, FAC_E_ARGUMENT, "removing \"%s\" (%s): its output %d is used too", label, n->op->name, k);
     if (fac_edit_same(g, &n->in[i]->type, &n->out[0]->type) && !n->body[0]) return FAC_OK;
-    return fac_raise(err, FAC_E_SHAPE, "removing \"%s\" (%s): its input is %s and its output %s: one cannot take the other's place",
+    return fac_raise(err, FAC_E_SHAPE, "removing \"%s\" (%s): its input is %s and its output %s: one cannot take the other's "
+                                       "place",
                      label, n->op->name, fac_edit_type(g, &n->in[i]->type, from, sizeof from),
                      fac_edit_type(g, &n->out[0]->type, to, sizeof to));
 }
@@ -118,7 +120,8 @@ static const fac_node *named_node(void *self, const char *name) {
 }
 
 static fac_status read_text(change *c, const char *text) {
-    fac_cursor cursor = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = text, .arena = &c->arena, .err = c->err };
+    fac_cursor cursor = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = text, .arena = &c->arena,
+                          .err = c->err };
     c->what = text;
     return fac_statements_read(&cursor, &c->text);
 }
@@ -232,8 +235,8 @@ static bool replace_node(void *self, fac_graph *to, const fac_node *n, fac_value
         out[k] = fac_table_get(&defined, name);
         if (!out[k] && !k) out[k] = fac_table_get(&defined, "_");
         if (!out[k] && !n->out[k]->uses && !n->out[k]->roots) out[k] = to->poison;
-        if (!out[k]) status = fac_raise(c->err, FAC_E_ARGUMENT, "%s: output %d of %s is used: name what takes its place %s", c->what, k,
-                                        n->op->name, name);
+        if (!out[k]) status = fac_raise(c->err, FAC_E_ARGUMENT, "%s: output %d of %s is used: name what takes its place %s",
+                                        c->what, k, n->op->name, name);
     }
     fac_table_free(&defined);
     if (!status && n->name && out[0]->node && out[0]->node->id >= before)
@@ -246,7 +249,8 @@ fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *
     change c = { .from = g, .err = &own };
     fac_status status = read_text(&c, text);
     if (!status) status = fac_edit_nodes(g, node, &c.marked, &c.done, &own);
-    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = replace_node }, NULL), out, &own);
+    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = replace_node }, NULL), out,
+                                        &own);
     if (!status && n) *n = c.done;
     if (status && err) *err = own;
     close_change(&c);

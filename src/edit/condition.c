@@ -4,7 +4,8 @@
  *   constant(w)                known before the run: a constant, a parameter, or made of these
  *   same(x, y)                 types are equal
  *   cancels($p, $q)            transposing by $p and then by $q leaves everything where it was
- *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x), uses(x), value(c), type(x), f32
+ *   A = B, != < <= > >=        of numbers, {1,2}, $attribute, rank(x), dim(x,1), dims(x), count(x), uses(x), value(c),
+ *                              type(x), f32
  *   A in [0, 6]                every number of A is
  *   not ...                    the contrary; what is not known (an open size) makes neither true */
 #include <math.h>
@@ -31,7 +32,8 @@ static fac_status read_slot(fac_cursor *c, const fac_rule *r, bool attr, int *sl
     FAC_TRY(fac_cursor_name(c, &name));
     if (!name) return fac_cursor_fail(c, "a name of the pattern is missing");
     *slot = attr ? fac_rule_attr(r, name) : fac_rule_value(r, name);
-    return *slot >= 0 ? FAC_OK : fac_cursor_fail_at(c, at, "there is no %s '%s' in the pattern", attr ? "variable" : "value", name);
+    return *slot >= 0 ? FAC_OK : fac_cursor_fail_at(c, at, "there is no %s '%s' in the pattern", attr ? "variable" : "value",
+                                                    name);
 }
 
 static fac_status read_list(fac_cursor *c, fac_side *s, char close) {
@@ -61,7 +63,8 @@ static fac_status read_side(fac_cursor *c, const fac_rule *r, const char *name, 
         return FAC_OK;
     }
     s->function = one_of(functions, name);
-    if (!s->function) return fac_cursor_fail_at(c, at, "there is no function '%s': rank, dim, dims, count, uses, value, type", name);
+    if (!s->function) return fac_cursor_fail_at(c, at, "there is no function '%s': rank, dim, dims, count, uses, value, type",
+                                                name);
     FAC_TRY(fac_cursor_need(c, '('));
     FAC_TRY(read_slot(c, r, false, &s->slot));
     if (!strcmp(name, "dim")) {
@@ -87,7 +90,8 @@ static fac_status read_test(fac_cursor *c, const fac_rule *r, fac_condition *d) 
 
 static fac_status read_relation(fac_cursor *c, const fac_rule *r, fac_condition *d) {
     static const struct { const char *text; fac_relation is; } relations[] = {
-        { "<=", FAC_REL_LE }, { ">=", FAC_REL_GE }, { "!=", FAC_REL_NE }, { "=", FAC_REL_EQ }, { "<", FAC_REL_LT }, { ">", FAC_REL_GT } };
+        { "<=", FAC_REL_LE }, { ">=", FAC_REL_GE }, { "!=", FAC_REL_NE },
+        { "=", FAC_REL_EQ }, { "<", FAC_REL_LT }, { ">", FAC_REL_GT } };
     fac_cursor_space(c);
     if (fac_cursor_keyword(c, "in")) {
         d->relation = FAC_REL_IN;
@@ -206,7 +210,8 @@ static truth compare(const fac_match *m, const fac_condition *d) {
 /* Dim k of the result is dim p[q[k]] of what came first.  No perm at all turns the order round. */
 static truth cancels(const fac_match *m, const fac_condition *d) {
     double p[FAC_EDIT_NUMBERS], q[FAC_EDIT_NUMBERS];
-    const int np = attr_numbers(m->attr[d->slots[0]], m->at[d->slots[0]], p), nq = attr_numbers(m->attr[d->slots[1]], m->at[d->slots[1]], q);
+    const int np = attr_numbers(m->attr[d->slots[0]], m->at[d->slots[0]], p);
+    const int nq = attr_numbers(m->attr[d->slots[1]], m->at[d->slots[1]], q);
     const int n = np > nq ? np : nq;
     if (np < 0 || nq < 0) return UNKNOWN;
     for (int k = 0; k < n; k++) {

@@ -20,7 +20,8 @@ bool fac_edit_same(const fac_graph *g, const fac_type *a, const fac_type *b);
 /* "f32[N,4]"; NULL is never returned. */
 const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, size_t size);
 
-/* The numbers of a constant, or of a parameter that no run changes, of at most FAC_EDIT_NUMBERS elements; how many, -1: unknown. */
+/* The numbers of a constant, or of a parameter that no run changes, of at most FAC_EDIT_NUMBERS elements; how many, -1: unknown.
+ * */
 enum { FAC_EDIT_NUMBERS = 16 };
 int fac_edit_numbers(const fac_value *v, double *to);
 

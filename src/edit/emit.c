@@ -62,7 +62,8 @@ static fac_status variable(const emitter *e, const fac_term *t, fac_dtype dtype,
     } else if ((a->kind == FAC_A_INT || a->kind == FAC_A_REAL) && a->count <= FAC_TERM_NUMBERS_MOST) {
         as.n = a->count ? a->count : 1;
         as.scalar = !a->count;
-        for (int k = 0; k < as.n; k++) as.v[k] = a->kind == FAC_A_INT ? (double)((const int64_t *)at)[k] : ((const double *)at)[k];
+        for (int k = 0; k < as.n; k++)
+            as.v[k] = a->kind == FAC_A_INT ? (double)((const int64_t *)at)[k] : ((const double *)at)[k];
         if (a->count) dtype = FAC_I64;
     } else
         return fail(e, t->at, FAC_E_FORMAT, "this attribute is no number");
@@ -77,7 +78,8 @@ static fac_status operands(const emitter *e, const fac_statement *s, fac_value *
         if (t->kind != FAC_TERM_NAME) continue;
         in[k] = value_of(e, t->name);
         if (!in[k])
-            return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: there is no value '%s' here", e->file, t->at.line, t->at.column, t->name);
+            return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: there is no value '%s' here", e->file, t->at.line, t->at.column,
+                             t->name);
         if (!dtype) dtype = in[k]->type.dtype;
     }
     for (int k = 0; k < s->nargs; k++) {
@@ -116,14 +118,14 @@ static fac_status set_variable(const emitter *e, const fac_setting *to, void *at
     double x[FAC_EDIT_NUMBERS];
     if (e->names->attr(e->names->self, to->variable, &a, &at)) {
         if (!same_kind(a, to->attr))
-            return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: $%s is of another kind than %s", e->file, to->at.line, to->at.column,
-                             to->variable, to->attr->name);
+            return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: $%s is of another kind than %s", e->file, to->at.line,
+                             to->at.column, to->variable, to->attr->name);
         memcpy(field(attrs, to->attr), at, bytes_of(a));
         return FAC_OK;
     }
     if (fac_edit_numbers(value_of(e, to->variable), x) != 1)
-        return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: $%s is neither an attribute nor a constant number", e->file, to->at.line,
-                         to->at.column, to->variable);
+        return fac_raise(e->err, FAC_E_FORMAT, "%s:%d:%d: $%s is neither an attribute nor a constant number", e->file,
+                         to->at.line, to->at.column, to->variable);
     if (to->attr->kind == FAC_A_REAL && !to->attr->count) memcpy(field(attrs, to->attr), x, sizeof *x);
     else if (to->attr->kind == FAC_A_INT && !to->attr->count && *x > -0x1p62 && *x < 0x1p62)
         memcpy(field(attrs, to->attr), &(int64_t){ (int64_t)*x }, sizeof(int64_t));
@@ -173,8 +175,8 @@ static fac_status build(const emitter *e, const fac_statement *s) {
     return FAC_OK;
 }
 
-fac_status fac_statements_build(const fac_statements *s, const char *file, fac_graph *g, const fac_names *names, fac_table *defined,
-                                fac_error *err) {
+fac_status fac_statements_build(const fac_statements *s, const char *file, fac_graph *g, const fac_names *names,
+                                fac_table *defined, fac_error *err) {
     const emitter e = { file, g, names, defined, err };
     for (size_t k = 0; k < s->n; k++) FAC_TRY(build(&e, &s->at[k]));
     return FAC_OK;

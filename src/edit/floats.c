@@ -26,7 +26,8 @@ static bool is_float(fac_dtype d) { return fac_dtype_get(d)->kind == 'f'; }
 static fac_value *as(floats *f, fac_graph *to, fac_value *v, fac_dtype dtype) {
     if (!v || v->type.dtype == dtype || to->error.status) return v;
     const size_t before = f->room;
-    if (!fac_reserve(&f->cast, &f->room, (size_t)v->id + 1, sizeof *f->cast)) return fac_graph_raise(to, FAC_E_NOMEM, "no memory for casts");
+    if (!fac_reserve(&f->cast, &f->room, (size_t)v->id + 1, sizeof *f->cast))
+        return fac_graph_raise(to, FAC_E_NOMEM, "no memory for casts");
     if (f->room > before) memset(f->cast + before, 0, (f->room - before) * sizeof *f->cast);
     fac_value *made = f->cast[v->id];
     if (!made || made->type.dtype != dtype) {
@@ -75,7 +76,8 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     if (fac_tensor_convert(v->tensor, want, &t, &err)) return fac_graph_raise(to, err.status, "%s", err.text);
     fac_value *made = NULL;
     if (compare(f, v->tensor, t)) fac_graph_raise(to, FAC_E_NOMEM, "no memory to compare %s", v->name ? v->name : "a constant");
-    else made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t) : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
+    else made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)
+              : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
     if (made && v->leaf == FAC_CONST) fac_value_name_set(made, v->name);
     fac_tensor_free(t);
     f->report.tensors++;
@@ -145,11 +147,13 @@ static fac_status mark(floats *f, const fac_graph *g, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out, fac_error *err) {
+fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out,
+                                fac_error *err) {
     if (!is_float(opts->to)) return fac_raise(err, FAC_E_DTYPE, "%s is not a type of floats", fac_dtype_get(opts->to)->name);
     floats f = { .opts = opts };
     fac_status status = mark(&f, g, err);
-    fac_graph *to = status ? NULL : fac_graph_rebuild(g, &(fac_rebuild){ .self = &f, .visit = float_node, .leaf = float_leaf }, NULL);
+    fac_graph *to = status ? NULL : fac_graph_rebuild(g, &(fac_rebuild){ .self = &f, .visit = float_node, .leaf = float_leaf },
+                                                      NULL);
     if (to && !to->error.status) float_outputs(&f, to, g);
     if (!status) status = fac_edit_give(to, out, err);
     if (!status && report) *report = f.report;

@@ -99,8 +99,8 @@ static long find_input(const fac_graph *g, const char *name) {
     return -1;
 }
 
-static fac_status connect(const fac_graph *a, const fac_graph *b, int n, const char *const from[], const char *const to[], long *feeds,
-                          fac_error *err) {
+static fac_status connect(const fac_graph *a, const fac_graph *b, int n, const char *const from[], const char *const to[],
+                          long *feeds, fac_error *err) {
     int found = 0;
     for (size_t i = 0; i < b->ninputs; i++) found += (feeds[i] = n ? -1 : find_output(a, b->inputs[i]->name)) >= 0;
     for (int k = 0; k < n; k++) {
@@ -112,7 +112,8 @@ static fac_status connect(const fac_graph *a, const fac_graph *b, int n, const c
         found++;
     }
     if (!found && a->noutputs == 1 && b->ninputs == 1) feeds[0] = 0, found = 1;
-    return found ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "no output of the first model is called as an input of the second one: "
+    return found ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "no output of the first model is called as an input of the second "
+                                                           "one: "
                                       "say which belong together");
 }
 
@@ -132,7 +133,8 @@ static fac_status append(fac_graph *to, const fac_graph *b, const long *feeds, f
     const size_t n = to->noutputs;
     for (size_t i = 0; i < b->ninputs; i++) {
         in[i] = feeds[i] < 0 ? NULL : to->outputs[feeds[i]].value;
-        if (in[i] && !fits(to, in[i], b->inputs[i], to->outputs[feeds[i]].name, b->inputs[i]->name, err)) return err ? err->status : FAC_E_SHAPE;
+        if (in[i] && !fits(to, in[i], b->inputs[i], to->outputs[feeds[i]].name, b->inputs[i]->name, err))
+            return FAC_E_SHAPE;
     }
     fac_edit_graft(to, b, in, made);
     FAC_TRY(fac_graph_check(to, err));
@@ -167,7 +169,8 @@ fac_status fac_graph_appended(const fac_graph *a, const fac_graph *b, int n, con
 /* ---- in place of a part ---- */
 
 /* Is any of in[] made from any of out[]?  Then putting something between them would be a cycle. */
-static fac_status check_order(const fac_graph *g, int nin, fac_value *const in[], int nout, fac_value *const out[], fac_error *err) {
+static fac_status check_order(const fac_graph *g, int nin, fac_value *const in[], int nout, fac_value *const out[],
+                              fac_error *err) {
     unsigned char *behind = fac_alloc((size_t)g->ids + 1, 1);
     fac_status status = behind ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory to look for cycles");
     for (int k = 0; k < nout && !status; k++) behind[out[k]->id] = 1;
@@ -178,7 +181,8 @@ static fac_status check_order(const fac_graph *g, int nin, fac_value *const in[]
     }
     for (int i = 0; i < nin && !status; i++)
         if (behind[in[i]->id])
-            status = fac_raise(err, FAC_E_ARGUMENT, "\"%s\", where the part begins, is made from its end", in[i]->name ? in[i]->name : "?");
+            status = fac_raise(err, FAC_E_ARGUMENT, "\"%s\", where the part begins, is made from its end",
+                               in[i]->name ? in[i]->name : "?");
     fac_release(behind);
     return status;
 }
@@ -192,8 +196,8 @@ void fac_edit_rename(fac_value *old, fac_value *with) {
     if (!fac_table_put(&g->names, name, with)) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
 }
 
-static fac_status part(fac_graph *to, const fac_graph *with, fac_value **in, fac_value **out, fac_value **made, const char *const inputs[],
-                       const char *const outputs[], fac_error *err) {
+static fac_status part(fac_graph *to, const fac_graph *with, fac_value **in, fac_value **out, fac_value **made,
+                       const char *const inputs[], const char *const outputs[], fac_error *err) {
     const int nin = (int)with->ninputs, nout = (int)with->noutputs;
     for (int i = 0; i < nin; i++) {
         in[i] = fac_edit_value(to, inputs[i]);

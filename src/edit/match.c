@@ -1,5 +1,5 @@
-/* Does a pattern end at a node?  Goals (an operand of the pattern, a value of the graph) are met one after the other; the operands
- * of commuting ops are tried in both orders, going back to what was known before. */
+/* Does a pattern end at a node?  Goals (an operand of the pattern, a value of the graph) are met one after the other; the
+ * operands of commuting ops are tried in both orders, going back to what was known before. */
 #include <math.h>
 #include <string.h>
 #include "edit/rules.h"
@@ -68,7 +68,8 @@ static bool attributes(fac_match *m, const fac_statement *s, const fac_node *n) 
 /* ---- operands ---- */
 
 static bool commutes(const fac_op *op) {
-    static const char *const names[] = { "add", "and", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "max", "min", "mul", "or", "xor" };
+    static const char *const names[] = { "add", "and", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "max", "min", "mul",
+                                         "or", "xor" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (!strcmp(op->name, names[k])) return true;
     return false;

@@ -48,8 +48,7 @@ static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
 }
 
 fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const inputs[], int noutputs,
-                             const char *const outputs[],
-                             fac_graph **out, fac_error *err) {
+                             const char *const outputs[], fac_graph **out, fac_error *err) {
     part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at), fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
     for (int k = 0; p.at && k < ninputs; k++) p.at[k] = fac_edit_value(g, inputs[k]);

@@ -72,7 +72,8 @@ static fac_status read_dims(fac_graph *g, const char *text, fac_dims *out, fac_e
         bool digits = stop > s;
         for (const char *p = s; p < stop; p++) digits &= *p >= '0' && *p <= '9';
         if (stop == s || (size_t)(stop - s) >= sizeof word || (digits && stop - s > 18) || d.n == FAC_DIMS)
-            return fac_raise(err, FAC_E_ARGUMENT, "\"%s\" is no shape: up to %d sizes or names, as in N,3,224,224", text, FAC_DIMS);
+            return fac_raise(err, FAC_E_ARGUMENT, "\"%s\" is no shape: up to %d sizes or names, as in N,3,224,224", text,
+                             FAC_DIMS);
         memcpy(word, s, (size_t)(stop - s));
         d.d[d.n++] = digits ? strtoll(word, NULL, 10) : fac_symbol(g, word);
         if (!*stop) break;
@@ -95,7 +96,8 @@ fac_status fac_graph_shaped(const fac_graph *g, const char *input, const char *d
     const fac_value *v = fac_edit_value(g, input);
     if (!v || v->leaf != FAC_INPUT) return fac_raise(err, FAC_E_ARGUMENT, "there is no input \"%s\"", input);
     sizes s = { .input = v->name, .text = dims };
-    return fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .leaf = sized_leaf, .keep_dead = true }, NULL), out, err);
+    return fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .leaf = sized_leaf, .keep_dead = true }, NULL), out,
+                         err);
 }
 
 static int64_t bound(const sizes *s, int64_t d) { return d == s->symbol ? s->size : d; }
@@ -133,5 +135,6 @@ fac_status fac_graph_bound(const fac_graph *g, const char *symbol, int64_t size,
     if (k == g->nsymbols) return fac_raise(err, FAC_E_ARGUMENT, "there is no open size \"%s\"", symbol);
     if (size < 0) return fac_raise(err, FAC_E_ARGUMENT, "%s = %lld: a size is not negative", symbol, (long long)size);
     sizes s = { .symbol = fac_symbol_at(k), .size = size };
-    return fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .leaf = bound_leaf, .keep_dead = true }, NULL), out, err);
+    return fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .leaf = bound_leaf, .keep_dead = true }, NULL), out,
+                         err);
 }

@@ -1,9 +1,9 @@
 /* Rules applied to a graph, in place on a copy.
  *
- * Nodes are looked at in order, and each rule only where its last op stands, so a walk costs the nodes times what the patterns are
- * long.  A replacement is built at the end of the list and put before its first reader (fac_replace), where the walk comes by
- * later.  Walks are repeated until one changes nothing.  Who is still alive is counted as it changes: fac_value.mark is the number of
- * live readers and outputs, fac_node.mark is set for the dead, so that nothing has to be swept before the end. */
+ * Nodes are looked at in order, and each rule only where its last op stands, so a walk costs the nodes times what the patterns
+ * are long.  A replacement is built at the end of the list and put before its first reader (fac_replace), where the walk comes by
+ * later.  Walks are repeated until one changes nothing.  Who is still alive is counted as it changes: fac_value.mark is the
+ * number of live readers and outputs, fac_node.mark is set for the dead, so that nothing has to be swept before the end. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -59,7 +59,8 @@ static fac_status bury(rewrite *w, fac_node *n) {
             if (!v) continue;
             v->mark = (void *)(fac_rule_uses(v) - 1);
             if (!v->node || fac_rule_dead(v->node) || needed(v->node)) continue;
-            if (!fac_reserve(&w->stack, &w->room, depth + 1, sizeof *w->stack)) return fac_raise(w->err, FAC_E_NOMEM, "no memory to drop nodes");
+            if (!fac_reserve(&w->stack, &w->room, depth + 1, sizeof *w->stack))
+                return fac_raise(w->err, FAC_E_NOMEM, "no memory to drop nodes");
             v->node->mark = v->node;
             w->stack[depth++] = v->node;
         }
@@ -100,7 +101,8 @@ static bool types_fit(const rewrite *w, const fac_match *m, const fac_table *def
     for (int slot = 0; slot < m->rule->nvalues; slot++) {
         const fac_value *v = place_of(m, defined, slot), *old = m->value[slot];
         if (!v || fac_edit_same(w->g, &old->type, &v->type)) continue;
-        fac_raise(why, FAC_E_SHAPE, "%s is %s and would be %s", m->rule->value[slot], fac_edit_type(w->g, &old->type, was, sizeof was),
+        fac_raise(why, FAC_E_SHAPE, "%s is %s and would be %s", m->rule->value[slot],
+                  fac_edit_type(w->g, &old->type, was, sizeof was),
                   fac_edit_type(w->g, &v->type, is, sizeof is));
         return false;
     }
@@ -117,7 +119,7 @@ static void replace(fac_value *old, fac_value *v) {
     add_uses(v, before - stay);
 }
 
-static fac_status put(rewrite *w, const fac_match *m, const fac_node *root, const fac_table *defined, uint32_t first) {
+static fac_status put(rewrite *w, const fac_match *m, const fac_table *defined, uint32_t first) {
     for (int slot = 0; slot < m->rule->nvalues; slot++) {
         fac_value *v = place_of(m, defined, slot), *old = m->value[slot];
         if (!v) continue;
@@ -128,7 +130,6 @@ static fac_status put(rewrite *w, const fac_match *m, const fac_node *root, cons
         FAC_TRY(fac_graph_check(w->g, w->err));
         FAC_TRY(bury(w, maker));
     }
-    (void)root;
     return FAC_OK;
 }
 
@@ -160,7 +161,7 @@ static fac_status apply(rewrite *w, const fac_match *m, fac_node *root, fac_rule
         if (!report->skipped++) snprintf(report->why, sizeof report->why, "%.*s", (int)sizeof report->why - 1, why.text);
         status = forget(w, last);
     } else {
-        status = put(w, m, root, &defined, first);
+        status = put(w, m, &defined, first);
         report->matches++;
         w->left--;
     }
@@ -176,7 +177,8 @@ static fac_status at_node(rewrite *w, fac_node *n, bool *changed) {
         const int before = w->report[k].matches;
         if (!fac_rule_matches(w->rules->at[k], n, &m)) continue;
         if (w->left <= 0)
-            return fac_raise(w->err, FAC_E_ARGUMENT, "rule %s still matches after all these replacements: does it match what it makes?",
+            return fac_raise(w->err, FAC_E_ARGUMENT, "rule %s still matches after all these replacements: does it match what it "
+                                                     "makes?",
                              w->rules->at[k]->name);
         FAC_TRY(apply(w, &m, n, &w->report[k]));
         *changed |= w->report[k].matches > before;
@@ -194,7 +196,8 @@ static fac_status walk(rewrite *w) {
     return FAC_OK;
 }
 
-fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit, fac_rule_report *report, fac_graph **out, fac_error *err) {
+fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit, fac_rule_report *report, fac_graph **out,
+                               fac_error *err) {
     fac_error own = { 0 };
     rewrite w = { .g = fac_graph_clone(g), .rules = r, .err = &own };
     w.left = limit > 0 ? limit : g->nodes > INT32_MAX / 4 - 1000 ? INT32_MAX : 4 * g->nodes + 1000;

@@ -71,7 +71,8 @@ static fac_status check_pattern(fac_cursor *c, const fac_rule *r) {
     }
     for (size_t k = 0; k < r->match.n; k++)
         if (!seen[k])
-            return fac_cursor_fail_at(c, r->match.at[k].at, "the last line of the pattern is not made from '%s'", r->match.at[k].results[0]);
+            return fac_cursor_fail_at(c, r->match.at[k].at, "the last line of the pattern is not made from '%s'",
+                                      r->match.at[k].results[0]);
     return FAC_OK;
 }
 
@@ -113,7 +114,8 @@ static fac_status check_replacement(fac_cursor *c, const fac_rule *r) {
         for (int i = 0; i < s->nresults; i++) {
             const int slot = fac_rule_value(r, s->results[i]);
             if (slot >= 0 && r->maker[slot] < 0)
-                return fac_cursor_fail_at(c, s->at, "'%s' is an operand of the pattern: only what it makes can be replaced", s->results[i]);
+                return fac_cursor_fail_at(c, s->at, "'%s' is an operand of the pattern: only what it makes can be replaced",
+                                          s->results[i]);
             any |= slot >= 0;
         }
     }
@@ -187,7 +189,8 @@ fac_status fac_rules_read(const char *text, const char *name, fac_rules **rules,
     if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for rules");
     const size_t before = to->n;
     const char *file = fac_arena_text(&to->arena, name ? name : "rules");
-    fac_cursor c = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = file, .arena = &to->arena, .err = err };
+    fac_cursor c = { .s = text, .end = text + strlen(text), .bol = text, .line = 1, .file = file, .arena = &to->arena,
+                     .err = err };
     const fac_status status = file ? read_all(&c, to) : fac_raise(err, FAC_E_NOMEM, "no memory for rules");
     if (!status) {
         *rules = to;

@@ -11,7 +11,8 @@
 
 enum { FAC_RULE_NODES = 32, FAC_RULE_VALUES = 64, FAC_RULE_ATTRS = 32, FAC_RULE_GOALS = 256 };
 
-typedef enum fac_relation { FAC_REL_TEST, FAC_REL_EQ, FAC_REL_NE, FAC_REL_LT, FAC_REL_LE, FAC_REL_GT, FAC_REL_GE, FAC_REL_IN } fac_relation;
+typedef enum fac_relation { FAC_REL_TEST, FAC_REL_EQ, FAC_REL_NE, FAC_REL_LT, FAC_REL_LE, FAC_REL_GT, FAC_REL_GE,
+                            FAC_REL_IN } fac_relation;
 /* A side of a relation: numbers, or a function of a value or variable. */
 typedef struct fac_side {
     const char *function;           /* "dim"; NULL: numbers, "$": a variable */

@@ -95,8 +95,8 @@ fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char
     fac_status status = FAC_OK;
     if (!count) {
         const fac_value *v = fac_edit_value(g, pattern);
-        status = fac_raise(err, FAC_E_ARGUMENT, v ? "\"%s\" is no node: an input, parameter or constant" : "there is no node \"%s\"",
-                           pattern);
+        status = fac_raise(err, FAC_E_ARGUMENT, v ? "\"%s\" is no node: an input, parameter or constant"
+                           : "there is no node \"%s\"", pattern);
     } else if (best == BY_SCOPE && count > 1 && !strchr(pattern, '*'))
         status = several(g, pattern, marks, err);
     if (status) {

@@ -17,7 +17,8 @@ static fac_status read_numbers(fac_cursor *c, fac_term *t, char close) {
     t->scalar = close == ')';
     while (!fac_cursor_is(c, close)) {
         if (t->n) FAC_TRY(fac_cursor_need(c, ','));
-        if (t->n == FAC_TERM_NUMBERS_MOST) return fac_cursor_fail(c, "a constant has at most %d numbers here", FAC_TERM_NUMBERS_MOST);
+        if (t->n == FAC_TERM_NUMBERS_MOST)
+            return fac_cursor_fail(c, "a constant has at most %d numbers here", FAC_TERM_NUMBERS_MOST);
         if (!fac_cursor_number(c, &t->v[t->n])) return fac_cursor_fail(c, "a number is missing");
         t->n++;
     }
@@ -29,7 +30,8 @@ static fac_status read_tolerance(fac_cursor *c, bool pattern, fac_term *t) {
     if (!fac_cursor_ahead(c, '~')) return FAC_OK;
     if (!pattern) return fac_cursor_fail(c, "a distance (~) belongs into a pattern");
     fac_cursor_is(c, '~');
-    if (!fac_cursor_number(c, &t->tolerance) || !(t->tolerance >= 0)) return fac_cursor_fail(c, "a distance is a positive number");
+    if (!fac_cursor_number(c, &t->tolerance) || !(t->tolerance >= 0))
+        return fac_cursor_fail(c, "a distance is a positive number");
     return FAC_OK;
 }
 

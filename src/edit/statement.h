@@ -1,11 +1,12 @@
 /* Statements of rules and replacements: like a line of graph text, with names that mean what was matched.
  *
- *   y, i = op(x, -, 0.5, f32{1,2}) stride=2,2 pad=$p like c       names on the left; attributes as text, from a variable, or those of c
+ *   y, i = op(x, -, 0.5, f32{1,2}) stride=2,2 pad=$p like c       names on the left; attributes as text, from a
+ *                                                                 variable, or those of c
  *   y = x                                                         the same value by another name
  *   relu clip(_, 0, 6)                                            without names: _ is what came before
  *
- * In a pattern an operand may also be _ (anything), 0.5~1e-3 (a constant within this relative distance) or {1,2} (a constant list),
- * and * says that other attributes do not matter. */
+ * In a pattern an operand may also be _ (anything), 0.5~1e-3 (a constant within this relative distance) or {1,2} (a constant
+ * list), and * says that other attributes do not matter. */
 #ifndef FACULA_EDIT_STATEMENT_H
 #define FACULA_EDIT_STATEMENT_H
 #include "base/table.h"
@@ -64,6 +65,6 @@ typedef struct fac_names {
 
 /* Builds them into g; defined: name -> value, to which results are added ("_" too).  An error of g is put into err, with the
  * statement's place, and stays g's. */
-fac_status fac_statements_build(const fac_statements *s, const char *file, fac_graph *g, const fac_names *names, fac_table *defined,
-                                fac_error *err);
+fac_status fac_statements_build(const fac_statements *s, const char *file, fac_graph *g, const fac_names *names,
+                                fac_table *defined, fac_error *err);
 #endif

@@ -23,7 +23,8 @@ static fac_tensor *supplied(const supply *s, const fac_value *v) {
 static fac_value *wrong_type(fac_graph *to, const fac_value *v, const fac_type *type) {
     char is[128], was[128];
     fac_edit_type(to, type, is, sizeof is);
-    return fac_graph_raise(to, FAC_E_SHAPE, "\"%s\" is %s, the new one %s", v->name, fac_edit_type(v->graph, &v->type, was, sizeof was), is);
+    return fac_graph_raise(to, FAC_E_SHAPE, "\"%s\" is %s, the new one %s", v->name, fac_edit_type(v->graph, &v->type, was,
+        sizeof was), is);
 }
 
 static fac_value *put(supply *s, fac_graph *to, const fac_value *v, fac_tensor *t) {
@@ -51,7 +52,8 @@ static bool supply_node(void *self, fac_graph *to, const fac_node *n, fac_value 
 
 static fac_status rebuild(const fac_graph *g, supply *s, int *n, fac_graph **out, fac_error *err) {
     fac_graph *made = NULL;
-    fac_status status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = s, .visit = supply_node, .leaf = supply_leaf }, NULL),
+    fac_status status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = s, .visit = supply_node,
+                                                                           .leaf = supply_leaf }, NULL),
                                       &made, err);
     if (!status && !s->done) {
         fac_graph_free(made);
@@ -73,8 +75,8 @@ fac_status fac_graph_tensor_set(const fac_graph *g, const char *name, fac_tensor
     return rebuild(g, &s, NULL, out, err);
 }
 
-fac_status fac_graph_restored(const fac_graph *g, int count, const char *const names[], fac_tensor *const tensors[], int *n, fac_graph **out,
-                              fac_error *err) {
+fac_status fac_graph_restored(const fac_graph *g, int count, const char *const names[], fac_tensor *const tensors[], int *n,
+                              fac_graph **out, fac_error *err) {
     supply s = { .strict = true };
     for (int k = 0; k < count; k++)
         if (!fac_table_put(&s.by_name, names[k], tensors[k])) {
@@ -91,7 +93,8 @@ typedef struct strip { int64_t least; int done; fac_value *zero[FAC_DTYPES]; } s
 /* Zeros of the same type under the same name, as a node of a few bytes: the file stays a model that others check and run. */
 static fac_value *strip_leaf(void *self, fac_graph *to, const fac_value *v) {
     strip *s = self;
-    if (v->leaf == FAC_INPUT || !v->tensor || !v->name || v->next || v->type.dtype == FAC_TEXT || v->type.dtype == FAC_BIT) return NULL;
+    if (v->leaf == FAC_INPUT || !v->tensor || !v->name || v->next || v->type.dtype == FAC_TEXT ||
+        v->type.dtype == FAC_BIT) return NULL;
     if (fac_dims_count(&v->type.dims) < s->least || !v->type.dims.n) return NULL;
     if (!s->zero[v->type.dtype]) s->zero[v->type.dtype] = fac_number(to, v->type.dtype, 0);
     fac_value *zeros = fac_expand(s->zero[v->type.dtype], v->type.dims);

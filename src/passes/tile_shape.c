@@ -49,6 +49,11 @@ fac_status fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error
     return FAC_OK;
 }
 
+int64_t fac_tile_times(int64_t a, int64_t b) {
+    int64_t y;
+    return __builtin_mul_overflow(a, b, &y) ? INT64_MAX : y;
+}
+
 /* ---- one dim ---- */
 
 static int64_t up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
@@ -126,13 +131,14 @@ void fac_tile_cost(const fac_tile_unit *u, const fac_tile_shape *s, fac_tile_row
     for (int i = 0; i < 3; i++) {
         line[i] = fac_tile_line_of(s, size[i], i);
         sum[i] = add_line(&line[i], u->granule[i], u->align[i]);
-        tiles *= line[i].count, even *= line[i].count - sum[i].odd, work *= (double)sum[i].spent;
+        tiles = fac_tile_times(tiles, line[i].count), even = fac_tile_times(even, line[i].count - sum[i].odd);
+        work *= (double)sum[i].spent;
     }
     row->tile_m = fac_tile_length(&line[0], 0);
     row->tile_n = fac_tile_length(&line[1], 0);
     row->tile_k = fac_tile_length(&line[2], 0);
-    row->tiles = row->count * tiles;
-    row->unaligned = row->count * (tiles - even);
+    row->tiles = fac_tile_times(row->count, tiles);
+    row->unaligned = fac_tile_times(row->count, tiles - even);
     row->work = work * (double)row->count;
     row->utilisation = row->work > 0 ? row->macs / row->work : 0;
     row->bytes = traffic_of(u, line, sum, row->dtype) * (double)row->count;

@@ -1,5 +1,5 @@
-/* libFuzzer: a graph's text, rules, and lines of edits, with lines of "---" between them.  Each edit makes a graph that is sound, prints
- * and reads back, or says why not and leaves everything as it was; so does tiling what has come out. */
+/* libFuzzer: a graph's text, rules, and lines of edits, with lines of "---" between them.  Each edit makes a graph that is
+ * sound, prints and reads back, or says why not and leaves everything as it was; so does tiling what has come out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,12 +94,14 @@ static fac_status edit(const fac_graph *g, const fac_rules *rules, char *line, f
     if (!strcmp(line, "simplify")) return fac_graph_simplified(g, out, err);
     if (!strcmp(line, "batch")) return fac_graph_sized(g, strtol(a, NULL, 10), out, err);
     if (!strcmp(line, "floats"))
-        return fac_graph_floats_but(g, &(fac_float_opts){ .to = fac_dtype_find(a), .nkeep = *b != 0, .keep = (const char *[]){ b } }, NULL,
+        return fac_graph_floats_but(g, &(fac_float_opts){ .to = fac_dtype_find(a), .nkeep = *b != 0,
+                                                          .keep = (const char *[]){ b } }, NULL,
                                     out, err);
     if (!strcmp(line, "rules") && rules) return fac_graph_rewritten(g, rules, 200, NULL, out, err);
     if (!strcmp(line, "tile")) {
         const long m = strtol(a, NULL, 10), k = strtol(b, NULL, 10);
-        return fac_graph_tile(g, &(fac_tile_opts){ .m = m, .n = m, .k = k, .pad = k & 1, .sum = (fac_tile_sum)(m % 3 < 0 ? 0 : m % 3) },
+        return fac_graph_tile(g, &(fac_tile_opts){ .m = m, .n = m, .k = k, .pad = k & 1, .sum = (fac_tile_sum)(m % 3 < 0 ? 0
+            : m % 3) },
                               out, NULL, err);
     }
     return fac_graph_set(g, "op:*", line, &n, out, err);
@@ -137,7 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *middle = strstr(text, "---\n"), *last = middle ? strstr(middle + 4, "---\n") : NULL;
     if (last) *last = 0;
     fac_graph *g = read_bytes(text, middle ? (size_t)(middle - text) : bytes);
-    if (middle && fac_rules_read(middle + 4, "rules", &rules, &err)) insist(!strncmp(err.text, "rules:", 6), "an error without a place");
+    if (middle && fac_rules_read(middle + 4, "rules", &rules, &err)) insist(!strncmp(err.text, "rules:", 6),
+                                                                            "an error without a place");
     if (g && small(g)) edits(g, rules, last ? last + 4 : text + bytes);
     else fac_graph_free(g);
     fac_rules_free(rules);
