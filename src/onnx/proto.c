@@ -81,7 +81,8 @@ static const message value = { "ValueInfoProto", sizeof(S), 3, 0, value_fields }
 #undef S
 #define S fac_proto_graph
 static const field graph_fields[] = {
-    { 1, MESSAGES, AT(nodes), &node }, { 2, TEXT, AT(name), NULL }, { 5, MESSAGES, AT(tensors), &tensor }, { 11, MESSAGES, AT(in), &value },
+    { 1, MESSAGES, AT(nodes), &node }, { 2, TEXT, AT(name), NULL }, { 5, MESSAGES, AT(tensors), &tensor },
+    { 11, MESSAGES, AT(in), &value },
     { 12, MESSAGES, AT(out), &value }, { FAC_PROTO_GRAPH_SPARSE, SKIP, 0, NULL }, { 0 } };
 static const message graph = { "GraphProto", sizeof(S), 0, 0, graph_fields };
 #undef S
