@@ -8,7 +8,7 @@ enum { JOB_MOST = 64 };
 
 typedef struct job_options {
     device_options device;
-    const char *solver, *weights;
+    const char *solver, *weights, *precision;
     list   shapes;
     long   batch, seed;
     double recompute;
@@ -19,6 +19,7 @@ typedef struct job_options {
     { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
     { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" }, \
     { "--exact", OPTION_FLAG, &(o).exact, NULL, "no reduced precision inside f32 ops" }, \
+    { "--precision", OPTION_TEXT, &(o).precision, "NAME", "highest: the same as --exact; default high" }, \
     { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
     { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train" }, \
     { "--inputs", OPTION_FLAG, &(o).inputs, NULL, "all operands of a problem are inputs, as if computed in each run" }, \

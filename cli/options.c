@@ -30,6 +30,13 @@ int usage_error(const verb *v, const char *format, ...) {
     return EXIT_USAGE;
 }
 
+int precision_read(const verb *v, const char *name, bool *exact) {
+    if (name && strcmp(name, "highest") && strcmp(name, "high"))
+        return usage_error(v, "--precision is highest or high, not \"%s\"", name);
+    *exact = *exact || (name && !strcmp(name, "highest"));
+    return EXIT_OK;
+}
+
 void verb_help(const verb *v, FILE *to) {
     fprintf(to, "%s\n\nusage: %s\n", v->summary, v->usage);
     if (v->options) fprintf(to, "\n");

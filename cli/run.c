@@ -13,7 +13,7 @@
 static struct {
     device_options device;
     input_options input;
-    const char *weights, *output_dir, *labels;
+    const char *weights, *output_dir, *labels, *precision;
     list outputs;
     long top;
     bool json, picture, stats, verbose;
@@ -29,6 +29,7 @@ static const option options[] = {
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu" },
+    { "--precision", OPTION_TEXT, &o.precision, "NAME", "highest: no fast convolutions that cost digits; default high" },
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -269,14 +270,16 @@ static int print_stats(job *j) {
 
 static int work(job *j, list args) {
     fac_error err = { 0 };
-    int code = device_open(&o.device, &j->device);
+    fac_program_opts opts = { 0 };
+    int code = precision_read(verb_find("run"), o.precision, &opts.exact);
+    if (!code) code = device_open(&o.device, &j->device);
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
     if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
         return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code && o.labels) code = labels_load(o.labels, &j->names);
     if (!code) code = check_outputs(j);
     if (code) return code;
-    if (fac_program_new(j->m.graph, j->device, NULL, &j->program, &err)) return fail(&err);
+    if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
     const list files = { args.at + 1, args.n - 1 };
     if (!many_photos(j, files)) {
         code = once(j, files, NULL);

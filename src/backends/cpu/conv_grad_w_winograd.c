@@ -226,22 +226,11 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
 }
 static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
-static bool offer_2x2(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_3, d, p, o); }
-static bool offer_4x4(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_4_3, d, p, o); }
-static bool offer_5x5(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_WINOGRAD_2_5, d, p, o); }
-static fac_status make_2x2(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_WINOGRAD_2_3, d, p, out, err);
-}
-static fac_status make_4x4(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_WINOGRAD_4_3, d, p, out, err);
-}
-static fac_status make_5x5(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_WINOGRAD_2_5, d, p, out, err);
-}
+FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
+FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
+FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
 
-const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = {
-    "conv2d_grad_w/winograd_2x2", "conv2d_grad_w", offer_2x2, make_2x2, done, NULL, NULL, run };
-const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = {
-    "conv2d_grad_w/winograd_4x4", "conv2d_grad_w", offer_4x4, make_4x4, done, NULL, NULL, run };
-const fac_solver fac_cpu_conv_grad_w_winograd_5x5 = {
-    "conv2d_grad_w/winograd_5x5", "conv2d_grad_w", offer_5x5, make_5x5, done, NULL, NULL, run };
+#define SOLVER(name) { "conv2d_grad_w/winograd_" #name, "conv2d_grad_w", offer_##name, make_##name, done, NULL, NULL, run }
+const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = SOLVER(2x2);
+const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = SOLVER(4x4);
+const fac_solver fac_cpu_conv_grad_w_winograd_5x5 = SOLVER(5x5);

@@ -346,14 +346,10 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 
 /* ---- the four of them ----------------------------------------------------------------------------------------------- */
 
-#define VARIANT(name, kind) \
-    static bool offer_##name(fac_device *d, fac_problem *p, fac_offer *o) { return offer(kind, d, p, o); } \
-    static fac_status make_##name(fac_device *d, const fac_problem *p, void **out, fac_error *err) { \
-        return make(kind, d, p, out, err); }
-VARIANT(2x2, FAC_WINOGRAD_2_3)
-VARIANT(4x4, FAC_WINOGRAD_4_3)
-VARIANT(5x5, FAC_WINOGRAD_2_5)
-VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
+FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
+FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
+FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
+FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
 
 #define SOLVER(op, name) { op "/winograd_" #name, op, offer_##name, make_##name, done, pack_key, pack, run }
 const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER("conv2d", 2x2);

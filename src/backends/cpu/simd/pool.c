@@ -10,8 +10,13 @@ enum { PART = 128 };                    /* columns of x at a time: 8 KiB of the 
 
 /* The larger of the two; NaN wins. */
 INLINE vec above(vec a, vec b) {
+#if defined(__AVX512F__)
+    const __mmask16 number = _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q);      /* else b stays */
+    return (vec)_mm512_mask_max_ps((__m512)b, number, (__m512)b, (__m512)a);
+#else
     const ivec odd = b != b;
     return (vec)(((ivec)b & odd) | ((ivec)vmax(a, b) & ~odd));
+#endif
 }
 INLINE vec join(const int average, vec a, vec b) { return average ? a + b : above(a, b); }
 
