@@ -16,8 +16,8 @@ static const option options[] = {
     { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)" },
     { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)" },
     { "--target", OPTION_TEXT, &o.target, "FILE.json", "limits, alignment, memory, types and rates of a device: see below" },
-    { "--mode", OPTION_TEXT, &o.mode, "MODE", "unroll (default): every tile a node; function: tiles of results are calls; loop: equal "
-                                              "tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
+    { "--mode", OPTION_TEXT, &o.mode, "MODE", "unroll (default): each tile a node; function: tiles of results are calls; loop: "
+                                              "equal tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
     { "--sum", OPTION_TEXT, &o.sum, "HOW", "along K: chain (default; each product adds to the last one), tree or sum" },
     { "--conv", OPTION_TEXT, &o.conv, "HOW", "patches (default; K is channels times taps) or taps (a product for each)" },
     { "--pad", OPTION_FLAG, &o.pad, NULL, "zeros behind the end: equal tiles, or the target's multiples, not smaller ones" },
@@ -105,5 +105,5 @@ const verb verb_tile = {
     .usage = "facula tile MODEL --max-m M --max-n N --max-k K [-o OUT.onnx] [options]",
     .options = options, .run = run, .list = tile_device_keys,
     .more = "Products of linear, gemm, matmul, attention and recurrent cells, and convolutions as products of weights and\n"
-            "patches, become products of at most M x N x K in ordinary ONNX nodes; weights are cut in the file.  `facula verify MODEL\n"
-            "OUT.onnx` proves that both are the same.  docs/ANALYSIS.md tells what the report means." };
+            "patches, become products of at most M x N x K in ordinary ONNX nodes; weights are cut in the file.  `facula\n"
+            "verify MODEL OUT.onnx` proves that both are the same.  docs/ANALYSIS.md tells what the report means." };

@@ -111,6 +111,24 @@ static void what_is_refused(void **state) {
     fac_graph_free(g);
 }
 
+/* Cut into nodes they would fill any memory; reports are made all the same. */
+static void what_would_be_too_large(void **state) {
+    (void)state;
+    static const char *const large[] = {
+        "conv_transpose2d(f32[1,2,2,2], f32[2,3,2,2]) stride=100000,100000", "matmul(f32[3000,3000], f32[3000,3000])" };
+    for (int k = 0; k < 2; k++) {
+        fac_graph *g = NULL, *cut = NULL;
+        fac_tiling *t = NULL;
+        OK(fac_problem_graph(large[k], false, &g, &err));
+        OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 1, .n = 1, .k = 2 }, &cut, &t, &err));
+        assert_non_null(strstr(fac_tiling_row(t, 0)->kept, "too many"));
+        assert_int_equal(cut->nodes, 1);
+        fac_tiling_free(t);
+        fac_graph_free(cut);
+        fac_graph_free(g);
+    }
+}
+
 /* A product behind a size that data decides cannot be cut, and is told apart; the rest is. */
 static void sizes_that_data_decides(void **state) {
     (void)state;
@@ -157,7 +175,7 @@ static void attention_in_tiles(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_in_tiles), cmocka_unit_test(products_in_functions), cmocka_unit_test(products_in_loops),
-        cmocka_unit_test(sizes_around_the_limit), cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(sizes_around_the_limit), cmocka_unit_test(what_is_refused), cmocka_unit_test(what_would_be_too_large),
         cmocka_unit_test(sizes_that_data_decides), cmocka_unit_test(attention_in_tiles) };
     return cmocka_run_group_tests_name("tile", tests, open_device, close_device);
 }

@@ -75,12 +75,27 @@ static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const i
 
 /* ---- the pass ---- */
 
+enum { MOST = 1 << 21 };                /* nodes that a product may become */
+
 static fac_value *cut_node(fac_tiler *t, const fac_node *n, fac_value *const in[], const fac_tile_size *s) {
     if (fac_node_is(n, "linear")) return cut_linear(t, n, in, s->d);
     if (fac_node_is(n, "gemm")) return cut_gemm(t, n, in);
     if (fac_node_is(n, "matmul")) return cut_matmul(t, n, in, s);
     if (!strncmp(n->op->name, "conv_transpose", 14)) return fac_tile_conv_transpose_node(t, n, in);
     return fac_tile_conv_node(t, n, in);
+}
+
+/* A model of so many nodes serves nobody. */
+static const char *too_many(fac_tiler *t, const fac_tile_size *sizes, int count, fac_dtype dtype) {
+    const bool loops = t->opts->mode == FAC_TILE_LOOP;
+    double nodes = 0;
+    for (int k = 0; k < count && !t->opts->count_only; k++) {
+        fac_tile_row row = { .m = sizes[k].d[0], .n = sizes[k].d[1], .k = sizes[k].d[2], .count = 1, .dtype = dtype };
+        fac_tile_cost(&t->unit, &t->shape, &row);
+        nodes += (double)sizes[k].count * (loops ? 1 : (double)row.tiles) + (double)sizes[k].taps;
+    }
+    return nodes <= MOST ? NULL : fac_arena_print(&t->report->memory, "%.0f products: too many for a model%s", nodes,
+                                                  loops ? "" : "; take larger tiles, or loops");
 }
 
 /* The rows of a node; true: it has to be cut.  All its products get the tiles of the largest, which is the first. */
@@ -90,6 +105,7 @@ static bool judge(fac_tiler *t, const fac_node *n, const fac_tile_size *sizes, i
     for (int k = 1; k < count; k++) if (sizes[k].d[2] > sizes[most].d[2]) most = k;
     const fac_dtype dtype = n->out[0]->type.dtype;
     const char *choice = why ? why : fac_tile_choose(&t->unit, sizes[most].d, dtype, &t->shape, &t->report->memory);
+    if (!choice) choice = too_many(t, sizes, count, dtype);
     for (int k = 0; k < count && !why; k++) fits &= fac_tile_fits(&t->unit, &t->shape, sizes[k].d);
     for (int k = 0; k < count; k++) {
         fac_tile_row *row = fac_tile_report(t, n, &sizes[k]);
@@ -109,12 +125,13 @@ static void look_inside(fac_tiler *t, const fac_node *n, int64_t times) {
     fac_tile_size sizes[FAC_TILE_SIZES];
     fac_contents trips;
     const char *why;
-    if (fac_node_is(n, "loop") && fac_known_numbers(n->in[0], &trips) && trips.n == 1) times *= trips.v[0];
+    if (fac_node_is(n, "loop") && fac_known_numbers(n->in[0], &trips) && trips.n == 1 && trips.v[0] > 0)
+        times = fac_tile_times(times, trips.v[0]);
     for (int b = 0; b < 2; b++)
         for (const fac_node *m = n->body[b] ? n->body[b]->first : NULL; m && !t->status; m = m->next) {
             const int count = fac_tile_sizes(t->opts, m, sizes, &why);
             for (int k = 0; k < count; k++) {
-                sizes[k].count *= times;
+                sizes[k].count = fac_tile_times(sizes[k].count, times);
                 fac_tile_row *row = fac_tile_report(t, m, &sizes[k]);
                 const char *choice = !row || why ? why : fac_tile_choose(&t->unit, sizes[k].d, row->dtype, &t->shape,
                                                                          &t->report->memory);

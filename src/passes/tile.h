@@ -50,6 +50,8 @@ int fac_tile_sizes(const fac_tile_opts *o, const fac_node *n, fac_tile_size to[F
 /* ---- tile_shape.c: tiles for a product ---- */
 
 fac_status     fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error *err);
+/* a b, or the largest number. */
+int64_t        fac_tile_times(int64_t a, int64_t b);
 fac_tile_line  fac_tile_line_of(const fac_tile_shape *s, int64_t size, int dim);
 int64_t        fac_tile_length(const fac_tile_line *c, int64_t i);
 bool           fac_tile_fits(const fac_tile_unit *u, const fac_tile_shape *s, const int64_t d[3]);

@@ -10,6 +10,8 @@
 #include "passes/attr.h"
 #include "passes/tile.h"
 
+enum { PHASES = 4096 };             /* strides of a transposed convolution, multiplied */
+
 static bool open_size(const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && fac_dims_count(&n->in[i]->type.dims) < 0) return true;
@@ -42,7 +44,7 @@ static fac_tile_size of_conv(const fac_tile_opts *o, const fac_conv_geom *g) {
     return (fac_tile_size){ { g->K / g->groups, positions, k }, count, taps };
 }
 
-/* Phases with as many taps are one row. */
+/* Phases with as many taps are one row; 0: there are too many of them to be convolutions of their own. */
 static int of_transposed(const fac_tile_opts *o, const fac_node *n, const fac_conv_geom *g, fac_tile_size to[FAC_TILE_SIZES]) {
     const bool each = o->conv == FAC_TILE_TAPS;
     const int64_t depth = g->K / g->groups;
@@ -54,7 +56,8 @@ static int of_transposed(const fac_tile_opts *o, const fac_node *n, const fac_co
         phases[k] = line[k].stride;
         positions *= line[k].positions;
     }
-    for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; i++) {
+    const int64_t all = fac_dims_count(&(fac_dims){ 3, { phases[0], phases[1], phases[2] } });
+    for (int64_t i = 0; all > 0 && all <= PHASES && i < all; i++) {
         const int64_t at[3] = { i / phases[2] / phases[1], i / phases[2] % phases[1], i % phases[2] };
         int64_t taps = 1;
         for (int k = 0; k < g->rank; k++) taps *= fac_tile_phase(&line[k], at[k]).seen.taps;
@@ -93,10 +96,11 @@ int fac_tile_sizes(const fac_tile_opts *o, const fac_node *n, fac_tile_size to[F
         depthwise = g.groups > 1 && g.groups == g.C;
     } else if (fac_conv_transpose_geometry(n, &g)) {
         rows = of_transposed(o, n, &g, to);
+        if (!rows) *why = "its strides make too many phases, or none that a weight meets", rows = 1;
         depthwise = g.groups > 1 && g.groups == g.K;
     } else return 0;
     if (depthwise) *why = "depthwise: no product for a matrix unit";
-    for (int k = 0; k < rows; k++)
+    for (int k = 0; k < rows && !*why; k++)
         if (to[k].count < 1 || to[k].d[0] < 1 || to[k].d[1] < 1 || to[k].d[2] < 1) return 0;
     return rows;
 }
