@@ -15,13 +15,13 @@ static struct {
     bool json, whole, verbose;
 } o;
 static const option options[] = {
-    { "--mode", OPTION_TEXT, &o.mode, "MODE", "exact (default): small integers, equal bits; bound: rounding errors bounded; data: a tolerance" },
-    { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", "tensors (.npy, .npz, .pb) or photos instead of random ones; without a name: in order" },
+    { "--mode", OPTION_TEXT, &o.mode, "MODE", "exact (default): integers, equal bits; bound: rounding errors; data: a tolerance" },
+    { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
     { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 3" },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
     { "--rtol", OPTION_REAL, &o.rtol, "X", "--mode data: |a - b| <= atol + rtol |b|; default 1e-4" },
     { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5" },
-    { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: errors run through the whole networks, which are not cut where they agree" },
+    { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: do not cut the networks where their values agree" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
@@ -188,7 +188,7 @@ static int run(list args) {
 const verb verb_verify = {
     .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
     .options = options, .run = run, .list = photo_presets,
-    .more = "exact replaces weights by small integers (equal ones stay equal) and functions of one number by x mod 7, in both models:\n"
-            "sums are then exact in any order, so rewriting products must keep every bit.  bound computes gamma_K sum |a||b| beside\n"
-            "real numbers, from value to value where both models have equal ones.  Exit code: 0 the same, 1 different (or an error,\n"
-            "on stderr), 2 cannot tell." };
+    .more = "exact replaces weights by small integers (equal ones stay equal) and functions of one number by x mod 7, in both\n"
+            "models: sums are then exact in any order, so rewriting products must keep every bit.  bound computes gamma_K sum |a||b|\n"
+            "beside real numbers, from value to value where both models have equal ones.  Exit code: 0 the same, 1 different (or an\n"
+            "error, on stderr), 2 cannot tell." };

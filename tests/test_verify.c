@@ -2,6 +2,7 @@
  * exchanged, a partial product lost, a bias added twice, a remainder dropped) is caught by the exact mode. */
 #include "device_check.h"
 #include "base/rng.h"
+#include "facula/edit.h"
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
 
@@ -54,6 +55,7 @@ static void tiles_are_the_same(void **state) {
                 if (v.same != FAC_SAME) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad, mode, v.why);
                 assert_int_equal(v.elements, 2 * 11);
                 assert_true(mode == FAC_VERIFY_EXACT || v.ratio < 1);
+                assert_true(mode == FAC_VERIFY_BOUND ? v.segments >= 6 : v.segments == 0);
             }
             fac_graph_free(cut);
         }
@@ -167,6 +169,117 @@ static void the_first_difference_is_named(void **state) {
     fac_graph_free(g[1]);
 }
 
+/* ---- bounds ---- */
+
+typedef struct told { int n; double ratio; } told;
+
+static void tell(void *self, const fac_verify_segment *s) {
+    told *t = self;
+    assert_true(s->a[0] && s->b[0] && s->elements > 0);
+    t->n++;
+    if (s->ratio > t->ratio) t->ratio = s->ratio;
+}
+
+/* Six layers without anything that saturates; `wrong`: one column is a little larger behind the third. */
+static fac_graph *layers(bool wrong) {
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(4, 16));
+    for (int k = 0; k < 6; k++) {
+        float w[256], one[16];
+        char name[8];
+        fac_tensor *t = NULL, *by = NULL;
+        for (int i = 0; i < 256; i++) w[i] = (float)fac_random_uniform(seed, (uint64_t)k, (uint64_t)i) - 0.4f;
+        for (int i = 0; i < 16; i++) one[i] = i == 3 ? 1.1f : 1;
+        snprintf(name, sizeof name, "w%d", k);
+        OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16, 16), &t, &err));
+        OK(fac_tensor_write(t, w, sizeof w, &err));
+        x = fac_relu(fac_linear(x, fac_param(g, name, t), NULL));
+        OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16), &by, &err));
+        OK(fac_tensor_write(by, one, sizeof one, &err));
+        if (wrong && k == 2) x = fac_mul(x, fac_const(g, by));
+        fac_tensor_free(t), fac_tensor_free(by);
+    }
+    fac_output(g, "y", x);
+    OK(fac_graph_check(g, &err));
+    return g;
+}
+
+/* Bounds from value to value see what bounds of the whole networks do not. */
+static void local_bounds_are_tight(void **state) {
+    (void)state;
+    fac_graph *g = network(), *cut = tiled(g, FAC_TILE_CHAIN, false), *good = layers(false), *bad = layers(true);
+    told t = { 0 };
+    fac_verify_opts o = { .mode = FAC_VERIFY_BOUND, .seed = seed, .rounds = 2, .segment = tell, .self = &t };
+    fac_verdict v, whole;
+    OK(fac_verify(g, cut, device, &o, &v, &err));
+    assert_int_equal(v.same, FAC_SAME);
+    assert_int_equal(t.n, v.segments + 1);                      /* and the output */
+    assert_true(t.ratio >= v.ratio && t.ratio <= v.ratio);
+    o.whole = true;
+    OK(fac_verify(g, cut, device, &o, &whole, &err));
+    assert_int_equal(whole.same, FAC_SAME);
+    assert_int_equal(whole.segments, 0);
+    assert_true(v.ratio > 100 * whole.ratio);
+    o.whole = false;
+    OK(fac_verify(good, bad, device, &o, &v, &err));
+    if (v.same == FAC_SAME) fail_msg("not seen: %s", v.why);
+    assert_true(v.first_differing > 0 && v.first_differing <= v.first_elements);
+    fac_graph_free(bad), fac_graph_free(good), fac_graph_free(cut), fac_graph_free(g);
+}
+
+/* The same network with weights of 16 bits: rounding them explains the difference, and another network does not. */
+static void weights_of_16_bits(void **state) {
+    (void)state;
+    static const fac_dtype types[] = { FAC_F16, FAC_BF16 };
+    fac_graph *g = network(), *other = network(), *half = NULL;
+    for (int k = 0; k < 2; k++) {
+        OK(fac_graph_floats(g, types[k], &half, &err));
+        fac_verdict v = judge(g, half, FAC_VERIFY_BOUND);
+        if (v.same != FAC_SAME) fail_msg("%s: %s", fac_dtype_get(types[k])->name, v.why);
+        assert_true(v.worst > 0);
+        v = judge(other, half, FAC_VERIFY_BOUND);
+        if (v.same == FAC_SAME) fail_msg("%s of other weights: %s", fac_dtype_get(types[k])->name, v.why);
+        fac_graph_free(half);
+    }
+    fac_graph_free(other);
+    fac_graph_free(g);
+}
+
+/* ---- given inputs ---- */
+
+/* Two inputs of an open size and two outputs; only the second output of the second model differs, in two elements. */
+static void given_inputs_say_the_sizes(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\noutput p = a\noutput q = b\n",
+        "input x f32[N,4]\ninput z f32[N,1]\na = add(x, z)\nb = mul(x, z)\nc = clip(b, -10, 10)\noutput p = a\noutput q = c\n" };
+    fac_graph *g[2] = { NULL };
+    for (int k = 0; k < 2; k++) {
+        FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
+        OK(fac_graph_read(f, &g[k], &err));
+        fclose(f);
+    }
+    fac_tensor *in[2] = { NULL };
+    OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 4), &in[0], &err));
+    OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 1), &in[1], &err));
+    const float x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, -20, 2, 3, 30 }, z[3] = { 1, 1, 1 };
+    OK(fac_tensor_write(in[0], x, sizeof x, &err));
+    OK(fac_tensor_write(in[1], z, sizeof z, &err));
+    fac_verdict v;
+    fac_verify_opts o = { .mode = FAC_VERIFY_DATA, .n = 2, .inputs = in };
+    OK(fac_verify(g[0], g[1], device, &o, &v, &err));
+    assert_int_not_equal(v.same, FAC_SAME);
+    assert_int_equal(v.elements, 24);
+    assert_int_equal(v.differing, 2);
+    assert_non_null(strstr(v.why, "output q: 2 of 12 elements differ; the first is element 8, -20 against -10"));
+    assert_string_equal(v.first, "");
+    assert_true(v.last[0]);
+    o.n = 1;
+    assert_int_equal(fac_verify(g[0], g[1], device, &o, &v, &err), FAC_E_ARGUMENT);
+    fac_tensor_free(in[0]), fac_tensor_free(in[1]);
+    fac_graph_free(g[0]), fac_graph_free(g[1]);
+}
+
 static void models_that_do_not_fit(void **state) {
     (void)state;
     fac_graph *a = network(), *b = fac_graph_new();
@@ -199,6 +312,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_the_same), cmocka_unit_test(mutants_are_caught),
             cmocka_unit_test(the_first_difference_is_named),
-        cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(what_cannot_be_judged) };
+        cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(local_bounds_are_tight),
+        cmocka_unit_test(weights_of_16_bits), cmocka_unit_test(given_inputs_say_the_sizes),
+        cmocka_unit_test(what_cannot_be_judged) };
     return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
 }

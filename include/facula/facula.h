@@ -25,6 +25,7 @@
 #include "facula/activations.h"
 #include "facula/diff.h"
 #include "facula/tile.h"
+#include "facula/reduce.h"
 #include "facula/verify.h"
 #include "facula/edit.h"
 

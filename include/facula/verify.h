@@ -42,15 +42,15 @@ typedef struct fac_verify_opts {
     int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
     fac_tensor *const *inputs;      /* they say the open sizes */
     bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */
-    void   (*segment)(void *self, const fac_verify_segment *s);     /* BOUND: called for each when all are compared; may be NULL */
+    void   (*segment)(void *self, const fac_verify_segment *s);     /* BOUND: called for each in the end; may be NULL */
     void    *self;
 } fac_verify_opts;
 
 typedef struct fac_verdict {
     fac_sameness same;
     char   why[400];                /* in words: what differs, where, by how much; or what could not be judged */
-    char   first[200];              /* the first value in b's order that both models have and that differs; "" if none was found */
-    char   last[200];               /* where first is "": the last value that both have with equal contents; "" if none was found */
+    char   first[200];              /* the first value in b's order that both have and that differs; "" if none was found */
+    char   last[200];               /* where first is "": the last value that both have with equal contents, if one was found */
     double first_differing, first_elements;     /* how many of first's elements differ, of how many */
     double worst;                   /* largest |a - b|, of the outputs                 */
     double ratio;                   /* BOUND: largest |a - b| / bound; DATA: of the tolerance */

@@ -1,5 +1,5 @@
-/* A model that computes, beside each of its results y, a bound e of |y computed - y exact|: u is the rounding unit, 2^-24 for f32,
- * and gamma_n = n u / (1 - n u) (Higham 2002, "Accuracy and stability of numerical algorithms", section 3.1).
+/* A model that computes, beside each of its results y, a bound e of |y computed - y exact|: u is the rounding unit, 2^-24 for
+ * f32, and gamma_n = n u / (1 - n u) (Higham 2002, "Accuracy and stability of numerical algorithms", section 3.1).
  *
  *   sum of K products    e = gamma_(K+2) |a||b| + e_a |b| + |a| e_b + e_a e_b, the same product with other operands
  *   a + b                e = e_a + e_b + u |y|
@@ -78,6 +78,13 @@ static fac_value *same_op(fac_graph *to, const fac_node *n, fac_value *const in[
     return out[0];
 }
 
+/* Dims of C numbers beside N,C,...: C,1,1 */
+static fac_dims by_channel(const fac_value *c, const fac_value *x) {
+    fac_dims d = { .n = x->type.dims.n - 1 };
+    for (int k = 0; k < d.n; k++) d.d[k] = k ? 1 : fac_dims_count(&c->type.dims);
+    return d;
+}
+
 /* |c| takes part in the rounding, e_c in the error. */
 static fac_value *product_error(bounds *b, fac_graph *to, const fac_node *n, fac_value *const in[]) {
     fac_value *ea = error_of(b, in[0]), *eb = error_of(b, in[1]), *c = n->nin > 2 ? in[2] : NULL, *ec = error_of(b, c);
@@ -85,14 +92,15 @@ static fac_value *product_error(bounds *b, fac_graph *to, const fac_node *n, fac
     fac_value *e = times(same_op(to, n, in, absolute, other, c ? size_of(c) : NULL), gamma_of(fac_product_depth(n) + 2));
     if (ea) e = fac_add(e, same_op(to, n, in, ea, other, NULL));
     if (eb) e = fac_add(e, same_op(to, n, in, ea ? fac_add(absolute, ea) : absolute, eb, NULL));
+    if (ec && !strncmp(n->op->name, "conv", 4)) ec = fac_reshape(ec, by_channel(ec, e));
     return ec ? fac_add(e, ec) : e;                     /* beta is at most what |c| says: 1 in all that tiles */
 }
 
 static fac_value *norm_error(bounds *b, fac_value *const in[], const fac_node *n) {
     fac_value *x = wide(in[0]), *e = error_of(b, in[0]);
-    fac_dims d = { .n = x->type.dims.n - 1 };
-    for (int k = 0; k < d.n; k++) d.d[k] = k ? 1 : x->type.dims.d[1];
-    fac_value *scale = fac_abs(fac_div(wide(in[1]), fac_sqrt(fac_add(wide(in[4]), number(x->graph, fac_attr_real(n, "epsilon", 1e-5))))));
+    const fac_dims d = by_channel(in[1], x);
+    fac_value *epsilon = number(x->graph, fac_attr_real(n, "epsilon", 1e-5));
+    fac_value *scale = fac_abs(fac_div(wide(in[1]), fac_sqrt(fac_add(wide(in[4]), epsilon))));
     scale = fac_reshape(scale, d);
     fac_value *around = times(fac_add(fac_abs(x), fac_reshape(size_of(in[3]), d)), 8 * SLACK * UNIT);
     fac_value *sum = fac_mul(plus(around, e), scale);
@@ -162,7 +170,7 @@ static fac_value *mul_error(bounds *b, fac_value *const in[], fac_value *y) {
     return eb ? fac_add(e, fac_mul(ea ? fac_add(size_of(in[0]), ea) : size_of(in[0]), eb)) : e;
 }
 
-/* (e_a + |y| e_b) / (|b| - e_b); where b may be zero the quotient says nothing, and a tiny number in its place gives a huge bound. */
+/* (e_a + |y| e_b) / (|b| - e_b); where b may be zero the quotient says nothing: a tiny number in its place gives a huge bound. */
 static fac_value *div_error(bounds *b, fac_value *const in[], fac_value *y) {
     fac_value *ea = error_of(b, in[0]), *eb = error_of(b, in[1]), *e = times(size_of(y), SLACK * UNIT), *below = size_of(in[1]);
     if (!ea && !eb) return e;
@@ -202,7 +210,8 @@ static fac_value *find_error(bounds *b, fac_graph *to, const fac_node *n, fac_va
 
 /* What only moves or picks numbers rounds nothing. */
 static bool rounds(const fac_node *n) {
-    return !passes_on(n) && strncmp(n->op->name, "max_pool", 8) && is_coarse(n->out[0]->type.dtype);
+    if (!is_coarse(n->out[0]->type.dtype)) return false;
+    return fac_node_is(n, "cast") || (!passes_on(n) && strncmp(n->op->name, "max_pool", 8));
 }
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {

@@ -1,19 +1,22 @@
 /* The first value that differs.
  *
- * Values that both models name are probed (see probe.c) in one run of each model, whatever they need in memory; the first pair whose
- * numbers differ becomes an output of both and is compared element by element.  Where no names are shared, the pairs of equal
+ * Values that both models name are probed (see probe.c) in one run of each model, whatever they need in memory; the first pair
+ * whose numbers differ becomes an output of both and is compared element by element.  Where no names are shared, the pairs of equal
  * values say up to where the models agree. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/verify.h"
 
+static const double NEAR = 1e-3;
 enum { TRIES = 8 };             /* pairs whose numbers differ, but whose elements do not */
 
 /* What ran in exact mode, where values are integers; without error bounds in the others. */
 static const fac_graph *looked_at(const fac_trial *t, const fac_side *s) {
     return t->o->mode == FAC_VERIFY_EXACT ? s->run : s->graph;
 }
+
+static double room_of(const fac_trial *t) { return t->o->mode == FAC_VERIFY_EXACT ? 0 : NEAR; }
 
 static bool named_alike(const fac_trial *t, fac_value *b, fac_pair *to) {
     fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&looked_at(t, &t->a)->names, b->name) : NULL;
@@ -68,7 +71,7 @@ static fac_status one_value(const fac_trial *t, const fac_graph *g, const fac_va
 static fac_status differ(const fac_trial *t, const fac_pair *p, bool *yes) {
     fac_tensor *out[2] = { NULL };
     fac_difference d = { 0 };
-    const double room = t->o->mode == FAC_VERIFY_EXACT ? 0 : 1e-3;
+    const double room = room_of(t);
     fac_status status = one_value(t, looked_at(t, &t->a), p->a, &out[0]);
     if (!status) status = one_value(t, looked_at(t, &t->b), p->b, &out[1]);
     if (!status) status = fac_compare(out[0], out[1], NULL, NULL, room, room, &d, t->err);
@@ -80,18 +83,18 @@ static fac_status differ(const fac_trial *t, const fac_pair *p, bool *yes) {
 }
 
 /* What the numbers of a value say: equal, or not.  Zeros everywhere are equal too. */
-static bool alike(const double *a, const double *b, int rank, bool inexact) {
-    return (a[0] == 0 && b[0] == 0) || fac_probe_equal(a, b, rank, inexact);
+static bool alike(const double *a, const double *b, int rank, double room) {
+    return (a[0] == 0 && b[0] == 0) || fac_probe_equal(a, b, rank, room);
 }
 
 static fac_status first_named(fac_trial *t, const fac_pair *p, size_t n, bool *found) {
     double *x[2] = { NULL };
-    const bool inexact = t->o->mode != FAC_VERIFY_EXACT;
+    const double room = t->o->mode == FAC_VERIFY_EXACT ? 0 : NEAR;
     fac_status status = probe_side(t, looked_at(t, &t->a), p, n, false, &x[0]);
     if (!status) status = probe_side(t, looked_at(t, &t->b), p, n, true, &x[1]);
     int64_t at = 0;
     for (size_t k = 0, tries = 0; k < n && !status && !*found && tries < TRIES; k++) {
-        if (!alike(x[0] + at, x[1] + at, p[k].a->type.dims.n, inexact)) tries++, status = differ(t, &p[k], found);
+        if (!alike(x[0] + at, x[1] + at, p[k].a->type.dims.n, room)) tries++, status = differ(t, &p[k], found);
         at += fac_probe_size(p[k].a);
     }
     fac_release(x[0]);
@@ -102,7 +105,7 @@ static fac_status first_named(fac_trial *t, const fac_pair *p, size_t n, bool *f
 static fac_status last_equal(fac_trial *t) {
     fac_pair *p = NULL;
     size_t n = 0;
-    fac_status status = fac_find_pairs(t, looked_at(t, &t->a), looked_at(t, &t->b), t->o->mode != FAC_VERIFY_EXACT, &p, &n);
+    fac_status status = fac_find_pairs(t, looked_at(t, &t->a), looked_at(t, &t->b), room_of(t), &p, &n);
     if (!status && n) {
         const fac_value *v = p[n - 1].a;
         char label[200];

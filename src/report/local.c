@@ -3,7 +3,8 @@
  * Where values of both models are known to be the same (pairs.c), both networks are cut: what reads such a value reads an input
  * instead, and gets the first model's numbers.  Each segment then starts from exact numbers in both models, so that only the
  * rounding of its own few layers counts, and bounds stay a small multiple of what really happens.  If every segment of b makes of
- * a's numbers what a makes of them, b is a but for rounding; a pair that was no pair shows as a difference.
+ * a's numbers what a makes of them, b is a but for rounding.  Numbers that are nearly equal may make a pair of what is none,
+ * which shows as a difference: so a difference here is no proof of one.
  *
  * Segments go through in groups of limited size: programs and weights of one group are in memory at a time.  The first model's
  * own numbers are those of one run for each round, and stay. */
@@ -16,9 +17,10 @@
 
 static const char CUT[] = "verify.cut.";
 static const double GROUP = 512e6, KEPT = 2e9;      /* bytes of a group's results and weights; of the first model's numbers */
+static const double NEAR = 1e-3, COARSE = 2e-2;     /* what rounding may do to values that are the same */
 
 /* An output that is no pair ends a segment too, but nobody reads on from it. */
-typedef struct end { fac_pair of; bool cut, wrong; double bytes; fac_verify_segment result; } end;
+typedef struct end { fac_pair of; bool cut; double bytes; fac_verify_segment result; } end;
 
 typedef struct local {
     fac_trial   *t;
@@ -83,13 +85,6 @@ static fac_graph *cut_graph(const local *l, size_t first, size_t last, bool seco
     return to;
 }
 
-static void drop_unread_inputs(fac_graph *g) {
-    size_t kept = 0;
-    for (size_t i = 0; i < g->ninputs; i++)
-        if (g->inputs[i]->uses || g->inputs[i]->roots) g->inputs[kept++] = g->inputs[i];
-    g->ninputs = kept;
-}
-
 /* ---- one group ---- */
 
 static fac_status open_part(local *l, size_t first, size_t last, bool second, part *to) {
@@ -104,7 +99,7 @@ static fac_status open_part(local *l, size_t first, size_t last, bool second, pa
     if (!to->graph) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
     FAC_TRY(fac_graph_check(to->graph, t->err));
     if (unknown) return l->unknown = unknown, FAC_OK;
-    drop_unread_inputs(to->graph);
+    fac_drop_unread_inputs(to->graph);
     to->out = fac_alloc(to->graph->noutputs + 1, sizeof *to->out);
     if (!to->out) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
     return fac_trial_program(t, to->graph, &to->program);
@@ -167,13 +162,12 @@ static void judge_end(local *l, size_t k, const fac_difference *d) {
     if (k >= l->npairs) v->elements += d->elements;
     v->differing += (double)d->count;
     if (!d->count) return;
-    e->wrong = true;
     if (l->wrong++) return;
     name_of(e->of.b, v->first, sizeof v->first);
     v->first_differing = (double)d->count;
     v->first_elements = d->elements;
-    fac_verdict_say(v, FAC_DIFFERENT, "%.120s from the numbers before it: %lld of %.0f elements differ; the first is element %lld, "
-                    "%.9g against %.9g", v->first, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
+    fac_verdict_say(v, FAC_DIFFERENT, "%.120s from the numbers before it: %lld of %.0f elements differ; the first is element "
+                    "%lld, %.9g against %.9g", v->first, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
 }
 
 static fac_status run_group(local *l, size_t first, size_t last) {
@@ -306,9 +300,7 @@ static void tell_segments(const local *l) {
     }
 }
 
-/* With these pairs; *wrong: how many of them differ, which are marked in is_wrong[].  last: there is no other try. */
-static fac_status try_pairs(fac_trial *t, const fac_pair *pairs, size_t n, int rounds, bool last, bool *is_wrong, size_t *wrong,
-                            bool *can) {
+static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t n, int rounds, bool *can) {
     local l = { .t = t, .rounds = rounds };
     bool good = take_ends(&l, pairs, n) && add_weights(&l);
     l.given = fac_alloc((size_t)rounds * t->a.graph->ninputs + 1, sizeof *l.given);
@@ -317,9 +309,7 @@ static fac_status try_pairs(fac_trial *t, const fac_pair *pairs, size_t n, int r
     fac_status status = good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
     if (!status) status = run_groups(&l);
     *can = !status && !l.unknown;
-    *wrong = 0;
-    for (size_t k = 0; k < n && !status; k++) *wrong += is_wrong[k] = l.ends[k].wrong;
-    if (*can && (last || !*wrong || *wrong == n)) tell_segments(&l);
+    if (*can) tell_segments(&l);
     t->v->segments = *can ? (int)n : 0;
     if (*can && !l.wrong)
         fac_verdict_say(t->v, FAC_SAME, "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
@@ -328,31 +318,14 @@ static fac_status try_pairs(fac_trial *t, const fac_pair *pairs, size_t n, int r
     return status;
 }
 
-/* A coincidence may make a pair of what is none: once more without those that differ. */
-static fac_status try_twice(fac_trial *t, fac_pair *pairs, size_t n, int rounds, bool *is_wrong, bool *can) {
-    size_t wrong = 0, kept = 0;
-    FAC_TRY(try_pairs(t, pairs, n, rounds, false, is_wrong, &wrong, can));
-    if (!*can || !wrong || wrong == n) return FAC_OK;
-    for (size_t k = 0; k < n; k++)
-        if (!is_wrong[k]) pairs[kept++] = pairs[k];
-    const fac_verdict before = *t->v;
-    *t->v = (fac_verdict){ 0 };
-    FAC_TRY(try_pairs(t, pairs, kept, rounds, true, is_wrong, &wrong, can));
-    if (!*can || t->v->same != FAC_SAME) *t->v = before, *can = true;
-    return FAC_OK;
-}
-
 fac_status fac_verify_local(fac_trial *t, int rounds, bool *can) {
     fac_pair *pairs = NULL;
     size_t n = 0;
     *can = false;
     FAC_TRY(fac_trial_inputs(t, 0));
-    FAC_TRY(fac_find_pairs(t, t->a.graph, t->b.graph, true, &pairs, &n));
+    FAC_TRY(fac_find_pairs(t, t->a.graph, t->b.graph, t->a.coarse || t->b.coarse ? COARSE : NEAR, &pairs, &n));
     n = drop_large(pairs, n, rounds);
-    bool *is_wrong = fac_alloc(n + 1, 1);
-    fac_status status = is_wrong ? FAC_OK : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu pairs", n);
-    if (!status && n) status = try_twice(t, pairs, n, rounds, is_wrong, can);
-    fac_release(is_wrong);
+    fac_status status = n ? from_pair_to_pair(t, pairs, n, rounds, can) : FAC_OK;
     fac_release(pairs);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Which values of one model are which values of another, found by running both once and comparing a few numbers of each value (see
- * probe.c).  What lies between, how it is written and what it is called does not matter.  The pairs are the longest list whose
+/* Which values of one model are which values of another, found by running both once and comparing a few numbers of each value
+ * (see probe.c).  What lies between, how it is written and what it is called does not matter.  The pairs are the longest list whose
  * members follow each other in both graphs (Hunt and Szymanski 1977), so that a pair never depends on a later one. */
 #include <stdlib.h>
 #include "base/error.h"
@@ -76,9 +76,9 @@ static fac_status probe(const fac_trial *t, const fac_graph *g, values *s) {
     return status;
 }
 
-static bool equal(const values *a, size_t i, const values *b, size_t j, bool inexact) {
+static bool equal(const values *a, size_t i, const values *b, size_t j, double room) {
     return fac_dims_equal(&a->v[i]->type.dims, &b->v[j]->type.dims) &&
-           fac_probe_equal(a->x + a->at[i], b->x + b->at[j], a->v[i]->type.dims.n, inexact);
+           fac_probe_equal(a->x + a->at[i], b->x + b->at[j], a->v[i]->type.dims.n, room);
 }
 
 /* ---- the longest list ---- */
@@ -103,14 +103,14 @@ static bool extend(chain *c, size_t i, size_t j) {
     return true;
 }
 
-static bool longest_list(const values *a, const values *b, bool inexact, chain *c) {
+static bool longest_list(const values *a, const values *b, double room, chain *c) {
     c->best = fac_alloc(a->n + 1, sizeof *c->best);
     bool good = c->best != NULL;
     for (size_t j = 0; j < b->n && good; j++) {
         size_t near[NEAR];
         int n = 0;
         for (size_t i = 0; i < a->n && n < NEAR; i++)
-            if (equal(a, i, b, j, inexact)) near[n++] = i;
+            if (equal(a, i, b, j, room)) near[n++] = i;
         while (n > 0 && good) good = extend(c, near[--n], j);      /* the last first: no two of one j follow each other */
     }
     return good;
@@ -122,7 +122,7 @@ static void free_values(values *s) {
     fac_release(s->x);
 }
 
-fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, bool inexact, fac_pair **out, size_t *n) {
+fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, double room, fac_pair **out, size_t *n) {
     values va = { 0 }, vb = { 0 };
     chain c = { 0 };
     fac_pair *pairs = NULL;
@@ -130,7 +130,7 @@ fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, 
     if (!status) status = take_values(b, a, &vb, t->err);
     if (!status) status = probe(t, a, &va);
     if (!status) status = probe(t, b, &vb);
-    if (!status && (!longest_list(&va, &vb, inexact, &c) || !(pairs = fac_alloc((size_t)c.longest + 1, sizeof *pairs))))
+    if (!status && (!longest_list(&va, &vb, room, &c) || !(pairs = fac_alloc((size_t)c.longest + 1, sizeof *pairs))))
         status = fac_raise(t->err, FAC_E_NOMEM, "no memory to look for pairs");
     for (int at = !status && c.longest ? c.best[c.longest - 1] : -1, k = c.longest; at >= 0; at = c.links[at].before)
         pairs[--k] = (fac_pair){ va.v[c.links[at].i], vb.v[c.links[at].j] };

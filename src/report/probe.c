@@ -1,7 +1,7 @@
 /* Values known by a few numbers: mean(x^2), and for each axis mean(w x) with random weights w along it.
  *
- * Two values of the same dims that hold equal numbers have equal means; that others have them too would be a coincidence in each of
- * rank + 1 numbers, and exchanging two elements changes one of them.  All of it is computed by the network itself beside its own
+ * Two values of the same dims that hold equal numbers have equal means; that others have them too would be a coincidence in each
+ * of rank + 1 numbers, and exchanging two elements changes one of them.  All of it is computed by the network itself beside its own
  * work, so that no value has to be kept. */
 #include <math.h>
 #include "base/error.h"
@@ -58,8 +58,8 @@ fac_graph *fac_probe(const fac_graph *g, fac_value *const v[], size_t n, int64_t
 }
 
 /* Differences are judged by the size of the values, the root of their mean square. */
-bool fac_probe_equal(const double *a, const double *b, int rank, bool inexact) {
-    const double room = inexact ? 1e-3 : 0, size = sqrt(fmax(a[0], 0));
+bool fac_probe_equal(const double *a, const double *b, int rank, double room) {
+    const double size = sqrt(fmax(a[0], 0));
     if (!(a[0] > 0) || !isfinite(a[0]) || !(fabs(a[0] - b[0]) <= 2 * room * a[0])) return false;
     for (int k = 1; k <= rank; k++)
         if (!(fabs(a[k] - b[k]) <= room * size)) return false;

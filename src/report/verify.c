@@ -64,7 +64,7 @@ static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tens
     double *x = (double *)(uintptr_t)fac_tensor_data(wide);
     for (int64_t k = 0; k < n; k++)
         x[k] = real ? 2 * fac_random_uniform(t->o->seed, stream, (uint64_t)k) - 1
-                    : (double)(int64_t)(fac_random_bits(t->o->seed, stream, (uint64_t)k) % INTEGERS) - (is_float ? INTEGERS / 2 : 0);
+                    : (double)(fac_random_bits(t->o->seed, stream, (uint64_t)k) % INTEGERS) - (is_float ? INTEGERS / 2 : 0);
     const bool other_is_narrower = fac_dtype_get(other.dtype)->block_bytes < fac_dtype_get(type.dtype)->block_bytes;
     fac_status status = fac_tensor_convert(wide, other_is_narrower ? other.dtype : type.dtype, &narrow, t->err);
     if (!status) status = fac_tensor_convert(narrow, type.dtype, out, t->err);
@@ -217,6 +217,8 @@ static fac_status bounded(fac_trial *t, int n) {
         t->v->same = FAC_CANNOT_TELL;
     } else if (can) {
         memcpy(t->v->first, local.first, sizeof local.first);
+        t->v->first_differing = local.first_differing;
+        t->v->first_elements = local.first_elements;
     }
     return FAC_OK;
 }

@@ -6,6 +6,7 @@
 #include "facula/verify.h"
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
+#include "report/report.h"
 
 /* ---- one comparison ---- */
 
@@ -42,15 +43,15 @@ void       fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, doub
 /* A copy of g with one output, f32[*count]: of each value the mean of its squares, and its mean weighted by random numbers along
  * each of its axes.  Values that are equal give equal numbers; others hardly.  Small, so the planner keeps no value for it. */
 fac_graph *fac_probe(const fac_graph *g, fac_value *const v[], size_t n, int64_t *count);
-/* Whether the numbers of two values of these dims are equal; inexact: up to rounding. */
-bool       fac_probe_equal(const double *a, const double *b, int rank, bool inexact);
+/* Whether the numbers of two values of these dims are equal, up to this part of their size. */
+bool       fac_probe_equal(const double *a, const double *b, int rank, double room);
 static inline int fac_probe_size(const fac_value *v) { return 1 + v->type.dims.n; }
 
 /* ---- pairs.c: which values of a are which values of b ---- */
 
 typedef struct fac_pair { fac_value *a, *b; } fac_pair;
 /* Values that hold equal numbers, in the order of both graphs.  The caller frees *out with fac_release. */
-fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, bool inexact, fac_pair **out, size_t *n);
+fac_status fac_find_pairs(fac_trial *t, const fac_graph *a, const fac_graph *b, double room, fac_pair **out, size_t *n);
 
 /* ---- first.c: where it begins ---- */
 fac_status fac_find_first(fac_trial *t);
@@ -73,8 +74,8 @@ void       fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format
  * 2^22 sums may not be exact.  *real: an op that was left although it does not keep integers, or NULL. */
 fac_graph *fac_abstract(const fac_graph *g, double *largest, const char **real);
 
-/* bound.c: g with bounds of rounding errors as further outputs: error_at[k], of as many as g has outputs, becomes the place of that
- * of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown: an
+/* bound.c: g with bounds of rounding errors as further outputs: error_at[k], of as many as g has outputs, becomes the place of
+ * that of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown: an
  * op whose error is not known, or NULL. */
 fac_graph *fac_error_bounds(const fac_graph *g, bool coarse, int *error_at, const char **unknown);
 
@@ -94,12 +95,6 @@ static inline double fac_product_depth(const fac_node *n) {
     else if (fac_node_is(n, "gemm")) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
     else k = (double)n->in[0]->type.dims.d[n->in[0]->type.dims.n - 1];
     return k;
-}
-
-/* The graph gives nothing back any more; what it gave is still there. */
-static inline void fac_forget_outputs(fac_graph *g) {
-    for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
-    g->noutputs = 0;
 }
 
 static inline bool fac_is_float(const fac_value *v) { return fac_dtype_get(v->type.dtype)->kind == 'f'; }

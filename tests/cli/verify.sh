@@ -1,0 +1,51 @@
+#!/bin/sh
+# verify: verdicts and exit codes in every mode, what differs first, given inputs, photos, JSON.
+# usage: verify.sh path/to/facula
+. "$(dirname "$0")/expect.sh"
+
+check "$facula" tile zoo:lenet --max-m 8 --max-n 8 --max-k 8 -o tiled.onnx >/dev/null
+expect 0 'the same bits' "$facula" verify zoo:lenet tiled.onnx
+expect 0 'within the bounds of each segment' "$facula" verify zoo:lenet tiled.onnx --mode bound --verbose
+holds out ' = '
+expect 0 'within both bounds' "$facula" verify zoo:lenet tiled.onnx --mode bound --whole --rounds 1
+expect 0 'within the tolerance' "$facula" verify zoo:lenet tiled.onnx --mode data --rounds 2
+
+# floats of 16 bits: rounding the weights explains it, a small tolerance does not
+check "$facula" edit zoo:lenet --dtype f16 -o half.onnx >/dev/null
+expect 0 'within' "$facula" verify zoo:lenet half.onnx --mode bound --rounds 1
+expect 1 'elements differ' "$facula" verify zoo:lenet half.onnx --mode data --rtol 1e-9 --atol 1e-9
+
+# another function
+cat >a.txt <<'END'
+input x f32[N,4]
+input z f32[N,1]
+s = add(x, z)
+p = mul(x, z)
+output first = s
+output second = p
+END
+sed 's/^output second = p/q = clip(p, -2, 2)\noutput second = q/' a.txt >b.txt
+python3 - <<'END' 2>/dev/null && have=1 || have=0
+import struct
+def save(name, shape, numbers):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    head += " " * (117 - len(head)) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + struct.pack("<%df" % len(numbers), *numbers))
+save("x.npy", (2, 4), [1, 2, 3, 4, 0, 1, 2, 9])
+save("z.npy", (2, 1), [1, 1])
+END
+if [ $have = 1 ]; then
+    expect 1 'output second: 3 of 8 elements differ' "$facula" verify a.txt b.txt --mode data --inputs x.npy --inputs z.npy
+    expect 1 'output second: 3 of 8 elements differ' "$facula" verify a.txt b.txt --mode data --inputs z=z.npy --inputs x=x.npy --json
+    holds out '"differing"' '"verdict"' 'different' '"segments"' '"last_equal"'
+    expect 1 'input z is not given' "$facula" verify a.txt b.txt --mode data --inputs x.npy
+    one_line
+    expect 1 'one input too many' "$facula" verify a.txt b.txt --mode data --inputs x.npy --inputs z.npy --inputs x.npy
+fi
+expect 0 'same' "$facula" verify a.txt b.txt --mode data --seed 1 --batch 2
+sed 's/add(x, z)/sub(x, z)/' a.txt >c.txt
+expect 1 'output first' "$facula" verify a.txt c.txt
+expect 1 'another type or size' "$facula" verify zoo:lenet zoo:squeezenet1_1
+expect 2 'which two models?' "$facula" verify a.txt
+expect 2 'goes with --mode' "$facula" verify a.txt b.txt --inputs x.npy
+finish
