@@ -5,8 +5,12 @@
 #include <string.h>
 #include "cli.h"
 
+/* Names in a message come from files: what would move the cursor, or begin a line, is shown as a question mark. */
 int fail(const fac_error *err) {
-    fprintf(stderr, "facula: %s\n", err->text[0] ? err->text : fac_status_name(err->status));
+    fputs("facula: ", stderr);
+    for (const char *c = err->text[0] ? err->text : fac_status_name(err->status); *c; c++)
+        putc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, stderr);
+    putc('\n', stderr);
     return EXIT_FAILED;
 }
 

@@ -36,7 +36,7 @@ expect 1 'no product called "conv9"' "$facula" tile zoo:lenet --max-m 4 --only c
 
 # ---- verify ----
 expect 0 'the same bits' "$facula" verify zoo:lenet tiled.onnx
-expect 0 'within both bounds' "$facula" verify zoo:lenet padded.onnx --mode bound
+expect 0 'within the bounds of each segment' "$facula" verify zoo:lenet padded.onnx --mode bound
 expect 0 'within the tolerance' "$facula" verify tiled.onnx padded.onnx --mode data --seed 3 --json
 "$facula" export zoo:lenet --seed 5 -o other.onnx >/dev/null
 expect 1 'different' "$facula" verify zoo:lenet other.onnx
