@@ -7,8 +7,8 @@
 /* One character of UTF-8 (RFC 3629) at s, as its number; its bytes are added to *n.  What is none is U+FFFD, one byte long. */
 static uint32_t character(const unsigned char *s, size_t *n) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const size_t length = s[0] < 0x80 ? 1 : s[0] >= 0xf0 && s[0] < 0xf8 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xc0 &&
-        s[0] < 0xe0 ? 2 : 0;
+    const unsigned char first = s[0];
+    const size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
     uint32_t c = length == 1 ? s[0] : length ? s[0] & (0x7fu >> length) : 0;
     bool good = length > 0;
     for (size_t k = 1; k < length && good; k++) {

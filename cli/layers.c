@@ -1,6 +1,5 @@
 /* See layers.h.  Where a wire passes a rank there is a knot, a box without width; wires from the same box share their knots, so
- * that a
- * value that is read in many places is drawn as one line with branches. */
+ * that a value that is read in many places is drawn as one line with branches. */
 #include "layers.h"
 #include <math.h>
 #include <stdlib.h>
@@ -35,8 +34,8 @@ static void find_ranks(drawing *d) {
         bool source = true;
         for (int k = 0; k < d->nwires; k++) {
             source &= d->wires[k].to != i;
-            if (d->wires[k].from == i && (least < 0 ||
-                d->boxes[d->wires[k].to].rank < least)) least = d->boxes[d->wires[k].to].rank;
+            const int below = d->boxes[d->wires[k].to].rank;
+            if (d->wires[k].from == i && (least < 0 || below < least)) least = below;
         }
         if (source && least > 0) d->boxes[i].rank = least - 1;
     }

@@ -48,9 +48,10 @@ static int choose(part *root, part **shown) {
             if (n == before) return n;
             continue;
         }
-        for (int i = 0; i < n && n < 8; i++)
-            if (shown[i]->children && n + shown[i]->children - 1 <= FIRST_MOST && (best < 0 ||
-                shown[i]->macs > shown[best]->macs)) best = i;
+        for (int i = 0; i < n && n < 8; i++) {
+            const bool fits = shown[i]->children && n + shown[i]->children - 1 <= FIRST_MOST;
+            if (fits && (best < 0 || shown[i]->macs > shown[best]->macs)) best = i;
+        }
         if (best < 0) return n;
         n = unfold(shown, n, best);
     }
@@ -203,11 +204,10 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     fac_dims taps = { 0 };
     for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++) taps.d[taps.n++] = l->kernel.d[k];
     snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "", taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
-    html(to, "<g class=\"box %s\" data-key=\"%s\"><title>%s\n%s %s\noutput %s\n", layer_class(l), l->name, layer_name(l),
-         l->kind, l->attrs,
-         dims_text(g, &l->out.dims, dims, sizeof dims));
-    html(to, "%s multiply-adds, %s parameters</title>", count_text(l->macs, macs, sizeof macs), count_text(l->params, params,
-         sizeof params));
+    dims_text(g, &l->out.dims, dims, sizeof dims);
+    html(to, "<g class=\"box %s\" data-key=\"%s\">", layer_class(l), l->name);
+    html(to, "<title>%s\n%s %s\noutput %s\n%s multiply-adds, %s parameters</title>", layer_name(l), l->kind, l->attrs, dims,
+         count_text(l->macs, macs, sizeof macs), count_text(l->params, params, sizeof params));
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "stripe", x, y, 4, box_h, 2);
     svg_text(to, "kind", x + 12, y + 17, "start", text);
@@ -218,10 +218,9 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
 static void part_box(FILE *to, const picture *p, const part *q, double x, double y) {
     char macs[32], params[32], text[128];
     const double share = ratio(q->macs, p->r->t.macs);
-    html(to, "<a class=\"box module\" href=\"#part-%d\" data-key=\"%s\"><title>%s: %d layers\n%s multiply-adds (%.1f %%), %s "
-         "parameters</title>", q->id, q->name, q->name,
-         q->last - q->first + 1, count_text(q->macs, macs, sizeof macs), 100 * share, count_text(q->params, params,
-             sizeof params));
+    html(to, "<a class=\"box module\" href=\"#part-%d\" data-key=\"%s\">", q->id, q->name);
+    html(to, "<title>%s: %d layers\n%s multiply-adds (%.1f %%), %s parameters</title>", q->name, q->last - q->first + 1,
+         count_text(q->macs, macs, sizeof macs), 100 * share, count_text(q->params, params, sizeof params));
     svg_rect(to, "body", x + 4, y + 4, box_w, box_h, 5);
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "load", x + 2, y + box_h - 5, (box_w - 4) * share, 3, 1.5);
@@ -243,11 +242,10 @@ static void pill_box(FILE *to, const pill *q, const drawing_box *b) {
 
 static void draw(FILE *to, const picture *p, const char *name) {
     const drawing *d = &p->d;
-    const double w = d->width + 2 * margin,
-        h = d->height + 2 * margin;         /* room for wires that turn into the next column */
-    html(to, "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
-         "role=\"group\" "
-         "aria-label=\"Graph of %s: %d boxes\">\n", -margin, -margin, w, h, w, h, name, d->nboxes);
+    const double w = d->width + 2 * margin, h = d->height + 2 * margin;         /* wires turn into the next column there */
+    html(to, "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
+         -margin, -margin, w, h, w, h);
+    html(to, "role=\"group\" aria-label=\"Graph of %s: %d boxes\">\n", name, d->nboxes);
     for (int k = 0; k < d->nwires; k++) wire(to, d, &d->wires[k]);
     for (int i = 0; i < d->nboxes; i++) {
         const drawing_box *b = &d->boxes[i];

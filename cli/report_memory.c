@@ -1,6 +1,5 @@
 /* Memory over time as a picture: layers from left to right, bytes upwards.  Each column says what is alive in its title; the
- * script
- * shows the same from the data below at the pointer's place. */
+ * script shows the same from the data below at the pointer's place. */
 #include <math.h>
 #include <stdlib.h>
 #include "report.h"
@@ -57,10 +56,9 @@ static void titles(FILE *to, const report *r, int columns, const int *layer) {
         const double x = x_of(r, (double)c * r->t.layers / columns), next = x_of(r, (double)(c + 1) * r->t.layers / columns);
         const fac_layer *l = fac_analysis_layer(r->a, i);
         html(to, "<rect class=\"hit\" data-layer=\"%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"><title>%d %s: %s",
-             i, x, head, next - x, high,
-             i, layer_name(l), bytes_text(l->alive, text, sizeof text));
-        for (int k = 0; k < n && k < TOP; k++) html(to, "\n%s %s", bytes_text(alive[k].bytes, text, sizeof text), alive_name(r,
-            &alive[k]));
+             i, x, head, next - x, high, i, layer_name(l), bytes_text(l->alive, text, sizeof text));
+        for (int k = 0; k < n && k < TOP; k++)
+            html(to, "\n%s %s", bytes_text(alive[k].bytes, text, sizeof text), alive_name(r, &alive[k]));
         if (n > TOP) html(to, "\nand %d more", n - TOP);
         fputs("</title></rect>\n", to);
     }

@@ -1,6 +1,5 @@
-/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing is fetched from
- * anywhere, and the policy in the head forbids it: no script runs but the one below, whatever a name in the model may
- * contain. */
+/* The frame of a report: head, the facts that stand first, the foot with style and script.  Nothing is fetched from anywhere,
+ * and the policy in the head forbids it: no script runs but the one below, whatever a name in the model may contain. */
 #include <string.h>
 #include "facula/op.h"
 #include "report.h"
@@ -13,27 +12,25 @@ static const struct { const char *id, *name; } parts[] = {
 
 void page_start(FILE *to, const report *r) {
     html(to, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s - facula report</title>\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
-             "dark\">\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
-             "'nonce-facula'\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" "
+         "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-facula'\">\n"
          "<meta name=\"generator\" content=\"facula " FACULA_VERSION "\">\n<style>\n", r->name);
     fputs(fac_report_css, to);
-    fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n<nav "
-          "aria-label=\"Sections\"><div>\n", to);
+    fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n"
+          "<nav aria-label=\"Sections\"><div>\n", to);
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         if (r->time || strcmp(parts[k].id, "measured")) html(to, "<a href=\"#%s\">%s</a>\n", parts[k].id, parts[k].name);
-    fputs("<label class=\"js search\"><span>Search layers</span><input type=\"search\" id=\"search\" placeholder=\"Search "
-          "layers  ( / )\" "
-          "autocomplete=\"off\" spellcheck=\"false\"><output id=\"found\" for=\"search\"></output></label>\n</div></nav>\n<main "
-              "id=\"main\">\n", to);
+    fputs("<label class=\"js search\"><span>Search layers</span><input type=\"search\" id=\"search\" "
+          "placeholder=\"Search layers  ( / )\" autocomplete=\"off\" spellcheck=\"false\">"
+          "<output id=\"found\" for=\"search\"></output></label>\n</div></nav>\n<main id=\"main\">\n", to);
 }
 
 void page_end(FILE *to, const report *r) {
-    html(to, "</main>\n<footer>Made by facula " FACULA_VERSION "%s%s.  One multiply-add is two floating-point operations; 1 MB "
-         "is 1,000,000 bytes.  "
-         "Memory of results: an ideal allocator, nothing in place.</footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n"
-         "<script nonce=\"facula\">\n", r->stamp ? " on " : "", r->stamp ? r->stamp : "");
+    html(to, "</main>\n<footer>Made by facula " FACULA_VERSION "%s%s.  One multiply-add is two floating-point operations; "
+         "1 MB is 1,000,000 bytes.  Memory of results: an ideal allocator, nothing in place.</footer>\n"
+         "<div id=\"tip\" role=\"status\" hidden></div>\n<script nonce=\"facula\">\n", r->stamp ? " on " : "",
+         r->stamp ? r->stamp : "");
     fputs(fac_report_js, to);
     fputs("</script>\n</body>\n</html>\n", to);
 }

@@ -1,7 +1,6 @@
-/* The roofline (S. Williams, A. Waterman, D. Patterson, 2009): what bounds each layer on a machine, arithmetic or memory.
- * Both axes are logarithmic: operations for each byte from memory, and operations a second.  Without measured times a layer
-  * stands
- * on the roof; with them each step stands where it was. */
+/* The roofline (S. Williams, A. Waterman, D. Patterson, 2009): what bounds each layer on a machine, arithmetic or memory. Both
+ * axes are logarithmic: operations for each byte from memory, and operations a second.  Without measured times a layer stands on
+ * the roof; with them each step stands where it was. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,20 +88,20 @@ static void roof_line(FILE *to, const chart *c, double bytes, const char *class,
     if (ridge <= from) return;
     html(to, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", class, x_of(c, from), y_of(c, from * bytes), x_of(c, ridge),
          y_of(c, flops));
-    const double at = from * pow(ridge / from, 0.82), slope = atan2(y_of(c, flops) - y_of(c, from * bytes), x_of(c,
-        ridge) - x_of(c, from));
-    html(to, "<text class=\"mark\" transform=\"translate(%.1f %.1f) rotate(%.1f)\" text-anchor=\"middle\" dy=\"-7\">%s "
-         "%s/s</text>\n", x_of(c, at), y_of(c, at * bytes),
-         slope * 180 / acos(-1), name, bytes_text(bytes, text, sizeof text));
+    const double at = from * pow(ridge / from, 0.82);           /* where the name stands, along the line */
+    const double slope = atan2(y_of(c, flops) - y_of(c, from * bytes), x_of(c, ridge) - x_of(c, from)) * 180 / acos(-1);
+    html(to, "<text class=\"mark\" transform=\"translate(%.1f %.1f) rotate(%.1f)\" text-anchor=\"middle\" dy=\"-7\">",
+         x_of(c, at), y_of(c, at * bytes), slope);
+    html(to, "%s %s/s</text>\n", name, bytes_text(bytes, text, sizeof text));
 }
 
 static void roofs(FILE *to, const chart *c) {
     const machine *m = &c->r->machine;
     const double ridge = m->flops / m->bytes;
+    static const char *const caches[FAC_CACHES] = { "L1", "L2", "L3" };
     char text[64];
     for (int k = FAC_CACHES - 1; m->peaks && k >= 0; k--)
-        if (m->peaks->cache_read[k] > m->bytes) roof_line(to, c, m->peaks->cache_read[k], "cacheroof", (const char *[]){ "L1",
-            "L2", "L3" }[k]);
+        if (m->peaks->cache_read[k] > m->bytes) roof_line(to, c, m->peaks->cache_read[k], "cacheroof", caches[k]);
     roof_line(to, c, m->bytes, "roof", "memory");
     html(to, "<path class=\"roof\" d=\"M%.1f %.1fH%.1f\"/>\n", x_of(c, ridge), y_of(c, m->flops), wide - margin);
     snprintf(text, sizeof text, "arithmetic %.4g GFLOP/s", 1e-9 * m->flops);
@@ -121,12 +120,11 @@ static void dots(FILE *to, chart *c) {
         const dot *d = &c->dots[i];
         const double x = d->flops / d->bytes, y = d->flops / d->seconds;
         html(to, "<circle class=\"dot %s\" data-key=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\">", d->class, d->key, x_of(c, x),
-             y_of(c, y),
-             radius(c, d));
-        html(to, "<title>%s (%s)\n%.3g operations a byte, %s%.3g GFLOP/s\n%.2f %% of the time, %s bound</title></circle>\n",
-             d->name, d->kind, x,
-             c->r->time ? "" : "at most ", 1e-9 * y, 100 * ratio(d->seconds, c->total), by_memory(c->r, x)
-                 ? "memory" : "arithmetic");
+             y_of(c, y), radius(c, d));
+        html(to, "<title>%s (%s)\n%.3g operations a byte, %s%.3g GFLOP/s\n", d->name, d->kind, x, c->r->time ? "" : "at most ",
+             1e-9 * y);
+        html(to, "%.2f %% of the time, %s bound</title></circle>\n", 100 * ratio(d->seconds, c->total),
+             by_memory(c->r, x) ? "memory" : "arithmetic");
     }
     for (int i = 0; i < c->n && labels < LABELS; i++) {
         const dot *d = &c->dots[i];
@@ -151,21 +149,20 @@ static void words(FILE *to, const chart *c) {
     }
     if (c->r->time)
         html(to, "<p>Of the time of a run, %.1f %% goes to steps that memory bounds and %.1f %% to those that arithmetic "
-             "bounds; at best they would take %.3g ms.</p>\n",
-             100 * ratio(memory, c->total), 100 * ratio(arithmetic, c->total), 1e3 * limit);
+             "bounds; at best they would take %.3g ms.</p>\n", 100 * ratio(memory, c->total), 100 * ratio(arithmetic, c->total),
+             1e3 * limit);
     else
-        html(to, "<p>One layer after the other, nothing fused and everything read from memory, this machine needs at least %.3g "
-             "ms: memory bounds %.1f %% of "
-             "it, arithmetic %.1f %%.</p>\n", 1e3 * c->total, 100 * (1 - ratio(arithmetic, c->total)), 100 * ratio(arithmetic,
-                 c->total));
+        html(to, "<p>One layer after the other, nothing fused and everything read from memory, this machine needs at least "
+             "%.3g ms: memory bounds %.1f %% of it, arithmetic %.1f %%.</p>\n", 1e3 * c->total,
+             100 * (1 - ratio(arithmetic, c->total)), 100 * ratio(arithmetic, c->total));
 }
 
 bool report_roofline(FILE *to, const report *r) {
     chart c = { .r = r };
     char lead[512];
     if (!dots_find(&c)) return false;
-    snprintf(lead, sizeof lead, "What bounds each %s on %s.  The larger a dot, the more of the time it takes.", r->time
-        ? "step" : "layer", r->machine.about);
+    snprintf(lead, sizeof lead, "What bounds each %s on %s.  The larger a dot, the more of the time it takes.",
+             r->time ? "step" : "layer", r->machine.about);
     section_start(to, "roofline", "Roofline", lead);
     if (c.n) {
         frame(&c);

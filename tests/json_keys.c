@@ -1,8 +1,9 @@
 /* What a verb prints as JSON against what docs/JSON.md says of it.  usage: json_keys DOC VERB <JSON
  *
- * The section "## VERB" of the document has rows | `path.to.key` | type | ... |, where [] stands for the items of a list and * for any
- * key; a type is number, string, bool, list or object, "T or null" where it may be null, and "T, optional" where it may be missing.
- * Each key that is printed must be there with its type, and each key that is there must be printed, unless it is optional. */
+ * The section "## VERB" of the document has rows | `path.to.key` | type | ... |, where [] stands for the items of a list and *
+ * for any key; a type is number, string, bool, list or object, "T or null" where it may be null, and "T, optional" where it
+ * may be missing.  Each key that is printed must be there with its type, and each key that is there must be printed, unless it
+ * is optional. */
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdbool.h>

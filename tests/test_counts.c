@@ -1,5 +1,5 @@
-/* What a model says it takes against what the steps of its plan account for: the counts of the analysis, which never looks at a plan,
- * and of the executor, which has fused, folded, merged and sliced.  Every multiply-add must be in both, op by op. */
+/* What a model says it takes against what the steps of its plan account for: the counts of the analysis, which never looks at a
+ * plan, and of the executor, which has fused, folded, merged and sliced.  Every multiply-add must be in both, op by op. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +89,8 @@ static void check(const char *name, const counts *c) {
         const count *r = &c->of[k];
         if (r->macs != r->macs_done) fail_msg("%s: %s: %.0f and %.0f multiply-adds", name, r->op, r->macs, r->macs_done);
         if (!excused(name, r->op) && r->elements != r->elements_done)
-            fail_msg("%s: %s: %.0f and %.0f elements in %d layers, %d times", name, r->op, r->elements, r->elements_done, r->layers, r->done);
+            fail_msg("%s: %s: %.0f and %.0f elements in %d layers, %d times", name, r->op, r->elements, r->elements_done,
+                     r->layers, r->done);
     }
 }
 

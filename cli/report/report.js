@@ -1,4 +1,5 @@
-/* What a report can do beyond being read: fold, sort and search the modules; open parts of the graph; tell what the pointer is at. */
+/* What a report can do beyond being read: fold, sort and search the modules; open parts of the graph; tell what the pointer is
+ * at. */
 (() => {
     "use strict";
     const one = (s, from = document) => from.querySelector(s), all = (s, from = document) => [...from.querySelectorAll(s)];
@@ -173,7 +174,11 @@
     if (!timeline) return;
     const data = JSON.parse(one("#data").textContent), n = data.layers.length, cursor = one("#cursor");
     const left = +timeline.dataset.left, right = +timeline.dataset.right, width = timeline.viewBox.baseVal.width;
-    const bytes = x => x < 1e3 ? x + " B" : x < 1e6 ? (x / 1e3).toPrecision(3) + " kB" : x < 1e9 ? (x / 1e6).toPrecision(3) + " MB" : (x / 1e9).toPrecision(3) + " GB";
+    const units = [[1e9, " GB"], [1e6, " MB"], [1e3, " kB"]];
+    const bytes = x => {
+        const unit = units.find(u => x >= u[0]);
+        return unit ? (x / unit[0]).toPrecision(3) + unit[1] : x + " B";
+    };
     all("title", timeline).forEach(t => t.remove());
     let layer = 0;
     const look = (i, x, y) => {
