@@ -55,9 +55,11 @@ static inline VEC look(global const MEM *row, long step, int q, int k, int width
 #endif
     }
 #endif
-    for (int j = 0; j < PX; j++) {
+    UNROLL for (int j = 0; j < PX; j++) {               /* without branches: it may become vectors */
         const int w = LOOK(q + j, k, SS, DS, pad);
-        x[j] = w >= 0 && w < width ? LOAD(row, w * step) : 0;
+        const bool inside = (uint)w < (uint)width;
+        const ACC v = LOAD(row, inside ? w * step : 0);
+        x[j] = inside ? v : 0;
     }
     return FAC_CAT(vload, PX)(0, x);
 #endif
