@@ -171,6 +171,17 @@ static void advice_is_given(void **state) {
     }
 }
 
+/* Limits beyond any size are none, and overflow nothing. */
+static void limits_without_end(void **state) {
+    (void)state;
+    const fac_tile_target endless = { .align_m = INT64_MAX, .macs_per_second = 1e9, .bytes_per_second = 1e9 };
+    fac_graph *g, *cut;
+    fac_tiling *t = tiled(some[0], &(fac_tile_opts){ .m = INT64_MAX, .n = INT64_MAX, .k = 4, .target = &endless }, &g, &cut);
+    assert_int_equal(fac_tiling_row(t, 0)->tiles, 2);
+    assert_true(fac_tiling_row(t, 0)->work >= fac_tiling_row(t, 0)->macs);
+    done(t, g, cut);
+}
+
 static void targets_that_contradict_themselves(void **state) {
     (void)state;
     static const fac_tile_target wrong[] = {
@@ -206,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_multiples), cmocka_unit_test(tiles_fit_the_sram), cmocka_unit_test(types_that_are_not_taken),
         cmocka_unit_test(what_a_product_costs), cmocka_unit_test(the_best_tiles), cmocka_unit_test(advice_is_given),
+        cmocka_unit_test(limits_without_end),
         cmocka_unit_test(targets_that_contradict_themselves), cmocka_unit_test(counts_of_networks) };
     return cmocka_run_group_tests_name("tile_target", tests, open_device, close_device);
 }

@@ -13,6 +13,7 @@
 /* ---- what has to be obeyed ---- */
 
 static const char dim_names[] = "mnk";
+static const int64_t LARGEST = (int64_t)1 << 40;        /* no limit at all; sizes rounded up to it still fit in 62 bits */
 
 static fac_status check_dim(int i, int64_t limit, int64_t align, fac_error *err) {
     if (limit < 0 || align < 0)
@@ -34,6 +35,8 @@ fac_status fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error
     for (int i = 0; i < 3; i++) {
         u.limit[i] = own[i] ? own[i] : its[i];
         FAC_TRY(check_dim(i, u.limit[i], u.align[i], err));
+        if (u.limit[i] > LARGEST) u.limit[i] = LARGEST;
+        if (u.align[i] > LARGEST) u.align[i] = LARGEST;
         if (u.align[i]) u.limit[i] -= u.limit[i] % u.align[i];
         u.granule[i] = u.align[i] ? u.align[i] : u.limit[i] ? u.limit[i] : 1;
         any |= u.limit[i] > 0;
