@@ -62,7 +62,9 @@ static void nothing_falls_back(void **state) {
             const char *name = expanded(g->last) ? "(expanded)" : solver_of(g->last);
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
             const bool ours = strcmp((*op)->name, "fused_conv");       /* made where a kernel takes it: on the cpu */
-            if (!name && ours && !((*op)->is & FAC_OP_DYNAMIC)) {
+            const bool sized = strcmp((*op)->name, "nonzero");         /* its sizes are data */
+            const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
+            if (!name && ours && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
                 print_message("%s falls back to the cpu\n", c->problem);
                 away++;
             }

@@ -51,16 +51,16 @@ static bool put_types(fac_node *n, fac_flow f[2]) {
 }
 
 static bool infer(fac_node *n) {
-    const fac_dims *d = &n->in[0]->type.dims;
     fac_flow f[2] = { { 0 }, { 0 } };
     fac_flow_feed *feed = fac_arena_alloc(&n->graph->arena, (size_t)n->nin, sizeof *feed);
     bool ok = feed != NULL;
     if (!ok) return fac_fail(n, FAC_E_NOMEM, "no memory for the types of its bodies");
-    if (d->n > 1 || (d->n == 1 && d->d[0] >= 0 && d->d[0] != 1)) return fac_fail(n, FAC_E_SHAPE, "cond must be one element");
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) return fac_fail(n, FAC_E_ARGUMENT, "input %d is missing", i);
         feed[i] = fac_flow_same(n->in[i]);
     }
+    const fac_dims *d = &n->in[0]->type.dims;
+    if (d->n > 1 || (d->n == 1 && d->d[0] >= 0 && d->d[0] != 1)) return fac_fail(n, FAC_E_SHAPE, "cond must be one element");
     for (int k = 0; k < 2 && ok; k++) ok = fac_flow_open(&f[k], n, k, n->nin, feed);
     ok = ok && put_types(n, f);
     for (int k = 0; k < 2; k++) fac_flow_close(&f[k], ok);
@@ -80,6 +80,14 @@ static void expand(const fac_node *n, fac_value *y[]) {
     else fac_fail((fac_node *)n, FAC_E_UNSUPPORTED, "its condition is not known before the run");
 }
 
+/* "dy.0"; in the gradient of a gradient that is taken, and it is "ddy.0". */
+static const char *name_of_dy(fac_graph *g, int j) {
+    const char *name = fac_arena_print(&g->arena, "dy.%d", j);
+    while (name && fac_graph_find(g, name)) name = fac_arena_print(&g->arena, "d%s", name);
+    if (!name) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
+    return name;
+}
+
 /* The body's gradient: from its inputs and dy[] to what is needed of dx[]. */
 static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
     fac_graph *g = fac_graph_clone(n->body[k]);
@@ -88,10 +96,8 @@ static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
     fac_value *loss = NULL, **wrt = fac_arena_alloc(&g->arena, 2 * inputs + 1, sizeof *wrt), **dx = wrt + inputs;
     int count = 0;
     for (int j = 0; wrt && j < n->nout; j++) {
-        char name[24];
         if (!dy[j]) continue;
-        snprintf(name, sizeof name, "dy.%d", j);
-        fac_value *y = g->outputs[j].value, *d = fac_input(g, name, y->type.dtype, y->type.dims);
+        fac_value *y = g->outputs[j].value, *d = fac_input(g, name_of_dy(g, j), y->type.dtype, y->type.dims);
         fac_value *part = fac_sum(fac_mul(y, d), (fac_dims){ 0 }, false);
         loss = loss ? fac_add(loss, part) : part;
     }

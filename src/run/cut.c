@@ -118,11 +118,23 @@ static fac_status make_flows(cutter *s, fac_device *d, const fac_program_opts *o
 
 /* ---- the rest ---- */
 
-/* Results of the run before the cut are inputs; what parameters alone make is computed where it is read, before any run. */
+/* A node behind the cut waits for the contents of one of these results. */
+static bool is_waited_for(const cutter *s, const fac_node *n) {
+    fac_contents c;
+    for (int k = 0; k < n->nout; k++)
+        for (const fac_use *u = n->out[k]->uses; u; u = u->next)
+            if (s->state[u->node->out[0]->id] == LATE && (fac_port_flags(u->node, u->input) & FAC_HOST) &&
+                !fac_known_numbers(n->out[k], &c)) return true;
+    return false;
+}
+
+/* Results of the run before the cut are inputs; what parameters alone make is computed where it is read, before any run, but for
+ * what the cut is there for. */
 static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     cutter *s = self;
     (void)in;
-    if (s->state[n->out[0]->id] == LATE || (s->state[n->out[0]->id] == EARLY && n->out[0]->time != FAC_RUN)) return false;
+    const bool early = s->state[n->out[0]->id] == EARLY && n->out[0]->time != FAC_RUN;
+    if (s->state[n->out[0]->id] == LATE || (early && !is_waited_for(s, n))) return false;
     for (int k = 0; k < n->nout; k++) {
         fac_value *v = n->out[k];
         char name[32];

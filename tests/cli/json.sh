@@ -46,6 +46,7 @@ json activations zoo:lenet --random --bits 8
 json diff lenet.onnx again.onnx
 json diff lenet.onnx other.onnx
 json train toy:xor --epochs 3
+json reduce lenet.onnx --check true --max-runs 3 -o small.onnx
 
 # one case that passes and one that does not
 mkdir -p cases/good/test_data_set_0 cases/bad/test_data_set_0

@@ -54,7 +54,7 @@ refuse 1 "of another model or optimizer" toy:xor --resume "$dir/whole" --optimiz
 
 # the network as ONNX, and both forms on the same samples
 answers=$("$facula" evaluate "$dir/whole" --against "$dir/whole/model.onnx" --json | tr -d ' \t\n')
-case $answers in *'"samples":50,'*'"same_answers":50,"largest_difference":0}') ;; *) bad "evaluate: $answers" ;; esac
+case $answers in *'"samples":50,'*'"same_answers":50,"largest_difference":0,"schema_version":1}') ;; *) bad "evaluate: $answers" ;; esac
 accuracy=$(printf '%s' "$last" | sed 's/.*"test_accuracy":\([0-9.]*\),.*/\1/')
 case $("$facula" evaluate "$dir/whole/model.onnx" toy:xor --json | tr -d ' \t\n') in
 *"\"accuracy\":$accuracy,"*) ;;
