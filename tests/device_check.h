@@ -10,11 +10,12 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
+#include "base/rng.h"
 #include "facula/facula.h"
 
 static fac_error err;
 static fac_device *device;
-static uint64_t seed;
+static uint64_t seed, stream;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
 static inline int open_device(void **state) {
@@ -29,5 +30,19 @@ static inline int close_device(void **state) {
     (void)state;
     fac_device_free(device);
     return 0;
+}
+
+/* Weights and biases from 0.1 to 1.1: what is lost or added twice shows. */
+static inline void positive_params(fac_graph *g) {
+    for (int i = 0; i < fac_graph_params(g); i++) {
+        fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
+        const fac_type type = fac_tensor_type(t);
+        const int64_t n = fac_dims_count(&type.dims);
+        float *w = calloc((size_t)n, sizeof *w);
+        stream++;
+        for (int64_t k = 0; k < n; k++) w[k] = 0.1f + (float)fac_random_uniform(seed, stream, (uint64_t)k);
+        OK(fac_tensor_write(t, w, (size_t)n * sizeof *w, &err));
+        free(w);
+    }
 }
 #endif

@@ -1,17 +1,7 @@
 /* Every op of the table by its own cases: the descriptor is complete; each case builds, and the cpu device gives what the
  * reference driver gives on fresh random contents, for every element type the op takes, as parameters and as inputs, strided
  * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <cmocka.h>
-#include "base/rng.h"
+#include "random_check.h"
 #include "base/table.h"
 #include "facula/backend.h"
 #include "facula/ops.h"
@@ -20,13 +10,6 @@
 #include "passes/passes.h"
 #include "run/ref.h"
 #include "tensor/tensor_internal.h"
-
-enum { OPERANDS = 16 };
-
-static fac_device *device;
-static fac_error err;
-static uint64_t seed, stream;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
 /* ---- the descriptors ---- */
 
@@ -78,28 +61,6 @@ static void cases_have_edges(void **state) {
 }
 
 /* ---- contents ---- */
-
-static char kind(fac_dtype d) { return fac_dtype_get(d)->kind; }
-
-/* Random numbers of any dtype; integers include both ends of lo..hi. */
-static fac_tensor *random_tensor(fac_type type, double lo, double hi) {
-    int64_t n = fac_dims_count(&type.dims);
-    double *x = calloc((size_t)n + 1, sizeof *x);
-    stream++;
-    for (int64_t k = 0; k < n; k++) {
-        double u = fac_random_uniform(seed, stream, (uint64_t)k);
-        x[k] = kind(type.dtype) == 'f' ? lo + (hi - lo) * u : kind(type.dtype) == 'b' ? (double)(u < 0.5)
-            : floor(lo + (hi - lo + 1) * u);
-        if (kind(type.dtype) == 'u') x[k] = fabs(x[k]);
-    }
-    fac_tensor *wide = NULL, *t = NULL;
-    OK(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, &err));
-    OK(fac_tensor_write(wide, x, (size_t)n * sizeof *x, &err));
-    OK(fac_tensor_convert(wide, type.dtype, &t, &err));
-    fac_tensor_free(wide);
-    free(x);
-    return t;
-}
 
 /* The same numbers in other memory: dims backwards, with gaps between the elements. */
 static fac_tensor *strided(const fac_tensor *t) {

@@ -1,6 +1,5 @@
 /* The proof that tiles are right is worth what it catches: mutants of tiled networks, inside of functions and loops too, are
- * found
- * by fac_verify's exact mode, each.  Slices off by one, tiles exchanged, partial products or biases lost or doubled, an iteration
+ * found by fac_verify's exact mode, each.  Slices off by one, tiles exchanged, partial products or biases lost or doubled, an iteration
  * too few, another tile of a stack. */
 #include "tile_check.h"
 
@@ -14,16 +13,7 @@ static fac_graph *network(void) {
     x = fac_flatten(fac_max_pool2d(x, 2, 2, NULL), 1);
     fac_output(g, "y", fac_nn_linear(fac_tanh(fac_nn_linear(x, "fc1", 21)), "fc2", 11));
     OK(fac_graph_check(g, &err));
-    for (int i = 0; i < fac_graph_params(g); i++) {         /* no zeros, or what is lost would not show */
-        fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
-        const fac_type type = fac_tensor_type(t);
-        const int64_t n = fac_dims_count(&type.dims);
-        float *w = calloc((size_t)n, sizeof *w);
-        stream++;
-        for (int64_t k = 0; k < n; k++) w[k] = 0.1f + (float)fac_random_uniform(seed, stream, (uint64_t)k);
-        OK(fac_tensor_write(t, w, (size_t)n * sizeof *w, &err));
-        free(w);
-    }
+    positive_params(g);
     return g;
 }
 

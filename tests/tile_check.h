@@ -8,7 +8,6 @@
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
 
-static uint64_t stream;
 
 static inline int64_t random_below(int64_t n) { return (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
