@@ -341,6 +341,20 @@ static void contents_steer_behind_the_cut(void **state) {
 }
 
 /* The same where the host cannot look. */
+/* A scalar has no indices: what is there shows in the second size alone. */
+static void places_of_a_scalar(void **state) {
+    (void)state;
+    fac_graph *g = read_text("input x bool[]\n%1 = cast(x) to=i64\n%2 = nonzero(x, %1)\noutput count = %1\noutput places = %2\n");
+    fac_tensor *out[MOST];
+    run_on(device, g, &usual, out);
+    const fac_type places = fac_tensor_type(out[1]);
+    assert_int_equal(places.dims.n, 2);
+    assert_int_equal(places.dims.d[0], 0);
+    assert_int_equal(places.dims.d[1], *(const int64_t *)fac_tensor_data(out[0]));
+    for (int i = 0; i < 2; i++) fac_tensor_free(out[i]);
+    fac_graph_free(g);
+}
+
 static void opencl_does_the_same(void **state) {
     (void)state;
     fac_device *gpu = NULL;
@@ -368,6 +382,7 @@ int main(void) {
         cmocka_unit_test(ifs_are_one_of_their_bodies), cmocka_unit_test(scans_are_loops_over_slices), cmocka_unit_test(gradients),
         cmocka_unit_test(texts_read_back), cmocka_unit_test(onnx_keeps_them), cmocka_unit_test(paths_of_names),
         cmocka_unit_test(malformed), cmocka_unit_test(nesting_ends), cmocka_unit_test(huge_trip_counts),
-        cmocka_unit_test(contents_steer_behind_the_cut), cmocka_unit_test(opencl_does_the_same) };
+        cmocka_unit_test(contents_steer_behind_the_cut), cmocka_unit_test(places_of_a_scalar),
+        cmocka_unit_test(opencl_does_the_same) };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
