@@ -130,8 +130,8 @@ static bool check_ports(fac_node *n, int given, int ports, bool variadic) {
     const fac_op *op = n->op;
     if (n->nports > ports && !variadic)
         return fac_fail(n, FAC_E_ARGUMENT, "%d inputs were given, it takes %s%d", given, ports ? "at most " : "", ports);
-    if (variadic && n->nports < ports && !(op->in[ports - 1].is & FAC_OPTIONAL))
-        return fac_fail(n, FAC_E_ARGUMENT, "input %s is missing", op->in[n->nports].name);
+    for (int i = n->nports; variadic && i < ports; i++)
+        if (!(op->in[i].is & FAC_OPTIONAL)) return fac_fail(n, FAC_E_ARGUMENT, "input %s is missing", op->in[i].name);
     for (int i = 0; i < n->nports; i++) {
         const fac_port *p = &op->in[i < ports ? i : ports - 1];
         if (!n->in[i]) {

@@ -109,8 +109,10 @@ static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spell
     }
     fac_value *y = g->error.status ? g->poison : fac_emit_body(g, s->op, attrs, n->nin, n->nin, in, NULL, NULL);
     int port = 0;
+    bool listed = s->op->out != NULL;           /* a file may name more outputs than there are ports */
     for (int k = 0; k < n->nout; k++, port++) {
-        while (s->op->out && s->op->out[port].name && (s->op->out[port].is & FAC_INTERNAL)) port++;
+        while (listed && s->op->out[port].name && (s->op->out[port].is & FAC_INTERNAL)) port++;
+        listed = listed && s->op->out[port].name;
         if (y->leaf == FAC_POISON) out[k] = y;
         else if (y->node && port < y->node->nout) out[k] = y->node->out[port];
     }

@@ -55,7 +55,6 @@ static bool infer(fac_node *n) {
     fac_flow_feed *feed = fac_arena_alloc(&n->graph->arena, (size_t)n->nin + 1, sizeof *feed);
     bool ok = feed != NULL;
     if (!ok) return fac_fail(n, FAC_E_NOMEM, "no memory for the types of its bodies");
-    if (!n->nin) return fac_fail(n, FAC_E_ARGUMENT, "cond is missing");
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) return fac_fail(n, FAC_E_ARGUMENT, "input %d is missing", i);
         feed[i] = fac_flow_same(n->in[i]);
