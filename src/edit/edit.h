@@ -14,14 +14,13 @@ fac_value *fac_edit_value(const fac_graph *g, const char *name);
 /* Nodes by their name or that of a value they make, by the scope they stand in, by op ("op:relu"); * stands for any text.
  * marked[id of the node] = 1.  FAC_E_ARGUMENT when there is none, or several stand in a scope given without a *. */
 fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char **marked, int *n, fac_error *err);
-bool       fac_edit_glob(const char *pattern, const char *text);
 /* One type, as far as anybody knows: a nameless open size may be any other. */
 bool fac_edit_same(const fac_graph *g, const fac_type *a, const fac_type *b);
 /* "f32[N,4]"; NULL is never returned. */
 const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, size_t size);
 
-/* The numbers of a constant, or of a parameter that no run changes, of at most FAC_EDIT_NUMBERS elements; how many, -1: unknown.
- * */
+/* The numbers of a constant, or of a parameter that no run changes, of at most FAC_EDIT_NUMBERS elements; how many, -1:
+ * unknown. */
 enum { FAC_EDIT_NUMBERS = 16 };
 int fac_edit_numbers(const fac_value *v, double *to);
 

@@ -14,8 +14,9 @@ fac_status fac_edit_give(fac_graph *made, fac_graph **out, fac_error *err) {
     return status;
 }
 
-/* Greedy with one place to go back to: linear in text times pattern. */
-bool fac_edit_glob(const char *p, const char *s) {
+/* * alone is special: names hold brackets and question marks, which fnmatch would take for patterns.  Greedy with one place to go
+ * back to: linear in text times pattern. */
+static bool glob(const char *p, const char *s) {
     const char *star = NULL, *from = NULL;
     while (*s)
         if (*p == '*') {
@@ -46,16 +47,16 @@ enum { NOT, BY_SCOPE, BY_NAME };
 
 static int called(const fac_node *n, const char *pattern) {
     char label[512];
-    if (!strncmp(pattern, "op:", 3)) return fac_edit_glob(pattern + 3, n->op->name) ? BY_NAME : NOT;
+    if (!strncmp(pattern, "op:", 3)) return glob(pattern + 3, n->op->name) ? BY_NAME : NOT;
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k]->name && fac_edit_glob(pattern, n->out[k]->name)) return BY_NAME;
-    if (fac_edit_glob(pattern, fac_node_label(n, label, sizeof label))) return BY_NAME;
+        if (n->out[k]->name && glob(pattern, n->out[k]->name)) return BY_NAME;
+    if (glob(pattern, fac_node_label(n, label, sizeof label))) return BY_NAME;
     if (!n->scope) return NOT;
     if (n->name) {
         snprintf(label, sizeof label, "%s.%s", n->scope, n->name);
-        if (fac_edit_glob(pattern, label)) return BY_NAME;
+        if (glob(pattern, label)) return BY_NAME;
     }
-    return fac_edit_glob(pattern, n->scope) ? BY_SCOPE : NOT;
+    return glob(pattern, n->scope) ? BY_SCOPE : NOT;
 }
 
 static void mark(unsigned char *marks, const fac_node *n, int how) {
@@ -65,7 +66,7 @@ static void mark(unsigned char *marks, const fac_node *n, int how) {
 /* Outputs of the graph have names of their own. */
 static void mark_outputs(const fac_graph *g, const char *pattern, unsigned char *marks) {
     for (size_t k = 0; k < g->noutputs; k++)
-        if (fac_edit_glob(pattern, g->outputs[k].name)) mark(marks, g->outputs[k].value->node, BY_NAME);
+        if (glob(pattern, g->outputs[k].name)) mark(marks, g->outputs[k].value->node, BY_NAME);
 }
 
 static fac_status several(const fac_graph *g, const char *pattern, const unsigned char *marks, fac_error *err) {
