@@ -96,15 +96,28 @@ static fac_value *product_error(bounds *b, fac_graph *to, const fac_node *n, fac
     return ec ? fac_add(e, ec) : e;                     /* beta is at most what |c| says: 1 in all that tiles */
 }
 
+/* 1 / sqrt(v + epsilon) may be off by as much as a variance that is e smaller makes it. */
+static fac_value *rate_error(fac_value *variance, fac_value *e, fac_value *epsilon, fac_value *rate) {
+    fac_value *least = fac_max(fac_sub(variance, e), number(e->graph, 0));
+    return fac_sub(fac_div(number(e->graph, 1), fac_sqrt(fac_add(least, epsilon))), rate);
+}
+
+/* y = (x - m) r s + t with r = 1 / sqrt(v + epsilon): the rounding of both sums, then what the operands' own errors do. */
 static fac_value *norm_error(bounds *b, fac_value *const in[], const fac_node *n) {
-    fac_value *x = wide(in[0]), *e = error_of(b, in[0]);
+    fac_value *x = wide(in[0]), *epsilon = number(x->graph, fac_attr_real(n, "epsilon", 1e-5)), *variance = wide(in[4]);
+    fac_value *es = error_of(b, in[1]), *et = error_of(b, in[2]), *em = error_of(b, in[3]), *ev = error_of(b, in[4]);
+    fac_value *rate = fac_div(number(x->graph, 1), fac_sqrt(fac_add(variance, epsilon)));
+    fac_value *er = ev ? rate_error(variance, ev, epsilon, rate) : NULL, *scale = size_of(in[1]), *product = NULL;
+    if (es || er) {                                     /* of r s: e_r (|s| + e_s) + r e_s */
+        product = er ? fac_mul(er, plus(scale, es)) : NULL;
+        product = plus(product, es ? fac_mul(rate, es) : NULL);
+    }
     const fac_dims d = by_channel(in[1], x);
-    fac_value *epsilon = number(x->graph, fac_attr_real(n, "epsilon", 1e-5));
-    fac_value *scale = fac_abs(fac_div(wide(in[1]), fac_sqrt(fac_add(wide(in[4]), epsilon))));
-    scale = fac_reshape(scale, d);
-    fac_value *around = times(fac_add(fac_abs(x), fac_reshape(size_of(in[3]), d)), 8 * SLACK * UNIT);
-    fac_value *sum = fac_mul(plus(around, e), scale);
-    return fac_add(sum, fac_reshape(times(size_of(in[2]), SLACK * UNIT), d));
+    fac_value *sum = fac_add(fac_abs(x), fac_reshape(size_of(in[3]), d));
+    fac_value *off = plus(times(sum, 8 * SLACK * UNIT), plus(error_of(b, in[0]), em ? fac_reshape(em, d) : NULL));
+    fac_value *e = fac_mul(off, fac_reshape(plus(fac_mul(scale, rate), product), d));
+    if (product) e = fac_add(e, fac_mul(fac_abs(fac_sub(x, fac_reshape(wide(in[3]), d))), fac_reshape(product, d)));
+    return fac_add(e, fac_reshape(plus(times(size_of(in[2]), SLACK * UNIT), et), d));
 }
 
 static fac_value *softmax_error(bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
