@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "run/plan.h"
@@ -153,11 +154,5 @@ static inline void check_everywhere(check_body *body, uint64_t seed) {
 
 static inline int64_t check_pick(uint64_t seed, uint64_t i, int64_t lo, int64_t hi) {
     return lo + (int64_t)(fac_random_bits(seed, 99, i) % (uint64_t)(hi - lo + 1));
-}
-static inline uint64_t check_seed(void) {
-    const char *s = getenv("FACULA_SEED");
-    uint64_t seed = s ? strtoull(s, NULL, 10) : (uint64_t)fac_now() ^ (uint64_t)(fac_now() * 1e6);
-    printf("FACULA_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
 }
 #endif

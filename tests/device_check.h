@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/facula.h"
 
@@ -20,9 +20,7 @@ static uint64_t seed, stream;
 
 static inline int open_device(void **state) {
     (void)state;
-    const char *again = getenv("FACULA_SEED");
-    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return fac_device_open("cpu", NULL, &device, &err);
 }
 

@@ -9,9 +9,7 @@
 
 static inline int open_device(void **state) {
     (void)state;
-    const char *again = getenv("FACULA_SEED");
-    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("seed: FACULA_SEED=%llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err);
 }
 static inline int close_device(void **state) {

@@ -115,9 +115,7 @@ static inline int files_in_folder(void) {
 
 static inline int setup(void **state) {
     (void)state;
-    const char *given = getenv("FACULA_SEED");
-    seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     snprintf(folder, sizeof folder, "/tmp/facula-save-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/m.onnx", folder);

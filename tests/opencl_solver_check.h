@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "backends/opencl/opencl.h"
 #include "base/rng.h"
 #include "graph/graph_internal.h"
@@ -28,9 +28,7 @@ static uint64_t seed, stream;
 
 static inline int open_device(void **state) {
     (void)state;
-    const char *again = getenv("FACULA_SEED");
-    seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return opencl_open(&device, &err);
 }
 

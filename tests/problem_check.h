@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "facula/facula.h"
@@ -130,12 +130,5 @@ static inline void problem_everywhere(problem_check c, const char *solver, const
         }
     for (int k = 0; k < outputs; k++) fac_tensor_free(want[k]);
     fac_device_free(ref);
-}
-
-static inline uint64_t problem_seed(void) {
-    const char *s = getenv("FACULA_SEED");
-    const uint64_t seed = s ? strtoull(s, NULL, 10) : (uint64_t)time(NULL);
-    printf("FACULA_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
 }
 #endif

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/device.h"
 

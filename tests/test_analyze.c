@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/analyze.h"
 #include "facula/facula.h"
@@ -231,9 +231,7 @@ static fac_graph *graph_of(net *t, uint64_t seed, uint64_t trial) {
 
 static void orders_are_the_best(void **state) {
     (void)state;
-    const char *again = getenv("FACULA_SEED");
-    const uint64_t seed = again ? strtoull(again, NULL, 10) : (uint64_t)time(NULL);
-    print_message("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    const uint64_t seed = fresh_seed();
     int better = 0, proven = 0;
     for (uint64_t trial = 0; trial < 60; trial++) {
         net t = { .n = MOST };

@@ -131,6 +131,6 @@ static void test_plan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_which), cmocka_unit_test(test_compare), cmocka_unit_test(test_plan) };
-    seed = check_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "tensor/half.h"
 #include "tensor/tensor_internal.h"
@@ -277,7 +277,6 @@ int main(void) {
         cmocka_unit_test(every_pair_keeps_small_integers), cmocka_unit_test(floats_truncate_and_wrap),
         cmocka_unit_test(bits_are_packed_by_row),
     };
-    seed = (uint64_t)time(NULL);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

@@ -130,6 +130,6 @@ static void test_no_copies(void **s) { (void)s, check_everywhere(no_copies, seed
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_networks), cmocka_unit_test(test_no_copies) };
-    seed = check_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

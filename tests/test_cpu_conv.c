@@ -303,6 +303,6 @@ int main(void) {
         cmocka_unit_test(test_accuracy), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_depthwise), cmocka_unit_test(test_grouped), cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_volume), cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };
-    seed = check_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

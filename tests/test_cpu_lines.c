@@ -52,6 +52,6 @@ static void long_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(norms), cmocka_unit_test(long_rows) };
-    seed = problem_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

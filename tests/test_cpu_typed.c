@@ -31,6 +31,6 @@ static void integers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(reals), cmocka_unit_test(integers) };
-    seed = problem_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/mathf.h"
 #include "base/rng.h"
 
@@ -51,8 +51,7 @@ static void all_exponents(void **state) {
 
 static void random_floats(void **state) {
     (void)state;
-    uint64_t seed = (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    uint64_t seed = fresh_seed();
     for (int k = 0; k < FUNCTIONS; k++)
         for (uint64_t i = 0; i < 300000; i++) {
             check(&functions[k], fac_float_of_bits((int32_t)(uint32_t)fac_random_bits(seed, (uint64_t)k, i)));

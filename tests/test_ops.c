@@ -363,8 +363,7 @@ static void every_dtype_gives_the_reference(void **state) {
 
 static int open_device(void **state) {
     (void)state;
-    seed = (uint64_t)time(NULL);
-    print_message("seed %llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return fac_device_open("cpu", NULL, &device, &err);
 }
 static int close_device(void **state) {

@@ -175,6 +175,6 @@ int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_factors), cmocka_unit_test(test_shared),
         cmocka_unit_test(test_merged), cmocka_unit_test(test_training), cmocka_unit_test(test_grown),
         cmocka_unit_test(test_affine) };
-    seed = check_seed();
+    seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

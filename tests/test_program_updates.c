@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "facula/op.h"
@@ -102,9 +102,7 @@ static void run_from(const fac_program_opts *o, uint64_t graph, float *to) {
 static void every_reader_sees_the_old_contents(void **state) {
     (void)state;
     enum { ALL = (2 * RUNS + STATES) * ROWS * COLUMNS };
-    const char *fixed = getenv("FACULA_SEED");
-    seed = fixed ? strtoull(fixed, NULL, 10) : (uint64_t)time(NULL);
-    printf("FACULA_SEED=%llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     int seen = 0;
     for (uint64_t graph = 0; graph < 120; graph++) {
         static float want[ALL], got[ALL];

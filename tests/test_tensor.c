@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 #include "allocations.h"
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "tensor/tensor_internal.h"
 
@@ -468,7 +468,6 @@ int main(void) {
         cmocka_unit_test(unaligned_bytes_are_copied_late), cmocka_unit_test(tensors_are_shared_by_threads),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };
-    seed = (uint64_t)time(NULL);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);
 }

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "allocations.h"
+#include "fresh_seed.h"
 #include "base/rng.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
@@ -72,8 +72,7 @@ static inline void refuse(const fac_text *t, fac_status status, const char *word
 }
 
 static inline int run_weights_tests(const char *name, const struct CMUnitTest *tests, size_t n) {
-    seed = (uint64_t)time(NULL);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = fresh_seed();
     return _cmocka_run_group_tests(name, tests, n, make_folder, remove_folder);
 }
 #endif

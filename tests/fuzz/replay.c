@@ -1,13 +1,13 @@
 /* Runs a fuzz target without a fuzzer: its seeds, the files named on the command line, and mutations of all of them.
- *     replay_weights [--seed N] [--mutations N] [FILE | FOLDER]...
+ *     replay_weights [--mutations N] [FILE | FOLDER]...        FACULA_SEED=N: the same mutations again
  *     replay_weights --write FOLDER                           the seeds as files, for libFuzzer */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include "base/rng.h"
+#include "fresh_seed.h"
 #include "fuzz.h"
 
 typedef struct replay { uint64_t seed, drawn, mutations; size_t inputs; const char *folder; int failed; } replay;
@@ -95,16 +95,15 @@ static void replay_path(replay *r, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    replay r = { .seed = (uint64_t)time(NULL), .mutations = 500 };
+    replay r = { .mutations = 500 };
     int at = 1;
     for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
-        if (!strcmp(argv[at], "--seed")) r.seed = strtoull(argv[at + 1], NULL, 10);
-        else if (!strcmp(argv[at], "--mutations")) r.mutations = strtoull(argv[at + 1], NULL, 10);
+        if (!strcmp(argv[at], "--mutations")) r.mutations = strtoull(argv[at + 1], NULL, 10);
         else if (!strcmp(argv[at], "--write")) r.folder = argv[at + 1];
         else return fprintf(stderr, "unknown option %s\n", argv[at]), 2;
     }
     if (r.folder && mkdir(r.folder, 0777)) perror(r.folder);        /* it may be there already */
-    if (!r.folder) printf("seed %llu\n", (unsigned long long)r.seed);
+    if (!r.folder) r.seed = fresh_seed();
     if (fac_seeds) fac_seeds(r.folder ? write_one : replay_one, &r);
     for (; at < argc; at++) replay_path(&r, argv[at]);
     if (!r.folder) printf("%zu inputs\n", r.inputs);
