@@ -85,7 +85,9 @@ class Rival:
         feed, times, end = self.feed, [], time.perf_counter() + seconds
         for _ in range(3):
             self.session.run(None, feed)
-        while time.perf_counter() < end or len(times) < 5:
+            if time.perf_counter() > end:
+                break
+        while time.perf_counter() < end or len(times) < 3:
             start = time.perf_counter()
             self.session.run(None, feed)
             times.append(1e3 * (time.perf_counter() - start))
