@@ -2,7 +2,7 @@
 
 #if FAC_INTERFACE
 /* Slices of x along an axis, picked by integers: y[a.., i.., b..] = x[a.., indices[i..], b..].  A negative index counts from
- * the end; one outside the axis gives zeros. */
+ * the end; one outside the axis is an error of the run. */
 fac_value *fac_gather(fac_value *x, fac_value *indices, int axis);
 #endif
 

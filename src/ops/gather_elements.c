@@ -2,7 +2,7 @@
 
 #if FAC_INTERFACE
 /* y[i, j, k] = x[i, index[i, j, k], k] (axis 1): one index for each element of the result, which has the indices' shape.  A
- * negative index counts from the end; one outside the axis gives 0. */
+ * negative index counts from the end; one outside the axis is an error of the run. */
 fac_value *fac_gather_elements(fac_value *x, fac_value *indices, int axis);
 #endif
 

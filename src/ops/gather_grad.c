@@ -1,5 +1,6 @@
 /* The adjoint of gather, as embeddings need it; has no prototype. */
 #include <string.h>
+#include "ops/index.h"
 #include "ops/lines.h"
 #include "ops/shape.h"
 
@@ -22,19 +23,18 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-/* dx[a.., indices[i..], b..] += dy[a.., i.., b..]; what lies outside the axis was read as zero and gets nothing. */
+/* dx[a.., indices[i..], b..] += dy[a.., i.., b..] */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_dims *x = &r->out[0].type.dims;
     const fac_lines l = fac_lines_of(x, fac_axis(((const attrs *)r->attrs)->axis, x->n));
     const int64_t picks = fac_dims_count(&r->in[1].type.dims), all = fac_dims_count(x);
     double *dx = r->out[0].f;
-    (void)err;
     if (all) memset(dx, 0, (size_t)all * sizeof *dx);
     for (int64_t o = 0; o < l.outer; o++)
         for (int64_t i = 0; i < picks; i++) {
-            const int64_t given = r->in[1].i[i], index = given < 0 ? given + l.size : given;
             const double *dy = r->in[2].f + (o * picks + i) * l.inner;
-            if (index < 0 || index >= l.size) continue;
+            int64_t index;
+            FAC_TRY(fac_place_of_index(r->in[1].i[i], l.size, &index, err));
             double *to = dx + (o * l.size + index) * l.inner;
             for (int64_t e = 0; e < l.inner; e++) to[e] += dy[e];
         }

@@ -3,7 +3,7 @@
 
 #if FAC_INTERFACE
 /* The last dim of the indices [.., K] holds places in the K dims of x that follow the first batch_dims, which both share:
- * y [b.., i.., rest of x].  A negative number counts from the end; a place outside gives 0. */
+ * y [b.., i.., rest of x].  A negative number counts from the end; a place outside is an error of the run. */
 fac_value *fac_gather_nd(fac_value *x, fac_value *indices, int batch_dims);
 #endif
 

@@ -1,4 +1,4 @@
-#include "base/error.h"
+#include "ops/index.h"
 #include "ops/scatter.h"
 
 #if FAC_INTERFACE
@@ -44,11 +44,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t count = fac_dims_count(d);
     fac_scatter_start(&r->in[0], &r->out[0]);
     for (int64_t e = 0; e < count; e++) {
-        int64_t index = r->in[1].i[e], at = 0, place[FAC_DIMS], rest = e;
-        if (index < 0) index += x->d[axis];
-        if (index < 0 || index >= x->d[axis])
-            return fac_raise(err, FAC_E_ARGUMENT, "scatter_elements: index %lld of %lld", (long long)r->in[1].i[e],
-                (long long)x->d[axis]);
+        int64_t index, at = 0, place[FAC_DIMS], rest = e;
+        FAC_TRY(fac_place_of_index(r->in[1].i[e], x->d[axis], &index, err));
         for (int k = d->n - 1; k >= 0; k--) {
             place[k] = k == axis ? index : rest % d->d[k];
             rest /= d->d[k];

@@ -1,4 +1,4 @@
-#include "base/error.h"
+#include "ops/index.h"
 #include "ops/scatter.h"
 
 #if FAC_INTERFACE
@@ -43,9 +43,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     for (int64_t s = 0; s < slices; s++) {
         int64_t at = 0;
         for (int k = 0; k < depth; k++) {
-            const int64_t given = r->in[1].i[s * depth + k], index = given < 0 ? given + x->d[k] : given;
-            if (index < 0 || index >= x->d[k])
-                return fac_raise(err, FAC_E_ARGUMENT, "scatter_nd: index %lld of %lld", (long long)given, (long long)x->d[k]);
+            int64_t index;
+            FAC_TRY(fac_place_of_index(r->in[1].i[s * depth + k], x->d[k], &index, err));
             at = at * x->d[k] + index;
         }
         for (int64_t e = 0; e < slice; e++) fac_scatter_put(((const attrs *)r->attrs)->reduction, &r->in[2], s * slice + e,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/index.h"
 #include "run/ref_map.h"
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
@@ -77,25 +78,43 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
     return status;
 }
 
-/* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers). */
+/* The coordinate that is not one of its dim: an index that counted from the end was added to it. */
+static fac_status bad_index(const fac_dims *d, const int64_t *from, fac_error *err) {
+    int k = 0;
+    while (k < d->n - 1 && from[k] >= 0 && from[k] < d->d[k]) k++;
+    return fac_raise_index(from[k] < 0 ? from[k] - d->d[k] : from[k], d->d[k], err);
+}
+
+static bool picks(const fac_node *n) {
+    bool any = false;
+    for (int i = 0; i < n->nports; i++) any |= (fac_port_flags(n, i) & FAC_INDEX) != 0;
+    return any;
+}
+
+/* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers).  What is nowhere is
+ * zero; of movers that pick by indices it is an error. */
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
     for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
+    fac_status status = FAC_OK;
+    const bool indexed = picks(n);
     for (int k = 0; !dry && k < n->nout; k++) {
         if (!out[k].data) continue;
         fac_move m = { n->attrs, n->nports, k, a, out[k].type.dims };
-        int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS];
+        int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS] = { 0 };
         size_t size = (size_t)fac_dtype_get(out[k].type.dtype)->block_bytes, total = count_of(&out[k].type);
         char *y = out[k].data;
-        for (size_t e = 0; e < total; e++, y += size) {
+        for (size_t e = 0; e < total && !status; e++, y += size) {
             int input = 0;
             if (n->op->move(&m, to, &input, from)) {
                 const fac_dims *d = &in[input].type.dims;
                 int64_t at = 0;
                 for (int j = 0; j < d->n; j++) at = at * d->d[j] + from[j];
                 memcpy(y, (const char *)in[input].data + (size_t)at * size, size);
+            } else if (indexed) {
+                status = bad_index(&in[input].type.dims, from, err);
             } else if (out[k].type.dtype == FAC_TEXT) {
                 static const char *const empty = "";
                 memcpy(y, &empty, sizeof empty);
@@ -109,7 +128,7 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
         }
     }
     if (a != few) fac_release(a);
-    return FAC_OK;
+    return status;
 }
 
 /* ---- bodies ---- */

@@ -1,9 +1,10 @@
-/* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner]; an index
- * outside the axis gives zeros.  Exact, any element type of whole bytes, indices of any integer type. */
+/* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner].  Exact, any
+ * element type of whole bytes, indices of any integer type; of those out of range the first one is told. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/picks.h"
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -61,30 +62,28 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *g; const char *x, *index; char *y; } job;
+typedef struct job { const plan *g; const char *x; char *y; fac_picks picks; } job;
 
 static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
-    const job *j = arg;
+    job *j = arg;
     const plan *g = j->g;
     for (int64_t u = first; u < last; u++) {
-        int64_t at;
-        fac_convert(FAC_I64, &at, g->index_type, j->index + u % g->picks * g->index_bytes, 1);
-        if (at < 0) at += g->size;
-        if (at < 0 || at >= g->size) memset(j->y + u * g->row, 0, (size_t)g->row);
-        else memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row, (size_t)g->row);
+        const int64_t at = fac_pick(&j->picks, u % g->picks);
+        if (at >= 0) memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row, (size_t)g->row);
     }
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
-    (void)work, (void)err;
+    (void)work;
     const plan *g = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
-    job j = { g, fac_span_bytes(in[0]) + g->in, fac_span_bytes(in[1]) + g->index, fac_span_bytes(out[0]) + g->out };
+    job j = { g, fac_span_bytes(in[0]) + g->in, fac_span_bytes(out[0]) + g->out,
+              { fac_span_bytes(in[1]) + g->index, g->index_type, g->index_bytes, g->picks, g->size, g->picks } };
     int64_t rows = g->outer * g->picks;
     if (rows * g->row == 0) return FAC_OK;
     fac_parallel_ranges(pool, rows, rows * g->row < SERIAL_BYTES ? 1 : SHARES * pool->threads, run_rows, &j);
-    return FAC_OK;
+    return fac_picks_check(&j.picks, err);
 }
 
 const fac_solver fac_cpu_gather = { .name = "gather", .op = "gather", .offer = offer, .make = make, .done = done, .run = run };

@@ -1,10 +1,12 @@
 /* Solver "gather_grad": the gradient of embeddings in f32.  dx [outer][size][inner] is cleared and receives dy
  * [outer][picks][inner] row by row.  A thread owns a range of dx's rows and looks through all indices for them, so every row is
- * summed in the order of the indices: the same bits with any number of threads. */
+ * summed in the order of the indices: the same bits with any number of threads.  Every thread sees every index, so each finds the
+ * first one that is out of range. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/cpu/copy.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/picks.h"
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -58,38 +60,39 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *g; const char *index; const float *dy; float *dx; } job;
+typedef struct job { const plan *g; const float *dy; float *dx; fac_picks picks; } job;
+
+static void add_row(const job *j, int64_t row, int64_t pick) {
+    const float *dy = j->dy + pick * j->g->inner;
+    float *dx = j->dx + row * j->g->inner;
+    for (int64_t e = 0; e < j->g->inner; e++) dx[e] += dy[e];
+}
 
 /* Units are the rows of dx, [outer][size]. */
 static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
-    const job *j = arg;
+    job *j = arg;
     const plan *g = j->g;
     memset(j->dx + first * g->inner, 0, (size_t)((last - first) * g->inner) * sizeof *j->dx);
     for (int64_t o = first / g->size; o * g->size < last; o++)
         for (int64_t i = 0; i < g->picks; i++) {
-            int64_t at;
-            fac_convert(FAC_I64, &at, g->index_type, j->index + i * g->index_bytes, 1);
-            if (at < 0) at += g->size;
-            const int64_t row = o * g->size + at;
-            if (at < 0 || at >= g->size || row < first || row >= last) continue;
-            const float *dy = j->dy + (o * g->picks + i) * g->inner;
-            float *dx = j->dx + row * g->inner;
-            for (int64_t e = 0; e < g->inner; e++) dx[e] += dy[e];
+            const int64_t at = fac_pick(&j->picks, i), row = o * g->size + at;
+            if (at >= 0 && row >= first && row < last) add_row(j, row, o * g->picks + i);
         }
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
-    (void)work, (void)err;
+    (void)work;
     const plan *g = arg;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     const int64_t rows = g->outer * g->size, bytes = rows * g->inner * (int64_t)sizeof(float);
     if (bytes == 0) return FAC_OK;
     const void *dy = fac_span_bytes(in[2]);
     void *dx = fac_span_bytes(out[0]);
-    job j = { g, fac_span_bytes(in[1]) + g->index, (const float *)dy + g->in, (float *)dx + g->out };
+    job j = { g, (const float *)dy + g->in, (float *)dx + g->out,
+              { fac_span_bytes(in[1]) + g->index, g->index_type, g->index_bytes, g->picks, g->size, g->picks } };
     fac_parallel_ranges(pool, rows, bytes < SERIAL_BYTES ? 1 : pool->threads, run_rows, &j);
-    return FAC_OK;
+    return fac_picks_check(&j.picks, err);
 }
 
 const fac_solver fac_cpu_gather_grad = {

@@ -1,6 +1,7 @@
 /* Plans that are some launches, see calls.h. */
 #include <string.h>
 #include "backends/opencl/calls.h"
+#include "backends/opencl/complaint.h"
 #include "backends/opencl/elementwise.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -79,6 +80,7 @@ fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *te
     if (plan->calls == plan->room) return fac_raise(err, FAC_E_INTERNAL, "%s: more launches than planned", name);
     if (text->failed) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel's text", name);
     fac_cl_call *c = &plan->call[plan->calls];
+    c->step = -1;
     FAC_TRY(fac_cl_kernel_new(o, text->s, options, name, &c->kernel, err));
     plan->calls++;
     *out = c;
@@ -113,6 +115,12 @@ void fac_cl_call_work(fac_cl_call *c, size_t before, size_t size) {
     add_buffer(c, FAC_CL_WORK, 0, size, (int64_t)(before / size));
 }
 void fac_cl_call_table(fac_cl_call *c, size_t size) { add_buffer(c, FAC_CL_TABLE, 0, size, 0); }
+
+void fac_cl_call_complaint(fac_cl_call *c) {
+    add_buffer(c, FAC_CL_COMPLAINT, 0, sizeof(int64_t), 0);
+    c->step = c->numbers;
+    fac_cl_call_number(c, 0);
+}
 
 void fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing) {
     union { double d; float f; int64_t i; } bits = { .i = 0 };
@@ -155,20 +163,25 @@ void fac_cl_plan_done(fac_device *d, void *arg) {
 fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
                            fac_error *err) {
     const fac_cl_plan *plan = arg;
+    fac_opencl *o = fac_opencl_of(d);
+    fac_span complaints = { 0 };
     for (int i = 0; i < plan->calls; i++) {
         const fac_cl_call *c = &plan->call[i];
         int64_t words[FAC_CL_BUFFERS + FAC_CL_NUMBERS];
         fac_cl_arg args[1 + FAC_CL_BUFFERS];
+        if (c->step >= 0) FAC_TRY(fac_cl_complaints(o, &complaints, err));
         for (int k = 0; k < c->buffers; k++) {
             const fac_cl_operand *b = &c->buffer[k];
             const fac_span s = b->origin == FAC_CL_IN ? in[b->index] : b->origin == FAC_CL_OUT ? out[b->index]
-                             : b->origin == FAC_CL_WORK ? work : plan->table;
+                             : b->origin == FAC_CL_WORK ? work : b->origin == FAC_CL_TABLE ? plan->table : complaints;
             args[1 + k] = fac_cl_arg_span(s);
             words[k] = s.memory ? b->offset + (int64_t)(fac_cl_at(s) / b->size) : 0;
         }
         memcpy(words + c->buffers, c->number, (size_t)c->numbers * sizeof *words);
+        if (c->step >= 0) words[c->buffers + c->step] = (int64_t)(uintptr_t)o->step;
         args[0] = fac_cl_arg_value(words, (size_t)(c->buffers + c->numbers) * sizeof *words);
-        FAC_TRY(fac_cl_launch(fac_opencl_of(d), &c->kernel, &c->range, 1 + c->buffers, args, err));
+        FAC_TRY(fac_cl_launch(o, &c->kernel, &c->range, 1 + c->buffers, args, err));
+        if (c->step >= 0) fac_cl_may_complain(o);
     }
     return FAC_OK;
 }

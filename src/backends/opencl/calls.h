@@ -10,14 +10,14 @@
 
 enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 120 };  /* together within the 1,024 bytes of arguments that every device takes */
 
-typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE } fac_cl_origin;
+typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE, FAC_CL_COMPLAINT } fac_cl_origin;
 /* size: of an element, in bytes */
 typedef struct fac_cl_operand { fac_cl_origin origin; int index; size_t size; int64_t offset; } fac_cl_operand;
 
 typedef struct fac_cl_call {
     fac_cl_kernel  kernel;
     fac_cl_range   range;
-    int            buffers, numbers;
+    int            buffers, numbers, step;      /* step: which number names the step to kernels that may complain; -1: none */
     fac_cl_operand buffer[FAC_CL_BUFFERS];
     int64_t        number[FAC_CL_NUMBERS];
 } fac_cl_call;
@@ -61,6 +61,7 @@ void         fac_cl_call_in(fac_cl_call *c, const fac_problem *p, int i);       
 void         fac_cl_call_out(fac_cl_call *c, const fac_problem *p, int k);
 void         fac_cl_call_work(fac_cl_call *c, size_t bytes_before, size_t size);
 void         fac_cl_call_table(fac_cl_call *c, size_t size);
+void         fac_cl_call_complaint(fac_cl_call *c);         /* the last buffer, and its step as the first number: index.cl */
 static inline void fac_cl_call_number(fac_cl_call *c, int64_t x) { c->number[c->numbers++] = x; }
 void         fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing);   /* for REAL() */
 /* The plan's own memory, filled. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/complaint.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -60,7 +60,8 @@ static fac_status put(fac_device *d, fac_span to, const void *from, size_t bytes
 
 static fac_status get(fac_device *d, fac_span from, void *to, size_t bytes, fac_error *err) {
     FAC_TRY(fac_cl_alive(fac_opencl_of(d), err));
-    return bytes ? fac_cl_read(fac_opencl_of(d), from, to, bytes, err) : FAC_OK;
+    if (bytes) FAC_TRY(fac_cl_read(fac_opencl_of(d), from, to, bytes, err));
+    return bytes ? fac_cl_hear(fac_opencl_of(d), err) : FAC_OK;
 }
 
 static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, fac_error *err) {
@@ -77,7 +78,7 @@ static fac_status sync(fac_device *d, fac_error *err) {
     const size_t mark = fac_cl_pending_mark(o);
     FAC_TRY(check(o, o->cl.Finish(o->queue), "waiting for the device", err));
     fac_cl_pending_clear(o, mark);
-    return FAC_OK;
+    return fac_cl_hear(o, err);
 }
 
 static fac_status settle(fac_device *d, fac_error *err) { return fac_cl_builds_settle(fac_opencl_of(d), err); }

@@ -5,6 +5,7 @@
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "cl_gather.h"
+#include "cl_index.h"
 #include "ops/lines.h"
 
 enum { GROUP = 128 };
@@ -66,12 +67,18 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
                    fac_cl_bits((size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes),
                    fac_cl_tag(p->in[1].type.dtype), s.dims);
     fac_cl_option_wide(p, &options);
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_gather, &options, p->node->op->name, &c, err);
+    fac_text source = { 0 };
+    fac_text_add(&source, fac_cl_index);
+    fac_text_add(&source, fac_cl_gather);
+    options.failed |= source.failed;
+    fac_status status = fac_cl_call_new(o, plan, source.s, &options, p->node->op->name, &c, err);
+    fac_text_free(&source);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
+    fac_cl_call_complaint(c);
     fac_cl_call_number(c, count);
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, s.number[k]);
     for (int k = 0; k < s.dims; k++) fac_cl_call_number(c, s.size[k]);

@@ -79,7 +79,9 @@ typedef struct fac_opencl {
     pthread_mutex_t   fault;
     bool              locks, traced;            /* traced: each command leaves an event, so that errors find their step */
     fac_error         broken;                   /* the first error of the queue; kept */
-    atomic_bool       failed;
+    atomic_bool       failed, complaining;      /* complaining: kernels that may were submitted since somebody looked */
+    fac_cl_block     *complaint;                /* see complaint.h; NULL until one is made that may */
+    fac_error         complained;               /* what nobody was told yet */
 } fac_opencl;
 
 static inline fac_opencl *fac_opencl_of(fac_device *d) { return (fac_opencl *)d; }

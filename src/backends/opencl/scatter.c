@@ -1,13 +1,13 @@
 /* Solver "scatter": scatter_elements, scatter_nd and gather_grad, on contiguous operands.
  *
- * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics.  An
- * index outside of its dim, which the host would refuse, is left out: the device does not stop a run. */
+ * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/calls.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "cl_index.h"
 #include "cl_scatter.h"
 #include "ops/lines.h"
 
@@ -87,12 +87,18 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text options = { 0 };
     fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t), fac_cl_tag(t),
                    fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims, s->x < 0 ? " -DZEROS" : "");
-    fac_status status = fac_cl_call_new(o, plan, fac_cl_scatter, &options, name, out, err);
+    fac_text source = { 0 };
+    fac_text_add(&source, fac_cl_index);
+    fac_text_add(&source, fac_cl_scatter);
+    options.failed |= source.failed;
+    fac_status status = fac_cl_call_new(o, plan, source.s, &options, name, out, err);
+    fac_text_free(&source);
     fac_text_free(&options);
     return status;
 }
 
 static void add_numbers(fac_cl_call *c, const scatter *s, int64_t count) {
+    if (c->step < 0) fac_cl_call_number(c, 0);
     const int64_t numbers[] = { count, s->line, s->step, s->depth, s->inner, s->outer, s->elements ? s->searched : s->slices };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     for (int k = 0; k < s->dims; k++) fac_cl_call_number(c, s->size[k]);
@@ -116,7 +122,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     FAC_TRY(new_call(o, p, plan, &s, s.elements ? "keys_elements" : "keys_nd", &c, err));
     fac_cl_call_in(c, p, s.indices);
     fac_cl_call_work(c, 0, sizeof(int64_t));
-    fac_cl_call_work(c, 0, sizeof(int64_t));
+    fac_cl_call_complaint(c);
     add_numbers(c, &s, s.count);
     FAC_TRY(new_call(o, p, plan, &s, "links", &c, err));
     fac_cl_call_work(c, 0, sizeof(int64_t));

@@ -5,8 +5,8 @@
  *   start   the result before the updates: x, or zeros
  *   chains  the first of each chain folds it into the result
  * Options: those of elements.cl, V == 1; X; I: tag of the numbers; OP; R. */
-typedef struct { long a, b, c, count, line, step, depth, inner, outer, slices, size[R], by[R]; } numbers;
-/* a, b, c: offsets of the buffers, in the order of the arguments */
+typedef struct { long a, b, c, step_name, count, line, step, depth, inner, outer, slices, size[R], by[R]; } numbers;
+/* a, b, c: offsets of the buffers, in the order of the arguments; step_name: for index.cl, which stands in front */
 
 #ifdef NONE
 #define MEET(a, b) (b)
@@ -21,32 +21,31 @@ typedef struct { long a, b, c, count, line, step, depth, inner, outer, slices, s
 #endif
 
 /* Of scatter_nd: `depth` numbers an update, each counting a dim. */
-kernel void keys_nd(const numbers s, global const MEMORY(I) *indices, global long *keys, global const uchar *unused) {
+kernel void keys_nd(const numbers s, global const MEMORY(I) *indices, global long *keys, global long *told) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
     long key = 0;
-    bool inside = true;
+    bool nowhere = false;
     for (int k = 0; k < s.depth; k++) {
-        long i = (long)indices[s.a + u * s.depth + k];
-        i += i < 0 ? s.size[k] : 0;
-        inside &= i >= 0 && i < s.size[k];
+        const long given = (long)indices[s.a + u * s.depth + k], i = given < 0 ? given + s.size[k] : given;
+        nowhere |= outside(i, given, s.size[k], told + s.c, s.step_name);
         key = key * s.size[k] + i;
     }
-    keys[s.b + u] = inside ? key : -1;
+    keys[s.b + u] = nowhere ? -1 : key;
 }
 
 /* Of scatter_elements: one number an element, counting dim `depth` of size `slices`; size: dims of the updates, by: steps in x.
  * */
-kernel void keys_elements(const numbers s, global const MEMORY(I) *indices, global long *keys, global const uchar *unused) {
+kernel void keys_elements(const numbers s, global const MEMORY(I) *indices, global long *keys, global long *told) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
-    long i = (long)indices[s.a + u], key = 0, rest = u;
-    i += i < 0 ? s.slices : 0;
+    const long given = (long)indices[s.a + u], i = given < 0 ? given + s.slices : given;
+    long key = 0, rest = u;
     for (int k = R - 1; k >= 0; k--) {
         key += (k == (int)s.depth ? i : rest % s.size[k]) * s.by[k];
         rest /= s.size[k];
     }
-    keys[s.b + u] = i >= 0 && i < s.slices ? key : -1;
+    keys[s.b + u] = outside(i, given, s.slices, told + s.c, s.step_name) ? -1 : key;
 }
 
 /* links[u]: 2 (next + 1), or 0, plus 1 when another one comes before. */
