@@ -32,7 +32,7 @@ struct fac_device {
     char            *packed_folder;     /* see packed.h; NULL: none */
     fac_device_opts  opts;
     pthread_mutex_t  lock;              /* of the packs, and of cpu */
-    size_t           near;              /* bytes that the cores' own caches hold; 0: batches are not cut into slices */
+    size_t           near;              /* bytes that the caches hold; 0: batches are not cut into slices */
     fac_device      *cpu;               /* solves what a device out of sight cannot; NULL until it is needed */
     fac_pack       **packs;             /* by key: lists of buckets, a power of two of them */
     size_t           npacks, nbuckets;

@@ -100,7 +100,7 @@ static fac_status open_parts(fac_cpu *c, const fac_device_opts *o, fac_error *er
     FAC_TRY(fac_cpu_detect(c, o->isa, err));
     FAC_TRY(fac_device_init(&c->device, &fac_backend_cpu, "cpu", o, err));
     c->device.memory_ops = &memory_ops;
-    c->device.near = c->l2 * (size_t)c->pool.threads;
+    c->device.near = c->l2 * (size_t)c->pool.threads + c->l3 / 2;      /* the rest of the third cache is for weights and others */
     const char *plural = c->pool.threads == 1 ? "" : "s";
     snprintf(c->device.about, sizeof c->device.about, "%s, %d thread%s", c->simd->name, c->pool.threads, plural);
     fac_cpu_model(c, c->device.model, sizeof c->device.model);
