@@ -1,6 +1,7 @@
 /* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
  * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs.  PANELS: a lies in the order of its use, too, [panel of MR rows][k]
+ * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root of
+ * KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k]
  * [row]. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
@@ -80,7 +81,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #else
                 row[i] = a + min(m + i, m1 - 1) * s.a.row;
 #endif
-                UNROLL for (int j = 0; j < NV; j++) sum[i][j] = VLOAD(j, sums + (min(m + i, m1 - 1) - m0) * NR);
+                UNROLL for (int j = 0; j < NV; j++) sum[i][j] = 0;
             }
             for (int k = 0; k < kc; k++) {
 #ifdef SPLIT_K
@@ -101,7 +102,10 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             }
             UNROLL for (int i = 0; i < MR; i++)
                 if (m + i < m1)
-                    UNROLL for (int j = 0; j < NV; j++) VSTORE(sum[i][j], j, sums + (m + i - m0) * NR);
+                    UNROLL for (int j = 0; j < NV; j++) {
+                        local ACC *to = sums + (m + i - m0) * NR;
+                        VSTORE(VLOAD(j, to) + sum[i][j], j, to);
+                    }
         }
     }
 #ifdef PARTIAL
