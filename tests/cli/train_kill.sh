@@ -1,18 +1,18 @@
 #!/bin/sh
 # Trainings that are interrupted: sh train_kill.sh FACULA.  Killed at random moments and resumed they end with the same weights,
 # byte by byte; Ctrl-C saves and says how to go on; a full disk, a folder that cannot be written and a loss that is no number are
-# reported and leave the last checkpoint whole; a resume with another batch size is refused.  SEED=N for other moments.
+# reported and leave the last checkpoint whole; a resume with another batch size is refused.  FACULA_SEED=N for other moments.
 facula=$1
 dir=$(mktemp -d) || exit 1
 trap 'chmod -R u+w "$dir" 2> /dev/null; rm -rf "$dir"' EXIT
-seed=${SEED:-$$}
-echo "seed $seed"
+seed=${FACULA_SEED:-$$}
+echo "FACULA_SEED=$seed"
 fails=0
 bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
 says() { grep -q "$1" "$dir/err" || bad "$2: does not say \"$1\": $(cat "$dir/err")"; }
-wait_for() {            # until a file holds so many lines, at most 10 seconds
+wait_for() {            # until a file holds so many lines, at most two minutes
     tries=0
-    while [ "$(cat "$1" 2> /dev/null | wc -l)" -lt "$2" ] && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
+    while [ "$(cat "$1" 2> /dev/null | wc -l)" -lt "$2" ] && [ $tries -lt 2400 ]; do sleep 0.05; tries=$((tries + 1)); done
 }
 
 # 80 pictures of 28 x 28 in two classes, in the format of MNIST
