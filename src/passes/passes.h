@@ -33,6 +33,26 @@ fac_graph *fac_pass_expand(const fac_graph *g, fac_accept *accept, void *self);
  * clip, matmul + bias is linear... */
 fac_graph *fac_pass_simplify(const fac_graph *g);
 
+/* ---- what makes a model smaller for good: used on files, not on plans ---- */
+
+/* What changes nothing because of the numbers in its operands, parameters included: + 0, * 1, slices of everything... */
+fac_graph *fac_pass_neutral(const fac_graph *g);
+
+/* Chains of reshape, squeeze, flatten become one reshape whose shape needs no computation where ONNX can say it. */
+fac_graph *fac_pass_shapes(const fac_graph *g);
+
+/* Transposes behind transposes, slices behind slices, concats in concats and casts behind casts become one each. */
+fac_graph *fac_pass_movers(const fac_graph *g);
+
+/* Batch norms, factors and summands by channel go into the weights before them, zeros around images into convolutions.  Changes
+ * rounding. */
+fac_graph *fac_pass_absorb(const fac_graph *g);
+
+/* Products of one value with several constant matrices become one, x w + b becomes Gemm.  May change rounding. */
+fac_graph *fac_pass_products(const fac_graph *g);
+
+/* ---- */
+
 /* softmax(scale q k^T + mask) v becomes an attention node, where accept(self, node) says that a kernel takes it.  Changes rounding; a
  * query that a mask of -inf hides all keys from gives zeros instead of NaN. */
 fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self);

@@ -1,0 +1,111 @@
+/* Ops that give the same elements in the same order other dims, and what computes these dims.
+ *
+ * A chain of reshape, flatten, squeeze and unsqueeze is one reshape, or nothing when the dims are those of the beginning.  Its
+ * shape is spelled without any computation wherever ONNX can: numbers, 0 for "as in x" and one -1.  So the Shape, Gather,
+ * Unsqueeze and Concat that exporters write for a batch of open size are read by nobody any more.  Lists of sizes that are still
+ * read come from the shape of an input, one node each.  Preserves every bit. */
+#include <stdio.h>
+#include "facula/ops.h"
+#include "op_list.h"
+#include "ops/shape.h"
+#include "passes/attr.h"
+#include "passes/frozen.h"
+#include "passes/passes.h"
+
+/* Transposing that moves dims of 1 only. */
+static bool keeps_order(const fac_node *n) {
+    const fac_attr *a = fac_attr_find(n->op, "perm");
+    const fac_dims *x = &n->in[0]->type.dims, *perm = (const fac_dims *)(const void *)((const char *)n->attrs + a->at);
+    int64_t last = -1;
+    for (int k = 0; k < x->n; k++) {
+        const int64_t from = perm->n ? perm->d[k] + (perm->d[k] < 0 ? x->n : 0) : x->n - 1 - k;
+        if (x->d[from] == 1) continue;
+        if (from < last) return false;
+        last = from;
+    }
+    return true;
+}
+
+static bool is_flat(const fac_node *n) {
+    if (fac_node_is(n, "transpose")) return keeps_order(n);
+    return fac_node_is(n, "reshape") || fac_node_is(n, "flatten") || fac_node_is(n, "squeeze") || fac_node_is(n, "unsqueeze");
+}
+
+/* The shape operand that gives dims y to a value of dims x. */
+static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
+    bool open = false, empty = false;
+    *list = (fac_dims){ .n = y->n };
+    for (int k = 0; k < y->n; k++) {
+        const int64_t d = y->d[k];
+        const bool same = k < x->n && x->d[k] == d;
+        empty |= d == 0;
+        if (d > 0) list->d[k] = d;
+        else if (same) list->d[k] = 0;
+        else if (d == 0 || open) return false;
+        else list->d[k] = -1, open = true;
+    }
+    return !(open && empty);            /* beside 0 elements -1 could be any size */
+}
+
+static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    fac_dims list;
+    fac_contents c;
+    fac_value *x = in[0];
+    while (is_flat(x->node)) x = x->node->in[0];
+    const bool computed = fac_node_is(n, "reshape") && !fac_known_numbers(in[1], &c);
+    if (!is_flat(n) || (x == in[0] && !computed)) return false;
+    fac_node_copy(to, n, in, out);      /* for its dims; nobody reads it when it is not needed */
+    const fac_dims *y = &out[0]->type.dims;
+    if (fac_dims_equal(&x->type.dims, y)) out[0] = x;
+    else if (spelled(&x->type.dims, y, &list)) {
+        const fac_dims want = *y;
+        fac_value *v = fac_reshape(x, list);
+        if (!fac_dims_equal(&v->type.dims, &want)) return true;
+        fac_named_like(v, n);
+        out[0] = v;
+    }
+    return true;
+}
+
+/* ---- lists of sizes ---- */
+
+/* An input of which these sizes are consecutive dims, and the first of them. */
+static fac_value *with_run(const fac_graph *g, const fac_contents *c, int *start) {
+    for (size_t i = 0; i < g->ninputs; i++) {
+        const fac_dims *d = &g->inputs[i]->type.dims;
+        for (*start = 0; *start + c->n <= d->n; ++*start) {
+            int k = 0;
+            while (k < c->n && d->d[*start + k] == c->v[k]) k++;
+            if (k == c->n) return g->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+static bool listed(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    fac_contents c;
+    char text[64];
+    int start;
+    if (n->nout != 1 || n->out[0]->type.dtype != FAC_I64 || n->out[0]->type.dims.n != 1 || !n->out[0]->known) return false;
+    if (fac_node_is(n, "shape") && in[0]->leaf == FAC_INPUT) return false;
+    fac_node_copy(to, n, in, out);
+    if (!fac_known(out[0], &c) || !c.n || !c.symbolic) return true;
+    fac_value *from = with_run(to, &c, &start);
+    void *attrs = from ? fac_arena_alloc(&to->arena, 1, fac_op_shape.attrs_size) : NULL;
+    if (!attrs) return true;
+    snprintf(text, sizeof text, "start=%d without=%d", start, from->type.dims.n - start - c.n);
+    if (fac_attrs_parse(&fac_op_shape, text, &to->arena, attrs, NULL)) return true;
+    fac_value *v = fac_emit(&fac_op_shape, attrs, 1, &from);
+    if (!v->node) return true;
+    fac_named_like(v, n);
+    out[0] = v;
+    return true;
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    (void)self;
+    if (!n->nin || !in[0]) return false;
+    return reshaped(to, n, in, out) || listed(to, n, in, out);
+}
+
+fac_graph *fac_pass_shapes(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
