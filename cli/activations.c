@@ -10,7 +10,7 @@ static struct {
     device_options device;
     input_options input;
     list at;
-    const char *weights, *sort, *pictures, *npz;
+    const char *weights, *sort, *pictures, *npz, *channels;
     long top, bits;
     bool json, quantiles;
 } o;
@@ -21,6 +21,7 @@ static const option options[] = {
     { "--top", OPTION_INT, &o.top, "N", "so many rows; default all" },
     { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },
     { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do" },
+    { "--channels", OPTION_TEXT, &o.channels, "WHERE", "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
     { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
     { "--npz", OPTION_TEXT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
@@ -232,13 +233,13 @@ static int all_runs(const model *m, fac_activations *a, list files, keeper *k) {
     return code;
 }
 
-static int work(list args, double (*of)(const fac_stats *s)) {
+static int work(list args, double (*of)(const fac_stats *s), fac_channels channels) {
     fac_error err = { 0 };
     model m = { 0 };
     fac_device *device = NULL;
     fac_activations *a = NULL;
     keeper k = { .pictures = o.pictures };
-    const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL, &k };
+    const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL, &k, channels };
     int code = device_open(&o.device, &device);
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &m);
     if (!code && o.pictures && mkdir(o.pictures, 0777) && errno != EEXIST) code = fail_text("%s: cannot be made", o.pictures);
@@ -265,7 +266,11 @@ static int run(list args) {
     if (k == SORTS) return usage_error(self, "--sort is by order, zeros, dead, min, max, mean, std or size, not \"%s\"", o.sort);
     if (o.top < 0) return usage_error(self, "--top is positive");
     if (o.bits && (o.bits < 2 || o.bits > 16)) return usage_error(self, "--bits is 2 to 16");
-    return work(args, sorts[k].of);
+    fac_channels channels = FAC_CHANNELS_FOUND;
+    if (o.channels && !strcmp(o.channels, "first")) channels = FAC_CHANNELS_FIRST;
+    else if (o.channels && !strcmp(o.channels, "last")) channels = FAC_CHANNELS_LAST;
+    else if (o.channels) return usage_error(self, "--channels is first or last, not \"%s\"", o.channels);
+    return work(args, sorts[k].of, channels);
 }
 
 const verb verb_activations = {

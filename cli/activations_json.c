@@ -54,6 +54,7 @@ static cJSON *row(const fac_activation *a, long bits) {
     cJSON_AddStringToObject(j, "op", a->op);
     cJSON_AddStringToObject(j, "dtype", fac_dtype_get(a->type.dtype)->name);
     cJSON_AddItemToObject(j, "shape", json_dims(&a->type.dims));
+    if (a->channels >= 0) cJSON_AddNumberToObject(j, "channel_axis", a->channels);
     const struct { const char *name; int64_t n; } counts[] = {
         { "count", s.count }, { "zeros", s.zeros }, { "negative", s.negative }, { "nan", s.nan }, { "infinite", s.infinite },
         { "denormals", s.denormals }, { "channels", s.channels } };

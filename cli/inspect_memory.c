@@ -18,7 +18,7 @@ static int plan_of(const model *m, const list *shapes, long batch, memory_facts 
         const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
         status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
     }
-    if (!status) status = fac_program_new(m->graph, device, NULL, &p, &err);
+    if (!status) status = fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
     if (!status) status = fac_program_plan(p, in, &f->plan, &err);
     f->planned = !status;
     snprintf(f->why_not, sizeof f->why_not, "%s", err.text);

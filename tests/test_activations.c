@@ -387,6 +387,66 @@ static void loops_are_one_row(void **state) {
     fac_graph_free(g);
 }
 
+/* Which tensors are asked for, by loops: all iterations as one, or some of them apart. */
+static void iterations_are_asked_for(void **state) {
+    (void)state;
+    fac_graph *g = read_text("input x f32[3]\ninput n i64[]\n"
+                             "%0 = loop(n, -, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0} !again\n"
+                             "output s = %0\n");
+    static const struct { const char *at; int rows; int64_t count; } asked[] = {
+        { "again.mul_*", 1, 5 * 3 }, { "again.2.*", 1, 3 }, { "again.[1-3].mul_*", 3, 3 }, { "again.7.*", -1, 0 } };
+    fac_tensor *in[] = { input_of(g, 0, &(numbers){ 3, 5, true }), input_of(g, 1, &(numbers){ 3, 5, true }) };
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        fac_activations *a = NULL;
+        fac_error e = { 0 };
+        OK(fac_activations_new(g, device, &(fac_activations_opts){ .n = 1, .at = &asked[k].at }, &a, err));
+        const fac_status status = fac_activations_add(a, in, &e);
+        int rows = 0;
+        for (const fac_activation *r; (r = fac_activations_get(a, rows)); rows++)
+            assert_int_equal(fac_tally_stats(r->tally).count, asked[k].count);
+        assert_int_equal(status ? -1 : rows, asked[k].rows);
+        fac_activations_free(a);
+    }
+    for (int i = 0; i < 2; i++) fac_tensor_free(in[i]);
+    fac_graph_free(g);
+}
+
+/* Photos as N,H,W,C, a convolution between two transposes, tokens of a linear layer; what the caller says comes first. */
+static void channels_are_found(void **state) {
+    (void)state;
+    fac_graph *g = read_text("input x f32[1,4,5,3]\nparam w f32[8,3,1,1]\nparam v f32[6,8]\n"
+                             "scaled = mul(x, 0.5)\n"
+                             "planes = transpose(scaled) perm=0,3,1,2\n"
+                             "conv = conv2d(planes, w)\n"
+                             "pixels = transpose(conv) perm=0,2,3,1\n"
+                             "act = relu(pixels)\n"
+                             "tokens = reshape(act, i64{1,20,8})\n"
+                             "out = linear(tokens, v)\n"
+                             "output y = out\n");
+    static const struct { const char *name; int axis, channels; } want[] = {
+        { "x", 3, 3 }, { "mul", 3, 3 }, { "transpose", 1, 3 }, { "conv2d", 1, 8 }, { "transpose", 3, 8 }, { "relu", 3, 8 },
+        { "reshape", 2, 8 }, { "linear", 2, 6 } };
+    for (int how = 0; how < 3; how++) {
+        fac_activations *a = NULL;
+        fac_tensor *in = input_of(g, 0, &(numbers){ 3, 5, true });
+        OK(fac_activations_new(g, device, &(fac_activations_opts){ .channels = (fac_channels)how }, &a, err));
+        OK(fac_activations_add(a, &in, err));
+        for (int i = 0; i < 8; i++) {
+            const fac_activation *r = fac_activations_get(a, i);
+            assert_non_null(r);
+            const int axis = how == FAC_CHANNELS_FOUND ? want[i].axis : how == FAC_CHANNELS_FIRST ? 1 : r->type.dims.n - 1;
+            if (strncmp(r->name, want[i].name, strlen(want[i].name)) || r->channels != axis)
+                fail_msg("%s has its channels at axis %d, expected %s at %d", r->name, r->channels, want[i].name, axis);
+            assert_int_equal(fac_tally_stats(r->tally).channels, r->type.dims.d[axis]);
+            if (!how) assert_int_equal(fac_tally_stats(r->tally).channels, want[i].channels);
+        }
+        assert_null(fac_activations_get(a, 8));
+        fac_activations_free(a);
+        fac_tensor_free(in);
+    }
+    fac_graph_free(g);
+}
+
 /* The same network, the same numbers. */
 static void devices_agree(void **state) {
     fac_device *opencl = NULL;
@@ -453,7 +513,8 @@ int main(void) {
         cmocka_unit_test(quantiles_are_near), cmocka_unit_test(quantization_is_predicted),
         cmocka_unit_test(dead_channels_are_counted), cmocka_unit_test(rows_are_the_layers),
         cmocka_unit_test(several_inputs_are_one), cmocka_unit_test(globs_choose), cmocka_unit_test(devices_agree),
-        cmocka_unit_test(loops_are_one_row), cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(loops_are_one_row), cmocka_unit_test(iterations_are_asked_for), cmocka_unit_test(channels_are_found),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("activations", tests, open_device, close_device);
 }

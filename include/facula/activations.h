@@ -57,19 +57,26 @@ fac_quantization fac_tally_quantize(const fac_tally *t, int bits, double clip);
 typedef struct fac_activations fac_activations;
 
 /* One tensor: an input of the model, or a result of a node.  name: of the node as fac_analyze has it (".1" behind the second
- * result, " (2)" behind a name that was there already). */
+ * result, " (2)" behind a name that was there already).  Inside of a loop or branch: "loop_3.mul_7", and all iterations are one;
+ * path tells opts.see which one it sees: "loop_3.0.mul_7". */
 typedef struct fac_activation {
     const char      *name, *op;     /* op "input" for inputs of the model */
+    const char      *path;
     fac_type         type;          /* in the last run */
+    int              channels;      /* the axis that counts them; -1: none */
     const fac_tally *tally;
 } fac_activation;
+
+typedef enum fac_channels { FAC_CHANNELS_FOUND, FAC_CHANNELS_FIRST, FAC_CHANNELS_LAST } fac_channels;
 
 typedef struct fac_activations_opts {
     int n;
     const char *const *at;          /* only these: globs ('*', '?', '[...]') of the name, the module or the file's name of the
-                                       tensor; n 0: all                                                    */
+                                       tensor; n 0: all.  A glob that only the path fits ("loop_3.0.*") takes one iteration apart
+                                       from the others                                                     */
     fac_status (*see)(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err);    /* also gets each tensor */
     void *see_self;
+    fac_channels channels;          /* axis 1 or the last one of three dims or more; else what the ops around say */
 } fac_activations_opts;
 
 /* The model as for inference; ops without kernels of their own are shown as what they are made of. */

@@ -30,13 +30,16 @@ typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *val
 
 /* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called behind each node that depends on
  * the inputs of the run, in the order of execution, on the thread of the run; inside of loops and branches each time a node
- * runs there, but not for the node that holds the body.  Contents are fetched when they are asked for, so nodes that a hook
+ * runs there, but not for the node that holds the body.  Loops are not unrolled then: every iteration runs the same nodes.  Contents are fetched when they are asked for, so nodes that a hook
  * passes over cost nothing.  An error ends the run. */
 typedef struct fac_hooked fac_hooked;       /* a node that has just run; it and its tensors are borrowed for the call */
 typedef fac_status (*fac_hook)(void *self, fac_hooked *h, fac_error *err);
 
 const struct fac_node *fac_hooked_node(const fac_hooked *h);    /* op, attributes, types: facula/op.h */
-const char *fac_hooked_name(const fac_hooked *h);               /* its own, else "scope.op_7" */
+/* Its own, else "scope.op_7"; inside of a body behind that of the node that holds it: "loop_3.mul_7", the same in each iteration. */
+const char *fac_hooked_name(const fac_hooked *h);
+const char *fac_hooked_path(const fac_hooked *h);               /* with the iterations: "loop_3.0.mul_7" */
+int64_t     fac_hooked_iteration(const fac_hooked *h, int loop);    /* of the loops around it, the innermost is 0; -1: no such loop */
 /* NULL: absent; also an output that nobody reads and an input of which only the shape or the known contents count. */
 fac_status  fac_hooked_input(fac_hooked *h, int i, const fac_tensor **out, fac_error *err);
 fac_status  fac_hooked_output(fac_hooked *h, int k, const fac_tensor **out, fac_error *err);
@@ -56,6 +59,8 @@ typedef struct fac_program_opts {
                                        slow as with an observer, and parameters stay as they were         */
     fac_recompute_opts recompute;   /* of every plan, for its own sizes; not with an observer or a hook   */
     const fac_wisdom *wisdom;       /* instead of the device's; it must outlive the program               */
+    bool plan_only;                 /* for fac_program_plan alone: solvers are chosen and memory is laid out, but no kernel is
+                                       made, no weight is read or packed, and a run is refused            */
 } fac_program_opts;
 
 /* Takes a snapshot: g may be changed or freed afterwards.  The parameter tensors are retained, and shared with every other
@@ -74,7 +79,7 @@ typedef struct fac_plan_stat {
     double macs;                    /* multiply-adds of a run, counted in the graph before any pass */
 } fac_plan_stat;
 
-/* Compiles and prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
+/* Compiles and (unless opts.plan_only) prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
  * for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */
 fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "nn/nn_internal.h"
+#include "tensor/mirror.h"
 
 double fac_init_gain(const char *activation, double slope) {
     static const struct { const char *name; double gain; } gains[] = {
@@ -97,43 +98,55 @@ static fac_status orthogonal(const fac_init *init, const stream *s, const fac_di
     return FAC_OK;
 }
 
-static fac_status draw(const fac_init *init, uint64_t seed, const char *name, const fac_dims *dims, float *to, fac_error *err) {
-    if (init->kind >= FAC_INIT_XAVIER_UNIFORM && dims->n < 2)
-        return fac_raise(err, FAC_E_ARGUMENT, "parameter %s has %d dims; this distribution needs at least two", name, dims->n);
+static fac_status draw(const fac_init *init, const stream *s, const fac_dims *dims, float *to, fac_error *err) {
     const size_t n = (size_t)fac_dims_count(dims);
     const fac_init r = resolved(init, dims);
-    const stream s = { seed, fac_hash_text(fac_hash_start(0), name).a };
     if (!n) return FAC_OK;
     switch (r.kind) {
-    case FAC_INIT_ORTHOGONAL:       return orthogonal(&r, &s, dims, to, err);
-    case FAC_INIT_TRUNCATED_NORMAL: truncated(&r, &s, n, to); break;
-    case FAC_INIT_NORMAL:           for (size_t i = 0; i < n; i++) to[i] = (float)(r.mean + r.std * normal(&s, i)); break;
-    case FAC_INIT_UNIFORM:          fac_random_fill(s.seed, s.number, (float)r.low, (float)r.high, n, to); break;
+    case FAC_INIT_ORTHOGONAL:       return orthogonal(&r, s, dims, to, err);
+    case FAC_INIT_TRUNCATED_NORMAL: truncated(&r, s, n, to); break;
+    case FAC_INIT_NORMAL:           for (size_t i = 0; i < n; i++) to[i] = (float)(r.mean + r.std * normal(s, i)); break;
+    case FAC_INIT_UNIFORM:          fac_random_fill(s->seed, s->number, (float)r.low, (float)r.high, n, to); break;
     default:                        for (size_t i = 0; i < n; i++) to[i] = (float)r.mean; break;
     }
     return FAC_OK;
 }
 
-fac_status fac_init_tensor(const fac_init *init, uint64_t seed, const char *name, fac_type type, fac_tensor **out,
-                           fac_error *err) {
-    const fac_type drawn = { FAC_F32, type.dims };
-    const size_t bytes = fac_type_bytes(&drawn);
-    float *values = bytes == SIZE_MAX ? NULL : fac_alloc(1, bytes ? bytes : 1);
-    if (!values) return fac_raise(err, FAC_E_NOMEM, "parameter %s: no memory for %zu bytes", name, bytes);
+/* ---- drawn when somebody looks: a model that is only counted, planned or given other weights never pays for its own ---- */
 
-    fac_tensor *t = NULL;
-    fac_status status = draw(init, seed, name, &type.dims, values, err);
-    if (!status) status = fac_tensor_borrow(FAC_F32, type.dims, NULL, values, NULL, NULL, &t, err);
-    if (!status) status = fac_tensor_convert(t, type.dtype, out, err);      /* a copy in any case */
-    fac_tensor_free(t);
+typedef struct drawing { fac_init init; stream s; fac_type type; } drawing;
+
+static fac_status draw_late(void *self, void *to, size_t bytes, fac_error *err) {
+    const drawing *d = self;
+    if (d->type.dtype == FAC_F32) return draw(&d->init, &d->s, &d->type.dims, to, err);
+    const size_t n = (size_t)fac_dims_count(&d->type.dims);
+    float *values = fac_alloc(n + 1, sizeof *values);
+    if (!values) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu random numbers (%zu bytes)", n, bytes);
+    fac_status status = draw(&d->init, &d->s, &d->type.dims, values, err);
+    if (!status) fac_convert(d->type.dtype, to, FAC_F32, values, n);
     fac_release(values);
     return status;
+}
+
+fac_status fac_init_tensor(const fac_init *init, uint64_t seed, const char *name, fac_type type, fac_tensor **out,
+                           fac_error *err) {
+    if (init->kind >= FAC_INIT_XAVIER_UNIFORM && type.dims.n < 2)
+        return fac_raise(err, FAC_E_ARGUMENT, "parameter %s has %d dims; this distribution needs at least two", name,
+                         type.dims.n);
+    drawing *d = fac_alloc(1, sizeof *d);
+    if (!d) return fac_raise(err, FAC_E_NOMEM, "parameter %s: no memory for its first values", name);
+    *d = (drawing){ *init, { seed, fac_hash_text(fac_hash_start(0), name).a }, type };
+    fac_status status = fac_tensor_new_late(type, &(fac_late){ draw_late, fac_release, d }, out, err);
+    if (!status) return FAC_OK;
+    fac_release(d);
+    return fac_raise_in(err, status, "parameter %s", name);
 }
 
 static fac_status redraw(const fac_graph *g, const fac_value *p, const fac_init *init, fac_error *err) {
     fac_tensor *t;
     FAC_TRY(fac_init_tensor(init, g->seed, p->name, p->type, &t, err));
-    fac_status status = fac_tensor_write(p->tensor, fac_tensor_data(t), fac_type_bytes(&p->type), err);
+    fac_status status = fac_storage_home(fac_tensor_storage(t), err);
+    if (!status) status = fac_tensor_write(p->tensor, fac_tensor_data(t), fac_type_bytes(&p->type), err);
     fac_tensor_free(t);
     return status;
 }

@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "facula/activations.h"
 #include "facula/program.h"
+#include "report/channels.h"
 #include "report/report.h"
+#include "run/plan.h"
 
 typedef struct row {
     fac_activation a;
@@ -15,8 +17,8 @@ typedef struct row {
     const fac_node *node;
 } row;
 
-/* What a tensor may be asked for by, and what it is shown as. */
-typedef struct label { const char *shown, *module, *own; } label;
+/* What a tensor may be asked for by, and what it is shown as.  path: see fac_activation. */
+typedef struct label { const char *shown, *module, *own, *path; int axis; } label;
 
 struct fac_activations {
     fac_graph   *graph;             /* every value of a node has a name */
@@ -27,6 +29,7 @@ struct fac_activations {
     row        **rows;
     size_t       nrows, room;
     int          runs, patterns;
+    fac_channels channels;
     const char **at;
     bool        *matched;
     fac_status (*see)(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err);
@@ -48,20 +51,23 @@ static fac_status label_outputs(fac_activations *a, fac_node *n, fac_error *err)
         char *shown = k ? fac_arena_print(&a->memory, "%s.%d", text, k) : fac_arena_text(&a->memory, text);
         if (!l || !shown || !module) return no_memory(err);
         fac_value_name_set(n->out[k], shown);
-        *l = (label){ shown, module, own ? own : shown };
+        *l = (label){ shown, module, own ? own : shown, shown, fac_channel_axis(n->out[k]) };
         if (n->out[k]->name && !fac_table_put(&a->labels, n->out[k]->name, l)) return no_memory(err);
     }
     return fac_graph_check(a->graph, err);
 }
 
-static bool wanted(fac_activations *a, const label *l) {
-    bool found = !a->patterns;
+/* What it is to be called; NULL: it is not wanted. */
+static const char *wanted(fac_activations *a, const label *l) {
+    const char *as = a->patterns ? NULL : l->shown;
     for (int i = 0; i < a->patterns; i++) {
         const bool here = !fnmatch(a->at[i], l->shown, 0) || !fnmatch(a->at[i], l->module, 0) || !fnmatch(a->at[i], l->own, 0);
-        a->matched[i] |= here;
-        found |= here;
+        const bool once = !here && !fnmatch(a->at[i], l->path, 0);
+        a->matched[i] |= here || once;
+        if (here) as = l->shown;
+        else if (once && !as) as = l->path;
     }
-    return found;
+    return as;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------- */
@@ -72,17 +78,19 @@ static fac_status row_new(fac_activations *a, const char *name, const char *op, 
     char *copy = fac_arena_text(&a->memory, name);
     if (!r || !copy || !fac_table_put(&a->index, copy, r)) return no_memory(err);
     FAC_TRY(fac_tally_new(&r->tally, err));
-    r->a = (fac_activation){ copy, op, { 0 }, r->tally };
+    r->a = (fac_activation){ .name = copy, .op = op, .path = copy, .channels = -1, .tally = r->tally };
     a->rows[a->nrows++] = r;
     *out = r;
     return FAC_OK;
 }
 
-/* The row of this name; of the next such name when another node has filled that in this run.  (The same one: in a loop.) */
-static fac_status row_of(fac_activations *a, const char *name, const char *op, const fac_node *n, row **out, fac_error *err) {
+/* The row of this name; of the next such name when another node has filled that in this run.  In a loop it is the same node, or
+ * that of another plan for other sizes. */
+static fac_status row_of(fac_activations *a, const char *name, const char *op, const fac_node *n, bool loops, row **out,
+                         fac_error *err) {
     char text[300];
     row *r = fac_table_get(&a->index, name);
-    for (int k = 2; r && r->run == a->runs && r->node != n; k++) {
+    for (int k = 2; r && !loops && r->run == a->runs && r->node != n; k++) {
         snprintf(text, sizeof text, "%.280s (%d)", name, k);
         r = fac_table_get(&a->index, text);
         if (!r) return row_new(a, text, op, out, err);
@@ -92,53 +100,56 @@ static fac_status row_of(fac_activations *a, const char *name, const char *op, c
     return FAC_OK;
 }
 
+static int chosen_axis(const fac_activations *a, const label *l, int rank) {
+    if (rank < 3 || a->channels == FAC_CHANNELS_FOUND) return l->axis < rank ? l->axis : -1;
+    return a->channels == FAC_CHANNELS_LAST ? rank - 1 : 1;
+}
+
 /* n NULL: an input. */
-static fac_status take(fac_activations *a, const char *name, const fac_node *n, const fac_tensor *t, int axis, fac_error *err) {
+static fac_status take(fac_activations *a, const char *name, const label *l, const fac_node *n, const fac_tensor *t, fac_error *err) {
     row *r;
+    const bool loops = strcmp(l->shown, l->path) != 0;
     const fac_type type = fac_tensor_type(t);
     if (type.dtype == FAC_TEXT) return FAC_OK;
-    FAC_TRY(row_of(a, name, n ? n->op->name : "input", n, &r, err));
+    FAC_TRY(row_of(a, name, n ? n->op->name : "input", n, loops, &r, err));
     r->run = a->runs;
     r->node = n;
     r->a.type = type;
-    FAC_TRY(fac_tally_add(r->tally, t, axis, err));
-    return a->see ? a->see(a->see_self, &r->a, t, err) : FAC_OK;
-}
-
-/* ---- channels ------------------------------------------------------------------------------------------------------- */
-
-/* Of three dims it depends on what made them: [N, C, L] of convolutions, [N, T, C] of all else. */
-static bool from_convolution(const fac_node *n) {
-    enum { FAR = 16 };
-    static const char *const stop[] = { "linear", "matmul", "gemm", "layer_norm", "gather", "transpose", "softmax", NULL };
-    for (int i = 0; n && i < FAR; i++, n = n->nin && n->in[0] ? n->in[0]->node : NULL) {
-        if (!strncmp(n->op->name, "conv", 4)) return true;
-        for (const char *const *s = stop; *s; s++)
-            if (!strcmp(n->op->name, *s)) return false;
-    }
-    return false;
-}
-
-static int channel_axis(const fac_node *n, const fac_dims *d) {
-    if (d->n < 2) return -1;
-    return d->n == 3 && !(n && from_convolution(n)) ? 2 : 1;
+    r->a.channels = chosen_axis(a, l, type.dims.n);
+    if (loops) r->a.path = l->path;
+    FAC_TRY(fac_tally_add(r->tally, t, r->a.channels, err));
+    fac_status status = a->see ? a->see(a->see_self, &r->a, t, err) : FAC_OK;
+    r->a.path = r->a.name;
+    return status;
 }
 
 /* ---- the hook ------------------------------------------------------------------------------------------------------- */
 
+/* Result k of the node at hand: a value of the model, or one inside of a body or of what an op without a kernel was taken apart
+ * into, which has no label of its own.  text, path: room for what that is called. */
+static label label_of(const fac_activations *a, const fac_hooked *h, int k, char text[300], char path[300]) {
+    const fac_node *n = fac_hooked_node(h);
+    const char *own = n->out[k]->name, *name = fac_hooked_name(h), *whole = fac_hooked_path(h);
+    char alone[200];
+    const bool inside = strcmp(name, fac_node_label(n, alone, sizeof alone)) != 0;
+    const label *l = own && !inside ? fac_table_get(&a->labels, own) : NULL;
+    if (l) return *l;
+    snprintf(text, 300, k ? "%s.%d" : "%s", name, k);
+    snprintf(path, 300, k ? "%s.%d" : "%s", whole, k);
+    return (label){ text, n->scope ? n->scope : "", own ? own : text, path, fac_channel_axis(n->out[k]) };
+}
+
 static fac_status see_node(void *self, fac_hooked *h, fac_error *err) {
     fac_activations *a = self;
     const fac_node *n = fac_hooked_node(h);
-    char module[256];
+    char text[300], path[300];
     for (int k = 0; k < n->nout; k++) {
-        const char *own = n->out[k]->name;
-        const label *l = own ? fac_table_get(&a->labels, own) : NULL;
-        snprintf(module, sizeof module, "%s", n->scope ? n->scope : "");
-        const label part = { fac_hooked_name(h), module, own ? own : fac_hooked_name(h) };
+        const label l = label_of(a, h, k, text, path);
+        const char *as = wanted(a, &l);
         const fac_tensor *t;
-        if (!wanted(a, l ? l : &part)) continue;
+        if (!as) continue;
         FAC_TRY(fac_hooked_output(h, k, &t, err));
-        if (t) FAC_TRY(take(a, l ? l->shown : part.shown, n, t, channel_axis(n, &n->out[k]->type.dims), err));
+        if (t) FAC_TRY(take(a, as, &l, n, t, err));
     }
     return FAC_OK;
 }
@@ -146,9 +157,8 @@ static fac_status see_node(void *self, fac_hooked *h, fac_error *err) {
 static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_error *err) {
     for (size_t i = 0; i < a->graph->ninputs; i++) {
         const char *name = a->graph->inputs[i]->name;
-        if (!in[i] || !wanted(a, &(label){ name, name, name })) continue;
-        const fac_dims d = fac_tensor_type(in[i]).dims;
-        FAC_TRY(take(a, name, NULL, in[i], channel_axis(NULL, &d), err));
+        const label l = { name, name, name, name, fac_channel_axis(a->graph->inputs[i]) };
+        if (in[i] && wanted(a, &l)) FAC_TRY(take(a, name, &l, NULL, in[i], err));
     }
     return FAC_OK;
 }
@@ -159,6 +169,7 @@ static fac_status take_options(fac_activations *a, const fac_activations_opts *o
     if (!o) return FAC_OK;
     a->see = o->see;
     a->see_self = o->see_self;
+    a->channels = o->channels;
     a->at = fac_arena_alloc(&a->memory, (size_t)o->n + 1, sizeof *a->at);
     a->matched = fac_arena_alloc(&a->memory, (size_t)o->n + 1, sizeof *a->matched);
     if (!a->at || !a->matched) return no_memory(err);
@@ -174,6 +185,7 @@ static fac_status start(fac_activations *a, const fac_graph *g, fac_device *devi
     if (!(a->graph = fac_graph_inference(g))) return no_memory(err);
     FAC_TRY(fac_graph_check(a->graph, err));
     for (fac_node *n = a->graph->first; n; n = n->next) FAC_TRY(label_outputs(a, n, err));
+    if (!fac_name_nodes(a->graph)) return no_memory(err);       /* bodies are known by what holds them */
     return fac_program_new(a->graph, device, &(fac_program_opts){ .hook = see_node, .hook_self = a }, &a->program, err);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "op_list.h"
 #include "passes/passes.h"
 #include "run/flow.h"
 #include "run/plan.h"
@@ -68,8 +69,14 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     return fac_graph_check(next, err);
 }
 
+/* Who looks sees one iteration after the other, of the nodes that the model has. */
+static bool accept_loops(void *self, const fac_node *n) {
+    (void)self;
+    return n->op == &fac_op_loop && n->out[0]->time == FAC_RUN;
+}
+
 static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
-    return plan->observed || o->no_fuse ? NULL : accept_as_used;
+    return o->hook || o->observe ? accept_loops : plan->observed || o->no_fuse ? NULL : accept_as_used;
 }
 
 /* Expansions may bring constants and constants may settle expansions, so these go round twice. */
@@ -82,15 +89,15 @@ static fac_status settle(fac_plan *plan, const fac_program_opts *o, fac_error *e
 }
 
 static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
-    fac_accept *keep = kept(plan, o);
-    if (!plan->observed && !o->no_fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
+    const bool fuse = !plan->observed && !o->no_fuse;
+    if (fuse) FAC_TRY(take(plan, fac_pass_simplify(plan->graph), err));
     if (!plan->observed) FAC_TRY(take(plan, fac_pass_cse(plan->graph), err));
-    if (keep) FAC_TRY(take(plan, fac_pass_attention(plan->graph, keep, plan), err));
+    if (fuse) FAC_TRY(take(plan, fac_pass_attention(plan->graph, accept_as_used, plan), err));
     const fac_recompute_opts *r = &o->recompute;
     /* behind CSE, which may share forward values with the backward part, and no CSE behind it */
     if (!plan->observed && (r->on || r->share > 0 || r->bytes || r->scopes))
         FAC_TRY(take(plan, fac_graph_recompute(plan->graph, r, &plan->recompute), err));
-    if (plan->observed || o->no_fuse) return FAC_OK;
+    if (!fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
     if (!plan->only || is_of(plan->only, "fused_conv"))             /* a solver of convolutions finds them all */
@@ -136,7 +143,7 @@ static fac_status concrete(const fac_graph *g, fac_error *err) {
 static fac_status slice(fac_plan *p, const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_error *err) {
     for (size_t i = 0; i < original->ninputs; i++)
         if (steers[i]) return FAC_OK;
-    if (p->observed || p->only || p->dry || !fac_in_sight(p->device)) return FAC_OK;
+    if (p->observed || p->only || !fac_in_sight(p->device)) return FAC_OK;
     const int64_t images = fac_batch_slice(p->graph, p->device->near);
     fac_graph *g = NULL;
     if (images < 1 || images == p->graph->inputs[0]->type.dims.d[0]) return FAC_OK;
@@ -163,7 +170,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     p->no_inplace = o->no_inplace;
     p->observed = o->observe || o->hook || o->detect_anomaly;
     p->anomalies = o->detect_anomaly;
-    p->dry = dry;
+    p->dry = dry || o->plan_only;
     p->only = o->solver;
     p->wisdom = o->wisdom ? o->wisdom : device->wisdom;
     p->slices = 1;
@@ -175,7 +182,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
         if (err) *err = own;
     }
     if (!status) p->macs = count_macs(p->graph);
-    if (!status) status = slice(p, original, steers, in, err);
+    if (!status && !dry) status = slice(p, original, steers, in, err);
     if (!status) status = settle(p, o, err);
     if (!status) status = fac_cut_new(p->graph, original, device, o, &p->cut, err);
     if (!status && p->cut) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/flow.h"
+#include "run/program_internal.h"
 
 typedef enum origin { FROM_NOTHING, FROM_INPUT, FROM_FRONT, FROM_FLOW, FROM_LEAF } origin;
 typedef struct source { origin from; int index, output; fac_tensor *leaf; } source;
@@ -254,7 +255,13 @@ void fac_cut_free(fac_cut *c) {
 
 /* ---- running ---- */
 
-typedef struct running { const fac_cut *c; fac_tensor *const *in; fac_tensor **front, ***made, **args; fac_error *err; } running;
+typedef struct running {
+    const fac_cut     *c;
+    fac_tensor *const *in;
+    fac_tensor       **front, ***made, **args;
+    const fac_within  *within;
+    fac_error         *err;
+} running;
 
 static fac_tensor *bring(const running *r, const source *s) {
     switch (s->from) {
@@ -274,18 +281,18 @@ static fac_status run(running *r, fac_tensor *out[]) {
     const fac_cut *c = r->c;
     if (c->front) {
         bring_all(r, c->front_in, (int)c->graph->ninputs);
-        FAC_TRY(fac_program_run(c->front, r->args, r->front, r->err));
+        FAC_TRY(fac_program_run_within(c->front, r->args, r->front, r->within, r->err));
     }
     for (int k = 0; k < c->nflows; k++) {
         const flow *f = &c->flows[k];
         bring_all(r, f->in, f->bodies.n->nin);
-        FAC_TRY(fac_bodies_run(&f->bodies, r->args, r->made[k], r->err));
+        FAC_TRY(fac_bodies_run(&f->bodies, r->args, r->made[k], r->within, r->err));
     }
     bring_all(r, c->rest_in, c->nrest);
-    return fac_program_run(c->rest, r->args, out, r->err);
+    return fac_program_run_within(c->rest, r->args, out, r->within, r->err);
 }
 
-fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[], const fac_within *within, fac_error *err) {
     size_t results = 0, at = 0;
     for (int k = 0; k < c->nflows; k++) results += (size_t)c->flows[k].bodies.n->nout;
     const size_t tensors = (size_t)c->nfront + results, args = (size_t)c->most + c->graph->ninputs;
@@ -293,7 +300,7 @@ fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out
     fac_status status = FAC_OK;
     if (!all || !made) status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu values", tensors);
     else {
-        running r = { c, in, all, made, all + tensors, err };
+        running r = { c, in, all, made, all + tensors, within, err };
         for (int k = 0; k < c->nflows; k++) {
             made[k] = all + c->nfront + at;
             at += (size_t)c->flows[k].bodies.n->nout;

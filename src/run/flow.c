@@ -7,6 +7,7 @@
 #include "op_list.h"
 #include "ops/flow.h"
 #include "ops/loop.h"
+#include "run/program_internal.h"
 #include "tensor/tensor_internal.h"
 
 fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_program_opts *opts, fac_bodies *out, fac_error *err) {
@@ -133,6 +134,7 @@ typedef struct loop {
     bool         asks;                  /* the condition of each iteration counts  */
     fac_tensor **in, **out;             /* of the body                             */
     rows        *rows;
+    fac_within   at;                    /* the iteration at hand */
     fac_error   *err;
 } loop;
 
@@ -154,7 +156,8 @@ static fac_status start(loop *l, fac_tensor *const in[], bool *go) {
 
 static fac_status iterate(loop *l, int64_t t, bool *go) {
     fac_status status = number(FAC_I64, t, &l->in[0], l->err);
-    if (!status) status = fac_program_run(l->b->program[0], l->in, l->out, l->err);
+    l->at.iteration = t;
+    if (!status) status = fac_program_run_within(l->b->program[0], l->in, l->out, &l->at, l->err);
     int64_t cond = 1;
     if (!status && l->asks) status = read_number(l->out[0], &cond, l->err);
     *go = cond != 0;
@@ -187,10 +190,11 @@ static fac_status run_loop(loop *l, fac_tensor *const in[], fac_tensor *out[]) {
     return FAC_OK;
 }
 
-static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *at,
+                             fac_error *err) {
     const fac_node *n = b->n;
     const int results = (int)n->body[0]->noutputs;
-    loop l = { .b = b, .carried = (int)((const fac_loop_attrs *)n->attrs)->carried, .err = err };
+    loop l = { .b = b, .carried = (int)((const fac_loop_attrs *)n->attrs)->carried, .at = *at, .err = err };
     l.collected = results - 1 - l.carried;
     l.in = fac_alloc((size_t)(n->nin + results), sizeof *l.in);
     l.rows = fac_alloc((size_t)l.collected + 1, sizeof *l.rows);
@@ -205,20 +209,22 @@ static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_te
 
 /* ---- any ---- */
 
-static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
-    if (b->n->op == &fac_op_loop) return whole_loop(b, in, out, err);
+static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *at, fac_error *err) {
+    if (b->n->op == &fac_op_loop) return whole_loop(b, in, out, at, err);
     int64_t cond = 1;
     if (b->n->op == &fac_op_if) FAC_TRY(read_number(in[0], &cond, err));
-    return fac_program_run(b->program[!cond], in, out, err);
+    return fac_program_run_within(b->program[!cond], in, out, at, err);
 }
 
-fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
+                          fac_error *err) {
     char label[200];
-    fac_status status = run_one(b, in, out, err);
+    const fac_within at = { within, fac_node_label(b->n, label, sizeof label), -1 };
+    fac_status status = run_one(b, in, out, &at, err);
     if (!status) return FAC_OK;
     for (int k = 0; k < b->n->nout; k++) {
         fac_tensor_free(out[k]);
         out[k] = NULL;
     }
-    return fac_raise_in(err, status, "%s", fac_node_label(b->n, label, sizeof label));
+    return fac_raise_in(err, status, "%s", label);
 }

@@ -15,7 +15,8 @@ typedef struct fac_bodies {
 fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_program_opts *opts, fac_bodies *out, fac_error *err);
 void       fac_bodies_free(fac_bodies *b);
 /* in[] as the node's inputs, NULL where it has none; out[] receives new tensors.  All that changes is in the tensors. */
-fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+fac_status fac_bodies_run(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
+                          fac_error *err);
 
 typedef struct fac_cut fac_cut;
 /* *out stays NULL when nothing of g has to wait for data.  Names of g's inputs are those of original's. */
@@ -23,7 +24,7 @@ fac_status fac_cut_new(const fac_graph *g, const fac_graph *original, fac_device
                        fac_cut **out, fac_error *err);
 void       fac_cut_free(fac_cut *c);
 /* in[], out[]: as for fac_program_run of original. */
-fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out[], const fac_within *within, fac_error *err);
 /* Steps of all its programs, as fac_program_steps. */
 size_t     fac_cut_steps(const fac_cut *c, fac_step_stat *to, size_t max);
 void       fac_cut_profile(const fac_cut *c, bool on);

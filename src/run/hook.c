@@ -1,7 +1,8 @@
 /* Hooks and observers: somebody looks at the tensors of each node that has run, and a hook may put others in their place.
  *
  * Every node of such a plan is a step whose results have memory of their own, in whatever layout its solver chose.  What is
- * put there behind the step is what all later steps read (reorders and packs included, which are steps before their reader). */
+ * put there behind the step is what all later steps read (reorders and packs included, which are steps before their reader).
+ * Bodies of loops and branches are programs of their own (flow.c): a frame knows which ones it runs within. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/plan.h"
@@ -13,7 +14,39 @@ struct fac_hooked {
     const fac_frame *frame;
     const fac_step  *step;
     fac_tensor     **held;          /* inputs and outputs, as far as somebody has asked for them; then what outputs became */
+    fac_text         name, path;    /* inside of bodies */
 };
+
+/* ---- names ---- */
+
+bool fac_name_nodes(fac_graph *g) {
+    for (fac_node *n = g->first; n; n = n->next) {
+        char label[256];
+        if (n->name) continue;
+        if (!(n->name = fac_arena_text(&g->arena, fac_node_label(n, label, sizeof label)))) return false;
+        if (n->op->is & FAC_OP_FLOW) n->scope = NULL;           /* what is inlined stands in scope and name */
+    }
+    return true;
+}
+
+static void say_within(fac_hooked *h, const fac_within *w) {
+    if (!w) return;
+    say_within(h, w->outer);
+    fac_text_print(&h->name, "%s.", w->name);
+    fac_text_print(&h->path, "%s.", w->name);
+    if (w->iteration >= 0) fac_text_print(&h->path, "%lld.", (long long)w->iteration);
+}
+
+const char *fac_hooked_name(const fac_hooked *h) { return h->name.s ? h->name.s : h->step->label; }
+const char *fac_hooked_path(const fac_hooked *h) { return h->path.s ? h->path.s : h->step->label; }
+
+int64_t fac_hooked_iteration(const fac_hooked *h, int loop) {
+    for (const fac_within *w = h->frame->within; w; w = w->outer)
+        if (w->iteration >= 0 && loop-- == 0) return w->iteration;
+    return -1;
+}
+
+/* ---- tensors ---- */
 
 static fac_status fetch(const fac_hooked *h, const fac_type *type, const fac_slot *from, fac_tensor **out, fac_error *err) {
     fac_tensor *t;
@@ -35,7 +68,6 @@ static fac_status hold(fac_hooked *h, int place, const fac_type *type, const fac
 }
 
 const fac_node *fac_hooked_node(const fac_hooked *h) { return h->step->problem->node; }
-const char     *fac_hooked_name(const fac_hooked *h) { return h->step->label; }
 
 fac_status fac_hooked_input(fac_hooked *h, int i, const fac_tensor **out, fac_error *err) {
     const fac_node *n = fac_hooked_node(h);
@@ -78,13 +110,15 @@ fac_status fac_hooked_replace(fac_hooked *h, int k, const fac_tensor *with, fac_
     return status;
 }
 
+/* ---- the calls ---- */
+
 static fac_status observe(fac_hooked *h, const fac_program_opts *o, fac_error *err) {
     const fac_step *s = h->step;
     for (int k = 0; k < s->problem->nout; k++) {
         const fac_tensor *t;
         const char *name = s->problem->node->out[k]->name;
         FAC_TRY(fac_hooked_output(h, k, &t, err));
-        if (t && !o->observe(o->observe_self, name ? name : s->label, t))
+        if (t && !o->observe(o->observe_self, name && !h->frame->within ? name : fac_hooked_name(h), t))
             return fac_raise(err, FAC_E_ARGUMENT, "stopped by the observer after %s", s->label);
     }
     return FAC_OK;
@@ -94,11 +128,16 @@ fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_st
                           fac_error *err) {
     const int n = s->problem->nin + 2 * s->problem->nout;
     if (s->kind != FAC_STEP_RUN || !s->problem->node->graph) return FAC_OK;         /* a step of the planner's own */
-    fac_hooked h = { plan, f, s, fac_alloc((size_t)n + 1, sizeof *h.held) };
-    if (!h.held) return fac_raise(err, FAC_E_NOMEM, "no memory to look at %s", s->label);
-    fac_status status = o->hook ? o->hook(o->hook_self, &h, err) : FAC_OK;
+    fac_hooked h = { .plan = plan, .frame = f, .step = s, .held = fac_alloc((size_t)n + 1, sizeof *h.held) };
+    say_within(&h, f->within);
+    if (f->within) fac_text_add(&h.name, s->label), fac_text_add(&h.path, s->label);
+    const bool room = h.held && !h.name.failed && !h.path.failed;
+    fac_status status = room ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory to look at %s", s->label);
+    if (!status && o->hook) status = o->hook(o->hook_self, &h, err);
     if (!status && o->observe) status = observe(&h, o, err);
-    for (int i = 0; i < n; i++) fac_tensor_free(h.held[i]);
+    for (int i = 0; h.held && i < n; i++) fac_tensor_free(h.held[i]);
     fac_release(h.held);
+    fac_text_free(&h.name);
+    fac_text_free(&h.path);
     return status;
 }

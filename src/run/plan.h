@@ -63,8 +63,16 @@ typedef struct fac_prepared {
     fac_pack **packs;               /* one for each item           */
 } fac_prepared;
 
+/* The bodies around what runs, from the inside out; they live on the stacks of the runs that hold them. */
+typedef struct fac_within {
+    const struct fac_within *outer;
+    const char *name;               /* of the node that holds the body */
+    int64_t     iteration;          /* -1: no loop                     */
+} fac_within;
+
 typedef struct fac_frame {
     struct fac_frame *next;
+    const fac_within *within;       /* of the run at hand              */
     void     *arena;
     fac_span *roots, *spans;        /* spans: operands of the step at hand */
     double   *seconds;              /* for the profile                     */
@@ -167,7 +175,9 @@ fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error 
 fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
                        fac_error *err);
 
-/* hook.c: opts->hook, then opts->observe, called for a step that has just run. */
+/* hook.c: opts->hook, then opts->observe, called for a step that has just run.  fac_name_nodes gives every node without a name the
+ * one that it is known by, so that it keeps it through all passes; false when memory is gone. */
+bool fac_name_nodes(fac_graph *g);
 fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, fac_error *err);
 
 /* ref_solver.c: the reference driver as the last solver. */

@@ -23,7 +23,8 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     p->graph = fac_graph_clone(g);
     p->steers = fac_alloc(g->ninputs + 1, sizeof *p->steers);
     bool named = (!p->opts.solver || (p->solver = fac_copy_text(p->opts.solver)))
-                 && (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes)));
+                 && (!p->opts.recompute.scopes || (p->scopes = fac_copy_text(p->opts.recompute.scopes)))
+                 && (!p->graph || !(p->opts.hook || p->opts.observe) || fac_name_nodes(p->graph));
     p->opts.solver = p->solver;
     p->opts.recompute.scopes = p->scopes;
     fac_status status = p->graph && p->steers && named ? fac_graph_check(p->graph, err)
@@ -115,13 +116,21 @@ static fac_status plan_for(fac_program *p, fac_tensor *const in[], fac_plan **ou
     return FAC_OK;
 }
 
+/* What preparing would make. */
+static size_t bytes_to_pack(const fac_plan *plan) {
+    size_t bytes = 0;
+    for (int i = 0; i < plan->nitems; i++) bytes += plan->items[i].bytes;
+    return bytes;
+}
+
 fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err) {
     fac_plan *plan;
-    fac_prepared *prepared;
+    fac_prepared *prepared = NULL;
     pthread_mutex_lock(&p->lock);
     fac_status status = plan_for(p, in, &plan, err);
     const bool whole = !status && !plan->cut;
-    if (whole) status = fac_prepare(plan, &prepared, err);
+    if (whole && plan->dry) plan->packed_bytes = bytes_to_pack(plan);
+    else if (whole) status = fac_prepare(plan, &prepared, err);
     if (!status && !whole && stat) *stat = (fac_plan_stat){ .macs = plan->macs };
     if (!status && whole) {
         fac_prepared_put(plan, prepared);
@@ -256,8 +265,10 @@ static bool is_written(const fac_plan *plan, const fac_tensor *t) {
     return false;
 }
 
-static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
+                           fac_error *err) {
     const fac_graph *g = p->graph;
+    r->frame->within = within;
     FAC_TRY(arrays(p, r, err));
     for (size_t i = 0; i < g->ninputs; i++)
         if (in[i]) FAC_TRY(input_memory(p, in[i], p->updates && is_written(r->plan, in[i]), r, i, err));
@@ -271,12 +282,14 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     return !status && r->plan->copied_bytes ? fac_copy_updates(r->plan, r->frame, err) : status;
 }
 
-fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
+                                  fac_error *err) {
     run r;
     memset(&r, 0, sizeof r);
+    if (p->opts.plan_only) return fac_raise(err, FAC_E_ARGUMENT, "this program was made to be planned only, and does not run");
     if (p->updates) pthread_mutex_lock(&p->turn);
     fac_status status = borrow(p, in, &r, err);
-    if (!status) status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, err) : run_once(p, &r, in, out, err);
+    if (!status) status = r.plan->cut ? fac_cut_run(r.plan->cut, in, out, within, err) : run_once(p, &r, in, out, within, err);
     if (r.frame) fac_frame_end(r.plan, r.frame);
     if (!fac_in_sight(p->device)) status = end_lending(p, &r, status, err);
     for (size_t i = 0; r.in && i < p->graph->ninputs; i++) fac_tensor_free(r.in[i]);
@@ -288,6 +301,10 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
     give_back(p, &r, !status);
     if (p->updates) pthread_mutex_unlock(&p->turn);
     return status;
+}
+
+fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+    return fac_program_run_within(p, in, out, NULL, err);
 }
 
 /* ---- profile ----------------------------------------------------------------------------------------------------- */

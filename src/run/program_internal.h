@@ -17,4 +17,8 @@ struct fac_program {
     size_t           nplans, room_plans;
     uint64_t         tick;
 };
+
+/* fac_program_run, inside of bodies. */
+fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
+                                  fac_error *err);
 #endif

@@ -157,6 +157,7 @@ fac_status fac_tensor_write(fac_tensor *t, const void *from, size_t bytes, fac_e
                              "dim %d has stride 0: its %" PRId64 " elements are one, which cannot hold them", k,
                              t->type.dims.d[k]);
     if (!bytes) return FAC_OK;
+    if (bytes == s->bytes) fac_storage_overwrite(s);
     FAC_TRY(fac_tensor_begin_write(t, NULL, err));
     if (t->type.dtype == FAC_TEXT) return write_texts(t, from, bytes / sizeof(char *), err);
     if (!t->contiguous) return write_strided(t, from, err);

@@ -74,26 +74,13 @@ static fac_status own_memory(fac_storage *s, fac_error *err) {
     return FAC_OK;
 }
 
-enum { STEP = 4 << 20 };
-
-/* Step by step, so that a huge tensor is never in memory twice. */
-static void copy_file(const fac_storage *s) {
-    const char *from = (const char *)fac_file_data(s->file) + s->file_at;
-    for (size_t done = 0; done < s->bytes; done += STEP) {
-        const size_t n = s->bytes - done < STEP ? s->bytes - done : STEP;
-        memcpy((char *)s->host + done, from + done, n);
-        fac_file_drop(s->file, s->file_at + done, n);
-    }
-}
-
 static fac_status home(fac_storage *s, fac_error *err) {
     if (!atomic_load(&s->away)) return FAC_OK;
     fac_mirror *m = current(s);
     FAC_TRY(own_memory(s, err));
     if (m && s->bytes) FAC_TRY(m->ops->read(m->device, m->memory, 0, s->host, s->bytes, err));
-    else if (s->file) copy_file(s);
-    fac_file_free(s->file);
-    s->file = NULL;
+    else if (s->late.make) FAC_TRY(s->late.make(s->late.self, s->host, s->bytes, err));
+    fac_storage_drop_late(s);
     atomic_store(&s->away, false);
     return FAC_OK;
 }
@@ -104,6 +91,16 @@ fac_status fac_storage_home(fac_storage *s, fac_error *err) {
     fac_status status = home(s, err);
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+void fac_storage_overwrite(fac_storage *s) {
+    if (!atomic_load(&s->away)) return;
+    pthread_mutex_lock(&s->lock);
+    if (atomic_load(&s->away) && s->late.make && !current(s) && !own_memory(s, NULL)) {
+        fac_storage_drop_late(s);
+        atomic_store(&s->away, false);
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- using one ---- */

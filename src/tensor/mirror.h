@@ -52,4 +52,6 @@ fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err)
 
 /* Host memory has the contents afterwards.  Cheap when it has. */
 fac_status fac_storage_home(fac_storage *s, fac_error *err);
+/* All of it is about to be written: late contents are never made. */
+void       fac_storage_overwrite(fac_storage *s);
 #endif

@@ -31,7 +31,7 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
     fac_storage_drop_mirrors(s);
-    fac_file_free(s->file);
+    fac_storage_drop_late(s);
     if (s->borrowed) {
         if (s->release) s->release(s->owner);
     } else if (s->ops) {
@@ -146,6 +146,12 @@ fac_status fac_tensor_new_aside(fac_type type, fac_tensor **out, fac_error *err)
     if (!s) return no_memory(&type, sizeof *s, err);
     atomic_store(&s->away, true);
     return window(s, type, NULL, 0, out, err);
+}
+
+fac_status fac_tensor_new_late(fac_type type, const fac_late *late, fac_tensor **out, fac_error *err) {
+    FAC_TRY(fac_tensor_new_aside(type, out, err));
+    (*out)->storage->late = *late;
+    return FAC_OK;
 }
 
 fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *memory, fac_type type, fac_tensor **out,
@@ -268,6 +274,38 @@ const void *fac_tensor_data(const fac_tensor *t) {
 
 static void release_file(void *file) { fac_file_free(file); }
 
+/* Where the bytes of a tensor are in a file. */
+typedef struct place { fac_file *file; size_t at; } place;
+
+/* Step by step, so that a huge tensor is never in memory twice. */
+static fac_status copy_from_file(void *self, void *to, size_t bytes, fac_error *err) {
+    enum { STEP = 4 << 20 };
+    const place *p = self;
+    const char *from = (const char *)fac_file_data(p->file) + p->at;
+    (void)err;
+    for (size_t done = 0; done < bytes; done += STEP) {
+        const size_t n = bytes - done < STEP ? bytes - done : STEP;
+        memcpy((char *)to + done, from + done, n);
+        fac_file_drop(p->file, p->at + done, n);
+    }
+    return FAC_OK;
+}
+
+static void release_place(void *self) {
+    place *p = self;
+    fac_file_free(p->file);
+    fac_release(p);
+}
+
+static fac_status late_file(fac_file *file, size_t at, fac_type type, fac_tensor **out, fac_error *err) {
+    place *p = fac_alloc(1, sizeof *p);
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor of a file");
+    *p = (place){ fac_file_retain(file), at };
+    fac_status status = fac_tensor_new_late(type, &(fac_late){ copy_from_file, release_place, p }, out, err);
+    if (status) release_place(p);
+    return status;
+}
+
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
                                 fac_error *err) {
     const fac_dtype_info *info = fac_dtype_get(type.dtype);
@@ -288,9 +326,7 @@ fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const 
     }
     fac_tensor *late;
     const fac_dims all = { 1, { (int64_t)(bytes / (size_t)info->block_bytes) * info->block_elements } };
-    FAC_TRY(fac_tensor_new_aside(strides ? (fac_type){ type.dtype, all } : type, &late, err));
-    late->storage->file = fac_file_retain(file);
-    late->storage->file_at = at;
+    FAC_TRY(late_file(file, at, strides ? (fac_type){ type.dtype, all } : type, &late, err));
     fac_status status = FAC_OK;
     if (strides) {
         fac_tensor *whole = late;

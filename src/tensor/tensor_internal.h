@@ -19,6 +19,14 @@ typedef struct fac_memory_ops {
     fac_status (*zero)(fac_device *d, void *memory, size_t at, size_t bytes, fac_error *err);       /* optional */
 } fac_memory_ops;
 
+/* Contents that are made when somebody looks first: make fills all bytes of the storage.  release (may be NULL) gives self back
+ * then, or when nobody ever looked. */
+typedef struct fac_late {
+    fac_status (*make)(void *self, void *to, size_t bytes, fac_error *err);
+    void       (*release)(void *self);
+    void        *self;
+} fac_late;
+
 /* Counted memory.  While it is retained its address identifies it, so a cache that keys on (storage, version) retains it. */
 typedef struct fac_storage {
     atomic_int            refs;
@@ -29,11 +37,10 @@ typedef struct fac_storage {
     void                 *host;         /* the bytes, where the host can reach them; else NULL                   */
     pthread_mutex_t       lock;         /* of the mirrors and of where the contents are: see mirror.h            */
     struct fac_mirror    *mirrors;
-    atomic_bool           away;         /* a mirror or `file` has newer contents than host memory, which may not even exist */
+    atomic_bool           away;         /* a mirror or `late` has newer contents than host memory, which may not even exist */
     size_t                bytes;
     fac_dtype             dtype;        /* of the tensor it was made for                                         */
-    fac_file             *file;         /* the contents are there, from file_at on, until somebody looks         */
-    size_t                file_at;
+    fac_late              late;         /* make NULL: nothing is left to be made                                 */
     bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy     */
     void                (*release)(void *owner);
     void                 *owner;
@@ -55,6 +62,10 @@ fac_storage *fac_storage_retain(fac_storage *s);
 void         fac_storage_free(fac_storage *s);                              /* NULL is fine */
 void         fac_storage_drop_mirrors(fac_storage *s);                      /* mirror.c: the last reference is gone */
 static inline fac_storage *fac_tensor_storage(const fac_tensor *t) { return t->storage; }
+static inline void fac_storage_drop_late(fac_storage *s) {
+    if (s->late.release) s->late.release(s->late.self);
+    s->late = (fac_late){ 0 };
+}
 /* Where the first element is: bytes from the storage's first. */
 static inline size_t fac_tensor_at(const fac_tensor *t) {
     const fac_dtype_info *i = fac_dtype_get(t->type.dtype);
@@ -73,6 +84,9 @@ fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *
  * the storage's own and raises its version.  *data (may be NULL) receives the first element in host memory, NULL when it is
  * elsewhere.  The caller has waited for whoever reads the old contents. */
 fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err);
+
+/* A contiguous host tensor of late contents; any type but FAC_TEXT.  It takes late->self, but not when it fails. */
+fac_status fac_tensor_new_late(fac_type type, const fac_late *late, fac_tensor **out, fac_error *err);
 
 /* ---- copies and conversions ---- */
 

@@ -50,4 +50,25 @@ printf 'input x f32[1,2,4,8]\n%%0 = abs(x)\n%%1 = neg(%%0)\n%%2 = relu(%%1)\nout
 expect 0 'nothing but zeros in channels of relu' "$facula" activations dead.txt --random
 holds out '(2 of 2)'
 
+# channels last: as the transposes say, and as the caller says; 3 pictures of 4 x 5 side by side, or 4 of 5 x 3
+printf 'input x f32[1,4,5,3]\nparam w f32[8,3,1,1]\n%%0 = transpose(x) perm=0,3,1,2\n%%1 = conv2d(%%0, w)\noutput y = %%1\n' >last.txt
+expect 0 '"channel_axis":	3' "$facula" activations last.txt --random --at x --json
+holds out '"channels":	3'
+expect 0 '"channel_axis":	1' "$facula" activations last.txt --random --at x --json --channels first
+holds out '"channels":	4'
+expect 2 '--channels is first or last' "$facula" activations last.txt --random --channels middle
+expect 0 'pictures in found' "$facula" activations last.txt --random --at x --pictures found
+expect 0 'pictures in first' "$facula" activations last.txt --random --at x --pictures first --channels first
+check test "$(head -c 24 found/x.png | od -An -tu1 | tr -d '\n')" != "$(head -c 24 first/x.png | od -An -tu1 | tr -d '\n')"
+
+# inside of a loop: all iterations as one, one of them, and each as a tensor of its own
+printf 'input x f32[2,8]\n%%0 = loop(i64(3), -, x) carried=1 {(i64[], bool[], f32[2,8]) t0 = mul(x2, 0.5); x1, t0} !again\noutput y = %%0\n' >loop.txt
+expect 0 '"count":	48' "$facula" activations loop.txt --random --at 'again.mul*' --json
+expect 0 '"count":	16' "$facula" activations loop.txt --random --at 'again.2.mul*' --json
+expect 1 'is called again.3' "$facula" activations loop.txt --random --at 'again.3.mul*'
+one_line
+expect 0 '3 tensors in' "$facula" activations loop.txt --random --npz each.npz --at 'again.mul*'
+mul=$(awk '$1 ~ /^again\.mul/ { print substr($1, 7) }' out)
+expect 0 'input' "$facula" activations loop.txt "each.npz:again.1.$mul" --at x
+
 finish
