@@ -98,11 +98,4 @@ fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
 bool ends_with(const char *path, const char *ending);          /* in any case: ".npy", ".NPY" */
 bool is_image(const char *path);
-
-/* ---- op_onnx.c ---- */
-void op_onnx_list(void);
-void op_case_list(void);
-
-/* ---- op_support.c ---- */
-int op_support_list(const char *device);
 #endif

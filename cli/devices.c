@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "cli.h"
 #include "facula/backend.h"
+#include "json.h"
 
 int device_ends_process(const char *name) {
     int status = 0;
@@ -58,8 +58,54 @@ static void print_backend(const fac_backend *b) {
     }
 }
 
+/* ---- for machines ---- */
+
+static void add_fact(void *to, const char *name, const char *value) { cJSON_AddStringToObject(to, name, value); }
+
+static cJSON *device_json(fac_device *d) {
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "name", fac_device_name(d));
+    cJSON_AddStringToObject(j, "about", fac_device_about(d));
+    fac_device_facts(d, add_fact, cJSON_AddObjectToObject(j, "facts"));
+    return j;
+}
+
+static cJSON *backend_json(const fac_backend *b) {
+    const bool numbered = strcmp(b->name, "cpu") != 0;
+    const int ended = device_ends_process(b->name);
+    cJSON *j = cJSON_CreateObject(), *all = cJSON_CreateArray(), *solvers = cJSON_CreateArray();
+    fac_error err = { 0 };
+    char why[128] = "";
+    if (ended) snprintf(why, sizeof why, "its driver ends the process that opens it (signal %d)", ended);
+    for (int i = 0; !ended && (i == 0 || numbered); i++) {
+        fac_device *d;
+        char name[64];
+        snprintf(name, sizeof name, numbered ? "%s:%d" : "%s", b->name, i);
+        if (fac_device_open(name, NULL, &d, &err)) break;
+        cJSON_AddItemToArray(all, device_json(d));
+        fac_device_free(d);
+    }
+    for (const fac_solver *const *s = b->solvers; *s; s++) cJSON_AddItemToArray(solvers, cJSON_CreateString((*s)->name));
+    cJSON_AddStringToObject(j, "name", b->name);
+    cJSON_AddBoolToObject(j, "usable", cJSON_GetArraySize(all) > 0);
+    if (!cJSON_GetArraySize(all)) cJSON_AddStringToObject(j, "why_not", ended ? why : err.text);
+    cJSON_AddItemToObject(j, "devices", all);
+    cJSON_AddItemToObject(j, "solvers", solvers);
+    return j;
+}
+
+static struct { bool json; } o;
+static const option options[] = { { "--json", OPTION_FLAG, &o.json, NULL, "for machines" }, { 0 } };
+
+static int devices_json(void) {
+    cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "backends");
+    for (const fac_backend *const *b = fac_backends; *b; b++) cJSON_AddItemToArray(all, backend_json(*b));
+    return json_print(root);
+}
+
 static int devices(list args) {
-    (void)args;
+    if (args.n) return usage_error(verb_find("devices"), "it takes no arguments");
+    if (o.json) return devices_json();
     for (const fac_backend *const *b = fac_backends; *b; b++) {
         const int ended = device_ends_process((*b)->name);
         if (ended) printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n", (*b)->name, ended);
@@ -68,5 +114,7 @@ static int devices(list args) {
     return EXIT_OK;
 }
 const verb verb_devices = {
-    .name = "devices", .summary = "where programs can run, what is known of the devices, and their solvers", .usage = "facula devices", .run = devices,
-    .more = "A path is a faster way that an extension of OpenCL promises; it is taken when a probe of it gave the right numbers." };
+    .name = "devices", .summary = "where programs can run, what is known of the devices, and their solvers",
+    .usage = "facula devices [--json]", .options = options, .run = devices,
+    .more = "A path is a faster way that an extension of OpenCL promises; it is taken when a probe of it gave the right "
+            "numbers." };

@@ -1,9 +1,9 @@
 /* facula op --onnx: how each op is said in ONNX.  What is written from which opset on is found by writing every case of the op
  * at every opset, so the list cannot be wrong. */
 #include <string.h>
-#include "cli.h"
 #include "facula/backend.h"
 #include "facula/onnx.h"
+#include "op.h"
 
 static bool writes(const fac_case *c, int opset) {
     fac_graph *g = NULL;
@@ -14,8 +14,7 @@ static bool writes(const fac_case *c, int opset) {
     return status == FAC_OK;
 }
 
-/* The first opset from which on nothing more becomes possible; how many cases are written there. */
-static int first_opset(const fac_op *op, int *written, int *cases) {
+int op_first_opset(const fac_op *op, int *written, int *cases) {
     int first = FAC_ONNX_OLDEST;
     *written = *cases = 0;
     for (const fac_case *c = op->cases; c && c->problem; c++) {
@@ -31,7 +30,7 @@ void op_onnx_list(void) {
     printf("%-18s %-44s %s\n", "op", "read from", "written");
     for (const fac_op *const *o = fac_ops; *o; o++) {
         char read[200] = "";
-        int written, cases, first = first_opset(*o, &written, &cases);
+        int written, cases, first = op_first_opset(*o, &written, &cases);
         for (const fac_onnx *how = (*o)->onnx; how && how->type; how++) {
             size_t n = strlen(read);
             snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type,

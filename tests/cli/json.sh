@@ -19,6 +19,7 @@ json() {
 
 "$facula" export zoo:lenet -o lenet.onnx >/dev/null
 "$facula" export zoo:lenet --seed 7 -o other.onnx >/dev/null
+printf 'input x f32[3]\n%%0 = loop(i64(2), -, x) carried=1 {(i64[], bool[], f32[3]) t0 = mul(x2, 0.5); x1, t0}\noutput y = %%0\n' >loop.txt
 json summary zoo:lenet
 json summary zoo:lenet --convention all
 json summary lenet.onnx --batch 4 --convention thop
@@ -46,6 +47,14 @@ json activations zoo:lenet --random --bits 8
 json diff lenet.onnx again.onnx
 json diff lenet.onnx other.onnx
 json train toy:xor --epochs 3
+json op
+json op conv2d
+json op --onnx
+json op --support --device cpu
+json zoo
+json devices
+json version
+json activations loop.txt --random
 json reduce lenet.onnx --check true --max-runs 3 -o small.onnx
 
 # one case that passes and one that does not
