@@ -22,11 +22,6 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-static int slowest_first(const void *a, const void *b) {
-    const double x = ((const profile_row *)a)->seconds, y = ((const profile_row *)b)->seconds;
-    return x < y ? 1 : -(x > y);
-}
-
 /* ---- for people ---- */
 
 static void solver_text(const fac_step_stat *s, char to[128]) {
@@ -36,7 +31,7 @@ static void solver_text(const fac_step_stat *s, char to[128]) {
 
 static const char *count_digits(double x, char to[48]) { return x > 0 ? digits_text(x, to, 48) : "--"; }
 
-static void print(const profile *p, const profile_sum *all, size_t n) {
+static void print(const profile *p, const profile_row *const *order, const profile_sum *all, size_t n) {
     const fac_peaks *k = &p->peaks;
     char a[32], b[32], solver[128];
     printf("machine  %s: %.1f GFLOP/s, %.1f GB/s from memory; both are in use at %.1f operations a byte\n",
@@ -52,7 +47,7 @@ static void print(const profile *p, const profile_sum *all, size_t n) {
     printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak", "GB/s", "% mem", "op/byte",
            "% roof", "solver", "layouts", "node");
     for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) {
-        const profile_row *r = &p->rows[i];
+        const profile_row *r = order[i];
         const double t = r->seconds;
         solver_text(&r->s, solver);
         printf("%9.1f %6.1f %9.1f %6.1f %8.1f %6.1f %8.1f %5.0f%c  %-26s %-18s %s\n", 1e6 * t, 100 * ratio(t, p->seconds),
@@ -122,7 +117,8 @@ static cJSON *row_json(const profile *p, const profile_row *r) {
     return j;
 }
 
-static int print_json(const profile *p, const profile_sum *all, size_t n, const profile_count *counts, int ncounts) {
+static int print_json(const profile *p, const profile_row *const *order, const profile_sum *all, size_t n,
+                      const profile_count *counts, int ncounts) {
     cJSON *root = cJSON_CreateObject(), *machine, *ops, *nodes, *c;
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
     cJSON_AddItemToObject(root, "machine", machine = cJSON_CreateObject());
@@ -146,7 +142,7 @@ static int print_json(const profile *p, const profile_sum *all, size_t n, const 
         json_number(c, "share", ratio(all[i].seconds, p->seconds), 4);
     }
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
-    for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, &p->rows[i]));
+    for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
 }
 
@@ -186,15 +182,16 @@ static int work(profile *p, const char *what) {
     int ncounts = 0, code = profile_measure(p, verb_find("profile"), &o.job, what, o.seconds);
     if (!code && o.trace) code = write_trace(p);
     if (code) return code;
-    if (o.top > 0) qsort(p->rows, p->n, sizeof *p->rows, slowest_first);
+    const profile_row **order = profile_order(p, o.top > 0);
     profile_sum *all = profile_sums(p, &n);
     profile_count *counts = p->analysis ? profile_counts(p, &ncounts) : NULL;
-    if (!all || (p->analysis && !counts)) code = fail_text("out of memory");
-    else if (o.json) code = print_json(p, all, n, counts, ncounts);
+    if (!all || !order || (p->analysis && !counts)) code = fail_text("out of memory");
+    else if (o.json) code = print_json(p, order, all, n, counts, ncounts);
     else {
-        print(p, all, n);
+        print(p, order, all, n);
         if (counts) counts_print(counts, ncounts);
     }
+    free(order);
     free(all);
     free(counts);
     return code;

@@ -26,13 +26,15 @@ typedef struct profile {
 int  profile_measure(profile *p, const verb *v, const job_options *o, const char *what, double seconds);
 void profile_free(profile *p);
 
+/* The rows in the order of the run, or the slowest first: calloc.  NULL: no memory. */
+const profile_row **profile_order(const profile *p, bool slowest_first);
+
 /* The rows by op, the slowest first: *n of calloc.  NULL: no memory. */
 typedef struct profile_sum { const char *op; int n; double seconds, flops, bytes; } profile_sum;
 profile_sum *profile_sums(const profile *p, size_t *n);
 
 /* profile_counts.c: static counts beside executed ones, by op: layers of the model as it is, and ops that the steps do, each
- * with its
- * multiply-adds and the elements of its result.  *n of calloc; NULL: no memory. */
+ * with its multiply-adds and the elements of its result.  *n of calloc; NULL: no memory. */
 typedef struct profile_count { const char *op; int layers, done; double macs, macs_done, elements, elements_done; } profile_count;
 profile_count *profile_counts(const profile *p, int *n);
 const char    *profile_why(const profile_count *c);      /* why they differ; "" where they do not */

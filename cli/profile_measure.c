@@ -81,6 +81,18 @@ void profile_free(profile *p) {
     p->rows = NULL, p->analysis = NULL;
 }
 
+static int slowest_first(const void *a, const void *b) {
+    const profile_row *x = *(const profile_row *const *)a, *y = *(const profile_row *const *)b;
+    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds) : (x > y) - (x < y);
+}
+
+const profile_row **profile_order(const profile *p, bool slowest) {
+    const profile_row **order = calloc(p->n + 1, sizeof *order);
+    for (size_t i = 0; order && i < p->n; i++) order[i] = &p->rows[i];
+    if (order && slowest) qsort(order, p->n, sizeof *order, slowest_first);
+    return order;
+}
+
 profile_sum *profile_sums(const profile *p, size_t *n) {
     profile_sum *all = calloc(p->n + 1, sizeof *all);
     *n = 0;

@@ -2,11 +2,6 @@
 #include <stdlib.h>
 #include "report.h"
 
-static int slowest_first(const void *x, const void *y) {
-    const profile_row *a = *(const profile_row *const *)x, *b = *(const profile_row *const *)y;
-    return (a->seconds < b->seconds) - (a->seconds > b->seconds);
-}
-
 static void share(FILE *to, double seconds, double total) {
     char text[32];
     snprintf(text, sizeof text, "%.1f \xc2\xb5s \xc2\xb7 %.1f %%", 1e6 * seconds, 100 * ratio(seconds, total));
@@ -55,12 +50,10 @@ bool report_time(FILE *to, const report *r) {
     size_t n;
     if (!p) return true;
     profile_sum *all = profile_sums(p, &n);
-    const profile_row **order = calloc(p->n + 1, sizeof *order);
+    const profile_row **order = profile_order(p, true);
     const bool good = all && order;
     if (good) {
         char lead[256];
-        for (size_t i = 0; i < p->n; i++) order[i] = &p->rows[i];
-        qsort(order, p->n, sizeof *order, slowest_first);
         snprintf(lead, sizeof lead, "Mean of %d runs on %s, %.3g ms in %zu steps.", p->runs, fac_device_about(p->j.device),
             1e3 * p->seconds, p->n);
         section_start(to, "measured", "Measured", lead);

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "graph/lexer.h"
 #include "graph/number.h"
 
-static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/'; }
-static bool digit(char c)  { return c >= '0' && c <= '9'; }
-static bool in_name(char c) { return letter(c) || digit(c) || c == '.' || c == ':'; }
+static bool begins_name(char c) { return fac_is_letter(c) || c == '/'; }
+static bool in_name(char c) { return begins_name(c) || fac_is_digit(c) || c == '.' || c == ':'; }
 
 fac_place fac_cursor_place(fac_cursor *c) {
     fac_cursor_space(c);
@@ -37,11 +37,7 @@ fac_status fac_cursor_fail(fac_cursor *c, const char *format, ...) {
     return s;
 }
 
-void fac_cursor_space(fac_cursor *c) {
-    while (c->s < c->end && (*c->s == ' ' || *c->s == '\t' || *c->s == '\r')) c->s++;
-    if (c->s < c->end && *c->s == '#')
-        while (c->s < c->end && *c->s != '\n') c->s++;
-}
+void fac_cursor_space(fac_cursor *c) { c->s = fac_skip_blanks(c->s, c->end); }
 
 bool fac_cursor_ahead(fac_cursor *c, char x) {
     fac_cursor_space(c);
@@ -81,8 +77,8 @@ fac_status fac_cursor_name(fac_cursor *c, const char **out) {
         while (to < c->end && *to != '"' && *to != '\n') to++;
         if (to == c->end || *to != '"') return fac_cursor_fail(c, "the closing quote is missing");
     } else {
-        to = from + (*from == '%' && c->end - from > 1 && digit(from[1]));
-        if (to == from && !letter(*from)) return FAC_OK;
+        to = from + (*from == '%' && c->end - from > 1 && fac_is_digit(from[1]));
+        if (to == from && !begins_name(*from)) return FAC_OK;
         while (to < c->end && in_name(*to)) to++;
     }
     char *copy = fac_arena_alloc(c->arena, (size_t)(to - from) + 1, 1);
@@ -95,7 +91,7 @@ fac_status fac_cursor_name(fac_cursor *c, const char **out) {
 
 bool fac_cursor_number(fac_cursor *c, double *out) {
     fac_cursor_space(c);
-    if (c->s == c->end || !(digit(*c->s) || *c->s == '-' || *c->s == '.')) return false;
+    if (c->s == c->end || !(fac_is_digit(*c->s) || *c->s == '-' || *c->s == '.')) return false;
     return fac_real_parse(&c->s, c->end, out);
 }
 

@@ -24,9 +24,6 @@ const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, si
 enum { FAC_EDIT_NUMBERS = 16 };
 int fac_edit_numbers(const fac_value *v, double *to);
 
-/* A name that nothing in g has: `want`, or with a number behind it.  NULL: no memory. */
-const char *fac_edit_fresh(fac_graph *g, const char *want);
-
 /* ---- join.c ---- */
 
 /* Copies b into `to`: in[k] (NULL: a new input) are its inputs, out[k] receives its outputs.  Leaves whose names are taken get

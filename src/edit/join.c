@@ -19,7 +19,7 @@ static int64_t symbol(graft *g, int64_t d) {
 
 static fac_value *graft_leaf(graft *g, const fac_value *v) {
     fac_graph *to = g->to;
-    const char *name = v->name ? fac_edit_fresh(to, v->name) : NULL;
+    const char *name = v->name ? fac_graph_fresh(to, v->name) : NULL;
     if (v->name && !name) return fac_graph_raise(to, FAC_E_NOMEM, "no memory for a name");
     if (v->leaf == FAC_CONST && !v->tensor) {
         fac_contents c = *v->known;
@@ -142,7 +142,7 @@ static fac_status append(fac_graph *to, const fac_graph *b, const long *feeds, f
     for (size_t k = 0; k < b->noutputs; k++) {
         const char *name = b->outputs[k].name;
         const fac_value *taken = fac_graph_find(to, name);
-        if (taken && taken != made[k]) name = fac_edit_fresh(to, name);
+        if (taken && taken != made[k]) name = fac_graph_fresh(to, name);
         fac_output(to, name ? name : "", made[k]);
     }
     return fac_graph_check(to, err);

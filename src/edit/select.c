@@ -120,7 +120,6 @@ bool fac_edit_same(const fac_graph *g, const fac_type *a, const fac_type *b) {
     return same;
 }
 
-
 const char *fac_edit_type(const fac_graph *g, const fac_type *type, char *to, size_t size) {
     fac_text t = { 0 };
     fac_type_print(g, type, &t);
@@ -142,10 +141,4 @@ int fac_edit_numbers(const fac_value *v, double *to) {
     const bool ok = !fac_tensor_read(wide, to, (size_t)n * sizeof *to, NULL);
     fac_tensor_free(wide);
     return ok ? (int)n : -1;
-}
-
-const char *fac_edit_fresh(fac_graph *g, const char *want) {
-    const char *name = want;
-    for (int k = 2; name && fac_graph_find(g, name); k++) name = fac_arena_print(&g->arena, "%s_%d", want, k);
-    return name;
 }

@@ -140,13 +140,13 @@ static bool worthwhile(const fac_node *n, fac_value *const in[]) {
 
 static const char *name_of(fac_graph *to, const fac_node *n, int k, fac_value *const in[]) {
     const char *from = NULL;
-    if (n->out[k]->name) return fac_edit_fresh(to, n->out[k]->name);
+    if (n->out[k]->name) return fac_graph_fresh(to, n->out[k]->name);
     for (int i = 0; i < n->nin && !from; i++)
         if (in[i] && in[i]->leaf != FAC_CONST) from = in[i]->name;
     const size_t length = from ? strlen(from) : 0;
     const bool folded = length > 7 && !strcmp(from + length - 7, ".folded");
     const char *want = folded ? from : fac_arena_print(&to->arena, "%s.folded", from ? from : n->op->name);
-    return want ? fac_edit_fresh(to, want) : NULL;
+    return want ? fac_graph_fresh(to, want) : NULL;
 }
 
 static bool trains(const fac_node *n, fac_value *const in[]) {

@@ -212,6 +212,12 @@ fac_value *fac_graph_find(fac_graph *g, const char *name) {
     return v;
 }
 
+const char *fac_graph_fresh(fac_graph *g, const char *want) {
+    const char *name = want;
+    for (int k = 2; name && fac_graph_find(g, name); k++) name = fac_arena_print(&g->arena, "%s_%d", want, k);
+    return name;
+}
+
 int fac_graph_inputs(const fac_graph *g)  { return (int)g->ninputs; }
 int fac_graph_outputs(const fac_graph *g) { return (int)g->noutputs; }
 int fac_graph_params(const fac_graph *g)  { return (int)g->nparams; }

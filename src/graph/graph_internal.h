@@ -54,6 +54,8 @@ fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, 
 static inline bool fac_is_symbol(const fac_graph *g, int64_t d) { return d <= FAC_SYMBOL && fac_symbol_index(d) < g->nsymbols; }
 /* Names a value if the name is free (importers do, for every value of the file). */
 void fac_value_name_set(fac_value *v, const char *name);
+/* A name that no leaf or value of g has: `want` itself, or with a number behind it.  NULL: no memory. */
+const char *fac_graph_fresh(fac_graph *g, const char *want);
 /* The name of a node for people: its own, else "scope.op_7". Written to `to`. */
 const char *fac_node_label(const fac_node *n, char *to, size_t size);
 /* "f32[N,3,224,224]": symbols by name. */

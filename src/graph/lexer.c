@@ -5,11 +5,8 @@
 #include <string.h>
 #include "base/error.h"
 
-/* ASCII only: what a byte is must not depend on the locale. */
-static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool digit(char c)  { return c >= '0' && c <= '9'; }
-static bool in_word(char c) { return letter(c) || digit(c); }
-static bool begins_name(char c) { return letter(c) || c == '/'; }      /* and no number */
+static bool in_word(char c) { return fac_is_letter(c) || fac_is_digit(c); }
+static bool begins_name(char c) { return fac_is_letter(c) || c == '/'; }       /* and no number */
 static bool in_name(char c) { return in_word(c) || c == '.' || c == '/'; }
 
 fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
@@ -27,9 +24,14 @@ fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) {
     return fac_raise(l->err, FAC_E_FORMAT, "%s%s, at the end", place, what);
 }
 
-void fac_lex_space(fac_lexer *l) {
-    while (l->s < l->end && (*l->s == ' ' || *l->s == '\t' || *l->s == '\r')) l->s++;
+const char *fac_skip_blanks(const char *s, const char *end) {
+    while (s < end && (*s == ' ' || *s == '\t' || *s == '\r')) s++;
+    if (s < end && *s == '#')
+        while (s < end && *s != '\n') s++;
+    return s;
 }
+
+void fac_lex_space(fac_lexer *l) { l->s = fac_skip_blanks(l->s, l->end); }
 
 bool fac_lex_is(fac_lexer *l, char c) {
     fac_lex_space(l);
@@ -44,13 +46,12 @@ fac_status fac_lex_need(fac_lexer *l, char c) {
 
 fac_status fac_lex_end(fac_lexer *l) {
     fac_lex_space(l);
-    if (l->s == l->end || *l->s == '#') return FAC_OK;
-    return fac_lex_fail(l, "this was not expected");
+    return l->s == l->end ? FAC_OK : fac_lex_fail(l, "this was not expected");
 }
 
 bool fac_lex_letter(fac_lexer *l) {
     fac_lex_space(l);
-    return l->s < l->end && letter(*l->s);
+    return l->s < l->end && fac_is_letter(*l->s);
 }
 
 fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size) {
@@ -65,7 +66,7 @@ fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size) {
 }
 
 static int hex(char c) {
-    return digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return fac_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* After the opening quote. */

@@ -5,6 +5,12 @@
 #include "base/arena.h"
 #include "graph/graph_internal.h"
 
+/* ASCII only: what a byte is must not depend on the locale. */
+static inline bool fac_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static inline bool fac_is_digit(char c)  { return c >= '0' && c <= '9'; }
+/* Behind blanks and a comment, which goes to the end of the line; line ends stay. */
+const char *fac_skip_blanks(const char *s, const char *end);
+
 typedef struct fac_lexer {
     const char *s, *end;
     int         line;           /* 0: the text is one line, messages need not say which */
@@ -16,10 +22,10 @@ typedef struct fac_lexer {
 /* "line 3: ..., at 'stride=q'": raises FAC_E_FORMAT. */
 fac_status fac_lex_fail(fac_lexer *l, const char *format, ...) FAC_PRINTF(2, 3);
 
-void fac_lex_space(fac_lexer *l);                       /* blanks; not line ends */
+void fac_lex_space(fac_lexer *l);                       /* blanks and comments; not line ends */
 bool fac_lex_is(fac_lexer *l, char c);                  /* skips blanks, then takes c if it is there */
 fac_status fac_lex_need(fac_lexer *l, char c);
-fac_status fac_lex_end(fac_lexer *l);                   /* nothing but blanks and a comment may follow */
+fac_status fac_lex_end(fac_lexer *l);                   /* nothing more may follow */
 bool fac_lex_letter(fac_lexer *l);                      /* does a word begin here? */
 /* letters, digits and _ */
 fac_status fac_lex_word(fac_lexer *l, const char *what, char *to, size_t size);

@@ -80,12 +80,12 @@ static void expand(const fac_node *n, fac_value *y[]) {
     else fac_fail((fac_node *)n, FAC_E_UNSUPPORTED, "its condition is not known before the run");
 }
 
-/* "dy.0"; in the gradient of a gradient that is taken, and it is "ddy.0". */
-static const char *name_of_dy(fac_graph *g, int j) {
-    const char *name = fac_arena_print(&g->arena, "dy.%d", j);
-    while (name && fac_graph_find(g, name)) name = fac_arena_print(&g->arena, "d%s", name);
-    if (!name) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
-    return name;
+/* "dy.0"; in the gradient of a gradient that is taken, and it is "dy.0_2". */
+static fac_value *input_for_dy(fac_graph *g, int j, const fac_value *y) {
+    char want[24];
+    snprintf(want, sizeof want, "dy.%d", j);
+    const char *name = fac_graph_fresh(g, want);
+    return name ? fac_input(g, name, y->type.dtype, y->type.dims) : fac_graph_raise(g, FAC_E_NOMEM, "no memory for a name");
 }
 
 /* The body's gradient: from its inputs and dy[] to what is needed of dx[]. */
@@ -97,7 +97,7 @@ static fac_graph *grad_body(const fac_node *n, int k, fac_value *const dy[]) {
     int count = 0;
     for (int j = 0; wrt && j < n->nout; j++) {
         if (!dy[j]) continue;
-        fac_value *y = g->outputs[j].value, *d = fac_input(g, name_of_dy(g, j), y->type.dtype, y->type.dims);
+        fac_value *y = g->outputs[j].value, *d = input_for_dy(g, j, y);
         fac_value *part = fac_sum(fac_mul(y, d), (fac_dims){ 0 }, false);
         loss = loss ? fac_add(loss, part) : part;
     }
