@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """One training step (forward, cross entropy, backward, Adam) on the CPU against PyTorch, the two programs alternating.
 
-    python bench/train_step.py --facula build/facula [--rounds 4] [--threads 2] [--batch 8,32] [NAME...]
+    python bench/train_step.py --facula build/facula [--rounds 4] [--threads 2] [--batch 8,32] [--form FORM] [NAME...]
 
-PyTorch runs eager, in whichever of NCHW and channels_last, and of Adam's fused and foreach forms, is fastest in a trial.
+PyTorch runs eager, in whichever of NCHW and channels_last, and of Adam's fused and foreach forms, is fastest in a trial; --form
+(such as channels_last,fused) leaves the trial out, for networks whose steps take seconds.
 Neither has dropout: the zoo's networks do without it, and PyTorch's are freed of it.
 Prints the median of the rounds' medians, and the ratio of each round, as a Markdown table.  Needs torch and torchvision.
 """
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -37,7 +39,7 @@ def without_dropout(model):
 
 
 class Rival:
-    def __init__(self, name, batch):
+    def __init__(self, name, batch, only):
         def trainer(form, adam):
             torch.manual_seed(0)
             model = lenet() if name == "lenet" else without_dropout(getattr(torchvision.models, name)(weights=None))
@@ -56,10 +58,9 @@ class Rival:
 
         forms = {"NCHW": torch.contiguous_format, "channels_last": torch.channels_last}
         trial = {}
-        for form in forms:
-            for adam in ("fused", "foreach"):
-                step = trainer(forms[form], adam)
-                trial[form, adam] = (median_ms(step, 0.5), step)
+        for form, adam in [tuple(only.split(","))] if only else itertools.product(forms, ("fused", "foreach")):
+            step = trainer(forms[form], adam)
+            trial[form, adam] = (median_ms(step, 0.5), step)
         best = min(trial, key=lambda k: trial[k][0])
         self.how, self.step = " ".join(best), trial[best][1]
 
@@ -71,10 +72,12 @@ def timed(step):
 
 
 def median_ms(step, seconds):
-    """Steps that take longer than all of the time are timed once, behind one that is not timed."""
+    """Steps that take longer than all of the time are timed once."""
     first = timed(step)
-    least = 1 if first > seconds else 3
     times, end = [], time.perf_counter() + seconds
+    if first > seconds:
+        return 1e3 * first
+    least = 3
     while time.perf_counter() < end or len(times) < least:
         times.append(1e3 * timed(step))
     return statistics.median(times)
@@ -94,19 +97,20 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--batch", default="8,32")
     p.add_argument("--seconds", type=float, default=2)
+    p.add_argument("--form", help="PyTorch's form, such as channels_last,fused")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
     print(f"PyTorch {torch.__version__}", file=sys.stderr)
-    print("| network | batch | PyTorch ms | facula ms | facula / PyTorch (median of rounds) | rounds | PyTorch's best form |")
+    print("| network | batch | PyTorch ms | facula ms | PyTorch / facula (median of rounds) | rounds | PyTorch's best form |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in a.names:
         for batch in map(int, a.batch.split(",")):
-            rival = Rival(name, batch)
+            rival = Rival(name, batch, a.form)
             their, our = [], []
             for _ in range(a.rounds):
                 their.append(median_ms(rival.step, a.seconds))
                 our.append(ours(a, name, batch))
-            ratio = [o / t for o, t in zip(our, their)]
+            ratio = [t / o for o, t in zip(our, their)]
             print(f"| {name} | {batch} | {statistics.median(their):.1f} | {statistics.median(our):.1f} | "
                   f"{statistics.median(ratio):.2f} | {' '.join(f'{r:.2f}' for r in ratio)} | {rival.how} |", flush=True)
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "fresh_seed.h"
+#include "backends/cpu/cpu.h"
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "facula/facula.h"
@@ -29,6 +30,7 @@ typedef struct problem_check {
     double   zeros;                     /* so many elements of input 0 are 0: 0 to 1 */
     bool     params;                    /* operands behind the first are parameters  */
     bool     all_out;                   /* optional outputs are wanted too           */
+    bool     past;                      /* as on a machine without caches: all that can goes past them */
     int      infinite;                  /* operand, counted from 1, with one infinite and one NaN element */
 } problem_check;
 
@@ -119,6 +121,7 @@ static inline void problem_everywhere(problem_check c, const char *solver, const
             fac_device *d;
             if (fac_device_open("cpu", &(fac_device_opts){ .isa = problem_isas[i], .threads = threads }, &d, &err))
                 fail_msg("%s", err.text);
+            if (c.past) ((fac_cpu *)d)->l2 = ((fac_cpu *)d)->l3 = 0;
             problem_run(&c, text, d, solver, got, used);
             if (solver && strcmp(used, solver)) fail_msg("%s: the solver was %s, not %s", text, used, solver);
             for (int k = 0; k < outputs; k++) {

@@ -294,7 +294,7 @@ static void copy_much(fac_device *d) {
     fac_copy c;
     for (int i = 0; i < N * N; i++) x[i] = (float)i;
     fac_copy_plan(&c, &dims, &from, &to, sizeof *x);
-    fac_copy_run(&c, &((fac_cpu *)d)->pool, x, y);
+    fac_copy_run(&c, fac_cpu_of(d), x, y);
     for (int i = 0; i < N * N; i++) assert_true(y[i % N * N + i / N] == (float)i);
     free(x);
     free(y);

@@ -200,13 +200,13 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Results and updates leave a device out of sight by copies on it, which need them plain: a last reorder brings them there. */
+/* Results and updates leave the plan plain: a last reorder, by all threads, brings them there, and may write where they go. */
 static fac_status settle(fac_scheduler *s, const fac_value *v, fac_slot *out) {
     const fac_layout plain = fac_layout_plain(&v->type.dims);
     FAC_TRY(early_or_leaf(v) ? fac_lay_early(s, v) : FAC_OK);
     *out = s->at[v->id].slot;
     fac_layout_settle(&out->layout, &v->type.dims);
-    if (fac_in_sight(s->plan->device) || fac_layout_is_plain(&out->layout, &v->type.dims)) return FAC_OK;
+    if (fac_layout_is_plain(&out->layout, &v->type.dims)) return FAC_OK;
     return fac_slot_in(s, v, &plain, out);
 }
 
@@ -230,7 +230,6 @@ static fac_status finish(fac_scheduler *s) {
     for (size_t i = 0; i < g->noutputs; i++) {
         fac_value *v = g->outputs[i].value;
         FAC_TRY(settle(s, v, &p->outputs[i]));
-        fac_root_touch(p, p->outputs[i].root, p->nsteps);
         direct(s, (int)i, &p->outputs[i], &v->type);
     }
     for (size_t i = 0; i < g->nparams; i++) {
@@ -244,8 +243,10 @@ static fac_status finish(fac_scheduler *s) {
         r->written |= p->written[i];
         if (p->written[i]) p->updates[i].root = -1;
         else p->copied_bytes += fac_type_bytes(&next->type);
-        fac_root_touch(p, p->updates[i].root, p->nsteps);
     }
+    /* all of them wait for the last step, which may be a reorder of one of them */
+    for (size_t i = 0; i < g->noutputs; i++) fac_root_touch(p, p->outputs[i].root, p->nsteps);
+    for (size_t i = 0; i < g->nparams; i++) fac_root_touch(p, p->updates[i].root, p->nsteps);
     return FAC_OK;
 }
 

@@ -333,15 +333,15 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     (void)err;
     const plan *a = arg;
     const fac_problem *p = a->problem;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    const fac_cpu *cpu = fac_cpu_of(d);
     const float *from[2] = { fac_span_floats(in[K], &p->in[K].layout), fac_span_floats(in[V], &p->in[V].layout) };
     place at[2] = { a->k, a->v };
     for (int i = 0; i < 2; i++) {
         const join *t = &a->join[i];
         if (!t->wanted && !t->needed) continue;
         char *to = t->wanted ? fac_span_bytes(out[1 + i]) : fac_span_bytes(work) + t->at;
-        if (a->past) fac_copy_run(&t->past, pool, fac_span_bytes(in[PAST_KEY + i]), to);
-        fac_copy_run(&t->now, pool, fac_span_bytes(in[K + i]), to);
+        if (a->past) fac_copy_run(&t->past, cpu, fac_span_bytes(in[PAST_KEY + i]), to);
+        fac_copy_run(&t->now, cpu, fac_span_bytes(in[K + i]), to);
         if (!a->past) continue;
         const int64_t size = i ? a->E : a->D;
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
@@ -355,7 +355,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         j.lengths = p->in[LENGTHS].type.dtype;
         j.length = fac_span_bytes(in[LENGTHS]) + p->in[LENGTHS].layout.offset * (int64_t)fac_copy_size(j.lengths);
     }
-    fac_parallel_ranges(pool, a->B * a->G * a->blocks, SHARES * pool->threads, run_items, &j);
+    fac_parallel_ranges(&cpu->pool, a->B * a->G * a->blocks, SHARES * cpu->pool.threads, run_items, &j);
     return FAC_OK;
 }
 

@@ -72,8 +72,8 @@ static void done(fac_device *d, void *arg) {
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
-    for (int i = 0; i < r->n; i++) fac_copy_run(&r->copy[i], pool, fac_span_bytes(in[i]), fac_span_bytes(out[0]));
+    const fac_cpu *cpu = fac_cpu_of(d);
+    for (int i = 0; i < r->n; i++) fac_copy_run(&r->copy[i], cpu, fac_span_bytes(in[i]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 

@@ -10,8 +10,10 @@
 #include <string.h>
 #include "backends/cpu/copy.h"
 #include "backends/cpu/ranges.h"
+#include "backends/cpu/streams.h"
 
-enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, TURN_LONG = 4096, SHARES = 64 };
+enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, TURN_LONG = 4096, TURN_LINES = 32, PUT_BYTES = 256 };
+enum { SHARES = 64 };
 
 size_t fac_copy_size(fac_dtype dtype) {
     const fac_dtype_info *i = fac_dtype_get(dtype);
@@ -64,7 +66,8 @@ static void put_piece(fac_copy *c, nest t) {
     int64_t area = TILE_BYTES / size;
     if (p->kind == FAC_COPY_TURN) {                     /* long runs of the source, and few lines of the target at a time */
         p->tile_p = lower(p->d[q - 1], TURN_LONG);
-        p->tile_q = lower(p->d[q], p->tile_p < TURN_LONG / 16 ? TURN_LONG / p->tile_p / 16 * 16 : 16);
+        const int64_t lines = 2 * TURN_LONG / p->tile_p / TURN_LINES * TURN_LINES;
+        p->tile_q = lower(p->d[q], lines > TURN_LINES ? lines : TURN_LINES);
     } else {
         p->tile_q = lower(p->d[q], area);
         p->tile_p = lower(p->d[q - 1], area / p->tile_q);
@@ -132,7 +135,12 @@ typedef uint16_t u16 __attribute__((may_alias));
 typedef uint32_t u32 __attribute__((may_alias));
 typedef uint64_t u64 __attribute__((may_alias));
 
-static void run_tile(const char *from, int64_t from_p, char *to, int64_t to_p, int64_t np, size_t bytes) {
+static void run_tile(const fac_streams *past, const char *from, int64_t from_p, char *to, int64_t to_p, int64_t np,
+                     size_t bytes) {
+    if (past && bytes >= PUT_BYTES) {
+        for (int64_t p = 0; p < np; p++) past->put(to + p * to_p, from + p * from_p, bytes);
+        return;
+    }
     switch (bytes) {                                    /* a vector or two of channels: no call to memcpy */
     case 32:
         for (int64_t p = 0; p < np; p++) memcpy(to + p * to_p, from + p * from_p, 32);
@@ -158,41 +166,24 @@ static void run_tile(const char *from, int64_t from_p, char *to, int64_t to_p, i
 #define NAME step_8
 #include "backends/cpu/copy_step.h"
 
-/* 4 x 4 elements of 4 bytes: four contiguous along p come in as vectors, leave contiguous along q. */
-typedef uint32_t v4 __attribute__((vector_size(16), aligned(4), may_alias));
-
-static void turn_4x4(const char *from, int64_t from_q, char *to, int64_t to_p) {
-    v4 a = *(const v4 *)from, b = *(const v4 *)(from + from_q);
-    v4 c = *(const v4 *)(from + 2 * from_q), d = *(const v4 *)(from + 3 * from_q);
-    v4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    v4 ef = __builtin_shufflevector(a, b, 2, 6, 3, 7), gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(v4 *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-    *(v4 *)(to + to_p) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    *(v4 *)(to + 2 * to_p) = __builtin_shufflevector(ef, gh, 0, 1, 4, 5);
-    *(v4 *)(to + 3 * to_p) = __builtin_shufflevector(ef, gh, 2, 3, 6, 7);
-}
-
-/* Squares of 16 x 16: four rows of the target get a whole cache line each before the next four begin, so that lines on one set of
- * the cache, as with strides of a power of two, do not drive each other out half written. */
-static void turn_tile(const char *from, int64_t from_q, char *to, int64_t to_p, int64_t np, int64_t nq) {
-    int64_t p4 = np / 4 * 4, q4 = nq / 4 * 4;
-    for (int64_t q0 = 0; q0 < q4; q0 += 16)
-        for (int64_t p = 0; p < p4; p += 4)
-            for (int64_t q = q0; q < lower(q0 + 16, q4); q += 4)
-                turn_4x4(from + p * 4 + q * from_q, from_q, to + p * to_p + q * 4, to_p);
-    step_4(from + q4 * from_q, 4, from_q, to + q4 * 4, to_p, 4, p4, nq - q4);
-    step_4(from + p4 * 4, 4, from_q, to + p4 * to_p, to_p, 4, np - p4, nq);
-}
-
 /* ---- running: tiles, shared between threads ---- */
 
-typedef struct job { const fac_copy_piece *p; size_t size; const char *from; char *to; } job;
+/* past: NULL where the caches are to hold what is written. */
+typedef struct job {
+    const fac_copy_piece *p;
+    const fac_streams *past;
+    fac_turn_kernel *turn;
+    size_t size;
+    const char *from;
+    char *to;
+} job;
 
 static void tile(const job *j, const char *from, char *to, int64_t np, int64_t nq) {
     const fac_copy_piece *c = j->p;
     int q = c->n - 1, p = q - 1;
-    if (c->kind == FAC_COPY_RUN) run_tile(from, c->from[p], to, c->to[p], np, (size_t)nq * j->size);
-    else if (c->kind == FAC_COPY_TURN && j->size == 4) turn_tile(from, c->from[q], to, c->to[p], np, nq);
+    if (c->kind == FAC_COPY_RUN) run_tile(j->past, from, c->from[p], to, c->to[p], np, (size_t)nq * j->size);
+    else if (c->kind == FAC_COPY_TURN && j->size == 4)
+        j->turn((const float *)(const void *)from, c->from[q] / 4, (float *)(void *)to, c->to[p] / 4, nq, np);
     else if (j->size == 1) step_1(from, c->from[p], c->from[q], to, c->to[p], c->to[q], np, nq);
     else if (j->size == 2) step_2(from, c->from[p], c->from[q], to, c->to[p], c->to[q], np, nq);
     else if (j->size == 4) step_4(from, c->from[p], c->from[q], to, c->to[p], c->to[q], np, nq);
@@ -229,15 +220,17 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
             from -= i[k] * c->from[k], to -= i[k] * c->to[k], i[k] = 0;
         }
     }
+    if (j->past) fac_streams_end();
 }
 
-void fac_copy_run(const fac_copy *c, const fac_pool *pool, const void *from, void *to) {
+void fac_copy_run(const fac_copy *c, const fac_cpu *cpu, const void *from, void *to) {
     for (int k = 0; k < c->pieces; k++) {
         const fac_copy_piece *p = &c->piece[k];
         double bytes = (double)c->size;
         for (int i = 0; i < p->n; i++) bytes *= (double)p->d[i];
-        job j = { p, c->size, from, to };
-        fac_parallel_ranges(pool, p->units, bytes < SERIAL_BYTES ? 1 : SHARES, run_units, &j);
+        const fac_streams *past = fac_streams_past(cpu, (size_t)bytes) ? cpu->simd->streams : NULL;
+        job j = { p, past, past ? past->turn_past : cpu->simd->turn, c->size, from, to };
+        fac_parallel_ranges(&cpu->pool, p->units, bytes < SERIAL_BYTES ? 1 : SHARES, run_units, &j);
     }
 }
 

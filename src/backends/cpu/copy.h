@@ -1,7 +1,7 @@
 /* Copies between any two layouts, planned once and run many times: the core of reorder, concat, slice, pad and expand. */
 #ifndef FACULA_CPU_COPY_H
 #define FACULA_CPU_COPY_H
-#include "facula/backend.h"
+#include "backends/cpu/cpu.h"
 
 /* A loop nest over byte strides.  The last two dims, p and q, are walked by one of three kernels, tile by tile. */
 enum { FAC_COPY_DIMS = FAC_DIMS + 4, FAC_COPY_PIECES = 9 };
@@ -21,7 +21,7 @@ typedef struct fac_copy {
 /* Every element of a tensor of these dims from one layout to another.  A source stride of 0 repeats. */
 void fac_copy_plan(fac_copy *c, const fac_dims *dims, const fac_layout *from, const fac_layout *to, size_t size);
 /* from and to: where the storages begin; they do not overlap. */
-void fac_copy_run(const fac_copy *c, const fac_pool *pool, const void *from, void *to);
+void fac_copy_run(const fac_copy *c, const fac_cpu *cpu, const void *from, void *to);
 
 /* Whether it can: block sizes along one axis must divide each other. */
 bool fac_copy_fits(const fac_layout *from, const fac_layout *to);

@@ -112,10 +112,14 @@ static void adam(const fac_elementwise *e, const state *s, char *const out[], in
     else for (int k = 0; k < 3; k++) memmove(to[k], in[k], (size_t)n * sizeof *to[k]);
 }
 
-static void store(const fac_elementwise *e, state *s, int k, char *base, int64_t at, int64_t n) {
+static void store(const fac_elementwise *e, state *s, int k, bool past, char *base, int64_t at, int64_t n) {
     const fac_chain *c = &e->chain;
     const fac_walk *w = &e->out[k];
     const char *from = s->slot[c->out[k].slot];
+    if (past) {
+        e->streams->put(base + at * (int64_t)w->size, from, (size_t)n * w->size);
+        return;
+    }
     if (w->contiguous) {
         char *to = base + at * (int64_t)w->size;
         if (to != from) fac_streams_convert(e->streams, c->out[k].dtype, to, c->out[k].as, from, n);
@@ -126,11 +130,21 @@ static void store(const fac_elementwise *e, state *s, int k, char *base, int64_t
 }
 
 /* The output that the last step may write itself; its inputs may lie there too, and nothing reads them later. */
-static int direct_out(const fac_elementwise *e) {
+static int direct_out(const fac_elementwise *e, const bool *past) {
     const fac_chain *c = &e->chain;
     for (int k = 0; k < c->outs && c->steps; k++)
-        if (e->out[k].direct && c->out[k].slot == c->step[c->steps - 1].out) return k;
+        if (e->out[k].direct && !past[k] && c->out[k].slot == c->step[c->steps - 1].out) return k;
     return -1;
+}
+
+/* Lines that an input brings into the caches are written there. */
+static bool goes_past(const fac_elementwise *e, int k, const fac_span *in, const fac_span *out) {
+    bool past = e->out[k].past;
+    for (int i = 0; i < e->chain.sources && past; i++) {
+        const int at = e->chain.source[i].input;
+        past = at < 0 || in[at].memory != out[k].memory || in[at].at != out[k].at;
+    }
+    return past;
 }
 
 void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac_span *outs, char *copied, char *scratch,
@@ -140,7 +154,9 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     size_t slot = fac_elementwise_slot(e);
     s.raw = s.scratch + slot * (size_t)c->slots;
     s.via = s.raw + fac_elementwise_raw(e);
-    int direct = direct_out(e);
+    bool past[FAC_CHAIN_OUTS], any = false;
+    for (int k = 0; k < c->outs; k++) past[k] = goes_past(e, k, in, outs), any |= past[k];
+    const int direct = direct_out(e, past);
     int64_t cuts = (e->span + e->block - 1) / e->block;
     for (int i = 0; i < c->slots; i++) s.slot[i] = s.scratch + slot * (size_t)i;
 
@@ -174,9 +190,10 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
             continue;
         }
         compute(e, &s, direct < 0 ? NULL : base[direct] + at * (int64_t)e->out[direct].size, n);
-        for (int i = 0; i < c->outs; i++) store(e, &s, i, base[i], at, n);
+        for (int i = 0; i < c->outs; i++) store(e, &s, i, past[i], base[i], at, n);
         if (direct >= 0) s.slot[c->out[direct].slot] = s.scratch + slot * (size_t)c->out[direct].slot;
     }
+    if (any) fac_streams_end();
 }
 
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
@@ -217,6 +234,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         return status;
     }
     e->streams = cpu->simd->streams;
+    for (int k = 0; k < e->chain.outs; k++)
+        e->out[k].past = e->out[k].direct && !e->adam && fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[k].type));
     *out = e;
     return FAC_OK;
 }
@@ -231,12 +250,12 @@ static void done(fac_device *d, void *arg) {
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)err;
     const fac_elementwise *e = arg;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    const fac_cpu *cpu = fac_cpu_of(d);
     if (e->units == 0) return FAC_OK;
     job j = { e, in, out, (char *)work.memory + work.at };
     for (int k = 0; k < e->copies; k++)
-        fac_copy_run(&e->copy[k].copy, pool, fac_span_bytes(in[e->copy[k].input]), j.work + e->copy[k].at);
-    fac_parallel_ranges(pool, e->units, e->units * e->block > SERIAL ? SHARES * pool->threads : 1, run_units, &j);
+        fac_copy_run(&e->copy[k].copy, cpu, fac_span_bytes(in[e->copy[k].input]), j.work + e->copy[k].at);
+    fac_parallel_ranges(&cpu->pool, e->units, e->units * e->block > SERIAL ? SHARES * cpu->pool.threads : 1, run_units, &j);
     return FAC_OK;
 }
 

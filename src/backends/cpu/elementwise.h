@@ -18,6 +18,7 @@ typedef struct fac_walk {
     size_t  size;                           /* bytes of an element */
     bool    direct;                         /* contiguous along the span, and of the type that is wanted */
     bool    contiguous;
+    bool    past;                           /* of an output: a block goes past the caches, unless it lies where an input does */
     bool    held;                           /* repeats along the span: gathered again only when its place changes */
     size_t  work;                           /* from here in the scratch lies a blocked copy instead of the operand */
     int     copy;                           /* which of the plan's copies makes it; -1: none */

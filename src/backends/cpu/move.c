@@ -130,9 +130,9 @@ static void done(fac_device *d, void *arg) {
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    const fac_cpu *cpu = fac_cpu_of(d);
     for (int k = 0; k < r->n; k++)
-        if (out[k].memory) fac_copy_run(&r->copy[k], pool, fac_span_bytes(in[0]), fac_span_bytes(out[k]));
+        if (out[k].memory) fac_copy_run(&r->copy[k], cpu, fac_span_bytes(in[0]), fac_span_bytes(out[k]));
     return FAC_OK;
 }
 

@@ -25,6 +25,7 @@ typedef struct plan {
     int64_t scales, biases;             /* how many there are: one for a channel or for a group        */
     double  epsilon;
     const fac_problem *problem;
+    bool    past;                       /* results go past the caches */
 } plan;
 
 static kind kind_of(const char *op) {
@@ -92,10 +93,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    (void)d;
     plan *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise(err, FAC_E_NOMEM, "norm: no memory for a plan");
     build(p, r);
+    r->past = r->kind != BATCH_BLOCKED && fac_streams_past(fac_cpu_of(d), (size_t)fac_type_bytes(&p->out[0].type));
     *out = r;
     return FAC_OK;
 }
@@ -113,7 +114,27 @@ typedef struct job {
     int lanes;
     const float *x, *scale, *bias, *mean, *var;         /* NULL: absent */
     float *y, *statistic[2];            /* layer_norm: mean and 1 / standard deviation; rms_norm: the latter */
+    bool   past;
 } job;
+
+/* The results of some elements of a row are made in the first cache, if they are to go past the others. */
+static void normalize_row(const job *j, const float *x, float *y, int64_t n, float mean, float factor) {
+    float part[FAC_STREAM_PART];
+    for (int64_t k = 0, size; k < n; k += size) {
+        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        const float *scale = j->scale ? j->scale + k : NULL, *bias = j->bias ? j->bias + k : NULL;
+        j->f->normalize_each(x + k, j->past ? part : y, size, mean, factor, scale, bias);
+        if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
+    }
+}
+static void normalize_plane(const job *j, const float *x, float *y, int64_t n, float mean, float factor, float shift) {
+    float part[FAC_STREAM_PART];
+    for (int64_t k = 0, size; k < n; k += size) {
+        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        j->f->normalize(x + k, j->past ? part : y, size, mean, factor, shift);
+        if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
+    }
+}
 
 static void run_row(const job *j, int64_t row) {
     const plan *r = j->r;
@@ -130,14 +151,14 @@ static void run_row(const job *j, int64_t row) {
     for (int k = 0; k < 2; k++)
         if (j->statistic[k]) j->statistic[k][row] = (float)(r->kind == LAYER && k == 0 ? mean : inverse);
     if (r->kind <= RMS) {
-        j->f->normalize_each(x, y, r->size, (float)mean, (float)inverse, j->scale, j->bias);
+        normalize_row(j, x, y, r->size, (float)mean, (float)inverse);
         return;
     }
     for (int64_t k = 0; k < r->channels; k++) {
         int64_t c = group * r->channels + k, all = r->groups * r->channels;
         double scale = j->scale ? (double)j->scale[r->scales == all ? c : group] : 1;
         float bias = j->bias ? j->bias[r->biases == all ? c : group] : 0;
-        j->f->normalize(x + k * r->plane, y + k * r->plane, r->plane, (float)mean, (float)(inverse * scale), bias);
+        normalize_plane(j, x + k * r->plane, y + k * r->plane, r->plane, (float)mean, (float)(inverse * scale), bias);
     }
 }
 
@@ -164,6 +185,7 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
         if (j->r->kind == BATCH_BLOCKED) run_blocked(j, u);
         else run_row(j, u);
     }
+    if (j->past) fac_streams_end();
 }
 
 static const float *floats(const fac_problem *p, const fac_span *in, int k) {
@@ -180,6 +202,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     for (int k = 0; k < 2 && k + 1 < p->nout; k++)
         if (p->out[k + 1].type.dtype) j.statistic[k] = fac_span_floats(out[k + 1], &p->out[k + 1].layout);
     if (r->rows * r->size == 0) return FAC_OK;
+    j.past = r->past && j.x != j.y;
     const fac_dims *dims = &p->in[0].type.dims;
     int64_t units = r->rows;
     if (r->kind == BATCH_BLOCKED) units = dims->d[0] * ((dims->d[1] + j.lanes - 1) / j.lanes) * dims->d[2];

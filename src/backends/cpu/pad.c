@@ -73,10 +73,10 @@ static void done(fac_device *d, void *arg) {
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work, (void)err;
     const plan *r = arg;
-    const fac_pool *pool = &fac_cpu_of(d)->pool;
+    const fac_cpu *cpu = fac_cpu_of(d);
     static const uint64_t zero = 0;
-    fac_copy_run(&r->fill, pool, known(r->problem, 2) ? fac_span_bytes(in[2]) : (const char *)&zero, fac_span_bytes(out[0]));
-    fac_copy_run(&r->copy, pool, fac_span_bytes(in[0]), fac_span_bytes(out[0]));
+    fac_copy_run(&r->fill, cpu, known(r->problem, 2) ? fac_span_bytes(in[2]) : (const char *)&zero, fac_span_bytes(out[0]));
+    fac_copy_run(&r->copy, cpu, fac_span_bytes(in[0]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 

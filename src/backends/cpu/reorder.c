@@ -32,7 +32,7 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)work, (void)err;
-    fac_copy_run(arg, &fac_cpu_of(d)->pool, fac_span_bytes(in[0]), fac_span_bytes(out[0]));
+    fac_copy_run(arg, fac_cpu_of(d), fac_span_bytes(in[0]), fac_span_bytes(out[0]));
     return FAC_OK;
 }
 

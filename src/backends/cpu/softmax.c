@@ -56,7 +56,7 @@ static void done(fac_device *d, void *arg) {
     fac_release(arg);
 }
 
-typedef struct job { const plan *s; const fac_streams *f; const float *x; float *y; } job;
+typedef struct job { const plan *s; const fac_streams *f; const float *x; float *y; bool past; } job;
 
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
@@ -65,9 +65,10 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     for (int64_t u = first; u < last; u++) {
         int64_t column = u % s->tiles * FAC_LINES, at = u / s->tiles * s->size * s->inner + column;
         int64_t columns = s->inner - column < FAC_LINES ? s->inner - column : FAC_LINES;
-        if (s->inner == 1) j->f->softmax_row(j->x + at, j->y + at, s->size, s->log);
+        if (s->inner == 1) j->f->softmax_row(j->x + at, j->y + at, s->size, s->log, j->past);
         else j->f->softmax_columns(j->x + at, j->y + at, s->size, s->inner, columns, s->log);
     }
+    if (j->past) fac_streams_end();
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -75,7 +76,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const plan *s = arg;
     const fac_cpu *c = fac_cpu_of(d);
     const fac_problem *p = s->problem;
-    job j = { s, c->simd->streams, fac_span_floats(in[0], &p->in[0].layout), fac_span_floats(out[0], &p->out[0].layout) };
+    job j = { s, c->simd->streams, fac_span_floats(in[0], &p->in[0].layout), fac_span_floats(out[0], &p->out[0].layout), false };
+    j.past = j.x != j.y && fac_streams_past(c, (size_t)fac_type_bytes(&p->out[0].type));
     int64_t units = s->outer * s->tiles;
     if (units * s->size == 0) return FAC_OK;
     fac_parallel_ranges(&c->pool, units, s->outer * s->size * s->inner < SERIAL ? 1 : SHARES * c->pool.threads, run_units, &j);

@@ -4,6 +4,7 @@
 #define FACULA_CPU_STREAMS_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "backends/cpu/cpu.h"
 #include "tensor/tensor_internal.h"
 
 /* Folds compute in f64 whatever the elements are, so a sum of f32 is rounded once, when it is stored.  NaN wins in MAX, MIN. */
@@ -32,8 +33,8 @@ typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const fl
 typedef struct fac_streams {
     const fac_halves *half;
     fac_folds f32, f64;
-    /* y may be x.  log: log_softmax. */
-    void (*softmax_row)(const float *x, float *y, int64_t n, bool log);
+    /* y may be x.  log: log_softmax.  past: y, which is not x, goes past the caches. */
+    void (*softmax_row)(const float *x, float *y, int64_t n, bool log, bool past);
     /* Along rows of the given stride, for columns side by side (at most FAC_LINES of them). */
     void (*softmax_columns)(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log);
     /* y = (x - mean) factor + shift; of pixels of one channel block, one number for each lane; with an own scale and shift for
@@ -54,8 +55,27 @@ typedef struct fac_streams {
     void (*lrn_pixels)(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels, int64_t channels,
                        int64_t before, int64_t size, const fac_lrn_terms *t);
     fac_adam_kernel *adam;
+    /* memcpy, and fac_simd's turn of squares, past the caches; NULL: the set has no such stores */
+    void (*put)(void *to, const void *from, size_t bytes);
+    fac_turn_kernel *turn_past;
 } fac_streams;
 enum { FAC_LINES = 256 };
+
+/* A store to a line that is in no cache reads it first, so writing n bytes moves 2 n, unless it goes past the caches; which pays
+ * for results that have left them when somebody reads them: what is larger than all second caches, and than half the third one
+ * if that is ours.  One of hundreds of megabytes is of many cores, far away and as good as memory.
+ * Results are made in a part of the first cache and put from there: bursts of whole lines are what memory takes fastest. */
+enum { FAC_STREAM_PART = 1024, FAC_STREAM_OTHERS = 128 << 20 };
+static inline bool fac_streams_past(const fac_cpu *c, size_t bytes) {
+    const size_t near = (size_t)c->pool.threads * c->l2, far = c->l3 < FAC_STREAM_OTHERS ? c->l3 / 2 : 0;
+    return c->simd->streams->put && bytes > (near > far ? near : far);
+}
+/* Behind the last of a thread: other threads may read what it has put. */
+static inline void fac_streams_end(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
 
 /* fac_convert, by vectors where f32 meets its halves. */
 static inline void fac_streams_convert(const fac_streams *s, fac_dtype to, void *y, fac_dtype from, const void *x, int64_t n) {

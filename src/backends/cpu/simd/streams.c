@@ -72,7 +72,27 @@ static double exp_row(const float *x, float *y, int64_t n, float top) {
     return sum;
 }
 
-static void softmax_row(const float *x, float *y, int64_t n, bool log_of) {
+#if defined(__AVX2__)
+static void put(void *to, const void *from, size_t bytes) {
+    char *y = to;
+    const char *x = from;
+    const size_t line = VL * sizeof(float);
+    size_t n = (size_t)-(uintptr_t)y % line;
+    if (n > bytes) n = bytes;
+    memcpy(y, x, n);
+    for (y += n, x += n, bytes -= n; bytes >= line; y += line, x += line, bytes -= line)
+        stream((float *)(void *)y, load((const float *)(const void *)x));
+    memcpy(y, x, bytes);
+}
+#define PAST put, FAC_SIMD(fac_turn_past)
+#else
+static void put(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+#define PAST NULL, NULL
+#endif
+
+enum { LONG_ROW = 4096 };                               /* numbers that stay in the first cache */
+
+static void softmax_row_near(const float *x, float *y, int64_t n, bool log_of) {
     const float top = top_of(x, n);
     if (log_of) {
         const float log_sum = (float)log(exp_row(x, NULL, n, top));
@@ -81,6 +101,13 @@ static void softmax_row(const float *x, float *y, int64_t n, bool log_of) {
     }
     const float factor = (float)(1 / exp_row(x, y, n, top));
     for (int64_t i = 0; i < n; i++) y[i] *= factor;
+}
+
+static void softmax_row(const float *x, float *y, int64_t n, bool log_of, bool past) {
+    float row[LONG_ROW];
+    const bool from_here = past && n <= LONG_ROW;
+    softmax_row_near(x, from_here ? row : y, n, log_of);
+    if (from_here) put(y, row, (size_t)n * sizeof *row);
 }
 
 static void softmax_columns(const float *x, float *y, int64_t rows, int64_t stride, int64_t columns, bool log_of) {
@@ -227,10 +254,11 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
     }
 }
 
+extern fac_turn_kernel FAC_SIMD(fac_turn_past);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
     normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
-    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam) };
+    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST };

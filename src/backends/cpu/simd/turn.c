@@ -37,21 +37,35 @@ INLINE void stage(const int d, vec r[VL]) {
     UNROLL for (int k = 0; k < VL / 2; k++) swap_blocks(d, &r[k / d * 2 * d + k % d], &r[k / d * 2 * d + k % d + d]);
 }
 
-INLINE void square(const float *from, int64_t from_row, float *to, int64_t to_row) {
+INLINE void square(const int past, const float *from, int64_t from_row, float *to, int64_t to_row) {
     vec r[VL];
     UNROLL for (int i = 0; i < VL; i++) r[i] = load(from + i * from_row);
     stage(1, r);
     stage(2, r);
     if (VL > 4) stage(VL > 4 ? 4 : 1, r);
     if (VL > 8) stage(VL > 8 ? 8 : 1, r);
-    UNROLL for (int i = 0; i < VL; i++) store(to + i * to_row, r[i]);
+    UNROLL for (int i = 0; i < VL; i++) {
+        if (past) stream(to + i * to_row, r[i]);
+        else store(to + i * to_row, r[i]);
+    }
+}
+
+INLINE void turn(const int past, const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns) {
+    const int64_t whole_rows = rows / VL * VL, whole_columns = columns / VL * VL;
+    for (int64_t j = 0; j < whole_columns; j += VL)
+        for (int64_t i = 0; i < whole_rows; i += VL) square(past, from + i * from_row + j, from_row, to + j * to_row + i, to_row);
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; i++) to[j * to_row + i] = from[i * from_row + j];
 }
 
 extern fac_turn_kernel FAC_SIMD(fac_turn);
 void FAC_SIMD(fac_turn)(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns) {
-    const int64_t whole_rows = rows / VL * VL, whole_columns = columns / VL * VL;
-    for (int64_t j = 0; j < whole_columns; j += VL)
-        for (int64_t i = 0; i < whole_rows; i += VL) square(from + i * from_row + j, from_row, to + j * to_row + i, to_row);
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; i++) to[j * to_row + i] = from[i * from_row + j];
+    turn(0, from, from_row, to, to_row, rows, columns);
+}
+
+/* Rows that begin inside a line cannot go past the caches. */
+extern fac_turn_kernel FAC_SIMD(fac_turn_past);
+void FAC_SIMD(fac_turn_past)(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns) {
+    if ((uintptr_t)to % (VL * sizeof *to) || to_row % VL) turn(0, from, from_row, to, to_row, rows, columns);
+    else turn(1, from, from_row, to, to_row, rows, columns);
 }

@@ -48,6 +48,16 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
 INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 INLINE vec all(float x) { return x - (vec){ 0 }; }
+/* Past the caches, where the set can do that: p is aligned to a vector, and fac_streams_end() makes it seen. */
+INLINE void stream(float *p, vec v) {
+#if defined(__AVX512F__)
+    _mm512_stream_ps(p, (__m512)v);
+#elif defined(__AVX2__)
+    _mm256_stream_ps(p, (__m256)v);
+#else
+    store(p, v);
+#endif
+}
 
 /* a where it is NaN, else the larger (smaller) of the two. */
 INLINE vec vmax(vec a, vec b) {

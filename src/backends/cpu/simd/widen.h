@@ -22,14 +22,31 @@ INLINE dvec widen_f64(const double *p) {
 INLINE void store_f64(double *p, dvec v) { memcpy(p, &v, sizeof v); }
 INLINE dvec all_f64(double x) { return x - (dvec){ 0 }; }
 
-INLINE dvec pick(lvec mask, dvec yes, dvec no) { return (dvec)(((lvec)yes & mask) | ((lvec)no & ~mask)); }
+/* The larger (smaller) of the two; NaN if either is: the instructions give x then, so a NaN of a is put back. */
+#if defined(__AVX512F__)
+INLINE dvec extreme(const int least, dvec a, dvec x) {
+    const __m512d p = (__m512d)a, q = (__m512d)x;
+    const __m512d top = least ? _mm512_min_pd(p, q) : _mm512_max_pd(p, q);
+    return (dvec)_mm512_mask_mov_pd(top, _mm512_cmp_pd_mask(p, p, _CMP_UNORD_Q), p);
+}
+#elif defined(__AVX2__)
+INLINE dvec extreme(const int least, dvec a, dvec x) {
+    const __m256d p = (__m256d)a, q = (__m256d)x;
+    const __m256d top = least ? _mm256_min_pd(p, q) : _mm256_max_pd(p, q);
+    return (dvec)_mm256_blendv_pd(top, p, _mm256_cmp_pd(p, p, _CMP_UNORD_Q));
+}
+#else
+INLINE dvec extreme(const int least, dvec a, dvec x) {
+    const lvec take = (least ? x < a : x > a) | (x != x);
+    return (dvec)(((lvec)x & take) | ((lvec)a & ~take));
+}
+#endif
 
 /* `fold` is a constant wherever this is called, so one line of it is left. */
 INLINE dvec fold_vector(int fold, dvec a, dvec x) {
     if (fold == FAC_FOLD_SUM) return a + x;
     if (fold == FAC_FOLD_PROD) return a * x;
-    if (fold == FAC_FOLD_MAX) return pick((x > a) | (x != x), x, a);
-    return pick((x < a) | (x != x), x, a);
+    return extreme(fold == FAC_FOLD_MIN, a, x);
 }
 INLINE double fold_number(int fold, double a, double x) {
     if (fold == FAC_FOLD_SUM) return a + x;
