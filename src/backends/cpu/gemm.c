@@ -71,32 +71,32 @@ static void edge_tile(fac_conv_tile *t, fac_conv_tile_kernel *kernel, int m, int
 static void slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, int64_t row, const float *b,
                  float *edge) {
     const fac_simd *s = g->simd;
-    int64_t lanes = s->lanes, first = tile_row(s, g->M, at.t0);
-    bool begins = at.k0 == 0, ends = at.k1 == g->K;
+    const int64_t lanes = s->lanes, all = fac_gemm_tiles(s, g->M), first = g->M * at.t0 / all, pixel = row ? row : lanes;
+    const int64_t blocks = (at.k1 - at.k0 + lanes - 1) / lanes, tiles = at.t1 - at.t0;
+    const bool begins = at.k0 == 0, ends = at.k1 == g->K;
     for (int64_t p = at.p0; p < at.p1; p++) {
-        int64_t n0 = p * 2 * lanes, columns = g->N - n0 < 2 * lanes ? g->N - n0 : 2 * lanes;
-        int n = columns > lanes ? 2 : 1;
-        const float *w = b + (p - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
+        const int64_t n0 = p * 2 * lanes, columns = g->N - n0 < 2 * lanes ? g->N - n0 : 2 * lanes;
+        const int n = columns > lanes ? 2 : 1;
         /* this slab of the next panel is fetched while this one is used */
         const float *ahead = b + (p + 1 - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
-        int64_t blocks = (at.k1 - at.k0 + lanes - 1) / lanes, tiles = at.t1 - at.t0;
-        int lines = p + 1 < at.p1 ? (int)((n * lanes * lanes / 16 + tiles - 1) / tiles) : 0;
-        for (int64_t i = at.t0; i < at.t1; i++) {
-            int64_t m0 = tile_row(s, g->M, i);
-            int m = (int)(tile_row(s, g->M, i + 1) - m0), half = (m + 1) / 2;
-            int64_t pixel = row ? row : lanes;
+        const int lines = p + 1 < at.p1 ? (int)((n * lanes * lanes / 16 + tiles - 1) / tiles) : 0;
+        const float *r = !begins ? g->y : g->r;
+        const int64_t r_row = begins ? g->r_row : g->y_row;
+        /* a product of few channels takes no longer than a division or two: only what changes is set for each tile */
+        fac_conv_tile t = {
+            .x_pixel = pixel, .channels = (int)(at.k1 - at.k0), .R = 1, .S = 1,
+            .w = b + (p - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes, .bias = begins && g->bias ? g->bias + n0 : NULL,
+            .y_pixel = g->y_row, .y_vector = lanes, .r_pixel = r_row, .r_vector = lanes,
+            .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY, .ahead = ahead, .ahead_lines = lines };
+        for (int64_t i = at.t0, m0 = first, m1; i < at.t1; i++, m0 = m1, t.ahead += lines * blocks * 16) {
+            m1 = g->M * (i + 1) / all;
+            const int m = (int)(m1 - m0), half = (m + 1) / 2;
             float *y = g->y + m0 * g->y_row + n0;
-            const float *r = !begins ? y : g->r ? g->r + m0 * g->r_row + n0 : NULL;
-            int64_t r_row = begins ? g->r_row : g->y_row;
-            const float *x = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth;
-            fac_conv_tile t = {
-                .x0 = x, .x1 = x + half * pixel, .x_pixel = pixel, .x_block = row ? lanes : m * lanes,
-                .channels = (int)(at.k1 - at.k0), .R = 1, .S = 1, .w = w, .bias = begins && g->bias ? g->bias + n0 : NULL,
-                .row_bias = ends && g->row_bias ? g->row_bias + m0 : NULL,
-                .y0 = y, .y1 = y + half * g->y_row, .y_pixel = g->y_row, .y_vector = lanes,
-                .r0 = r, .r1 = r ? r + half * r_row : NULL, .r_pixel = r_row, .r_vector = lanes,
-                .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY,
-                .ahead = ahead + (i - at.t0) * lines * blocks * 16, .ahead_lines = lines };
+            t.x0 = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth, t.x1 = t.x0 + half * pixel;
+            t.x_block = row ? lanes : m * lanes;
+            t.y0 = y, t.y1 = y + half * g->y_row, t.y_pixel = g->y_row;
+            if (r) t.r0 = r + m0 * r_row + n0, t.r1 = t.r0 + half * r_row, t.r_pixel = r_row;
+            if (ends && g->row_bias) t.row_bias = g->row_bias + m0;
             fac_conv_tile_kernel *kernel = s->tile[row ? FAC_TILE_ANY : FAC_TILE_NEAR].of[m][n - 1];
             if (columns == n * lanes) kernel(&t);
             else edge_tile(&t, kernel, m, n * (int)lanes, (int)columns, edge);

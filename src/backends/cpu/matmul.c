@@ -4,6 +4,7 @@
  * step of the run for what was computed.  a is packed by the thread that uses it, a slab at a time; but of few rows, or against
  * few columns, it is read where it lies.  Where all of a's batch meets one b it is one tall matrix. */
 #include <limits.h>
+#include <math.h>
 #include "backends/cpu/blocked.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/matmul.h"
@@ -13,9 +14,8 @@
 
 enum {
     TILES_OF_BLOCK = 32,                /* row tiles whose slab of a, 32 x 14 x 512 floats, is kept in the second cache */
-    TILES_LEAST = 6,                    /* that share what a panel of b costs to bring in                               */
     FEW_PANELS = 4,                     /* too few to pack a for                                                         */
-    SHARES = 4                          /* items for each thread, so that they end together                             */
+    SHARES = 4                          /* items for each thread are enough                                             */
 };
 
 typedef struct plan {
@@ -76,28 +76,36 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
 
+/* Blocks of rows times parts of panels, so that all threads end soonest.  The unit is a product of a row tile and a panel: to
+ * pack a tile takes two of it, to bring in a panel half of one (measured), and at the end a tenth of an item is waited for. */
+static void cut(plan *p) {
+    const fac_simd *s = p->cpu->simd;
+    const int64_t threads = p->cpu->pool.threads, tiles = fac_gemm_tiles(s, p->m.M), panels = fac_gemm_panels(s, p->m.N);
+    const int64_t fewest = (tiles + TILES_OF_BLOCK - 1) / TILES_OF_BLOCK, most = SHARES * threads;
+    double least = INFINITY;
+    for (int64_t blocks = fewest; blocks <= tiles && blocks <= fewest + most; blocks++)
+        for (int64_t k = 1; k == 1 || (k <= panels && blocks * k <= 2 * most); k++) {
+            const int64_t rows = (tiles + blocks - 1) / blocks, together = (panels + k - 1) / k;
+            const int64_t parts = (panels + together - 1) / together;
+            const double items = (double)p->m.batches * (double)blocks * (double)parts;
+            const double item = (double)rows * ((double)together + (p->direct ? 0 : 2)) + 0.5 * (double)together;
+            const double length = (ceil(items / (double)threads) + 0.1) * item;
+            if (length >= least) continue;
+            least = length, p->blocks = blocks, p->together = together, p->parts = parts;
+        }
+}
+
 static bool settle(plan *p, const fac_problem *problem) {
     const fac_simd *s = p->cpu->simd;
     if (!fac_matmul_read(problem, FAC_F32, &p->m) || !fac_cpu_epilogue(problem, s, &p->e)) return false;
     const fac_matmul_form *m = &p->m;
-    int64_t threads = p->cpu->pool.threads, tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N), width;
+    int64_t tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N), width;
     if (m->c == FAC_C_WHOLE && p->e.residual >= 0) return false;
     /* Packing a row of a pays when enough panels meet it.  Rows whole pages apart share their places in the first cache. */
     const bool few = tiles == 1 || (panels <= FEW_PANELS && m->a_row % 1024 != 0);
     p->direct = few && m->a_column == 1 && m->alpha == 1;
-    /* Rows are dealt out first, for then every row is packed once; panels are only when there are too few rows for all
-     * threads, and then at least 8 share the packing of a. */
-    int64_t share = m->batches >= SHARES * threads ? tiles : (tiles * m->batches + SHARES * threads - 1) / (SHARES * threads);
-    share = share < TILES_LEAST ? TILES_LEAST : share > TILES_OF_BLOCK ? TILES_OF_BLOCK : share;
-    p->blocks = (tiles + share - 1) / share;
-    if (m->batches > INT_MAX / p->blocks) return false;
-    int64_t rows = m->batches * p->blocks, want = rows >= threads ? 1 : (SHARES * threads + rows - 1) / rows;
-    p->together = (panels + want - 1) / want;
-    if (!p->direct && p->together < 8) p->together = panels < 8 ? panels : 8;
-    if (!p->direct && (panels + p->together - 1) / p->together * rows < threads)
-        p->together = (panels * rows + threads - 1) / threads;
-    p->parts = (panels + p->together - 1) / p->together;
-    if (m->batches * p->blocks > INT_MAX / p->parts) return false;
+    cut(p);
+    if (m->batches > INT_MAX / p->blocks || m->batches * p->blocks > INT_MAX / p->parts) return false;
     width = m->K < FAC_GEMM_DEPTH ? fac_gemm_padded(s, m->K) : FAC_GEMM_DEPTH;
     int64_t most = (tiles < TILES_OF_BLOCK ? tiles : TILES_OF_BLOCK) * s->rows;
     p->per_thread = (p->direct ? 0 : (size_t)(most * width)) + fac_gemm_edge(s);
