@@ -3,10 +3,13 @@
 
     python bench/cpu_kernels.py --facula build/facula [--rounds 3] [--threads 2] [--seconds 0.3] [--isa avx2] [--json] [NAME...]
 
-NAME selects the rows whose group or label contains it: gemm, skinny, batched, attention, norm, softmax, pointwise, reduce, move.
-A problem is the text that `facula bench` takes.  Weights are packed once, as in a network; rows marked * have all operands computed
-in each run (`--inputs`).  Columns: median ms of the rival and ours, their ratio, our share of the FMA peak and of the bandwidth of a
-copy, both measured here (`facula peaks`).  OpenBLAS has no row where it has no such call.  Needs torch and numpy.
+NAME selects the rows whose group or label contains it: gemm, gpt2, skinny, batched, attention, norm, softmax, pointwise, reduce,
+move.  A problem is the text that `facula bench` takes.  Weights are packed once, as in a network; rows marked * have all operands
+computed in each run (`--inputs`).  Columns: median ms of the rivals and ours, the best rival's time / ours, the share of the FMA
+peak that the best rival and we reach, and our share of the bandwidth of a copy, both measured here (`facula peaks`).  OpenBLAS
+(numpy) has no number where it has no such call.  --isa avx2 holds the rivals to AVX2, too.  Needs torch and numpy.
+
+Idle threads of the rivals spin for a while, so there is a rest before each of our turns.
 """
 import argparse
 import json
@@ -14,6 +17,10 @@ import os
 import statistics
 import subprocess
 import time
+
+
+REST = 0.15     # seconds
+AVX2 = dict(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
 
 
 def problems(torch):
@@ -47,19 +54,21 @@ def problems(torch):
     n = 1024
     for a in (False, True):
         for b in (False, True):
-            def turned(a=a, b=b):
+            def turned(a=a, b=b, n=n):
                 x, y = rand(n, n), rand(n, n)
                 return lambda: (x.t() if a else x) @ (y.t() if b else y)
             text = f"gemm({shape(n, n)}, {shape(n, n)})" + (" trans_a" if a else "") + (" trans_b" if b else "")
             add("gemm", f"{n}^3 {'T' if a else 'N'}{'T' if b else 'N'}", text, turned, 2 * n ** 3, 12 * n * n, True)
-    for m in (64, 256, 1024):
+    for m in (1, 4, 16, 64, 256, 1024):
         for k, n in ((768, 2304), (768, 768), (768, 3072), (3072, 768)):
             add("gpt2", f"{m}x{k}x{n}", f"linear({shape(m, k)}, {shape(n, k)}, {shape(n)})", lambda m=m, k=k, n=n: linear(m, k, n),
-                2 * m * k * n, 4 * (m * k + k * n + m * n))
-    add("gpt2", "logits 64", f"matmul({shape(64, 768)}, {shape(768, 50257)})", lambda: product(64, 768, 50257), 2 * 64 * 768 * 50257, 4 * 768 * 50257)
-    for m, k, n in ((1, 768, 50257), (1, 4096, 4096), (1, 9216, 4096), (1, 25088, 4096), (4, 4096, 4096), (16, 4096, 4096), (16, 25088, 4096)):
+                2 * m * k * n, 4 * (m * k + k * n + m * n), False, lambda m=m, k=k, n=n: blas(m, k, n))
+    for m in (1, 64):
+        add("gpt2", f"{m}x768x50257", f"matmul({shape(m, 768)}, {shape(768, 50257)})", lambda m=m: product(m, 768, 50257),
+            2 * m * 768 * 50257, 4 * 768 * 50257, False, lambda m=m: blas(m, 768, 50257))
+    for m, k, n in ((1, 4096, 4096), (1, 9216, 4096), (1, 25088, 4096), (4, 4096, 4096), (16, 4096, 4096), (16, 25088, 4096)):
         add("skinny", f"{m}x{k}x{n}", f"linear({shape(m, k)}, {shape(n, k)}, {shape(n)})", lambda m=m, k=k, n=n: linear(m, k, n),
-            2 * m * k * n, 4 * k * n)
+            2 * m * k * n, 4 * k * n, False, lambda m=m, k=k, n=n: blas(m, k, n))
 
     def batched(h, m, k, n):
         a, b = rand(h, m, k), rand(h, k, n)
@@ -138,6 +147,7 @@ def rival_ms(call, seconds):
 
 
 def our_ms(a, text, computed):
+    time.sleep(REST)
     command = [a.facula, "bench", text, "--json", "--threads", str(a.threads), "--seconds", str(a.seconds)] + (["--inputs"] if computed else [])
     done = subprocess.run(command + (["--isa", a.isa] if a.isa else []), capture_output=True, text=True)
     if done.returncode:
@@ -156,6 +166,8 @@ def main():
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = str(a.threads)
+    if a.isa == "avx2":
+        os.environ.update(AVX2)
     import torch
     torch.set_num_threads(a.threads)
     torch.set_grad_enabled(False)
@@ -164,7 +176,7 @@ def main():
     flops, copy = peaks["flops"], peaks["memory_copy"]
     if not a.json:
         print(f"{a.threads} threads, FMA peak {flops / 1e9:.0f} GFLOP/s, copy {copy / 1e9:.1f} GB/s; torch {torch.__version__}\n")
-        print("| problem | PyTorch ms | OpenBLAS ms | ours ms | ratio | % of FMA peak | % of copy |\n| --- | --- | --- | --- | --- | --- | --- |", flush=True)
+        print("| problem | PyTorch ms | OpenBLAS ms | ours ms | ratio | rival's % of FMA peak | our % | % of copy |\n| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for group, label, text, computed, rival, blas, work, moved in problems(torch):
         if a.names and not any(n in group or n in label for n in a.names):
             continue
@@ -182,7 +194,7 @@ def main():
             continue
         percent = lambda x: f"{100 * x:.0f}" if x else ""
         print(f"| {label}{' *' if computed else ''} | {rivals[0]:.3f} | {f'{rivals[1]:.3f}' if rivals[1] else ''} | {ms:.3f} | **{best / ms:.2f}** | "
-              f"{percent(row['of_peak'])} | {percent(row['of_copy'])} |", flush=True)
+              f"{percent(work / best / flops * 1e3)} | {percent(row['of_peak'])} | {percent(row['of_copy'])} |", flush=True)
 
 
 if __name__ == "__main__":
