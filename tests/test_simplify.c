@@ -110,6 +110,8 @@ static void shapes(void **state) {
           "y = relu(b)\noutput y = y\n" },
         { "a batch of open size", 1, "reshape", "shape", "input x f32[N,3,4]\ns = shape(x)\nn = gather(s, i64{0}) axis=0\n"
           "l = concat(n, i64{12}) axis=0\ny = reshape(x, l)\noutput y = y\n" },
+        { "an open size and a factor of it", 3, "reshape", "shape", "input x f32[N,4,6]\na = reshape(x, i64{-1,6})\nr = exp(a)\n"
+          "s = shape(x)\ny = reshape(r, s)\noutput y = y\noutput z = r\n" },
         { "two open sizes that move", -1, "reshape", NULL, "input x f32[N,T,4]\ns = shape(x)\na = gather(s, i64{1,0}) axis=0\n"
           "l = concat(a, i64{4}) axis=0\ny = reshape(x, l)\noutput y = y\n" },
         { "transposing a dim of one", 1, "reshape", "transpose", "input x f32[2,1,3,4]\na = transpose(x) perm=0,2,3,1\n"
@@ -131,6 +133,11 @@ static void movers(void **state) {
         { "a cast that rounds", -1, "cast", NULL, "input x f32[4]\na = cast(x) to=f16\ny = cast(a) to=f32\noutput y = y\n" },
         { "slices along two axes", 1, "slice", NULL, "input x f32[5,6]\na = slice(x, i64{1}, i64{4}, i64{0})\n"
           "y = slice(a, i64{0}, i64{6}, i64{-1}, i64{2})\noutput y = y\n" },
+        { "several of one", 2, "slice", NULL, "input x f32[5,6]\na = slice(x, i64{1}, i64{4}, i64{0})\n"
+          "y = slice(a, i64{0}, i64{6}, i64{1}, i64{2})\nz = slice(a, i64{1}, i64{6}, i64{1}, i64{2})\n"
+          "output y = y\noutput z = z\n" },
+        { "one that others read", -1, "slice", NULL, "input x f32[5,6]\na = slice(x, i64{1}, i64{4}, i64{0})\n"
+          "y = slice(a, i64{0}, i64{6}, i64{1}, i64{2})\nz = relu(a)\noutput y = y\noutput z = z\n" },
         { "slices along one axis", -1, "slice", NULL, "input x f32[5,6]\na = slice(x, i64{1}, i64{4}, i64{0})\n"
           "y = slice(a, i64{1}, i64{2}, i64{0})\noutput y = y\n" },
         { "concats in concats", 1, "concat", NULL, "input x f32[2,3]\ninput z f32[2,3]\na = concat(x, z) axis=1\n"

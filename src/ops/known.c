@@ -1,6 +1,7 @@
 /* See known.h. */
 #include "ops/known.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "graph/graph_internal.h"
 
@@ -93,6 +94,21 @@ static int64_t derived(fac_graph *g, int64_t a, char op, int64_t b) {
     return fac_symbol(g, strlen(name) < LONG - 1 ? name : NULL);
 }
 
+/* Of a symbol called "(N*12)": N and 12, where N is a symbol as well. */
+static bool is_multiple(fac_graph *g, int64_t a, int64_t *size, int64_t *times) {
+    char name[64];
+    const char *is = a < 0 ? fac_symbol_name(g, a) : NULL, *star = is ? strrchr(is, '*') : NULL;
+    if (!star || *is != '(' || strlen(is) >= sizeof name || star[1] < '1' || star[1] > '9') return false;
+    char *end;
+    *times = strtoll(star + 1, &end, 10);
+    if (strcmp(end, ")") || *times > INT32_MAX) return false;
+    memcpy(name, is + 1, (size_t)(star - is - 1));
+    name[star - is - 1] = 0;
+    if (!fac_table_get(&g->symbol_names, name)) return false;
+    *size = fac_symbol(g, name);
+    return true;
+}
+
 int64_t fac_size_sum(fac_graph *g, int64_t a, int64_t b) {
     if (a == 0) return b;
     if (b == 0) return a;
@@ -110,11 +126,15 @@ int64_t fac_size_product(fac_graph *g, int64_t a, int64_t b) {
     if (a == 0 || b == 0) return 0;
     if (a == 1) return b;
     if (b == 1) return a;
+    int64_t size, times;
+    if (b > 1 && b <= INT32_MAX && is_multiple(g, a, &size, &times)) return derived(g, size, '*', times * b);
     if (a < 0 || b < 0) return derived(g, a, '*', b);
     return a > INT64_MAX / b ? INT64_MAX : a * b;
 }
 
 int64_t fac_size_quotient(fac_graph *g, int64_t a, int64_t b) {
+    int64_t size, times;
     if (b == 1 || a == 0) return a;
+    if (b > 1 && is_multiple(g, a, &size, &times) && times % b == 0) return fac_size_product(g, size, times / b);
     return a < 0 || b < 0 ? derived(g, a, '/', b) : a / b;
 }

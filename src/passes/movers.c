@@ -72,6 +72,22 @@ static bool cut_of(const fac_node *n, cut *c) {
     return c->end.n == c->start.n && c->axis.n == c->start.n && c->step.n == c->start.n;
 }
 
+static bool disjoint(const cut *a, const cut *b) {
+    for (int i = 0; i < a->start.n; i++)
+        for (int k = 0; k < b->start.n; k++)
+            if (a->axis.v[i] == b->axis.v[k]) return false;
+    return a->start.n + b->start.n <= FAC_DIMS;
+}
+
+/* Nothing but slices along other axes reads it: once they are joined with it, it is gone. */
+static bool only_sliced(const fac_value *v, const cut *a) {
+    cut b;
+    if (v->roots) return false;
+    for (const fac_use *u = v->uses; u; u = u->next)
+        if (u->input || !cut_of(u->node, &b) || !disjoint(a, &b)) return false;
+    return true;
+}
+
 static fac_value *joined(fac_graph *to, const fac_contents *a, const fac_contents *b) {
     fac_dims d = { .n = a->n + b->n };
     for (int k = 0; k < d.n; k++) d.d[k] = k < a->n ? a->v[k] : b->v[k - a->n];
@@ -82,11 +98,8 @@ static fac_value *sliced(fac_graph *to, const fac_node *n, fac_value *const in[]
     cut a, b;
     fac_node now = *n;
     now.in = (fac_value **)(uintptr_t)in;
-    if (!cut_of(&now, &b) || !in[0]->node || !fac_used_once(n->in[0]) || !cut_of(in[0]->node, &a)) return NULL;
-    if (a.start.n + b.start.n > FAC_DIMS) return NULL;
-    for (int i = 0; i < a.start.n; i++)
-        for (int k = 0; k < b.start.n; k++)
-            if (a.axis.v[i] == b.axis.v[k]) return NULL;
+    if (!cut_of(&now, &b) || !in[0]->node || !cut_of(in[0]->node, &a)) return NULL;
+    if (!disjoint(&a, &b) || !only_sliced(n->in[0], &a)) return NULL;
     fac_value *args[] = { in[0]->node->in[0], joined(to, &a.start, &b.start), joined(to, &a.end, &b.end),
                           joined(to, &a.axis, &b.axis), joined(to, &a.step, &b.step) };
     return fac_emit(n->op, NULL, 5, args);
