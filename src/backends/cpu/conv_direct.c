@@ -233,6 +233,7 @@ static void schedule(plan *p) {
     if (rows) p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
     else if (others < 4 * threads && others % threads) p->bands = (4 * threads + others - 1) / others;
     if (rows && others * p->bands > 16 * threads) p->bands = (16 * threads + others - 1) / others;
+    if (rows && others % threads) p->bands = (p->bands + threads - 1) / threads * threads;      /* as much for each thread */
     if (p->bands > p->tiles) p->bands = p->tiles;
 
     p->x_across = g->stride[1] * p->x.stride[2];

@@ -22,23 +22,25 @@ bool fac_padded_bytes(const fac_conv_geom *g, const fac_padded *p, size_t *bytes
     return fac_size_mul((size_t)(g->N * g->C * p->height), (size_t)p->row * sizeof(float), bytes);
 }
 
-typedef struct job { const fac_conv_geom *g; const fac_padded *p; const float *from; float *to; } job;
-
-/* One row of one plane. */
-static void copy_row(void *arg, int item, int thread) {
-    const job *j = arg;
-    const fac_conv_geom *g = j->g;
-    int64_t plane = item / j->p->height, row = item % j->p->height, y = row - g->pad[1], left = g->pad[2], width = j->p->row;
-    float *to = j->to + plane * j->p->plane + row * width;
-    (void)thread;
+void fac_padded_row(const fac_conv_geom *g, const fac_padded *p, const float *from, int64_t plane, int64_t row, float *to) {
+    const int64_t y = row - g->pad[1], left = g->pad[2], width = p->row;
     if (y < 0 || y >= g->H || left >= width) {
         memset(to, 0, (size_t)width * sizeof *to);
         return;
     }
-    int64_t n = g->W < width - left ? g->W : width - left;
+    const int64_t n = g->W < width - left ? g->W : width - left;
     memset(to, 0, (size_t)left * sizeof *to);
-    memcpy(to + left, j->from + (plane * g->H + y) * g->W, (size_t)n * sizeof *to);
+    memcpy(to + left, from + (plane * g->H + y) * g->W, (size_t)n * sizeof *to);
     memset(to + left + n, 0, (size_t)(width - left - n) * sizeof *to);
+}
+
+typedef struct job { const fac_conv_geom *g; const fac_padded *p; const float *from; float *to; } job;
+
+static void copy_row(void *arg, int item, int thread) {
+    const job *j = arg;
+    const int64_t plane = item / j->p->height, row = item % j->p->height;
+    (void)thread;
+    fac_padded_row(j->g, j->p, j->from, plane, row, j->to + plane * j->p->plane + row * j->p->row);
 }
 
 void fac_padded_copy(const fac_pool *pool, const fac_conv_geom *g, const fac_padded *p, const float *from, float *to) {

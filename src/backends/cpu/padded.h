@@ -12,5 +12,7 @@ typedef struct fac_padded {
 fac_padded fac_padded_of(const fac_conv_geom *g);
 /* Bytes of the copy, 0 when none is needed; false when they do not fit. */
 bool       fac_padded_bytes(const fac_conv_geom *g, const fac_padded *p, size_t *bytes);
+/* Row `row` of the copy's plane number `plane` alone. */
+void       fac_padded_row(const fac_conv_geom *g, const fac_padded *p, const float *from, int64_t plane, int64_t row, float *to);
 void       fac_padded_copy(const fac_pool *pool, const fac_conv_geom *g, const fac_padded *p, const float *from, float *to);
 #endif

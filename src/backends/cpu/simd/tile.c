@@ -30,12 +30,14 @@ INLINE const float *step(const int m, const int n, const places x, const int k, 
     return w + n * VL;
 }
 
-/* Whole blocks of channels are VL steps, each with a hint `hint` floats further on; the last block may have less. */
-INLINE const float *steps(const int m, const int n, const int block, int here, const places x, const float *w,
+/* Whole blocks of channels are VL steps, each with a hint `hint` floats further on, and one for a pixel `later` floats behind
+ * (0: none); the last block may have less. */
+INLINE const float *steps(const int m, const int n, const int block, int here, const places x, int64_t later, const float *w,
                           const float **ahead, int64_t hint, vec acc[MR][2]) {
     if (here == VL && block == VL) {
         UNROLL for (int k = 0; k < VL; k++) {
             if (hint) __builtin_prefetch(*ahead, 0, 2), *ahead += hint;
+            if (later && k < m) __builtin_prefetch(place(m, k, x) + later, 0, 3);
             w = step(m, n, x, k, w, acc);
         }
         return w;
@@ -73,7 +75,7 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
                          const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
     for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
         places column = row;
-        for (int s = 0; s < t->S; s++, shift(&column, t->x_column)) w = steps(m, n, block, here, column, w, ahead, hint, acc);
+        for (int s = 0; s < t->S; s++, shift(&column, t->x_column)) w = steps(m, n, block, here, column, 0, w, ahead, hint, acc);
     }
     return w;
 }
@@ -99,9 +101,10 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         places row = x;
         if (listed) row.at = at;
         int c = 0;
-        if (block == VL && t->R == 1 && t->S == 1)          /* short blocks feel what loops around them cost */
+        if (block == VL && t->R == 1 && t->S == 1)          /* short blocks feel what loops around them cost, and use a line of x
+                                                               for 16 steps only */
             for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
-                w = steps(m, n, VL, VL, row, w, &ahead, hint, acc);
+                w = steps(m, n, VL, VL, row, 2 * t->x_block, w, &ahead, hint, acc);
         if (block == VL)
             for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
@@ -128,7 +131,7 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
         const float *x = t->x0 + i * m * VL, *w = t->w;
         for (int c = 0; c < t->channels; c += VL, x += t->x_block) {
             const int here = t->channels - c < VL ? t->channels - c : VL;
-            w = steps(m, n, VL, here, (places){ x, x + half * VL, VL, NULL }, w, &ahead, hint, acc);
+            w = steps(m, n, VL, here, (places){ x, x + half * VL, VL, NULL }, 0, w, &ahead, hint, acc);
         }
         float *y = t->y0 + i * m * VL;
         UNROLL for (int k = 0; k < n; k++)
