@@ -128,8 +128,7 @@ static void print_more(const fac_activation *a) {
 static void print_row(const fac_activation *a, int width) {
     const fac_stats s = fac_tally_stats(a->tally);
     char dims[96], cells[5][16], drawn[4 * PARTS + 1];
-    const int cut = (int)strlen(a->name) - width;       /* the end of a long name says more */
-    printf("%-*s  %-14s  %16s  ", width, cut > 0 ? a->name + cut : a->name, a->op,
+    printf("%-*s  %-14s  %16s  ", width, end_of(a->name, width), a->op,
            dims_text(NULL, &a->type.dims, dims, sizeof dims));
     printf("%10s  %10s  %10s  %10s  %8s  ", number(s.min, cells[0]), number(s.max, cells[1]), number(s.mean, cells[2]),
            number(s.std, cells[3]), percent((double)s.zeros, (double)s.count, cells[4]));

@@ -51,6 +51,7 @@ int  columns(void);                         /* width of the terminal, 80 when it
 const char *bytes_text(double bytes, char *to, size_t size);        /* "12.4 MB"  */
 const char *count_text(double count, char *to, size_t size);        /* "1.82 G"   */
 void table_row(FILE *to, const int *widths, int n, ...);            /* text cells; negative width: left */
+const char *end_of(const char *name, int width);    /* what fits of a long name: its end says more */
 void progress(const char *what, long done, long total, double since);       /* a line with rate and ETA; done == total clears it */
 double now(void);
 

@@ -3,16 +3,33 @@
 #include <string.h>
 #include "inspect.h"
 
-static struct { const char *weights, *sort, *memory; list shapes; long batch, top; bool json; } o;
+static struct {
+    const char *weights, *sort, *memory;
+    list shapes;
+    long batch, top;
+    bool plan, json;
+} o = { .batch = 1, .top = 20 };
+
 static const option options[] = {
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
+    { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
+
+/* Numbers, and the names of sizes that are open. */
+static cJSON *shape_json(const fac_graph *g, const fac_dims *d) {
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < d->n; k++) {
+        const char *name = d->d[k] < 0 ? fac_symbol_name(g, d->d[k]) : NULL;
+        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?") : cJSON_CreateNumber((double)d->d[k]));
+    }
+    return all;
+}
 
 /* ---- layers ---- */
 
@@ -38,9 +55,19 @@ static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l)) {
     return p;
 }
 
+static int name_width(const fac_analysis *a, const place *order, long top) {
+    enum { LEAST = 16, MOST = 44 };
+    int width = LEAST;
+    for (int k = 0; k < fac_analysis_totals(a).layers && k < top; k++) {
+        const int n = (int)strlen(layer_name(fac_analysis_layer(a, order[k].layer)));
+        if (n > width) width = n;
+    }
+    return width < MOST ? width : MOST;
+}
+
 static void layers_print(const fac_analysis *a, const place *order, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    const int widths[] = { -34, -16, 16, 10, 10, 10, 10, 8, 8 };
+    const int wide = name_width(a, order, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
     char out[96], r[32], w[32], p[32], m[32], x[16], s[16];
     putchar('\n');
     table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs", "MAC/byte", "share");
@@ -49,8 +76,8 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
         snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
-        table_row(stdout, widths, 9, l->name, l->op, dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out),
-                  bytes_text(l->read, r, sizeof r),
+        dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out);
+        table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out, bytes_text(l->read, r, sizeof r),
                   bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
                   l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
     }
@@ -61,6 +88,7 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
 }
 
 static cJSON *layers_json(const fac_analysis *a) {
+    const fac_totals t = fac_analysis_totals(a);
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
@@ -68,14 +96,28 @@ static cJSON *layers_json(const fac_analysis *a) {
         cJSON_AddStringToObject(j, "name", l->name);
         cJSON_AddStringToObject(j, "op", l->op);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
-        cJSON_AddItemToObject(j, "output", json_dims(&l->out.dims));
+        cJSON_AddItemToObject(j, "output", shape_json(fac_analysis_graph(a), &l->out.dims));
         json_number(j, "read_bytes", l->read, 17);
         json_number(j, "written_bytes", l->written, 17);
         json_number(j, "weight_bytes", l->weights, 17);
         json_number(j, "macs", l->macs, 17);
+        json_number(j, "intensity", by_bytes(l) > 0 ? l->macs / by_bytes(l) : 0, 6);
+        json_number(j, "share", t.macs > 0 ? l->macs / t.macs : 0, 6);
         cJSON_AddItemToArray(all, j);
     }
     return all;
+}
+
+static cJSON *totals_json(const fac_analysis *a) {
+    const fac_totals t = fac_analysis_totals(a);
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddNumberToObject(j, "layers", t.layers);
+    json_number(j, "params", t.params, 17);
+    json_number(j, "macs", t.macs, 17);
+    json_number(j, "read_bytes", t.read, 17);
+    json_number(j, "written_bytes", t.written, 17);
+    json_number(j, "weight_bytes", t.weights, 17);
+    return j;
 }
 
 /* ---- the cover ---- */
@@ -94,37 +136,74 @@ static void cover_print(const fac_analysis *a, const model *m, const char *path)
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
         printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir,
-               about.opsets,
-               *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers, (long long)about.functions);
+               about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers,
+               (long long)about.functions);
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
     putchar('\n');
 }
 
-static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
-    memory_facts f;
-    const long top = o.top > 0 ? o.top : 20;
-    int code = memory_find(a, m, &o.shapes, o.batch, &f);
-    if (code) return code;
-    if (o.json) {
-        cJSON *root = cJSON_CreateObject();
-        cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
-        cJSON_AddStringToObject(root, "model", path);
-        if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
-        cJSON_AddItemToObject(root, "operators", ops_json(a));
-        cJSON_AddItemToObject(root, "layers", layers_json(a));
-        cJSON_AddItemToObject(root, "memory", memory_json(a, &f, top));
-        return json_print(root);
+static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; i < n; i++) {
+        const fac_type t = fac_value_type(get(g, i));
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)));
+        cJSON_AddStringToObject(one, "dtype", fac_dtype_get(t.dtype)->name);
+        cJSON_AddItemToObject(one, "shape", shape_json(g, &t.dims));
+        cJSON_AddItemToArray(all, one);
     }
+    return all;
+}
+
+static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+    fac_onnx_about about;
+    cJSON_AddStringToObject(root, "model", path);
+    if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL)) {
+        cJSON *file = cJSON_AddObjectToObject(root, "file");
+        cJSON_AddNumberToObject(file, "ir", (double)about.ir);
+        cJSON_AddStringToObject(file, "opsets", about.opsets);
+        cJSON_AddStringToObject(file, "producer", about.producer);
+        cJSON_AddNumberToObject(file, "nodes", (double)about.nodes);
+        cJSON_AddNumberToObject(file, "initializers", (double)about.initializers);
+        cJSON_AddNumberToObject(file, "functions", (double)about.functions);
+    }
+    if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
+    cJSON_AddItemToObject(root, "inputs", ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
+    cJSON_AddItemToObject(root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
+}
+
+static int print_json(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, long top) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
+    cover_json(root, a, m, path);
+    cJSON_AddItemToObject(root, "totals", totals_json(a));
+    cJSON_AddItemToObject(root, "operators", ops_json(a));
+    cJSON_AddItemToObject(root, "layers", layers_json(a));
+    cJSON_AddItemToObject(root, "memory", memory_json(a, f, top));
+    return json_print(root);
+}
+
+static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, double (*of)(const fac_layer *l),
+                 long top) {
     place *order = sorted(a, of);
     if (!order) return fail_text("out of memory");
     cover_print(a, m, path);
     ops_print(a);
     layers_print(a, order, top);
-    memory_print(a, &f, top);
+    memory_print(a, f, top);
+    if (o.plan && f->planned) memory_places(f);
     free(order);
     return EXIT_OK;
+}
+
+static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
+    memory_facts f;
+    int code = memory_find(a, m, &o.shapes, o.batch, &f);
+    if (!code) code = o.json ? print_json(a, m, &f, path, o.top) : print(a, m, &f, path, of, o.top);
+    memory_free(&f);
+    return code;
 }
 
 static int run(list args) {
@@ -137,7 +216,7 @@ static int run(list args) {
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
-    if (o.batch < 0 || o.top < 0) return usage_error(self, "--batch and --top are positive");
+    if (o.batch < 1 || o.top < 1) return usage_error(self, "--batch and --top are positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);

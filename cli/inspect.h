@@ -3,6 +3,9 @@
 #define FACULA_CLI_INSPECT_H
 #include "json.h"
 
+/* What people call a layer: its module, where that holds nothing else. */
+static inline const char *layer_name(const fac_layer *l) { return l->is_module ? l->module : l->name; }
+
 /* inspect_ops.c: which operators with which attributes. */
 void   ops_print(const fac_analysis *a);
 cJSON *ops_json(const fac_analysis *a);
@@ -14,8 +17,12 @@ typedef struct memory_facts {
     char          why_not[512];
     double        order_peak;
     bool          order_exact;
+    fac_arena_part *parts;              /* of the arena, by address; their texts are our own */
+    int            nparts;
 } memory_facts;
 int    memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out);
+void   memory_free(memory_facts *f);
+void   memory_places(const memory_facts *f);
 void   memory_print(const fac_analysis *a, const memory_facts *f, long top);
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top);
 #endif

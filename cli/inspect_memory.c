@@ -21,11 +21,21 @@ static int plan_of(const model *m, const list *shapes, long batch, memory_facts 
     if (!status) status = fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
     if (!status) status = fac_program_plan(p, in, &f->plan, &err);
     f->planned = !status;
+    f->nparts = status ? 0 : (int)fac_program_arena(p, NULL, 0);
+    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
+    if (f->parts) fac_program_arena(p, f->parts, (size_t)f->nparts);
+    for (int k = 0; f->parts && k < f->nparts; k++) f->parts[k].made_by = strdup(f->parts[k].made_by);
     snprintf(f->why_not, sizeof f->why_not, "%s", err.text);
     fac_program_free(p);
     for (int i = 0; i < n && i < MOST; i++) fac_tensor_free(in[i]);
     fac_device_free(device);
     return EXIT_OK;
+}
+
+void memory_free(memory_facts *f) {
+    for (int k = 0; f->parts && k < f->nparts; k++) free((char *)(uintptr_t)f->parts[k].made_by);
+    free(f->parts);
+    f->parts = NULL;
 }
 
 int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out) {
@@ -77,8 +87,11 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
     timeline(a);
     const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
     const int n = alive && l ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
-    if (l) printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, l->name, bytes_text(t.peak, x, sizeof x));
-    for (int k = 0; k < n && k < top; k++) printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), alive[k].name);
+    if (l) printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
+    for (int k = 0; k < n && k < top; k++) {
+        const char *name = alive[k].layer >= 0 ? layer_name(fac_analysis_layer(a, alive[k].layer)) : alive[k].name;
+        printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), name);
+    }
     if (n > top) printf("  and %d more\n", n - (int)top);
     free(alive);
     printf("\nlower bound    %s, the inputs and outputs of one layer\n", bytes_text(t.bound, x, sizeof x));
@@ -92,11 +105,44 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
         return;
     }
     const fac_plan_stat *p = &f->plan;
+    char w[32];
     printf("plan           %d steps; arena %s for %s of values, at least %s (%.1f %% above); packed weights %s\n", p->steps,
            bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y),
-               bytes_text((double)p->bound, z, sizeof z),
-           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0,
-               bytes_text((double)p->packed, (char[32]){ 0 }, 32));
+           bytes_text((double)p->bound, z, sizeof z),
+           p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, w, sizeof w));
+}
+
+/* By address.  Parts that share bytes are never alive at the same step. */
+void memory_places(const memory_facts *f) {
+    const int widths[] = { 12, 12, 10, 6, 6, -1 };
+    printf("\nthe arena, byte by byte:\n\n");
+    table_row(stdout, widths, 6, "from", "to", "bytes", "first", "last", "made by");
+    for (int k = 0; k < f->nparts; k++) {
+        const fac_arena_part *p = &f->parts[k];
+        char from[24], to[24], bytes[32], first[16], last[16];
+        snprintf(from, sizeof from, "%zu", p->at);
+        snprintf(to, sizeof to, "%zu", p->at + p->bytes);
+        snprintf(first, sizeof first, "%d", p->first);
+        snprintf(last, sizeof last, "%d", p->last);
+        printf("%12s  %12s  %10s  %6s  %6s  %s%s\n", from, to, bytes_text((double)p->bytes, bytes, sizeof bytes), first, last,
+               p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?");
+    }
+}
+
+static cJSON *places_json(const memory_facts *f) {
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < f->nparts; k++) {
+        const fac_arena_part *p = &f->parts[k];
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "made_by", p->made_by ? p->made_by : "?");
+        cJSON_AddNumberToObject(one, "offset", (double)p->at);
+        cJSON_AddNumberToObject(one, "bytes", (double)p->bytes);
+        cJSON_AddNumberToObject(one, "first_step", p->first);
+        cJSON_AddNumberToObject(one, "last_step", p->last);
+        cJSON_AddBoolToObject(one, "scratch", p->scratch);
+        cJSON_AddItemToArray(all, one);
+    }
+    return all;
 }
 
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
@@ -125,6 +171,7 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
         cJSON_AddNumberToObject(plan, "values_bytes", (double)f->plan.values);
         cJSON_AddNumberToObject(plan, "bound_bytes", (double)f->plan.bound);
         cJSON_AddNumberToObject(plan, "packed_bytes", (double)f->plan.packed);
+        cJSON_AddItemToObject(plan, "arena", places_json(f));
     }
     return j;
 }

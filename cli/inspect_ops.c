@@ -6,7 +6,14 @@
 enum { OPS = 256, KEYS = 32, VALUES = 8, TEXT = 96 };
 
 typedef struct key { char name[32]; int n, more; struct { char text[TEXT]; int count; } value[VALUES]; } key;
-typedef struct usage { const char *op; int count, nkeys; double macs, params; key keys[KEYS]; } usage;
+typedef struct range { int64_t lo, hi; } range;
+typedef struct usage {
+    const char *op;
+    int         count, nkeys;
+    double      macs, params;
+    range       in, out;            /* channels of those with a weight; lo 0: none */
+    key         keys[KEYS];
+} usage;
 
 static void note(usage *u, const char *name, size_t length, const char *value) {
     int k = 0, v = 0;
@@ -37,10 +44,21 @@ static void note_attrs(usage *u, const char *attrs) {
     }
 }
 
+static void widen(range *r, const fac_dims *d, bool last) {
+    const int64_t n = d->n > 1 ? d->d[last ? d->n - 1 : 1] : 0;
+    if (n < 1) return;
+    if (!r->lo || n < r->lo) r->lo = n;
+    if (n > r->hi) r->hi = n;
+}
+
 static void note_weight(usage *u, const fac_layer *l) {
     char text[TEXT];
     fac_dims taps = { 0 };
-    if (!l->kernel.n || strncmp(l->op, "conv", 4)) return;
+    if (!l->kernel.n || !l->macs) return;
+    const bool conv = !strncmp(l->op, "conv", 4);
+    widen(&u->in, &l->in.dims, !conv);
+    widen(&u->out, &l->out.dims, !conv);
+    if (!conv) return;
     for (int k = 2; k < l->kernel.n; k++) taps.d[taps.n++] = l->kernel.d[k];
     note(u, "kernel", 6, dims_text(NULL, &taps, text, sizeof text));
 }
@@ -64,6 +82,17 @@ static int find_usage(const fac_analysis *a, usage **out) {
     return n;
 }
 
+static int seen(const key *k) {
+    int n = k->more;
+    for (int v = 0; v < k->n; v++) n += k->value[v].count;
+    return n;
+}
+
+static const char *range_text(range r, char to[48]) {
+    snprintf(to, 48, r.lo < r.hi ? "%lld..%lld" : "%lld", (long long)r.lo, (long long)r.hi);
+    return to;
+}
+
 void ops_print(const fac_analysis *a) {
     usage *u;
     const int n = find_usage(a, &u), widths[] = { -18, 6, 10, 12, -1 };
@@ -78,6 +107,12 @@ void ops_print(const fac_analysis *a) {
             printf("%s%s", i ? "; " : "", y->name);
             for (int v = 0; v < y->n; v++) printf("%s %s x%d", v ? "," : "", y->value[v].text, y->value[v].count);
             if (y->more) printf(", others x%d", y->more);
+            const int rest = u[k].count - seen(y);
+            if (rest) printf(", default x%d", rest);
+        }
+        if (u[k].in.lo && u[k].out.lo) {
+            char from[48], to[48];
+            printf("%schannels %s -> %s", u[k].nkeys ? "; " : "", range_text(u[k].in, from), range_text(u[k].out, to));
         }
         putchar('\n');
     }
@@ -100,6 +135,11 @@ cJSON *ops_json(const fac_analysis *a) {
                 cJSON_AddNumberToObject(values, u[k].keys[i].value[v].text, u[k].keys[i].value[v].count);
         }
         cJSON_AddItemToObject(j, "attributes", attrs);
+        if (u[k].in.lo && u[k].out.lo) {
+            const int64_t ends[] = { u[k].in.lo, u[k].in.hi, u[k].out.lo, u[k].out.hi };
+            cJSON *channels = cJSON_AddArrayToObject(j, "channels");
+            for (int i = 0; i < 4; i++) cJSON_AddItemToArray(channels, cJSON_CreateNumber((double)ends[i]));
+        }
         cJSON_AddItemToArray(all, j);
     }
     free(u);

@@ -64,18 +64,31 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
     return to;
 }
 
-/* "x=1x3x224x224" or, for the first input, "1x3x224x224". */
-static int shapes_parse(const list *shapes, const char **names, fac_dims *dims) {
-    for (int i = 0; i < shapes->n; i++) {
+/* ---- sizes of inputs: "x=1x3x224x224" or, for the first input, "1x3x224x224" ---- */
+
+enum { SHAPES = 64 };
+typedef struct sizes {
+    int         n;
+    char       *names[SHAPES];      /* NULL: the first input */
+    const char *texts[SHAPES];
+    fac_dims    dims[SHAPES];
+} sizes;
+
+static void sizes_free(sizes *s) {
+    for (int i = 0; i < s->n; i++) free(s->names[i]);
+    s->n = 0;
+}
+
+static int sizes_parse(const list *shapes, sizes *to) {
+    to->n = 0;
+    for (int i = 0; shapes && i < shapes->n; i++) {
         const char *equals = strrchr(shapes->at[i], '=');
-        names[i] = NULL;
-        if (equals) {
-            char *name = strdup(shapes->at[i]);
-            if (!name) return fail_text("out of memory");
-            name[equals - shapes->at[i]] = 0;
-            names[i] = name;
-        }
-        if (!dims_parse(equals ? equals + 1 : shapes->at[i], &dims[i])) {
+        if (i == SHAPES) return fail_text("more than %d times --shape", SHAPES);
+        to->names[i] = equals ? strndup(shapes->at[i], (size_t)(equals - shapes->at[i])) : NULL;
+        to->texts[i] = equals ? equals + 1 : shapes->at[i];
+        to->n++;
+        if (equals && !to->names[i]) return fail_text("out of memory");
+        if (!dims_parse(to->texts[i], &to->dims[i])) {
             fprintf(stderr, "facula: --shape needs NAME=1x3x224x224, not \"%s\"\n", shapes->at[i]);
             return EXIT_USAGE;
         }
@@ -83,44 +96,62 @@ static int shapes_parse(const list *shapes, const char **names, fac_dims *dims) 
     return EXIT_OK;
 }
 
+/* Of a graph that is there: types are inferred anew. */
+static fac_status resize(fac_graph **g, const char *name, const char *text, fac_error *err) {
+    fac_graph *next = NULL;
+    if (!name && fac_graph_inputs(*g)) name = fac_value_name(fac_graph_input(*g, 0));
+    fac_status status = fac_graph_shaped(*g, name ? name : "", text, &next, err);
+    if (status) return status;
+    fac_graph_free(*g);
+    *g = next;
+    return FAC_OK;
+}
+
+/* ---- models ---- */
+
+static int load_zoo(const char *name, const char *weights, long seed, model *m) {
+    fac_error err = { 0 };
+    m->zoo = fac_zoo_find(name);
+    if (!m->zoo) return fail_text("the zoo has no \"%s\" (see `facula zoo`)", name);
+    if (weights && fac_weights_load(weights, &m->weights, &err)) return fail(&err);
+    m->random = !weights;
+    return fac_zoo_new(name, m->weights, (uint64_t)seed, &m->graph, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int load_text(const char *path, model *m) {
+    fac_error err = { 0 };
+    FILE *f = fopen(path, "r");
+    if (!f) return fail_text("%s: cannot be opened", path);
+    const fac_status status = fac_graph_read(f, &m->graph, &err);
+    fclose(f);
+    return status ? fail(&err) : EXIT_OK;
+}
+
+/* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
+static int load_onnx(const char *path, sizes *s, model *m) {
+    fac_error err = { 0 };
+    const char *names[SHAPES];
+    fac_dims dims[SHAPES];
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->names[i]) names[n] = s->names[i], dims[n++] = s->dims[i];
+    return fac_onnx_load(path, &(fac_onnx_opts){ .n = n, .inputs = names, .dims = dims }, &m->graph, &err) ? fail(&err) : EXIT_OK;
+}
+
 int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
     fac_error err = { 0 };
     model m = { 0 };
-    if (!strncmp(path, "zoo:", 4)) {
-        m.zoo = fac_zoo_find(path + 4);
-        if (!m.zoo) return fail_text("the zoo has no \"%s\" (see `facula zoo`)", path + 4);
-        if (weights && fac_weights_load(weights, &m.weights, &err)) return fail(&err);
-        m.random = !weights;
-        if (fac_zoo_new(path + 4, m.weights, (uint64_t)seed, &m.graph, &err)) {
-            model_free(&m);
-            return fail(&err);
-        }
-    } else if (weights) {
-        return fail_text("--weights goes with zoo:NAME; %s has its own", path);
-    } else if (ends_with(path, ".txt") || ends_with(path, ".fac")) {
-        FILE *f = fopen(path, "r");
-        if (!f) return fail_text("%s: cannot be opened", path);
-        fac_status status = fac_graph_read(f, &m.graph, &err);
-        fclose(f);
-        if (status) return fail(&err);
-    } else {
-        const char *names[64];
-        fac_dims dims[64];
-        int n = shapes && shapes->n <= 64 ? shapes->n : 0, named = 0;
-        int code = n ? shapes_parse(shapes, names, dims) : EXIT_OK;
-        if (code) return code;
-        for (int i = 0; i < n; i++)
-            if (names[i]) {
-                names[named] = names[i];
-                dims[named++] = dims[i];
-            }
-        fac_onnx_opts opts = { .n = named, .inputs = names, .dims = dims };
-        fac_status status = fac_onnx_load(path, &opts, &m.graph, &err);
-        for (int i = 0; i < named; i++) free((char *)(uintptr_t)names[i]);
-        if (status) return fail(&err);
-    }
-    *out = m;
-    return EXIT_OK;
+    sizes s;
+    const bool zoo = !strncmp(path, "zoo:", 4), text = ends_with(path, ".txt") || ends_with(path, ".fac");
+    int code = sizes_parse(shapes, &s);
+    if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
+    if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
+    for (int i = 0; i < s.n && !code; i++)
+        if ((zoo || text || !s.names[i]) && resize(&m.graph, s.names[i], s.texts[i], &err)) code = fail(&err);
+    sizes_free(&s);
+    if (code) model_free(&m);
+    else *out = m;
+    return code;
 }
 
 void model_free(model *m) {

@@ -127,6 +127,7 @@ static int run(list args) {
     if (!code) {
         report r = { .name = args.at[0], .m = &m, .a = a, .t = fac_analysis_totals(a), .time = o.profile ? &time_of : NULL };
         code = build(&r);
+        memory_free(&r.memory);
     }
     profile_free(&time_of);
     fac_analysis_free(a);

@@ -51,8 +51,6 @@ bool report_time(FILE *to, const report *r);    /* report_time.c: what was measu
 bool report_memory(FILE *to, const report *r);  /* report_memory.c: memory over time */
 bool report_roofline(FILE *to, const report *r);
 
-/* What people call a layer: its module, where that holds nothing else. */
-static inline const char *layer_name(const fac_layer *l) { return l->is_module ? l->module : l->name; }
 /* Which of the colours a layer has: "mac", "norm", "act", "pool", "move", "other". */
 const char *layer_class(const fac_layer *l);
 /* Operations and bytes of a layer, and what they cost the machine at best. */

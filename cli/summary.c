@@ -3,7 +3,8 @@
 #include "json.h"
 #include "summary.h"
 
-static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o;
+static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o =
+    { .depth = 3, .batch = 1 };
 static const option options[] = {
     { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3" },
     { "--columns", OPTION_TEXT, &o.columns, "A,B,...", "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
@@ -106,7 +107,7 @@ static int report(const fac_analysis *a, const char *name, fac_convention c, boo
     if (o.json) return print_json(a, name, c, all);
     branch *tree = tree_new(a, c);
     if (!tree) return fail_text("out of memory");
-    tree_print(a, tree, o.depth > 0 ? o.depth : 3, columns, n);
+    tree_print(a, tree, o.depth, columns, n);
     tree_free(tree);
     if (fac_analysis_open(a)) printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
     kinds_print(a, c, fac_analysis_count(a, c));
@@ -127,7 +128,7 @@ static int run(list args) {
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
         return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
                            "onnx-tool and all", o.convention);
-    if (o.batch < 0 || o.depth < 0) return usage_error(self, "--batch and --depth are positive");
+    if (o.batch < 1 || o.depth < 1) return usage_error(self, "--batch and --depth are positive");
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);

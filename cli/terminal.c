@@ -52,6 +52,13 @@ const char *count_text(double count, char *to, size_t size) {
     return scaled(count, 1000, units, to, size);
 }
 
+const char *end_of(const char *name, int width) {
+    const int over = (int)strlen(name) - width;
+    if (over <= 0) return name;
+    for (name += over; (*name & 0xc0) == 0x80;) name++;     /* not in the middle of a letter */
+    return name;
+}
+
 void table_row(FILE *to, const int *widths, int n, ...) {
     va_list cells;
     va_start(cells, n);

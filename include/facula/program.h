@@ -111,6 +111,16 @@ typedef struct fac_step_stat {
 void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
 
+/* What lies in the arena of the plan used last: `bytes` from `at` on, from step `first` to step `last`; several values may share a
+ * part, one written over the other.  By address; how many there are; texts live as long as p. */
+typedef struct fac_arena_part {
+    const char *made_by;            /* the nodes of the step that writes it first */
+    size_t      at, bytes;
+    int         first, last;
+    bool        scratch;            /* of that step alone */
+} fac_arena_part;
+size_t fac_program_arena(fac_program *p, fac_arena_part *to, size_t max);
+
 /* The eager convenience: computes v and what it needs.  All leaves must have data. */
 fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_error *err);
 

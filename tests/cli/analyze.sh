@@ -18,6 +18,42 @@ expect 0 'conv2d' "$facula" inspect zoo:lenet
 expect 0 'kernel 5x5 x2' "$facula" inspect zoo:lenet --sort macs --top 3
 expect 2 '--sort is by' "$facula" inspect zoo:lenet --sort colour
 expect 0 '"peak_bytes"' "$facula" inspect zoo:lenet --json
+expect 0 'pad 2,2,2,2 x1, default x1; channels 1..6 -> 6..16' "$facula" inspect zoo:lenet
+expect 2 'are positive' "$facula" inspect zoo:lenet --top 0
+
+# where values lie: no two that overlap are alive at the same step, and the arena ends where the last one does
+expect 0 'the arena, byte by byte' "$facula" inspect zoo:squeezenet1_1 --plan
+"$facula" inspect zoo:squeezenet1_1 --json >plan.json
+check awk '
+    /"offset":/ { gsub(",", ""); from[n] = $2 }
+    /"bytes":/ && n in from { gsub(",", ""); to[n] = from[n] + $2 }
+    /"first_step":/ { gsub(",", ""); first[n] = $2 }
+    /"last_step":/ { gsub(",", ""); last[n++] = $2 }
+    /"arena_bytes":/ { gsub(",", ""); arena = $2 }
+    END {
+        for (i = 0; i < n; i++) {
+            if (to[i] > end) end = to[i]
+            for (k = 0; k < i; k++)
+                if (from[i] < to[k] && from[k] < to[i] && first[i] <= last[k] && first[k] <= last[i]) bad = 1
+        }
+        exit !(n > 20 && end == arena && !bad)
+    }' n=0 plan.json
+
+# ---- sizes of inputs, of every kind of model ----
+"$facula" export zoo:lenet -o lenet.onnx >/dev/null
+"$facula" show zoo:lenet >lenet.txt
+for model in zoo:lenet lenet.onnx lenet.txt; do
+    expect 0 '"macs":	833040' "$facula" summary $model --shape x=2x1x28x28 --json
+    expect 0 '"macs":	833040' "$facula" summary $model --shape 2x1x28x28 --json
+    expect 0 'x f32[2x1x28x28]' "$facula" inspect $model --shape x=2x1x28x28
+    expect 1 'x has 3 channels' "$facula" summary $model --shape x=1x3x28x28
+    one_line
+    expect 1 'y' "$facula" summary $model --shape y=1x1x28x28
+    one_line
+    expect 2 '--shape needs' "$facula" summary $model --shape x=axb
+    one_line
+done
+expect 2 'are positive' "$facula" summary zoo:lenet --batch 0
 
 # ---- tile ----
 expect 2 'no limit' "$facula" tile zoo:lenet
