@@ -291,11 +291,11 @@ static void what_cannot_be_judged(void **state) {
     for (int k = 0; k < 2; k++) {
         g[k] = fac_graph_new();
         fac_value *x = fac_input(g[k], "x", FAC_F32, fac_shape(5));
-        fac_output(g[k], "y", fac_pow(fac_add(x, fac_number(g[k], FAC_F32, 3)), x));
+        fac_output(g[k], "y", fac_tan(x));
     }
     const fac_verdict v = judge(g[0], g[1], FAC_VERIFY_BOUND);
     assert_int_equal(v.same, FAC_CANNOT_TELL);
-    assert_non_null(strstr(v.why, "pow"));
+    assert_non_null(strstr(v.why, "tan"));
     assert_int_equal(judge(g[0], g[1], FAC_VERIFY_DATA).same, FAC_SAME);
     for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
 }

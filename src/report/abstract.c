@@ -1,8 +1,9 @@
 /* A model over small integers: see facula/verify.h.
  *
- * Weights: w becomes one of -2, -1, 1, 2 by a hash of its bits, and 0 stays 0.  The rule looks at nothing but the number itself, so a slice of
- * the weights becomes the slice of the integers.  Ops: what only moves or adds or multiplies stays; x mod 7 stands for every
- * function of one number, so that results stay small and any change of an input still changes most of what follows. */
+ * Weights: w becomes one of -2, -1, 1, 2 by a hash of its bits, and 0 stays 0.  The rule looks at nothing but the number itself,
+ * so a slice of the weights becomes the slice of the integers; constants that are no integers, the scale of attention say, do
+ * the same.  Ops: what only moves or adds or multiplies stays; x mod 7 stands for every function of one number, so that results
+ * stay small and any change of an input still changes most of what follows. */
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
@@ -16,22 +17,28 @@ static float as_integer(float w) {
     uint32_t bits;
     if (w == 0) return 0;
     memcpy(&bits, &w, sizeof bits);
-    bits ^= bits >> 16, bits *= 0x85ebca6bu, bits ^= bits >> 13, bits *= 0xc2b2ae35u, bits ^= bits >> 16;   /* as MurmurHash3 ends */
+    bits ^= bits >> 16, bits *= 0x85ebca6bu, bits ^= bits >> 13, bits *= 0xc2b2ae35u, bits ^= bits >> 16;    /* MurmurHash3 */
     const int w4 = (int)(bits % 4);
     return (float)(w4 < 2 ? w4 - 2 : w4 - 1);
 }
 
+/* Constants of the graph too, but for integers. */
 static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
-    (void)self;
-    if ((v->leaf != FAC_PARAM && v->leaf != FAC_STATE) || v->type.dtype != FAC_F32) return NULL;
+    const bool constant = v->leaf == FAC_CONST && v->tensor, param = v->leaf == FAC_PARAM || v->leaf == FAC_STATE;
+    bool *changed = self;
+    if ((!param && !constant) || v->type.dtype != FAC_F32) return NULL;
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     const int64_t n = fac_dims_count(&v->type.dims);
     fac_status status = fac_tensor_new(NULL, FAC_F32, v->type.dims, &t, &err);
     float *x = status ? NULL : (float *)(uintptr_t)fac_tensor_data(t);
     if (!status) status = fac_tensor_read(v->tensor, x, (size_t)n * sizeof *x, &err);
-    for (int64_t i = 0; i < n && !status; i++) x[i] = as_integer(x[i]);
-    fac_value *made = status ? fac_graph_raise(to, status, "%s", err.text) : fac_param(to, v->name, t);
+    for (int64_t i = 0; i < n && !status; i++) {
+        if (constant && (x[i] == rintf(x[i]) || !isfinite(x[i]))) continue;
+        *changed |= constant;
+        x[i] = as_integer(x[i]);
+    }
+    fac_value *made = status ? fac_graph_raise(to, status, "%s", err.text) : param ? fac_param(to, v->name, t) : fac_const(to, t);
     fac_tensor_free(t);
     return made;
 }
@@ -40,8 +47,8 @@ static fac_value *leaf(void *self, fac_graph *to, const fac_value *v) {
 static bool becomes_modulo(const fac_node *n) {
     static const char *const names[] = {
         "relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "erf", "exp", "log", "sqrt", "reciprocal", "elu", "selu", "celu",
-        "leaky_relu", "hard_sigmoid", "hard_swish", "softplus", "softsign", "mish", "softmax", "log_softmax", "lrn", "sin", "cos", "tan",
-        "clip", "thresholded_relu" };
+        "leaky_relu", "hard_sigmoid", "hard_swish", "softplus", "softsign", "mish", "softmax", "log_softmax", "lrn", "sin", "cos",
+        "tan", "clip", "thresholded_relu" };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (fac_node_is(n, names[k])) return true;
     return false;
@@ -104,8 +111,9 @@ static double known_most(const fac_value *v) {
 static double bound_of(const fac_node *n, const double *in, bool *integer) {
     static const char *const products[] = { "linear", "gemm", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose2d", NULL };
     static const char *const kept[] = {
-        "max", "min", "where", "neg", "abs", "round", "floor", "ceil", "cast", "max_pool1d", "max_pool2d", "max_pool3d", "reduce_max",
-        "reduce_min", "gather", "pad", "dropout", "sum_like", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "sign", NULL };
+        "max", "min", "where", "neg", "abs", "round", "floor", "ceil", "cast", "max_pool1d", "max_pool2d", "max_pool3d",
+        "reduce_max", "reduce_min", "gather", "pad", "dropout", "sum_like", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "sign",
+        NULL };
     double most = 0, sum = 0, product = 1;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i]) most = fmax(most, in[i]), sum += in[i], product *= in[i];
@@ -145,9 +153,10 @@ static bool measure(const fac_graph *g, double *largest, const char **real) {
 }
 
 fac_graph *fac_abstract(const fac_graph *g, double *largest, const char **real) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit, .leaf = leaf }, NULL);
+    bool changed = false;
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &changed, .visit = visit, .leaf = leaf }, NULL);
     *largest = 0;
-    *real = NULL;
+    *real = changed ? "a constant" : NULL;              /* 0.25 of one model may be 0.5 0.5 of the other */
     if (!to || fac_graph_check(to, NULL) || measure(to, largest, real)) return to;
     fac_graph_free(to);
     return NULL;

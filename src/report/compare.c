@@ -17,6 +17,10 @@ static void compare_one(double a, double b, double room, int64_t at, fac_differe
     if (a == b || (isnan(a) && isnan(b))) return;
     const double off = fabs(a - b), ratio = room > 0 ? off / room : INFINITY;
     if (off > d->worst || isnan(off)) d->worst = isnan(off) ? INFINITY : off;
+    if (!isfinite(room)) {
+        d->unbounded++;
+        return;
+    }
     if (ratio > d->ratio || isnan(ratio)) d->ratio = isnan(ratio) ? INFINITY : ratio;
     if (ratio <= 1) return;
     if (!d->count++) d->at = at, d->a = a, d->b = b;

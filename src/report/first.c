@@ -1,8 +1,8 @@
 /* The first value that differs.
  *
  * Values that both models name are probed (see probe.c) in one run of each model, whatever they need in memory; the first pair
- * whose numbers differ becomes an output of both and is compared element by element.  Where no names are shared, the pairs of equal
- * values say up to where the models agree. */
+ * whose numbers differ becomes an output of both and is compared element by element.  Where no names are shared, the pairs of
+ * equal values say up to where the models agree. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"

@@ -8,6 +8,7 @@
  *
  * Segments go through in groups of limited size: programs and weights of one group are in memory at a time.  The first model's
  * own numbers are those of one run for each round, and stay. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/error.h"
@@ -29,8 +30,10 @@ typedef struct local {
     int          rounds;
     fac_tensor **given;                     /* [rounds][inputs]: of the models */
     fac_tensor **value;                     /* [rounds][n]: the first model's numbers of what is cut */
+    fac_graph   *cut[2];                    /* both models, cut at all pairs */
+    fac_value  **end_of[2];                 /* [n], in these */
     const char  *unknown;
-    size_t       wrong;
+    size_t       wrong, unbounded;
 } local;
 
 /* One group in one model. */
@@ -60,8 +63,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
-/* The graph cut at all pairs, that gives ends first..last back. */
-static fac_graph *cut_graph(const local *l, size_t first, size_t last, bool second) {
+/* The graph cut at all pairs; output k is what ends there. */
+static fac_graph *cut_graph(const local *l, bool second) {
     const fac_graph *g = second ? l->t->b.graph : l->t->a.graph;
     cutter c = { l, second, fac_alloc((size_t)g->ids + 1, sizeof *c.pair_of), fac_alloc(l->n + 1, sizeof *c.real) };
     fac_value **map = NULL;
@@ -73,16 +76,39 @@ static fac_graph *cut_graph(const local *l, size_t first, size_t last, bool seco
         to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, &map);
     }
     if (to) fac_forget_outputs(to);
-    for (size_t k = first; to && k < last && !to->error.status; k++) {
+    for (size_t k = 0; to && k < l->n && !to->error.status; k++) {
         char name[32];
         const int pair = c.pair_of[of(&l->ends[k], second)->id];
         snprintf(name, sizeof name, "end.%zu", k);
         fac_output(to, name, pair >= 0 ? c.real[pair] : map[of(&l->ends[k], second)->id]);
     }
-    if (to) fac_graph_sweep(to);
     fac_release(c.pair_of);
     fac_release(c.real);
     return to;
+}
+
+static fac_status cut_both(local *l) {
+    for (int i = 0; i < 2; i++) {
+        l->cut[i] = cut_graph(l, i == 1);
+        if (!l->cut[i]) return fac_raise(l->t->err, FAC_E_NOMEM, "no memory for segments");
+        FAC_TRY(fac_graph_check(l->cut[i], l->t->err));
+        l->end_of[i] = fac_alloc(l->n + 1, sizeof *l->end_of[i]);
+        if (!l->end_of[i]) return fac_raise(l->t->err, FAC_E_NOMEM, "no memory for segments");
+        for (size_t k = 0; k < l->n; k++) l->end_of[i][k] = l->cut[i]->outputs[k].value;
+    }
+    return FAC_OK;
+}
+
+/* A copy of what ends first..last need, and of nothing else. */
+static fac_graph *take_part(local *l, size_t first, size_t last, bool second) {
+    fac_graph *g = l->cut[second];
+    fac_forget_outputs(g);
+    for (size_t k = first; k < last; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "end.%zu", k);
+        fac_output(g, name, l->end_of[second][k]);
+    }
+    return g->error.status ? NULL : fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
 }
 
 /* ---- one group ---- */
@@ -90,7 +116,7 @@ static fac_graph *cut_graph(const local *l, size_t first, size_t last, bool seco
 static fac_status open_part(local *l, size_t first, size_t last, bool second, part *to) {
     fac_trial *t = l->t;
     const char *unknown = NULL;
-    fac_graph *cut = cut_graph(l, first, last, second);
+    fac_graph *cut = take_part(l, first, last, second);
     fac_status status = cut ? fac_graph_check(cut, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a segment");
     to->error_at = fac_alloc(last - first + 1, sizeof *to->error_at);
     if (!status && to->error_at) to->graph = fac_error_bounds(cut, second ? t->b.coarse : t->a.coarse, to->error_at, &unknown);
@@ -161,8 +187,11 @@ static void judge_end(local *l, size_t k, const fac_difference *d) {
     if (k >= l->npairs && d->worst > v->worst) v->worst = d->worst;
     if (k >= l->npairs) v->elements += d->elements;
     v->differing += (double)d->count;
-    if (!d->count) return;
-    if (l->wrong++) return;
+    if (d->unbounded && !l->wrong && !l->unbounded++) {
+        char name[200];
+        fac_verdict_unbounded(v, name_of(e->of.b, name, sizeof name), d);
+    }
+    if (!d->count || l->wrong++) return;
     name_of(e->of.b, v->first, sizeof v->first);
     v->first_differing = (double)d->count;
     v->first_elements = d->elements;
@@ -180,7 +209,7 @@ static fac_status run_group(local *l, size_t first, size_t last) {
         for (int i = 0; i < 2 && !status; i++) status = run_part(l, &p[i], r, i == 1);
         for (size_t k = 0; k < n && !status; k++) {
             fac_difference d = { 0 };
-            status = fac_compare(p[0].out[k], p[1].out[k], bound(&p[0], k), bound(&p[1], k), 0, 0, &d, t->err);
+            status = fac_compare(p[0].out[k], p[1].out[k], bound(&p[0], k), bound(&p[1], k), 0, FAC_UNDERFLOW, &d, t->err);
             if (!status) judge_end(l, first + k, &d);
         }
         for (int i = 0; i < 2; i++)
@@ -226,19 +255,32 @@ static double bytes_of(const fac_value *v) {
     return bytes == SIZE_MAX ? 0 : (double)bytes;
 }
 
-/* Too much to keep: the largest pairs go first. */
-static size_t drop_large(fac_pair *p, size_t n, int rounds) {
-    double all = 0;
-    for (size_t k = 0; k < n; k++) all += rounds * bytes_of(p[k].a);
-    while (all > KEPT && n) {
-        size_t most = 0;
-        for (size_t k = 1; k < n; k++)
-            if (bytes_of(p[k].a) > bytes_of(p[most].a)) most = k;
-        all -= rounds * bytes_of(p[most].a);
-        memmove(p + most, p + most + 1, (n - most - 1) * sizeof *p);
-        n--;
+static int larger_first(const void *x, const void *y) {
+    const double a = bytes_of(((const fac_pair *)x)->a), b = bytes_of(((const fac_pair *)y)->a);
+    return (a < b) - (a > b);
+}
+
+/* Too much to keep: the largest pairs go first, all that are larger than some size and some of that size. */
+static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err) {
+    double all = 0, least = INFINITY;
+    size_t kept = 0, same = 0;
+    fac_pair *sorted = fac_alloc(*n + 1, sizeof *sorted);
+    if (!sorted) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu pairs", *n);
+    for (size_t k = 0; k < *n; k++) all += rounds * bytes_of(p[k].a), sorted[k] = p[k];
+    qsort(sorted, *n, sizeof *sorted, larger_first);
+    for (size_t k = 0; k < *n && all > KEPT; k++) {
+        same = bytes_of(sorted[k].a) < least ? 1 : same + 1;
+        least = bytes_of(sorted[k].a);
+        all -= rounds * least;
     }
-    return n;
+    for (size_t k = 0; k < *n; k++) {
+        const double bytes = bytes_of(p[k].a);
+        if (bytes > least || (bytes >= least && same && same--)) continue;
+        p[kept++] = p[k];
+    }
+    *n = kept;
+    fac_release(sorted);
+    return FAC_OK;
 }
 
 /* Bytes of the weights that a reads up to each pair: a node's weights belong to the first pair behind it. */
@@ -273,6 +315,10 @@ static bool take_ends(local *l, const fac_pair *pairs, size_t n) {
 static void close_local(local *l) {
     if (l->value) fac_drop_tensors(l->value, (size_t)l->rounds * l->n);
     if (l->given) fac_drop_tensors(l->given, (size_t)l->rounds * l->t->a.graph->ninputs);
+    for (int i = 0; i < 2; i++) {
+        fac_graph_free(l->cut[i]);
+        fac_release(l->end_of[i]);
+    }
     fac_release(l->value);
     fac_release(l->given);
     fac_release(l->ends);
@@ -307,11 +353,12 @@ static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t 
     l.value = fac_alloc((size_t)rounds * l.n + 1, sizeof *l.value);
     good = good && l.given && l.value;
     fac_status status = good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
+    if (!status) status = cut_both(&l);
     if (!status) status = run_groups(&l);
     *can = !status && !l.unknown;
     if (*can) tell_segments(&l);
     t->v->segments = *can ? (int)n : 0;
-    if (*can && !l.wrong)
+    if (*can && !l.wrong && !l.unbounded)
         fac_verdict_say(t->v, FAC_SAME, "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
                         t->v->elements, rounds, rounds > 1 ? "s" : "");
     close_local(&l);
@@ -324,8 +371,8 @@ fac_status fac_verify_local(fac_trial *t, int rounds, bool *can) {
     *can = false;
     FAC_TRY(fac_trial_inputs(t, 0));
     FAC_TRY(fac_find_pairs(t, t->a.graph, t->b.graph, t->a.coarse || t->b.coarse ? COARSE : NEAR, &pairs, &n));
-    n = drop_large(pairs, n, rounds);
-    fac_status status = n ? from_pair_to_pair(t, pairs, n, rounds, can) : FAC_OK;
+    fac_status status = drop_large(pairs, &n, rounds, t->err);
+    if (!status && n) status = from_pair_to_pair(t, pairs, n, rounds, can);
     fac_release(pairs);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Which values of one model are which values of another, found by running both once and comparing a few numbers of each value
- * (see probe.c).  What lies between, how it is written and what it is called does not matter.  The pairs are the longest list whose
- * members follow each other in both graphs (Hunt and Szymanski 1977), so that a pair never depends on a later one. */
+ * (see probe.c).  What lies between, how it is written and what it is called does not matter.  The pairs are the longest list
+ * whose members follow each other in both graphs (Hunt and Szymanski 1977), so that a pair never depends on a later one. */
 #include <stdlib.h>
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* Values known by a few numbers: mean(x^2), and for each axis mean(w x) with random weights w along it.
  *
  * Two values of the same dims that hold equal numbers have equal means; that others have them too would be a coincidence in each
- * of rank + 1 numbers, and exchanging two elements changes one of them.  All of it is computed by the network itself beside its own
- * work, so that no value has to be kept. */
+ * of rank + 1 numbers, and exchanging two elements changes one of them.  All of it is computed by the network itself beside its
+ * own work, so that no value has to be kept. */
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"

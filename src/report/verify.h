@@ -31,7 +31,10 @@ typedef struct fac_trial {
 
 /* ---- compare.c ---- */
 
-typedef struct fac_difference { int64_t at, count; double a, b, worst, ratio, elements; } fac_difference;
+/* unbounded: differences that no finite bound says anything of; they are not in count. */
+typedef struct fac_difference { int64_t at, count, unbounded; double a, b, worst, ratio, elements; } fac_difference;
+/* Numbers below the smallest normal one may become 0 on one of two ways: so far two results may be apart for that alone. */
+static const double FAC_UNDERFLOW = 0x1p-100;
 /* |a - b| <= atol + rtol |b| + ea + eb, element by element, added to what *d has; ea and eb may be NULL. */
 fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
                        double atol, fac_difference *d, fac_error *err);
@@ -66,6 +69,7 @@ fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program
 /* Runs g once on tensors of the trial's inputs; out[] has g->noutputs places, all NULL. */
 fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *out[]);
 void       fac_drop_tensors(fac_tensor *t[], size_t n);
+void       fac_verdict_unbounded(fac_verdict *v, const char *name, const fac_difference *d);
 void       fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...) FAC_PRINTF(3, 4);
 
 /* ---- the graphs that run ---- */
@@ -75,8 +79,8 @@ void       fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format
 fac_graph *fac_abstract(const fac_graph *g, double *largest, const char **real);
 
 /* bound.c: g with bounds of rounding errors as further outputs: error_at[k], of as many as g has outputs, becomes the place of
- * that of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown: an
- * op whose error is not known, or NULL. */
+ * that of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown:
+ * an op whose error is not known, or NULL. */
 fac_graph *fac_error_bounds(const fac_graph *g, bool coarse, int *error_at, const char **unknown);
 
 /* ---- what both ask of a node ---- */
@@ -90,8 +94,9 @@ static inline bool fac_node_among(const fac_node *n, const char *const *names) {
 static inline double fac_product_depth(const fac_node *n) {
     const fac_dims *w = &n->in[1]->type.dims;
     double k = 1;
+    const bool transposed = !strncmp(n->op->name, "conv_transpose", 14);            /* its weights are Cin, Cout, ... */
     if (!strncmp(n->op->name, "conv", 4))
-        for (int i = 1; i < w->n; i++) k *= (double)w->d[i];
+        for (int i = 0; i < w->n; i++) k *= i == transposed ? 1 : (double)w->d[i];
     else if (fac_node_is(n, "gemm")) k = (double)n->in[0]->type.dims.d[!fac_attr_flag(n, "trans_a")];
     else k = (double)n->in[0]->type.dims.d[n->in[0]->type.dims.n - 1];
     return k;
