@@ -5,8 +5,10 @@
 set -eu
 build=$1
 shift
-tests=${*:-"test_cpu_conv test_cpu_gemm test_cpu_elementwise test_threads test_cores test_tensor"}
 source=$(cd "$(dirname "$0")/.." && pwd)
+kernels=$(cd "$source/tests" && ls test_cpu_*.c | sed 's/\.c$//')
+tests=${*:-"$kernels test_threads test_cores test_tensor test_convert test_ops test_program test_pass_attention test_passes_conv
+    test_norm_epilogue test_golden_nn"}
 mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial" "$build/root"
 build=$(cd "$build" && pwd)
 
@@ -31,7 +33,7 @@ cmake -S "$source" -B "$build" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSO
 have=""
 for t in $tests; do [ ! -e "$source/tests/$t.c" ] || have="$have $t"; done
 cmake --build "$build" -j "$(nproc)" --target $have
-for t in $have; do
-    echo "== $t"
-    FACULA_WISDOM="" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu qemu-aarch64 -E LD_LIBRARY_PATH="$lib" "$build/tests/$t"
-done
+
+export FACULA_WISDOM="" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu QEMU_SET_ENV="LD_LIBRARY_PATH=$lib" build
+printf '%s\n' $have | xargs -P "$(nproc)" -I{} sh -c 'if qemu-aarch64 "$build/tests/{}" >"$build/{}.log" 2>&1
+    then echo "ok      {}"; else echo "FAILED  {}"; tail -n 40 "$build/{}.log"; exit 1; fi'
