@@ -47,7 +47,8 @@ static const option options[] = {
     STEP("--doc", "TEXT", "the model's doc string; \"\" deletes it"),
     STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
-    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, or the next one that has every op" },
+    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
+                                               "that has every op" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; "
                                                 "nothing is written if not" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
@@ -147,11 +148,27 @@ static void show_meta(const fac_graph *g, cJSON *json) {
     }
 }
 
-static int write_model(const fac_graph *g, cJSON *json) {
+/* The opset of a file, if it is one that is written and later than the usual one: its ops may have no other spelling. */
+static int opset_of(const char *path) {
+    fac_onnx_about about;
+    const size_t n = strlen(path);
+    if (n < 5 || strcmp(path + n - 5, ".onnx") || fac_onnx_read_about(path, &about, NULL)) return 0;
+    const char *own = strstr(about.opsets, "ai.onnx ");
+    const long opset = own ? strtol(own + strlen("ai.onnx "), NULL, 10) : 0;
+    return opset > FAC_ONNX_USUAL && opset <= FAC_ONNX_NEWEST ? (int)opset : 0;
+}
+
+static int write_model(const fac_graph *g, const char *from, cJSON *json) {
     fac_error err = { 0 };
     fac_onnx_saved saved = { 0 };
+    fac_onnx_save_opts opts = { .opset = o.opset ? (int)o.opset : opset_of(from), .saved = &saved };
     char bytes[32];
-    if (fac_onnx_save(g, o.output, &(fac_onnx_save_opts){ .opset = (int)o.opset, .saved = &saved }, &err)) return fail(&err);
+    fac_status status = fac_onnx_save(g, o.output, &opts, &err);
+    if (status == FAC_E_UNSUPPORTED && !o.opset && opts.opset) {
+        opts.opset = 0;
+        status = fac_onnx_save(g, o.output, &opts, &err);
+    }
+    if (status) return fail(&err);
     if (!json) {
         printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors,
                bytes_text((double)saved.bytes, bytes, sizeof bytes));
@@ -165,12 +182,12 @@ static int write_model(const fac_graph *g, cJSON *json) {
     return EXIT_OK;
 }
 
-static int work(const fac_graph *from, fac_graph **g, cJSON *json) {
+static int work(const char *path, const fac_graph *from, fac_graph **g, cJSON *json) {
     int code = first_part(g);
     if (!code) code = all_steps(g, json);
     if (!code && o.show_meta) show_meta(*g, json);
     if (!code && o.verify) code = prove(from, *g, json);
-    if (!code && o.output && !o.dry_run) code = write_model(*g, json);
+    if (!code && o.output && !o.dry_run) code = write_model(*g, path, json);
     return code;
 }
 
@@ -187,7 +204,7 @@ static int run(list args) {
     cJSON *json = o.json ? cJSON_CreateObject() : NULL;
     if (json) cJSON_AddNumberToObject(json, "schema_version", 1);
     if (!code && !g) code = fail_text("out of memory");
-    if (!code) code = work(from, &g, json);
+    if (!code) code = work(args.at[0], from, &g, json);
     if (json && !code) code = json_print(json);
     else cJSON_Delete(json);
     fac_graph_free(g);

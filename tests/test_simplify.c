@@ -114,6 +114,10 @@ static void shapes(void **state) {
           "s = shape(x)\ny = reshape(r, s)\noutput y = y\noutput z = r\n" },
         { "two open sizes that move", -1, "reshape", NULL, "input x f32[N,T,4]\ns = shape(x)\na = gather(s, i64{1,0}) axis=0\n"
           "l = concat(a, i64{4}) axis=0\ny = reshape(x, l)\noutput y = y\n" },
+        { "a softmax of flattened dims", 1, "softmax", "flatten", "input x f32[2,5,1,1]\na = flatten(x) axis=1\n"
+          "s = softmax(a) axis=1\ny = reshape(s, i64{2,5,1,1})\noutput y = y\n" },
+        { "a softmax over two dims", -1, "softmax", NULL, "input x f32[2,5,3]\na = flatten(x) axis=1\ns = softmax(a) axis=1\n"
+          "y = reshape(s, i64{2,5,3})\noutput y = y\n" },
         { "transposing a dim of one", 1, "reshape", "transpose", "input x f32[2,1,3,4]\na = transpose(x) perm=0,2,3,1\n"
           "y = reshape(a, i64{6,4})\noutput y = y\n" },
         { "transposing others", -1, "transpose", NULL, "input x f32[2,2,3,4]\na = transpose(x) perm=0,2,3,1\n"
@@ -153,6 +157,8 @@ static void products(void **state) {
     static const sample cases[] = {
         { "rows and a bias", 1, "gemm", "matmul", "finput x f32[N,8]\nparam w f32[8,6]\nparam b f32[6]\nm = matmul(x, w)\n"
           "y = add(b, m)\noutput y = y\n" },
+        { "a bias of two dims", 1, "gemm", "matmul", "finput x f32[N,8]\nparam w f32[8,6]\nparam b f32[1,6]\n"
+          "m = matmul(x, w)\ny = add(m, b)\noutput y = y\n" },
         { "a bias by row", -1, "matmul", "gemm", "finput x f32[6,8]\nparam w f32[8,6]\nparam b f32[6,1]\nm = matmul(x, w)\n"
           "y = add(b, m)\noutput y = y\n" },
         { "three of one value", 2, "split", "concat", QKV "a = matmul(x, wq)\nb = matmul(x, wk)\nc = matmul(x, wv)\n"

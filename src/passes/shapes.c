@@ -67,6 +67,24 @@ static bool reshaped(fac_graph *to, const fac_node *n, fac_value *const in[], fa
     return true;
 }
 
+/* ---- softmax as it was before opset 13 ---- */
+
+/* unflatten(softmax(flatten(x))) over the last dim of two is one along a dim of x, when all behind that one are 1. */
+static bool softmaxed(const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    const fac_node *s = in[0]->node;
+    if (!is_flat(n) || !(fac_node_is(s, "softmax") || fac_node_is(s, "log_softmax"))) return false;
+    if (!s->in[0]->node || !is_flat(s->in[0]->node)) return false;
+    fac_value *x = s->in[0]->node->in[0];
+    const fac_dims *flat = &s->in[0]->type.dims, *d = &x->type.dims;
+    int axis = d->n - 1;
+    while (axis > 0 && d->d[axis] == 1) axis--;
+    if (flat->n != 2 || axis < 0 || fac_axis(fac_attr_int(s, "axis", -1), 2) != 1 || flat->d[1] != d->d[axis]) return false;
+    if (flat->d[1] < 0 || !fac_dims_equal(d, &n->out[0]->type.dims)) return false;
+    out[0] = fac_node_is(s, "softmax") ? fac_softmax(x, axis) : fac_log_softmax(x, axis);
+    fac_named_like(out[0], s);
+    return true;
+}
+
 /* ---- lists of sizes ---- */
 
 /* An input of which these sizes are consecutive dims, and the first of them. */
@@ -105,7 +123,7 @@ static bool listed(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     (void)self;
     if (!n->nin || !in[0]) return false;
-    return reshaped(to, n, in, out) || listed(to, n, in, out);
+    return softmaxed(n, in, out) || reshaped(to, n, in, out) || listed(to, n, in, out);
 }
 
 fac_graph *fac_pass_shapes(const fac_graph *g) { return fac_graph_rebuild(g, &(fac_rebuild){ .visit = visit }, NULL); }
