@@ -58,18 +58,21 @@ def wait(pid, seconds):
         time.sleep(0.0005)
 
 
-def rival(tool, path, to, seconds=600):
-    """In a child of this process, in which everything is imported already."""
+def forked(work, seconds=600):
+    """What a function does in a child of this process, in which everything is imported already: (exit status, seconds, peak
+    bytes, what it printed)."""
     with tempfile.TemporaryFile() as out:
+        sys.stdout.flush()
         pid = os.fork()
         if not pid:
             os.dup2(out.fileno(), 1), os.dup2(out.fileno(), 2)
             code = 1
             try:
-                RIVALS[tool](path, to)
+                work()
                 code = 0
             except BaseException as e:
-                print(f"{type(e).__name__}: {e}", flush=True)
+                print(f"{type(e).__name__}: {e}")
+            sys.stdout.flush()
             os._exit(code)
         made = wait(pid, seconds)
         out.seek(0)
@@ -89,15 +92,20 @@ for line in sys.stdin:
 """
 
 
-def ours(a, path, to):
-    command = ["timeout", "600", a.facula, "edit", path, "--simplify", "-o", to]
-    a.launcher.stdin.write(json.dumps(command) + "\n")
-    a.launcher.stdin.flush()
-    return json.loads(a.launcher.stdout.readline())
+def launcher():
+    return subprocess.Popen([sys.executable, "-S", "-c", LAUNCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def launched(by, command):
+    """A command: (exit status, seconds, peak bytes, what it printed)."""
+    by.stdin.write(json.dumps(["timeout", "600"] + list(map(str, command))) + "\n")
+    by.stdin.flush()
+    return json.loads(by.stdout.readline())
 
 
 def simplified(tool, a, path, to):
-    code, spent, memory, text = ours(a, path, to) if tool == "facula" else rival(tool, path, to)
+    command = [a.facula, "edit", path, "--simplify", "-o", to]
+    code, spent, memory, text = launched(a.launcher, command) if tool == "facula" else forked(lambda: RIVALS[tool](path, to))
     made = dict(seconds=spent, memory=memory)
     if code or not os.path.exists(to):
         lines = [line for line in text.strip().splitlines() if line.strip()]
@@ -300,8 +308,7 @@ def main():
         os.makedirs(a.cache, exist_ok=True)
     rows, bad = [], 0
     models = sorted(set(all_models(paths)))
-    a.launcher = subprocess.Popen([sys.executable, "-S", "-c", LAUNCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  text=True)
+    a.launcher = launcher()
     for r in a.rivals:
         __import__(r)
     if not a.json:
