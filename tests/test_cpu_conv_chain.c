@@ -7,6 +7,7 @@ typedef struct block {
     int64_t stride[2], pad[4];
     bool    bias, add;
     int     act;                            /* 0 none, 1 relu, 2 relu6 */
+    int64_t first, first_stride, first_pad; /* kernel of the expansion, where it is a first layer; 0: 1 x 1 */
 } block;
 
 static fac_value *act(fac_value *v, int kind) {
@@ -25,8 +26,10 @@ static fac_value *three(fac_graph *g, const block *s, bool bare) {
     const fac_conv2d_opts d = { .stride = { s->stride[0], s->stride[1] }, .pad = { s->pad[0], s->pad[1], s->pad[2], s->pad[3] },
                                 .groups = s->E };
     const int kind = bare ? 0 : s->act;
-    fac_value *x = input(g, fac_shape(s->N, s->C, s->H, s->W)), *w = input(g, fac_shape(s->E, s->C, 1, 1));
-    fac_value *v = act(fac_conv2d(x, w, s->bias ? input(g, fac_shape(s->E)) : NULL, NULL), kind);
+    const int64_t size = s->first ? s->first : 1, stride = s->first ? s->first_stride : 1, pad = s->first_pad;
+    const fac_conv2d_opts e = { .stride = { stride, stride }, .pad = { pad, pad, pad, pad } };
+    fac_value *x = input(g, fac_shape(s->N, s->C, s->H, s->W)), *w = input(g, fac_shape(s->E, s->C, size, size));
+    fac_value *v = act(fac_conv2d(x, w, s->bias ? input(g, fac_shape(s->E)) : NULL, &e), kind);
     w = input(g, fac_shape(s->E, 1, s->R, s->S));
     v = act(fac_conv2d(v, w, s->bias ? input(g, fac_shape(s->E)) : NULL, &d), kind);
     w = input(g, fac_shape(s->K, s->E, 1, 1));
@@ -54,12 +57,13 @@ static fac_node *node_of(fac_graph *g, const block *s, bool bare) {
 
 static const char *const ways[] = { "fused_conv/inverted", "fused_conv/inverted_channels" };
 
-/* By channels only where there are threads to share them. */
+/* By channels only where there are threads to share them, and not first layers. */
 static bool solve(fac_device *d, const block *s, uint64_t seed) {
     fac_graph *g = fac_graph_new();
     fac_node *node = node_of(g, s, false), *bare = node_of(g, s, true);
     bool took = true;
-    for (int k = 0; k < (fac_cpu_of(d)->pool.threads > 1 ? 2 : 1); k++) took &= check_solver(d, ways[k], node, bare, seed);
+    const int n = fac_cpu_of(d)->pool.threads > 1 && s->C > 4 ? 2 : 1;
+    for (int k = 0; k < n; k++) took &= check_solver(d, ways[k], node, bare, seed);
     fac_graph_free(g);
     return took;
 }
@@ -73,15 +77,22 @@ static void blocks(fac_device *d, uint64_t seed) {
                     .add = check_pick(s, 9, 0, 1), .act = (int)check_pick(s, 10, 0, 2) };
         for (int i = 0; i < 4; i++) b.pad[i] = check_pick(s, 11 + (uint64_t)i, 0, (i % 2 ? b.S : b.R) - 1);
         b.H = b.R + check_pick(s, 15, 0, 20), b.W = b.S + check_pick(s, 16, 0, 40);
+        if (k % 3 == 0) {
+            b.C = check_pick(s, 17, 1, 4), b.E += b.C, b.first = check_pick(s, 18, 1, 5);
+            b.first_stride = check_pick(s, 19, 1, 3), b.first_pad = check_pick(s, 20, 0, b.first - 1);
+            b.H = b.H * b.first_stride + b.first, b.W = b.W * b.first_stride + b.first;
+        }
         if (!solve(d, &b, s)) fail_msg("no offer, seed %llu", (unsigned long long)s);
     }
     static const block fixed[] = {
-        { 1, 24, 56, 56, 144, 24, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 2 },
-        { 2, 16, 30, 30, 96, 24, 3, 3, { 2, 2 }, { 1, 1, 1, 1 }, true, false, 2 },
-        { 1, 17, 1, 1, 33, 40, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 1 },         /* nothing but padding around it */
-        { 1, 160, 7, 7, 300, 50, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 2 },       /* rows in pairs, an odd number */
-        { 1, 5, 9, 13, 20, 9, 1, 1, { 4, 4 }, { 0, 0, 0, 0 }, false, true, 1 },         /* rows that nobody looks at */
-        { 5, 8, 3, 40, 16, 8, 7, 7, { 1, 1 }, { 3, 3, 3, 3 }, true, false, 0 } };       /* a kernel larger than the image */
+        { 1, 24, 56, 56, 144, 24, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 2, 0, 0, 0 },
+        { 2, 16, 30, 30, 96, 24, 3, 3, { 2, 2 }, { 1, 1, 1, 1 }, true, false, 2, 0, 0, 0 },
+        { 1, 17, 1, 1, 33, 40, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 1, 0, 0, 0 },         /* nothing but padding around it */
+        { 1, 160, 7, 7, 300, 50, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, true, 2, 0, 0, 0 },       /* rows in pairs, an odd number */
+        { 1, 3, 60, 61, 32, 16, 3, 3, { 1, 1 }, { 1, 1, 1, 1 }, true, false, 2, 3, 2, 1 },      /* the stem of MobileNetV2 */
+        { 3, 4, 20, 9, 5, 6, 3, 3, { 2, 2 }, { 0, 0, 0, 0 }, false, false, 1, 1, 1, 0 },
+        { 1, 5, 9, 13, 20, 9, 1, 1, { 4, 4 }, { 0, 0, 0, 0 }, false, true, 1, 0, 0, 0 },         /* rows that nobody looks at */
+        { 5, 8, 3, 40, 16, 8, 7, 7, { 1, 1 }, { 3, 3, 3, 3 }, true, false, 0, 0, 0, 0 } };       /* a kernel larger than the image */
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         if (!solve(d, &fixed[k], seed)) fail_msg("no offer for block %zu", k);
 }
@@ -89,7 +100,7 @@ static void blocks(fac_device *d, uint64_t seed) {
 /* What it must not take: other kernels than 1 x 1 around, groups of more than one channel, dilation, other activations. */
 static void refused(fac_device *d, uint64_t seed) {
     static const char *const texts[] = {
-        "fused_conv(f32[1,4,8,8], f32[8,4,3,3], f32[8,1,3,3], f32[4,8,1,1]) {conv2d(_, x1) conv2d(_, x2) groups=8 conv2d(_, x3)}",
+        "fused_conv(f32[1,5,9,9], f32[8,5,3,3], f32[8,1,3,3], f32[4,8,1,1]) {conv2d(_, x1) conv2d(_, x2) groups=8 conv2d(_, x3)}",
         "fused_conv(f32[1,4,8,8], f32[8,4,1,1], f32[8,2,3,3], f32[4,8,1,1]) {conv2d(_, x1) conv2d(_, x2) groups=4 conv2d(_, x3)}",
         "fused_conv(f32[1,4,8,8], f32[8,4,1,1], f32[8,1,3,3], f32[4,8,1,1]) {conv2d(_, x1) conv2d(_, x2) groups=8 dilation=2,2 "
         "conv2d(_, x3)}",

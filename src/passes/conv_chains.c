@@ -1,4 +1,4 @@
-/* An expansion of 1 x 1, a depthwise convolution and a projection of 1 x 1 become one `fused_conv` node:
+/* An expansion of 1 x 1 (or a first layer), a depthwise convolution and a projection of 1 x 1 become one `fused_conv` node:
  *   y = p(act(d(act(e(x))))) [+ r]
  * the inverted residual of MobileNetV2 (Sandler et al., CVPR 2018), whose expanded image is several times as large as x and y:
  * row by row it stays in a cache that all of it would not fit.  Only where a kernel's estimate is below the sum of those for the
@@ -26,6 +26,12 @@ static bool is_pointwise(const fac_node *n) {
     const fac_dims *w = &n->in[1]->type.dims;
     const int64_t *stride = fac_attr_ints(n, "stride"), *pad = fac_attr_ints(n, "pad");
     return w->d[2] == 1 && w->d[3] == 1 && stride[0] <= 1 && stride[1] <= 1 && !pad[0] && !pad[1] && !pad[2] && !pad[3];
+}
+
+/* A convolution of an image as it was loaded, which is expanded too. */
+static bool is_first(const fac_node *n) {
+    return is_conv(n) && n->in[0]->type.dims.d[1] <= 4 && n->in[0]->type.dims.d[1] < n->out[0]->type.dims.d[1] &&
+           fac_attr_int(n, "groups", 1) == 1;
 }
 
 static bool is_depthwise(const fac_node *n) {
@@ -60,7 +66,7 @@ static void take_add(chain *c) {
 
 static bool find_chain(const fac_node *n, chain *c) {
     *c = (chain){ .n = 0 };
-    if (!is_pointwise(n)) return false;
+    if (!is_pointwise(n) && !is_first(n)) return false;
     push(c, n);
     take_activation(c);
     for (int k = 0; k < 2; k++) {

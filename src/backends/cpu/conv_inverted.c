@@ -14,19 +14,18 @@ enum { WIDEST = 16 };                       /* a depthwise kernel, at most */
 typedef fac_inverted      plan;
 typedef fac_inverted_part part;
 
-/* All pixels of a row, `width` of them from t's places on, in tiles of nearly the same size. */
-void fac_inverted_row(const fac_simd *s, fac_conv_tile t, int64_t width, int n) {
+void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t width, int n) {
     const int64_t tiles = (width + s->rows - 1) / s->rows, size = width / tiles, larger = width % tiles;
     for (int k = 0; k < 2; k++) {
         const int m = (int)(k ? size : size + 1), half = (m + 1) / 2;
         t.tiles = k ? tiles - larger : larger;
         if (!t.tiles) continue;
-        t.x1 = t.x0 + half * s->lanes, t.y1 = t.y0 + half * s->lanes, t.r1 = t.r0 ? t.r0 + half * s->lanes : NULL;
-        s->tile[FAC_TILE_NEAR].of[m][n - 1](&t);
-        const int64_t done = t.tiles * m * s->lanes;
+        t.x1 = t.x0 + half * t.x_pixel, t.y1 = t.y0 + half * s->lanes, t.r1 = t.r0 ? t.r0 + half * s->lanes : NULL;
+        s->tile[kind].of[m][n - 1](&t);
+        const int64_t done = t.tiles * m;
         t.ahead += t.tiles * ((t.channels + s->lanes - 1) / s->lanes) * t.ahead_lines * 16;
-        t.x0 += done, t.y0 += done;
-        if (t.r0) t.r0 += done;
+        t.x0 += done * t.x_pixel, t.y0 += done * s->lanes;
+        if (t.r0) t.r0 += done * s->lanes;
     }
 }
 
@@ -83,6 +82,9 @@ static bool take(const fac_graph *body, const fac_node **n, const fac_value **no
     return true;
 }
 
+enum { FEW = 4 };                           /* planes of an image as it was loaded */
+static bool is_first(const fac_conv_geom *g) { return g->C <= FEW && g->groups == 1 && g->C < g->K; }
+
 static bool is_pointwise(const fac_conv_geom *g) {
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 1 || g->stride[k] != 1 || g->in[k] != g->out[k]) return false;
@@ -105,7 +107,9 @@ static bool read_body(const fac_problem *p, plan *q) {
     if (n || fac_graph_output(body, 0) != now) return false;
     const fac_conv_geom *g = &q->d.g;
     const bool depthwise = g->groups == g->C && g->K == g->C && g->dilation[1] == 1 && g->dilation[2] == 1;
-    return q->e.g.rank == 2 && depthwise && is_pointwise(&q->e.g) && is_pointwise(&q->p.g) && g->R <= WIDEST && g->S <= WIDEST;
+    q->planar = is_first(&q->e.g);
+    if (q->e.g.rank != 2 || !depthwise || g->R > WIDEST || g->S > WIDEST) return false;
+    return (q->planar || is_pointwise(&q->e.g)) && is_pointwise(&q->p.g);
 }
 
 /* The three solvers' estimates added up, but for what lies between them, which is not moved.
@@ -115,14 +119,14 @@ static bool read_body(const fac_problem *p, plan *q) {
 static double seconds_of(const plan *q, bool channels) {
     const fac_conv_geom *e = &q->e.g, *d = &q->d.g, *p = &q->p.g;
     const fac_cpu *c = q->cpu;
-    const double outputs = (double)d->N * (double)(d->P * d->Q), inputs = (double)e->N * (double)(e->H * e->W);
+    const double outputs = (double)d->N * (double)(d->P * d->Q), inputs = (double)e->N * (double)(e->P * e->Q);
     const int64_t common = d->R > d->stride[1] ? d->R - d->stride[1] : 0;
-    const double twice = channels ? 1 : 1.05 + (double)((q->parts - 1) * common) / (double)e->H;
+    const double twice = channels ? 1 : 1.05 + (double)((q->parts - 1) * common) / (double)e->P;
     const double e_weights = (double)fac_conv_packed(e, c->simd->lanes), p_weights = (double)fac_conv_packed(p, c->simd->lanes);
     const double expanded = (double)e->K * (inputs + outputs), joined = channels ? (double)(q->parts - 1) * 3 : 0;
     const bool near = c->pool.threads == 1 && 4 * expanded < (double)c->l2;
-    const double bytes = 4 * (e_weights + p_weights + (double)e->C * inputs + (double)p->K * outputs * (1 + joined) +
-                              (near ? 2 * expanded : 0));
+    const double ends = (double)(e->N * e->C * e->H * e->W) + (double)p->K * outputs * (1 + joined);
+    const double bytes = 4 * (e_weights + p_weights + ends + (near ? 2 * expanded : 0));
     return fac_cpu_seconds(c, 2 * inputs * e_weights * twice, 0.8, bytes) +
            fac_cpu_seconds(c, 2 * outputs * (double)(d->R * d->S * d->K), 0.5, 0) +
            fac_cpu_seconds(c, 2 * outputs * p_weights, 0.8, 0);
@@ -134,7 +138,7 @@ static bool offer(bool channels, fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].type.dtype != FAC_F32 || fac_dims_count(&p->in[i].type.dims) <= 0) return false;
     if (fac_dims_count(&p->out[0].type.dims) <= 0 || !read_body(p, &q)) return false;
-    if (channels && q.cpu->pool.threads == 1) return false;
+    if (channels && (q.cpu->pool.threads == 1 || q.planar)) return false;
     if (!(channels ? fac_inverted_channels_plan : fac_inverted_rows_plan)(&q, &o->work)) return false;
     if (q.e.g.N > INT_MAX / q.parts) return false;
     part *const parts[] = { &q.e, &q.d, &q.p };
@@ -147,7 +151,8 @@ static bool offer(bool channels, fac_device *d, fac_problem *p, fac_offer *o) {
         if (parts[k]->b >= 0) o->packed[parts[k]->b] = fac_bias_bytes(g->K, lanes);
     }
     if (q.residual >= 0 && q.residual < FAC_OFFER_PACKED && o->packed[q.residual]) return false;
-    fac_want_blocked(q.cpu, &p->in[0], 0);
+    if (q.planar) fac_want_plain(&p->in[0]);
+    else fac_want_blocked(q.cpu, &p->in[0], 0);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.residual], 0);
     o->seconds = seconds_of(&q, channels);
@@ -182,7 +187,7 @@ static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     bool bias;
     const int k = part_of(p, input, &bias);
-    return (uint64_t)k | (uint64_t)bias << 2 | (uint64_t)p->cpu->simd->lanes << 8;
+    return (uint64_t)k | (uint64_t)bias << 2 | (uint64_t)p->planar << 3 | (uint64_t)p->cpu->simd->lanes << 8;
 }
 
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
@@ -194,7 +199,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     (void)d, (void)err;
     if (bias) fac_pack_bias(fac_span_packed(from), parts[k]->g.K, lanes, fac_span_packed(to));
     else if (k == 1) fac_conv_pack_depthwise(&p->d.g, lanes, false, fac_span_packed(from), fac_span_packed(to));
-    else fac_conv_pack_input(p->cpu, &parts[k]->g, lanes, false, 1, fac_span_packed(from), fac_span_packed(to));
+    else fac_conv_pack_input(p->cpu, &parts[k]->g, p->planar && !k ? 1 : lanes, false, 1, fac_span_packed(from),
+                             fac_span_packed(to));
     return FAC_OK;
 }
 

@@ -1,11 +1,13 @@
 /* Inverted residuals as one step: what the two ways of doing it share.
  *
- *   e[k] = clip(b1[k] + sum over c of x[c] w1[k][c])                      expansion, 1 x 1
+ *   e[k] = clip(b1[k] + sum over c of x[c] w1[k][c])                      expansion, 1 x 1; or any convolution of few planes:
+ *                                                                         the first layer of a network
  *   d[k] = clip(b2[k] + sum over r, s of e[k][r][s] w2[k][r][s])          depthwise, any kernel and stride
  *   y[l] = clip(b3[l] + sum over k of d[k] w3[l][k] + residual[l])        projection, 1 x 1 */
 #ifndef FACULA_CPU_CONV_INVERTED_H
 #define FACULA_CPU_CONV_INVERTED_H
 #include "backends/cpu/conv_common.h"
+#include "backends/cpu/padded.h"
 
 /* One of the three convolutions: its operands by number of the problem's input, -1: absent. */
 typedef struct fac_inverted_part { const fac_node *node; fac_conv_geom g; int w, b; float lo, hi; } fac_inverted_part;
@@ -14,6 +16,9 @@ typedef struct fac_inverted {
     const fac_cpu    *cpu;
     fac_inverted_part e, d, p;
     int               residual;             /* the problem's input, or -1                    */
+    bool              planar;               /* e is a first layer: x is plain                */
+    fac_padded        padded;               /* its rows with their padding                   */
+    int64_t           window_plane;         /* floats of those of a plane that a strip needs */
     fac_layout        x, y, r;
     int64_t           blocks;               /* of channels of e and d                        */
     int64_t           parts;                /* of an image: bands of rows, or shares of e's channels */
@@ -26,8 +31,8 @@ typedef struct fac_inverted {
 /* w, b: packed operands of e, d, p; r: the residual or NULL. */
 typedef struct fac_inverted_job { const fac_inverted *p; const float *x, *r, *w[3], *b[3]; float *y, *work; } fac_inverted_job;
 
-/* All pixels of a row, `width` of them from t's places on, in tiles of nearly the same size. */
-void fac_inverted_row(const fac_simd *s, fac_conv_tile t, int64_t width, int n);
+/* All pixels of a row, `width` of them from t's places on, in tiles of nearly the same size; kind: FAC_TILE_NEAR or _PLANAR. */
+void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t width, int n);
 /* One chunk of output channels of e (k 0) or p (k 2), without places. */
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c, int64_t chunk);
 

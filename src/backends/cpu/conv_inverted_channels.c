@@ -51,7 +51,7 @@ static void expand(const fac_inverted_job *j, const float *x, float *ring, int64
             t.x1 = t.x0 + p->x.stride[2], t.y1 = t.y0 + p->row;
             s->tile[FAC_TILE_NEAR].of[2 * g->W][n - 1](&t);
         } else {
-            fac_inverted_row(s, t, g->W, n);
+            fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
         }
         t.ahead += C * across * t.ahead_lines * 16;
     }
@@ -96,9 +96,9 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
             t.ahead = t.w + (g->C * n + s->channel * (fac_chunk_vectors(g->K, (int)lanes, k + 1) - n)) * lanes;
             t.ahead_lines = lines_of(s->channels * n * lanes, blocks * tiles);
         }
-        if (flat) fac_inverted_row(p->cpu->simd, t, pixels, n);
+        if (flat) fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, pixels, n);
         for (int64_t row = 0; row < g->P && !flat; row++) {
-            fac_inverted_row(p->cpu->simd, t, g->Q, n);
+            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, n);
             t.x0 += g->Q * lanes, t.y0 += p->y.stride[2];
             if (r) t.r0 += p->r.stride[2];
         }

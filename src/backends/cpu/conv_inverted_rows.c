@@ -10,21 +10,38 @@
 
 enum { STRIP = 4 };                         /* rows of outputs in a strip, at most */
 
+/* A first layer: the rows of x that rows first .. last - 1 of e look at, with their padding, to the thread's window. */
+static void open_window(const fac_inverted_job *j, int64_t image, int64_t first, int64_t last, float *window) {
+    const fac_inverted *p = j->p;
+    const fac_conv_geom *g = &p->e.g;
+    const int64_t top = first * g->stride[1], end = (last - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1;
+    for (int64_t c = 0; c < g->C; c++) {
+        float *to = window + c * p->window_plane;
+        for (int64_t row = top; row < end; row++, to += p->padded.row)
+            fac_padded_row(g, &p->padded, j->x, image * g->C + c, row, to);
+    }
+}
+
 /* Rows first .. last - 1 of e, number `from` of which lies in slot 0 of the ring, for one chunk of channels; rows outside of the
- * image are the padding. */
+ * image are the padding.  x: row 0 of the image, or of a first layer the window's row for the first one inside. */
 static void expand(const fac_inverted_job *j, const float *x, float *ring, int64_t chunk, int64_t from, int64_t first,
                    int64_t last) {
     const fac_inverted *p = j->p;
     const fac_conv_geom *g = &p->e.g;
-    const int64_t lanes = p->cpu->simd->lanes;
+    const int64_t lanes = p->cpu->simd->lanes, x_row = p->planar ? g->stride[1] * p->padded.row : p->x.stride[2];
     const int n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     fac_conv_tile t = fac_inverted_tile(j, 0, &p->e, chunk);
     t.x_block = p->x.stride[1], t.y_vector = p->plane;
+    if (p->planar) {
+        t.x_pixel = g->stride[2], t.x_block = p->window_plane, t.R = (int)g->R, t.S = (int)g->S;
+        t.x_row = g->dilation[1] * p->padded.row, t.x_column = g->dilation[2];
+        x -= (first < 0 ? 0 : first) * x_row;
+    }
     for (int64_t row = first; row < last; row++) {
         float *to = ring + 2 * chunk * p->plane + (row - from) % p->ring * p->row + p->d.g.pad[2] * lanes;
-        t.x0 = x + row * p->x.stride[2], t.y0 = to;
-        if (row >= 0 && row < g->H) fac_inverted_row(p->cpu->simd, t, g->W, n);
-        else for (int k = 0; k < n; k++) memset(to + k * p->plane, 0, (size_t)(g->W * lanes) * sizeof *to);
+        t.x0 = x + row * x_row, t.y0 = to;
+        if (row >= 0 && row < g->P) fac_inverted_row(p->cpu->simd, p->planar ? FAC_TILE_PLANAR : FAC_TILE_NEAR, t, g->Q, n);
+        else for (int k = 0; k < n; k++) memset(to + k * p->plane, 0, (size_t)(g->Q * lanes) * sizeof *to);
     }
 }
 
@@ -62,14 +79,14 @@ static void project(const fac_inverted_job *j, const float *strip, float *y, con
             t.x0 = strip + i * g->Q * lanes;
             t.y0 = y + 2 * k * p->y.stride[1] + (y0 + i) * p->y.stride[2];
             if (r) t.r0 = r + 2 * k * p->r.stride[1] + (y0 + i) * p->r.stride[2];
-            fac_inverted_row(p->cpu->simd, t, g->Q, fac_chunk_vectors(g->K, lanes, k));
+            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, fac_chunk_vectors(g->K, lanes, k));
         }
     }
 }
 
 /* The padding at both ends of the rows of the ring, which nobody writes. */
 static void clear_sides(const fac_inverted *p, float *ring) {
-    const int64_t lanes = p->cpu->simd->lanes, before = p->d.g.pad[2] * lanes, inside = p->e.g.W * lanes;
+    const int64_t lanes = p->cpu->simd->lanes, before = p->d.g.pad[2] * lanes, inside = p->e.g.Q * lanes;
     for (int64_t block = 0; block < p->blocks; block++)
         for (int64_t i = 0; i < p->ring; i++) {
             float *row = ring + block * p->plane + i * p->row;
@@ -86,14 +103,17 @@ static void item(void *arg, int i, int thread) {
     const int64_t image = i / p->parts, band = i % p->parts, end = g->P * (band + 1) / p->parts;
     const float *x = j->x + image * p->x.stride[0], *r = j->r ? j->r + image * p->r.stride[0] : NULL;
     float *ring = j->work + (size_t)thread * p->per_thread, *strip = ring + p->blocks * p->plane;
+    float *window = strip + p->blocks * p->d_plane;
     int64_t y = g->P * band / p->parts;
     const int64_t from = y * g->stride[1] - g->pad[1];
     clear_sides(p, ring);
     for (int64_t next = from; y < end; y += p->strip) {
         const int64_t count = end - y < p->strip ? end - y : p->strip;
         const int64_t last = (y + count - 1) * g->stride[1] - g->pad[1] + g->R;
+        const int64_t first = next < 0 ? 0 : next, inside = last < p->e.g.P ? last : p->e.g.P;
+        if (p->planar && first < inside) open_window(j, image, first, inside, window);
         for (int64_t k = 0; k < fac_chunks(g->K, p->cpu->simd->lanes); k++) {
-            expand(j, x, ring, k, from, next, last);
+            expand(j, p->planar ? window : x, ring, k, from, next, last);
             convolve(j, ring, strip, k, from, y, count);
         }
         if (next < last) next = last;
@@ -120,5 +140,16 @@ bool fac_inverted_rows_plan(fac_inverted *q, size_t *work) {
     q->d_plane = (q->strip * g->Q | 1) * lanes;
     if (!fac_size_mul((size_t)q->blocks, (size_t)q->plane, &ring)) return false;
     if (!fac_size_mul((size_t)q->blocks, (size_t)q->d_plane, &strip) || !fac_size_add(ring, strip, &q->per_thread)) return false;
+    if (q->planar) {
+        const fac_conv_geom *e = &q->e.g;
+        size_t all;
+        q->padded = fac_padded_of(e);
+        if (!fac_padded_bytes(e, &q->padded, &all)) return false;
+        const int64_t rows = q->ring > q->strip * g->stride[1] ? q->ring : q->strip * g->stride[1];
+        const int64_t window = (rows - 1) * e->stride[1] + (e->R - 1) * e->dilation[1] + 1;
+        if (!fac_size_mul((size_t)window, (size_t)q->padded.row, &all) || all > (size_t)INT64_MAX / 8) return false;
+        q->window_plane = (int64_t)all;
+        if (!fac_size_add(q->per_thread, (size_t)(e->C * q->window_plane), &q->per_thread)) return false;
+    }
     return fac_size_mul(q->per_thread, (size_t)threads * sizeof(float), work);
 }
