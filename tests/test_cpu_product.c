@@ -25,7 +25,8 @@ static void rows_times_large_matrices(void **state) {
     static const char *const linear[] = {
         "linear(f32[1,512], f32[130,512], f32[130])", "linear(f32[8,700], f32[333,700], f32[333]) {relu}",
         "linear(f32[33,1100], f32[90,1100])", "linear(f32[2,5,130], f32[300,130], f32[300]) {clip(_, -3, 3)}",
-        "linear(f32[64,90], f32[400,90], f32[400])" };
+        "linear(f32[64,90], f32[400,90], f32[400])", "linear(f32[7,13], f32[701,13])", "linear(f32[3,517], f32[64,517], f32[64])",
+        "linear(f32[31,261], f32[130,261])", "linear(f32[4,6,16], f32[515,16]) {relu}" };
     static const char *const matmul[] = {
         "matmul(f32[1,300], f32[300,130])", "matmul(f32[8,333], f32[333,700])", "matmul(f32[33,90], f32[90,1100]) {relu}",
         "matmul(f32[64,17], f32[17,999])" };

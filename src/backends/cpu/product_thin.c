@@ -3,7 +3,8 @@
  *
  * Packing such a matrix would move four times the bytes that the product needs, so it is read where it lies, once, in pieces that
  * are brought into the form of the register tile inside the first cache.  Time is that of reading it.
- *   linear   y[m][o] = sum over i of x[m][i] w[o][i]:  sums run along the rows of w, so w is the left side:  y^T = w x^T
+ *   linear   y[m][o] = sum over i of x[m][i] w[o][i]:  sums run along the rows of w: dot products (simd/dots.c); of more rows than
+ *            MOST_DOTS, where arithmetic is what takes time, w is the left side of a product:  y^T = w x^T
  *   matmul   y[m][n] = sum over k of a[m][k] b[k][n]:  sums run across the rows of b, some of which are added to y at a time
  * The order of a sum does not depend on how the work is shared out. */
 #include <limits.h>
@@ -16,13 +17,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { MOST_ROWS = 64, LEAST_BYTES = 32 << 10, TILES_OF_ITEM = 4, SLAB = 16, AHEAD = 4, SHARES = 4 };
+enum { MOST_ROWS = 64, MOST_DOTS = 16, LEAST_BYTES = 32 << 10, TILES_OF_ITEM = 4, SLAB = 16, AHEAD = 4, SHARES = 4 };
 
 typedef struct plan {
     fac_epilogue   e, none;
     fac_layout     x, y, r;
     const fac_cpu *cpu;
-    bool           linear, biased;
+    bool           linear, biased, dots;
     int64_t        M, N, K;             /* y is M x N */
     int64_t        width, items;        /* linear: M in whole vectors, and groups of rows of w */
     size_t         packed, per_thread;  /* floats: of the small side, which is packed; scratch */
@@ -49,9 +50,12 @@ static void rows_of_w(void *arg, int i, int thread) {
     int64_t first = p->N * i / p->items, last = p->N * (i + 1) / p->items, tiles = fac_gemm_tiles(s, last - first);
     float *slab = scratch_of(j, thread), *sums = slab + TILES_OF_ITEM * s->rows * FAC_GEMM_DEPTH;
     float *edge = sums + TILES_OF_ITEM * s->rows * p->width;
+    const fac_dots dots = { .w = j->w + first * p->K, .x = j->x, .w_row = p->K, .x_row = p->K, .n = p->K, .rows = last - first,
+                            .m = p->M, .to = sums, .to_row = p->width };
     const fac_gemm_job g = { .simd = s, .M = last - first, .N = p->width, .K = p->K, .y = sums, .y_row = p->width,
                              .e = &p->none };
-    for (int64_t k = 0, end; k < p->K; k = end) {
+    if (p->dots) s->dots(&dots);
+    for (int64_t k = 0, end; k < p->K && !p->dots; k = end) {
         end = k + FAC_GEMM_DEPTH < p->K ? k + FAC_GEMM_DEPTH : p->K;
         fac_gemm_pack_a(s, j->w + first * p->K, p->K, 1, g.M, 0, tiles, k, end, 1, slab);
         fac_gemm_slab(&g, (fac_gemm_block){ 0, tiles, 0, fac_gemm_panels(s, p->width), k, end }, slab,
@@ -110,7 +114,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     j.scratch = j.packed + p->packed;
     (void)d, (void)err;
     if (p->linear) {
-        fac_parallel(pool, (int)fac_gemm_panels(s, p->M), pack_x, &j);
+        if (!p->dots) fac_parallel(pool, (int)fac_gemm_panels(s, p->M), pack_x, &j);
         fac_parallel(pool, (int)p->items, rows_of_w, &j);
         return FAC_OK;
     }
@@ -140,6 +144,7 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
 
     int64_t tiles = fac_gemm_tiles(s, p->N);
     p->width = fac_gemm_padded(s, p->M);
+    p->dots = p->linear && p->M <= MOST_DOTS;
     p->items = (tiles + TILES_OF_ITEM - 1) / TILES_OF_ITEM;
     if (p->items > INT_MAX) return false;
     p->per_thread = fac_gemm_edge(s) + (p->linear ? (size_t)(TILES_OF_ITEM * s->rows) * (size_t)(FAC_GEMM_DEPTH + p->width)
@@ -158,7 +163,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = 1; i < p->nin; i++) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     fac_want_plain(&p->out[0]);
     /* the arithmetic hides behind the memory, or the other way round */
-    double rows = (double)(q.linear ? q.width : q.M), weights = (double)q.N * (double)q.K;
+    double rows = (double)(q.linear && !q.dots ? q.width : q.M), weights = (double)q.N * (double)q.K;
     double products = fac_cpu_seconds(q.cpu, 2 * rows * weights, 0.7, 0);
     o->seconds = fac_cpu_seconds(q.cpu, 0, 1, 4 * (weights + (double)q.M * (double)(q.N + q.K)));
     if (o->seconds < products) o->seconds = products;

@@ -172,6 +172,15 @@ typedef struct fac_row_panel {
 } fac_row_panel;
 typedef struct fac_row_kernel { int64_t width; void (*run)(const fac_row_panel *t); } fac_row_kernel;   /* the best width */
 
+/* to[i][j] = sum over k < n of w[i][k] x[j][k], i < rows, j < m: the rows of w are many and far away, those of x few and near. */
+typedef struct fac_dots {
+    const float *w, *x;
+    int64_t      w_row, x_row, n, rows, m;
+    float       *to;
+    int64_t      to_row;
+} fac_dots;
+typedef void fac_dots_kernel(const fac_dots *t);
+
 /* y[i][j] = sum over k < depth of a[i a_row + k] b[k][j] for `rows` rows and two vectors of columns, in elements of one type; y
  * and b have no gaps.  Integers wrap. */
 typedef struct fac_typed_tile { const void *a, *b; void *y; int64_t a_row, depth; int rows; } fac_typed_tile;
@@ -214,6 +223,7 @@ typedef struct fac_simd {
     const struct fac_attention_kernels *attention;
     const fac_peak_kernels   *peak;
     const fac_row_kernel      *row_sum;
+    fac_dots_kernel           *dots;
     const fac_typed_kernels   *typed;
     fac_arg_kernel            *arg;
 } fac_simd;

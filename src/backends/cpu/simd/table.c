@@ -17,6 +17,7 @@ extern fac_turn_kernel      FAC_SIMD(fac_turn);
 extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
 extern const fac_row_kernel FAC_SIMD(fac_row_sum);
+extern fac_dots_kernel FAC_SIMD(fac_dots);
 extern const fac_typed_kernels FAC_SIMD(fac_typed);
 extern fac_arg_kernel FAC_SIMD(fac_arg);
 
@@ -39,5 +40,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
     .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn), .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
-    .row_sum = &FAC_SIMD(fac_row_sum), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
+    .row_sum = &FAC_SIMD(fac_row_sum), .dots = FAC_SIMD(fac_dots), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
 };
