@@ -146,6 +146,7 @@ static void show_meta(const fac_graph *g, cJSON *json) {
         if (json) cJSON_AddStringToObject(to, key, fac_graph_note(g, key));
         else printf("%s = %s\n", key, fac_graph_note(g, key));
     }
+    if (!json && !fac_graph_notes(g)) puts("no metadata");
 }
 
 /* The opset of a file, if it is one that is written and later than the usual one: its ops may have no other spelling. */

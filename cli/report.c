@@ -8,7 +8,7 @@ static struct {
     job_options job;
     const char *to, *target;
     double seconds;
-    bool   profile, peaks, date;
+    bool   profile, peaks, date, json;
 } o;
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.to, "FILE", "the page; - for standard output" },
@@ -23,6 +23,7 @@ static const option options[] = {
     { "--weights", OPTION_TEXT, &o.job.weights, "FILE", "for zoo:NAME" },
     { "--exact", OPTION_FLAG, &o.job.exact, NULL, "with --profile: no reduced precision inside f32 ops" },
     DEVICE_OPTIONS(o.job.device),
+    { "--json", OPTION_FLAG, &o.json, NULL, "what was written, for machines" },
     { 0 } };
 
 /* ---- the machine of the roofline ---- */
@@ -75,6 +76,17 @@ static bool page(FILE *to, report *r) {
 }
 
 /* It appears whole or not at all. */
+/* The facts themselves are those of summary, inspect and profile. */
+static int written_json(const report *r, size_t bytes) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "model", r->name);
+    cJSON_AddStringToObject(root, "file", o.to);
+    cJSON_AddNumberToObject(root, "bytes", (double)bytes);
+    cJSON_AddNumberToObject(root, "layers", r->t.layers);
+    cJSON_AddBoolToObject(root, "measured", r->time != NULL);
+    return json_print(root);
+}
+
 static int write_page(report *r) {
     char *text = NULL;
     size_t size = 0;
@@ -90,6 +102,7 @@ static int write_page(report *r) {
     if (f && (f == stdout ? fflush(f) : fclose(f))) good = false;
     free(text);
     if (!good) return fail_text("%s: cannot be written", o.to);
+    if (o.json) return written_json(r, size);
     if (f != stdout) printf("%s: %.0f kB\n", o.to, 1e-3 * (double)size);
     return EXIT_OK;
 }
@@ -119,6 +132,7 @@ static int run(list args) {
     fac_analysis *a = NULL;
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.to) return usage_error(self, "where to? (-o FILE.html)");
+    if (o.json && !strcmp(o.to, "-")) return usage_error(self, "--json and the page cannot both go to standard output");
     if (o.job.batch < 0 || o.seconds < 0) return usage_error(self, "--batch and --seconds are positive");
     int code = memory_limit(o.job.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.job.weights, &o.job.shapes, 0, &m);

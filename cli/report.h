@@ -47,6 +47,7 @@ bool report_tree(FILE *to, const report *r);    /* report_tree.c: modules */
 bool report_kinds(FILE *to, const report *r);   /* report_tables.c: operators, who counts what, the plan */
 bool report_counts(FILE *to, const report *r);
 bool report_plan(FILE *to, const report *r);
+bool report_arena(FILE *to, const report *r);   /* report_arena.c: what lies where in the plan's memory */
 bool report_time(FILE *to, const report *r);    /* report_time.c: what was measured */
 bool report_memory(FILE *to, const report *r);  /* report_memory.c: memory over time */
 bool report_roofline(FILE *to, const report *r);

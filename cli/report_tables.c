@@ -131,6 +131,7 @@ bool report_plan(FILE *to, const report *r) {
              r->t.layers,
              bytes_text((double)f->plan.values, text, 32), bytes_text((double)f->plan.packed, text + 64, 32));
     else html(to, "<p class=\"note\">There is no plan: %s</p>\n", f->why_not);
+    const bool drawn = report_arena(to, r);
     section_end(to);
-    return true;
+    return drawn;
 }

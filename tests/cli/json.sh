@@ -52,6 +52,7 @@ json op conv2d
 json op --onnx
 json op --support --device cpu
 json zoo
+json report zoo:lenet -o page.html
 json devices
 json version
 json activations loop.txt --random

@@ -19,6 +19,8 @@ while read -r name; do holds page.html "data-key=\"$name\""; done <names
 expect 0 'page2.html' "$facula" report zoo:lenet -o page2.html
 check cmp page.html page2.html
 expect 0 '</html>' "$facula" report zoo:lenet -o -
+expect 2 'cannot both go' "$facula" report zoo:lenet -o - --json
+holds page.html 'id="arena"' 'class="box value"' 'scratch of' 'from byte 0 on'
 expect 0 'html' "$facula" report zoo:lenet -o target.html --target 2T,50G --batch 8
 holds target.html 'arithmetic 2000 GFLOP/s' 'ridge 40' '3,332,160'
 expect 0 'html' "$facula" report zoo:lenet -o measured.html --profile --seconds 0.01 --date
