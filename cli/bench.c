@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "job.h"
+#include "bench.h"
 #include "json.h"
 
 static struct {
     job_options job;
-    long runs;
+    long runs, callers;
     double seconds;
     bool json, verify, profile, memory;
 } o;
@@ -21,11 +21,12 @@ static const option options[] = {
     { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
+    { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { RUNS = 10000 };
+enum { RUNS = 10000, CALLERS = 256 };
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
@@ -195,8 +196,12 @@ static int run(list args) {
     if (o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
     if (o.job.train && (o.verify || o.job.solver))
         return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
+    if (o.callers < 0 || o.callers > CALLERS) return usage_error(verb_find("bench"), "--callers is 1 to 256");
+    if (o.callers && (o.job.train || o.runs || o.verify || o.profile || o.memory))
+        return usage_error(verb_find("bench"), "--callers does not go with --train, --runs, --verify, --profile, --memory");
+    if (o.callers && !o.job.device.threads) o.job.device.threads = 1;
     int code = job_open(&j, verb_find("bench"), &o.job, args.at[0]);
-    if (!code) code = measure(&j);
+    if (!code) code = o.callers ? bench_callers(&j, (int)o.callers, o.seconds > 0 ? o.seconds : 2, o.json) : measure(&j);
     job_close(&j);
     return code;
 }

@@ -75,6 +75,10 @@ expect 1 '' "$facula" bench 'conv2d(f32[2,3'; one_line
 expect 0 'images/s' "$facula" bench zoo:lenet --batch 3 --runs 3 --profile
 expect 0 'images/s' "$facula" bench zoo:lenet --train --batch 3 --runs 3 --profile
 expect 2 'whole model' "$facula" bench zoo:lenet --train --verify; one_line
+expect 0 'by 3 callers at once' "$facula" bench zoo:lenet --callers 3 --seconds 0.01
+expect 0 'by 2 callers at once' "$facula" bench zoo:lenet --callers 2 --threads 2 --seconds 0.01
+expect 2 'does not go with' "$facula" bench zoo:lenet --callers 2 --runs 3; one_line
+expect 2 '1 to 256' "$facula" bench zoo:lenet --callers 300; one_line
 # sanitizers map more memory than any limit
 "$facula" version | grep -q sanitizer || expect 1 'memory' "$facula" bench 'relu(f32[40000,40000])' --runs 1 --memory-limit 500M
 

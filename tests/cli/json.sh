@@ -5,9 +5,9 @@ keys=$2 doc=$3
 FACULA_WISDOM="$dir/wisdom"
 export FACULA_WISDOM
 
-# json VERB ARGUMENTS...: all documented keys and no others
+# json VERB ARGUMENTS...: all documented keys and no others; section=: where they stand, if not under the verb's name
 json() {
-    verb=$1
+    verb=${section:-$1}
     checks=$((checks + 1))
     "$facula" "$@" --json >out 2>err
     got=$?
@@ -31,6 +31,7 @@ json profile 'conv2d(f32[1,8,9,9], f32[4,8,3,3])' --seconds 0.001
 json peaks
 json bench zoo:lenet --seconds 0.001
 json bench 'relu(f32[64])' --seconds 0.001 --verify
+section='bench --callers' json bench zoo:lenet --callers 2 --seconds 0.001
 json run zoo:lenet --random
 json run zoo:lenet --random --top 3
 json tune zoo:lenet --seconds 0.001
