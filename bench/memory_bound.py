@@ -5,7 +5,7 @@
 
 NAME selects the rows whose label contains it.  PyTorch writes into tensors that are already there where its call has out=, as
 ours does: fresh ones cost it the page faults of new memory.  A gradient is the forward pass and the backward pass of one
-call; ours is the graph that `facula grad` makes of the same problem, run by `facula bench`.  The last column is bytes read and
+call, as bench/gradient.c runs it for us.  The last column is bytes read and
 written once, over the time, as a share of what `facula peaks` copies in the same run.
 """
 import argparse
@@ -13,7 +13,6 @@ import json
 import os
 import statistics
 import subprocess
-import tempfile
 import time
 
 import torch
@@ -120,20 +119,18 @@ def rival_ms(call, seconds):
 
 
 def our_ms(a, text, gradient):
-    with tempfile.TemporaryDirectory() as folder:
-        what = text
-        if gradient:
-            what = os.path.join(folder, "gradient.txt")
-            subprocess.run([a.facula, "grad", text, "-o", what], check=True, capture_output=True)
-        done = subprocess.run([a.facula, "bench", what, "--json", "--threads", str(a.threads), "--seconds", str(a.seconds), "--inputs"],
-                              check=True, capture_output=True, text=True)
-        return json.loads(done.stdout)["median_ms"]
+    if gradient:
+        command = [a.gradient or os.path.join(os.path.dirname(a.facula), "tests", "bench_gradient"), text, str(a.threads), str(a.seconds)]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [a.facula, "bench", text, "--json", "--threads", str(a.threads), "--seconds", str(a.seconds), "--inputs"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["median_ms"]
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*")
     p.add_argument("--facula", default="build/facula")
+    p.add_argument("--gradient", help="the program bench_gradient; default: in tests/ beside facula")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=0.1)

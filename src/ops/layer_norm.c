@@ -66,6 +66,28 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* Scale or bias i has the normalized dims as they are, or is absent. */
+static bool covers(const fac_node *n, int i, int axis) {
+    const fac_type *x = &n->in[0]->type;
+    if (!n->in[i]) return true;
+    const fac_type *t = &n->in[i]->type;
+    bool good = t->dtype == x->dtype && t->dims.n == x->dims.n - axis;
+    for (int k = 0; good && k < t->dims.n; k++) good = t->dims.d[k] == x->dims.d[axis + k];
+    return good;
+}
+
+/* The usual case: nobody used the statistics, and nothing broadcasts inside a row. */
+static bool grad_of_rows(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    const int rank = n->in[0]->type.dims.n, axis = rank ? fac_axis(a->axis, rank) : -1;
+    if (axis < 0 || !dy[0] || (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2])) return false;
+    if (!covers(n, 1, axis) || !covers(n, 2, axis) || !fac_needs(n, 0)) return false;   /* sums alone are ops of their own */
+    dx[0] = fac_layer_norm_grad(n->in[0], dy[0], n->in[1], a->axis, a->epsilon);
+    if (fac_needs(n, 1)) dx[1] = fac_value_other(dx[0], 1);
+    if (fac_needs(n, 2)) dx[2] = fac_value_other(dx[0], 2);
+    return true;
+}
+
 /* Through the normalized x, and through the two statistics when they were used:
  *   d mean / d x = 1 / size,   d inv_std / d x = -inv_std^2 hat / size. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
@@ -74,6 +96,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_dtype dtype = x->type.dtype;
     fac_dims over = { 0 };
     int rank = x->type.dims.n;
+    if (grad_of_rows(n, dy, dx)) return;
     for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
     fac_standard s = fac_grad_standard(x, over, a->epsilon);
     if (dy[0]) {

@@ -27,11 +27,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }
 
-/* dx = y (dy - sum of dy y) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    const fac_dims axis = fac_softmax_axis(n);
-    fac_value *y = n->out[0];
-    dx[0] = fac_mul(y, fac_sub(dy[0], fac_sum(fac_mul(dy[0], y), axis, true)));
+    dx[0] = fac_softmax_grad(n->out[0], dy[0], ((const fac_softmax_attrs *)n->attrs)->axis);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {

@@ -30,6 +30,21 @@ enum { FAC_LRN_CHANNELS = 512, FAC_LRN_WINDOW = 64 };
 typedef struct fac_adam_numbers { float weight, keep, fresh, rate, inverse, epsilon; } fac_adam_numbers;
 typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const float *const in[3], float *const out[3], int64_t n);
 
+/* simd/lines_grad.c.  A line of a layer norm; dscale and dbias, to which is added, are both there or NULL. */
+typedef struct fac_norm_line {
+    const float *x, *dy, *scale;            /* scale: NULL: 1 */
+    float       *dscale, *dbias, mean, inverse;
+    int64_t      n;
+} fac_norm_line;
+typedef struct fac_line_grads {
+    double (*dot)(const float *x, const float *y, int64_t n);
+    void   (*softmax)(const float *y, const float *dy, float *dx, int64_t n, float sum);    /* dx = y (dy - sum) */
+    /* with hat = (x - mean) inverse and g = dy scale: sums of g and g hat;  dscale += dy hat, dbias += dy */
+    void   (*norm_sums)(const fac_norm_line *t, double *sum, double *along);
+    /* elements first .. first + n - 1 of  inverse (g - a - hat b)  to dx[0..n) */
+    void   (*norm)(const fac_norm_line *t, int64_t first, int64_t n, float a, float b, float *dx);
+} fac_line_grads;
+
 typedef struct fac_streams {
     const fac_halves *half;
     fac_folds f32, f64;
@@ -58,6 +73,7 @@ typedef struct fac_streams {
     /* memcpy, and fac_simd's turn of squares, past the caches; NULL: the set has no such stores */
     void (*put)(void *to, const void *from, size_t bytes);
     fac_turn_kernel *turn_past;
+    const fac_line_grads *grads;
 } fac_streams;
 enum { FAC_LINES = 256 };
 

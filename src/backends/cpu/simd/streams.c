@@ -35,12 +35,6 @@ static float top_of(const float *x, int64_t n) {
 
 enum { CHUNK = 256 };                                   /* vectors whose f32 sums become one f64 */
 
-INLINE double total(vec a) {
-    double sum = 0;
-    for (int k = 0; k < VL; k++) sum += (double)a[k];
-    return sum;
-}
-
 /* exp(x - top) into y (NULL: nowhere), and their sum.  Every lane adds up some hundred terms in f32 at most. */
 static double exp_row(const float *x, float *y, int64_t n, float top) {
     double sum = 0;
@@ -173,16 +167,23 @@ static void sums_row(const float *x, int64_t n, float about, double *sum, double
     }
 }
 
-/* Mean and variance in two passes: the second is about the mean of the first, as f32 has it, and what still misses there is
- * taken out of its sums (Chan, Golub, LeVeque 1983), so that neither suffers from a mean that is large against the spread. */
+/* Mean and variance in one pass about the mean of the row's beginning, which is near enough unless that is unlike the rest:
+ * then in a second one about the mean of the first, so that nothing suffers from a mean that is large against the spread.  What
+ * `about` misses is taken out of the sums (Chan, Golub, LeVeque 1983), of which that takes less than three bits. */
 static void moments_row(const float *x, int64_t n, double *mean, double *var) {
+    enum { BEGINNING = 4 * VL };
+    const int64_t first = n < BEGINNING ? n : BEGINNING;
     double sum, square;
-    sums_row(x, n, 0, &sum, &square);
-    const float about = (float)(sum / (double)n);
-    sums_row(x, n, about, &sum, &square);
-    const double more = sum / (double)n;
-    *mean = (double)about + more;
-    *var = square / (double)n - more * more;
+    sums_row(x, first, 0, &sum, &square);
+    float about = (float)(sum / (double)first);
+    for (int pass = 0; pass < 2; pass++) {
+        sums_row(x, n, about, &sum, &square);
+        const double more = sum / (double)n;
+        *mean = (double)about + more;
+        *var = square / (double)n - more * more;
+        if (more * more <= 4 * *var) return;
+        about = (float)*mean;
+    }
     if (*var < 0) *var = 0;
 }
 
@@ -255,10 +256,11 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
 }
 
 extern fac_turn_kernel FAC_SIMD(fac_turn_past);
+extern const fac_line_grads FAC_SIMD(fac_line_grads);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
     normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
-    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST };
+    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST, &FAC_SIMD(fac_line_grads) };

@@ -22,6 +22,17 @@ INLINE dvec widen_f64(const double *p) {
 INLINE void store_f64(double *p, dvec v) { memcpy(p, &v, sizeof v); }
 INLINE dvec all_f64(double x) { return x - (dvec){ 0 }; }
 
+/* The sum of all lanes in f64, by halves: a chain of them would take longer than a row of some hundred numbers. */
+INLINE double total(vec a) {
+    float lane[VL];
+    double sum[VD];
+    store(lane, a);
+    store_f64(sum, widen_f32(lane) + widen_f32(lane + VD));
+    UNROLL for (int half = VD / 2; half > 0; half /= 2)
+        UNROLL for (int k = 0; k < half; k++) sum[k] += sum[k + half];
+    return sum[0];
+}
+
 /* The larger (smaller) of the two; NaN if either is: the instructions give x then, so a NaN of a is put back. */
 #if defined(__AVX512F__)
 INLINE dvec extreme(const int least, dvec a, dvec x) {

@@ -1,0 +1,152 @@
+/* Solvers "softmax_grad" and "layer_norm_grad": gradients along the last dims of contiguous f32, in two passes over each line
+ * while it is in the first cache, so that memory is read and written once:
+ *   dx = y (dy - sum of dy y)
+ *   dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale,   dscale = sum dy hat,   dbias = sum dy
+ * Sums over all lines are made by parts, whose number follows from the shape alone, in f32 each and put together in f64: no
+ * number of threads changes a bit. */
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/attr.h"
+#include "backends/cpu/blocked.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/ranges.h"
+#include "backends/cpu/solvers.h"
+#include "backends/cpu/streams.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8 };
+
+typedef struct plan {
+    bool           norm, scaled, params;
+    int64_t        lines, size, parts;
+    double         epsilon;
+    bool           past;                    /* dx goes past the caches */
+    const fac_cpu *cpu;
+    const fac_problem *problem;
+} plan;
+
+typedef struct job { const plan *p; const float *x, *dy, *scale; float *dx, *sums; bool past; } job;
+
+static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
+    const fac_dims *d = &p->in[0].type.dims;
+    int64_t axis;
+    *r = (plan){ .norm = !strcmp(p->node->op->name, "layer_norm_grad"), .lines = 1, .size = 1, .cpu = cpu, .problem = p };
+    if ((!r->norm && strcmp(p->node->op->name, "softmax_grad")) || p->node->body[0]) return false;
+    if (d->n < 1 || !fac_attr_int(p->node, "axis", &axis)) return false;
+    for (int i = 0; i < p->nin; i++)
+        if (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_F32) return false;
+    const int at = fac_axis(axis, d->n);
+    for (int k = 0; k < d->n; k++) *(k < at ? &r->lines : &r->size) *= d->d[k];
+    if (at < 0 || (!r->norm && r->size != d->d[d->n - 1])) return false;
+    if (r->lines * r->size == 0) return !r->norm;
+    if (r->norm && !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
+    r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
+    r->params = r->norm && (p->out[1].type.dtype != FAC_NONE || p->out[2].type.dtype != FAC_NONE);
+    r->parts = (r->lines + PART_LINES - 1) / PART_LINES;
+    if (r->parts > PARTS) r->parts = PARTS;
+    r->past = fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[0].type));
+    return true;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
+    plan r;
+    size_t floats;
+    if (!settle(p, fac_cpu_of(d), &r)) return false;
+    for (int i = 0; i < p->nin; i++)
+        if (p->in[i].type.dtype) fac_want_plain(&p->in[i]);
+    for (int k = 0; k < p->nout; k++)
+        if (p->out[k].type.dtype) fac_want_plain(&p->out[k]);
+    if (r.params) {
+        if (!fac_size_mul((size_t)(2 * r.parts), (size_t)r.size, &floats)) return false;
+        if (!fac_size_mul(floats, sizeof(float), &o->work)) return false;
+    }
+    o->seconds = 1e-6 + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    plan *r = fac_alloc(1, sizeof *r);
+    if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    settle(p, fac_cpu_of(d), r);
+    *out = r;
+    return FAC_OK;
+}
+
+static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
+
+/* ---- running ---- */
+
+static void softmax_line(const job *j, int64_t line) {
+    const fac_streams *s = j->p->cpu->simd->streams;
+    const int64_t n = j->p->size;
+    const float *y = j->x + line * n, *dy = j->dy + line * n;
+    float *dx = j->dx + line * n, part[FAC_STREAM_PART];
+    const float sum = (float)s->grads->dot(y, dy, n);
+    for (int64_t k = 0, size; k < n; k += size) {
+        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        s->grads->softmax(y + k, dy + k, j->past ? part : dx, size, sum);
+        if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
+    }
+}
+
+static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
+    const fac_streams *s = j->p->cpu->simd->streams;
+    const int64_t n = j->p->size;
+    float *dx = j->dx + line * n, part[FAC_STREAM_PART];
+    double mean, var, sum, along;
+    fac_norm_line t = { .x = j->x + line * n, .dy = j->dy + line * n, .scale = j->scale, .n = n };
+    t.dscale = dscale, t.dbias = dbias;
+    s->moments_row(t.x, n, &mean, &var);
+    t.mean = (float)mean, t.inverse = (float)(1 / sqrt(var + j->p->epsilon));
+    s->grads->norm_sums(&t, &sum, &along);
+    const float a = (float)(sum / (double)n), b = (float)(along / (double)n);
+    for (int64_t k = 0, size; k < n; k += size) {
+        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        s->grads->norm(&t, k, size, a, b, j->past ? part : dx);
+        if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
+    }
+}
+
+/* A softmax needs no parts; they serve it as shares of the work. */
+static void run_parts(void *arg, int64_t first, int64_t last, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    (void)thread;
+    for (int64_t part = first; part < last; part++) {
+        float *dscale = p->params ? j->sums + 2 * part * p->size : NULL, *dbias = p->params ? dscale + p->size : NULL;
+        if (p->params) memset(dscale, 0, (size_t)(2 * p->size) * sizeof *dscale);
+        for (int64_t line = p->lines * part / p->parts; line < p->lines * (part + 1) / p->parts; line++) {
+            if (p->norm) norm_line(j, line, dscale, dbias);
+            else softmax_line(j, line);
+        }
+    }
+    if (j->past) fac_streams_end();
+}
+
+static void add_parts(const plan *p, const float *sums, float *to) {
+    for (int64_t i = 0; to && i < p->size; i++) {
+        double sum = 0;
+        for (int64_t part = 0; part < p->parts; part++) sum += (double)sums[2 * part * p->size + i];
+        to[i] = (float)sum;
+    }
+}
+
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    const plan *p = arg;
+    const fac_problem *q = p->problem;
+    (void)d, (void)err;
+    if (p->lines * p->size == 0) return FAC_OK;
+    job j = { .p = p, .x = fac_span_floats(in[0], &q->in[0].layout), .dy = fac_span_floats(in[1], &q->in[1].layout),
+              .dx = fac_span_floats(out[0], &q->out[0].layout) };
+    if (p->scaled) j.scale = fac_span_floats(in[2], &q->in[2].layout);
+    if (p->params) j.sums = fac_span_packed(work);
+    j.past = p->past && j.dx != j.x && j.dx != j.dy;
+    fac_parallel_ranges(&p->cpu->pool, p->parts, p->lines * p->size < SERIAL ? 1 : SHARES * p->cpu->pool.threads, run_parts, &j);
+    for (int k = 1; k < 3 && p->params; k++)
+        add_parts(p, j.sums + (k - 1) * p->size, out[k].memory ? fac_span_floats(out[k], &q->out[k].layout) : NULL);
+    return FAC_OK;
+}
+
+const fac_solver fac_cpu_softmax_grad = { "softmax_grad", "softmax_grad", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_layer_norm_grad = { "layer_norm_grad", "layer_norm_grad", offer, make, done, NULL, NULL, run };

@@ -1,0 +1,45 @@
+/* Solvers of gradients along lines against the reference in f64, which computes what they expand into, near and past the
+ * caches. */
+#include "problem_check.h"
+
+static uint64_t seed;
+
+static void run_all(const char *solver, const char *const *problems, double tolerance) {
+    for (size_t k = 0; problems[k]; k++)
+        for (int form = 0; form < 4; form++)
+            problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = tolerance, .all_out = form % 2,
+                                                .past = form / 2 }, solver, problems[k]);
+}
+
+static void softmaxes(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "softmax_grad(f32[3,5], f32[3,5]) axis=-1", "softmax_grad(f32[40,1], f32[40,1]) axis=1",
+        "softmax_grad(f32[2,3,77], f32[2,3,77]) axis=2", "softmax_grad(f32[300,64], f32[300,64]) axis=-1",
+        "softmax_grad(f32[2,9001], f32[2,9001]) axis=1", NULL };
+    run_all("softmax_grad", problems, 3e-5);
+}
+
+static void layer_norms(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "layer_norm_grad(f32[3,5], f32[3,5], f32[5]) axis=-1 epsilon=1e-3",
+        "layer_norm_grad(f32[300,33], f32[300,33], -) axis=1 epsilon=1e-3",
+        "layer_norm_grad(f32[7,6,10], f32[7,6,10], f32[6,10]) axis=1 epsilon=1e-3",
+        "layer_norm_grad(f32[9,2050], f32[9,2050], f32[2050]) axis=-1 epsilon=1e-3",
+        "layer_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=1e-3", NULL };
+    run_all("layer_norm_grad", problems, 1e-4);
+}
+
+/* Not the last axis: left to what it expands into. */
+static void others(void **state) {
+    (void)state;
+    problem_everywhere((problem_check){ .seed = seed, .lo = -2, .hi = 2, .tolerance = 1e-5 }, NULL,
+                       "softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(softmaxes), cmocka_unit_test(layer_norms), cmocka_unit_test(others) };
+    seed = fresh_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
