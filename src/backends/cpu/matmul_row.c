@@ -102,6 +102,18 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 
 /* ---- offer and make ---- */
 
+/* The kernel's own width unless narrower panels share out better, by a twentieth at least: 768 columns are three panels of 256, of
+ * which one of two threads has two. */
+static int64_t wide_enough(const plan *p) {
+    const int64_t threads = p->cpu->pool.threads;
+    int64_t best = 0, least = INT64_MAX / 32;
+    for (int64_t width = p->cpu->simd->row_sum->width; width >= 4 * p->cpu->simd->lanes; width /= 2) {
+        const int64_t panels = (p->padded + width - 1) / width, longest = (panels + threads - 1) / threads * width;
+        if (20 * longest < 19 * least) best = width, least = longest;
+    }
+    return best;
+}
+
 static bool settle(plan *p, const fac_problem *problem) {
     const fac_simd *s = p->cpu->simd;
     fac_matmul_form *m = &p->m;
@@ -109,8 +121,7 @@ static bool settle(plan *p, const fac_problem *problem) {
     p->packs = problem->in[1].time != FAC_RUN;
     if (m->M != 1 || m->batches != 1 || m->b_count != 1 || (!p->packs && m->b_column != 1)) return false;
     p->padded = (m->N + s->lanes - 1) / s->lanes * s->lanes;
-    p->width = s->row_sum->width;
-    while (p->width > 4 * s->lanes && p->padded / p->width < p->cpu->pool.threads) p->width /= 2;
+    p->width = wide_enough(p);
     p->panels = (p->padded + p->width - 1) / p->width;
     p->slabs = (m->K + FAC_GEMM_DEPTH - 1) / FAC_GEMM_DEPTH;
     p->each = 2 * (size_t)p->width;
