@@ -154,7 +154,7 @@ static void add_notes(fac_import *im) {
 
 enum {
     OLDEST_IR = 3,
-    EXPANSION = 1 << 16             /* nodes that calls of functions may add to those of the file */
+    EXPANSION = 1 << 18             /* nodes that calls of functions may add to those of the file */
 };
 
 static fac_status read_model(fac_import *im, fac_error *err) {
