@@ -7,8 +7,8 @@ build=$1
 shift
 source=$(cd "$(dirname "$0")/.." && pwd)
 kernels=$(cd "$source/tests" && ls test_cpu_*.c | sed 's/\.c$//')
-tests=${*:-"$kernels test_threads test_cores test_tensor test_tensor_windows test_convert test_ops test_program test_pass_attention test_passes_conv
-    test_norm_epilogue test_golden_nn"}
+tests=${*:-"$kernels test_threads test_cores test_tensor test_tensor_windows test_convert test_ops test_program
+    test_pass_attention test_passes_conv test_norm_epilogue test_golden_nn"}
 mkdir -p "$build/apt/lists/partial" "$build/apt/archives/partial" "$build/root"
 build=$(cd "$build" && pwd)
 
