@@ -47,6 +47,7 @@ void fac_gemm_pack_b(const fac_simd *s, const float *b, int64_t row, int64_t col
     int64_t n0 = p * 2 * s->lanes, width = N - n0 > s->lanes ? 2 * s->lanes : s->lanes, here = N - n0 < width ? N - n0 : width;
     b += n0 * column;
     if (column == 1) for (int64_t k = 0; k < K; k++) memcpy(to + k * width, b + k * row, (size_t)here * sizeof *to);
+    else if (row == 1) s->turn(b, column, to, width, here, K);
     else turn(b, row, column, K, here, to, width);
     if (here < width)
         for (int64_t k = 0; k < K; k++) memset(to + k * width + here, 0, (size_t)(width - here) * sizeof *to);
