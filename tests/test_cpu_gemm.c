@@ -55,6 +55,11 @@ static void linear(fac_device *d, uint64_t seed) {
     fac_value *in[4] = { input(g, 0, fac_shape(500, 530)), input(g, 1, fac_shape(70, 530)), input(g, 2, fac_shape(70)) };
     fac_value *y = fac_linear(in[0], in[1], in[2]);
     check(d, "linear/gemm", g, y, y, 3, in, 2, seed);
+    /* few rows, whose panels are parted */
+    g = fac_graph_new();
+    fac_value *few[4] = { input(g, 0, fac_shape(40, 530)), input(g, 1, fac_shape(777, 530)), input(g, 2, fac_shape(777)) };
+    y = fac_linear(few[0], few[1], few[2]);
+    check(d, "linear/gemm", g, y, y, 3, few, 1, seed);
 }
 
 static void gemm(fac_device *d, uint64_t seed) {
