@@ -2,6 +2,7 @@
  * script shows the same from the data below at the pointer's place. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "report.h"
 
 enum { COLUMNS = 480, TOP = 5 };
@@ -83,14 +84,32 @@ static void at_peak(FILE *to, const report *r) {
     if (n > MOST) html(to, "<p class=\"note\">and %d more</p>\n", n - MOST);
 }
 
-/* For the script: names and bytes of the layers, and lives: [first, last, bytes], of inputs with their name. */
+/* Who made what layer i reads: ",[3,4]", -1 for an input of the model. */
+static void reads(FILE *to, const report *r, int i) {
+    enum { MOST = 64 };
+    fac_alive from[MOST];
+    const int n = fac_analysis_reads(r->a, i, from, MOST);
+    fputs(",[", to);
+    for (int k = 0; k < n && k < MOST; k++) fprintf(to, "%s%d", k ? "," : "", from[k].layer);
+    fputc(']', to);
+}
+
+/* For the script: [name, bytes alive, layers it reads, key in the page if that is another text] of each layer, and lives: [first,
+ * last, bytes], of inputs with their name. */
 static void data(FILE *to, const report *r) {
     fac_lifetime l;
     fputs("<script type=\"application/json\" id=\"data\">{\"layers\":[", to);
     for (int i = 0; i < r->t.layers; i++) {
         fputs(i ? ",\n[" : "[", to);
         html_json(to, layer_name(fac_analysis_layer(r->a, i)));
-        fprintf(to, ",%.17g]", fac_analysis_layer(r->a, i)->alive);
+        fprintf(to, ",%.17g", fac_analysis_layer(r->a, i)->alive);
+        reads(to, r, i);
+        const fac_layer *layer = fac_analysis_layer(r->a, i);
+        if (strcmp(layer->name, layer_name(layer))) {
+            fputc(',', to);
+            html_json(to, layer->name);
+        }
+        fputc(']', to);
     }
     fputs("],\"lives\":[", to);
     for (int k = 0; fac_analysis_life(r->a, k, &l); k++) {

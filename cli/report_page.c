@@ -29,7 +29,8 @@ void page_start(FILE *to, const report *r) {
 void page_end(FILE *to, const report *r) {
     html(to, "</main>\n<footer>Made by facula " FACULA_VERSION "%s%s.  One multiply-add is two floating-point operations; "
          "1 MB is 1,000,000 bytes.  Memory of results: an ideal allocator, nothing in place.</footer>\n"
-         "<div id=\"tip\" role=\"status\" hidden></div>\n<script nonce=\"facula\">\n", r->stamp ? " on " : "",
+         "<div id=\"tip\" role=\"status\" hidden></div>\n<aside id=\"facts\" aria-live=\"polite\" hidden></aside>\n"
+         "<script nonce=\"facula\">\n", r->stamp ? " on " : "",
          r->stamp ? r->stamp : "");
     fputs(fac_report_js, to);
     fputs("</script>\n</body>\n</html>\n", to);

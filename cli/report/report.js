@@ -169,10 +169,63 @@
     });
     document.addEventListener("focusout", () => { tip.hidden = true; });
 
+    /* ---- a click tells all of a layer, and leads to what it reads and to who reads it ---- */
+    const store = one("#data"), layers = store ? JSON.parse(store.textContent).layers : [];
+    const facts = one("#facts"), index = new Map(layers.map((l, i) => [l[3] ?? l[0], i])), readers = layers.map(() => []);
+    layers.forEach((l, i) => { for (const k of l[2]) if (k >= 0) readers[k].push(i); });
+    const drawn = new Map(boxes.filter(b => b.matches("g.box")).map(b => [b.dataset.key, b]));
+    const put = (tag, text, to) => {
+        const e = document.createElement(tag);
+        e.textContent = text;
+        return to.appendChild(e);
+    };
+    const links = (title, list) => {
+        if (!list.length) return;
+        put("p", title, facts);
+        const ul = put("ul", "", facts);
+        for (const k of list.slice(0, 50)) {
+            const li = put("li", k < 0 ? "an input of the model" : "", ul);
+            if (k < 0) continue;
+            const button = put("button", layers[k][0], li);
+            button.type = "button";
+            button.addEventListener("click", () => describe(k, true));
+        }
+        if (list.length > 50) put("li", "and " + (list.length - 50) + " more", ul);
+    };
+    const describe = (i, go) => {
+        const box = drawn.get(layers[i][3] ?? layers[i][0]), title = box && one("title", box);
+        const text = title ? title.textContent : texts.get(box) ?? layers[i][0];
+        facts.replaceChildren();
+        const close = put("button", "\u00d7", facts);
+        close.type = "button";
+        close.className = "close";
+        close.setAttribute("aria-label", "close");
+        close.addEventListener("click", hide);
+        put("p", text.split("\n")[0], facts);
+        put("p", text.split("\n").slice(1).join("\n"), facts);
+        links("reads", layers[i][2]);
+        links("is read by", readers[i]);
+        facts.hidden = false;
+        for (const b of drawn.values()) b.classList.toggle("at", b === box);
+        if (!go || !box) return;
+        for (let d = box.closest("details"); d; d = d.parentElement.closest("details")) d.open = true;
+        box.scrollIntoView({ block: "center", inline: "center" });
+    };
+    const hide = () => {
+        facts.hidden = true;
+        for (const b of drawn.values()) b.classList.remove("at");
+    };
+    document.addEventListener("click", e => {
+        const at = e.target instanceof Element && e.target.closest("g.box, .dot, .tree .leaf th");
+        const of = at && at.closest("[data-key]");
+        if (of && index.has(of.dataset.key)) describe(index.get(of.dataset.key), !of.matches("g.box"));
+    });
+    document.addEventListener("keydown", e => { if (e.key === "Escape") hide(); });
+
     /* ---- memory: what is alive in the layer at the pointer, or by arrow keys ---- */
     const timeline = one("#timeline");
     if (!timeline) return;
-    const data = JSON.parse(one("#data").textContent), n = data.layers.length, cursor = one("#cursor");
+    const data = JSON.parse(store.textContent), n = data.layers.length, cursor = one("#cursor");
     const left = +timeline.dataset.left, right = +timeline.dataset.right, width = timeline.viewBox.baseVal.width;
     const units = [[1e9, " GB"], [1e6, " MB"], [1e3, " kB"]];
     const bytes = x => {
