@@ -2,6 +2,7 @@
  * shapes, with bodies, operands plain or with random gaps.  A compiler that runs on the CPU takes its time, so only some are
  * tried; FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
+#include "backends/opencl/gemm.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
@@ -12,15 +13,19 @@ static const fac_solver *solver(const char *name) {
 }
 
 /* true: the solver took it. */
-static bool try_text(const char *name, const char *text, bool gaps, double tolerance) {
+static bool pose_text(const char *name, const char *text, bool gaps, double tolerance) {
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, tolerance };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     if (getenv("FACULA_VERBOSE")) print_message("%s: %s%s\n", name, text, gaps ? " (gaps)" : "");
-    fac_opencl_of(device)->limits.gpu = below(2);           /* kernels shaped for a GPU, or for a cpu */
     const bool took = solve(solver(name), g->last, &c, gaps);
     fac_graph_free(g);
     return took;
+}
+
+static bool try_text(const char *name, const char *text, bool gaps, double tolerance) {
+    fac_opencl_of(device)->limits.gpu = below(2);           /* kernels shaped for a GPU, or for a cpu */
+    return pose_text(name, text, gaps, tolerance);
 }
 
 static void all_cases(const char *name, const char *const *ops, int n) {
@@ -135,6 +140,32 @@ static void one_convolution(void) {
     }
 }
 
+/* Depthwise ones, also several rows to a channel: strips that do not come out even, columns in the order of their strides. */
+static void depthwise(void **state) {
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    (void)state;
+    if (!device) skip();
+    const int count = getenv("FACULA_ALL") ? 30 : 4;
+    for (int k = 0; k < count; k++) {
+        char attrs[128], text[320], extra[64] = "";
+        const int groups = 1 + below(9), K = groups * (1 + !below(3)), N = 1 + below(2), body = below(3);
+        const int R = 1 + below(5), S = 1 + below(5), dr = 1 + below(2), ds = 1 + below(3), sr = 1 + below(2), ss = 1 + below(3);
+        const int pad[4] = { below(R + 1), below(2 * S), below(R + 1), below(2 * S) };
+        const int H = (R - 1) * dr + 1 + below(90), W = (S - 1) * ds + 1 + below(k % 2 ? 12 : 150);
+        const int P = (H + pad[0] + pad[2] - (R - 1) * dr - 1) / sr + 1, Q = (W + pad[1] + pad[3] - (S - 1) * ds - 1) / ss + 1;
+        if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
+        snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", sr, ss, pad[0], pad[1], pad[2], pad[3],
+                 dr, ds, groups);
+        snprintf(text, sizeof text, "conv2d(f32[%d,%d,%d,%d], f32[%d,1,%d,%d], f32[%d]%s) %s%s", N, groups, H, W, K, R, S, K, extra,
+                 attrs, bodies[body]);
+        assert_true(try_text("conv/direct", text, below(2), 1e-5));
+        snprintf(attrs, sizeof attrs, "pad=%d,%d,%d,%d dilation=%d,%d groups=%d", pad[0], pad[1], pad[2], pad[3], dr, ds, groups);
+        snprintf(text, sizeof text, "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,1,%d,%d], f32[%d,%d,%d,%d]) %s", N, groups,
+                 H + pad[0] + pad[2] - (R - 1) * dr, W + pad[1] + pad[3] - (S - 1) * ds, groups, R, S, N, groups, H, W, attrs);
+        assert_true(try_text("conv/direct", text, below(2), 2e-5));
+    }
+}
+
 static void random_convolutions(void **state) {
     (void)state;
     if (!device) skip();
@@ -242,6 +273,37 @@ static void winograd_is_accurate(void **state) {
     of_largest = false, exact = true;
 }
 
+/* The tiles that tuning tries, for every class of devices: some of them, FACULA_ALL=1 all. */
+static void tiles_of_tuning(void **state) {
+    static const char *const vendors[] = { "NVIDIA", "AMD", "Intel", "Apple", "ARM", "nobody" };
+    static const char *const problems[] = { "matmul(f32[2,70,333], f32[333,131])",
+                                            "conv2d(f32[2,20,13,17], f32[37,20,3,3], f32[37]) pad=1,1,1,1 {relu}",
+                                            "conv2d_grad_w(f32[2,20,13,17], f32[2,37,13,17], f32[37,20,3,3]) pad=1,1,1,1" };
+    (void)state;
+    if (!device) skip();
+    fac_opencl *o = fac_opencl_of(device);
+    const bool all = getenv("FACULA_ALL") != NULL;
+    char own[sizeof o->place.vendor];
+    memcpy(own, o->place.vendor, sizeof own);
+    for (int v = 0; v < 6; v++)
+        for (int k = 0; k < 3; k++)
+            for (int way = 0; way < 2; way++) {
+                if (!all && v != 0 && (way || below(6))) continue;
+                snprintf(o->place.vendor, sizeof o->place.vendor, "%s", vendors[v]);
+                o->limits.gpu = !way;
+                const int n = fac_cl_tile_variants(o, FAC_F32, way ? FAC_CL_VECTOR : FAC_CL_TILED), only = 1 + below(n);
+                int took = 0;
+                assert_true(n > 1);
+                for (variant = all ? 1 : only; variant <= (all ? n : only); variant++)
+                    took += pose_text(k ? convolutions[way] : products[way], problems[k], false, 2e-5);
+                assert_true(took > 0 || !all);
+                variant = n + 1;
+                assert_false(pose_text(k ? convolutions[way] : products[way], problems[k], false, 2e-5));
+                variant = 0;
+            }
+    memcpy(o->place.vendor, own, sizeof own);
+}
+
 /* Sums of nothing are zero, and biases are added all the same. */
 static void sums_of_nothing(void **state) {
     static const char *const texts[] = { "matmul(f32[4,0], f32[0,3])", "linear(f32[2,0], f32[3,0], f32[3])",
@@ -256,11 +318,15 @@ static void sums_of_nothing(void **state) {
 }
 
 int main(void) {
+    const char *only = getenv("FACULA_TEST");               /* a pattern, as *winograd* */
+    if (only) cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
             cmocka_unit_test(thin_products),
-        cmocka_unit_test(random_convolutions), cmocka_unit_test(phases_without_a_tap),
-        cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing), cmocka_unit_test(winograd),
+        cmocka_unit_test(random_convolutions), cmocka_unit_test(depthwise),
+        cmocka_unit_test(phases_without_a_tap),
+        cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing),
+        cmocka_unit_test(tiles_of_tuning), cmocka_unit_test(winograd),
         cmocka_unit_test(winograd_is_accurate) };
     return cmocka_run_group_tests_name("opencl products", tests, open_device, close_device);
 }

@@ -27,7 +27,10 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, p, true, &c) || !fac_cl_tile_choose(o, &c.r, way, &t)) return false;
+    if (!fac_cl_conv_read(o, p, true, &c)) return false;
+    c.r.variant = p->variant;
+    if (!fac_cl_tile_choose(o, &c.r, way, &t)) return false;
+    offer->variants = fac_cl_tile_variants(o, c.r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
     fac_cl_conv_settle(&c, &t);
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */
@@ -88,7 +91,9 @@ static fac_status build(fac_cl_way way, fac_device *d, const fac_problem *p, pla
     fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
     fac_cl_tile t;
-    if (!fac_cl_conv_read(o, &settled, true, &q->c) || !fac_cl_tile_choose(o, &q->c.r, way, &t))
+    const bool read = fac_cl_conv_read(o, &settled, true, &q->c);
+    q->c.r.variant = p->variant;
+    if (!read || !fac_cl_tile_choose(o, &q->c.r, way, &t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     fac_cl_conv_settle(&q->c, &t);
     FAC_TRY(make_tables(d, q, err));

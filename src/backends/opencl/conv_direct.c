@@ -17,6 +17,10 @@ typedef struct window { int64_t at, group, row, channel, t, r, s; } window;
 typedef struct pixels { int32_t D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, across; planes x; window w; } pixels;
 typedef struct weights { int32_t D, H, W, O, P, Q, channels, rows, pad_t, pad_r, pad_s, images; planes x, y; } weights;
 
+/* How a cpu's item goes through a channel that comes from one other: rows of y at a time, and elements of a line of local memory
+ * for each stride; rows 0: not that way. */
+typedef struct strip { int64_t rows, line; } strip;
+
 typedef struct plan {
     fac_cl_conv   c;
     fac_cl_kernel kernel;
@@ -25,7 +29,7 @@ typedef struct plan {
     union { pixels p; weights w; } of;
 } plan;
 
-enum { TAPS = 64 };                     /* of grad_w: sums in registers */
+enum { TAPS = 64, SEEN = 8192 };        /* of grad_w: sums in registers; elements of a strip, within a first cache */
 
 /* An item of scalars reads what four neighbours see of a row at once, unless that is too much or falls apart into phases. */
 static bool has_window(const fac_opencl *o, const fac_cl_conv *c) {
@@ -41,6 +45,22 @@ static int neighbours(const fac_opencl *o, const fac_cl_conv *c) {
     return across >= 32 && c->r.dtype != FAC_F64 ? 16 : across >= 8 ? 8 : 4;
 }
 static int items_of(const fac_opencl *o) { return o->limits.gpu ? 128 : 16; }
+
+static strip strip_of(const fac_opencl *o, const fac_cl_conv *c) {
+    const fac_conv_geom *g = &c->g;
+    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const int64_t *to = turned ? g->in : g->out, *k = g->kernel, *s = g->stride, *e = g->dilation, each = neighbours(o, c);
+    strip none = { 0 }, t = { .line = (to[2] + each - 1) / each * each + (k[2] - 1) * e[2] / s[2] + 1 };
+    if (o->limits.gpu || g->rank != 2 || c->C != 1 || c->kind == FAC_CL_GRAD_W || k[1] * k[2] > TAPS) return none;
+    if ((turned && (s[1] > 1 || s[2] > 1)) || s[2] > 8 || t.line > SEEN || to[1] < 1) return none;
+    const int64_t lines = SEEN / (t.line * s[2]), most = (lines - 1 - (k[1] - 1) * e[1]) / s[1] + 1;
+    if (lines < 1 + (k[1] - 1) * e[1] || 2 * SEEN * fac_cl_sum_bytes(c->r.dtype) > o->limits.local) return none;
+    const int64_t units = g->N * g->groups * c->M, want = (4 * (int64_t)o->limits.units + units - 1) / units;
+    int64_t strips = (to[1] + most - 1) / most;
+    if (strips < want) strips = want;
+    t.rows = (to[1] + strips - 1) / strips;
+    return t;
+}
 
 static planes planes_of(const fac_operand *x, int rank) {
     const int64_t *s = x->layout.stride;
@@ -84,7 +104,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     bytes += (double)fac_type_bytes(&p->out[0].type);
     /* on a cpu products are no rival where a group has one channel: eleven of their twelve rows are empty */
     const double cpu_share = neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1 : c.C == 1 && c.M == 1 ? 0.05 : 0.02;
-    const double share = o->limits.gpu ? (by_w ? 0.03 : 0.08) : by_w ? 0.01 : cpu_share;
+    const double share = o->limits.gpu ? (by_w ? 0.03 : 0.08) : by_w ? 0.01 : strip_of(o, &c).rows ? 0.2 : cpu_share;
     offer->seconds = (o->limits.gpu ? 4e-6 : 1e-5) * (by_w ? 2 : 1) + 2 * macs / (fac_cl_flops(o) * share) +
         bytes / fac_cl_bandwidth(o);
     if (by_w) offer->work = (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_cl_sum_bytes(c.r.dtype);
@@ -113,10 +133,13 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
     if (c->r.dtype == FAC_F32 || c->r.dtype == FAC_F64) fac_text_add(&text, "#define STRAIGHT\n");
     if (!by_w && has_window(o, c)) fac_text_add(&text, "#define WINDOW\n");
     fac_text_print(&text, "#define PX %d\n#define ITEMS %d\n", neighbours(o, c), items_of(o));
+    const strip t = strip_of(o, c);
+    if (t.rows) fac_text_print(&text, "#define STRIP %lld\n#define LINE %lld\n", (long long)t.rows, (long long)t.line);
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, by_w ? fac_cl_conv_direct_grad : fac_cl_conv_direct_pixels);
     fac_status status = good && !text.failed
-        ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r), by_w ? "direct_weights" : "direct_sum", &q->kernel, err)
+        ? fac_cl_kernel_new(o, text.s, fac_cl_options(&c->r),
+                            by_w ? "direct_weights" : t.rows ? "direct_strip" : "direct_sum", &q->kernel, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&text);
     return status;
@@ -138,6 +161,12 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
     d->w = (window){ .at = p->in[1].layout.offset, .group = g->K / g->groups * w[0], .row = turned ? w[1] : w[0],
                      .channel = turned ? w[0] : w[1], .t = rank > 2 ? w[rank - 1] : 0, .r = rank > 1 ? w[rank] : 0,
                          .s = w[rank + 1] };
+    const strip t = strip_of(o, c);
+    if (t.rows) {
+        q->range = (fac_cl_range){ 3, { (size_t)((d->P + t.rows - 1) / t.rows), (size_t)(c->M * g->groups), (size_t)g->N },
+                                   { 1, 1, 1 } };
+        return;
+    }
     const size_t items = (size_t)d->across * (size_t)d->P * (size_t)d->O, most = (size_t)items_of(o);
     size_t wide = 1;                                    /* small images: several channels in a group of items */
     while (wide < items && wide < most) wide *= 2;

@@ -39,12 +39,14 @@ typedef struct fac_cl_product {
     bool             biased;                    /* extra 0 is the bias */
     const fac_graph *body;                      /* or NULL; its inputs behind the first are the extras behind the bias */
     int              extras, input[FAC_CL_EXTRAS];      /* inputs of the problem */
+    int              variant;                   /* which tile is asked for, see fac_cl_tile_variants; 0: the best by estimates */
     fac_dtype        extra_dtype[FAC_CL_EXTRAS];
 } fac_cl_product;
 
 /* How it is cut: the kernels gemm_tile.cl, by groups of items with local memory; gemm_vector.cl, by single items with vectors of
  * their own; gemm_thin.cl, for few rows. */
 typedef enum fac_cl_way { FAC_CL_TILED, FAC_CL_VECTOR, FAC_CL_THIN, FAC_CL_WAYS } fac_cl_way;
+enum { FAC_CL_TILE_VERSION = 1 };               /* of what tuning measures: raised when kernels or their tables change */
 typedef struct fac_cl_tile {
     fac_cl_way way;
     bool    a_along_m, b_along_n;
@@ -79,7 +81,9 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
 
 /* ---- gemm_tiles.c ---- */
 
-/* The best that one way can do; false: it is not for this product. */
+/* The tiles of one way that tuning may try are numbered from 1. */
+int    fac_cl_tile_variants(const fac_opencl *o, fac_dtype dtype, fac_cl_way way);
+/* The best that one way can do, or the variant asked for; false: it is not for this product. */
 bool   fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way way, fac_cl_tile *t);
 /* Its part in gemm_thin.c; how operands can be read is noted in t already. */
 bool   fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t);

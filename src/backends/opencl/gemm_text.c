@@ -31,15 +31,23 @@ static void add_types(const fac_cl_product *r, bool partial, fac_text *to) {
     else fac_text_print(to, "#define STORE(p, i, x) (p)[i] = (%s)(x)\n", fac_cl_in_memory(r->result));
 }
 
+/* Neighbours side by side, and one for all, are told to the compiler, which makes vectors of them. */
+static void add_column(int64_t step, int extra, fac_text *to) {
+    if (step == 1) fac_text_add(to, " + (J)");
+    else if (step) fac_text_print(to, " + (J) * s.e[%d].column", extra);
+}
+
 static void add_operands(const fac_cl_product *r, fac_text *to) {
     fac_text_print(to, "#define EXTRAS %d\n#define EXTRA_PARAMS", r->extras);
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
     fac_text_add(to, "\n#define EXTRA_STARTS");
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " const long at%d = START(s.e[%d]);", i, i);
     fac_text_add(to, "\n#define FINISH(X, I, O, J) finish(X");
-    for (int i = 0; i < r->extras; i++)
-        fac_text_print(to, ", e%d, at%d + (I) * s.e[%d].row + (O) * s.e[%d].outer + (J) * s.e[%d].column", i, i, i, i, i);
-    fac_text_add(to, ")\n");
+    for (int i = 0; i < r->extras; i++) {
+        fac_text_print(to, ", e%d, at%d + (I) * s.e[%d].row + (O) * s.e[%d].outer", i, i, i, i);
+        add_column(r->s.e[i].column, i, to);
+    }
+    fac_text_print(to, ")\n#define Y_COLUMN %s\n", r->s.y.column == 1 ? "1" : "s.y.column");
 }
 
 /* alpha x + beta bias, as an element of the type that y has before the body. */

@@ -115,6 +115,11 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
     }
 }
 
+/* What else a cpu may like: rows and vectors in registers, rows and terms of a slab; rows 0: 12 or 4, as it has registers. */
+static const struct { int RM, RN, TM, TK; } slabs[] = { { 0, 2, 384, 128 }, { 0, 2, 192, 256 }, { 0, 2, 384, 512 }, { 8, 3, 384, 256 },
+                                                        { 24, 1, 384, 256 }, { 6, 4, 192, 256 } };
+enum { SLABS = sizeof slabs / sizeof *slabs };
+
 /* A cpu: registers of its widest vectors, slabs for its first cache, rows enough to use a slab often. */
 static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
@@ -126,8 +131,14 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     t->RN = 2;
     t->RM = width >= 16 ? 12 : 4;
     t->TK = 256;
-    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch, want = 4 * (int64_t)o->limits.units;
     t->TM = 384;
+    if (r->variant > SLABS) return false;
+    if (r->variant) {
+        const int k = r->variant - 1;
+        if (slabs[k].RM) t->RM = slabs[k].RM;
+        t->RN = slabs[k].RN, t->TM = slabs[k].TM, t->TK = slabs[k].TK;
+    }
+    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch, want = 4 * (int64_t)o->limits.units;
     while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want) t->TM = t->TM / 2 / t->RM * t->RM;
     if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
     t->splits = 1, t->each_k = s->K;
@@ -143,6 +154,14 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <= o->limits.local;
 }
 
+int fac_cl_tile_variants(const fac_opencl *o, fac_dtype dtype, fac_cl_way way) {
+    const candidate *tiles = tiles_of(o, dtype);
+    int n = 0;
+    if (way == FAC_CL_VECTOR) return SLABS;
+    while (way == FAC_CL_TILED && tiles[n].TM) n++;
+    return n;
+}
+
 bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way way, fac_cl_tile *t) {
     enum { MOST = 0x7fff0000 };
     const fac_cl_shape *s = &r->s;
@@ -151,8 +170,10 @@ bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way
     accesses(r, t);
     t->way = way;
     if (way == FAC_CL_VECTOR) return vector_tile(o, r, t);
-    if (way == FAC_CL_THIN) return fac_cl_tile_thin(o, r, t);
-    for (const candidate *c = tiles_of(o, r->dtype); c->TM; c++) consider(o, r, c, t);
+    if (way == FAC_CL_THIN) return !r->variant && fac_cl_tile_thin(o, r, t);
+    const candidate *all = tiles_of(o, r->dtype);
+    for (int k = 0; all[k].TM; k++)
+        if (!r->variant || r->variant == k + 1) consider(o, r, &all[k], t);
     /* what a cpu does with barriers is slow */
     if (!o->limits.gpu) t->seconds *= 20;
     return t->TM != 0;

@@ -129,7 +129,10 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!fac_cl_product_read(o, p, &r) || !fac_cl_tile_choose(o, &r, way, &t)) return false;
+    if (!fac_cl_product_read(o, p, &r)) return false;
+    r.variant = p->variant;
+    if (!fac_cl_tile_choose(o, &r, way, &t)) return false;
+    offer->variants = fac_cl_tile_variants(o, r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
     offer->seconds = t.seconds;
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
@@ -150,7 +153,9 @@ static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void
     fac_cl_tile t;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = fac_cl_product_read(o, p, &q->r) && fac_cl_tile_choose(o, &q->r, way, &t)
+    const bool read = fac_cl_product_read(o, p, &q->r);
+    q->r.variant = p->variant;
+    fac_status status = read && fac_cl_tile_choose(o, &q->r, way, &t)
         ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
         : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     if (status) done(d, q);

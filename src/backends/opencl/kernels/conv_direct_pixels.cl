@@ -2,6 +2,7 @@
  * Memory bound, so there is no local memory: what windows share is in the caches.
  *
  * WINDOW: the item reads what its pixels see of a row once, then multiplies; for items of scalars.  Else a vector for each tap.
+ * STRIP: an item makes so many rows of a channel that comes from one other, for items with vectors of their own.
  *
  * In front of this: KT, KR, KS the window, ST, SR, SS its strides, DT, DR, DS its dilations; TURNED for the gradient by x, whose
  * pixel sees those outputs of which it was an input. */
@@ -26,6 +27,59 @@ typedef struct { int D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, acro
 #endif
 
 #define UNROLL _Pragma("unroll")
+#ifdef STRIP
+/* The rows of x that a strip sees are brought into local memory first, with zeros around them and columns in the order in which
+ * taps see them, [row][column % SS][column / SS]: then there are no edges, and neighbours of one tap are neighbours in memory. */
+#define SPAN ((STRIP - 1) * SR + (KR - 1) * DR + 1)
+#ifdef TURNED
+#define BEFORE(pad, taps, dilation) (((taps) - 1) * (dilation) - (pad))
+#define TAP(down, across) ((KR - 1 - (down)) * d.w.r + (KS - 1 - (across)) * d.w.s)
+#else
+#define BEFORE(pad, taps, dilation) (pad)
+#define TAP(down, across) ((down) * d.w.r + (across) * d.w.s)
+#endif
+
+static inline void bring(local ACC *line, global const MEM *row, long step, int width, int pad) {
+    UNROLL for (int f = 0; f < SS; f++) {
+        const int first = max(0, (pad - f + SS - 1) / SS), end = min(LINE, (width + pad - f + SS - 1) / SS);
+        if (step == 1) for (int j = first; j < end; j++) line[f * LINE + j] = LOAD(row, j * SS + f - pad);
+        else for (int j = first; j < end; j++) line[f * LINE + j] = LOAD(row, (j * SS + f - pad) * step);
+    }
+}
+
+kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void direct_strip(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict w,
+                  global RESULT *y EXTRA_PARAMS) {
+    local ACC seen[SPAN * SS * LINE] __attribute__((aligned(64))), sums[LINE] __attribute__((aligned(64)));
+    const int p0 = get_global_id(0) * STRIP, channel = get_global_id(1), group = channel / d.rows, m = channel % d.rows;
+    const int image = get_global_id(2), rows = min(STRIP, d.P - p0), pad = BEFORE(d.pad_s, KS, DS);
+    x += d.x.at + image * d.x.image + group * d.x.channel;
+    for (int i = 0; i < ((rows - 1) * SR + (KR - 1) * DR + 1) * SS * LINE; i++) seen[i] = 0;
+    for (int r = 0; r < (rows - 1) * SR + (KR - 1) * DR + 1; r++) {
+        const int height = p0 * SR + r - BEFORE(d.pad_r, KR, DR);
+        if ((uint)height < (uint)d.H) bring(seen + r * SS * LINE, x + height * d.x.h, d.x.w, d.W, pad);
+    }
+    ACC tap[KR * KS];
+    w += d.w.at + group * d.w.group + m * d.w.row;
+    UNROLL for (int i = 0; i < KR * KS; i++) tap[i] = LOAD(w, TAP(i / KS, i % KS));
+    const long z0 = 0, z1 = 0, z2 = 0, z3 = group;
+    EXTRA_STARTS
+    y += START(s.y) + m * s.y.row + image * s.y.outer;
+    for (int p = 0; p < rows; p++) {
+        local const ACC *top = seen + p * SR * SS * LINE;
+        for (int q = 0; q < d.Q; q += PX) {
+            VEC sum = 0;
+            UNROLL for (int i = 0; i < KR * KS; i++) {
+                const int r = i / KS * DR, k = i % KS * DS;
+                sum += FAC_CAT(vload, PX)(0, top + (r * SS + k % SS) * LINE + k / SS + q) * (VEC)tap[i];
+            }
+            FAC_CAT(vstore, PX)(sum, 0, sums + q);
+        }
+        const long at = (p0 + p) * (long)d.Q;
+        for (int q = 0; q < d.Q; q++) STORE(y, (at + q) * Y_COLUMN, FINISH(sums[q], m, image, at + q));
+    }
+}
+#else
 #ifdef WINDOW
 #define WIDE ((PX - 1) * STEP + (KS - 1) * DS + 1)
 #ifdef TURNED
@@ -123,3 +177,4 @@ kernel void direct_sum(const shape s, const direct d, global const MEM *restrict
         if (q + j < d.Q) STORE(y, (column + j) * s.y.column, FINISH(each[j], m, image, column + j));
 #endif
 }
+#endif

@@ -121,12 +121,12 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         if (straight)
             for (int j = 0; j < columns; j++) {
                 const long outer = n0 / inner_n, column = PLACE(n0 % inner_n + j);
-                STORE(y, m * s.y.row + outer * s.y.outer + column * s.y.column, FINISH(x[j], m, outer, column));
+                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN, FINISH(x[j], m, outer, column));
             }
         else
             for (int j = 0; j < columns; j++) {
                 const long outer = (n0 + j) / inner_n, column = PLACE((n0 + j) % inner_n);
-                STORE(y, m * s.y.row + outer * s.y.outer + column * s.y.column, FINISH(x[j], m, outer, column));
+                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN, FINISH(x[j], m, outer, column));
             }
     }
 #endif
