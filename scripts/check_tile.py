@@ -155,7 +155,8 @@ def run_pieces(model, values, plain):
 
 def runtime(path, x, plain):
     model = onnx.load(path)
-    if len(model.graph.node) > 2 * PIECE:
+    nests = any(a.type == onnx.AttributeProto.GRAPH for n in model.graph.node for a in n.attribute)     # and reads what is around it
+    if len(model.graph.node) > 2 * PIECE and not nests:
         return run_pieces(model, {model.graph.input[0].name: x}, plain)
     return session(path, plain).run(None, {"x": x})[0]
 

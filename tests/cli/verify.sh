@@ -15,6 +15,31 @@ check "$facula" edit zoo:lenet --dtype f16 -o half.onnx >/dev/null
 expect 0 'within' "$facula" verify zoo:lenet half.onnx --mode bound --rounds 1
 expect 1 'elements differ' "$facula" verify zoo:lenet half.onnx --mode data --rtol 1e-9 --atol 1e-9
 
+# a norm by its parts; another epsilon; a function whose rounding nobody knows
+cat >norm.txt <<'END'
+input x f32[4,32]
+a = mul(x, 3)
+y = layer_norm(a, -, -) axis=-1 epsilon=1e-5
+output out = y
+END
+cat >parts.txt <<'END'
+input x f32[4,32]
+a = mul(x, 3)
+m = mean(a, i64{-1}) keep
+d = sub(a, m)
+q = mul(d, d)
+v = mean(q, i64{-1}) keep
+w = add(v, 1e-5)
+r = sqrt(w)
+y = div(d, r)
+output out = y
+END
+expect 0 'within' "$facula" verify norm.txt parts.txt --mode bound
+sed 's/1e-5/2e-2/' parts.txt >other.txt
+expect 1 'elements differ' "$facula" verify norm.txt other.txt --mode bound
+sed 's/sqrt(w)/tan(w)/' parts.txt >tan.txt
+expect 2 'the rounding error of tan is not known' "$facula" verify tan.txt tan.txt --mode bound
+
 # another function
 cat >a.txt <<'END'
 input x f32[N,4]
