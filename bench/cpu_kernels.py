@@ -102,8 +102,8 @@ def problems(torch):
         def normal(r=r, w=w, rms=False):
             x, a, b = rand(r, w), rand(w), rand(w)
             return (lambda: f.rms_norm(x, (w,), a)) if rms else (lambda: f.layer_norm(x, (w,), a, b))
-        add("norm", f"layer norm {r}x{w}", f"layer_norm({shape(r, w)}, {scale}, {scale})", normal, 0, size)
-        add("norm", f"rms norm {r}x{w}", f"rms_norm({shape(r, w)}, {scale})", lambda n=normal: n(rms=True), 0, size)
+        add("norm", f"layer norm {r}x{w}", f"layer_norm({shape(r, w)}, {scale}, {scale}) axis=-1", normal, 0, size)
+        add("norm", f"rms norm {r}x{w}", f"rms_norm({shape(r, w)}, {scale}) axis=-1", lambda n=normal: n(rms=True), 0, size)
         for name, op, call in (("softmax", "softmax", lambda x: f.softmax(x, -1)), ("log-softmax", "log_softmax", lambda x: f.log_softmax(x, -1))):
             add("softmax", f"{name} {r}x{w}", f"{op}({shape(r, w)}) axis=-1", lambda call=call, r=r, w=w: unary(call, r, w), 0, size)
         for name, op, call in (("gelu", "gelu", f.gelu), ("gelu tanh", "gelu_tanh", lambda x: f.gelu(x, approximate="tanh")), ("silu", "silu", f.silu)):
