@@ -21,16 +21,6 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-/* Numbers, and the names of sizes that are open. */
-static cJSON *shape_json(const fac_graph *g, const fac_dims *d) {
-    cJSON *all = cJSON_CreateArray();
-    for (int k = 0; k < d->n; k++) {
-        const char *name = d->d[k] < 0 ? fac_symbol_name(g, d->d[k]) : NULL;
-        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?") : cJSON_CreateNumber((double)d->d[k]));
-    }
-    return all;
-}
-
 /* ---- layers ---- */
 
 static double in_order(const fac_layer *l) { (void)l; return 0; }
@@ -96,7 +86,7 @@ static cJSON *layers_json(const fac_analysis *a) {
         cJSON_AddStringToObject(j, "name", l->name);
         cJSON_AddStringToObject(j, "op", l->op);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
-        cJSON_AddItemToObject(j, "output", shape_json(fac_analysis_graph(a), &l->out.dims));
+        cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
         json_number(j, "read_bytes", l->read, 17);
         json_number(j, "written_bytes", l->written, 17);
         json_number(j, "weight_bytes", l->weights, 17);
@@ -151,7 +141,7 @@ static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "name", output ? fac_graph_output_name(g, i) : fac_value_name(get(g, i)));
         cJSON_AddStringToObject(one, "dtype", fac_dtype_get(t.dtype)->name);
-        cJSON_AddItemToObject(one, "shape", shape_json(g, &t.dims));
+        cJSON_AddItemToObject(one, "shape", json_shape(g, &t.dims));
         cJSON_AddItemToArray(all, one);
     }
     return all;

@@ -32,4 +32,14 @@ static inline cJSON *json_dims(const fac_dims *d) {
     for (int k = 0; k < d->n; k++) cJSON_AddItemToArray(a, cJSON_CreateNumber((double)d->d[k]));
     return a;
 }
+
+/* The same of a graph's values: sizes that are open by their names. */
+static inline cJSON *json_shape(const fac_graph *g, const fac_dims *d) {
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < d->n; k++) {
+        const char *name = d->d[k] < 0 ? fac_symbol_name(g, d->d[k]) : NULL;
+        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?") : cJSON_CreateNumber((double)d->d[k]));
+    }
+    return all;
+}
 #endif

@@ -65,7 +65,7 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     cJSON_AddStringToObject(j, "module", l->module);
     cJSON_AddStringToObject(j, "op", l->op);
     cJSON_AddStringToObject(j, "kind", l->kind);
-    cJSON_AddItemToObject(j, "output", json_dims(&l->out.dims));
+    cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
     json_number(j, "params", l->params, 17);
     json_number(j, "buffers", l->buffers, 17);
     json_number(j, "shared_params", l->shared, 17);
