@@ -1,5 +1,5 @@
-/* The OpenCL device: one context and one in-order queue on one device of one platform.  It has kernels for elementwise
- * nodes; all others are solved by the cpu (src/run/away.c).
+/* The OpenCL device: one context and one in-order queue on one device of one platform.  What no kernel takes is solved by the cpu
+ * (src/run/away.c).
  *
  * Everything is submitted to the queue in the order of the calls and nothing waits but reads: so memory that is given back may be
  * given out again at once, its next writer runs behind its last reader.  A failing command breaks the queue; the error is kept
