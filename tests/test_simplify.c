@@ -159,6 +159,7 @@ static void products(void **state) {
           "y = add(b, m)\noutput y = y\n" },
         { "a bias of two dims", 1, "gemm", "matmul", "finput x f32[N,8]\nparam w f32[8,6]\nparam b f32[1,6]\n"
           "m = matmul(x, w)\ny = add(m, b)\noutput y = y\n" },
+        { "integers", -1, "matmul", "gemm", "input x i32[2,3]\nm = matmul(x, i32{1,2,3})\ny = add(m, 1)\noutput y = y\n" },
         { "a bias by row", -1, "matmul", "gemm", "finput x f32[6,8]\nparam w f32[8,6]\nparam b f32[6,1]\nm = matmul(x, w)\n"
           "y = add(b, m)\noutput y = y\n" },
         { "three of one value", 2, "split", "concat", QKV "a = matmul(x, wq)\nb = matmul(x, wk)\nc = matmul(x, wv)\n"

@@ -76,6 +76,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         const fac_value *b = in[1 - i];
         const int last = b ? b->type.dims.n - 1 : -1;
         if (!fac_node_is(m, "matmul") || !fac_used_once(n->in[i]) || !fac_frozen(b)) continue;
+        if (fac_dtype_get(b->type.dtype)->kind != 'f') continue;            /* few runtimes have a Gemm of integers */
         if (in[i]->type.dims.n != 2 || m->in[0]->type.dims.n != 2 || m->in[1]->type.dims.n != 2) continue;
         if (last < 0 || last > 1 || b->type.dims.d[last] != in[i]->type.dims.d[1] || (last && b->type.dims.d[0] != 1)) continue;
         out[0] = fac_gemm(m->in[0], m->in[1], in[1 - i], NULL);

@@ -44,6 +44,14 @@ static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
         else if (d == 0 || open) return false;
         else list->d[k] = -1, open = true;
     }
+    const int64_t count = fac_dims_count(x);
+    int64_t rest = 1;
+    for (int k = 0; k < y->n && count > 0; k++) {               /* what a run would refuse is left to the run */
+        if (list->d[k] <= 0) continue;
+        if (list->d[k] > count / rest) return false;
+        rest *= list->d[k];
+    }
+    if (open && count > 0 && count % rest) return false;
     return !(open && empty);            /* beside 0 elements -1 could be any size */
 }
 
