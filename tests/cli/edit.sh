@@ -23,6 +23,11 @@ expect 1 'there is no value "image"' "$facula" edit zoo:lenet --rename image=pho
 one_line
 check [ ! -e x.onnx ]
 
+# a later opset stays: what it has may have no other spelling
+expect 0 'opset 20' "$facula" edit zoo:lenet --replace op:relu=gelu --opset 20 -o later.onnx
+expect 0 'opset 20' "$facula" edit later.onnx --simplify -o later2.onnx
+expect 0 'opset 18' "$facula" edit later.onnx --opset 18 -o earlier.onnx
+
 # ---- proof ----
 expect 0 'same: equal bits on integers' "$facula" edit zoo:lenet --insert identity@%2 --remove op:identity --verify -o same.onnx
 expect 1 'different' "$facula" edit zoo:lenet --replace op:relu=tanh --verify -o other.onnx
