@@ -144,7 +144,8 @@ def run_pieces(model, values, plain):
         given = [name for name in reads if name in values]
         wanted = [name for name in made if last.get(name, 0) >= first + len(nodes)]
         part = onnx.helper.make_graph(nodes, "part", [port(name, values[name]) for name in given],
-                                      [port(name, None) for name in wanted], [weights[name] for name in reads if name in weights])
+                                      [port(name, None) for name in wanted],
+                                      [weights[name] for name in reads if name in weights])
         part = onnx.helper.make_model(part, opset_imports=model.opset_import, ir_version=model.ir_version)
         part.functions.extend(model.functions)
         values.update(zip(wanted, session(part.SerializeToString(), plain).run(wanted, {name: values[name] for name in given})))
@@ -155,7 +156,7 @@ def run_pieces(model, values, plain):
 
 def runtime(path, x, plain):
     model = onnx.load(path)
-    nests = any(a.type == onnx.AttributeProto.GRAPH for n in model.graph.node for a in n.attribute)     # and reads what is around it
+    nests = any(a.type == onnx.AttributeProto.GRAPH for n in model.graph.node for a in n.attribute)     # reads what is around it
     if len(model.graph.node) > 2 * PIECE and not nests:
         return run_pieces(model, {model.graph.input[0].name: x}, plain)
     return session(path, plain).run(None, {"x": x})[0]
