@@ -29,6 +29,7 @@ static const char *const check_isas[] = { "portable", "portable", "portable" }; 
 typedef struct check {
     uint64_t    seed;
     double      lo, hi;                 /* contents                                                  */
+    int64_t     index;                  /* > 0: integers are -index .. index - 1, as indices must be */
     double      tolerance;              /* of |y - reference| / max(1, |reference|); 0: the same bits */
     const char *isa;
     int         threads;
@@ -200,7 +201,12 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
         hin[i] = (fac_host){ in[i].type, calloc(1, fac_type_bytes(&in[i].type) + 1), in[i].known };
         if (in[i].known) {
             fac_convert(in[i].type.dtype, hin[i].data, FAC_I64, in[i].known->v, (size_t)in[i].known->n);
-        } else check_fill(c, &in[i].type, hin[i].data);
+        } else {
+            check as = *c;
+            if (c->index && !fac_is_float(n->in[i])) as.lo = (double)-c->index, as.hi = (double)(c->index - 1);
+            check_fill(&as, &in[i].type, hin[i].data);
+            c->seed = as.seed;
+        }
         bin[i] = fac_layout_bytes(&in[i].layout, &in[i].type);
         sin[i] = (fac_span){ check_storage(bin[i], false), 0 };
         check_halo(&in[i].type, &in[i].layout, sin[i].memory, true);

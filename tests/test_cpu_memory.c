@@ -184,9 +184,12 @@ static void movers(void **state) {
         everywhere(c, "reshape", fac_flatten(x, 1), 8);
         everywhere(c, "reshape", fac_reshape(z, fac_shape(6, -1, 5)), 8);
         fac_value *i = in(g, "i", FAC_I64, fac_shape(3, 2)), *j = in(g, "j", FAC_I32, fac_shape(200));
-        everywhere(c, "gather", fac_gather(in(g, "p", types[t], fac_shape(5, 3)), i, 0), 4);
-        everywhere(c, "gather", fac_gather(in(g, "q", types[t], fac_shape(4, 6, 300)), j, 1), 4);
-        everywhere(c, "gather", fac_gather(m, in(g, "k", FAC_I64, (fac_dims){ 0 }), -1), 4);
+        check rows = c;
+        rows.index = 5;
+        everywhere(rows, "gather", fac_gather(in(g, "p", types[t], fac_shape(5, 3)), i, 0), 4);
+        rows.index = 6;
+        everywhere(rows, "gather", fac_gather(in(g, "q", types[t], fac_shape(4, 6, 300)), j, 1), 4);
+        everywhere(rows, "gather", fac_gather(m, in(g, "k", FAC_I64, (fac_dims){ 0 }), -1), 4);
         fac_value *v = in(g, "v", types[t], (fac_dims){ 0 });
         everywhere(c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 0, 1, 2, 0, 0, 3, 1)), NULL, NULL, FAC_PAD_CONSTANT), 8);
         everywhere(c, "pad", fac_pad(x, fac_ints(g, fac_shape(0, 3, -1, 2, 1, -4, 3, 0)), v, NULL, FAC_PAD_CONSTANT), 8);

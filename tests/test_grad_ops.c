@@ -242,8 +242,8 @@ static void embeddings(void **state) {
             fac_value *y = fac_emit(&fac_op_gather_grad, &axis, 3, (fac_value *[]){ x, i, dy });
             OK(fac_graph_check(g, &err));
             for (size_t k = 0; k < sizeof check_isas / sizeof *check_isas; k++) {
-                check c = { .seed = 60 + s, .lo = -8, .hi = 8, .tolerance = 1e-5, .threads = 2, .strided = true,
-                            .isa = check_isas[k] };
+                check c = { .seed = 60 + s, .lo = -8, .hi = 8, .index = all[s].x.d[all[s].axis], .tolerance = 1e-5, .threads = 2,
+                            .strided = true, .isa = check_isas[k] };
                 assert_true(check_node(&c, "gather_grad", y->node));
             }
             fac_graph_free(g);

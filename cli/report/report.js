@@ -103,7 +103,7 @@
     flat.addEventListener("change", show);
 
     /* ---- search: rows, boxes and dots ---- */
-    const search = one("#search"), count = one("#found"), boxes = all(".box, .dot");
+    const search = one("#search"), count = one("#found"), boxes = all(".box[data-key], .dot[data-key]");
     search.addEventListener("input", () => {
         words = search.value.trim().toLowerCase();
         show();

@@ -107,7 +107,7 @@ static bool read_body(const fac_problem *p, plan *q) {
     if (n || fac_graph_output(body, 0) != now) return false;
     const fac_conv_geom *g = &q->d.g;
     const bool depthwise = g->groups == g->C && g->K == g->C && g->dilation[1] == 1 && g->dilation[2] == 1;
-    q->planar = is_first(&q->e.g);
+    q->planar = is_first(&q->e.g) && q->residual != 0;                /* x has one layout */
     if (q->e.g.rank != 2 || !depthwise || g->R > WIDEST || g->S > WIDEST) return false;
     return (q->planar || is_pointwise(&q->e.g)) && is_pointwise(&q->p.g);
 }
