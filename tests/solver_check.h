@@ -203,7 +203,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
             fac_convert(in[i].type.dtype, hin[i].data, FAC_I64, in[i].known->v, (size_t)in[i].known->n);
         } else {
             check as = *c;
-            if (c->index && !fac_is_float(n->in[i])) as.lo = (double)-c->index, as.hi = (double)(c->index - 1);
+            if (c->index && fac_dtype_get(in[i].type.dtype)->kind != 'f') as.lo = (double)-c->index, as.hi = (double)(c->index - 1);
             check_fill(&as, &in[i].type, hin[i].data);
             c->seed = as.seed;
         }
