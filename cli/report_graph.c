@@ -6,7 +6,7 @@
 #include "report.h"
 #include "report_parts.h"
 
-enum { FIRST_MOST = 44, DRAWN_MOST = 12000, PILLS = 6, READS = 256 };
+enum { FIRST_MOST = 44, DRAWN_MOST = 4000, PILLS = 6, READS = 256 };
 static const double box_w = 156, box_h = 40, pill_w = 124, pill_h = 22, wide = 1060, margin = 24;
 
 /* What one drawing shows: parts in their order, and around them where data comes from and goes to. */
@@ -284,7 +284,9 @@ static bool show(FILE *to, album *a, part **parts, int n, const char *name, cons
              count_text(q->macs, macs, sizeof macs));
         for (int k = 0; k < q->children; k++) inside[k] = &q->child[k];
         if (a->drawn < DRAWN_MOST) good = show(to, a, inside, q->children, q->name, q->name);
-        else fputs("<p class=\"note\">Left out: there are too many boxes for one page.</p>\n", to);
+        else
+            html(to, "<p class=\"note\">Left out: a page has room for %d boxes; the table of modules has all layers.</p>\n",
+                 DRAWN_MOST);
         fputs("</details>\n", to);
     }
     fputs("</div>\n", to);
