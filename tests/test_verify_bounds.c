@@ -55,8 +55,9 @@ static fac_graph *parsed(const char *text) {
     fac_graph *g = NULL;
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     const fac_port *port = g->last->op->out;
-    const int ports = (int)g->noutputs;
-    for (int k = ports - 1; k > 0 && (port[k].is & FAC_OPTIONAL); k--) g->outputs[--g->noutputs].value->roots--;
+    int ports = 0;
+    while (port[ports].name) ports++;
+    for (int k = (int)g->noutputs - 1; k > 0 && k < ports && (port[k].is & FAC_OPTIONAL); k--) g->outputs[--g->noutputs].value->roots--;
     return g;
 }
 
