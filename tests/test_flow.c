@@ -1,4 +1,5 @@
 /* call, if, loop and scan: types, text, expansion, gradients, ONNX; what is malformed. */
+#include "opencl_check.h"
 #include "flow_check.h"
 
 static const numbers usual = { 7, 3, true };
@@ -358,7 +359,8 @@ static void places_of_a_scalar(void **state) {
 static void opencl_does_the_same(void **state) {
     (void)state;
     fac_device *gpu = NULL;
-    if (fac_device_open("opencl:0", NULL, &gpu, NULL)) skip();
+    if (opencl_open(&gpu, &err)) fail_msg("%s", err.text);
+    if (!gpu) skip();
     for (size_t k = 1; k < sizeof models / sizeof *models; k++) {
         fac_graph *g = read_text(models[k]);
         fac_tensor *here[MOST], *there[MOST];

@@ -34,7 +34,7 @@ pictures train 72
 pictures t10k 16
 
 # every part of the state: moments, averages, accumulation in the middle of which it may die, the memory of a plateau
-settings="mnist --data $dir/data --model mlp --batch 16 --epochs 30 --threads 1 --seed 3 --optimizer adamw --lr 0.002
+settings="mnist --data $dir/data --model mlp --batch 16 --epochs 100 --threads 1 --seed 3 --optimizer adamw --lr 0.002
     --schedule plateau --patience 2 --accumulate 3 --ema 0.9 --clip 1 --json"
 train() { "$facula" train $settings "$@"; }
 train --out "$dir/whole" > "$dir/log" 2> "$dir/err" || bad "a training that is left alone: $(cat "$dir/err")"
