@@ -359,7 +359,8 @@ static void places_of_a_scalar(void **state) {
 static void opencl_does_the_same(void **state) {
     (void)state;
     fac_device *gpu = NULL;
-    if (opencl_open(&gpu, &err)) fail_msg("%s", err.text);
+    fac_error why = { 0 };
+    if (opencl_open(&gpu, &why)) fail_msg("%s", why.text);
     if (!gpu) skip();
     for (size_t k = 1; k < sizeof models / sizeof *models; k++) {
         fac_graph *g = read_text(models[k]);
