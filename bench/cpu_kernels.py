@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import time
 
+from timing import rival_ms
 
 REST = 0.15     # seconds
 AVX2 = dict(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
@@ -134,16 +135,6 @@ def problems(torch):
     add("move", "concat 2 x 32 MB", f"concat({half}, {half}) axis=1", lambda: (lambda a, b: lambda: torch.cat((a, b), 1))(rand(4096, 2048), rand(4096, 2048)),
         0, 8 * count, True)
     return rows
-
-
-def rival_ms(call, seconds):
-    call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
 
 
 def our_ms(a, text, computed):

@@ -13,9 +13,10 @@ import json
 import os
 import statistics
 import subprocess
-import time
 
 import torch
+
+from timing import rival_ms
 
 f = torch.nn.functional
 
@@ -106,16 +107,6 @@ def problems():
     half = shape(4096, 2048)
     rows.append(("concat 2 x 32 MB", f"concat({half}, {half}) axis=1", False, joined, 8 * count))
     return rows
-
-
-def rival_ms(call, seconds):
-    call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
 
 
 def our_ms(a, text, gradient):

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from models import all_models
+
 VERBS = [["summary"], ["summary", "--json"], ["inspect", "--json"]]
 
 
@@ -40,14 +42,6 @@ def run(facula, verb, path, seconds):
     if done.returncode != 1 or err.count("\n") != 1 or not err.startswith("facula:"):
         return "wrong", f"exit {done.returncode}: {err.strip()[:300] or out[-200:]}"
     return "unknown", err.strip()
-
-
-def all_models(paths):
-    for path in paths:
-        if os.path.isfile(path):
-            yield path
-        for folder, _, files in os.walk(path):
-            yield from (os.path.join(folder, f) for f in files if f.endswith(".onnx"))
 
 
 # ---- broken models ----

@@ -26,6 +26,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from models import all_models
 
 
 def onnxsim_work(path, to):
@@ -271,14 +272,6 @@ def verdicts(row, rivals):
     if best and ours["seconds"] > row[best]["seconds"]:
         found.append(f"{ours['seconds']:.3f} s, {best} {row[best]['seconds']:.3f} s")
     return found
-
-
-def all_models(paths):
-    for path in paths:
-        if os.path.isfile(path):
-            yield path
-        for folder, _, files in os.walk(path):
-            yield from (os.path.join(folder, f) for f in files if f.endswith(".onnx"))
 
 
 def cell(made):

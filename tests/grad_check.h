@@ -12,9 +12,4 @@ static inline int open_device(void **state) {
     seed = fresh_seed();
     return fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err);
 }
-static inline int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
 #endif

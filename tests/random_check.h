@@ -13,6 +13,7 @@
 #include "fresh_seed.h"
 #include "base/rng.h"
 #include "facula/device.h"
+#include "facula/op.h"
 
 enum { OPERANDS = 16 };
 
@@ -20,6 +21,15 @@ static fac_device *device;
 static fac_error err;
 static uint64_t seed, stream;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
+
+static inline int close_device(void **state) {
+    (void)state;
+    fac_device_free(device);
+    return 0;
+}
+
+/* Ports of an op's table. */
+static inline int ports(const fac_port *p) { int n = 0; while (p && p[n].name) n++; return n; }
 
 static inline char kind(fac_dtype d) { return fac_dtype_get(d)->kind; }
 

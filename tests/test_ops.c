@@ -13,8 +13,6 @@
 
 /* ---- the descriptors ---- */
 
-static int ports(const fac_port *p) { int n = 0; while (p && p[n].name) n++; return n; }
-
 static void descriptors_are_complete(void **state) {
     (void)state;
     for (const fac_op *const *p = fac_ops; *p; p++) {
@@ -365,11 +363,6 @@ static int open_device(void **state) {
     (void)state;
     seed = fresh_seed();
     return fac_device_open("cpu", NULL, &device, &err);
-}
-static int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
 }
 
 int main(void) {

@@ -19,12 +19,6 @@ static int open_device(void **state) {
     return fac_device_open("cpu", NULL, &device, &err);
 }
 
-static int close_device(void **state) {
-    (void)state;
-    fac_device_free(device);
-    return 0;
-}
-
 /* ---- one case, twice: as it is, with bounds; and in f64 ---- */
 
 typedef struct sum { double elements, vacuous, largest, worst; } sum;
@@ -55,9 +49,8 @@ static fac_graph *parsed(const char *text) {
     fac_graph *g = NULL;
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     const fac_port *port = g->last->op->out;
-    int ports = 0;
-    while (port[ports].name) ports++;
-    for (int k = (int)g->noutputs - 1; k > 0 && k < ports && (port[k].is & FAC_OPTIONAL); k--) g->outputs[--g->noutputs].value->roots--;
+    const int known = ports(port);
+    for (int k = (int)g->noutputs - 1; k > 0 && k < known && (port[k].is & FAC_OPTIONAL); k--) g->outputs[--g->noutputs].value->roots--;
     return g;
 }
 

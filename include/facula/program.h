@@ -30,8 +30,8 @@ typedef bool (*fac_observer)(void *self, const char *node, const fac_tensor *val
 
 /* The same with all tensors of the node, which may be replaced: PyTorch's forward hooks.  Called behind each node that depends on
  * the inputs of the run, in the order of execution, on the thread of the run; inside of loops and branches each time a node
- * runs there, but not for the node that holds the body.  Loops are not unrolled then: every iteration runs the same nodes.  Contents are fetched when they are asked for, so nodes that a hook
- * passes over cost nothing.  An error ends the run. */
+ * runs there, but not for the node that holds the body.  Loops are not unrolled then: every iteration runs the same nodes.
+ * Contents are fetched when they are asked for, so nodes that a hook passes over cost nothing.  An error ends the run. */
 typedef struct fac_hooked fac_hooked;       /* a node that has just run; it and its tensors are borrowed for the call */
 typedef fac_status (*fac_hook)(void *self, fac_hooked *h, fac_error *err);
 
@@ -79,8 +79,8 @@ typedef struct fac_plan_stat {
     double macs;                    /* multiply-adds of a run, counted in the graph before any pass */
 } fac_plan_stat;
 
-/* Compiles and (unless opts.plan_only) prepares for these inputs now instead of at the first run: in[] as in fac_program_run (only the types and,
- * for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */
+/* Compiles and (unless opts.plan_only) prepares for these inputs now instead of at the first run: in[] as in fac_program_run
+ * (only the types and, for small integer inputs that steer shapes, the contents are used).  stat may be NULL. */
 fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_stat *stat, fac_error *err);
 
 /* Runs once: in[] and out[] in the order of the graph's inputs and outputs.  out[i] NULL: a new tensor is put there, owned by

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { MOST_CHANNELS = 4, ROWS_OF_ITEM = 4 };
+enum { ROWS_OF_ITEM = 4 };
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -101,7 +101,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan q = { .cpu = fac_cpu_of(d) };
     const fac_conv_geom *g = &q.g;
     int lanes = q.cpu->simd->lanes;
-    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1 || g->C > MOST_CHANNELS) return false;
+    if (!fac_cpu_conv(d, p, &q.g, &q.e) || g->rank != 2 || g->groups != 1 || g->C > FAC_FEW_PLANES) return false;
     size_t packed = fac_conv_packed(g, lanes);
     if (!packed || !settle(&q, &o->work)) return false;
     fac_want_plain(&p->in[0]);

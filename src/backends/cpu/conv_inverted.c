@@ -82,8 +82,7 @@ static bool take(const fac_graph *body, const fac_node **n, const fac_value **no
     return true;
 }
 
-enum { FEW = 4 };                           /* planes of an image as it was loaded */
-static bool is_first(const fac_conv_geom *g) { return g->C <= FEW && g->groups == 1 && g->C < g->K; }
+static bool is_first(const fac_conv_geom *g) { return g->C <= FAC_FEW_PLANES && g->groups == 1 && g->C < g->K; }
 
 static bool is_pointwise(const fac_conv_geom *g) {
     for (int k = 1; k < 3; k++)

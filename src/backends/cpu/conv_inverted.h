@@ -22,8 +22,8 @@ typedef struct fac_inverted {
     fac_layout        x, y, r;
     int64_t           blocks;               /* of channels of e and d                        */
     int64_t           parts;                /* of an image: bands of rows, or shares of e's channels */
-    int64_t           strip, ring;          /* rows of outputs; of e                         */
-    int64_t           row, plane;           /* of the ring, in floats                        */
+    int64_t           strip, ring;          /* rows of outputs; of e: by bands               */
+    int64_t           row, plane;           /* of e, in floats                               */
     int64_t           d_plane;              /* of the strip                                  */
     size_t            per_thread;           /* floats of work                                */
 } fac_inverted;

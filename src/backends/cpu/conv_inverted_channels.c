@@ -156,9 +156,8 @@ bool fac_inverted_channels_plan(fac_inverted *p, size_t *work) {
     size_t strip, parts;
     p->blocks = (d->C + lanes - 1) / lanes;
     p->parts = threads < chunks ? threads : chunks;
-    p->strip = d->P, p->ring = down > d->H + d->pad[1] ? down : d->H + d->pad[1];
     p->row = (across > d->W + d->pad[2] ? across : d->W + d->pad[2]) * lanes;
-    p->plane = (p->ring * p->row / lanes | 1) * lanes;
+    p->plane = ((down > d->H + d->pad[1] ? down : d->H + d->pad[1]) * p->row / lanes | 1) * lanes;
     p->d_plane = (d->P * d->Q | 1) * lanes;
     if (e->N > INT_MAX / (p->parts + p->blocks)) return false;
     if (!fac_size_mul((size_t)(2 * ((chunks + p->parts - 1) / p->parts)), (size_t)p->d_plane, &strip)) return false;
