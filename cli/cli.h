@@ -74,8 +74,9 @@ int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an
 /* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
 int device_ends_process(const char *name);
 int memory_limit(const char *text);                             /* the same, alone */
-/* --precision highest: no reduced precision inside f32 ops; "high" or none: *exact stays.  EXIT_OK or an exit code. */
-int precision_read(const verb *v, const char *name, bool *exact);
+/* --precision; NULL: *out stays.  EXIT_OK or an exit code. */
+int precision_read(const verb *v, const char *name, fac_precision *out);
+#define PRECISION_HELP "of products in f32 ops: highest, high (TF32), medium (bf16), where the device has them"
 
 typedef struct model {
     fac_graph     *graph;

@@ -12,14 +12,13 @@ typedef struct job_options {
     list   shapes;
     long   batch, seed;
     double recompute;
-    bool   exact, train, inputs;
+    bool   train, inputs;
 } job_options;
 #define JOB_OPTIONS(o) \
     { "--batch", OPTION_INT, &(o).batch, "N", "size of the first open dim of each input" }, \
     { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
     { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" }, \
-    { "--exact", OPTION_FLAG, &(o).exact, NULL, "no reduced precision inside f32 ops" }, \
-    { "--precision", OPTION_TEXT, &(o).precision, "NAME", "highest: the same as --exact; default high" }, \
+    { "--precision", OPTION_TEXT, &(o).precision, "NAME", PRECISION_HELP }, \
     { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
     { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train" }, \
     { "--inputs", OPTION_FLAG, &(o).inputs, NULL, "all operands of a problem are inputs, as if computed in each run" }, \

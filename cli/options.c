@@ -34,11 +34,9 @@ int usage_error(const verb *v, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-int precision_read(const verb *v, const char *name, bool *exact) {
-    if (name && strcmp(name, "highest") && strcmp(name, "high"))
-        return usage_error(v, "--precision is highest or high, not \"%s\"", name);
-    *exact = *exact || (name && !strcmp(name, "highest"));
-    return EXIT_OK;
+int precision_read(const verb *v, const char *name, fac_precision *out) {
+    if (!name || fac_precision_parse(name, out)) return EXIT_OK;
+    return usage_error(v, "--precision is default, highest, high or medium, not \"%s\"", name);
 }
 
 void verb_help(const verb *v, FILE *to) {

@@ -29,7 +29,7 @@ static const option options[] = {
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu" },
-    { "--precision", OPTION_TEXT, &o.precision, "NAME", "highest: no fast convolutions that cost digits; default high" },
+    { "--precision", OPTION_TEXT, &o.precision, "NAME", PRECISION_HELP },
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -271,7 +271,7 @@ static int print_stats(job *j) {
 static int work(job *j, list args) {
     fac_error err = { 0 };
     fac_program_opts opts = { 0 };
-    int code = precision_read(verb_find("run"), o.precision, &opts.exact);
+    int code = precision_read(verb_find("run"), o.precision, &opts.precision);
     if (!code) code = device_open(&o.device, &j->device);
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
     if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))

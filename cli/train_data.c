@@ -33,7 +33,7 @@ int train_defaults(train_options *o) {
     if (!o->data && !is_toy(o->set)) return usage_error(verb_find("train"), "%s needs --data DIR", o->set);
     if (!o->model) o->model = s->model;
     if (!o->optimizer) o->optimizer = "adam";
-    if (!o->precision) o->precision = "high";
+    if (!o->precision) o->precision = "default";
     const fac_optim *optim = fac_optim_find(o->optimizer);
     if (!optim) return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
     const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || train_model_ours(o->model));

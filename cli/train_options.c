@@ -33,7 +33,7 @@ const option train_rows[] = {
     { "--size", OPTION_TEXT, &O.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
     { "--glove", OPTION_TEXT, &O.glove, "FILE", "texts: vectors of words to begin with, as text (GloVe)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
-    { "--precision", OPTION_TEXT, &O.precision, "NAME", "highest: no fast convolutions that cost digits; default high" },
+    { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
     { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1" },
     { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
     { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
@@ -63,7 +63,8 @@ const char *train_wrong(const train_options *o) {
     if (!(o->recompute >= 0 && o->recompute < 1)) return "--recompute is at least 0 and below 1";
     if (!(o->ema >= 0 && o->ema < 1)) return "--ema is at least 0 and below 1";
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1)) return "--label-smoothing is at least 0 and below 1";
-    if (strcmp(o->precision, "highest") && strcmp(o->precision, "high")) return "--precision is highest or high";
+    fac_precision precision;
+    if (!fac_precision_parse(o->precision, &precision)) return "--precision is default, highest, high or medium";
     return NULL;
 }
 

@@ -35,7 +35,7 @@ static inline double difference(const fac_tensor *a, const fac_tensor *b) {
 
 static inline void run(const fac_graph *g, fac_tensor *const in[], fac_tensor *out[], const char *what) {
     fac_program *p = NULL;
-    if (fac_program_new(g, device, &(fac_program_opts){ .exact = true }, &p, &err) || fac_program_run(p, in, out, &err))
+    if (fac_program_new(g, device, &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST }, &p, &err) || fac_program_run(p, in, out, &err))
         fail_msg("%s: %s", what, err.text);
     fac_program_free(p);
 }

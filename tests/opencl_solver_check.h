@@ -118,7 +118,7 @@ static inline void compare(const char *text, const fac_operand *o, const side *s
 /* Runs one solver on one problem; false: it made no offer. */
 static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
     fac_operand o[OPERANDS] = { 0 };
-    fac_problem p = { .node = n, .exact = exact, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin,
+    fac_problem p = { .node = n, .precision = exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin,
                       .variant = variant };
     void *flat[OPERANDS] = { NULL }, *plan = NULL;
     fac_host host[OPERANDS] = { 0 };

@@ -176,7 +176,7 @@ static void exact(fac_device *d, uint64_t seed) {
                 const fac_type t = y->node->in[i]->type;
                 in[i] = (fac_operand){ t, fac_layout_plain(&t.dims), i ? FAC_PREPARE : FAC_RUN, NULL };
             }
-            fac_problem p = { .node = y->node, .exact = true, .nin = y->node->nin, .nout = 1, .in = in, .out = &out };
+            fac_problem p = { .node = y->node, .precision = FAC_PRECISION_HIGHEST, .nin = y->node->nin, .nout = 1, .in = in, .out = &out };
             fac_offer o = { 0 };
             if (!(*s)->op || strcmp((*s)->op, "conv2d") || !(*s)->offer(d, &p, &o)) continue;
             for (size_t k = 0; k < sizeof inexact / sizeof *inexact; k++) assert_string_not_equal((*s)->name, inexact[k]);

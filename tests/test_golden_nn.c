@@ -163,7 +163,7 @@ static void run_case(const golden *g, bool steering_inputs, bool reference) {
     }
     if (fac_graph_check(graph, &err)) fail_msg("line %d: %s", g->line, err.text);
     fac_program *p = NULL;
-    if (fac_program_new(graph, device, &(fac_program_opts){ .exact = true, .solver = reference ? "ref" : NULL }, &p, &err) ||
+    if (fac_program_new(graph, device, &(fac_program_opts){ .precision = FAC_PRECISION_HIGHEST, .solver = reference ? "ref" : NULL }, &p, &err) ||
         fac_program_run(p, given, out, &err))
         fail_msg("line %d: %s %s (%s): %s", g->line, g->op, g->attrs, how, err.text);
     for (int k = 0; k < g->nout; k++) {

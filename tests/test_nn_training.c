@@ -139,7 +139,7 @@ static training start(const model *m, const rule *r, fac_dtype dtype, bool exact
     OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &t.in[2], &err));
     OK(fac_tensor_write(t.in[2], &r->lr, sizeof r->lr, &err));
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &t.device, &err));
-    OK(fac_program_new(g, t.device, &(fac_program_opts){ .exact = exact }, &t.program, &err));
+    OK(fac_program_new(g, t.device, &(fac_program_opts){ .precision = exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT }, &t.program, &err));
     return t;
 }
 

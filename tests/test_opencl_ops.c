@@ -38,7 +38,7 @@ static bool expanded(const fac_node *n) {
 static const char *solver_of(const fac_node *n) {
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         fac_operand o[OPERANDS] = { 0 };
-        fac_problem p = { .node = n, .exact = true, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+        fac_problem p = { .node = n, .precision = FAC_PRECISION_HIGHEST, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
         fac_offer offer = { 0 };
         assert_true(n->nin + n->nout <= OPERANDS);
         if ((*s)->op && strcmp((*s)->op, n->op->name)) continue;

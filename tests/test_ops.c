@@ -163,7 +163,7 @@ static void compare(const trial *t, int k, const fac_tensor *y, const char *how)
 static void run(const trial *t, const fac_graph *g, fac_tensor *const in[], fac_program_opts opts, const char *how) {
     fac_program *p = NULL;
     fac_tensor *out[OPERANDS] = { 0 };
-    opts.exact = true;
+    opts.precision = FAC_PRECISION_HIGHEST;
     if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s (%s): %s", t->text,
         how, err.text);
     for (int k = 0; k < t->nout; k++) {

@@ -265,14 +265,14 @@ static void test_device_file(void **state) {
 static void test_keys(void **state) {
     (void)state;
     static const struct { bool exact, params; const char *key; } cases[] = {
-        { false, true, "linear(f32[2,3], f32[4,3])" }, { true, true, "linear(f32[2,3], f32[4,3]) !exact" },
-        { false, false, "linear(f32[2,3], f32[4,3]) !run=1" }, { true, false, "linear(f32[2,3], f32[4,3]) !exact !run=1" } };
+        { false, true, "linear(f32[2,3], f32[4,3])" }, { true, true, "linear(f32[2,3], f32[4,3]) !highest" },
+        { false, false, "linear(f32[2,3], f32[4,3]) !run=1" }, { true, false, "linear(f32[2,3], f32[4,3]) !highest !run=1" } };
     for (int k = 0; k < 4; k++) {
         fac_graph *g;
         fac_program *p;
         fac_tensor *in[2] = { NULL };
         OK(fac_problem_graph("linear(f32[2,3], f32[4,3])", cases[k].params, &g, err));
-        OK(fac_program_new(g, device, &(fac_program_opts){ .exact = cases[k].exact }, &p, err));
+        OK(fac_program_new(g, device, &(fac_program_opts){ .precision = cases[k].exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT }, &p, err));
         for (int i = 0; i < fac_graph_inputs(g); i++)
             OK(fac_tensor_new(NULL, FAC_F32, fac_value_type(fac_graph_input(g, i)).dims, &in[i], err));
         OK(fac_program_plan(p, in, NULL, err));

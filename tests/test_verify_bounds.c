@@ -130,7 +130,7 @@ static void run_case(pairing *p, sum *s) {
     size_t n = 0;
     for (size_t i = 0; i < p->g->ninputs; i++)
         if (!p->off || !fac_is_float(p->g->inputs[i])) in[n++] = p->in[i];
-    const fac_program_opts opts = { .exact = true };
+    const fac_program_opts opts = { .precision = FAC_PRECISION_HIGHEST };
     if (fac_program_new(p->run, device, &opts, &program, &err) || fac_program_run(program, in, out, &err))
         fail_msg("%s: %s", p->text, err.text);
     reference(p, want);

@@ -28,7 +28,7 @@ typedef struct fac_operand {
 } fac_operand;
 typedef struct fac_problem {
     const fac_node *node;                               /* op, attrs, bodies, nports; never its neighbours */
-    bool            exact;
+    fac_precision   precision;
     int             nin, nout;
     fac_operand    *in, *out;
     int             variant;                            /* which of the solver's variants is asked for; 0 = its own choice */

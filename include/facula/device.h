@@ -32,6 +32,15 @@ typedef struct fac_device_opts {        /* zero is the default everywhere */
                                            (XDG_CACHE_HOME/facula/packed)                   */
 } fac_device_opts;
 
+/* How close the products inside f32 ops (matrix products, convolutions, attention) come to f32 arithmetic, as errors against
+ * exact sums, relative to the largest: the default within about 1e-5 by fast algorithms (Winograd as far as its accuracy rule
+ * goes, sums of split numbers on tensor cores); highest within 3e-6; high about 1e-3 where the device multiplies TF32 (10 bits of
+ * fraction, f32's range); medium about 1e-2 where it multiplies bf16 (7 bits).  Where a device has no such units, the next better
+ * is done.  Tensors of other dtypes are not touched by it. */
+typedef enum fac_precision { FAC_PRECISION_DEFAULT, FAC_PRECISION_HIGHEST, FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM } fac_precision;
+const char *fac_precision_name(fac_precision p);                /* "default", "highest", "high", "medium" */
+bool        fac_precision_parse(const char *name, fac_precision *out);  /* false: another word; *out stays */
+
 /* name: "cpu", "opencl", "opencl:1", "opencl:nvidia".  FAC_E_UNSUPPORTED when this build or machine has none. */
 fac_status  fac_device_open(const char *name, const fac_device_opts *opts, fac_device **out, fac_error *err);
 void        fac_device_free(fac_device *device);        /* tensors and programs on it must be gone; NULL is fine */

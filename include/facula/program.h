@@ -47,7 +47,7 @@ fac_status  fac_hooked_output(fac_hooked *h, int k, const fac_tensor **out, fac_
 fac_status  fac_hooked_replace(fac_hooked *h, int k, const fac_tensor *with, fac_error *err);
 
 typedef struct fac_program_opts {
-    bool exact;                     /* no reduced precision inside f32 ops (TF32, Winograd F(4,3) and up) */
+    fac_precision precision;        /* of products inside f32 ops                                         */
     bool no_fuse;                   /* every node its own step                                            */
     bool no_inplace;                /* no step writes over its own input                                  */
     const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */

@@ -44,7 +44,7 @@ typedef struct fac_trainer_opts {
     fac_optim_opts  optim;
     double          label_smoothing;
     bool            soft_labels;        /* labels of a step are probabilities f32 [N,classes], as mixup makes them */
-    bool            exact;              /* as in fac_program_opts */
+    fac_precision   precision;          /* as in fac_program_opts */
     double          recompute;          /* forward values alive at one time, as a share of what they are without recomputing;
                                            0: nothing is recomputed.  See facula/recompute.h and fac_program_opts */
     bool            detect_anomaly;     /* a step stops at the first operation that makes NaN or infinity, and its error names

@@ -30,6 +30,16 @@ void fac_device_free(fac_device *d) {
     if (d) d->backend->close(d);
 }
 
+static const char *const precisions[] = { "default", "highest", "high", "medium" };
+
+const char *fac_precision_name(fac_precision p) { return precisions[p]; }
+
+bool fac_precision_parse(const char *name, fac_precision *out) {
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++)
+        if (!strcmp(name, precisions[i])) return *out = (fac_precision)i, true;
+    return false;
+}
+
 const char *fac_device_name(const fac_device *d) { return d->name; }
 const char *fac_device_about(const fac_device *d) { return d->about; }
 

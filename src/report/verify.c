@@ -89,7 +89,7 @@ fac_status fac_trial_inputs(fac_trial *t, int round) {
 }
 
 fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program **out) {
-    const fac_program_opts opts = { .exact = t->o->mode != FAC_VERIFY_DATA };
+    const fac_program_opts opts = { .precision = t->o->mode == FAC_VERIFY_DATA ? FAC_PRECISION_DEFAULT : FAC_PRECISION_HIGHEST };
     return fac_program_new(g, t->device, &opts, out, t->err);
 }
 

@@ -113,11 +113,11 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, 
     return c.best;
 }
 
-double fac_solver_seconds(fac_device *device, const char *only, bool exact, const fac_node *n) {
+double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
     fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;
-    fac_problem p = { .node = n, .exact = exact, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    fac_problem p = { .node = n, .precision = precision, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
@@ -135,8 +135,8 @@ double fac_solver_seconds(fac_device *device, const char *only, bool exact, cons
     return least;
 }
 
-bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n) {
-    return fac_solver_seconds(device, only, exact, n) < INFINITY;
+bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
+    return fac_solver_seconds(device, only, precision, n) < INFINITY;
 }
 
 /* ---- for tuning ------------------------------------------------------------------------------------------------------ */
@@ -149,7 +149,7 @@ char *fac_problem_key(const fac_problem *p) {
     if (!key) return NULL;
     fac_problem_print(p, key, size);
     size_t at = (size_t)n;
-    if (p->exact) at += (size_t)snprintf(key + at, size - at, " !exact");
+    if (p->precision) at += (size_t)snprintf(key + at, size - at, " !%s", fac_precision_name(p->precision));
     const char *before = " !run=";
     for (int i = 1; i < p->node->nports && i < p->nin; i++) {
         if (p->in[i].type.dtype == FAC_NONE || p->in[i].time != FAC_RUN) continue;

@@ -33,7 +33,7 @@ fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tenso
 
 static bool accept(void *self, const fac_node *n) {
     const fac_plan *plan = self;
-    return fac_would_solve(plan->device, plan->only, plan->exact, n);
+    return fac_would_solve(plan->device, plan->only, plan->precision, n);
 }
 
 /* Only solvers of this op: "matmul/thin" of "matmul". */
@@ -45,7 +45,7 @@ static bool is_of(const char *solver, const char *op) {
 /* A solver asked for by name is worth any price. */
 static double price(void *self, const fac_node *n) {
     const fac_plan *plan = self;
-    const double seconds = fac_solver_seconds(plan->device, plan->only, plan->exact, n);
+    const double seconds = fac_solver_seconds(plan->device, plan->only, plan->precision, n);
     return plan->only && is_of(plan->only, n->op->name) && seconds < INFINITY ? 0 : seconds;
 }
 
@@ -166,7 +166,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     fac_plan *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     p->device = device;
-    p->exact = o->exact;
+    p->precision = o->precision;
     p->no_inplace = o->no_inplace;
     p->observed = o->observe || o->hook || o->detect_anomaly;
     p->anomalies = o->detect_anomaly;

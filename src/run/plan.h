@@ -89,7 +89,8 @@ typedef struct fac_plan {
     fac_graph    *graph;            /* specialized and rewritten */
     struct fac_cut *cut;            /* flow.h: it runs in parts, and has no steps of its own; NULL: all sizes are known */
     int64_t       slices;           /* of the batch, done one after the other: the graph is that of one */
-    bool          exact, no_inplace, observed;      /* observed: nothing is written over, fused or a view */
+    fac_precision precision;
+    bool          no_inplace, observed;             /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
     const char   *only;             /* opts.solver */
     const fac_wisdom *wisdom;       /* of the options, else the device's; NULL: none */
@@ -144,9 +145,9 @@ int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int
 /* What wisdom calls a problem (facula/tune.h); NULL when memory is gone. */
 char *fac_problem_key(const fac_problem *p);
 /* What the best fast solver says that this node of plain operands takes, reorders not counted; INFINITY when none offers. */
-double fac_solver_seconds(fac_device *device, const char *only, bool exact, const fac_node *n);
+double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
-bool fac_would_solve(fac_device *device, const char *only, bool exact, const fac_node *n);
+bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
 
 /* prepare.c, under the program's lock: plan->prepared is up to date afterwards, with one more reference in *out. */
 fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err);

@@ -60,7 +60,7 @@ fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, in
         fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
         return NULL;
     }
-    *p = (fac_problem){ .node = node, .exact = s->plan->exact, .nin = nin, .nout = nout, .in = o, .out = o + nin };
+    *p = (fac_problem){ .node = node, .precision = s->plan->precision, .nin = nin, .nout = nout, .in = o, .out = o + nin };
     return p;
 }
 

@@ -98,12 +98,23 @@ static fac_status run_with(const trial *t, fac_device *d, const fac_program_opts
     return status;
 }
 
-static fac_status compare(trial *t, fac_device *d, const fac_wisdom_entry *e, bool exact, bool *right, fac_error *err) {
+/* Behind the problem, where its text can stand no more: see fac_problem_key. */
+static fac_precision precision_of(const char *key) {
+    char mark[16];
+    for (int p = FAC_PRECISION_MEDIUM; p > FAC_PRECISION_DEFAULT; p--) {
+        snprintf(mark, sizeof mark, " !%s", fac_precision_name((fac_precision)p));
+        const char *at = strstr(key, mark);
+        if (at && (at[strlen(mark)] == ' ' || !at[strlen(mark)])) return (fac_precision)p;
+    }
+    return FAC_PRECISION_DEFAULT;
+}
+
+static fac_status compare(trial *t, fac_device *d, const fac_wisdom_entry *e, fac_precision precision, bool *right, fac_error *err) {
     const fac_solver *ran = NULL;
     int variant = 0;
     FAC_TRY(fac_wisdom_new(&t->wisdom, err));
     FAC_TRY(fac_wisdom_put(t->wisdom, e, err));
-    const fac_program_opts with = { .wisdom = t->wisdom, .exact = exact, .no_fuse = true };
+    const fac_program_opts with = { .wisdom = t->wisdom, .precision = precision, .no_fuse = true };
     FAC_TRY(run_with(t, d, &with, t->got, &ran, &variant, err));
     if (!ran || strcmp(ran->name, e->solver) || variant != e->variant) return FAC_OK;
     const fac_program_opts reference = { .solver = fac_solver_ref.name, .no_fuse = true };
@@ -121,7 +132,7 @@ fac_status fac_tune_check(fac_device *d, const char *key, const char *solver, in
     fac_error own = { 0 };
     *right = false;
     fac_status status = pose(&t, key, &own);
-    if (!status) status = compare(&t, d, &e, strstr(key, " !exact") != NULL, right, &own);
+    if (!status) status = compare(&t, d, &e, precision_of(key), right, &own);
     for (size_t i = 0; t.in && i < t.nin + 2 * t.nout; i++) fac_tensor_free(t.in[i]);
     fac_release(t.in);
     fac_wisdom_free(t.wisdom);

@@ -15,7 +15,7 @@ fac_status fac_look_new(const fac_graph *model, fac_device *device, const fac_tr
     l->device = device;
     l->smoothing = o->label_smoothing;
     l->soft = o->soft_labels;
-    l->exact = o->exact;
+    l->precision = o->precision;
     *out = l;
     return FAC_OK;
 }
@@ -55,7 +55,7 @@ static fac_status build(fac_look *l, fac_graph *g, fac_error *err) {
     fac_release(wrt);
     fac_release(grads);
     FAC_TRY(fac_graph_check(g, err));
-    const fac_program_opts how = { .exact = l->exact };
+    const fac_program_opts how = { .precision = l->precision };
     return fac_program_new(g, l->device, &how, &l->inspector, err);
 }
 

@@ -8,7 +8,8 @@ typedef struct fac_look {
     fac_graph   *judged;                /* what predicts: with moving averages, where they are kept */
     fac_device  *device;
     double       smoothing;
-    bool         soft, exact;
+    bool         soft;
+    fac_precision precision;
     fac_graph   *inspected;             /* the training form with its gradients as outputs */
     fac_program *inspector, *predictor;
 } fac_look;

@@ -12,7 +12,7 @@ static fac_status compile(fac_look *l, fac_error *err) {
     for (size_t i = 1; i < g->noutputs; i++) g->outputs[i].value->roots--;
     if (g->noutputs > 1) g->noutputs = 1;
     fac_graph_sweep(g);
-    const fac_program_opts how = { .exact = l->exact };
+    const fac_program_opts how = { .precision = l->precision };
     fac_status status = fac_graph_check(g, err);
     if (!status) status = fac_program_new(g, l->device, &how, &l->predictor, err);
     fac_graph_free(g);

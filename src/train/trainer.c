@@ -38,7 +38,7 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     if (accumulates) FAC_TRY(fac_tensor_new(NULL, FAC_BOOL, (fac_dims){ 0 }, &t->flush, err));
     if (!(o->recompute >= 0 && o->recompute <= 1))
         return fac_raise(err, FAC_E_ARGUMENT, "recompute is a share between 0 and 1, not %g", o->recompute);
-    const fac_program_opts how = { .exact = o->exact }, stepping = { .exact = o->exact, .detect_anomaly = o->detect_anomaly,
+    const fac_program_opts how = { .precision = o->precision }, stepping = { .precision = o->precision, .detect_anomaly = o->detect_anomaly,
                                                                      .recompute = { .share = o->recompute } };
     FAC_TRY(fac_program_new(t->step, device, &stepping, &t->stepper, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);

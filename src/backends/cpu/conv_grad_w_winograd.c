@@ -168,7 +168,7 @@ static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) 
     int64_t lanes = s->lanes;
     p->w = &s->winograd[kind];
     if (!fac_cpu_conv_grad(problem, &p->g) || g->rank != 2 || g->groups != 1) return false;
-    if (g->R != p->w->kernel || g->S != p->w->kernel || (problem->exact && kind != FAC_WINOGRAD_2_3)) return false;
+    if (g->R != p->w->kernel || g->S != p->w->kernel || (problem->precision == FAC_PRECISION_HIGHEST && kind != FAC_WINOGRAD_2_3)) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
     if (g->N * g->P > INT_MAX / g->Q || g->C > INT_MAX / (2 * RANGES) || g->K > INT_MAX / (2 * RANGES)) return false;
     p->tiles = fac_tiles_of(p->w, g);

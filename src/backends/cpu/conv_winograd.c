@@ -12,7 +12,7 @@
  *   winograd_4x4_5x5  4 x 4    5       64      6.25            10 times
  * The rule of accuracy, which a test holds the solvers to: the largest difference from the result in f64, relative to the largest
  * output of the layer, against that of conv2d/direct on the same data.  (Measured on random layers: 0.5, 2.5, 1.0 and 5.6 times
- * at the most.)  A program that wants exact results (fac_program_opts.exact, --precision highest) gets the first one alone.
+ * at the most.)  At the highest precision (--precision highest) there is the first one alone.
  * Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when weights are packed.
  *
  * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through
@@ -265,7 +265,7 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     if (!geometry(&q, d, p) || g->rank != 2) return false;
     if (g->R != q.w->kernel || g->S != q.w->kernel) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
-    if (p->exact && kind != FAC_WINOGRAD_2_3) return false;
+    if (p->precision == FAC_PRECISION_HIGHEST && kind != FAC_WINOGRAD_2_3) return false;
     int64_t halo = fac_conv_halo(g);
     size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;

@@ -96,7 +96,7 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
         out[k] = problem->out[k];
         out[k].type.dims = tile, out[k].layout = strided;
     }
-    const fac_problem q = { .node = p->rest->last, .exact = problem->exact, .nin = p->nin + 1, .nout = p->nout, .in = in,
+    const fac_problem q = { .node = p->rest->last, .precision = problem->precision, .nin = p->nin + 1, .nout = p->nout, .in = in,
                             .out = out };
     e->copy = NULL, e->streams = p->cpu->simd->streams;
     return fac_elementwise_build(&q, (fac_frame){ 0, 0 }, p->cpu->simd->isa, e) && e->outer == 1 && e->span == width &&

@@ -32,7 +32,7 @@ static int *operands_of(const fac_graph *body) {
 /* The part of one node; false when it is not elementwise, or reads what another node of the body makes. */
 static bool build_part(const fac_problem *p, const fac_node *n, const int *of, int isa, part *to) {
     fac_operand o[INS + FAC_CHAIN_OUTS];
-    fac_problem q = { .node = n, .exact = p->exact, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    fac_problem q = { .node = n, .precision = p->precision, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     fac_frame frame;
     if (n->nin > INS || n->nout > FAC_CHAIN_OUTS) return false;
     for (int i = 0; i < n->nin; i++) {

@@ -33,7 +33,7 @@ static bool is_taken(const shadow *s, int i) { return i < FAC_OFFER_PACKED && s-
 static void look(const fac_problem *p, shadow *s) {
     memcpy(s->in, p->in, (size_t)p->nin * sizeof *s->in);
     memcpy(s->out, p->out, (size_t)p->nout * sizeof *s->out);
-    s->p = (fac_problem){ .node = p->node, .exact = p->exact, .nin = p->nin, .nout = p->nout, .in = s->in, .out = s->out };
+    s->p = (fac_problem){ .node = p->node, .precision = p->precision, .nin = p->nin, .nout = p->nout, .in = s->in, .out = s->out };
     for (int i = 0; i < p->nin; i++) if (is_half(s->in[i].type.dtype)) s->in[i].type.dtype = FAC_F32;
     for (int k = 0; k < p->nout; k++) if (is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
 }

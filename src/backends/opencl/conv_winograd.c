@@ -91,7 +91,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W || g->rank != 2) return false;
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1 || g->pad[k] > 2) return false;
-    if (c->r.dtype != FAC_F32 || c->r.result != FAC_F32 || (out > 2 && p->exact) || !c->C || c->see[2] != 1) return false;
+    if (c->r.dtype != FAC_F32 || c->r.result != FAC_F32 || (out > 2 && p->precision == FAC_PRECISION_HIGHEST) || !c->C || c->see[2] != 1) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out;
     q->out = out;

@@ -31,8 +31,8 @@ static bool halves_of(const fac_problem *p, halves *h) {
     h->matrix = (fac_operand){ matmul->out[0]->type, fac_layout_plain(&matmul->out[0]->type.dims), FAC_RUN, NULL };
     for (int i = 0; i < p->nin; i++) h->in[i] = p->in[i];
     h->in[p->nin] = h->matrix;
-    h->product = (fac_problem){ .node = matmul, .exact = p->exact, .nin = 2, .nout = 1, .in = h->in, .out = &h->matrix };
-    h->rest = (fac_problem){ .node = h->graph->last, .exact = p->exact, .nin = p->nin + 1, .nout = p->nout, .in = h->in,
+    h->product = (fac_problem){ .node = matmul, .precision = p->precision, .nin = 2, .nout = 1, .in = h->in, .out = &h->matrix };
+    h->rest = (fac_problem){ .node = h->graph->last, .precision = p->precision, .nin = p->nin + 1, .nout = p->nout, .in = h->in,
                              .out = p->out };
     return true;
 }

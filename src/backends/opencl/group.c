@@ -29,7 +29,7 @@ static int *operands_of(const fac_graph *body, int nin) {
 
 static bool part_of(const fac_opencl *o, const fac_problem *p, const fac_node *n, const int *of, part *to) {
     if (n->nin + n->nout > FAC_CL_OPERANDS) return false;
-    to->problem = (fac_problem){ .node = n, .exact = p->exact, .nin = n->nin, .nout = n->nout, .in = to->operands,
+    to->problem = (fac_problem){ .node = n, .precision = p->precision, .nin = n->nin, .nout = n->nout, .in = to->operands,
                                  .out = to->operands + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
