@@ -1,0 +1,84 @@
+/* Convolutions on NVIDIA's matrix units: how problems are read for them, and how their weights are packed.
+ *
+ * Forward and gradient by x (also of strided ones, and transposes) are sums of one form, one for each phase (conv.h of the folder
+ * above): pixel o of an axis sees the taps 0 <= t < taps of the weights at first + each t, on
+ *
+ *     x[origin + stride o + far t]     and is     y[place + step o]
+ *
+ * so  forward: origin = -pad, stride = the convolution's, far = dilation, place = 0, step = 1, first = 0, each = 1;
+ * grad_x: stride = 1, step = the convolution's stride, place = the phase, and only taps that meet pixels of dy are counted.
+ * Channels of x lie side by side (channels last), only a first layer's one to four may lie anywhere. */
+#ifndef FACULA_OPENCL_NVIDIA_CONV_H
+#define FACULA_OPENCL_NVIDIA_CONV_H
+#include "backends/opencl/conv.h"
+#include "backends/opencl/nvidia/epilogue.h"
+#include "backends/opencl/nvidia/nvidia.h"
+
+enum { FAC_NV_FEW = 4 };
+
+typedef struct fac_nv_axis { int32_t in, out, origin, stride, far, taps, place, step, first, each; } fac_nv_axis;
+typedef struct fac_nv_phase {
+    fac_nv_axis axis[3];                        /* depth, row, column */
+    int64_t     pixels;                         /* of all images; < 2^31 */
+    int         taps;                           /* in all; 0: the sums are empty */
+} fac_nv_phase;
+
+typedef struct fac_nv_conv {
+    fac_cl_conv_kind kind;                      /* forward or grad_x */
+    fac_conv_geom    g;
+    fac_cl_product   r;                         /* types, bias, extras and body; its shape is not filled in */
+    fac_nv_mode      mode;
+    int32_t          groups, rows, channels;    /* of a group: of y, and of x that its sums run over */
+    bool             few;                       /* 1 to 4 channels of one group, read by their steps wherever they lie */
+    int              phases;
+    fac_nv_place     x;                         /* steps of in[0] */
+    fac_nv_ends      ends;                      /* of the result and the extras, whole (phases: fac_nv_phase_ends) */
+} fac_nv_conv;
+
+/* A conv1d..3d, one of their gradients by x, or a transpose, whose channels are multiples of 16 (32 for 16-bit types) and rows
+ * multiples of 4.  Asks for channels last where they are not there (only an offer may: p is changed).  false: not for this. */
+bool         fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c);
+fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase);
+fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
+/* Multiply-adds of all phases, and the bytes that are moved at least. */
+double       fac_nv_conv_macs(const fac_nv_conv *c);
+double       fac_nv_conv_bytes(const fac_problem *p);
+
+/* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: nv_quotient of nv_quotient.cl. */
+typedef struct fac_nv_quotient { uint32_t multiplier, shift; } fac_nv_quotient;
+fac_nv_quotient fac_nv_quotient_of(uint32_t d);
+
+/* ---- conv_pack.c: weights as tiles, each the very bytes of local memory that wgmma reads ----
+ *
+ *   [phase][group][rows of a tile][k-tile][part][row][terms of a k-tile]
+ *
+ * k-tile: block of channels outer, tap inner (few: terms are [tap][4 channels] without blocks); part: high and low of 3xTF32;
+ * rows of 64 or 128 bytes, 16-byte chunks swizzled as the descriptors of nv_common.cl say.  Rows of each 16 are permuted so that
+ * a lane's sums are four neighbours: position 8 j + 2 t + h <-> row 16 (j / 2) + 4 t + 2 (j % 2) + h.  Rows, channels and taps
+ * that fill a tile up are zeros. */
+typedef enum fac_nv_order {
+    FAC_NV_IN_ORDER,                            /* terms as they are: x comes from local memory */
+    FAC_NV_BY_FOURS,                            /* lane t of a row holds channels 4 t ..  of each 16, in registers */
+    FAC_NV_BY_EIGHTS                            /* lane t of a row holds channels 8 t ..  of each 32 (16-bit types) */
+} fac_nv_order;
+
+typedef struct fac_nv_packing {
+    int          rows;                          /* of a tile, a multiple of 16 */
+    int          terms;                         /* channels of a k-tile: a row has 64 or 128 bytes */
+    fac_nv_mode  mode;
+    fac_nv_order order;
+    bool         few;
+} fac_nv_packing;
+
+int        fac_nv_tile_bytes(const fac_nv_packing *k);                          /* of one k-tile: what one bulk copy brings */
+int        fac_nv_k_tiles(const fac_nv_conv *c, const fac_nv_packing *k, const fac_nv_phase *f);
+int        fac_nv_row_tiles(const fac_nv_conv *c, const fac_nv_packing *k);     /* of one group */
+size_t     fac_nv_packed_bytes(const fac_nv_conv *c, const fac_nv_packing *k);  /* of all phases */
+size_t     fac_nv_packed_at(const fac_nv_conv *c, const fac_nv_packing *k, int phase);     /* where a phase's begin, bytes */
+uint64_t   fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int input);
+bool       fac_nv_pack_text(const fac_nv_conv *c, const fac_nv_packing *k, fac_text *to);
+fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, fac_cl_kernel *out, fac_error *err);
+/* from: the weights as the problem has them, plain. */
+fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel, fac_span from,
+                           fac_span to, fac_error *err);
+#endif
