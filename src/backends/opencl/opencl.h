@@ -122,8 +122,11 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);
 fac_hash   fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
 /* Source text behind kernels/prelude.cl, with options: found in the cache on disk, or compiled.  FAC_E_DEVICE with the
  * compiler's own words. */
+/* (Text with instructions of sm_90a: nvidia/ptx.c.) */
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
                           fac_error *err);
+/* What the driver keeps of a built program; fac_release; NULL: it gives nothing. */
+void      *fac_cl_program_binary(const fac_cl_api *cl, cl_program p, size_t *bytes);
 
 /* ---- transfer.c ---- */
 

@@ -1,8 +1,10 @@
-/* See probe.h.  Every kernel writes 64 ints from one work group of 64 items; what is right follows from the item's number. */
+/* See probe.h.  Every kernel writes 64 ints from one work group; what is right follows from the item's number. */
 #include <string.h>
 #include "backends/opencl/cache.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/nvidia/nvidia.h"
 #include "base/memory.h"
+#include "cl_nv_common.h"
+#include "cl_nv_probe.h"
 
 enum { ITEMS = 64 };
 
@@ -52,16 +54,30 @@ static int mma_says(int i) {
     return columns * (8 * g + 28) + columns * (8 * (g + 8) + 28);
 }
 
+static void wgmma(fac_text *to) {
+    fac_text_add(to, fac_cl_nv_common);
+    fac_nv_wgmma_text(to, 8, FAC_NV_KIND_TF32, 0);
+    fac_text_add(to, fac_cl_nv_probe);
+}
+static int wgmma_says(int i) {
+    const int r = 16 * (i >> 5) + ((i & 31) >> 2), t = i & 3;
+    return (4 * t + 3) * (8 * r + 28 + 8 * (r + 8) + 28);
+}
+
+/* items: of the group, 64 or what is said; write: the source, where it is put together. */
 static const struct path {
     const char *name, *extension, *source, *options;
     int (*right)(int item);
+    void (*write)(fac_text *to);
+    size_t items;
 } paths[FAC_CL_PATHS] = {
-    [FAC_CL_DOUBLES] = { "doubles", "cl_khr_fp64", doubles, "", doubles_say },
-    [FAC_CL_HALF] = { "half arithmetic", "cl_khr_fp16", half, "", half_says },
-    [FAC_CL_SUBGROUPS] = { "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say },
-    [FAC_CL_SHUFFLE] = { "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says },
-    [FAC_CL_DOT8] = { "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says },
-    [FAC_CL_MMA] = { "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says },
+    [FAC_CL_DOUBLES] = { "doubles", "cl_khr_fp64", doubles, "", doubles_say, NULL, 0 },
+    [FAC_CL_HALF] = { "half arithmetic", "cl_khr_fp16", half, "", half_says, NULL, 0 },
+    [FAC_CL_SUBGROUPS] = { "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say, NULL, 0 },
+    [FAC_CL_SHUFFLE] = { "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says, NULL, 0 },
+    [FAC_CL_DOT8] = { "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says, NULL, 0 },
+    [FAC_CL_MMA] = { "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0 },
+    [FAC_CL_WGMMA] = { "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128 },
 };
 
 const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
@@ -79,9 +95,26 @@ bool fac_cl_promises(const fac_opencl *o, fac_cl_path path) {
 
 typedef struct trial { cl_context context; cl_command_queue queue; cl_program program; cl_kernel kernel; cl_mem memory; } trial;
 
-static bool runs(const fac_opencl *o, const struct path *p, trial *t, cl_int *y) {
+/* A program with marked instructions is built again with them. */
+static bool builds(const fac_opencl *o, const char *text, const char *options, trial *t) {
     const fac_cl_api *cl = &o->cl;
-    const size_t items = ITEMS;
+    cl_int code;
+    t->program = cl->CreateProgramWithSource(t->context, 1, &text, NULL, &code);
+    if (code || cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL)) return false;
+    if (!strstr(text, FAC_NV_MARK)) return true;
+    char *ptx;
+    size_t bytes;
+    cl_program made;
+    if (fac_nv_uncovered(cl, t->context, o->place.device, t->program, &ptx, &bytes, &made, NULL)) return false;
+    fac_release(ptx);
+    cl->ReleaseProgram(t->program);
+    t->program = made;
+    return !cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL);
+}
+
+static bool runs(const fac_opencl *o, const struct path *p, const char *text, trial *t, cl_int *y) {
+    const fac_cl_api *cl = &o->cl;
+    const size_t items = p->items ? p->items : ITEMS;
     cl_int code;
     t->context = cl->CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
     if (code) return false;
@@ -89,9 +122,7 @@ static bool runs(const fac_opencl *o, const struct path *p, trial *t, cl_int *y)
     if (code) return false;
     t->memory = cl->CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof *y, NULL, &code);
     if (code) return false;
-    const char *text = p->source;
-    t->program = cl->CreateProgramWithSource(t->context, 1, &text, NULL, &code);
-    if (code || cl->BuildProgram(t->program, 1, &o->place.device, p->options, NULL, NULL)) return false;
+    if (!builds(o, text, p->options, t)) return false;
     t->kernel = cl->CreateKernel(t->program, "probe", &code);
     return !code && !cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory) &&
            !cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) &&
@@ -106,31 +137,40 @@ static void end(const fac_opencl *o, trial *t) {
     if (t->context) o->cl.ReleaseContext(t->context);
 }
 
-static bool works(const fac_opencl *o, const struct path *p) {
+static bool works(const fac_opencl *o, const struct path *p, const char *text) {
     cl_int y[ITEMS] = { 0 };
     trial t = { 0 };
-    bool good = runs(o, p, &t, y);
+    bool good = runs(o, p, text, &t, y);
     end(o, &t);
     for (int i = 0; i < ITEMS && good; i++) good = y[i] == p->right(i);
     return good;
 }
 
 /* The cache keeps one byte under what a compiled probe would depend on. */
-static bool recalled(const fac_opencl *o, const struct path *p) {
-    const fac_hash key = fac_hash_text(fac_cl_program_key(o, p->source, p->options), "probe");
+static bool recalled(const fac_opencl *o, const struct path *p, const char *text) {
+    const fac_hash key = fac_hash_text(fac_cl_program_key(o, text, p->options), "probe");
     size_t bytes = 0;
     char *kept = fac_cl_cache_get(key, &bytes), answer = 0;
     if (kept && bytes == 1 && (*kept == 'y' || *kept == 'n')) answer = *kept;
     fac_release(kept);
     if (!answer) {
-        answer = works(o, p) ? 'y' : 'n';
+        answer = works(o, p, text) ? 'y' : 'n';
         fac_cl_cache_put(key, &answer, 1);
     }
     return answer == 'y';
 }
 
+static bool tried(const fac_opencl *o, const struct path *p) {
+    fac_text text = { 0 };
+    if (p->write) p->write(&text);
+    else fac_text_add(&text, p->source);
+    const bool good = !text.failed && recalled(o, p, text.s);
+    fac_text_free(&text);
+    return good;
+}
+
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path) {
     enum { UNKNOWN, GOOD, BAD };
-    if (o->paths[path] == UNKNOWN) o->paths[path] = fac_cl_promises(o, path) && recalled(o, &paths[path]) ? GOOD : BAD;
+    if (o->paths[path] == UNKNOWN) o->paths[path] = fac_cl_promises(o, path) && tried(o, &paths[path]) ? GOOD : BAD;
     return o->paths[path] == GOOD;
 }

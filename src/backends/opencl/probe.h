@@ -11,6 +11,7 @@ typedef enum fac_cl_path {
     FAC_CL_SHUFFLE,             /* sub_group_shuffle_xor of floats                   */
     FAC_CL_DOT8,                /* dot products of four signed bytes, added to an int */
     FAC_CL_MMA,                 /* NVIDIA: mma.sync on TF32 by inline PTX            */
+    FAC_CL_WGMMA,               /* NVIDIA: wgmma on TF32 by rewritten PTX            */
     FAC_CL_PATHS
 } fac_cl_path;
 

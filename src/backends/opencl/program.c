@@ -1,6 +1,8 @@
 /* Programs: from the cache on disk when it has them, else from the driver's compiler. */
 #include <stdio.h>
+#include <string.h>
 #include "backends/opencl/cache.h"
+#include "backends/opencl/nvidia/nvidia.h"
 #include "backends/opencl/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -54,13 +56,34 @@ static bool from_cache(fac_opencl *o, fac_hash key, const char *options, cl_prog
     return true;
 }
 
+void *fac_cl_program_binary(const fac_cl_api *cl, cl_program p, size_t *bytes) {
+    unsigned char *binary = NULL;
+    if (cl->GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) || !*bytes || !(binary = fac_alloc(1, *bytes)))
+        return NULL;
+    if (!cl->GetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) return binary;
+    fac_release(binary);
+    return NULL;
+}
+
 static void to_cache(fac_opencl *o, fac_hash key, cl_program p) {
     size_t bytes = 0;
-    unsigned char *binary = NULL;
-    if (o->cl.GetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes || !(binary = fac_alloc(1, bytes)))
-        return;
-    if (!o->cl.GetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) fac_cl_cache_put(key, binary, bytes);
+    void *binary = fac_cl_program_binary(&o->cl, p, &bytes);
+    if (binary) fac_cl_cache_put(key, binary, bytes);
     fac_release(binary);
+}
+
+/* A program whose text has marked instructions: *p becomes that of its PTX with them uncovered. */
+static fac_status uncover(fac_opencl *o, fac_hash key, const char *options, cl_program *p, fac_error *err) {
+    char *ptx = NULL;
+    size_t bytes = 0;
+    cl_program made = NULL;
+    FAC_TRY(fac_nv_uncovered(&o->cl, o->context, o->place.device, *p, &ptx, &bytes, &made, err));
+    fac_status status = build(o, made, options, err);
+    if (!status) fac_cl_cache_put(key, ptx, bytes);
+    fac_release(ptx);
+    o->cl.ReleaseProgram(status ? made : *p);
+    if (!status) *p = made;
+    return status;
 }
 
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options, cl_program *out, bool *found,
@@ -70,12 +93,14 @@ fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const
     const char *texts[] = { o->limits.fp64 ? "#define FAC_FP64\n" : "", fac_cl_prelude, source };
     cl_program p = o->cl.CreateProgramWithSource(o->context, 3, texts, NULL, &code);
     if (code) return fac_cl_raise(o, code, "making a program", err);
+    const bool marked = strstr(source, FAC_NV_MARK);
     fac_status status = build(o, p, options, err);
+    if (!status && marked) status = uncover(o, key, options, &p, err);
     if (status) {
         o->cl.ReleaseProgram(p);
         return status;
     }
-    to_cache(o, key, p);
+    if (!marked) to_cache(o, key, p);
     *out = p;
     return FAC_OK;
 }

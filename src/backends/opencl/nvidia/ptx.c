@@ -1,0 +1,60 @@
+/* From the driver's own PTX for sm_90 to a program for sm_90a.
+ *
+ * OpenCL C cannot ask for sm_90a: the compiler targets sm_90 whatever the options say, and refuses wgmma there.  But what
+ * CL_PROGRAM_BINARIES gives on NVIDIA is PTX, as text, and that is taken back by clCreateProgramWithBinary.  So kernels carry
+ * such instructions as PTX comments inside of inline asm, with their operands (registers are allocated all the same):
+ *
+ *   //@@wgmma.fence.sync.aligned;   ->   wgmma.fence.sync.aligned;         .target sm_90   ->   .target sm_90a  */
+#include <string.h>
+#include "backends/opencl/nvidia/nvidia.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+static const char target[] = ".target sm_90";
+
+fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out_bytes, fac_error *err) {
+    const size_t mark = strlen(FAC_NV_MARK), aim = strlen(target), length = strnlen(ptx, bytes);
+    char *text = fac_alloc(1, length + 2);      /* one letter more, and the closing zero */
+    if (!text) return fac_raise(err, FAC_E_NOMEM, "no memory for the PTX of a program");
+    size_t n = 0, aims = 0;
+    for (size_t i = 0; i < length;) {
+        if (length - i >= mark && !memcmp(ptx + i, FAC_NV_MARK, mark)) {
+            i += mark;
+        } else if (!aims && length - i > aim && !memcmp(ptx + i, target, aim) && !(ptx[i + aim] >= '0' && ptx[i + aim] <= '9')) {
+            memcpy(text + n, target, aim);
+            n += aim, i += aim, aims++;
+            if (ptx[i] != 'a') text[n++] = 'a';
+        } else {
+            text[n++] = ptx[i++];
+        }
+    }
+    text[n] = 0;
+    if (!aims) {
+        fac_release(text);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "a kernel for compute capability 9.0 was compiled for another one: its PTX has no "
+                         "\"%s\"", target);
+    }
+    *out = text;
+    *out_bytes = n + 1;
+    return FAC_OK;
+}
+
+fac_status fac_nv_uncovered(const fac_cl_api *cl, cl_context context, cl_device_id device, cl_program from, char **ptx,
+                            size_t *bytes, cl_program *out, fac_error *err) {
+    size_t plain = 0;
+    cl_int each = 0, code = 0;
+    char *binary = fac_cl_program_binary(cl, from, &plain), *text;
+    if (!binary) return fac_raise(err, FAC_E_DEVICE, "the driver does not give the PTX of a program");
+    fac_status status = fac_nv_rewrite(binary, plain, &text, bytes, err);
+    fac_release(binary);
+    if (status) return status;
+    const unsigned char *one = (const unsigned char *)text;
+    cl_program made = cl->CreateProgramWithBinary(context, 1, &device, bytes, &one, &each, &code);
+    if (code) {
+        fac_release(text);
+        return fac_raise(err, FAC_E_DEVICE, "the driver does not take PTX that was changed: error %d", (int)code);
+    }
+    *out = made;
+    *ptx = text;
+    return FAC_OK;
+}
