@@ -26,6 +26,9 @@ typedef struct fac_cl_conv {
     int64_t          out[3];                    /* steps of y, where it lies by a table */
 } fac_cl_conv;
 
+/* What a node is as a convolution; bias: the input that it is, or -1.  false: another op, or a size is no number. */
+bool fac_cl_conv_node(const fac_node *n, fac_cl_conv_kind *kind, fac_conv_geom *g, int *bias);
+
 /* A conv2d, conv3d, one of their gradients, or their transposes (which are gradients by x, with a bias); asks for plain layouts
  * where it cannot take what is there (which only an offer may do: p is changed).  false: another op, empty, or not for this.
  * Without phases grad_x is one sum for all pixels of dx. */

@@ -19,7 +19,9 @@ static bool kind_of(const fac_op *op, fac_cl_conv_kind *kind) {
     return true;
 }
 
-static bool geometry(const fac_node *n, fac_conv_geom *g) {
+bool fac_cl_conv_node(const fac_node *n, fac_cl_conv_kind *kind, fac_conv_geom *g, int *bias) {
+    if (!kind_of(n->op, kind)) return false;
+    *bias = *kind == FAC_CL_FORWARD || is_transposed(n->op) ? 2 : -1;
     return fac_conv_geometry(n, g) || fac_conv_grad_geometry(n, g) || fac_conv_transpose_geometry(n, g);
 }
 
@@ -225,11 +227,10 @@ static bool small_image(const fac_operand *x) {
 }
 
 bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_conv *c) {
-    memset(c, 0, sizeof *c);
-    if (!kind_of(p->node->op, &c->kind)) return false;
-    const bool biased = c->kind == FAC_CL_FORWARD || is_transposed(p->node->op);
     const fac_conv_geom *g = &c->g;
-    if (!geometry(p->node, &c->g) || !fac_cl_product_start(o, p, biased ? 2 : -1, &c->r)) return false;
+    int bias;
+    memset(c, 0, sizeof *c);
+    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || !fac_cl_product_start(o, p, bias, &c->r)) return false;
     c->r.deep = g->rank == 3;
     if (phases && c->kind == FAC_CL_GRAD_X && (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES)
         return false;
