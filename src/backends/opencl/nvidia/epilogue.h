@@ -39,7 +39,7 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e);
 /* Lays x out with all channels of a pixel side by side. */
 void fac_nv_lay_last(fac_operand *x);
 
-/* Adds the definitions above.  partial: sums are stored by the kernel alone, nothing is finished.  false: no memory, or a body
+/* Adds the definitions above, for a text that begins with kernels/nv_common.cl.  false: no memory, or a body
  * that cannot be written. */
 bool fac_nv_epilogue_text(const fac_cl_product *r, const fac_nv_ends *e, bool fp64, fac_text *to);
 #endif

@@ -1,0 +1,76 @@
+/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  One item makes one element (of 3XTF32: its high and low part).
+ *
+ *   MEM, LOAD(p, i)     elements of the weights as floats
+ *   ROWS, TERMS         of a tile
+ *   HALF                elements of tiles have 16 bits: PUT16(p, i, x) writes them
+ *   SPLIT               high and low parts
+ *   ORDER               0: terms in order, 1: by fours, 2: by eights
+ *   FEW                 terms are [tap][4 channels] */
+typedef struct {
+    long from, to;                      /* elements of the weights, of tiles */
+    long group, row, channel;           /* steps of the weights */
+    int rows, channels, groups, row_tiles, k_tiles, taps;
+    int kernel[3], number[3], first[3], each[3];        /* the weights' own taps; those of this phase, by dim */
+} packing;
+
+#ifdef HALF
+#define TILE ushort
+#define CHUNK 8
+#else
+#define TILE float
+#define CHUNK 4
+#endif
+
+/* Which of its k-tile's channels stands at position p: what the lanes of a warp hold of the other operand (nv_common.cl). */
+static int channel_at(int p) {
+#if ORDER == 0
+    return p;
+#elif ORDER == 2
+    return (p & ~31) + 8 * (p >> 1 & 3) + 4 * (p >> 4 & 1) + 2 * (p >> 3 & 1) + (p & 1);
+#elif defined(HALF)
+    return (p & ~15) + 4 * (p >> 1 & 3) + 2 * (p >> 3 & 1) + (p & 1);
+#else
+    return (p & ~15) + 4 * (p & 3) + 2 * (p >> 3 & 1) + (p >> 2 & 1);
+#endif
+}
+
+/* Which of its tile's rows stands at position r. */
+static int row_at(int r) {
+    return (r & ~15) + 4 * (r >> 1 & 3) + 2 * (r >> 3 & 1) + (r & 1);
+}
+
+static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
+
+kernel void pack(const packing s, global const MEM *restrict from, global TILE *restrict to) {
+    const long all = (long)s.groups * s.row_tiles * s.k_tiles * (ROWS * TERMS);
+    for (long i = get_global_id(0); i < all; i += get_global_size(0)) {
+        const int e = (int)(i % (ROWS * TERMS)), r = e / TERMS, p = e % TERMS;
+        const long tile = i / (ROWS * TERMS);
+        const int k = (int)(tile % s.k_tiles), t = (int)(tile / s.k_tiles), row = t % s.row_tiles * ROWS + row_at(r);
+#ifdef FEW
+        const int term = k * TERMS + channel_at(p), tap = term / 4, channel = term % 4;
+#else
+        const int tap = s.taps ? k % s.taps : 0, channel = (s.taps ? k / s.taps : 0) * TERMS + channel_at(p);
+#endif
+        float x = 0;
+        if (row < s.rows && channel < s.channels && tap < s.taps) {
+            const int c = tap % s.number[2], b = tap / s.number[2] % s.number[1], a = tap / s.number[2] / s.number[1];
+            const int at = ((s.first[0] + s.each[0] * a) * s.kernel[1] + s.first[1] + s.each[1] * b) * s.kernel[2] +
+                s.first[2] + s.each[2] * c;
+            x = LOAD(from, s.from + t / s.row_tiles * s.group + row * s.row + channel * s.channel + at);
+        }
+        /* rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3) */
+        const int turn = TERMS == 8 * CHUNK ? r & 7 : r >> 1 & 3;
+        const int place = r * TERMS + ((p / CHUNK ^ turn) * CHUNK) + p % CHUNK;
+#ifdef SPLIT
+        global TILE *y = to + s.to + tile * (2 * ROWS * TERMS) + place;
+        const float high = to_tf32(x);
+        y[0] = high;
+        y[ROWS * TERMS] = to_tf32(x - high);
+#elif defined(HALF)
+        PUT16(to, s.to + tile * (ROWS * TERMS) + place, x);
+#else
+        to[s.to + tile * (ROWS * TERMS) + place] = to_tf32(x);
+#endif
+    }
+}
