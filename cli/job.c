@@ -44,6 +44,22 @@ static fac_type type_of_input(const job *j, const job_options *o, int i) {
     return t;
 }
 
+/* Where the device will read it, so that a run uploads nothing; whole numbers may be sizes, which the host reads. */
+static int make_input(job *j, const job_options *o, int i) {
+    fac_error err = { 0 };
+    fac_tensor *host = NULL;
+    const fac_type type = type_of_input(j, o, i);
+    if (tensor_random(type, (uint64_t)o->seed, (uint64_t)i, &host, &err)) return fail(&err);
+    if (fac_dtype_get(type.dtype)->kind != 'f') {
+        j->in[i] = host;
+        return EXIT_OK;
+    }
+    fac_status status = fac_tensor_new(j->device, type.dtype, type.dims, &j->in[i], &err);
+    if (!status) status = fac_tensor_write(j->in[i], fac_tensor_data(host), fac_type_bytes(&type), &err);
+    fac_tensor_free(host);
+    return status ? fail(&err) : EXIT_OK;
+}
+
 int job_open(job *j, const verb *v, const job_options *o, const char *what) {
     fac_error err = { 0 };
     const bool problem = strchr(what, '(') != NULL;
@@ -59,8 +75,8 @@ int job_open(job *j, const verb *v, const job_options *o, const char *what) {
     j->loaded = now() - start;
     if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)
         return fail_text("a model with more than %d inputs or outputs", JOB_MOST);
-    for (int i = 0; i < fac_graph_inputs(j->m.graph); i++)
-        if (tensor_random(type_of_input(j, o, i), (uint64_t)o->seed, (uint64_t)i, &j->in[i], &err)) return fail(&err);
+    for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
+    if (code) return code;
     if (o->train) return train_program(j, o, precision);
     fac_program_opts opts = { .solver = o->solver, .precision = precision };
     return fac_program_new(j->m.graph, j->device, &opts, &j->program, &err) ? fail(&err) : EXIT_OK;

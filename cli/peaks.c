@@ -24,18 +24,25 @@ static cJSON *to_json(const fac_device *d, const fac_peaks *p) {
     json_number(j, "memory_read", p->memory_read, 4);
     json_number(j, "memory_copy", p->memory_copy, 4);
     json_number(j, "fork_join_s", p->fork_join, 3);
+    if (p->launch > 0) json_number(j, "launch_s", p->launch, 3);
+    if (p->tensor_tf32 > 0) json_number(j, "tensor_tf32", p->tensor_tf32, 4);
+    if (p->tensor_half > 0) json_number(j, "tensor_half", p->tensor_half, 4);
     return j;
 }
 
 static void print(const fac_device *d, const fac_peaks *p) {
     printf("%s\n", fac_device_about(d));
-    printf("  arithmetic  %8.1f GFLOP/s, one thread %.1f\n", 1e-9 * p->flops, 1e-9 * p->flops_one);
+    const bool gpu = p->launch > 0;
+    printf("  arithmetic  %8.1f GFLOP/s, one %s %.1f\n", 1e-9 * p->flops, gpu ? "compute unit" : "thread", 1e-9 * p->flops_one);
+    if (p->tensor_tf32 > 0)
+        printf("  matrices    %8.1f GFLOP/s in TF32, %.1f in bf16\n", 1e-9 * p->tensor_tf32, 1e-9 * p->tensor_half);
     for (int k = 0; k < FAC_CACHES; k++)
         if (p->cache_read[k] > 0)
             printf("  L%d read     %8.1f GB/s  (%zu kB%s)\n", k + 1, 1e-9 * p->cache_read[k], p->cache[k] >> 10,
-                   k < 2 ? " a core" : "");
+                   k < 2 && !gpu ? " a core" : "");
     printf("  memory      %8.1f GB/s read, %.1f copied (both ways together)\n", 1e-9 * p->memory_read, 1e-9 * p->memory_copy);
-    printf("  fork, join  %8.2f us\n", 1e6 * p->fork_join);
+    if (gpu) printf("  launch      %8.2f us in a chain, %.2f alone and waited for\n", 1e6 * p->launch, 1e6 * p->fork_join);
+    else printf("  fork, join  %8.2f us\n", 1e6 * p->fork_join);
 }
 
 /* One row an instruction set; what the machine lacks opens as a lesser one, which has its own turn. */

@@ -35,11 +35,12 @@ static void print(const profile *p, const profile_row *const *order, const profi
     const fac_peaks *k = &p->peaks;
     char a[32], b[32], solver[128];
     printf("machine  %s: %.1f GFLOP/s, %.1f GB/s from memory; both are in use at %.1f operations a byte\n",
-           fac_device_about(p->j.device), 1e-9 * k->flops, 1e-9 * k->memory_read, ratio(k->flops, k->memory_read));
+           fac_device_about(p->j.device), 1e-9 * p->peak, 1e-9 * k->memory_read, ratio(p->peak, k->memory_read));
     printf("run      %.3f ms (median of %d), %.3f ms in %zu steps; %.1f GFLOP/s, %.0f %% of the peak\n", 1e3 * p->median, p->runs,
-           1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median, 200 * p->macs / p->median / k->flops);
+           1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median, 200 * p->macs / p->median / p->peak);
     printf("work     %s multiply-adds in the steps, %s in the model%s\n\n", count_text(p->macs, a, sizeof a),
            count_text(p->plan.macs, b, sizeof b), p->macs == p->plan.macs ? ": equal" : ": they differ, see below");
+    profile_print_launches(p);
     printf("%9s %6s %5s %9s %8s  %s\n", "us", "%", "steps", "GFLOP/s", "GB/s", "op");
     for (size_t i = 0; i < n; i++)
         printf("%9.1f %6.1f %5d %9.1f %8.1f  %s\n", 1e6 * all[i].seconds, 100 * ratio(all[i].seconds, p->seconds), all[i].n,
@@ -51,7 +52,7 @@ static void print(const profile *p, const profile_row *const *order, const profi
         const double t = r->seconds;
         solver_text(&r->s, solver);
         printf("%9.1f %6.1f %9.1f %6.1f %8.1f %6.1f %8.1f %5.0f%c  %-26s %-18s %s\n", 1e6 * t, 100 * ratio(t, p->seconds),
-               1e-9 * ratio(r->flops, t), 100 * ratio(ratio(r->flops, t), k->flops), 1e-9 * ratio(r->s.bytes, t),
+               1e-9 * ratio(r->flops, t), 100 * ratio(ratio(r->flops, t), p->peak), 1e-9 * ratio(r->s.bytes, t),
                100 * ratio(ratio(r->s.bytes, t), k->memory_read), ratio(r->flops, r->s.bytes), 100 * ratio(r->limit, t),
                r->by_memory ? 'm' : 'a', solver, r->s.layouts, r->s.nodes);
     }
@@ -104,13 +105,14 @@ static cJSON *row_json(const profile *p, const profile_row *r) {
     cJSON_AddNumberToObject(j, "variant", r->s.variant);
     cJSON_AddStringToObject(j, "layouts", r->s.layouts);
     json_number(j, "us", 1e6 * t, 6);
+    if (p->nlaunches) cJSON_AddNumberToObject(j, "launches", r->launches);
     json_number(j, "share", ratio(t, p->seconds), 4);
     cJSON_AddNumberToObject(j, "macs", r->s.macs);
     cJSON_AddNumberToObject(j, "bytes", r->s.bytes);
     json_number(j, "gflops", 1e-9 * ratio(r->flops, t), 5);
     json_number(j, "gbytes_per_s", 1e-9 * ratio(r->s.bytes, t), 5);
     json_number(j, "intensity", ratio(r->flops, r->s.bytes), 5);
-    json_number(j, "peak_share", ratio(ratio(r->flops, t), p->peaks.flops), 4);
+    json_number(j, "peak_share", ratio(ratio(r->flops, t), p->peak), 4);
     json_number(j, "memory_share", ratio(ratio(r->s.bytes, t), p->peaks.memory_read), 4);
     json_number(j, "roof_share", ratio(r->limit, t), 4);
     cJSON_AddStringToObject(j, "bound", r->by_memory ? "memory" : "arithmetic");
@@ -126,6 +128,7 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     json_number(machine, "flops", p->peaks.flops, 4);
     json_number(machine, "memory_read", p->peaks.memory_read, 4);
     json_number(machine, "fork_join_s", p->peaks.fork_join, 3);
+    json_number(machine, "products", p->peak, 4);
     json_number(root, "median_ms", 1e3 * p->median, 6);
     json_number(root, "steps_ms", 1e3 * p->seconds, 6);
     cJSON_AddNumberToObject(root, "runs", p->runs);
@@ -141,6 +144,7 @@ static int print_json(const profile *p, const profile_row *const *order, const p
         json_number(c, "us", 1e6 * all[i].seconds, 6);
         json_number(c, "share", ratio(all[i].seconds, p->seconds), 4);
     }
+    if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
     for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
@@ -151,7 +155,8 @@ static int write_trace(const profile *p) {
     cJSON *root = cJSON_CreateObject(), *events, *e, *args;
     double at = 0;
     cJSON_AddItemToObject(root, "traceEvents", events = cJSON_CreateArray());
-    for (size_t i = 0; i < p->n; i++) {
+    if (p->nlaunches) profile_trace_launches(p, events);
+    for (size_t i = 0; i < p->n && !p->nlaunches; i++) {
         const profile_row *r = &p->rows[i];
         cJSON_AddItemToArray(events, e = cJSON_CreateObject());
         cJSON_AddStringToObject(e, "name", r->s.nodes);

@@ -7,6 +7,7 @@
 typedef struct profile_row {
     fac_step_stat s;
     double seconds, flops, limit;
+    int    launches;                            /* of the device, where it tells */
     bool   by_memory;
 } profile_row;
 
@@ -17,7 +18,10 @@ typedef struct profile {
     profile_row  *rows;
     size_t        n;
     double        seconds, macs, bytes;         /* sums over the rows */
-    double        median;                       /* of whole runs */
+    double        median;                       /* of whole runs, which nobody watched where the device has a clock of its own */
+    double        peak;                         /* operations a second that products of this precision can reach */
+    fac_launch_stat *launches;                  /* of the last run: nlaunches */
+    size_t        nlaunches;
     int           runs;
     fac_analysis *analysis;                     /* of the model in the sizes of the run; NULL for a training step */
 } profile;
@@ -38,6 +42,11 @@ profile_sum *profile_sums(const profile *p, size_t *n);
 typedef struct profile_count { const char *op; int layers, done; double macs, macs_done, elements, elements_done; } profile_count;
 profile_count *profile_counts(const profile *p, int *n);
 const char    *profile_why(const profile_count *c);      /* why they differ; "" where they do not */
+
+/* profile_launches.c: what a device of its own clock did: launches, kernels by name, and the time in which it did nothing. */
+void profile_print_launches(const profile *p);
+struct cJSON *profile_launches_json(const profile *p);
+void profile_trace_launches(const profile *p, struct cJSON *events);
 
 static inline double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 #endif

@@ -20,7 +20,7 @@ static void ops(FILE *to, const profile *p, const profile_sum *all, size_t n) {
     for (size_t k = 0; k < n; k++) {
         html(to, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d</td>", all[k].op, all[k].n);
         share(to, all[k].seconds, p->seconds);
-        rate(to, all[k].flops, all[k].seconds, ratio(ratio(all[k].flops, all[k].seconds), p->peaks.flops));
+        rate(to, all[k].flops, all[k].seconds, ratio(ratio(all[k].flops, all[k].seconds), p->peak));
         rate(to, all[k].bytes, all[k].seconds, ratio(ratio(all[k].bytes, all[k].seconds), p->peaks.memory_read));
         fputs("</tr>\n", to);
     }
@@ -37,7 +37,7 @@ static void slowest(FILE *to, const profile *p, const profile_row **order) {
         char text[48];
         html(to, "<tr><th scope=\"row\">%s</th><td><code>%s</code></td>", r->s.nodes, r->s.solver);
         share(to, r->seconds, p->seconds);
-        rate(to, r->flops, r->seconds, ratio(ratio(r->flops, r->seconds), p->peaks.flops));
+        rate(to, r->flops, r->seconds, ratio(ratio(r->flops, r->seconds), p->peak));
         snprintf(text, sizeof text, "%.0f %% (%s)", 100 * ratio(r->limit, r->seconds), r->by_memory ? "memory" : "arithmetic");
         cell_number(to, ratio(r->limit, r->seconds), text, -1);
         fputs("</tr>\n", to);

@@ -74,6 +74,9 @@ typedef struct fac_solver {
     fac_status (*run)(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
 } fac_solver;
 
+/* One command that a device did: step as named by fac_backend.step; groups 0: a copy, no kernel. */
+typedef struct fac_command { const char *step; char name[40]; double start, end; size_t groups, items; } fac_command;
+
 typedef struct fac_backend {
     unsigned    api;                                    /* FAC_BACKEND_API                                 */
     const char *name;                                   /* "opencl"                                        */
@@ -101,6 +104,9 @@ typedef struct fac_backend {
     void       (*facts)(fac_device *d, fac_fact *tell, void *self);
     /* Measures what facula/tune.h says (optional). */
     fac_status (*peaks)(fac_device *d, fac_peaks *out, fac_error *err);
+    /* When commands ran, by the device's own clock (optional).  out NULL: from now on; else until now: waits, and gives what was
+     * submitted in between, in order, to be freed by fac_release.  In between only one thread uses the device. */
+    fac_status (*watch)(fac_device *d, fac_command **out, size_t *n, fac_error *err);
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

@@ -94,7 +94,7 @@ fac_status fac_program_plan(fac_program *p, fac_tensor *const in[], fac_plan_sta
 fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
 
 /* Time and work of each step since fac_program_profile(p, true): of the plan used last.  While profiling, a run waits behind each
- * step.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
+ * step, unless the device has a clock of its own: then seconds are those of its kernels, and the run goes on as ever.  fallback: the device has no kernel for it, so its cpu does it, with copies there and back. */
 /* One op of the graph that a step does: its own, and those of a fused body or an epilogue.  elements: of its result. */
 typedef struct fac_step_op { const char *op; double macs, other, elements; } fac_step_op;
 typedef struct fac_step_stat {
@@ -110,6 +110,16 @@ typedef struct fac_step_stat {
 } fac_step_stat;
 void   fac_program_profile(fac_program *p, bool on);
 size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max);   /* how many there are; strings live as long as p */
+
+/* What the device was told to do in the last profiled run of the plan used last, in order; none where the device has no clock of its
+ * own.  How many there are.  Step: as fac_program_steps counts, -1 behind the last one; groups 0: a copy, no kernel. */
+typedef struct fac_launch_stat {
+    int    step;
+    char   kernel[40];
+    double start, seconds;              /* start: behind that of the first one */
+    size_t groups, items;               /* items: of a group                   */
+} fac_launch_stat;
+size_t fac_program_launches(fac_program *p, fac_launch_stat *to, size_t max);
 
 /* What lies in the arena of the plan used last: `bytes` from `at` on, from step `first` to step `last`; several values may share a
  * part, one written over the other.  By address; how many there are; texts live as long as p. */

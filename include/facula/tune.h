@@ -84,12 +84,14 @@ enum { FAC_CACHES = 3 };
 
 /* Measured on this device in a fraction of a second.  Bandwidths are bytes a second of all threads together. */
 typedef struct fac_peaks {
-    int    threads;
+    int    threads;                     /* of a GPU: compute units                                                       */
     double flops, flops_one;            /* f32 multiplications and additions a second: of all threads, of one            */
     size_t cache[FAC_CACHES];           /* bytes; first and second: of one core                                          */
     double cache_read[FAC_CACHES];      /* 0: there is none                                                              */
     double memory_read, memory_copy;    /* copy: what is read and what is written, together                              */
-    double fork_join;                   /* seconds to start all threads and wait for them                                */
+    double fork_join;                   /* seconds to start all threads and wait for them; of a GPU, a kernel            */
+    /* Of a GPU, else 0.  tensor: products of matrix units, sums in f32; launch: seconds of one kernel more in a chain.  */
+    double tensor_tf32, tensor_half, launch;
 } fac_peaks;
 fac_status fac_device_peaks(fac_device *d, fac_peaks *out, fac_error *err);
 

@@ -215,6 +215,7 @@ void fac_plan_free(fac_plan *p) {
         if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
     }
     fac_cut_free(p->cut);
+    fac_release(p->commands);
     fac_release(p->steps);
     fac_release(p->roots);
     fac_release(p->items);

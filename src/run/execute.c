@@ -35,6 +35,7 @@ void fac_frame_free(const fac_plan *plan, fac_frame *f) {
     fac_release(f->spans);
     fac_release(f->seconds);
     fac_release(f->params);
+    fac_release(f->commands);
     fac_release(f);
 }
 
@@ -74,11 +75,14 @@ static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, cons
     fac_status status = plan->anomalies && !meant ? fac_raise(err, FAC_E_NOMEM, "no memory to look for anomalies") : FAC_OK;
     for (int i = 0; i < plan->nsteps && !status; i++) {
         const fac_step *s = &plan->steps[i];
+        /* its own time alone */
+        if (timed && b->watch && s->solver == &fac_solver_away) status = fac_device_sync(plan->device, err);
+        if (status) break;
         double start = timed ? fac_now() : 0;
         if (b->step) b->step(plan->device, s->label);
         status = run_step(plan, f, s, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
-        if (timed && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
+        if (timed && !b->watch && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
         if (timed) f->seconds[i] += fac_now() - start;
     }
     if (b->step) b->step(plan->device, NULL);
@@ -123,11 +127,9 @@ static void next_slice(const fac_plan *plan, fac_frame *f) {
     }
 }
 
-fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
-                       bool timed, const fac_program_opts *opts, fac_error *err) {
+static fac_status run_slices(const fac_plan *plan, fac_frame *f, const fac_span *out, bool timed, const fac_program_opts *opts,
+                             fac_error *err) {
     const fac_graph *g = plan->graph;
-    FAC_TRY(find_roots(plan, f, prepared, in, out, err));
-    for (int i = 0; i < plan->nsteps && timed; i++) f->seconds[i] = 0;
     for (int64_t slice = 0; slice < plan->slices; slice++) {
         if (slice) next_slice(plan, f);
         FAC_TRY(run_steps(plan, f, timed, opts, err));
@@ -139,6 +141,42 @@ fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *p
         }
     }
     return FAC_OK;
+}
+
+/* Commands are in the order of the steps; what a step has named no command for took no time of the device.  What the cpu did is
+ * told by the host's clock. */
+static void add_seconds(const fac_plan *plan, fac_frame *f) {
+    int step = 0;
+    for (int i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].solver != &fac_solver_away) f->seconds[i] = 0;
+    for (size_t k = 0; k < f->ncommands; k++) {
+        const fac_command *c = &f->commands[k];
+        int i = step;
+        while (i < plan->nsteps && plan->steps[i].label != c->step) i++;
+        if (i == plan->nsteps) continue;
+        f->seconds[step = i] += c->end - c->start;
+    }
+}
+
+/* By the device's own clock: nothing waits between the steps. */
+static fac_status run_watched(const fac_plan *plan, fac_frame *f, const fac_span *out, const fac_program_opts *opts,
+                              fac_error *err) {
+    const fac_backend *b = plan->device->backend;
+    FAC_TRY(b->watch(plan->device, NULL, NULL, err));
+    fac_status status = run_slices(plan, f, out, true, opts, err);
+    fac_release(f->commands);
+    f->commands = NULL, f->ncommands = 0;
+    const fac_status ended = b->watch(plan->device, &f->commands, &f->ncommands, status ? NULL : err);
+    if (!status && !ended) add_seconds(plan, f);
+    return status ? status : ended;
+}
+
+fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
+                       bool timed, const fac_program_opts *opts, fac_error *err) {
+    FAC_TRY(find_roots(plan, f, prepared, in, out, err));
+    for (int i = 0; i < plan->nsteps && timed; i++) f->seconds[i] = 0;
+    if (timed && plan->device->backend->watch) return run_watched(plan, f, out, opts, err);
+    return run_slices(plan, f, out, timed, opts, err);
 }
 
 void fac_frame_end(const fac_plan *plan, fac_frame *f) {

@@ -76,6 +76,8 @@ typedef struct fac_frame {
     void     *arena;
     fac_span *roots, *spans;        /* spans: operands of the step at hand */
     double   *seconds;              /* for the profile                     */
+    fac_command *commands;          /* of the last run, where the device's clock was watched: ncommands of them */
+    size_t    ncommands;
     struct fac_loan *params;        /* by root, on a device out of sight   */
 } fac_frame;
 
@@ -110,6 +112,8 @@ typedef struct fac_plan {
     size_t        arena_bytes, values_bytes, bound_bytes, packed_bytes, copied_bytes;
     fac_prepared *prepared;         /* the newest, under the program's lock */
     fac_frame    *frames;           /* free ones, under the program's lock  */
+    fac_command  *commands;         /* of the last run that was profiled, under the program's lock */
+    size_t        ncommands;
 } fac_plan;
 
 /* specialize.c: g with inputs bound to the tensors' sizes, and inputs that steer shapes to their contents.  Leaves keep their

@@ -180,6 +180,11 @@ static void give_back(fac_program *p, run *r, bool ran) {
         r->plan->steps[i].seconds += r->frame->seconds[i];
         r->plan->steps[i].runs++;
     }
+    if (ran && p->timed && r->frame && r->frame->commands) {
+        fac_release(r->plan->commands);
+        r->plan->commands = r->frame->commands, r->plan->ncommands = r->frame->ncommands;
+        r->frame->commands = NULL, r->frame->ncommands = 0;
+    }
     if (r->frame) {
         r->frame->next = r->plan->frames;
         r->plan->frames = r->frame;
@@ -330,11 +335,31 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     for (size_t i = 0; own && i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
-        const char *op = s->kind == FAC_STEP_PACK ? "pack" : s->problem->node->op->name;
+        const char *op = s->kind == FAC_STEP_PACK ? "pack" : !s->problem->node->graph ? "reorder" : s->problem->node->op->name;
         const double slices = (double)p->last->slices;
         to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs * slices, s->bytes * slices, s->runs,
                                  s->solver == &fac_solver_away, op, s->layouts, s->problem->variant,
                                  s->does, s->ndoes };
+    }
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+size_t fac_program_launches(fac_program *p, fac_launch_stat *to, size_t max) {
+    size_t n = 0;
+    pthread_mutex_lock(&p->lock);
+    const fac_plan *plan = p->last && !p->last->cut ? p->last : NULL;
+    int step = 0;
+    for (size_t i = 0; plan && i < plan->ncommands; i++) {
+        const fac_command *c = &plan->commands[i];
+        int k = step;
+        while (k < plan->nsteps && plan->steps[k].label != c->step) k++;
+        const bool own = k < plan->nsteps;
+        if (own) step = k;
+        if (n < max)
+            to[n] = (fac_launch_stat){ own ? k : -1, "", c->start - plan->commands[0].start, c->end - c->start, c->groups, c->items };
+        if (n < max) memcpy(to[n].kernel, c->name, sizeof to[n].kernel);
+        n++;
     }
     pthread_mutex_unlock(&p->lock);
     return n;

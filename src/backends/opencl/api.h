@@ -13,7 +13,7 @@
     X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer) \
     X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) X(GetProgramInfo) X(GetProgramBuildInfo) \
     X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) X(SetKernelArg) X(GetKernelWorkGroupInfo) X(EnqueueNDRangeKernel) \
-    X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(WaitForEvents) X(GetEventInfo) X(ReleaseEvent) X(RetainEvent) \
+    X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(WaitForEvents) X(GetEventInfo) X(ReleaseEvent) X(RetainEvent) X(GetEventProfilingInfo) \
     X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) X(CreateUserEvent) X(SetUserEventStatus) \
     X(RetainContext) X(RetainCommandQueue) X(RetainMemObject) X(GetContextInfo) X(GetCommandQueueInfo) X(GetMemObjectInfo)
 

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backends/opencl/clock.h"
 #include "backends/opencl/complaint.h"
+#include "backends/opencl/peaks.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -68,8 +70,11 @@ static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, 
     fac_opencl *o = fac_opencl_of(d);
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
-    return check(o, o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
-                                            bytes, 0, NULL, NULL), "copying on the device", err);
+    cl_event event = NULL;
+    const cl_int code = o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
+                                                bytes, 0, NULL, fac_cl_watching(o) ? &event : NULL);
+    fac_cl_watch_end(o, "copy", event);
+    return check(o, code, "copying on the device", err);
 }
 
 static fac_status sync(fac_device *d, fac_error *err) {
@@ -100,8 +105,11 @@ static fac_status zero(fac_device *d, fac_span at, size_t bytes, fac_error *err)
     fac_opencl *o = fac_opencl_of(d);
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
-    return check(o, o->cl.EnqueueFillBuffer(o->queue, fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL, NULL),
-                 "filling memory of the device", err);
+    cl_event event = NULL;
+    const cl_int code = o->cl.EnqueueFillBuffer(o->queue, fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL,
+                                                fac_cl_watching(o) ? &event : NULL);
+    fac_cl_watch_end(o, "fill", event);
+    return check(o, code, "filling memory of the device", err);
 }
 
 static fac_status zero_at(fac_device *d, void *memory, size_t at, size_t bytes, fac_error *err) {
@@ -270,6 +278,7 @@ fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue qu
 void fac_cl_close(fac_opencl *o) {
     if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
     if (o->locks) fac_cl_builds_fini(o);
+    fac_cl_watch_fini(o);
     if (o->queue) {
         o->cl.Finish(o->queue);
         if (o->locks) fac_cl_pending_clear(o, o->submitted);
@@ -297,4 +306,5 @@ const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts,
+    .peaks = fac_cl_peaks, .watch = fac_cl_watch,
 };

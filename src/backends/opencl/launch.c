@@ -3,6 +3,7 @@
  * In a chain of kernels most arguments stay as they are: the values between steps lie in one buffer, the numbers follow from the
  * plan.  Comparing them is cheaper than telling the driver. */
 #include <string.h>
+#include "backends/opencl/clock.h"
 #include "backends/opencl/launch.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -100,6 +101,12 @@ static cl_int set(fac_opencl *o, cl_kernel k, cl_uint i, const fac_cl_arg *a, gi
     return o->cl.SetKernelArg(k, i, a->bytes, a->value);
 }
 
+static void watch(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_range *range, const size_t *items, cl_event event) {
+    size_t groups = 1, each = 1;
+    for (int i = 0; i < range->dims; i++) groups *= items[i] / range->group[i], each *= range->group[i];
+    fac_cl_watch_add(o, k->name, groups, each, event);
+}
+
 static fac_status submit(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_range *range, const size_t *items, int n,
                          const fac_cl_arg *args, fac_error *err) {
     setting *s = k->setting;
@@ -112,12 +119,13 @@ static fac_status submit(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_ran
     cl_int code = 0;
     for (int i = 0; i < n && !code; i++)
         if ((code = set(o, s->kernel, (cl_uint)i, &args[i], &s->args[i]))) s->args[i].set = false;
-    const bool leaves_event = o->traced || o->submitted % EVENT_EVERY == EVENT_EVERY - 1;
+    const bool leaves_event = o->traced || fac_cl_watching(o) || o->submitted % EVENT_EVERY == EVENT_EVERY - 1;
     cl_event event = NULL;
     if (!code)
         code = o->cl.EnqueueNDRangeKernel(o->queue, s->kernel, (cl_uint)range->dims, NULL, items, range->group, 0, NULL,
                                           leaves_event ? &event : NULL);
     if (code) return fac_cl_raise_in(o, code, o->step, k->name, err);
+    if (event && fac_cl_watching(o)) watch(o, k, range, items, event);
     fac_cl_pending_add(o, event);
     return FAC_OK;
 }

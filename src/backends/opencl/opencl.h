@@ -60,6 +60,7 @@ typedef struct fac_cl_staging {
 enum { FAC_CL_PENDING = 1024 };
 typedef struct fac_cl_pending { const char *step; cl_event event; } fac_cl_pending;
 
+typedef struct fac_cl_watched fac_cl_watched;
 typedef struct fac_opencl {
     fac_device        device;                   /* first */
     fac_cl_api        cl;
@@ -82,6 +83,7 @@ typedef struct fac_opencl {
     atomic_bool       failed, complaining;      /* complaining: kernels that may were submitted since somebody looked */
     fac_cl_block     *complaint;                /* see complaint.h; NULL until one is made that may */
     fac_error         complained;               /* what nobody was told yet */
+    fac_cl_watched   *watched;                  /* clock.c; NULL until somebody watches */
 } fac_opencl;
 
 static inline fac_opencl *fac_opencl_of(fac_device *d) { return (fac_opencl *)d; }
