@@ -56,6 +56,7 @@ static inline void *contents(fac_type type, double lo, double hi) {
 }
 
 static bool exact = true;           /* what the problems ask for */
+static fac_precision precision;     /* the same where it is not the default: before `exact` */
 static int  variant;                /* of the solver, 0: its own choice */
 static bool channels_last;          /* where there are pixels, all channels of one lie side by side */
 
@@ -118,8 +119,8 @@ static inline void compare(const char *text, const fac_operand *o, const side *s
 /* Runs one solver on one problem; false: it made no offer. */
 static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
     fac_operand o[OPERANDS] = { 0 };
-    fac_problem p = { .node = n, .precision = exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin,
-                      .variant = variant };
+    fac_problem p = { .node = n, .precision = precision ? precision : exact ? FAC_PRECISION_HIGHEST : FAC_PRECISION_DEFAULT,
+                      .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin, .variant = variant };
     void *flat[OPERANDS] = { NULL }, *plan = NULL;
     fac_host host[OPERANDS] = { 0 };
     side sides[OPERANDS] = { 0 };

@@ -2,6 +2,7 @@
  * driver.  A compiler that runs on the CPU takes its time, so one random case of each operator is tried; FACULA_ALL=1 tries all,
  * FACULA_SOLVER=name one solver only, -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).
  * Skipped where no driver is. */
+#include "backends/opencl/probe.h"
 #include "opencl_solver_check.h"
 
 static bool asked_for(const char *solver) {
@@ -40,7 +41,7 @@ static void every_case_of_every_op(void **state) {
         int solved = try_solver(*s, getenv("FACULA_ALL") != NULL);
         if (!solved) solved = try_solver(*s, true);             /* one that takes few problems */
         print_message("%-24s %d problems\n", (*s)->name, solved);
-        assert_true(solved > 0);
+        if (!strstr((*s)->name, "mma") || fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) assert_true(solved > 0);
     }
 }
 
