@@ -11,7 +11,8 @@ static bool small(const fac_conv_geom *g) {
         for (int i = 0; i < 6; i++) if (sizes[i] < 0 || sizes[i] > COORDINATE) return false;
         if (g->kernel[k] * g->dilation[k] > COORDINATE || g->out[k] * g->stride[k] > 4 * (int64_t)COORDINATE) return false;
     }
-    return (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES && g->N <= INT32_MAX && g->groups <= GROUPS;
+    if (g->N > INT32_MAX || g->groups > GROUPS) return false;
+    return (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
 }
 
 /* The steps of the image that taps look at.  Fours (f32: of 16 bytes; 16 bits: eights) are read at once. */
@@ -41,10 +42,12 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     c->groups = (int32_t)g->groups, c->rows = (int32_t)rows, c->channels = (int32_t)channels;
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 16 : 32)) return false;
+    if (c->r.dtype == FAC_F32 && c->mode == FAC_NV_BF16 && !c->few && channels % 32) c->mode = FAC_NV_TF32;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;
-    if ((double)rows * (double)channels * (double)(g->groups * g->kernel[0] * g->kernel[1] * g->kernel[2]) >= 1e9) return false;
+    const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    if ((double)rows * (double)channels * (double)g->groups * (double)taps >= 1e9) return false;
     return read_image(p, c) && fac_nv_ends_read(p, &c->r, &c->ends);
 }
 
@@ -84,7 +87,8 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f) {
     fac_nv_ends e = c->ends;
     for (int i = 0; i <= c->r.extras; i++) {
         fac_nv_place *p = &e.p[i];
-        p->at += (int64_t)p->depth * f->axis[0].place + (int64_t)p->row * f->axis[1].place + (int64_t)p->column * f->axis[2].place;
+        p->at += (int64_t)p->depth * f->axis[0].place + (int64_t)p->row * f->axis[1].place;
+        p->at += (int64_t)p->column * f->axis[2].place;
         p->depth *= f->axis[0].step, p->row *= f->axis[1].step, p->column *= f->axis[2].step;
     }
     return e;
