@@ -58,6 +58,7 @@ static inline void *contents(fac_type type, double lo, double hi) {
 static bool exact = true;           /* what the problems ask for */
 static fac_precision precision;     /* the same where it is not the default: before `exact` */
 static int  variant;                /* of the solver, 0: its own choice */
+static bool first_only;             /* nobody reads the outputs behind the first */
 static bool channels_last;          /* where there are pixels, all channels of one lie side by side */
 
 /* Sometimes with gaps: each stride up to two elements longer than it need be. */
@@ -129,7 +130,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     if (n->nin + n->nout > OPERANDS) return false;
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v) o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
+        if (v && !(first_only && i > n->nin)) o[i] = (fac_operand){ v->type, place(&v->type.dims, gaps), FAC_RUN, v->known };
     }
     if (!s->offer(device, &p, &offer)) return false;
     for (int i = 0; i < FAC_OFFER_PACKED && i < n->nin; i++)

@@ -1,0 +1,143 @@
+/* conv/depthwise: convolutions of each channel alone, channels last, with their gradients.  Memory bound: the floor is what x and
+ * y take at the device's bandwidth.  Weights are taken as they are; each group of items brings its own into local memory. */
+#include <limits.h>
+#include "backends/opencl/conv.h"
+#include "backends/opencl/quads.h"
+#include "backends/opencl/solvers.h"
+#include "base/error.h"
+#include "ops/conv_grad.h"
+#include "op_list.h"
+#include "cl_conv_depthwise.h"
+#include "cl_conv_depthwise_grad.h"
+
+enum { TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
+
+typedef struct depthwise {
+    fac_cl_conv_kind kind;
+    fac_conv_geom    g;
+    fac_cl_tail      tail;
+    fac_cl_tiling     q;
+    const fac_operand *in, *out;                /* images that windows slide over, and what they make; turned: the other way */
+    int64_t          splits, high, wide;        /* by w: parts of the sum, tiles of an image */
+} depthwise;
+
+static bool geometry(const fac_node *n, depthwise *d) {
+    if (n->op == &fac_op_conv2d) d->kind = FAC_CL_FORWARD;
+    else if (n->op == &fac_op_conv2d_grad_x) d->kind = FAC_CL_GRAD_X;
+    else if (n->op == &fac_op_conv2d_grad_w) d->kind = FAC_CL_GRAD_W;
+    else return false;
+    return d->kind == FAC_CL_FORWARD ? fac_conv_geometry(n, &d->g) : fac_conv_grad_geometry(n, &d->g);
+}
+
+/* By w: tiles go round the splits, so that all units have some. */
+static void split(const fac_opencl *o, depthwise *d) {
+    const int64_t lanes = d->q.lanes, blocks = (d->g.C / 4 + lanes - 1) / lanes, items = d->q.group / lanes;
+    d->high = (d->g.P + d->q.rows - 1) / d->q.rows, d->wide = (d->g.Q + d->q.columns - 1) / d->q.columns;
+    const int64_t most = (d->g.N * d->high * d->wide + 2 * items - 1) / (2 * items);
+    const int64_t want = SPLIT_WAVES * (int64_t)o->limits.units / blocks;
+    d->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
+}
+
+static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
+    *d = (depthwise){ 0 };
+    if (!geometry(p->node, d)) return false;
+    const fac_conv_geom *g = &d->g;
+    const bool by_w = d->kind == FAC_CL_GRAD_W;
+    const fac_dtype t = p->in[0].type.dtype;
+    if (g->groups != g->C || g->K != g->C || g->C % 4 || !g->C) return false;
+    if (g->N * g->P * g->Q == 0 || g->N * g->H * g->W == 0) return false;
+    if (!fac_cl_quad_type(t) || p->in[1].type.dtype != t || g->R * g->S > (by_w ? TAPS_BY_W : TAPS)) return false;
+    if ((double)g->N * (double)(g->H + g->P) * (double)(g->W + g->Q) * (double)g->C > INT_MAX) return false;
+    for (int k = 1; k < 3; k++) if (g->stride[k] > 4 || g->dilation[k] > 8 || g->pad[k] > 64) return false;
+    fac_cl_quad_lay(&p->in[0]);
+    fac_cl_quad_lay(by_w ? &p->in[1] : &p->out[0]);
+    fac_operand *w = by_w ? &p->out[0] : &p->in[1];
+    if (!fac_layout_is_plain(&w->layout, &w->type.dims)) w->layout = fac_layout_plain(&w->type.dims);
+    if (by_w && (p->node->body[0] || w->type.dtype != t)) return false;
+    if (!by_w && !fac_cl_tail_read(o, p, d->kind == FAC_CL_FORWARD ? 2 : -1, &d->tail)) return false;
+    d->in = &p->in[0], d->out = by_w ? &p->in[1] : &p->out[0];
+    d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1), .w = fac_conv_window(g, 2), .turned = d->kind == FAC_CL_GRAD_X, .N = g->N,
+                           .C = g->C };
+    if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
+    if (by_w) split(o, d);
+    return true;
+}
+
+static size_t parts_bytes(const depthwise *d) { return (size_t)(d->splits * d->g.C * d->g.R * d->g.S) * sizeof(float); }
+
+static bool offer(fac_device *device, fac_problem *p, fac_offer *offer) {
+    const fac_opencl *o = fac_opencl_of(device);
+    depthwise d;
+    if (!o->limits.gpu || !read_problem(o, p, &d)) return false;
+    const bool by_w = d.kind == FAC_CL_GRAD_W;
+    const double macs = (double)(d.g.N * d.g.P * d.g.Q) * (double)(d.g.C * d.g.R * d.g.S);
+    offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
+    offer->work = by_w ? parts_bytes(&d) : 0;
+    offer->seconds = fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_cl_flops(o));
+    return true;
+}
+
+static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d, fac_dtype in, fac_dtype out, const char *define,
+                           const char *source, const char *name, fac_cl_call **c, fac_error *err) {
+    fac_text text = { 0 };
+    fac_text_add(&text, define);
+    fac_cl_tiling_text(&d->q, in, out, &text);
+    if (d->kind != FAC_CL_GRAD_W) text.failed |= !fac_cl_tail_text(&d->tail, o->limits.fp64, &text);
+    fac_text_add(&text, source);
+    fac_status status = fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant", name, c, err);
+    fac_text_free(&text);
+    return status;
+}
+
+static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const depthwise *d, fac_error *err) {
+    fac_cl_call *c = NULL;
+    FAC_TRY(new_call(o, plan, d, p->in[0].type.dtype, p->out[0].type.dtype, "", fac_cl_conv_depthwise, "depthwise", &c, err));
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_out(c, p, 0);
+    fac_cl_tail_buffers(&d->tail, p, c);
+    fac_cl_tiling_numbers(&d->q, d->in, d->out, c);
+    fac_cl_tail_numbers(&d->tail, c);
+    fac_cl_tiling_range(&d->q, c);
+    return FAC_OK;
+}
+
+static fac_status add_weights(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const depthwise *d, fac_error *err) {
+    const fac_dtype t = p->in[0].type.dtype;
+    const int64_t lanes = d->q.lanes, blocks = (d->g.C / 4 + lanes - 1) / lanes, count = d->g.C * d->g.R * d->g.S;
+    fac_cl_call *c = NULL;
+    FAC_TRY(new_call(o, plan, d, t, t, "", fac_cl_conv_depthwise_grad, "depthwise_weights", &c, err));
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_work(c, 0, sizeof(float));
+    fac_cl_tiling_numbers(&d->q, d->in, d->out, c);
+    fac_cl_call_number(c, d->g.N);
+    fac_cl_call_number(c, d->high);
+    fac_cl_call_number(c, d->wide);
+    fac_cl_call_number(c, d->splits);
+    c->range = (fac_cl_range){ 2, { (size_t)(blocks * d->q.group), (size_t)d->splits }, { (size_t)d->q.group, 1 } };
+    depthwise sum = *d;
+    sum.q.group = (size_t)SUM_GROUP < o->limits.group ? SUM_GROUP : (int)o->limits.group;
+    FAC_TRY(new_call(o, plan, &sum, t, t, "#define SUM\n", fac_cl_conv_depthwise_grad, "depthwise_sum", &c, err));
+    fac_cl_call_work(c, 0, sizeof(float));
+    fac_cl_call_out(c, p, 0);
+    fac_cl_call_number(c, d->g.C);
+    fac_cl_call_number(c, d->splits);
+    fac_cl_call_items(c, (size_t)((count + SUM_WIDE - 1) / SUM_WIDE * sum.q.group), (size_t)sum.q.group);
+    return FAC_OK;
+}
+
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    fac_problem settled = *p;                   /* its layouts are those that the offer asked for, so none is changed */
+    depthwise d;
+    if (!read_problem(o, &settled, &d))
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    return d.kind == FAC_CL_GRAD_W ? add_weights(o, p, plan, &d, err) : add_images(o, p, plan, &d, err);
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 2, add, out, err);
+}
+
+const fac_solver fac_cl_conv_depthwise_solver = {
+    .name = "conv/depthwise", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,0 +1,93 @@
+/* Images with channels last: an item makes TP x TQ neighbouring pixels of four neighbouring channels, which lie side by side, so
+ * what windows share is read once into registers, or again out of the first cache by the items of the same group.
+ *
+ * In front of this: IN and OUT, tags of element types (f32, f16, bf16); KR, KS the window, SR, SS its strides, DR, DS its
+ * dilations, PAD_R, PAD_S what is in front of the image; TURNED when `in` is what windows make and `out` what they see (gradients
+ * by x: pixel i of `out` meets pixel a of `in` by tap r when  i = a SR + r DR - PAD_R). */
+#define UNROLL _Pragma("unroll")
+#define MEMORY(tag) FAC_CAT(memory_, tag)
+#define LOAD4(tag, p) FAC_CAT(load4_, tag)(p)
+#define STORE4(tag, p, v) FAC_CAT(store4_, tag)(p, v)
+#define LOAD1(tag, p, i) FAC_CAT(load1_, tag)(p, i)
+#define STORE1(tag, p, i, v) FAC_CAT(store1_, tag)(p, i, v)
+#define load1_f32(p, i) (p)[i]
+#define load1_f16(p, i) fac_load_f16(p, i)
+#define load1_bf16(p, i) fac_load_bf16(p, i)
+#define store1_f32(p, i, v) (p)[i] = (v)
+#define store1_f16(p, i, v) fac_store_f16(p, i, v)
+#define store1_bf16(p, i, v) fac_store_bf16(p, i, v)
+
+typedef float memory_f32;
+typedef ushort memory_f16;
+typedef ushort memory_bf16;
+
+static inline float4 load4_f32(global const float *p) { return *(global const float4 *)p; }
+static inline float4 load4_bf16(global const ushort *p) {
+    const ushort4 bits = *(global const ushort4 *)p;
+    return as_float4((uint4)(bits.x, bits.y, bits.z, bits.w) << 16);
+}
+static inline float of_half(ushort bits) { return vload_half(0, (const half *)&bits); }
+static inline ushort half_of(float v) {
+    ushort bits;
+    vstore_half_rte(v, 0, (half *)&bits);
+    return bits;
+}
+static inline float4 load4_f16(global const ushort *p) {
+    const ushort4 bits = *(global const ushort4 *)p;
+    return (float4)(of_half(bits.x), of_half(bits.y), of_half(bits.z), of_half(bits.w));
+}
+static inline void store4_f32(global float *p, float4 v) { *(global float4 *)p = v; }
+static inline void store4_bf16(global ushort *p, float4 v) {
+    *(global ushort4 *)p = (ushort4)(fac_bits_bf16(v.x), fac_bits_bf16(v.y), fac_bits_bf16(v.z), fac_bits_bf16(v.w));
+}
+static inline void store4_f16(global ushort *p, float4 v) {
+    *(global ushort4 *)p = (ushort4)(half_of(v.x), half_of(v.y), half_of(v.z), half_of(v.w));
+}
+
+/* What all these kernels begin with: places of their buffers, then these.  A group is `lanes` neighbours of four channels times
+ * `across` x `down` tiles; `blocks` groups make a pixel's channels. */
+typedef struct { long n, h, w; } steps;
+typedef struct { long height, width; steps step; } image;
+typedef struct { long channels, lanes, blocks, across, down; image in, out; } quads;
+
+/* The tile of an item; not live: behind an edge. */
+typedef struct { int image, p, q, channel; bool live; } spot;
+static inline spot spot_of(const quads *g) {
+    const int id = get_local_id(0), lanes = g->lanes, across = g->across, blocks = g->blocks, tile = id / lanes;
+    const int block = get_group_id(0) % blocks, wide = get_group_id(0) / blocks;
+    spot s = { .image = get_group_id(2), .channel = (block * lanes + id % lanes) * 4 };
+    s.p = (get_group_id(1) * (int)g->down + tile / across) * TP;
+    s.q = (wide * across + tile % across) * TQ;
+    s.live = tile < across * (int)g->down && s.channel < g->channels && s.p < g->out.height && s.q < g->out.width;
+    return s;
+}
+
+/* Rows of `in` that a tile meets: ROWS of them from FIRST_ROW of it on, the same for columns; and the tap by which row i of the
+ * tile meets row a of those: negative when none does. */
+#ifdef TURNED
+#define FLOOR_OF(a, b) (((a) + 1000 * (b)) / (b) - 1000)
+#define FROM_ROW FLOOR_OF(PAD_R - (KR - 1) * DR + SR - 1, SR)
+#define FROM_COLUMN FLOOR_OF(PAD_S - (KS - 1) * DS + SS - 1, SS)
+#define ROWS ((TP - 1 + PAD_R) / SR - FROM_ROW + 1)
+#define COLUMNS ((TQ - 1 + PAD_S) / SS - FROM_COLUMN + 1)
+#define FIRST_ROW(p) ((p) / SR + FROM_ROW)
+#define FIRST_COLUMN(q) ((q) / SS + FROM_COLUMN)
+#define MEETS(i, a, K, S, D, PAD, FROM) \
+    (((i) + PAD - ((a) + FROM) * S) >= 0 && ((i) + PAD - ((a) + FROM) * S) % D == 0 && ((i) + PAD - ((a) + FROM) * S) / D < K \
+         ? ((i) + PAD - ((a) + FROM) * S) / D : -1)
+#define ROW_TAP(i, a) MEETS(i, a, KR, SR, DR, PAD_R, FROM_ROW)
+#define COLUMN_TAP(j, b) MEETS(j, b, KS, SS, DS, PAD_S, FROM_COLUMN)
+#else
+#define ROWS ((TP - 1) * SR + (KR - 1) * DR + 1)
+#define COLUMNS ((TQ - 1) * SS + (KS - 1) * DS + 1)
+#define FIRST_ROW(p) ((p) * SR - PAD_R)
+#define FIRST_COLUMN(q) ((q) * SS - PAD_S)
+#define MEETS(i, a, K, S, D) ((a) >= (i) * S && ((a) - (i) * S) % D == 0 && ((a) - (i) * S) / D < K ? ((a) - (i) * S) / D : -1)
+#define ROW_TAP(i, a) MEETS(i, a, KR, SR, DR)
+#define COLUMN_TAP(j, b) MEETS(j, b, KS, SS, DS)
+#endif
+
+/* COLUMNS pixels of a row of `in`, `fill` where the image has none. */
+#define SEE_ROW(seen, row, first, g, fill) \
+    UNROLL for (int b_ = 0; b_ < COLUMNS; b_++) \
+        seen[b_] = (uint)((first) + b_) < (uint)(g).in.width ? LOAD4(IN, (row) + ((first) + b_) * (int)(g).in.step.w) : (fill)
