@@ -241,7 +241,7 @@ INLINE void promote(float *sums, float *whole) {
 #ifdef AHEAD
 #define BACK 2
 /* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one behind that. */
-INLINE void step(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1, CONTEXT) {
+INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1, CONTEXT) {
     nv_barrier_wait(r->full + 8 * r->stage, r->parity);
     multiply(sums, a0, low0, r->base + r->stage * STAGE);
     if (r->i + 2 < r->n) load_pixels(raw0, CONTEXT_ARGS);
@@ -259,7 +259,7 @@ INLINE void step(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint 
 }
 #else
 #define BACK 1
-INLINE void step(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, CONTEXT) {
+INLINE void advance(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, CONTEXT) {
     uint a[4 * STEPS], low[PARTS == 2 ? 4 * STEPS : 1];
     if (r->i + 1 < r->n) load_pixels(raw1, CONTEXT_ARGS);
     make_operand(a, low, raw0);
@@ -390,17 +390,17 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     if (n > 1) load_pixels(raw1, STEP_ARGS);
     if (n > 0) make_operand(a0, low0, raw0);
     while (r.i + 1 < n) {
-        step(sums, whole, &r, a0, low0, a1, low1, raw0, raw1, STEP_ARGS);
-        step(sums, whole, &r, a1, low1, a0, low0, raw1, raw0, STEP_ARGS);
+        advance(sums, whole, &r, a0, low0, a1, low1, raw0, raw1, STEP_ARGS);
+        advance(sums, whole, &r, a1, low1, a0, low0, raw1, raw0, STEP_ARGS);
     }
-    if (r.i < n) step(sums, whole, &r, a0, low0, a1, low1, raw0, raw1, STEP_ARGS);
+    if (r.i < n) advance(sums, whole, &r, a0, low0, a1, low1, raw0, raw1, STEP_ARGS);
     NV_WGMMA_WAIT(0);
 #else
     while (r.i + 1 < n) {
-        step(sums, whole, &r, raw0, raw1, STEP_ARGS);
-        step(sums, whole, &r, raw1, raw0, STEP_ARGS);
+        advance(sums, whole, &r, raw0, raw1, STEP_ARGS);
+        advance(sums, whole, &r, raw1, raw0, STEP_ARGS);
     }
-    if (r.i < n) step(sums, whole, &r, raw0, raw1, STEP_ARGS);
+    if (r.i < n) advance(sums, whole, &r, raw0, raw1, STEP_ARGS);
 #endif
 #if PROMOTE
     UNROLL for (int q = 0; q < BN / 2; q++) sums[q] += whole[q];

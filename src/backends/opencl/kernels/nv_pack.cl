@@ -10,7 +10,7 @@ typedef struct {
     long from, to;                      /* elements of the weights, of tiles */
     long group, row, channel;           /* steps of the weights */
     int rows, channels, groups, row_tiles, k_tiles, taps;
-    int kernel[3], number[3], first[3], each[3];        /* the weights' own taps; those of this phase, by dim */
+    int window[3], number[3], first[3], each[3];        /* the weights' own taps; those of this phase, by dim */
 } packing;
 
 #ifdef HALF
@@ -55,7 +55,7 @@ kernel void pack(const packing s, global const MEM *restrict from, global TILE *
         float x = 0;
         if (row < s.rows && channel < s.channels && tap < s.taps) {
             const int c = tap % s.number[2], b = tap / s.number[2] % s.number[1], a = tap / s.number[2] / s.number[1];
-            const int at = ((s.first[0] + s.each[0] * a) * s.kernel[1] + s.first[1] + s.each[1] * b) * s.kernel[2] +
+            const int at = ((s.first[0] + s.each[0] * a) * s.window[1] + s.first[1] + s.each[1] * b) * s.window[2] +
                 s.first[2] + s.each[2] * c;
             x = LOAD(from, s.from + t / s.row_tiles * s.group + row * s.row + channel * s.channel + at);
         }
