@@ -17,6 +17,8 @@ cat > "$work/builtins.h" <<'END'
 #define get_global_size(d) (get_num_groups(d) * get_local_size(d))
 #define barrier(x) __syncthreads()
 #define mul_hi(a, b) ((uint)(((ulong)(uint)(a) * (uint)(b)) >> 32))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
 #define vload_half(i, p) __builtin_load_halff((p) + (i))
 #define vstore_half_rte(v, i, p) __builtin_store_halff(v, (p) + (i))
 #define asm __asm__

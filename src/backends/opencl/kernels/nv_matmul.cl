@@ -1,0 +1,250 @@
+/* A matrix product on wgmma: persistent groups of three warp groups, one of which fetches what the two others multiply.
+ *
+ * A tile has TM rows and TN columns; P is the operand of its rows, Q that of its columns.  Usually they are a and b of y = a b;
+ * with SWAP they are b and a, so that a short side of y (few rows) is the short side of a tile.  In local memory both lie with 128
+ * bytes of the sum's terms to a row (K-major), the 16-byte chunks swizzled by row as wgmma wants them; elements of 16 bits may lie
+ * the other way round as well (MN-major: 64 rows side by side, one term after the other).
+ *
+ *   TM, TN, STAGES  the tile, a multiple of 128 x 16, and how many k-tiles of it are on the way
+ *   MEM, HALF       elements in local memory: float, or 16 bits
+ *   SPLIT           each float is high + low: low high + high low + high high, carried on in f32 after PROMOTE k-tiles, since the
+ *                   units cut off what they add
+ *   P_FROM, Q_FROM  IMAGES (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by 16-byte copies whose terms
+ *                   (ROWS) or rows (COLUMNS) are neighbours
+ *   WGMMA(d, p, q)  the instruction
+ *   PARTIAL         the sum of some terms goes to y as it is: [part][batch][M][N]
+ *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one (gemm_common.cl) */
+#define IMAGES 0
+#define ROWS 1
+#define COLUMNS 2
+#define BLOCKS (TM / 128)                       /* of 64 rows, of a consumer */
+#define COPIES (P_FROM != IMAGES || Q_FROM != IMAGES)
+#define BULKS (P_FROM == IMAGES || Q_FROM == IMAGES)
+#define CHUNK (16 / (int)sizeof(MEM))
+#define TERMS (8 * CHUNK)                       /* of a k-tile: four wgmma */
+#define P_BYTES (TM * 128)
+#define Q_BYTES (TN * 128)
+#define Q_ALL (Q_BYTES * (1 + SPLIT))           /* high and low */
+#define PERMUTED (Q_FROM != COLUMNS)            /* columns of Q, as `lying` says */
+
+typedef struct {
+    long p_at, q_at, p_step, q_step, p_z[4], q_z[4];        /* in elements of MEM; steps between rows, or between terms */
+    int rows, columns, row_tiles, column_tiles, k_tiles, each, band, all;
+} tiling;
+
+/* Where columns must lie so that four neighbours meet in the accumulators of one lane: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
+INLINE float of_lane_beside(float x) {
+    float r;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, -1;" : "=f"(r) : "f"(x));
+    return r;
+}
+
+INLINE int lying(int c) { return PERMUTED ? (c & ~15) | (c & 2) << 2 | (c & 12) >> 1 | (c & 1) : c; }
+
+/* Four neighbouring columns of 16, of one row, and which: they meet in a lane by themselves, or two lanes exchange what they have. */
+#define LANES_COLUMN(t) (PERMUTED ? 4 * (t) : ((t) & 1) * 8 + ((t) & 2) * 2)
+INLINE void neighbours(float *v, const float *sum, int t) {
+    const float left[2] = { sum[0], sum[1] }, right[2] = { sum[4], sum[5] };
+    UNROLL for (int k = 0; k < 2; k++) {
+        const float other = PERMUTED ? 0 : of_lane_beside(t & 1 ? left[k] : right[k]);
+        v[k] = PERMUTED || !(t & 1) ? left[k] : other;
+        v[2 + k] = PERMUTED || t & 1 ? right[k] : other;
+    }
+}
+
+/* Tiles are done in bands of rows, so that those at work together share what the second cache holds. */
+typedef struct { int row, column, first, count, part, z; } job;
+INLINE job job_of(int work, const tiling *w, int batch) {
+    const int tiles = w->row_tiles * w->column_tiles, tile = work % tiles, rest = work / tiles;
+    const int each = w->band * w->column_tiles, band = tile / each, in = tile - band * each;
+    const int high = min(w->row_tiles - band * w->band, w->band), part = rest / batch, first = part * w->each;
+    return (job){ (band * w->band + in % high) * TM, in / high * TN, first, min(w->k_tiles - first, w->each), part, rest % batch };
+}
+
+#define START_OF(at, z) ((at) + z0 * (z)[0] + z1 * (z)[1] + z2 * (z)[2] + z3 * (z)[3])
+
+/* A k-tile by 128 items: chunk item % 8 of every 16th row.  left: rows that there are from this tile on. */
+INLINE void copy_rows(uint to, global const MEM *from, long step, int rows, int left, int k, int terms, bool permuted, int item) {
+    const int chunk = item & 7, r = item >> 3, lies = permuted ? lying(r) : r;
+    const int most = k + chunk * CHUNK < terms ? left - r : 0;
+    global const MEM *x = from + r * step + k + chunk * CHUNK;
+    to += lies * 128 + ((chunk ^ (lies & 7)) << 4);
+    UNROLL for (int i = 0; i < rows; i += 16) {
+        nv_copy16(to + i * 128, i < most ? x : from, i < most ? 16 : 0);
+        x += 16 * step;
+    }
+}
+
+/* [block of 64 rows][term][row] */
+INLINE void copy_columns(uint to, global const MEM *from, long step, int rows, int left, int k, int terms, int item) {
+    const int across = rows / 8, chunk = item % across, first = item / across, down = 128 / across;
+    const int most = chunk * 8 < left ? terms - k : 0;
+    global const MEM *x = from + chunk * 8 + (k + first) * step;
+    to += (chunk >> 3) * 8192;
+    UNROLL for (int i = 0; i < 64; i += down) {
+        const int term = i + first;
+        nv_copy16(to + term * 128 + (((chunk & 7) ^ (term & 7)) << 4), term < most ? x : from, term < most ? 16 : 0);
+        x += down * step;
+    }
+}
+
+/* Of one operand: a bulk copy by one item, or copies by all. */
+#define FETCH(FROM, to, from, i, step, tile, bytes, left, permuted) \
+    if (FROM == ROWS) copy_rows(to, from, step, tile, left, k, terms, permuted, id); \
+    else if (FROM == COLUMNS) copy_columns(to, from, step, tile, left, k, terms, id); \
+    else if (!id) nv_bulk_load(to, from + (long)(i) * ((bytes) / (int)sizeof(MEM)), bytes, full + 8 * stage)
+
+/* K-major: 8 rows in 1024 bytes.  MN-major: 8 terms of 64 rows in 1024 bytes, the next 64 rows 8192 bytes on. */
+INLINE ulong descriptor(uint at, bool turned) {
+    return (ulong)((at >> 4) & 0x3fff) | (ulong)(turned ? 512 : 1) << 16 | (ulong)64 << 32 | (ulong)1 << 62;
+}
+#define NEXT(FROM) (FROM == COLUMNS ? 128 : 2)  /* of a descriptor, from one wgmma to the next */
+
+#ifdef PARTIAL
+#define PLACE_ARGS
+#define Y_AT(m, n) ((m) * s.N + (n))
+#define DONE(x, m, n) (x)
+#undef STORE
+#define STORE(p, i, x) (p)[i] = (x)
+#elif defined(FOURS)
+#define PLACE_ARGS , const ends e
+#else
+#define PLACE_ARGS
+#define Y_AT(m, n) ((m) * s.y.row + (n) * Y_COLUMN)
+#define DONE(x, m, n) FINISH(x, m, 0, n)
+#endif
+
+kernel GROUP(384)
+void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restrict p, global const MEM *restrict q,
+             global RESULT *restrict y EXTRA_PARAMS) {
+    local uchar p_tiles[STAGES * P_BYTES] __attribute__((aligned(1024)));
+    local uchar q_tiles[STAGES * Q_ALL] __attribute__((aligned(1024)));
+    local ulong barriers[2 * STAGES];
+    const int id = get_local_id(0), team = id >> 7, batch = (int)s.batch, terms = (int)s.K;
+    const uint pt = LOCAL_AT(p_tiles), qt = LOCAL_AT(q_tiles), full = LOCAL_AT(barriers), empty = full + 8 * STAGES;
+    if (!id) {
+        for (int i = 0; i < STAGES; i++) {
+            nv_barrier_init(full + 8 * i, (COPIES ? 128 : 0) + BULKS);
+            nv_barrier_init(empty + 8 * i, 2);
+        }
+        nv_barriers_made();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int stage = 0;
+    uint phase = 0;
+    if (!team) {
+        for (int work = get_group_id(0); work < w.all && (COPIES || !id); work += get_num_groups(0)) {
+            const job j = job_of(work, &w, batch);
+            BATCH((long)j.z);
+            global const MEM *pa = p + START_OF(w.p_at, w.p_z), *qa = q + START_OF(w.q_at, w.q_z);
+            if (P_FROM == IMAGES) pa += ((long)(j.row / TM) * w.k_tiles + j.first) * (P_BYTES / (int)sizeof(MEM));
+            else pa += j.row * (P_FROM == COLUMNS ? 1 : w.p_step);
+            if (Q_FROM == IMAGES) qa += ((long)(j.column / TN) * w.k_tiles + j.first) * (Q_ALL / (int)sizeof(MEM));
+            else qa += j.column * (Q_FROM == COLUMNS ? 1 : w.q_step);
+            for (int i = 0; i < j.count; i++) {
+                const int k = (j.first + i) * TERMS;
+                nv_barrier_wait(empty + 8 * stage, phase ^ 1);
+                if (BULKS && !id)
+                    nv_barrier_expect(full + 8 * stage, (P_FROM == IMAGES ? P_BYTES : 0) + (Q_FROM == IMAGES ? Q_ALL : 0));
+                FETCH(P_FROM, pt + stage * P_BYTES, pa, i, w.p_step, TM, P_BYTES, w.rows - j.row, false);
+                FETCH(Q_FROM, qt + stage * Q_ALL, qa, i, w.q_step, TN, Q_ALL, w.columns - j.column, PERMUTED);
+                if (COPIES) nv_barrier_arrive_copies(full + 8 * stage);
+                if (++stage == STAGES) stage = 0, phase ^= 1;
+            }
+        }
+        if (COPIES) asm volatile("cp.async.wait_all;" ::: "memory");
+        return;
+    }
+    const int lane = id & 31, g = lane >> 2, t = lane & 3, mine = (team - 1) * BLOCKS * 64;
+    const bool leads = !(id & 127);
+    for (int work = get_group_id(0); work < w.all; work += get_num_groups(0)) {
+        const job j = job_of(work, &w, batch);
+        float sum[BLOCKS][TN / 2];
+        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) sum[m][e] = 0;
+#if SPLIT
+        float total[BLOCKS][TN / 2];
+        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) total[m][e] = 0;
+        const uint lies = pt + (mine + (id >> 5 & 3) * 16 + g) * 128 + t * 4;
+        for (int i = 0; i < j.count; i++) {
+            nv_barrier_wait(full + 8 * stage, phase);
+            if (COPIES) nv_proxy_fence();
+            const ulong high_q = descriptor(qt + stage * Q_ALL, false), low_q = high_q + (Q_BYTES >> 4);
+            uint high[2][4], low[2][4];             /* while one step's are being read, the next ones are made */
+            UNROLL for (int k = 0; k < 4; k++) UNROLL for (int m = 0; m < BLOCKS; m++) {
+                const int step = k * BLOCKS + m, now = step & 1;
+                if (step >= 2) NV_WGMMA_WAIT(1);
+                UNROLL for (int e = 0; e < 4; e++) {
+                    const float x = as_float(nv_local_load(lies + stage * P_BYTES + m * 8192 + (e & 1) * 1024 +
+                                                           (((2 * k + (e >> 1)) ^ g) << 4)));
+                    high[now][e] = nv_high(x), low[now][e] = nv_low(x);
+                }
+                NV_WGMMA_FENCE();
+                WGMMA(sum[m], low[now], high_q + 2 * k);
+                WGMMA(sum[m], high[now], low_q + 2 * k);
+                WGMMA(sum[m], high[now], high_q + 2 * k);
+                NV_WGMMA_COMMIT();
+            }
+            NV_WGMMA_WAIT(0);
+            if (leads) nv_barrier_arrive(empty + 8 * stage);
+            if (i % PROMOTE == PROMOTE - 1 || i == j.count - 1)
+                UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) total[m][e] += sum[m][e], sum[m][e] = 0;
+            if (++stage == STAGES) stage = 0, phase ^= 1;
+        }
+#define SUM total
+#else
+        int before = 0;
+        for (int i = 0; i < j.count; i++) {
+            nv_barrier_wait(full + 8 * stage, phase);
+            if (COPIES) nv_proxy_fence();
+            const ulong dp = descriptor(pt + stage * P_BYTES + mine * 128, P_FROM == COLUMNS),
+                dq = descriptor(qt + stage * Q_ALL, Q_FROM == COLUMNS);
+            NV_WGMMA_FENCE();
+            UNROLL for (int k = 0; k < 4; k++) UNROLL for (int m = 0; m < BLOCKS; m++)
+                WGMMA(sum[m], dp + NEXT(P_FROM) * k + m * 512, dq + NEXT(Q_FROM) * k);
+            NV_WGMMA_COMMIT();
+            NV_WGMMA_WAIT(1);
+            if (leads && i) nv_barrier_arrive(empty + 8 * before);
+            before = stage;
+            if (++stage == STAGES) stage = 0, phase ^= 1;
+        }
+        NV_WGMMA_WAIT(0);
+        if (leads) nv_barrier_arrive(empty + 8 * before);
+#define SUM sum
+#endif
+        const int row = j.row + mine + (id >> 5 & 3) * 16 + g;
+        BATCH((long)j.z);
+#ifdef FOURS
+        spot at[BLOCKS][2];
+        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int i = 0; i < 2; i++)
+            at[m][i] = spot_of(&e, (int)z1, (int)z2, (int)z3, row + 64 * m + 8 * i);
+#elif defined(PARTIAL)
+        global float *out = y + s.parts + ((long)j.part * batch + j.z) * s.M * s.N;
+#else
+        EXTRA_STARTS
+        global RESULT *out = y + START(s.y);
+#endif
+        UNROLL for (int o = 0; o < TN / 16; o++) {
+            const int c = j.column + 16 * o + LANES_COLUMN(t);
+#ifdef FOURS
+            more others;
+            if (c < w.columns) more_of_channels(&e, c, &others EXTRA_ARGS);
+#endif
+            UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int i = 0; i < 2; i++) {
+                const int r = row + 64 * m + 8 * i;
+                float v[4];
+                neighbours(v, SUM[m] + 8 * o + 2 * i, t);
+                if (r >= w.rows || c >= w.columns) continue;
+#ifdef FOURS
+                more_of_pixel(&e, &at[m][i], c, &others EXTRA_ARGS);
+                finish4(v, &others);
+                store4(&e, &at[m][i], c, v, y);
+#else
+                UNROLL for (int k = 0; k < 4; k++) {
+                    const long line = SWAP ? c + k : r, column = SWAP ? r : c + k;
+                    if (c + k < w.columns) STORE(out, Y_AT(line, column), DONE(v[k], line, column));
+                }
+#endif
+            }
+        }
+    }
+}

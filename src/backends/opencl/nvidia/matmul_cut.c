@@ -1,0 +1,184 @@
+/* How a product is cut for wgmma, and what that costs: see matmul.h. */
+#include <limits.h>
+#include <string.h>
+#include "backends/opencl/nvidia/matmul.h"
+#include "tensor/tensor_internal.h"
+
+enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become the short side of a tile */
+
+/* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares are measured on an H200 on
+ * large matrices. */
+static const fac_nv_cut single[] = { { 128, 256, 4, 0.8 }, { 256, 128, 4, 0.78 }, { 128, 128, 6, 0.7 }, { 128, 64, 8, 0.5 }, { 0 } };
+static const fac_nv_cut split[] = { { 128, 128, 4, 0.8 }, { 128, 64, 6, 0.6 }, { 0 } };
+static const fac_nv_cut short_single[] = { { 128, 16, 8, 0.2 }, { 128, 32, 8, 0.35 }, { 128, 64, 8, 0.5 }, { 0 } };
+static const fac_nv_cut short_split[] = { { 128, 16, 8, 0.2 }, { 128, 32, 8, 0.4 }, { 128, 64, 6, 0.6 }, { 0 } };
+
+/* Bytes a second of memory (measured), of the second cache to one unit; seconds of a launch, of a tile's first and last moments. */
+static const double MEMORY = 3.8e12, CACHE = 6.5e10, LAUNCH = 3e-6, TILE = 1.5e-6;
+
+static const fac_nv_cut *cuts_of(const fac_nv_matmul *m) {
+    const bool three = m->mode == FAC_NV_3XTF32;
+    return m->swap ? three ? short_split : short_single : three ? split : single;
+}
+
+static int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* ---- operands ---- */
+
+static bool steps_by(const fac_nv_side *s, int64_t other, int64_t chunk) {
+    bool good = s->at % chunk == 0 && other % chunk == 0;
+    for (int k = 0; k < FAC_CL_BATCH; k++) good &= s->size[k] == 1 || s->z[k] % chunk == 0;
+    return good;
+}
+
+/* Whether copies of 16 bytes can read it where it lies. */
+static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
+    const bool half = m->r.dtype != FAC_F32, as_is = half ? m->mode != FAC_NV_3XTF32 : m->mode == FAC_NV_TF32;
+    const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
+    const bool q_of_split = m->mode == FAC_NV_3XTF32 && s == &m->q;
+    if (q_of_split || (!as_is && m->mode != FAC_NV_3XTF32)) return FAC_NV_IMAGES;
+    if (s->term == 1 && K % chunk == 0 && (s->rows == 1 || steps_by(s, s->row, chunk))) return FAC_NV_ROWS;
+    if (half && s->tile % 64 == 0 && s->row == 1 && s->rows % chunk == 0 && steps_by(s, s->term, chunk)) return FAC_NV_COLUMNS;
+    return FAC_NV_IMAGES;
+}
+
+static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
+    const fac_cl_shape *s = &m->r.s;
+    const fac_cl_matrix *x = input ? &s->b : &s->a;
+    fac_nv_side side = { .input = input, .rows = input ? s->N : s->M, .at = x->at, .row = input ? x->column : x->row,
+                         .term = input ? x->row : x->column };
+    for (int k = 0; k < FAC_CL_BATCH; k++) {
+        side.z[k] = s->z[k] > 1 ? x->z[k] : 0;
+        side.size[k] = side.z[k] ? s->z[k] : 1;
+    }
+    side.along_k = side.term == 1 || (side.row != 1 && side.term <= side.row);
+    return side;
+}
+
+/* What is made of it for tiles of so many rows. */
+static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_side *s) {
+    const bool columns = s == &m->q;
+    s->tile = tile;
+    s->packed = before_run;
+    s->from = before_run ? FAC_NV_IMAGES : from_of(m, s);
+    s->permuted = columns && s->from != FAC_NV_COLUMNS;
+    s->make = fac_nv_terms(m) == 64 ? FAC_NV_HALVES : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED : columns ? FAC_NV_SPLIT : FAC_NV_FLOATS;
+    s->blocks = parts_of(s->rows, tile);
+    int64_t count = 1;
+    for (int k = 0; k < FAC_CL_BATCH; k++) count *= s->size[k];
+    s->matrix = (size_t)(s->blocks * m->k_tiles * tile) * 128 * (s->make == FAC_NV_SPLIT ? 2 : 1);
+    s->bytes = s->from == FAC_NV_IMAGES ? s->matrix * (size_t)count : 0;
+    s->place = 0;
+}
+
+static double source_bytes(const fac_nv_matmul *m, const fac_nv_side *s) {
+    double count = (double)s->rows * (double)m->r.s.K;
+    for (int k = 0; k < FAC_CL_BATCH; k++) count *= (double)s->size[k];
+    return count * (double)fac_dtype_get(m->r.dtype)->block_bytes;
+}
+
+/* Of making the images in the run. */
+static double image_seconds(const fac_nv_matmul *m, const fac_nv_side *s) {
+    if (s->from != FAC_NV_IMAGES || s->packed) return 0;
+    return LAUNCH + (source_bytes(m, s) + (double)s->bytes) / (0.7 * MEMORY);
+}
+
+/* ---- results ---- */
+
+/* The operand as rows of four neighbours: coordinates are the batch's dims but the first, and the row. */
+static bool place_of(const fac_cl_shape *s, const fac_cl_matrix *x, fac_nv_place *to) {
+    const int64_t step[] = { s->z[1] > 1 ? x->z[1] : 0, s->z[2] > 1 ? x->z[2] : 0, s->z[3] > 1 ? x->z[3] : 0,
+                             s->M > 1 ? x->row : 0, x->column },
+        size[] = { s->z[1], s->z[2], s->z[3], s->M, s->N };
+    double reach = 0;
+    for (int k = 0; k < 5; k++) {
+        reach += (double)(size[k] - 1) * (double)(step[k] < 0 ? -step[k] : step[k]);
+        if (step[k] > INT_MAX || step[k] < -INT_MAX) return false;
+    }
+    *to = (fac_nv_place){ x->at, (int32_t)step[0], (int32_t)step[1], (int32_t)step[2], (int32_t)step[3], (int32_t)step[4], 0 };
+    return s->z[0] == 1 && reach < INT_MAX;
+}
+
+static bool is_float(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+
+static bool ends_of(fac_nv_matmul *m) {
+    const fac_cl_product *r = &m->r;
+    bool good = !m->swap && r->s.N % 4 == 0 && is_float(r->result) && place_of(&r->s, &r->s.y, &m->ends.p[0]) &&
+        fac_nv_in_fours(&m->ends.p[0]);
+    for (int i = 0; good && i < r->extras; i++) good = is_float(r->extra_dtype[i]) && place_of(&r->s, &r->s.e[i], &m->ends.p[1 + i]);
+    return good;
+}
+
+/* ---- the cut ---- */
+
+/* Of the product alone; chooses the parts of the sum. */
+static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
+    const fac_cl_shape *s = &m->r.s;
+    const double units = o->limits.units, batch = (double)s->batch, y = (double)(s->M * s->N) * batch;
+    const double rate = fac_nv_rate(o, m->mode) * (m->mode == FAC_NV_3XTF32 ? 1.6 : 1) / units * m->cut.share;
+    const double tile = 2.0 * m->cut.rows * m->cut.columns * fac_nv_terms(m) / (2 * rate);
+    const double fetch = (m->cut.rows + m->cut.columns * (m->mode == FAC_NV_3XTF32 ? 2.0 : 1)) * 128 / CACHE;
+    const double weights = source_bytes(m, &m->p) + source_bytes(m, &m->q);
+    double best = 0;
+    for (int64_t parts = 1; parts <= PARTS && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
+        const int64_t each = parts_of(m->k_tiles, parts), real = parts_of(m->k_tiles, each);
+        const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch, waves = (double)parts_of((int64_t)jobs, (int64_t)units);
+        const double work = waves * ((double)each * (tile > fetch ? tile : fetch) + TILE), busy = jobs < units ? jobs / units : 1;
+        const double memory = (weights + y * fac_dtype_get(m->r.result)->block_bytes) / (MEMORY * (busy < 0.75 ? busy / 0.75 : 1));
+        double seconds = LAUNCH + (work > memory ? work : memory);
+        if (real > 1) seconds += LAUNCH + 2 * y * 4 * (double)real / MEMORY;
+        if (best && seconds >= 0.97 * best) continue;
+        best = seconds, m->each = each, m->parts = real;
+    }
+    return best;
+}
+
+static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run, fac_nv_matmul *m) {
+    const fac_cl_shape *s = &m->r.s;
+    m->cut = *c;
+    m->k_tiles = parts_of(s->K, fac_nv_terms(m));
+    settle(m, before_run[m->p.input], c->rows, &m->p);
+    settle(m, before_run[m->q.input], c->columns, &m->q);
+    m->row_tiles = m->p.blocks, m->column_tiles = m->q.blocks;
+    m->seconds = product_seconds(o, m) + image_seconds(m, &m->p) + image_seconds(m, &m->q);
+    /* a wave of tiles is about square */
+    m->band = c->columns >= 2 * c->rows ? 16 : c->rows >= 2 * c->columns ? 8 : 11;
+    fac_nv_side *const sides[] = { &m->p, &m->q };
+    m->work = 0;
+    for (int i = 0; i < 2; i++) {
+        if (sides[i]->packed) continue;
+        sides[i]->place = m->work;
+        m->work += aligned(sides[i]->bytes);
+    }
+    m->parts_at = m->work;
+    if (m->parts > 1) m->work += (size_t)(m->parts * s->batch * s->M * s->N) * sizeof(float);
+}
+
+int fac_nv_matmul_variants(const fac_nv_matmul *m) {
+    int n = 0;
+    while (cuts_of(m)[n].rows) n++;
+    return n;
+}
+
+bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run, int variant,
+                        fac_nv_matmul *m) {
+    const fac_cl_shape *s = &r->s;
+    memset(m, 0, sizeof *m);
+    m->r = *r;
+    if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K) return false;
+    if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535) return false;
+    m->swap = s->M <= FEW && s->N > s->M;
+    m->p = side_of(m, m->swap), m->q = side_of(m, !m->swap);
+    m->fours = ends_of(m);
+    fac_nv_matmul best = { 0 };
+    const fac_nv_cut *c = cuts_of(m);
+    for (int k = 0; c[k].rows; k++) {
+        if (variant && variant != k + 1) continue;
+        cut(o, &c[k], before_run, m);
+        if ((double)m->row_tiles * (double)m->column_tiles * (double)(s->batch * m->parts) > INT_MAX / 2) continue;
+        if (!best.cut.rows || m->seconds < best.seconds) best = *m;
+    }
+    *m = best;
+    return m->cut.rows != 0;
+}

@@ -1,0 +1,59 @@
+/* The texts of kernels/nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
+#include "backends/opencl/elementwise.h"
+#include "backends/opencl/nvidia/matmul.h"
+#include "cl_gemm_common.h"
+#include "cl_nv_common.h"
+#include "cl_nv_matmul.h"
+#include "cl_nv_matmul_pack.h"
+
+enum { PROMOTE = 4 };                           /* k-tiles of 32 terms that the units may add up by themselves */
+
+static const char *name_of(fac_dtype t) { return t == FAC_F16 ? "f16" : "bf16"; }
+static fac_nv_kind kind_of(fac_nv_mode m) {
+    return m == FAC_NV_BF16 ? FAC_NV_KIND_BF16 : m == FAC_NV_F16 ? FAC_NV_KIND_F16 : FAC_NV_KIND_TF32;
+}
+
+static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
+    static const char *const names[] = { "tf32", "bf16", "f16" };
+    const fac_nv_kind kind = kind_of(m->mode);
+    const bool split = m->mode == FAC_NV_3XTF32, ta = m->p.from == FAC_NV_COLUMNS, tb = m->q.from == FAC_NV_COLUMNS;
+    fac_nv_wgmma_text(to, m->cut.columns, kind, (split ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) | (tb ? FAC_NV_B_TURNED : 0));
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns, split ? "rs" : "ss",
+                   ta ? "_ta" : "", tb ? "_tb" : "");
+}
+
+static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
+    if (m->parts > 1) {
+        fac_text_add(to, "#define PARTIAL\n#define RESULT float\n#define EXTRAS 0\n#define EXTRA_PARAMS\n");
+        return true;
+    }
+    if (!m->fours) return fac_cl_finish_text(&m->r, fp64, false, to);
+    fac_text_add(to, "#define FOURS\n");
+    return fac_nv_epilogue_text(&m->r, &m->ends, fp64, to);
+}
+
+bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
+    fac_text_add(to, fac_cl_nv_common);
+    add_instruction(m, to);
+    const bool good = add_results(m, fp64, to);
+    fac_text_print(to, "#undef MEM\n#define MEM %s\n#define TM %d\n#define TN %d\n#define STAGES %d\n",
+                   fac_nv_terms(m) == 64 ? "ushort" : "float", m->cut.rows, m->cut.columns, m->cut.stages);
+    fac_text_print(to, "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT %d\n#define PROMOTE %d\n", m->p.from,
+                   m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
+    fac_text_add(to, fac_cl_gemm_common);
+    fac_text_add(to, fac_cl_nv_matmul);
+    return good && !to->failed;
+}
+
+bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to) {
+    const fac_dtype t = m->r.dtype;
+    fac_text_add(to, fac_cl_nv_common);
+    fac_text_print(to, "#define MEM %s\n", fac_cl_in_memory(t));
+    if (t == FAC_F32) fac_text_add(to, "#define LOAD(p, i) (p)[i]\n");
+    else fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", name_of(t));
+    fac_text_print(to, "#define PAIR(a, b) nv_pack_%s(a, b)\n", m->mode == FAC_NV_F16 ? "f16" : "bf16");
+    fac_text_print(to, "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K %d\n", s->tile, s->permuted, s->make,
+                   s->along_k);
+    fac_text_add(to, fac_cl_nv_matmul_pack);
+    return !to->failed;
+}

@@ -1,0 +1,194 @@
+/* product/wgmma: every cut of it on odd and even sizes, in every mode, from where operands lie and from images, against the
+ * reference; without a GPU its texts and cuts.  FACULA_KERNELS=DIR writes the texts for scripts/check_ptx.sh. */
+#include "opencl_solver_check.h"
+#include "backends/opencl/nvidia/matmul.h"
+#include "backends/opencl/solvers.h"
+
+static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
+
+static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA); }
+
+/* Errors against exact sums, of the largest result. */
+static double bound(const char *text, fac_precision p) {
+    if (strstr(text, "bf16")) return 1.2e-2;
+    if (strstr(text, "(f16")) return 2e-3;
+    return p == FAC_PRECISION_HIGH ? 2e-3 : p == FAC_PRECISION_MEDIUM ? 1.2e-2 : 3e-6;
+}
+
+static bool pose(const char *text, fac_precision p, int number, bool gaps) {
+    fac_graph *g = NULL;
+    const fac_case c = { text, -1, 1, bound(text, p) };
+    if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
+    precision = p, variant = number, of_largest = true;
+    const bool took = solve(&fac_cl_matmul_wgmma, g->last, &c, gaps);
+    if (getenv("FACULA_VERBOSE")) print_message("%s: precision %d, variant %d: %s %.1e\n", text, p, number, took ? "error" : "refused", worst);
+    variant = 0;
+    fac_graph_free(g);
+    return took;
+}
+
+/* Every cut that the problem has. */
+static void pose_all(const char *text, fac_precision p, bool gaps) {
+    int n = 1;
+    assert_true(pose(text, p, 0, gaps));
+    while (n < 9 && pose(text, p, n, gaps)) n++;
+    assert_in_range(n, 3, 8);
+}
+
+static const fac_precision levels[] = { FAC_PRECISION_HIGHEST, FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM };
+
+static void every_cut(void **state) {
+    static const char *const problems[] = {
+        "matmul(f32[300,136], f32[136,520])", "linear(f32[265,100], f32[388,100], f32[388]) {relu}",
+        "linear(f32[13,1160], f32[264,1160], f32[264])", "matmul(f32[60,77], f32[77,131])", "matmul(f32[131,33], f32[33,77])" };
+    static const char *const halves[] = {
+        "matmul(bf16[300,136], bf16[136,520])", "linear(bf16[265,104], bf16[392,104], bf16[392]) {relu}",
+        "linear(f16[16,1160], f16[264,1160], f16[264])", "gemm(f16[200,136], f16[264,200], f16[264]) trans_a trans_b",
+        "matmul(f16[61,77], f16[77,131])" };
+    (void)state;
+    if (!has_units()) skip();
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+        for (int k = 0; k < 3; k++) pose_all(problems[i], levels[k], false);
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) pose_all(halves[i], FAC_PRECISION_DEFAULT, false);
+}
+
+static int size(void) {
+    static const int sizes[] = { 1, 3, 4, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 129, 136, 200, 257, 392 };
+    return sizes[below(sizeof sizes / sizeof *sizes)];
+}
+
+/* Batches that broadcast, all transposes, bodies with further operands, gaps; terms up to where sums are carried on. */
+static void random_products(void **state) {
+    static const char *const types[] = { "f32", "f32", "f32", "bf16", "f16" };
+    (void)state;
+    if (!has_units()) skip();
+    const int count = getenv("FACULA_ALL") ? 200 : 40;
+    for (int k = 0; k < count; k++) {
+        char text[320];
+        const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3), kind = below(6);
+        const char *t = types[below(5)];
+        if (kind == 0) snprintf(text, sizeof text, "matmul(%s[%d,%d], %s[%d,%d])", t, M, K, t, K, N);
+        else if (kind == 1) snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N);
+        else if (kind == 2) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d])", t, B, M, K, t, K, N);
+        else if (kind == 3)
+            snprintf(text, sizeof text, "linear(%s[%d,%d], %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", t, M, K, t, N, K, t, N, t, M, N);
+        else if (kind == 5) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N);
+        else {
+            const bool turned = below(2);
+            snprintf(text, sizeof text, "gemm(%s[%d,%d], %s[%d,%d], %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, t, turned ? N : K,
+                     turned ? K : N, t, N, turned ? " trans_b" : "");
+        }
+        assert_true(pose(text, levels[below(3)], 0, below(2)));
+    }
+}
+
+/* Long sums keep their accuracy, and split ones come out the same twice. */
+static void long_sums(void **state) {
+    (void)state;
+    if (!has_units()) skip();
+    pose_all("linear(f32[64,9216], f32[136,9216], f32[136])", FAC_PRECISION_DEFAULT, false);
+    pose_all("matmul(f32[136,8192], f32[8192,128])", FAC_PRECISION_HIGHEST, false);
+}
+
+/* ---- without a GPU ---- */
+
+static void open_fake(fac_opencl *o) {
+    memset(o, 0, sizeof *o);
+    o->limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = 132, .gpu = true };
+}
+
+/* The cut of a product that an H200 would get; the text of every kernel of it. */
+static fac_nv_matmul cut_of(const char *text, fac_precision p, bool weights, int number) {
+    fac_graph *g = NULL;
+    fac_opencl o;
+    fac_operand x[OPERANDS] = { 0 };
+    fac_cl_product r;
+    fac_nv_matmul m;
+    const bool before_run[2] = { false, weights };
+    open_fake(&o);
+    if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
+    fac_node *n = g->last;
+    fac_problem problem = { .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin };
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
+    }
+    assert_true(fac_cl_product_read(&o, &problem, &r));
+    if (!fac_nv_matmul_read(&o, &r, p, before_run, number, &m)) m.cut.rows = 0;
+    const char *folder = getenv("FACULA_KERNELS");
+    static int count;
+    for (int k = 0; k < 3 && m.cut.rows; k++) {
+        fac_text t = { 0 };
+        const fac_nv_side *s = k == 1 ? &m.p : &m.q;
+        if (k && s->from != FAC_NV_IMAGES) continue;
+        assert_true(k ? fac_nv_matmul_pack_text(&m, s, &t) : fac_nv_matmul_text(&m, false, &t));
+        if (folder) {
+            char name[512];
+            snprintf(name, sizeof name, "%s/matmul_%03d_%s.cl", folder, count, k ? "pack" : "product");
+            FILE *f = fopen(name, "w");
+            assert_non_null(f);
+            fputs("//\n", f);
+            fputs(t.s, f);
+            fclose(f);
+        }
+        fac_text_free(&t);
+    }
+    count++;
+    fac_graph_free(g);
+    return m;
+}
+
+static void cuts(void **state) {
+    (void)state;
+    fac_nv_matmul m = cut_of("matmul(f32[4096,4096], f32[4096,4096])", FAC_PRECISION_HIGH, true, 0);
+    assert_int_equal(m.mode, FAC_NV_TF32);
+    assert_int_equal(m.p.from, FAC_NV_ROWS);
+    assert_int_equal(m.q.from, FAC_NV_IMAGES);
+    assert_true(m.q.packed && m.fours && !m.swap);
+    assert_int_equal(m.q.make, FAC_NV_ROUNDED);
+    assert_int_equal(m.parts, 1);
+    assert_int_equal(m.work, 0);
+    assert_int_equal(m.q.bytes, 4096 * 4096 * 4);
+    m = cut_of("matmul(bf16[512,256], bf16[256,768])", FAC_PRECISION_DEFAULT, false, 0);
+    assert_int_equal(m.p.from, FAC_NV_ROWS);
+    assert_int_equal(m.q.from, FAC_NV_COLUMNS);
+    assert_true(m.fours && !m.work);
+    /* terms that do not come in chunks must be copied into images; so must b of split numbers */
+    m = cut_of("matmul(bf16[512,255], bf16[255,768])", FAC_PRECISION_DEFAULT, false, 0);
+    assert_int_equal(m.p.from, FAC_NV_IMAGES);
+    assert_int_equal(m.q.from, FAC_NV_COLUMNS);
+    m = cut_of("linear(f32[512,256], f32[768,256])", FAC_PRECISION_DEFAULT, false, 0);
+    assert_int_equal(m.p.from, FAC_NV_ROWS);
+    assert_int_equal(m.q.make, FAC_NV_SPLIT);
+    assert_true(m.work >= m.q.bytes);
+    /* few rows: weights are the rows of the tile, and the sum is split until the device is full */
+    m = cut_of("linear(f32[16,9216], f32[4096,9216], f32[4096])", FAC_PRECISION_DEFAULT, true, 0);
+    assert_true(m.swap && m.parts > 1 && !m.fours);
+    assert_int_equal(m.p.make, FAC_NV_FLOATS);
+    assert_int_equal(m.cut.columns, 16);
+    assert_int_equal(m.p.input, 1);
+    /* an odd number of columns is stored one by one */
+    m = cut_of("linear(f32[128,768], f32[50257,768])", FAC_PRECISION_HIGH, true, 0);
+    assert_false(m.fours);
+    m = cut_of("matmul(f32[4,0], f32[0,4])", FAC_PRECISION_HIGH, false, 0);
+    assert_int_equal(m.cut.rows, 0);
+}
+
+/* All texts, for the assembler. */
+static void texts(void **state) {
+    static const char *const problems[] = { "linear(f32[256,512], f32[512,512], f32[512]) {relu}", "linear(f32[16,9216], f32[4096,9216], f32[4096])",
+                                            "matmul(f32[256,77], f32[77,131])" };
+    static const char *const halves[] = { "linear(bf16[256,512], bf16[512,512], bf16[512], bf16[256,512]) {add(_, x1) relu}",
+                                          "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a" };
+    (void)state;
+    for (int number = 1; number < 8; number++) {
+        for (int i = 0; i < 9; i++) cut_of(problems[i % 3], levels[i / 3], i & 1, number);
+        for (int i = 0; i < 3; i++) cut_of(halves[i], FAC_PRECISION_DEFAULT, i & 1, number);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cuts), cmocka_unit_test(texts), cmocka_unit_test(every_cut),
+                                        cmocka_unit_test(random_products), cmocka_unit_test(long_sums) };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
