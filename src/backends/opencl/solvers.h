@@ -14,6 +14,7 @@ extern const fac_solver fac_cl_matmul_tile, fac_cl_matmul_vector, fac_cl_matmul_
 extern const fac_solver fac_cl_conv_tile, fac_cl_conv_vector, fac_cl_conv_direct, fac_cl_winograd_2x2, fac_cl_winograd_4x4;
 extern const fac_solver fac_cl_matmul_wgmma;
 extern const fac_solver fac_cl_conv_wgmma_stream;
+extern const fac_solver fac_cl_conv_wgmma_grad_w;       /* nvidia/conv_grad_w.c */
 extern const fac_solver fac_cl_conv_wgmma;              /* nvidia/conv_rows.c */
 
 extern const fac_solver *const fac_cl_solvers[];        /* NULL-terminated */

@@ -1,0 +1,212 @@
+/* Gradient by the weights of a convolution of 3 x 3 taps and stride 1: see nv_conv_grad_w.cl.
+ *
+ * Nine taps see the same pixels, shifted.  So x streams through a ring in local memory, one row of CHUNK channels a position, each
+ * read once, and the three warp groups that multiply take a row of taps each: columns (s, c) of one instruction are chunks of the
+ * ring that lie one position apart.  Positions are pixels of dy with pads behind each row and each image (tall x broad), where dy
+ * is zero; x's are shifted by the pads, so tap (r, s) is the row r far_h broad + s far_w further on.
+ *
+ *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), with its first rows again behind its end
+ *
+ * The filler is `lead` blocks of 64 positions ahead with x. */
+#define MULTIPLIERS 384
+#define LANES (CHUNK / 8)                           /* items that bring a row of x */
+#define PASSES (CHUNK / 16)
+#define BYTES (CHUNK * 2)                           /* of a row of the ring */
+#define STAGE (8192 * (TERMS == 3 ? 2 : 1))
+#define AGAIN 32                                    /* rows of the ring that are there twice */
+#define N (3 * CHUNK)
+
+kernel GROUP(MULTIPLIERS + FILLERS)
+void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *restrict parts) {
+    local uchar memory[LOCAL] __attribute__((aligned(1024)));
+    local ulong bars[2 * STAGES];
+    local uint peak[2], scales[2], again;
+    const int id = get_local_id(0), lane = id & 31, warp = id >> 5 & 3, role = id >> 7;
+    const int tile = get_group_id(0), blocks = (int)s.tiles_n, group = tile / (blocks * (int)s.tiles_m);
+    const int k0 = tile / blocks % (int)s.tiles_m * 64, c0 = tile % blocks * CHUNK;
+    const int first = (int)get_group_id(1) * (int)s.each, end = min(first + (int)s.each, (int)s.positions);
+    const int steps = (end - first + 63) / 64, lead = (int)s.lead, ring = (int)s.ring;
+    const uint full = LOCAL_AT(bars), empty = full + 8 * STAGES, ys = LOCAL_AT(memory), xs = ys + STAGES * STAGE;
+    const uint low = (uint)(ring + AGAIN) * BYTES;
+    if (!id) {
+        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 3);
+        nv_barriers_made();
+        peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (role == 3) {
+        /* lanes 0 .. 15 find this warp's rows of x, the others those of dy */
+        const bool mine = lane < 16;
+        const int row = mine ? lane / (32 / LANES) * (128 / LANES) + warp * (32 / LANES) + lane % (32 / LANES)
+                             : (lane - 16) / 4 * 16 + warp * 4 + lane % 4;
+        const int cx = id % LANES * 8, cy = id % 8 * 8, left_x = (int)s.channels - c0 - cx, left_y = (int)s.rows - k0 - cy;
+        const int xrow = (id & 127) / LANES, yrow = (id & 127) / 8;
+        const int bound = mine ? (int)s.positions : end, tall = (int)s.tall, broad = (int)s.broad;
+        const int high = mine ? (int)s.height : (int)s.high, wide = mine ? (int)s.width : (int)s.wide;
+        const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
+        const int image_step = mine ? (int)s.x_image : (int)s.dy_image, row_step = mine ? (int)s.x_row : (int)s.dy_row;
+        const int column_step = mine ? (int)s.x_column : (int)s.dy_column;
+        const uint tm = (uint)s.tall_m, ts = (uint)s.tall_s, bm = (uint)s.broad_m, bs = (uint)s.broad_s;
+        global const MEM *xp = x + s.x + group * (int)s.channels + c0 + cx, *yp = dy + s.dy + group * (int)s.rows + k0 + cy;
+        /* bytes of this item's first row; further passes are 8 rows or a multiple further: the swizzle is the same */
+        const uint xa = xs + xrow * BYTES + (((CHUNK == 64 ? xrow & 7 : xrow >> 1 & 3) ^ (id % LANES)) << 4);
+        const uint ya = ys + yrow * 128 + (((yrow & 7) ^ (id % 8)) << 4);
+        uint vx[PASSES][WORDS], vy[4][WORDS];
+        float mx = 0, my = 0, scale_x = 1, scale_y = 1;
+        int at;
+#define FIND(bx, by) \
+        do { \
+            const int p_ = first + (mine ? (bx) : (by)) * 64 + row; \
+            const uint q_ = nv_quot(p_, bm, bs), n_ = nv_quot(q_, tm, ts); \
+            const int w_ = p_ - (int)q_ * broad - left, h_ = (int)q_ - (int)n_ * tall - up; \
+            const bool in_ = p_ < bound && (uint)w_ < (uint)wide && (uint)h_ < (uint)high; \
+            at = in_ ? (int)n_ * image_step + h_ * row_step + w_ * column_step : -1; \
+        } while (0)
+#define LOAD_X() UNROLL for (int i_ = 0; i_ < PASSES; i_++) \
+            load_eight(vx[i_], xp, nv_shuffle(at, i_ * (32 / LANES) + lane / LANES), left_x)
+#define LOAD_Y() UNROLL for (int i_ = 0; i_ < 4; i_++) load_eight(vy[i_], yp, nv_shuffle(at, 16 + i_ * 4 + lane / 8), left_y)
+#define PUT_X(block) \
+        do { \
+            UNROLL for (int i_ = 0; i_ < PASSES; i_++) { \
+                const uint to_ = xa + (uint)((block) * 64 + i_ * (128 / LANES)) * BYTES; \
+                const bool twice_ = (block) == 0 && i_ * (128 / LANES) < AGAIN && xrow + i_ * (128 / LANES) < AGAIN; \
+                put_eight(vx[i_], scale_x, &mx, to_, to_ + low, twice_ ? (uint)ring * BYTES : 0); \
+            } \
+        } while (0)
+#define PUT_Y(stage) UNROLL for (int i_ = 0; i_ < 4; i_++) \
+            put_eight(vy[i_], scale_y, &my, ya + (stage) * STAGE + i_ * 2048, ya + (stage) * STAGE + 8192 + i_ * 2048, 0)
+#ifdef SCALED
+        /* a sample: the first block and the middle one */
+        for (int i = 0; i < 2; i++) {
+            FIND(lead + i * (steps / 2), i * (steps / 2));
+            LOAD_X();
+            LOAD_Y();
+            UNROLL for (int j = 0; j < PASSES; j++) UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
+            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
+        }
+        atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
+        nv_meet(1, FILLERS);
+        if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 3);
+        nv_meet(1, FILLERS);
+#endif
+        int stage = 0;
+        uint parity = 1;                            /* of `empty`: nothing to wait for in the first round */
+        for (int round = 0; round < 2; round++) {
+            int block = 0;
+#ifdef SCALED
+            scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
+#endif
+            FIND(0, 0);
+            LOAD_X();
+            for (int u = 0; u < lead; u++) {
+                PUT_X(block);
+                if (++block == ring / 64) block = 0;
+                FIND(u + 1, 0);
+                LOAD_X();
+            }
+            LOAD_Y();
+            for (int t = 0; t < steps; t++) {
+                FIND(lead + t + 1, t + 1);
+                nv_barrier_wait(empty + 8 * stage, parity);
+                PUT_X(block);
+                if (++block == ring / 64) block = 0;
+                if (t + 1 < steps) LOAD_X();
+                PUT_Y(stage);
+                if (t + 1 < steps) LOAD_Y();
+                nv_proxy_fence();
+                nv_barrier_arrive(full + 8 * stage);
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+#ifdef SCALED
+            atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
+            nv_meet(1, FILLERS);
+            if (!(id & 127) && !round) again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
+            nv_meet(2, MULTIPLIERS + FILLERS);
+            const uint redo = again;
+            nv_meet(2, MULTIPLIERS + FILLERS);
+            if (!redo || round) break;
+            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 9);
+            nv_meet(1, FILLERS);
+#else
+            break;
+#endif
+        }
+        return;
+    }
+    float acc[N / 2];
+#if TERMS == 3
+    float sum[N / 2];
+#endif
+    const uint ahead = (uint)role * (uint)s.far_h * (uint)s.broad % (uint)ring;
+    const uint apart = (uint)s.far_w * BYTES;
+#if CHUNK == 64
+    const ulong bx = turned128(xs, apart);
+#else
+    const ulong bx = turned64(xs, apart);
+#endif
+    const ulong by = turned128(ys, 0);
+    int stage = 0;
+    uint parity = 0;
+    for (int round = 0; round < 2; round++) {
+        uint at = ahead;
+        UNROLL for (int i = 0; i < N / 2; i++) acc[i] = 0;
+#if TERMS == 3
+        UNROLL for (int i = 0; i < N / 2; i++) sum[i] = 0;
+#endif
+        for (int t = 0; t < steps;) {
+            const int begin = t, stop = TERMS == 3 ? min(steps, t + PROMOTE) : steps;
+            for (; t < stop; t++) {
+                nv_barrier_wait(full + 8 * stage, parity);
+                NV_WGMMA_FENCE();
+                UNROLL for (int k = 0; k < 4; k++) {
+                    const ulong a = by + (uint)(stage * (STAGE >> 4) + k * 128), b = bx + at * (BYTES / 16);
+                    MULTIPLY(acc, a, b);
+#if TERMS == 3
+                    MULTIPLY(acc, a, b + (low >> 4));
+                    MULTIPLY(acc, a + 512, b);
+#endif
+                    at += 16;
+                    if (at >= (uint)ring) at -= ring;
+                }
+                NV_WGMMA_COMMIT();
+                NV_WGMMA_WAIT(1);
+                if (t > begin && !(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+            NV_WGMMA_WAIT(0);
+            if (!(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
+#if TERMS == 3
+            UNROLL for (int i = 0; i < N / 2; i++) sum[i] += acc[i], acc[i] = 0;
+#endif
+        }
+#ifdef SCALED
+        nv_meet(2, MULTIPLIERS + FILLERS);
+        const uint redo = again;
+        const float back_x = inverse_of(scales[0]), back_y = inverse_of(scales[1]);
+        nv_meet(2, MULTIPLIERS + FILLERS);
+        if (redo && !round) continue;
+#if TERMS == 3
+        UNROLL for (int i = 0; i < N / 2; i++) sum[i] = sum[i] * back_x * back_y;
+#else
+        UNROLL for (int i = 0; i < N / 2; i++) acc[i] = acc[i] * back_x * back_y;
+#endif
+#endif
+        break;
+    }
+#if TERMS == 3
+#define RESULT(i) sum[i]
+#else
+#define RESULT(i) acc[i]
+#endif
+    const int C = (int)s.channels, wide = 9 * C, rows = (int)s.rows;
+    parts += s.parts + (long)get_group_id(1) * s.groups * rows * wide + (long)group * rows * wide;
+    UNROLL for (int h = 0; h < 2; h++) {
+        const int k = k0 + warp * 16 + lane / 4 + 8 * h;
+        UNROLL for (int j = 0; j < N / 8; j++) {
+            const int c = c0 + j % (CHUNK / 8) * 8 + lane % 4 * 2;
+            if (k < rows && c < C)
+                *(global float2 *)(parts + (long)k * wide + (3 * role + j / (CHUNK / 8)) * C + c) =
+                    (float2)(RESULT(4 * j + 2 * h), RESULT(4 * j + 2 * h + 1));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+/* Gradient by the weights of any convolution whose channels lie side by side: see nv_conv_grad_w.cl.
+ *
+ * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
+ * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; the third fills
+ * stages of 64 pixels.  It holds AHEAD chunks in registers, so that as many are on their way. */
+#define MULTIPLIERS 256
+#define ACROSS (COLUMNS / 64)
+#define CHUNKS (2 + ACROSS)
+#define PARTS (TERMS == 3 ? 2 : 1)
+#define STAGE (CHUNKS * 8192 * PARTS)
+
+kernel GROUP(MULTIPLIERS + FILLERS)
+void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *restrict parts) {
+    local uchar memory[STAGES * STAGE] __attribute__((aligned(1024)));
+    local ulong bars[2 * STAGES];
+    local int4 chunks[CHUNKS];                      /* what it sees down and across, elements, rows or channels that are left */
+    local uint peak[2], scales[2], again;
+    const int id = get_local_id(0), lane = id & 31, warp = id >> 5 & 3, role = id >> 7;
+    const int tile = get_group_id(0), blocks = (int)s.tiles_n, group = tile / (blocks * (int)s.tiles_m);
+    const int tile_m = tile / blocks % (int)s.tiles_m, tile_n = tile % blocks;
+    const int first = (int)get_group_id(1) * (int)s.each, end = min(first + (int)s.each, (int)s.positions);
+    const int steps = (end - first + 63) / 64, C = (int)s.channels, K = (int)s.rows, each_tap = (C + 63) / 64;
+    const bool turned = s.turned;
+    const uint full = LOCAL_AT(bars), empty = full + 8 * STAGES, base = LOCAL_AT(memory);
+    if (!id) {
+        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 2);
+        nv_barriers_made();
+        peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
+        for (int i = 0; i < CHUNKS; i++) {
+            const int chunk = i < 2 ? tile_m * 2 + i : tile_n * ACROSS + i - 2;
+            const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps, q = tap % (int)s.width_taps;
+            if ((i < 2) != turned) chunks[i] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
+            else chunks[i] = (int4)(r * (int)s.far_h, q * (int)s.far_w, group * C + c + r * (int)s.far_h * (int)s.x_row +
+                                    q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (role == 2) {
+        /* lanes 0 .. 15 find this warp's rows in x, the others in dy */
+        const bool mine = lane < 16;
+        const int row = (lane & 15) / 4 * 16 + warp * 4 + lane % 4, c = id % 8 * 8, my_row = (id & 127) / 8;
+        const int tall = (int)s.tall, broad = (int)s.broad, down = mine ? (int)s.down : 1, across = mine ? (int)s.across : 1;
+        const int high = mine ? (int)s.height : (int)s.high, wide = mine ? (int)s.width : (int)s.wide;
+        const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
+        const int image_step = mine ? (int)s.x_image : (int)s.dy_image, row_step = mine ? (int)s.x_row : (int)s.dy_row;
+        const int column_step = mine ? (int)s.x_column : (int)s.dy_column;
+        const uint tm = (uint)s.tall_m, ts = (uint)s.tall_s, bm = (uint)s.broad_m, bs = (uint)s.broad_s;
+        global const MEM *xp = x + s.x + c, *yp = dy + s.dy + c;
+        const uint to = base + my_row * 128 + (((my_row & 7) ^ (id % 8)) << 4);
+        uint v[AHEAD][4][WORDS];
+        float most[2] = { 0, 0 }, scale[2] = { 1, 1 };
+        int at, h, w;
+#define FIND(t) \
+        do { \
+            const int p_ = first + (t) * 64 + row; \
+            const uint q_ = nv_quot(p_, bm, bs), n_ = nv_quot(q_, tm, ts); \
+            h = p_ < end ? ((int)q_ - (int)n_ * tall) * down - up : -(1 << 30), w = (p_ - (int)q_ * broad) * across - left; \
+            at = (int)n_ * image_step + ((int)q_ - (int)n_ * tall) * down * row_step - up * row_step + w * column_step; \
+        } while (0)
+#define BRING(buffer, i) \
+        do { \
+            const bool sees_ = ((i) < 2) == turned; \
+            const int4 k_ = chunks[i]; \
+            const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
+            const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
+            UNROLL for (int j_ = 0; j_ < 4; j_++) \
+                load_eight(v[buffer][j_], sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w - c); \
+        } while (0)
+#define PUT(buffer, i, stage) UNROLL for (int j_ = 0; j_ < 4; j_++) \
+            put_eight(v[buffer][j_], scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + j_ * 2048, \
+                      to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + j_ * 2048, 0)
+#ifdef SCALED
+        UNROLL for (int i = 0; i < 2; i++) {
+            FIND(i * (steps / 2));
+            BRING(0, 0);
+            BRING(1, 2);
+            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) {
+                most[0] = fmax(most[0], fabs(as_float(v[0][j][e])));
+                most[1] = fmax(most[1], fabs(as_float(v[1][j][e])));
+            }
+        }
+        atomic_max(&peak[0], as_uint(most[0])), atomic_max(&peak[1], as_uint(most[1]));
+        nv_meet(1, FILLERS);
+        if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 3);
+        nv_meet(1, FILLERS);
+#endif
+        int stage = 0;
+        uint parity = 1;
+        for (int round = 0; round < 2; round++) {
+#ifdef SCALED
+            scale[0] = as_float(scales[0]), scale[1] = as_float(scales[1]);
+#endif
+            FIND(0);
+            UNROLL for (int i = 0; i < AHEAD; i++) BRING(i, i);
+            for (int t = 0; t < steps; t++) {
+                nv_barrier_wait(empty + 8 * stage, parity);
+                UNROLL for (int i = 0; i < CHUNKS; i++) {
+                    PUT(i % AHEAD, i, stage);
+                    if (i == CHUNKS - AHEAD) FIND(t + 1);
+                    BRING(i % AHEAD, (i + AHEAD) % CHUNKS);
+                }
+                nv_proxy_fence();
+                nv_barrier_arrive(full + 8 * stage);
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+#ifdef SCALED
+            atomic_max(&peak[0], as_uint(most[0])), atomic_max(&peak[1], as_uint(most[1]));
+            nv_meet(1, FILLERS);
+            if (!(id & 127) && !round) again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
+            nv_meet(2, MULTIPLIERS + FILLERS);
+            const uint redo = again;
+            nv_meet(2, MULTIPLIERS + FILLERS);
+            if (!redo || round) break;
+            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 9);
+            nv_meet(1, FILLERS);
+#else
+            break;
+#endif
+        }
+        return;
+    }
+    float acc[COLUMNS / 2];
+#if TERMS == 3
+    float sum[COLUMNS / 2];
+#endif
+    const ulong ba = turned128(base + role * 8192, 0), bb = turned128(base + 2 * 8192, 8192);
+    int stage = 0;
+    uint parity = 0;
+    for (int round = 0; round < 2; round++) {
+        UNROLL for (int i = 0; i < COLUMNS / 2; i++) acc[i] = 0;
+#if TERMS == 3
+        UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] = 0;
+#endif
+        for (int t = 0; t < steps;) {
+            const int begin = t, stop = TERMS == 3 ? min(steps, t + PROMOTE) : steps;
+            for (; t < stop; t++) {
+                nv_barrier_wait(full + 8 * stage, parity);
+                NV_WGMMA_FENCE();
+                UNROLL for (int k = 0; k < 4; k++) {
+                    const ulong a = ba + (uint)(stage * (STAGE >> 4) + k * 128), b = bb + (uint)(stage * (STAGE >> 4) + k * 128);
+                    MULTIPLY(acc, a, b);
+#if TERMS == 3
+                    MULTIPLY(acc, a, b + CHUNKS * 512);
+                    MULTIPLY(acc, a + CHUNKS * 512, b);
+#endif
+                }
+                NV_WGMMA_COMMIT();
+                NV_WGMMA_WAIT(1);
+                if (t > begin && !(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+            NV_WGMMA_WAIT(0);
+            if (!(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
+#if TERMS == 3
+            UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] += acc[i], acc[i] = 0;
+#endif
+        }
+#ifdef SCALED
+        nv_meet(2, MULTIPLIERS + FILLERS);
+        const uint redo = again;
+        const float back_a = inverse_of(scales[0]), back_b = inverse_of(scales[1]);
+        nv_meet(2, MULTIPLIERS + FILLERS);
+        if (redo && !round) continue;
+#if TERMS == 3
+        UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] = sum[i] * back_a * back_b;
+#else
+        UNROLL for (int i = 0; i < COLUMNS / 2; i++) acc[i] = acc[i] * back_a * back_b;
+#endif
+#endif
+        break;
+    }
+#if TERMS == 3
+#define RESULT(i) sum[i]
+#else
+#define RESULT(i) acc[i]
+#endif
+    const int all = (int)s.taps * C;
+    parts += s.parts + (long)get_group_id(1) * s.groups * K * all + (long)group * K * all;
+    /* of the chunk with taps: where its channels begin in a row, and how many they are */
+    UNROLL for (int j = 0; j < ACROSS; j++) {
+        const int chunk_m = tile_m * 2 + role, chunk_n = tile_n * ACROSS + j, seen = turned ? chunk_m : chunk_n;
+        const int k0 = (turned ? chunk_n : chunk_m) * 64, tap = seen / each_tap, c0 = seen % each_tap * 64;
+        if (tap >= (int)s.taps) continue;
+        UNROLL for (int h = 0; h < 2; h++) {
+            const int m = warp * 16 + lane / 4 + 8 * h;
+            UNROLL for (int i = 0; i < 8; i++) {
+                const int n = i * 8 + lane % 4 * 2, e = 4 * (8 * j + i) + 2 * h;
+                if (turned) {
+                    if (c0 + m < C && k0 + n < K) parts[(long)(k0 + n) * all + tap * C + c0 + m] = RESULT(e);
+                    if (c0 + m < C && k0 + n + 1 < K) parts[(long)(k0 + n + 1) * all + tap * C + c0 + m] = RESULT(e + 1);
+                } else if (k0 + m < K && c0 + n < C) {
+                    *(global float2 *)(parts + (long)(k0 + m) * all + tap * C + c0 + n) = (float2)(RESULT(e), RESULT(e + 1));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+/* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in two launches: parts of the sums, one for each
+ * share of the pixels, then their sum in a fixed order (grad_w.h). */
+#include "backends/opencl/conv.h"
+#include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/grad_w.h"
+#include "backends/opencl/solvers.h"
+#include "base/error.h"
+#include "op_list.h"
+#include "ops/conv_grad.h"
+
+enum { VERSION = 1 };
+
+/* Channels side by side, whole vectors of 16 bytes at every pixel; asked for where they are not there. */
+static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
+    const fac_dims *d = &x->type.dims;
+    fac_layout *l = &x->layout;
+    bool good = !l->block && l->stride[1] == 1 && l->offset % vector == 0;
+    for (int k = 0; k < 4; k++) good &= k == 1 || d->d[k] == 1 || (l->stride[k] % vector == 0 && l->stride[k] >= 0);
+    if (!good) {
+        *l = fac_layout_plain(d);
+        l->stride[1] = 1, l->stride[3] = d->d[1], l->stride[2] = d->d[3] * d->d[1], l->stride[0] = d->d[2] * d->d[3] * d->d[1];
+    }
+    l->halo = 0;
+    step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3];
+    double reach = 0;
+    for (int k = 0; k < 4; k++) reach += (double)d->d[k] * (double)l->stride[k];
+    return reach < 2e9;
+}
+
+static bool read(fac_opencl *o, fac_problem *p, fac_nv_grad_w *q) {
+    *q = (fac_nv_grad_w){ 0 };
+    if (p->node->op != &fac_op_conv2d_grad_w || !fac_cl_has_path(o, FAC_CL_WGMMA) || p->node->body[0]) return false;
+    if (!fac_conv_grad_geometry(p->node, &q->g) || !fac_nv_mode_of(p->in[0].type.dtype, p->precision, &q->mode)) return false;
+    const fac_conv_geom *g = &q->g;
+    q->dtype = p->in[0].type.dtype;
+    q->C = g->C / g->groups, q->K = g->K / g->groups;
+    const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
+    if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
+    if (!g->N || !g->P || !g->Q || q->C < 16 || q->K < 16 || q->C % vector || q->K % vector) return false;
+    for (int k = 1; k < 3; k++)
+        if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
+    if (!lay(&p->in[0], vector, q->x) || !lay(&p->in[1], vector, q->dy)) return false;
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
+    return true;
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    fac_opencl *o = fac_opencl_of(d);
+    fac_nv_grad_w q;
+    fac_nv_grad_w_cut c;
+    if (!read(o, p, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
+    *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
+                          .version = VERSION };
+    return true;
+}
+
+/* As kernels/nv_conv_grad_w.cl has them. */
+static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_call *call) {
+    const fac_conv_geom *g = &q->g;
+    const fac_nv_quotient tall = fac_nv_quotient_of((uint32_t)c->tall), broad = fac_nv_quotient_of((uint32_t)c->broad);
+    const int64_t sizes[] = { c->positions, c->each, g->H, g->W, g->P, g->Q, c->tall, c->broad, tall.multiplier, tall.shift,
+                              broad.multiplier, broad.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K,
+                              g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], g->R * g->S, g->S,
+                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
+}
+
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    fac_problem settled = *p;                   /* its layouts are those that the offer asked for, so none is changed */
+    fac_nv_grad_w q;
+    fac_nv_grad_w_cut c;
+    fac_cl_call *call;
+    fac_text text = { 0 }, sum = { 0 };
+    if (!read(o, &settled, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    fac_nv_grad_w_text(&q, &c, &text);
+    fac_status status = fac_cl_call_text(o, plan, &text, fac_nv_grad_w_options(&c), "grad_w", &call, err);
+    fac_text_free(&text);
+    FAC_TRY(status);
+    const size_t items = (size_t)fac_nv_grad_w_items(&c);
+    call->range = (fac_cl_range){ 2, { items * (size_t)(c.tiles_m * c.tiles_n * q.g.groups), (size_t)c.splits }, { items, 1 } };
+    fac_cl_call_in(call, p, 0);
+    fac_cl_call_in(call, p, 1);
+    fac_cl_call_work(call, 0, sizeof(float));
+    add_sizes(&q, &c, call);
+
+    fac_nv_grad_w_sum_text(&q, &sum);
+    status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
+    fac_text_free(&sum);
+    FAC_TRY(status);
+    const int64_t count = q.g.K * q.C * q.g.R * q.g.S;
+    fac_cl_call_items(call, (size_t)((count + 127) / 128 * 256), 256);
+    fac_cl_call_work(call, 0, sizeof(float));
+    fac_cl_call_out(call, p, 0);
+    const int64_t sizes[] = { count, c.splits, q.C, q.g.R * q.g.S };
+    for (int i = 0; i < 4; i++) fac_cl_call_number(call, sizes[i]);
+    return FAC_OK;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_error *err) {
+    return fac_cl_plan_make(d, p, 2, add, plan, err);
+}
+
+const fac_solver fac_cl_conv_wgmma_grad_w = {
+    .name = "conv/wgmma_grad_w", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,0 +1,49 @@
+/* Gradients of convolutions by their weights on wgmma: what is multiplied, how it is cut, and the text of its kernels.
+ *
+ *   dw[k][tap][c] = sum over pixels p of dy[p][k] x[pixel that p sees through the tap][c]
+ *
+ * Both operands have their channels side by side, so they run along the rows and the columns of dw, not along the sum: wgmma takes
+ * that of 16-bit elements.  f32 tensors become such on their way into local memory:
+ *
+ *   TF32     f16 of 11 digits, scaled by powers of two that follow the data
+ *   3XTF32   the same in two parts, 22 digits: high high + high low + low high, promoted to further sums every 256 pixels
+ *   BF16     bf16                                                       (tensors of 16 bits are multiplied as they are)  */
+#ifndef FACULA_OPENCL_NVIDIA_GRAD_W_H
+#define FACULA_OPENCL_NVIDIA_GRAD_W_H
+#include "backends/opencl/calls.h"
+#include "backends/opencl/nvidia/nvidia.h"
+#include "ops/conv.h"
+
+enum { FAC_NV_GRAD_W_VARIANTS = 14 };
+
+typedef struct fac_nv_grad_w {
+    fac_conv_geom g;
+    fac_dtype     dtype;
+    fac_nv_mode   mode;
+    int64_t       C, K;                         /* channels of x and dy in a group */
+    int64_t       x[3], dy[3];                  /* steps: image, row, column */
+} fac_nv_grad_w;
+
+/* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); else tiles of
+ * 128 x columns, turned when rows are channels of x. */
+typedef struct fac_nv_grad_w_cut {
+    bool    taps, turned;
+    int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */
+    int64_t tiles_m, tiles_n;                   /* of a group */
+    int64_t tall, broad, positions;             /* rows and columns of an image's positions; all positions */
+    int64_t each, splits;                       /* positions of a part of the sum, a multiple of 64; parts */
+    int64_t lead, ring;                         /* of taps: blocks that x is ahead; positions in the ring */
+    double  seconds;
+} fac_nv_grad_w_cut;
+
+/* The best cut by estimates, or the one of a variant; false: there is none. */
+bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out);
+/* Bytes for the parts of the sum. */
+size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
+
+/* The text of its kernel "grad_w", and of "grad_w_sum"; options of the first. */
+void        fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to);
+void        fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to);
+const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c);
+int         fac_nv_grad_w_items(const fac_nv_grad_w_cut *c);   /* of a group */
+#endif
