@@ -74,9 +74,15 @@ int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an
 /* A driver may end the process that asks it (PoCL does where it finds no /sys), so a child asks first.  The signal, or 0. */
 int device_ends_process(const char *name);
 int memory_limit(const char *text);                             /* the same, alone */
-/* --precision; NULL: *out stays.  EXIT_OK or an exit code. */
-int precision_read(const verb *v, const char *name, fac_precision *out);
-#define PRECISION_HELP "of products in f32 ops: highest, high (TF32), medium (bf16), where the device has them"
+/* --precision: how products inside f32 ops are made, or mixed precision: most of the model in this type.  NULL, "default": as it
+ * is. */
+typedef struct numerics { fac_precision products; fac_dtype mixed; } numerics;
+bool precision_parse(const char *name, numerics *out);
+int  precision_read(const verb *v, const char *name, numerics *out);           /* EXIT_OK or an exit code */
+/* The graph becomes its form in mixed precision, where that is asked for. */
+int  precision_apply(const numerics *p, fac_graph **g);
+#define PRECISION_HELP "highest, high (TF32), medium (bf16 products); bf16 or f16: mixed precision"
+#define PRECISION_NAMES "default, highest, high, medium, bf16 or f16"
 
 typedef struct model {
     fac_graph     *graph;

@@ -4,7 +4,7 @@
 #include "job.h"
 
 /* Behind the samples: labels and the learning rate. */
-static int train_program(job *j, const job_options *o, fac_precision precision) {
+static int train_program(job *j, const job_options *o, const numerics *how) {
     fac_error err = { 0 };
     const double lr = 1e-3;
     fac_type scalar = { .dtype = FAC_F64 };
@@ -13,7 +13,7 @@ static int train_program(job *j, const job_options *o, fac_precision precision) 
     if (tensor_random(labels, (uint64_t)o->seed, 1, &j->in[1], &err)) return fail(&err);
     if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
     if (fac_tensor_write(j->in[2], &lr, sizeof lr, &err)) return fail(&err);
-    const fac_trainer_opts opts = { .precision = precision, .recompute = o->recompute };
+    const fac_trainer_opts opts = { .precision = how->products, .mixed = how->mixed, .recompute = o->recompute };
     if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
     j->program = fac_trainer_program(j->trainer);
     return EXIT_OK;
@@ -67,18 +67,19 @@ int job_open(job *j, const verb *v, const job_options *o, const char *what) {
     if (o->train && problem) return usage_error(v, "--train is for whole models");
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
-    fac_precision precision = FAC_PRECISION_DEFAULT;
-    int code = precision_read(v, o->precision, &precision);
+    numerics how;
+    int code = precision_read(v, o->precision, &how);
     if (!code) code = device_open(&o->device, &j->device);
     if (!code) code = problem ? pose(j, o, what) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
+    if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
     if (code) return code;
     j->loaded = now() - start;
     if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)
         return fail_text("a model with more than %d inputs or outputs", JOB_MOST);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;
-    if (o->train) return train_program(j, o, precision);
-    fac_program_opts opts = { .solver = o->solver, .precision = precision };
+    if (o->train) return train_program(j, o, &how);
+    fac_program_opts opts = { .solver = o->solver, .precision = how.products };
     return fac_program_new(j->m.graph, j->device, &opts, &j->program, &err) ? fail(&err) : EXIT_OK;
 }
 

@@ -34,9 +34,26 @@ int usage_error(const verb *v, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-int precision_read(const verb *v, const char *name, fac_precision *out) {
-    if (!name || fac_precision_parse(name, out)) return EXIT_OK;
-    return usage_error(v, "--precision is default, highest, high or medium, not \"%s\"", name);
+bool precision_parse(const char *name, numerics *out) {
+    *out = (numerics){ FAC_PRECISION_DEFAULT, FAC_NONE };
+    if (!name || fac_precision_parse(name, &out->products)) return true;
+    out->mixed = !strcmp(name, "bf16") ? FAC_BF16 : !strcmp(name, "f16") ? FAC_F16 : FAC_NONE;
+    return out->mixed != FAC_NONE;
+}
+
+int precision_read(const verb *v, const char *name, numerics *out) {
+    if (precision_parse(name, out)) return EXIT_OK;
+    return usage_error(v, "--precision is " PRECISION_NAMES ", not \"%s\"", name);
+}
+
+int precision_apply(const numerics *p, fac_graph **g) {
+    fac_error err = { 0 };
+    if (p->mixed == FAC_NONE) return EXIT_OK;
+    fac_graph *mixed = fac_graph_autocast(*g, p->mixed);
+    if (!mixed) return fail_text("out of memory");
+    fac_graph_free(*g);
+    *g = mixed;
+    return fac_graph_check(mixed, &err) ? fail(&err) : EXIT_OK;
 }
 
 void verb_help(const verb *v, FILE *to) {

@@ -271,9 +271,12 @@ static int print_stats(job *j) {
 static int work(job *j, list args) {
     fac_error err = { 0 };
     fac_program_opts opts = { 0 };
-    int code = precision_read(verb_find("run"), o.precision, &opts.precision);
+    numerics how;
+    int code = precision_read(verb_find("run"), o.precision, &how);
     if (!code) code = device_open(&o.device, &j->device);
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
+    if (!code) code = precision_apply(&how, &j->m.graph);
+    opts.precision = how.products;
     if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
         return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code && o.labels) code = labels_load(o.labels, &j->names);

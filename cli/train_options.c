@@ -63,8 +63,8 @@ const char *train_wrong(const train_options *o) {
     if (!(o->recompute >= 0 && o->recompute < 1)) return "--recompute is at least 0 and below 1";
     if (!(o->ema >= 0 && o->ema < 1)) return "--ema is at least 0 and below 1";
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1)) return "--label-smoothing is at least 0 and below 1";
-    fac_precision precision;
-    if (!fac_precision_parse(o->precision, &precision)) return "--precision is default, highest, high or medium";
+    numerics how;
+    if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
     return NULL;
 }
 

@@ -19,14 +19,14 @@ static int check_model(const train_job *j) {
 
 static int new_trainer(const train_options *o, train_job *j) {
     fac_error err = { 0 };
-    fac_precision precision = FAC_PRECISION_DEFAULT;
-    fac_precision_parse(o->precision, &precision);
+    numerics how;
+    precision_parse(o->precision, &how);
     const char **freeze = calloc((size_t)o->freeze.n + 1, sizeof *freeze);
     if (!freeze) return fail_text("out of memory");
     for (int i = 0; i < o->freeze.n; i++) freeze[i] = o->freeze.at[i];
     const fac_optim_group vectors = { .vectors = true, .weight_decay = -1 };
     const fac_trainer_opts opts = { .optimizer = o->optimizer, .label_smoothing = o->label_smoothing,
-        .soft_labels = j->augment.mixup > 0, .precision = precision,
+        .soft_labels = j->augment.mixup > 0, .precision = how.products, .mixed = how.mixed,
         .recompute = o->recompute, .detect_anomaly = o->detect_anomaly,
         .optim = { .momentum = o->momentum, .nesterov = o->nesterov, .weight_decay = o->weight_decay, .clip_norm = o->clip,
                    .clip_value = o->clip_value, .freeze = freeze, .groups = &vectors, .ngroups = o->spare_vectors,

@@ -19,7 +19,7 @@ static fac_error err;
 #define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
 
 /* Number i of a name, in -1..1: FNV-1a of the name, then SplitMix64. */
-static double number_of(const char *name, int64_t i) {
+static inline double number_of(const char *name, int64_t i) {
     uint64_t h = 0xcbf29ce484222325u;
     for (; *name; name++) h = (h ^ (unsigned char)*name) * 0x100000001b3u;
     h += 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
@@ -28,20 +28,20 @@ static double number_of(const char *name, int64_t i) {
     return (double)((h ^ (h >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
-static bool ends(const char *name, const char *end) {
+static inline bool ends(const char *name, const char *end) {
     size_t n = strlen(name), m = strlen(end);
     return n >= m && !strcmp(name + n - m, end);
 }
 
 /* First values that keep activations in bounds: matrices within sqrt(3 / fan_in), scales around 1, the rest small. */
-static double first_value(const char *name, const fac_dims *d, int64_t i) {
+static inline double first_value(const char *name, const fac_dims *d, int64_t i) {
     const double x = number_of(name, i);
     if (d->n >= 2) return x * sqrt(3 / ((double)fac_dims_count(d) / (double)d->d[0]));
     return ends(name, ".weight") || ends(name, "running_var") ? 1 + 0.2 * x : 0.2 * x;
 }
 
 /* A tensor of numbers by a formula. */
-static fac_tensor *tensor_of(fac_type type, const char *name, double (*value)(const char *, const fac_dims *, int64_t)) {
+static inline fac_tensor *tensor_of(fac_type type, const char *name, double (*value)(const char *, const fac_dims *, int64_t)) {
     const int64_t n = fac_dims_count(&type.dims);
     double *x = calloc((size_t)n + 1, sizeof *x);
     fac_tensor *wide = NULL, *t = NULL;
@@ -54,13 +54,13 @@ static fac_tensor *tensor_of(fac_type type, const char *name, double (*value)(co
     return t;
 }
 
-static double plain(const char *name, const fac_dims *d, int64_t i) {
+static inline double plain(const char *name, const fac_dims *d, int64_t i) {
     (void)d;
     return number_of(name, i);
 }
 
 /* For fac_nn_source. */
-static fac_tensor *formula(void *self, const char *name, fac_type type, fac_error *e) {
+static inline fac_tensor *formula(void *self, const char *name, fac_type type, fac_error *e) {
     (void)self, (void)e;
     return tensor_of(type, name, first_value);
 }
@@ -72,7 +72,7 @@ typedef struct digest {
     bool   noise;           /* PyTorch's own f32 is off: rounding decides the number (Adam where the true gradient is 0) */
 } digest;
 
-static digest digest_of(const fac_tensor *t) {
+static inline digest digest_of(const fac_tensor *t) {
     fac_type type = fac_tensor_type(t);
     digest d = { 0 };
     fac_tensor *wide = NULL;
@@ -88,7 +88,7 @@ static digest digest_of(const fac_tensor *t) {
 }
 
 /* The golden file: "case NAME" and lines "TENSOR a b size [noise]"; lines that begin with # are comments. */
-static FILE *golden_open(const char *file) {
+static inline FILE *golden_open(const char *file) {
     char path[512];
     snprintf(path, sizeof path, "%s/golden/%s", TEST_DIR, file);
     FILE *f = fopen(path, "r");
@@ -97,7 +97,7 @@ static FILE *golden_open(const char *file) {
 }
 
 /* The next line of the case at hand; false before the next case and at the end. */
-static bool golden_next(FILE *f, char name[128], digest *d) {
+static inline bool golden_next(FILE *f, char name[128], digest *d) {
     char line[512];
     long at = ftell(f);
     while (fgets(line, sizeof line, f)) {
@@ -113,14 +113,14 @@ static bool golden_next(FILE *f, char name[128], digest *d) {
     return false;
 }
 
-static bool golden_case(FILE *f, char name[128]) {
+static inline bool golden_case(FILE *f, char name[128]) {
     char line[512];
     while (fgets(line, sizeof line, f))
         if (sscanf(line, "case %127s", name) == 1) return true;
     return false;
 }
 
-static void same_digest(const char *what, const char *tensor, digest have, digest want, double tolerance) {
+static inline void same_digest(const char *what, const char *tensor, digest have, digest want, double tolerance) {
     const double limit = tolerance * fmax(1, want.size);
     if (!(fabs(have.a - want.a) <= limit && fabs(have.b - want.b) <= limit && fabs(have.size - want.size) <= limit))
         fail_msg("%s: %s is %.12g %.12g %.12g, PyTorch has %.12g %.12g %.12g (tolerance %g)", what, tensor, have.a, have.b,

@@ -25,6 +25,10 @@ typedef struct fac_value fac_value;
 fac_graph *fac_graph_new(void);                         /* NULL only when memory is gone */
 fac_graph *fac_graph_clone(const fac_graph *g);         /* shares the parameter tensors; NULL only when memory is gone */
 fac_graph *fac_graph_inference(const fac_graph *g);     /* a clone without updates; dropout is off, batch norm uses its states */
+/* A clone in mixed precision, after PyTorch's autocast: products (convolutions, linear layers, attention) and what lies between
+ * them compute in `low` (FAC_BF16 or FAC_F16), with sums in f32; parameters, inputs, outputs and what is sensitive (softmax,
+ * norms over dims, losses) stay f32.  Apply it to a model before its loss and its gradients are built. */
+fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low);
 void       fac_graph_free(fac_graph *g);
 fac_status fac_graph_check(const fac_graph *g, fac_error *err);     /* the first error since fac_graph_new */
 

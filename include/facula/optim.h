@@ -48,6 +48,11 @@ typedef struct fac_optim_opts {
     int    accumulate;
     fac_value *weight, *flush;
 
+    /* Dynamic loss scaling, for models in f16 (fac_graph_autocast): the states "optimizer.loss_scale" (f64, 65536 at first) and
+     * "optimizer.good_steps" (i64).  A step whose gradients overflow is not taken and halves the scale; with accumulation such
+     * a batch adds nothing. */
+    bool   loss_scaling;
+
     /* Moving averages of the parameters, "<parameter>.ema": ema <- ema + (1 - d) (p - ema) after each step, which begin as
      * copies.  d = this decay; with warm-up min(decay, (1 + t) / (10 + t)) in step t = 0, 1...  0 = none. */
     double ema;

@@ -45,6 +45,8 @@ typedef struct fac_trainer_opts {
     double          label_smoothing;
     bool            soft_labels;        /* labels of a step are probabilities f32 [N,classes], as mixup makes them */
     fac_precision   precision;          /* as in fac_program_opts */
+    fac_dtype       mixed;              /* FAC_BF16, FAC_F16: the model computes in it (fac_graph_autocast), parameters and moments
+                                           stay as they are; f16 with loss scaling.  FAC_NONE: as the model is */
     double          recompute;          /* forward values alive at one time, as a share of what they are without recomputing;
                                            0: nothing is recomputed.  See facula/recompute.h and fac_program_opts */
     bool            detect_anomaly;     /* a step stops at the first operation that makes NaN or infinity, and its error names

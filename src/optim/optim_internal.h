@@ -15,6 +15,7 @@ typedef struct fac_optim_walk {
     fac_graph     *graph;
     fac_value     *lr, *done, *step;    /* f64 scalars: learning rate, steps before this one, and with it (1 at the first) */
     fac_value     *apply;           /* a bool scalar: this run takes the step; NULL: every run does */
+    fac_value     *scale;           /* of the loss, an f64 state; NULL: none */
     fac_optim_opts opts;
 } fac_optim_walk;
 
@@ -42,6 +43,9 @@ fac_value *fac_optim_decayed(const fac_step_of *s);
 
 /* accumulate.c: adds the gradients up and puts the means in their place; walk->apply says when those are used. */
 void fac_optim_accumulate(fac_optim_walk *w, int n, fac_value *const params[], fac_value *grads[]);
+/* loss_scale.c: the loss to be differentiated; the gradients of it as those of the loss, and whether the step is taken. */
+fac_value *fac_optim_scaled(fac_optim_walk *w, fac_value *loss);
+void fac_optim_unscale(fac_optim_walk *w, int n, fac_value *grads[]);
 /* clip.c: grads[] by value and by norm, as the options say. */
 void fac_optim_clip(const fac_optim_walk *w, int n, fac_value *grads[]);
 /* ema.c: the moving average of a parameter, which becomes `next`. */

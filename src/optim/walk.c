@@ -117,7 +117,9 @@ void fac_optim_each(fac_value *loss, fac_value *lr, const fac_optim_opts *opts, 
     if (!n) fac_graph_raise(g, FAC_E_ARGUMENT, "an optimizer has nothing to do: no parameter trains");
     if (!(walk.opts.ema >= 0 && walk.opts.ema < 1))
         fac_graph_raise(g, FAC_E_ARGUMENT, "the decay of moving averages is %g, it must be in [0, 1)", walk.opts.ema);
-    fac_grad(loss, n, p, grads);
+    fac_value *scaled = fac_optim_scaled(&walk, loss);
+    fac_grad(scaled, n, p, grads);
+    if (!g->error.status) fac_optim_unscale(&walk, n, grads);
     if (walk.opts.accumulate > 1 && !g->error.status) fac_optim_accumulate(&walk, n, p, grads);
     if (!g->error.status) fac_optim_clip(&walk, n, grads);
     if (!g->error.status) take_steps(&walk, n, p, grads, rule);

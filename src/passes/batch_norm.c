@@ -25,11 +25,20 @@ static fac_node *conv_before(const fac_node *n, fac_value *const in[], int i) {
     return early(m->in[1]) && (m->nin < 3 || early(m->in[2])) ? m : NULL;
 }
 
+/* v in the type of the factors: weights that were rounded to a narrower type (autocast.c) as they were before. */
+static fac_value *as_wide(fac_value *v, fac_dtype wide) {
+    if (fac_node_is(v->node, "cast") && v->node->in[0]->type.dtype == wide) return v->node->in[0];
+    return v->type.dtype == wide ? v : fac_cast(v, wide);
+}
+
+static fac_value *as(fac_value *v, fac_dtype dtype) { return !v || v->type.dtype == dtype ? v : fac_cast(v, dtype); }
+
 /* conv s + t, by channels; t NULL: nothing is added. */
 static fac_value *scaled(const fac_node *conv, fac_value *s, fac_value *t) {
-    fac_value *b = conv->nin > 2 && conv->in[2] ? fac_mul(conv->in[2], s) : NULL;
-    fac_value *args[3] = { conv->in[0], fac_mul(conv->in[1], per_channel(s, conv->in[1]->type.dims.n)),
-                           b && t ? fac_add(b, t) : b ? b : t };
+    const fac_dtype dtype = conv->in[1]->type.dtype, wide = s->type.dtype;
+    fac_value *w = fac_mul(as_wide(conv->in[1], wide), per_channel(s, conv->in[1]->type.dims.n));
+    fac_value *b = conv->nin > 2 && conv->in[2] ? fac_mul(as_wide(conv->in[2], wide), s) : NULL;
+    fac_value *args[3] = { conv->in[0], as(w, dtype), as(b && t ? fac_add(b, t) : b ? b : t, dtype) };
     fac_value *y = fac_emit(conv->op, conv->attrs, args[2] ? 3 : 2, args);
     if (y->node) y->node->name = conv->name, y->node->scope = conv->scope;
     return y;
@@ -78,9 +87,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         return y != NULL;
     }
     if (!fac_node_is(n, "batch_norm") || fac_attr_flag(n, "training_mode")) return false;
+    const fac_dtype dtype = in[1]->type.dtype, narrow = in[0]->type.dtype;
     for (int i = 1; i < 5; i++)
-        if (!early(in[i]) || in[i]->type.dtype != in[0]->type.dtype) return false;
-    fac_dtype dtype = in[0]->type.dtype;
+        if (!early(in[i]) || in[i]->type.dtype != dtype) return false;
+    if (narrow != dtype && (dtype != FAC_F32 || (narrow != FAC_BF16 && narrow != FAC_F16))) return false;
     int rank = in[0]->type.dims.n;
     fac_value *s = fac_div(in[1], fac_sqrt(fac_add(in[4], fac_number(to, dtype, fac_attr_real(n, "epsilon", 1e-5)))));
     fac_value *t = fac_sub(in[2], fac_mul(in[3], s));
@@ -88,7 +98,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (conv) {
         out[0] = scaled(conv, s, t);
     } else {
-        out[0] = fac_add(fac_mul(in[0], per_channel(s, rank - 1)), per_channel(t, rank - 1));
+        out[0] = as(fac_add(fac_mul(as(in[0], dtype), per_channel(s, rank - 1)), per_channel(t, rank - 1)), narrow);
         if (out[0]->node) {
             out[0]->node->name = fac_arena_text(&out[0]->graph->arena, n->name);        /* n goes away with its graph */
             out[0]->node->scope = fac_arena_text(&out[0]->graph->arena, n->scope);

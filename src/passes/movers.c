@@ -3,6 +3,7 @@
 #include "facula/ops.h"
 #include "ops/shape.h"
 #include "passes/attr.h"
+#include "passes/casts.h"
 #include "passes/frozen.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -27,31 +28,6 @@ static fac_value *transposed(const fac_node *n, fac_value *const in[]) {
     }
     fac_value *x = first ? first->in[0] : in[0];
     return !moves ? x : first ? fac_transpose(x, both) : NULL;
-}
-
-/* ---- casts ---- */
-
-/* Every number of `from` is one of `to`. */
-static bool holds(fac_dtype from, fac_dtype to) {
-    static const struct { fac_dtype from, to[8]; } table[] = {
-        { FAC_F16, { FAC_F32, FAC_F64 } }, { FAC_BF16, { FAC_F32, FAC_F64 } }, { FAC_F32, { FAC_F64 } },
-        { FAC_BOOL, { FAC_U8, FAC_I8, FAC_I32, FAC_I64, FAC_F16, FAC_F32, FAC_F64 } },
-        { FAC_I8, { FAC_I16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_U8, { FAC_I16, FAC_U16, FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_I16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } }, { FAC_U16, { FAC_I32, FAC_I64, FAC_F32, FAC_F64 } },
-        { FAC_I32, { FAC_I64, FAC_F64 } } };
-    for (size_t k = 0; k < sizeof table / sizeof *table; k++)
-        for (int i = 0; table[k].from == from && i < 8; i++)
-            if (table[k].to[i] == to) return true;
-    return from == to;
-}
-
-static fac_value *cast_once(const fac_node *n, fac_value *const in[]) {
-    const fac_node *first = in[0]->node;
-    if (!fac_node_is(n, "cast") || !fac_node_is(first, "cast")) return NULL;
-    fac_value *x = first->in[0];
-    if (!holds(x->type.dtype, in[0]->type.dtype)) return NULL;
-    return x->type.dtype == n->out[0]->type.dtype ? x : fac_cast(x, n->out[0]->type.dtype);
 }
 
 /* ---- slices ---- */
@@ -129,7 +105,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     (void)self;
     if (!n->nin || !in[0] || n->nout != 1) return false;
     fac_value *v = transposed(n, in);
-    if (!v) v = cast_once(n, in);
+    if (!v) v = fac_cast_once(n, in);
     if (!v) v = sliced(to, n, in);
     if (!v) v = joined_once(n, in);
     if (!v || v->leaf == FAC_POISON) return false;

@@ -1,6 +1,7 @@
 /* What means the same in fewer steps. */
 #include "facula/ops.h"
 #include "passes/attr.h"
+#include "passes/casts.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
@@ -36,6 +37,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     (void)to;
     fac_value *v = NULL;
     if (fac_node_is(n, "identity") || fac_node_is(n, "stop")) v = in[0];
+    else if (fac_node_is(n, "cast")) v = fac_cast_once(n, in);
     else if (fac_node_is(n, "dropout") && !fac_attr_flag(n, "training") && !n->out[1]->uses && !n->out[1]->roots) {
         out[0] = in[0];         /* inference; nobody asks for the mask */
         return true;

@@ -13,6 +13,7 @@ static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trai
         opts.weight = fac_size_of(fac_graph_find(g, "labels"));
         opts.flush = fac_input(g, "flush", FAC_BOOL, (fac_dims){ 0 });
     }
+    opts.loss_scaling |= o->mixed == FAC_F16;
     optim->build(loss, lr, &opts);
     fac_train_guard(g, loss);
 }
@@ -38,8 +39,8 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     if (accumulates) FAC_TRY(fac_tensor_new(NULL, FAC_BOOL, (fac_dims){ 0 }, &t->flush, err));
     if (!(o->recompute >= 0 && o->recompute <= 1))
         return fac_raise(err, FAC_E_ARGUMENT, "recompute is a share between 0 and 1, not %g", o->recompute);
-    const fac_program_opts how = { .precision = o->precision }, stepping = { .precision = o->precision, .detect_anomaly = o->detect_anomaly,
-                                                                     .recompute = { .share = o->recompute } };
+    const fac_program_opts how = { .precision = o->precision }, stepping = {
+        .precision = o->precision, .detect_anomaly = o->detect_anomaly, .recompute = { .share = o->recompute } };
     FAC_TRY(fac_program_new(t->step, device, &stepping, &t->stepper, err));
     return fac_program_new(t->test, device, &how, &t->tester, err);
 }
@@ -48,9 +49,16 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
                            fac_error *err) {
     static const fac_trainer_opts usual;
     FAC_TRY(fac_graph_check(model, err));
+    if (!opts) opts = &usual;
     fac_trainer *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "no memory for a trainer");
-    fac_status status = build(t, model, device, opts ? opts : &usual, err);
+    fac_graph *mixed = t && opts->mixed != FAC_NONE ? fac_graph_autocast(model, opts->mixed) : NULL;
+    if (!t || (opts->mixed != FAC_NONE && !mixed)) {
+        fac_release(t);
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a trainer");
+    }
+    fac_status status = mixed ? fac_graph_check(mixed, err) : FAC_OK;
+    if (!status) status = build(t, mixed ? mixed : model, device, opts, err);
+    fac_graph_free(mixed);
     if (status) fac_trainer_free(t);
     else *out = t;
     return status;

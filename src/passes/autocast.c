@@ -1,0 +1,97 @@
+/* Mixed precision: products in bf16 or f16, as PyTorch's autocast has it, with parameters, sums and what is sensitive in f32.
+ *
+ * Each node keeps the types that its readers know: one that computes in the narrow type reads narrow(x) and gives widen(y), and
+ * narrow(widen(y)) is y.  So a chain of such nodes holds narrow values from end to end, its neighbours never notice, and what is
+ * left of the casts at its ends is what really must be rounded.
+ *
+ *   narrow    products: matmul, linear, gemm, convolutions, attention, recurrent cells
+ *   follow    what any type does as well: movers, pools, most elementwise ops; narrow where all that flows in is, parameters
+ *             and constants aside; a batch norm by its x alone, with its statistics in f32
+ *   f32       all others: exponentials, logarithms, powers, normalizations over dims, sums, losses
+ *
+ * Gradients follow by themselves: that of a cast is a cast. */
+#include <string.h>
+#include "facula/ops.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+static const char *const products[] = { "matmul", "linear", "gemm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+                                        "conv_transpose2d", "conv_transpose3d", "attention", "rnn", "gru", "lstm", NULL };
+/* Elementwise ops whose results grow or shrink by orders of magnitude, or lose digits where arguments are close. */
+static const char *const sensitive[] = { "exp", "log", "pow", "reciprocal", "tan", "sinh", "cosh", "asin", "acos", "atanh", "acosh",
+                                         "asinh", "softplus", "erf", NULL };
+static const char *const followers[] = { "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "mean",
+                                         "dropout", "identity", "stop", "where", NULL };
+
+typedef struct cast { fac_dtype low; } cast;
+
+static bool is_one_of(const fac_node *n, const char *const *names) {
+    while (*names && strcmp(*names, n->op->name)) names++;
+    return *names;
+}
+
+static bool is_wide(const fac_value *v) { return v && v->type.dtype == FAC_F32; }
+
+/* The narrow value that v was widened from; NULL: none. */
+static fac_value *widened(const cast *c, const fac_value *v) {
+    fac_node *n = is_wide(v) ? v->node : NULL;
+    return fac_node_is(n, "cast") && n->in[0]->type.dtype == c->low ? n->in[0] : NULL;
+}
+
+static fac_value *narrow(const cast *c, fac_value *v) {
+    fac_value *low = widened(c, v);
+    return low ? low : fac_cast(v, c->low);
+}
+
+static bool follows(const fac_node *n) {
+    return is_one_of(n, followers) || n->op->move || (n->op->map && !is_one_of(n, sensitive));
+}
+
+/* All that flows is narrow, and something does; what stays the same in all runs may be rounded. */
+static bool all_narrow(const cast *c, const fac_node *n, fac_value *const in[]) {
+    bool some = false;
+    for (int i = 0; i < n->nin; i++) {
+        if (!is_wide(in[i])) continue;
+        if (widened(c, in[i])) some = true;
+        else if (in[i]->time == FAC_RUN && in[i]->leaf != FAC_PARAM) return false;
+    }
+    return some;
+}
+
+/* The node in the narrow type; inputs behind the first `most` stay as they are. */
+static void compute_narrow(const cast *c, fac_graph *to, const fac_node *n, int most, fac_value *const in[], fac_value *out[]) {
+    fac_value **low = fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *low);
+    if (!low) fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for its inputs", n->op->name);
+    if (!low) return;
+    for (int i = 0; i < n->nin; i++) low[i] = i < most && is_wide(in[i]) ? narrow(c, in[i]) : in[i];
+    fac_node_copy(to, n, low, out);
+    for (int k = 0; k < n->nout; k++)
+        if (out[k] && out[k]->type.dtype == c->low) out[k] = fac_cast(out[k], FAC_F32);
+}
+
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+    const cast *c = self;
+    if (n->nin < 1 || n->body[0] || n->out[0]->type.dtype != FAC_F32) return false;
+    if (is_one_of(n, products)) {
+        if (!is_wide(in[0]) || n->out[0]->time != FAC_RUN) return false;
+        compute_narrow(c, to, n, n->nin, in, out);
+    } else if (fac_node_is(n, "batch_norm")) {
+        if (!widened(c, in[0])) return false;
+        compute_narrow(c, to, n, 1, in, out);
+    } else if (follows(n) && all_narrow(c, n, in)) {
+        compute_narrow(c, to, n, n->nin, in, out);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low) {
+    cast c = { low };
+    if (low == FAC_BF16 || low == FAC_F16)
+        return fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, NULL);
+    fac_graph *copy = fac_graph_clone(g);
+    if (copy) fac_graph_raise(copy, FAC_E_ARGUMENT, "mixed precision is bf16 or f16, not %s", fac_dtype_get(low)->name);
+    return copy;
+}

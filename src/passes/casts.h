@@ -1,0 +1,8 @@
+/* Casts behind casts, for the passes that meet them. */
+#ifndef FACULA_PASSES_CASTS_H
+#define FACULA_PASSES_CASTS_H
+#include "facula/op.h"
+
+/* What the cast n of another cast (in[0]) is instead, with the same bits; NULL: another op, or the first loses something. */
+fac_value *fac_cast_once(const fac_node *n, fac_value *const in[]);
+#endif

@@ -1,0 +1,153 @@
+/* Mixed precision: which values become narrow, that neighbours never notice, how far results are from f32's, and that f16 trains
+ * with a scaled loss which gives way when gradients overflow. */
+#include "nn_check.h"
+#include "facula/data.h"
+#include "facula/train.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "train/train_internal.h"
+
+enum { BATCH = 6, SIDE = 12, CLASSES = 5 };
+
+/* conv - batch norm - relu - pool - residual conv - mean - linear - softmax */
+static fac_graph *network(void) {
+    fac_graph *g = fac_graph_new();
+    fac_nn_seed(g, 5);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE));
+    x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, "conv1", 8, 3, &(fac_nn_conv_opts){ .pad = 1 }), "bn1", 1e-5));
+    x = fac_max_pool2d(x, 2, 2, NULL);
+    x = fac_relu(fac_add(x, fac_nn_conv2d(x, "conv2", 8, 3, &(fac_nn_conv_opts){ .pad = 1 })));
+    x = fac_nn_linear(fac_flatten(fac_mean(x, fac_shape(2, 3), true), 1), "fc", CLASSES);
+    fac_output(g, "logits", x);
+    fac_output(g, "p", fac_softmax(x, 1));
+    OK(fac_graph_check(g, &err));
+    return g;
+}
+
+static int count(const fac_graph *g, const char *op, fac_dtype result) {
+    int n = 0;
+    for (const fac_node *k = g->first; k; k = k->next)
+        n += fac_node_is(k, op) && k->out[0]->type.dtype == result && (k->out[0]->uses || k->out[0]->roots);
+    return n;
+}
+
+static void test_types(void **state) {
+    (void)state;
+    fac_graph *g = network(), *all = fac_graph_autocast(g, FAC_BF16), *m = fac_pass_simplify(all), *f = NULL;
+    OK(fac_graph_check(m, &err));
+    f = fac_graph_rebuild(m, &(fac_rebuild){ 0 }, NULL);            /* without what nobody reads */
+    static const char *const narrow[] = { "conv2d", "batch_norm", "relu", "max_pool2d", "add", "mean", "flatten", "linear" };
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
+        if (count(f, narrow[i], FAC_F32)) fail_msg("%s computes in f32", narrow[i]);
+        assert_true(count(f, narrow[i], FAC_BF16));
+    }
+    assert_int_equal(count(f, "softmax", FAC_F32), 1);
+    assert_int_equal(count(f, "cast", FAC_F32), 1);                 /* the logits, once for both readers */
+    assert_int_equal(count(f, "cast", FAC_BF16), 7);                /* the input; weights and biases of three layers */
+    for (size_t i = 0; i < f->nparams; i++) assert_int_equal(f->params[i]->type.dtype, FAC_F32);
+    for (size_t i = 0; i < f->noutputs; i++) assert_int_equal(f->outputs[i].value->type.dtype, FAC_F32);
+    fac_graph_free(f);
+    fac_graph_free(m);
+    fac_graph_free(all);
+    fac_graph *bad = fac_graph_autocast(g, FAC_F64);
+    assert_int_equal(fac_graph_check(bad, &err), FAC_E_ARGUMENT);
+    fac_graph_free(bad);
+    fac_graph_free(g);
+}
+
+static void run(const fac_graph *g, fac_device *d, const fac_program_opts *o, float *logits, float *p) {
+    fac_program *program;
+    fac_tensor *x = tensor_of((fac_type){ FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE) }, "x", plain), *out[2] = { NULL, NULL };
+    OK(fac_program_new(g, d, o, &program, &err));
+    OK(fac_program_run(program, &x, out, &err));
+    OK(fac_tensor_read(out[0], logits, BATCH * CLASSES * sizeof *logits, &err));
+    OK(fac_tensor_read(out[1], p, BATCH * CLASSES * sizeof *p, &err));
+    fac_tensor_free(x);
+    fac_tensor_free(out[0]);
+    fac_tensor_free(out[1]);
+    fac_program_free(program);
+}
+
+/* bf16 has 8 bits of a fraction, f16 11; a folded batch norm and one that is not give the same within them. */
+static void test_results(void **state) {
+    (void)state;
+    static const struct { fac_dtype low; double tolerance; } cases[] = { { FAC_BF16, 3e-2 }, { FAC_F16, 4e-3 } };
+    fac_device *d;
+    OK(fac_device_open("cpu", NULL, &d, &err));
+    fac_graph *g = network();
+    float right[BATCH * CLASSES], other[BATCH * CLASSES], sure[BATCH * CLASSES], less[BATCH * CLASSES];
+    run(g, d, NULL, right, sure);
+    for (size_t i = 0; i < 2; i++) {
+        fac_graph *m = fac_graph_autocast(g, cases[i].low);
+        for (int plain_steps = 0; plain_steps < 2; plain_steps++) {
+            double worst = 0, largest = 0, off = 0;
+            run(m, d, &(fac_program_opts){ .no_fuse = plain_steps }, other, less);
+            for (int k = 0; k < BATCH * CLASSES; k++) {
+                worst = fmax(worst, fabs((double)right[k] - (double)other[k]));
+                largest = fmax(largest, fabs((double)right[k]));
+                off = fmax(off, fabs((double)sure[k] - (double)less[k]));
+            }
+            if (!(worst <= cases[i].tolerance * largest)) fail_msg("%s: %g of %g", fac_dtype_get(cases[i].low)->name, worst, largest);
+            assert_true(worst > 0 && off <= cases[i].tolerance);    /* something was rounded */
+        }
+        fac_graph_free(m);
+    }
+    fac_graph_free(g);
+    fac_device_free(d);
+}
+
+static double number(const fac_trainer *t, const char *name) {
+    fac_tensor *wide;
+    double x = 0;
+    OK(fac_tensor_convert(fac_value_tensor(fac_graph_find(t->step, name)), FAC_F64, &wide, &err));
+    OK(fac_tensor_read(wide, &x, sizeof x, &err));
+    fac_tensor_free(wide);
+    return x;
+}
+
+static double accuracy_of(fac_dtype mixed, double enlarge, double *scale, int64_t *steps) {
+    fac_device *d;
+    fac_dataset data;
+    fac_trainer *t;
+    OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &d, &err));
+    OK(fac_dataset_toy("circle", 100, 3, &data, &err));
+    fac_graph *g = fac_graph_new();
+    fac_nn_seed(g, 1);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 2));
+    x = fac_relu(fac_nn_linear(x, "fc1", 32));
+    fac_output(g, "logits", fac_mul(fac_nn_linear(x, "fc2", 2), fac_number(g, FAC_F32, enlarge)));
+    const fac_trainer_opts o = { .mixed = mixed };
+    const fac_train_opts how = { .epochs = 60, .batches = { .size = 25, .shuffle = true, .seed = 4 },
+                                 .schedule = { .kind = FAC_SCHEDULE_CONSTANT, .lr = 1e-2 } };
+    fac_score score;
+    fac_train_result result;
+    OK(fac_trainer_new(g, d, &o, &t, &err));
+    OK(fac_train(t, &data, NULL, &how, &result, &err));
+    OK(fac_trainer_evaluate(t, &data, 100, &score, &err));
+    *scale = mixed == FAC_F16 ? number(t, "optimizer.loss_scale") : 1;
+    *steps = (int64_t)number(t, "optimizer.step");
+    fac_trainer_free(t);
+    fac_graph_free(g);
+    fac_dataset_free(&data);
+    fac_device_free(d);
+    return score.accuracy;
+}
+
+static void test_training(void **state) {
+    (void)state;
+    double scale;
+    int64_t all, taken;
+    assert_true(accuracy_of(FAC_NONE, 1, &scale, &all) >= 0.9);
+    assert_true(accuracy_of(FAC_BF16, 1, &scale, &taken) >= 0.9);
+    assert_int_equal(taken, all);
+    assert_true(accuracy_of(FAC_F16, 1, &scale, &taken) >= 0.9);
+    assert_true(scale >= 16 && taken > all - 16);
+    /* logits times 64: the first gradients do not fit f16, and steps are left out until the scale does */
+    assert_true(accuracy_of(FAC_F16, 64, &scale, &taken) >= 0.9);
+    assert_true(scale < 65536 && taken < all && taken > all / 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_results), cmocka_unit_test(test_training) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
