@@ -181,7 +181,10 @@ INLINE void make_operand(uint *a, uint *low, const uint *raw) {
         a[4 * k + 2 * h + i] = PACK2(as_float(from[0]), as_float(from[1]));
 #else
         const uint from = raw[4 * (i * LOADS + k / 2) + 2 * (k & 1) + h];
-#if defined(HALF)
+#if defined(HALF) && defined(AHEAD)
+        /* a register of its own: the next pixels are loaded while wgmma still reads this one */
+        asm volatile("mov.b32 %0, %1;" : "=r"(a[4 * k + 2 * h + i]) : "r"(from));
+#elif defined(HALF)
         a[4 * k + 2 * h + i] = from;
 #elif PARTS == 2
         a[4 * k + 2 * h + i] = nv_high(as_float(from));

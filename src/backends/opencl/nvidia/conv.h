@@ -14,7 +14,8 @@
 #include "backends/opencl/nvidia/epilogue.h"
 #include "backends/opencl/nvidia/nvidia.h"
 
-enum { FAC_NV_FEW = 4 };
+/* wgmma truncates when it adds: the error of a sum grows with its terms, 3.3e-6 of the largest result at 500 (3XTF32). */
+enum { FAC_NV_FEW = 4, FAC_NV_PROMOTE_TERMS = 128 };
 
 typedef struct fac_nv_axis { int32_t in, out, origin, stride, far, taps, place, step, first, each; } fac_nv_axis;
 typedef struct fac_nv_phase {
@@ -29,6 +30,7 @@ typedef struct fac_nv_conv {
     fac_cl_product   r;                         /* types, bias, extras and body; its shape is not filled in */
     fac_nv_mode      mode;
     int32_t          groups, rows, channels;    /* of a group: of y, and of x that its sums run over */
+    int              promote_from;              /* 3XTF32: terms from which sums move on every FAC_NV_PROMOTE_TERMS */
     bool             few;                       /* 1 to 4 channels of one group, read by their steps wherever they lie */
     int              phases;
     fac_nv_place     x;                         /* steps of in[0] */

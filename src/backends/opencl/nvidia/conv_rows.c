@@ -13,8 +13,7 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_rows.h"
 
-enum { VERSION = 1, TAPS = 32, TAPS_FEW = 256, PROMOTE_TERMS = 128, PROMOTE_FROM = 600, LOCAL_BYTES = 232448, REGISTERS = 65536,
-       SPLITS = 32 };
+enum { VERSION = 1, TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
 /* columns, teams of 64 rows, bytes of a row of weights, stages, the next operand made ahead, most registers (0: as many as it
  * takes), few channels; share of the rate that it reaches where tiles abound. */
@@ -117,8 +116,8 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const candidate 
         if (f.taps > (c->few ? TAPS_FEW : TAPS)) return;
         if (work > most) most = work, heavy = f;
     }
-    if (c->mode == FAC_NV_3XTF32 && (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= PROMOTE_FROM)
-        t.promote = PROMOTE_TERMS / t.k.terms;
+    if (c->mode == FAC_NV_3XTF32 && (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= c->promote_from)
+        t.promote = FAC_NV_PROMOTE_TERMS / t.k.terms;
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
     for (int splits = 1; splits <= (k->split && c->phases == 1 ? SPLITS : 1); splits += splits < 8 ? 1 : splits < 16 ? 2 : 4) {
         if (splits > 1 && k_tiles < 4 * splits) break;
