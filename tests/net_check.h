@@ -63,15 +63,15 @@ static inline void run(fac_device *d, const fac_graph *g, const fac_program_opts
 }
 
 
-/* Every output with fusing and without, against the reference. */
-static inline void check_network(fac_device *d, const fac_graph *g, fac_tensor *x, uint64_t seed) {
+/* Every output with fusing and without, against the reference.  solver: of all nodes that it takes, or NULL. */
+static inline void check_network_by(fac_device *d, const fac_graph *g, fac_tensor *x, uint64_t seed, const char *solver) {
     fac_error err = { 0 };
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
     float *want[NET_OUTPUTS], *got[NET_OUTPUTS];
     size_t n[NET_OUTPUTS], m[NET_OUTPUTS];
     run(d, g, &(fac_program_opts){ .solver = "ref", .no_fuse = true }, x, want, n);
     for (int fused = 0; fused < 2; fused++) {
-        run(d, g, &(fac_program_opts){ .no_fuse = !fused }, x, got, m);
+        run(d, g, &(fac_program_opts){ .no_fuse = !fused, .solver = solver }, x, got, m);
         for (int o = 0; o < fac_graph_outputs(g); o++) {
             assert_int_equal(n[o], m[o]);
             float most = 0;
@@ -84,5 +84,9 @@ static inline void check_network(fac_device *d, const fac_graph *g, fac_tensor *
         }
     }
     for (int o = 0; o < fac_graph_outputs(g); o++) free(want[o]);
+}
+
+static inline void check_network(fac_device *d, const fac_graph *g, fac_tensor *x, uint64_t seed) {
+    check_network_by(d, g, x, seed, NULL);
 }
 #endif

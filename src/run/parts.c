@@ -6,7 +6,8 @@
  * parts of two wholes, results that a solver lays otherwise) is copied when the turn of the concat comes.
  *
  * Which cases have slices: blocked along the axis of the concat, all parts but the last being whole blocks (lanes behind a last
- * channel may be written to); or plain with nothing outside of the axis, so that a slice is contiguous. */
+ * channel may be written to); plain with nothing outside of the axis, so that a slice is contiguous.  Solvers of devices out of
+ * sight know steps: there any plain result has slices, and one with channels last has slices of its channels. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -23,7 +24,7 @@ static bool is_concat(const fac_scheduler *s, const fac_node *n) {
     const char *only = s->plan->only;
     if (n->op != &fac_op_concat || n->out[0]->time != FAC_RUN || n->body[0] || s->plan->observed) return false;
     if (only && (!strcmp(only, n->op->name) || !strcmp(only, fac_solver_ref.name))) return false;
-    return fac_in_sight(s->plan->device) && axis_of(n) >= 0 && fac_dims_count(&n->out[0]->type.dims) > 0;
+    return axis_of(n) >= 0 && fac_dims_count(&n->out[0]->type.dims) > 0;
 }
 
 void fac_parts(fac_scheduler *s) {
@@ -48,12 +49,33 @@ void fac_parts(fac_scheduler *s) {
             if (s->part[n->in[i]->id].whole == n->out[0]) s->wish[n->in[i]->id] = s->wish[n->out[0]->id];
 }
 
-/* Can the result of concat n have slices when it lies like this? */
-static bool sliceable(const fac_node *n, const fac_layout *like) {
+/* How a value lies, whatever it is a slice of: in blocks, with its last dim or its channels as neighbours, or otherwise. */
+typedef enum kind { BLOCKED, PLAIN, LAST, OTHER } kind;
+
+static fac_layout channels_last(const fac_dims *d) {
+    fac_layout l = fac_layout_plain(d);
+    int64_t step = d->d[1];
+    l.stride[1] = 1;
+    for (int k = d->n - 1; k >= 2; k--) l.stride[k] = step, step *= d->d[k];
+    return l;
+}
+
+static kind kind_of(const fac_layout *l, const fac_dims *d) {
+    if (l->block) return BLOCKED;
+    if (fac_layout_is_plain(l, d)) return PLAIN;
+    const fac_layout last = d->n >= 3 ? channels_last(d) : *l;
+    return d->n >= 3 && fac_layout_equal(l, &last, d) ? LAST : OTHER;
+}
+
+/* Can the result of concat n have slices when a part of it lies like this? */
+static bool sliceable(const fac_scheduler *s, const fac_node *n, const fac_layout *like, const fac_dims *part) {
     const fac_dims *d = &n->out[0]->type.dims;
     const int axis = axis_of(n);
     if (!like->block) {
         int64_t outside = 1;
+        const kind lies = kind_of(like, part);
+        if (lies == LAST) return axis == 1;
+        if (!fac_in_sight(s->plan->device)) return lies == PLAIN;
         for (int k = 0; k < axis; k++) outside *= d->d[k];
         return outside == 1;
     }
@@ -73,23 +95,32 @@ static fac_slot slice(const fac_node *n, const fac_slot *whole, int64_t start) {
 
 bool fac_part_alike(const fac_scheduler *s, const fac_value *v, const fac_layout *like) {
     const fac_value *whole = s->part[v->id].whole;
-    if (!whole || !sliceable(whole->node, like)) return false;
+    if (!whole || !sliceable(s, whole->node, like, &v->type.dims)) return false;
     const fac_slot *room = &s->room[whole->id];
-    return room->root < 0 || (room->layout.block == like->block && (!like->block || room->layout.axis == like->axis));
+    if (room->root < 0) return true;
+    if (like->block || room->layout.block) return room->layout.block == like->block && room->layout.axis == like->axis;
+    const int last = whole->type.dims.n - 1;
+    return (room->layout.stride[last] != 1) == (kind_of(like, &v->type.dims) == LAST);
 }
 
-/* Where v lies, or will lie, when it is a whole. */
+/* What lies like a part, for the whole that it is one of. */
+static fac_layout grown(const fac_layout *like, const fac_dims *part, const fac_dims *whole) {
+    const kind k = kind_of(like, part);
+    return k == BLOCKED ? *like : k == LAST ? channels_last(whole) : fac_layout_plain(whole);
+}
+
+/* Where v lies, or will lie, when it is a whole.  like: a layout of it. */
 static fac_status room_of(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out) {
     fac_slot *room = &s->room[v->id];
     const fac_part *up = &s->part[v->id];
     if (room->root < 0) {
         fac_slot slot = { -1, { 0 } };
         if (fac_part_alike(s, v, like)) {
-            FAC_TRY(room_of(s, up->whole, like, &slot));
+            const fac_layout more = grown(like, &v->type.dims, &up->whole->type.dims);
+            FAC_TRY(room_of(s, up->whole, &more, &slot));
             slot = slice(up->whole->node, &slot, up->start);
         } else {
-            const fac_dims *d = &v->type.dims;
-            slot.layout = like->block ? fac_layout_blocked(d, like->axis, like->block, s->wish[v->id]) : fac_layout_plain(d);
+            slot.layout = like->block ? fac_layout_blocked(&v->type.dims, like->axis, like->block, s->wish[v->id]) : *like;
             slot.root = fac_arena_root(s, &v->type, &slot.layout);
             if (slot.root < 0) return FAC_E_NOMEM;
         }
@@ -101,8 +132,9 @@ static fac_status room_of(fac_scheduler *s, const fac_value *v, const fac_layout
 
 fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out) {
     const fac_part *p = &s->part[v->id];
+    const fac_layout more = grown(like, &v->type.dims, &p->whole->type.dims);
     fac_slot whole;
-    FAC_TRY(room_of(s, p->whole, like, &whole));
+    FAC_TRY(room_of(s, p->whole, &more, &whole));
     *out = slice(p->whole->node, &whole, p->start);
     return FAC_OK;
 }

@@ -91,6 +91,14 @@ static bool read_direct(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {
     return true;
 }
 
+/* A GPU's item goes through the channels of its group one after the other, and waits for memory each time: of few images there are
+ * not enough items to hide it. */
+static double waiting(const fac_opencl *o, const fac_cl_conv *c) {
+    const double turns = c->kind == FAC_CL_GRAD_W ? (double)c->r.s.each_k / items_of(o)
+                                                  : (double)c->C * (double)(c->g.kernel[0] * c->g.kernel[1]);
+    return o->limits.gpu ? 2.6e-7 * turns : 0;
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
@@ -106,7 +114,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double cpu_share = neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1 : c.C == 1 && c.M == 1 ? 0.05 : 0.02;
     const double share = o->limits.gpu ? (by_w ? 0.03 : 0.08) : by_w ? 0.01 : strip_of(o, &c).rows ? 0.2 : cpu_share;
     offer->seconds = (o->limits.gpu ? 4e-6 : 1e-5) * (by_w ? 2 : 1) + 2 * macs / (fac_cl_flops(o) * share) +
-        bytes / fac_cl_bandwidth(o);
+        bytes / fac_cl_bandwidth(o) + waiting(o, &c);
     if (by_w) offer->work = (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_cl_sum_bytes(c.r.dtype);
     return true;
 }
