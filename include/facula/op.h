@@ -214,6 +214,8 @@ struct fac_op {
     bool (*view)(const fac_node *n, const fac_layout *in, fac_layout *out);
     /* dx[i] from dy[], as ops; only where fac_needs(n, i).  dy[i] NULL: that output was not used. */
     void (*grad)(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
+    /* Whether grad() copes with this node and these dy; false: its expansion does.  NULL: it always does. */
+    bool (*grads)(const fac_node *n, fac_value *const dy[]);
     void (*cost)(const fac_node *n, fac_cost *cost);        /* NULL: bytes of all operands, no multiply-adds */
     const fac_onnx *onnx;                                   /* ends with { 0 } */
     bool (*save)(const fac_onnx_writer *w, const fac_node *n);      /* into ONNX; NULL: see fac_onnx_plain */

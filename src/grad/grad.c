@@ -76,7 +76,8 @@ static bool visit(reverse *r, fac_node *n) {
     for (int k = 0; k < n->nout; k++) any |= (dy[k] = gradient_of(r, n->out[k])) != NULL;
     for (int i = 0; i < n->nin; i++) asked |= fac_needs(n, i);
     if (!any || !asked || (n->op->is & FAC_OP_NO_GRAD)) return true;
-    if (!n->op->grad) return fac_node_expands(n) ? through_expansion(r, n, dy) : false;
+    if (!n->op->grad || (n->op->grads && !n->op->grads(n, dy)))
+        return fac_node_expands(n) ? through_expansion(r, n, dy) : false;
     const char *scope = r->g->scope;
     r->g->scope = n->scope;             /* gradients carry the name of what they are gradients of */
     n->op->grad(n, dy, dx);

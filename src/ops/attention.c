@@ -3,6 +3,7 @@
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"
+#include "ops/attention.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
 #include "ops/known.h"
@@ -30,7 +31,8 @@ typedef struct fac_attention_opts {
  *   past_key   NULL, or B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v
  *   lengths    NULL, or i64 B: only so many keys of each sequence take part, and `causal` counts from their end
  * A query without any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3 scores B,H,Q,P+T.  All follow
- * ONNX Attention.  f32 f64 f16 bf16. */
+ * ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the masked scores, 0 for a query without keys; f64 of f64, else f32.
+ * f32 f64 f16 bf16. */
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
                          fac_value *lengths, const fac_attention_opts *opts);
 #endif
@@ -53,7 +55,7 @@ static const fac_port in[] = {
     { "lengths", FAC_INTS, FAC_OPTIONAL }, { 0 } };
 static const fac_port out[] = {
     { "y", FAC_FLOATS, 0 }, { "present_key", FAC_FLOATS, FAC_OPTIONAL }, { "present_value", FAC_FLOATS, FAC_OPTIONAL },
-    { "scores", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+    { "scores", FAC_FLOATS, FAC_OPTIONAL }, { "lse", FAC_FLOATS, FAC_OPTIONAL | FAC_INTERNAL }, { 0 } };
 
 /* ---- shapes ---- */
 
@@ -131,6 +133,7 @@ static bool infer(fac_node *n) {
     n->out[1]->type = (fac_type){ dtype, fac_shape(k.d[0], k.d[1], rows, k.d[3]) };
     n->out[2]->type = (fac_type){ dtype, fac_shape(v.d[0], v.d[1], rows, v.d[3]) };
     n->out[3]->type = (fac_type){ dtype, scores };
+    n->out[4]->type = (fac_type){ dtype == FAC_F64 ? FAC_F64 : FAC_F32, fac_shape(q.d[0], q.d[1], q.d[2]) };
     return true;
 }
 
@@ -138,8 +141,12 @@ static bool infer(fac_node *n) {
 
 static fac_value *number(const fac_value *like, double x) { return fac_number(like->graph, like->type.dtype, x); }
 
-static fac_value *to_heads(fac_value *v, int64_t heads) {
+fac_value *fac_attention_heads(fac_value *v, int64_t heads) {
     return v->type.dims.n == 4 ? v : fac_transpose(fac_reshape(v, fac_shape(0, 0, heads, -1)), fac_shape(0, 2, 1, 3));
+}
+
+fac_value *fac_attention_flat(fac_value *v) {
+    return fac_reshape(fac_transpose(v, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
 }
 
 /* The size of one dim of v, an i64 scalar. */
@@ -159,14 +166,13 @@ static fac_value *both(fac_value *a, fac_value *b) { return a && b ? fac_and(a, 
 static fac_value *each_sequence(fac_value *lengths) { return fac_unsqueeze(fac_cast(lengths, FAC_I64), fac_shape(1, 2, 3)); }
 
 /* Which keys a query may see because of `causal` and lengths: bool, broadcasting to scores; NULL: all. */
-static fac_value *structure(const fac_node *n, fac_value *q, fac_value *keys) {
-    const fac_attention_opts *o = n->attrs;
-    fac_value *lengths = n->in[LENGTHS] ? each_sequence(n->in[LENGTHS]) : NULL, *seen = NULL;
-    if (!o->causal && !lengths) return NULL;
+static fac_value *structure(const fac_attention_masks *m, fac_value *q, fac_value *keys) {
+    fac_value *lengths = m->lengths ? each_sequence(m->lengths) : NULL, *seen = NULL;
+    if (!m->causal && !lengths) return NULL;
     fac_value *j = count_up(keys, 2);
-    if (o->causal) {
+    if (m->causal) {
         fac_value *i = fac_unsqueeze(count_up(q, 2), fac_shape(1));
-        if (n->in[PAST_KEY]) i = fac_add(i, size_of(n->in[PAST_KEY], 2));
+        if (m->past) i = fac_add(i, size_of(m->past, 2));
         if (lengths) i = fac_add(i, fac_sub(lengths, size_of(q, 2)));
         seen = fac_less_or_equal(j, i);
     }
@@ -174,23 +180,20 @@ static fac_value *structure(const fac_node *n, fac_value *q, fac_value *keys) {
 }
 
 /* The mask with a last dim as long as that of the scores. */
-static fac_value *fill_up(const fac_node *n) {
-    fac_value *mask = n->in[MASK];
+static fac_value *fill_up(fac_value *mask, int64_t want) {
     if (!mask) return NULL;
     const fac_dims *d = &mask->type.dims;
-    const int64_t have = d->d[d->n - 1], want = n->out[3]->type.dims.d[3];
+    const int64_t have = d->d[d->n - 1];
     if (!differ(have, want)) return mask;
-    fac_value *none = mask->type.dtype == FAC_BOOL ? fac_number(n->graph, FAC_BOOL, 0) : number(mask, -INFINITY);
+    fac_value *none = mask->type.dtype == FAC_BOOL ? fac_number(mask->graph, FAC_BOOL, 0) : number(mask, -INFINITY);
     fac_dims pads = { .n = 2 * d->n };
     pads.d[2 * d->n - 1] = want - have;
-    return fac_pad(mask, fac_ints(n->graph, pads), none, NULL, FAC_PAD_CONSTANT);
+    return fac_pad(mask, fac_ints(mask->graph, pads), none, NULL, FAC_PAD_CONSTANT);
 }
 
-/* What is added to the scores, NULL when nothing is; *dead: queries that see no key, NULL when there can be none.
- * The two are decided by masks alone, so that a score of infinity cannot revive a masked key. */
-static fac_value *bias_of(const fac_node *n, fac_value *q, fac_value *keys, fac_value **dead) {
-    fac_value *mask = fill_up(n), *seen = structure(n, q, keys), *bias = NULL;
-    const bool certain = !mask && !n->in[LENGTHS];          /* a causal query sees at least itself */
+fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys, fac_value **dead) {
+    fac_value *mask = fill_up(m->mask, keys->type.dims.d[2]), *seen = structure(m, q, keys), *bias = NULL;
+    const bool certain = !mask && !m->lengths;              /* a causal query sees at least itself */
     *dead = NULL;
     if (mask && mask->type.dtype == FAC_BOOL) seen = both(seen, mask);
     else bias = mask;
@@ -199,20 +202,18 @@ static fac_value *bias_of(const fac_node *n, fac_value *q, fac_value *keys, fac_
     return bias;
 }
 
-/* a [B,H,Q,x] times b [B,G,x,z]: the rows of all heads that share one of b are one matrix. */
-static fac_value *product(fac_value *a, fac_value *b) {
+fac_value *fac_attention_product(fac_value *a, fac_value *b) {
     const int64_t heads = a->type.dims.d[1], groups = b->type.dims.d[1];
     if (heads < 0 || groups < 0 || heads == groups) return fac_matmul(a, b);
     fac_value *rows = fac_reshape(a, fac_shape(0, groups, -1, a->type.dims.d[3]));
     return fac_reshape(fac_matmul(rows, b), fac_shape(0, heads, -1, b->type.dims.d[3]));
 }
 
-/* q times the scale, before the product: there are fewer numbers in q than in the scores. */
-static fac_value *scaled(fac_value *q, double scale) {
-    const int64_t size = q->type.dims.d[3];
-    if (scale != 0) return fac_mul(q, number(q, scale));
-    if (size > 0) return fac_mul(q, number(q, 1 / sqrt((double)size)));
-    return fac_div(q, fac_sqrt(fac_cast(size_of(q, 3), q->type.dtype)));
+fac_value *fac_attention_scaled(fac_value *v, double scale) {
+    const int64_t size = v->type.dims.d[3];
+    if (scale != 0) return fac_mul(v, number(v, scale));
+    if (size > 0) return fac_mul(v, number(v, 1 / sqrt((double)size)));
+    return fac_div(v, fac_sqrt(fac_cast(size_of(v, 3), v->type.dtype)));
 }
 
 /* Rows that see nothing are zeros; their scores are 0 instead of -inf, so that neither they nor gradients become NaN. */
@@ -224,9 +225,16 @@ static fac_value *probabilities(fac_value *scores, fac_value *dead, fac_dtype pr
     return dead ? fac_where(dead, zero, p) : p;
 }
 
+static fac_value *log_sum_exp(fac_value *scores, fac_value *dead, fac_dtype dtype) {
+    scores = fac_grad_as(scores, dtype);
+    if (dead) scores = fac_where(dead, number(scores, 0), scores);
+    fac_value *y = fac_reduce_log_sum_exp(scores, fac_shape(-1), false);
+    return dead ? fac_where(fac_squeeze(dead, fac_shape(-1)), number(y, 0), y) : y;
+}
+
 static void expand(const fac_node *n, fac_value *y[]) {
     const fac_attention_opts *o = n->attrs;
-    fac_value *q = to_heads(n->in[Q], o->q_heads), *k = to_heads(n->in[K], o->kv_heads), *v = to_heads(n->in[V], o->kv_heads);
+    fac_value *q = fac_attention_heads(n->in[Q], o->q_heads), *k = fac_attention_heads(n->in[K], o->kv_heads), *v = fac_attention_heads(n->in[V], o->kv_heads);
     if (n->in[PAST_KEY]) {
         k = fac_concat((fac_value *[]){ n->in[PAST_KEY], k }, 2, 2);
         v = fac_concat((fac_value *[]){ n->in[PAST_VALUE], v }, 2, 2);
@@ -234,16 +242,35 @@ static void expand(const fac_node *n, fac_value *y[]) {
     y[1] = k;
     y[2] = v;
     fac_value *stage[4], *dead;
-    stage[FAC_SCORES_PRODUCT] = product(scaled(q, o->scale), fac_grad_swap(k));
+    stage[FAC_SCORES_PRODUCT] = fac_attention_product(fac_attention_scaled(q, o->scale), fac_grad_swap(k));
     fac_value *s = stage[FAC_SCORES_PRODUCT];
     if (o->softcap > 0) s = fac_mul(fac_tanh(fac_div(s, number(s, o->softcap))), number(s, o->softcap));
     stage[FAC_SCORES_CAPPED] = s;
-    fac_value *bias = bias_of(n, q, k, &dead);
+    const fac_attention_masks masks = { o->causal, n->in[MASK], n->in[PAST_KEY], n->in[LENGTHS] };
+    fac_value *bias = fac_attention_bias(&masks, q, k, &dead);
     stage[FAC_SCORES_MASKED] = bias ? fac_add(s, bias) : s;
     stage[FAC_SCORES_SOFTMAX] = probabilities(stage[FAC_SCORES_MASKED], dead, o->precision);
     y[3] = stage[o->scores];
-    y[0] = product(stage[FAC_SCORES_SOFTMAX], v);
-    if (n->in[Q]->type.dims.n == 3) y[0] = fac_reshape(fac_transpose(y[0], fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+    y[0] = fac_attention_product(stage[FAC_SCORES_SOFTMAX], v);
+    if (n->in[Q]->type.dims.n == 3) y[0] = fac_attention_flat(y[0]);
+    y[4] = log_sum_exp(stage[FAC_SCORES_MASKED], dead, n->out[4]->type.dtype);
+}
+
+/* Only where attention_grad says the same as the expansion: gradients of the output alone, by q, k and v, without a past. */
+static bool grads(const fac_node *n, fac_value *const dy[]) {
+    const fac_attention_opts *o = n->attrs;
+    for (int k = 1; k < n->nout; k++)
+        if (dy[k]) return false;
+    if (n->in[MASK] && (fac_needs(n, MASK) || differ(n->in[MASK]->type.dims.d[n->in[MASK]->type.dims.n - 1],
+                                                     n->out[3]->type.dims.d[3]))) return false;
+    return !n->in[PAST_KEY] && !n->in[LENGTHS] && o->softcap <= 0 && o->precision == FAC_NONE;
+}
+
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const fac_attention_opts *o = n->attrs;
+    const fac_attention_grad_opts how = { o->q_heads, o->kv_heads, o->scale, o->causal };
+    fac_value *dq = fac_attention_grad(n->in[Q], n->in[K], n->in[V], n->out[0], dy[0], n->out[4], n->in[MASK], &how);
+    for (int i = Q; i <= V; i++) dx[i] = fac_value_other(dq, i);
 }
 
 /* The two products. */
@@ -285,6 +312,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims *mask = n->in[MASK] ? &n->in[MASK]->type.dims : NULL;
     const bool short_mask = mask && differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[INPUTS], *outs[4];
+    if (fac_onnx_name(w, n->out[4])) return false;
     if (w->opset < 23 || ((short_mask || n->in[LENGTHS]) && w->opset < 24)) return false;
     for (int k = 0; k < INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);
     for (int k = 0; k < 4; k++) outs[k] = fac_onnx_name(w, n->out[k]);
@@ -312,8 +340,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_attention = {
     .name = "attention", .doc = "softmax(q k^T) v for every head", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .cost = cost, .onnx = onnx,
-    .save = save, .cases = cases,
+    .attrs_size = sizeof(fac_attention_opts), .infer = infer, .expand = expand, .grad = grad, .grads = grads, .cost = cost,
+    .onnx = onnx, .save = save, .cases = cases,
 };
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
                          fac_value *lengths, const fac_attention_opts *opts) {

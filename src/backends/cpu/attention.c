@@ -137,7 +137,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int i = Q; i <= V; i++) want_rows(&p->in[i]);
     for (int i = MASK; i <= LENGTHS; i++)
         if (p->in[i].type.dtype) fac_want_plain(&p->in[i]);
-    for (int k = 1; k < 3; k++)
+    for (int k = 1; k < p->nout; k++)
         if (p->out[k].type.dtype) fac_want_plain(&p->out[k]);
     want_rows(&p->out[0]);
     o->work = a.joined + a.share * sizeof(float) * (size_t)cpu->pool.threads;
@@ -170,6 +170,7 @@ typedef struct job {
     place k_at, v_at;                       /* of what is read: joined, or as it came */
     fac_dtype lengths;
     const void *length;
+    float *lse;                             /* or NULL */
 } job;
 
 /* The queries of an item, and the scratch of its thread: rows of one or two vectors, a query each lane. */
@@ -195,6 +196,14 @@ static void turn_in(const plan *a, const item *t, float *row, int64_t step, int6
 }
 static void turn_out(const plan *a, const item *t, float *row, int64_t step, int64_t n, int64_t lane) {
     a->cpu->simd->turn(t->o + lane, t->wide, row, step, a->E, n);
+}
+
+static void put_lse(const plan *a, const item *t, float *row, int64_t step, int64_t n, int64_t lane) {
+    (void)a;
+    for (int64_t i = 0; i < n; i++) {
+        const float sum = t->sum[lane + i];
+        row[i * step] = sum > 0 ? (float)(0.69314718055994530942 * ((double)t->top[lane + i] + log2((double)sum))) : 0;
+    }
 }
 
 static int64_t length_of(const job *j, int64_t batch) {
@@ -320,6 +329,8 @@ static void run_item(const job *j, int64_t unit, float *scratch) {
         begun = true;
     }
     if (!begun) memset(t.o, 0, (size_t)(t.wide * a->E) * sizeof(float));
+    const place lse = { a->H * a->Q, a->Q, 1 };
+    if (j->lse) each_run(a, &t, &lse, j->lse, put_lse);
     s->attention->divide(t.o, a->E, t.vectors, t.sum);      /* a query that saw no key gives zeros */
     each_run(a, &t, &a->y, j->y, turn_out);
 }
@@ -348,7 +359,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         at[i] = (place){ a->G * a->T * size, a->T * size, size };
     }
     job j = { a, fac_span_floats(in[Q], &p->in[Q].layout), from[0], from[1], fac_span_floats(out[0], &p->out[0].layout),
-              (float *)(fac_span_bytes(work) + a->joined), NULL, at[0], at[1], FAC_NONE, NULL };
+              (float *)(fac_span_bytes(work) + a->joined), NULL, at[0], at[1], FAC_NONE, NULL,
+              p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL };
     if (p->in[MASK].type.dtype)
         j.mask = fac_span_bytes(in[MASK]) + p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
     if (p->in[LENGTHS].type.dtype) {

@@ -1,0 +1,21 @@
+/* What attention and its gradient are spelled out with. */
+#ifndef FACULA_OPS_ATTENTION_H
+#define FACULA_OPS_ATTENTION_H
+#include "facula/op.h"
+#include "facula/ops.h"
+
+/* v with three dims as B, heads, rows, size; one with four as it is.  And back to three. */
+fac_value *fac_attention_heads(fac_value *v, int64_t heads);
+fac_value *fac_attention_flat(fac_value *v);
+
+/* Which keys a query sees; all but `causal` may be absent. */
+typedef struct fac_attention_masks { bool causal; fac_value *mask, *past, *lengths; } fac_attention_masks;
+/* What is added to the scores of q and keys (B, heads, rows, size), NULL when nothing is; *dead: queries that see no key, NULL
+ * when there can be none.  The two are decided by masks alone, so that a score of infinity cannot revive a masked key. */
+fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys, fac_value **dead);
+
+/* a [B,H,Q,x] times b [B,G,x,z]: the rows of all heads that share one of b are one matrix. */
+fac_value *fac_attention_product(fac_value *a, fac_value *b);
+/* v times the scale, 0: 1 / sqrt(its last dim).  Of q before the product: there are fewer numbers in q than in the scores. */
+fac_value *fac_attention_scaled(fac_value *v, double scale);
+#endif
