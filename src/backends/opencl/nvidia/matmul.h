@@ -16,7 +16,8 @@ typedef struct fac_nv_side {
     int           input;                        /* 0: a, 1: b */
     fac_nv_from   from;
     fac_nv_make   make;                         /* of images */
-    bool          packed, permuted, along_k;    /* images made before the run; rows in the lanes' order; terms are neighbours */
+    bool          packed, permuted;             /* images made before the run; rows in the lanes' order */
+    bool          along_k, fours;               /* it is read along the terms, else along the rows; by fours */
     int           tile;                         /* rows of one */
     int64_t       rows, at, row, term, z[FAC_CL_BATCH], size[FAC_CL_BATCH], blocks;
     size_t        matrix, bytes, place;         /* images of a matrix and of all; where they begin in the scratch */

@@ -38,8 +38,8 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
     const bool q_of_split = m->mode == FAC_NV_3XTF32 && s == &m->q;
     if (q_of_split || (!as_is && m->mode != FAC_NV_3XTF32)) return FAC_NV_IMAGES;
-    if (s->term == 1 && K % chunk == 0 && (s->rows == 1 || steps_by(s, s->row, chunk))) return FAC_NV_ROWS;
-    if (half && s->tile % 64 == 0 && s->row == 1 && s->rows % chunk == 0 && steps_by(s, s->term, chunk)) return FAC_NV_COLUMNS;
+    if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
+    if (half && s->tile % 64 == 0 && s->row == 1 && s->rows % chunk == 0 && steps_by(s, K > 1 ? s->term : 0, chunk)) return FAC_NV_COLUMNS;
     return FAC_NV_IMAGES;
 }
 
@@ -53,6 +53,8 @@ static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
         side.size[k] = side.z[k] ? s->z[k] : 1;
     }
     side.along_k = side.term == 1 || (side.row != 1 && side.term <= side.row);
+    side.fours = side.along_k ? side.term == 1 && s->K % 4 == 0 && steps_by(&side, side.rows > 1 ? side.row : 0, 4)
+                              : side.row == 1 && side.rows % 4 == 0 && steps_by(&side, s->K > 1 ? side.term : 0, 4);
     return side;
 }
 

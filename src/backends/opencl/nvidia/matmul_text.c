@@ -3,12 +3,12 @@
 #include "backends/opencl/nvidia/matmul.h"
 #include "cl_gemm_common.h"
 #include "cl_nv_common.h"
+#include "cl_nv_epilogue.h"
 #include "cl_nv_matmul.h"
 #include "cl_nv_matmul_pack.h"
 
 enum { PROMOTE = 4 };                           /* k-tiles of 32 terms that the units may add up by themselves */
 
-static const char *name_of(fac_dtype t) { return t == FAC_F16 ? "f16" : "bf16"; }
 static fac_nv_kind kind_of(fac_nv_mode m) {
     return m == FAC_NV_BF16 ? FAC_NV_KIND_BF16 : m == FAC_NV_F16 ? FAC_NV_KIND_F16 : FAC_NV_KIND_TF32;
 }
@@ -47,13 +47,14 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 
 bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to) {
     const fac_dtype t = m->r.dtype;
+    const char *name = t == FAC_F32 ? "f32" : t == FAC_F16 ? "f16" : "bf16";
     fac_text_add(to, fac_cl_nv_common);
-    fac_text_print(to, "#define MEM %s\n", fac_cl_in_memory(t));
-    if (t == FAC_F32) fac_text_add(to, "#define LOAD(p, i) (p)[i]\n");
-    else fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", name_of(t));
+    fac_text_add(to, fac_cl_nv_epilogue);
+    fac_text_print(to, "#define MEM %s\n#define LOAD(p, i) nv_one_%s((p) + (i))\n#define LOAD4(v, p) nv_four_%s(v, p)\n",
+                   fac_cl_in_memory(t), name, name);
     fac_text_print(to, "#define PAIR(a, b) nv_pack_%s(a, b)\n", m->mode == FAC_NV_F16 ? "f16" : "bf16");
-    fac_text_print(to, "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K %d\n", s->tile, s->permuted, s->make,
-                   s->along_k);
+    fac_text_print(to, "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K %d\n#define FOURS %d\n", s->tile,
+                   s->permuted, s->make, s->along_k, s->fours);
     fac_text_add(to, fac_cl_nv_matmul_pack);
     return !to->failed;
 }
