@@ -1,0 +1,348 @@
+/* Convolutions on wgmma, persistent and specialised by warps: y[pixel][K] = patches of x [pixel][C taps] times w, channels last.
+ *
+ * Every group of items stays and takes tile after tile.  Its first four warps only bring data: two of them activations (16 bytes
+ * an item), one the packed weights (bulk copies), one the operand that is added to the result.  The other warps, in CONSUMERS
+ * groups of four, only multiply and finish.  TEAM of them share a tile, so with CONSUMERS > TEAM one team finishes its tile while
+ * the other one multiplies.
+ *
+ * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both lie as wgmma's descriptors
+ * with a swizzle of 128 bytes want them.  Two ways to fill A:
+ *   HALO   3 x 3, stride 1, padding 1: positions run over images that carry one column and one row of zeros (the right padding
+ *          of a line is the left one of the next).  A stage holds the tile's positions and the line and pixel on both sides, so
+ *          all nine taps read it through descriptors that are shifted by whole rows.
+ *   else   positions are the pixels of y, a stage holds one tap: any window, stride, dilation and padding, at most 32 taps.
+ *
+ * Written in front of this by nvidia/conv_stream.c, behind the text of nvidia/epilogue.h:
+ *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO
+ *   MEM            an element of x and w
+ *   BYTES          of an element of the result
+ *   STAGED         results go through local memory and leave it as whole rows of a tile;  ADDED: extra ADDED - 1, which has a row
+ *                  for each of them, comes that way (0: none)
+ *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
+ *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
+ *   WGMMA(d, a, b) the instruction */
+#define ITEMS (128 * (CONSUMERS + 1))
+#define TEAMS (CONSUMERS / TEAM)
+#define BM (64 * ROWS * TEAM)
+#define FILLERS 64
+#define STEP_BYTES 128
+#define A_BYTES (AROWS * STEP_BYTES)
+#define B_BYTES (BN * STEP_BYTES)
+/* Of results in local memory, in elements: neighbouring rows begin in other banks. */
+#define PITCH (BN + 16)
+#define OWN_ROWS (64 * ROWS)
+
+/* A divisor as nv_divide takes it; multiplier 0: by one. */
+typedef struct { uint multiplier, shift; } divisor;
+typedef struct { int in, out, origin, stride, far, taps; } axis;       /* nvidia/conv.h */
+typedef struct {
+    long    x, w;                               /* where they begin, in 16 bytes */
+    int     positions, tiles, across, rows;     /* across: tiles along the rows of w, which are the channels of y */
+    int     blocks, x_image, x_row, x_column;   /* blocks of channels of 128 bytes; steps of x in 16 bytes */
+    int     image, line;                        /* positions of an image, of a line of it */
+    divisor by_image, by_line;
+    axis    h, w_;
+} sizes;
+
+INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }
+INLINE void warp_meet(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+typedef struct { int n, h, w; } pixel;
+INLINE pixel pixel_of(const sizes *s, uint p) {
+    const uint n = quotient(p, s->by_image), q = p - n * s->image, h = quotient(q, s->by_line);
+    return (pixel){ (int)n, (int)h, (int)(q - h * s->line) };
+}
+
+/* Where position p is in y; false: nowhere. */
+INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
+    const pixel at = pixel_of(s, p);
+    *to = spot_of(e, at.n, 0, at.h, at.w);
+    return p < s->positions && (!HALO || (at.h < s->h.out && at.w < s->w_.out));
+}
+
+/* ---- what the first four warps do ---- */
+
+/* Position p in a stage: where its pixel begins in x, in 16 bytes, and which taps see it (bits). */
+INLINE int2 sight(const sizes *s, int p) {
+    if (p < 0 || p >= s->positions) return (int2)(0, 0);
+    const pixel at = pixel_of(s, p);
+    const int top = HALO ? at.h : at.h * s->h.stride + s->h.origin, left = HALO ? at.w : at.w * s->w_.stride + s->w_.origin;
+    uint seen = 0;
+    for (int i = 0, k = 0; i < (HALO ? 1 : s->h.taps); i++)
+        for (int j = 0; j < (HALO ? 1 : s->w_.taps); j++, k++)
+            if ((uint)(top + i * s->h.far) < (uint)s->h.in && (uint)(left + j * s->w_.far) < (uint)s->w_.in) seen |= 1u << k;
+    return (int2)(at.n * s->x_image + top * s->x_row + left * s->x_column, (int)seen);
+}
+
+/* Eight rows at a time, their places read first: the copies would keep the reads in order. */
+INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int tap, int apart, int item) {
+    const int first = item >> 3;
+    const uint at = to + first * STEP_BYTES + (((item & 7) ^ first) << 4);
+    for (int i = 0; i < AROWS / 8; i += 8) {
+        int2 r[8];
+        UNROLL for (int k = 0; k < 8; k++)
+            if (i + k < AROWS / 8) r[k] = rows[first + 8 * (i + k)];
+        UNROLL for (int k = 0; k < 8; k++)
+            if (i + k < AROWS / 8) {
+                const bool seen = r[k].y >> tap & 1;
+                global const char *from = x + ((long)(seen ? r[k].x + apart : 0) << 4);
+                if (HALO) nv_copy16(at + (i + k) * 8 * STEP_BYTES, from, seen ? 16 : 0);
+                else nv_copy16_near(at + (i + k) * 8 * STEP_BYTES, from, seen ? 16 : 0);
+            }
+    }
+}
+
+INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint to, uint full, uint empty, int item) {
+    int stage = 0;
+    uint parity = 1;
+    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
+        const int first = tile / s->across * BM - (HALO ? s->line + 1 : 0);
+        warp_meet();
+        nv_meet(1, FILLERS);
+        for (int j = item; j < AROWS; j += FILLERS) rows[j] = sight(s, first + j);
+        nv_meet(1, FILLERS);
+        global const char *from = x + ((item & 7) << 4);
+        for (int block = 0; block < s->blocks; block++, from += STEP_BYTES)
+            for (int i = 0, tap = 0; i < (HALO ? 1 : s->h.taps); i++)
+                for (int j = 0; j < (HALO ? 1 : s->w_.taps); j++, tap++) {
+                    nv_barrier_wait(empty + 8 * stage, parity);
+                    fill_rows(from, rows, to + stage * A_BYTES, tap, i * s->h.far * s->x_row + j * s->w_.far * s->x_column, item);
+                    nv_barrier_arrive_copies(full + 8 * stage);
+                    if (++stage == SA) stage = 0, parity ^= 1;
+                }
+    }
+    NV_COPIES_COMMIT();
+    NV_COPIES_WAIT(0);
+}
+
+INLINE void bring_b(const sizes *s, global const char *w, uint to, uint full, uint empty) {
+    const int steps = s->blocks * s->h.taps * s->w_.taps;
+    int stage = 0;
+    uint parity = 1;
+    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
+        global const char *from = w + (long)(tile % s->across) * steps * B_BYTES;
+        for (int step = 0; step < steps; step++, from += B_BYTES) {
+            nv_barrier_wait(empty + 8 * stage, parity);
+            nv_barrier_expect(full + 8 * stage, B_BYTES);
+            nv_bulk_load(to + stage * B_BYTES, from, B_BYTES, full + 8 * stage);
+            if (++stage == SB) stage = 0, parity ^= 1;
+        }
+    }
+}
+
+/* Bytes of a row of this tile's results. */
+INLINE uint row_bytes(const sizes *s, int tile) {
+    const int rest = s->rows - tile % s->across * BN;
+    return (rest < BN ? rest : BN) * BYTES;
+}
+
+#if ADDED
+/* Each lane brings rows of its own and says how many bytes they are. */
+INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint empty, int lane EXTRA_PARAMS) {
+    int turn = 0;
+    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0), turn++) {
+        const uint parity = turn / TEAMS & 1, bytes = row_bytes(s, tile);
+        for (int k = 0; k < TEAM; k++) {
+            const int c = turn % TEAMS * TEAM + k;
+            spot at[2 * ROWS];
+            bool there[2 * ROWS];
+            int count = 0;
+            UNROLL for (int i = 0; i < 2 * ROWS; i++) {
+                there[i] = find(s, e, tile / s->across * BM + k * OWN_ROWS + lane + 32 * i, &at[i]);
+                count += there[i];
+            }
+            nv_barrier_wait(empty + 8 * c, parity ^ 1);
+            nv_barrier_expect(full + 8 * c, count * bytes);
+            UNROLL for (int i = 0; i < 2 * ROWS; i++)
+                if (there[i])
+                    nv_bulk_load(to + (c * OWN_ROWS + lane + 32 * i) * PITCH * BYTES,
+                                 ADDED_FROM + e->p[ADDED].at + at[i].at[ADDED] + tile % s->across * BN, bytes, full + 8 * c);
+        }
+    }
+}
+#endif
+
+/* ---- what the others do ---- */
+
+/* A ring of stages as one of its readers sees it. */
+typedef struct { uint at, full, empty, parity; int stage; } ring;
+INLINE void step_on(ring *r, int of) {
+    if (++r->stage == of) r->stage = 0, r->parity ^= 1;
+}
+/* Past the stages of another team's tile. */
+INLINE void pass(ring *r, int count, int of) {
+    const int next = r->stage + count;
+    r->stage = next % of, r->parity ^= next / of & 1;
+}
+
+/* Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
+ * that another team has still to wait for.  next: where the other team waits. */
+INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint next, bool speaks) {
+    int old_a = -1, old_b = -1;
+    uint at = 0;
+    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = 0;
+    for (int block = 0; block < s->blocks; block++)
+        for (int i = 0; i < s->h.taps; i++)
+            for (int j = 0; j < s->w_.taps; j++) {
+                if (!HALO || (i == 0 && j == 0)) {
+                    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
+                    nv_proxy_fence();
+                    at = a->at + a->stage * A_BYTES;
+                }
+                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
+                /* a tap of the halo is as many rows further on */
+                const int apart = HALO ? (s->h.origin + 1 + i * s->h.far) * s->line + s->w_.origin + 1 + j * s->w_.far : 0;
+                const ulong from_a = nv_descriptor128(at + apart * STEP_BYTES),
+                            from_b = nv_descriptor128(b->at + b->stage * B_BYTES);
+                NV_WGMMA_FENCE();
+                UNROLL for (int k = 0; k < 4; k++)
+                    UNROLL for (int m = 0; m < ROWS; m++)
+                        WGMMA(sums[m], from_a + 2 * k + m * (64 * STEP_BYTES >> 4), from_b + 2 * k);
+                NV_WGMMA_COMMIT();
+                NV_WGMMA_WAIT(1);
+                if (speaks) {                   /* the step before this one has read its stages */
+                    if (old_b >= 0) nv_barrier_arrive(b->empty + 8 * old_b);
+                    if (old_a >= 0) nv_barrier_arrive(a->empty + 8 * old_a);
+                }
+                old_b = b->stage, old_a = -1;
+                step_on(b, SB);
+                if (!HALO || (i == s->h.taps - 1 && j == s->w_.taps - 1)) old_a = a->stage, step_on(a, SA);
+            }
+    if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
+    NV_WGMMA_WAIT(0);
+    if (speaks && old_b >= 0) {
+        nv_barrier_arrive(b->empty + 8 * old_b);
+        nv_barrier_arrive(a->empty + 8 * old_a);
+    }
+}
+
+/* The four neighbouring channels 16 q + 4 t of row g + 8 i: that is how weights are packed. */
+#define FOUR(sums, q, i) \
+    { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
+
+#if STAGED
+/* Each warp has 16 rows of each block for itself: nobody else waits. */
+INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
+                        int row0, int warp, int lane EXTRA_PARAMS) {
+    const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
+    UNROLL for (int m = 0; m < ROWS; m++)
+        UNROLL for (int q = 0; q < BN / 16; q++) {
+            const int channel = first + 16 * q + 4 * t;
+            if (channel < s->rows) {
+                more with;
+                more_of_channels(e, channel, &with EXTRA_ARGS);
+                UNROLL for (int i = 0; i < 2; i++) {
+                    local RESULT *at = own + (m * 64 + warp * 16 + g + 8 * i) * PITCH + 16 * q + 4 * t;
+                    float v[4] = FOUR(sums[m], q, i);
+#if ADDED
+                    LOCAL_GET4(with.v[ADDED - 1], at);
+#endif
+                    finish4(v, &with);
+                    LOCAL_PUT4(at, v);
+                }
+            }
+        }
+    nv_proxy_fence();
+    warp_meet();
+    if (lane < 16) {
+        UNROLL for (int m = 0; m < ROWS; m++) {
+            const int r = m * 64 + warp * 16 + lane;
+            spot to;
+            if (find(s, e, row0 + r, &to))
+                nv_bulk_store(y + e->p[0].at + to.at[0] + first, LOCAL_AT(own + r * PITCH), row_bytes(s, tile));
+        }
+        NV_BULK_COMMIT();
+    }
+}
+#else
+INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, int tile, int row0, int warp,
+                        int lane EXTRA_PARAMS) {
+    const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
+    UNROLL for (int m = 0; m < ROWS; m++) {
+        spot to[2];
+        bool there[2];
+        UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + m * 64 + warp * 16 + g + 8 * i, &to[i]);
+        UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
+            more with[AHEAD][2];
+            UNROLL for (int q = 0; q < AHEAD; q++)
+                UNROLL for (int i = 0; i < 2; i++)
+                    if (there[i] && first + 16 * (q0 + q) + 4 * t < s->rows)
+                        more_of_pixel(e, &to[i], first + 16 * (q0 + q) + 4 * t, &with[q][i] EXTRA_ARGS);
+            UNROLL for (int q = 0; q < AHEAD; q++)
+                UNROLL for (int i = 0; i < 2; i++) {
+                    const int channel = first + 16 * (q0 + q) + 4 * t;
+                    if (there[i] && channel < s->rows) {
+                        float v[4] = FOUR(sums[m], q0 + q, i);
+                        more_of_channels(e, channel, &with[q][i] EXTRA_ARGS);
+                        finish4(v, &with[q][i]);
+                        store4(e, &to[i], channel, v, y);
+                    }
+                }
+        }
+    }
+}
+#endif
+
+kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const MEM *restrict x, global const MEM *restrict w,
+                                     global RESULT *restrict y EXTRA_PARAMS) {
+    local char stages_a[SA * A_BYTES] __attribute__((aligned(1024)));
+    local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
+    local int2 rows[AROWS];
+    local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS + TEAMS];
+#if STAGED
+    local RESULT results[CONSUMERS * OWN_ROWS * PITCH] __attribute__((aligned(128)));
+#endif
+    const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
+    ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
+    a.empty = a.full + 8 * SA, b.full = a.empty + 8 * SA, b.empty = b.full + 8 * SB;
+    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS, turns = empty + 8 * CONSUMERS;
+    if (item == 0) {
+        for (int i = 0; i < SA; i++) nv_barrier_init(a.full + 8 * i, FILLERS), nv_barrier_init(a.empty + 8 * i, TEAM);
+        for (int i = 0; i < SB; i++) nv_barrier_init(b.full + 8 * i, 1), nv_barrier_init(b.empty + 8 * i, TEAM);
+        for (int i = 0; i < CONSUMERS; i++) nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
+        for (int i = 0; i < TEAMS; i++) nv_barrier_init(turns + 8 * i, TEAM);
+        nv_barriers_made();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < 128) {
+        if (warp < 2) bring_a(&s, (global const char *)x + (s.x << 4), rows, a.at, a.full, a.empty, item);
+        else if (warp == 2 && lane == 0) bring_b(&s, (global const char *)w + (s.w << 4), b.at, b.full, b.empty);
+#if ADDED
+        else if (warp == 3) bring_added(&s, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);
+#endif
+        return;
+    }
+    const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
+              steps = s.blocks * s.h.taps * s.w_.taps;
+    a.at += member * OWN_ROWS * STEP_BYTES;
+    int turn = 0;
+    for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
+        if (TEAMS > 1 && turn % TEAMS != team) {
+            pass(&a, HALO ? s.blocks : steps, SA);
+            pass(&b, steps, SB);
+            continue;
+        }
+        float sums[ROWS][BN / 2];
+        /* the first team goes ahead once uncalled */
+        if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
+        multiply(&s, sums, &a, &b, turns + 8 * ((team + 1) % TEAMS), (item & 127) == 0);
+        const int row0 = tile / s.across * BM + member * OWN_ROWS;
+#if STAGED
+        if (ADDED) nv_barrier_wait(full + 8 * consumer, turn / TEAMS & 1);
+        else {                                  /* the stores before have read their rows */
+            if (lane < 16) NV_BULK_WAIT_READ(0);
+            warp_meet();
+        }
+        finish_tile(&s, &e, sums, y, results + consumer * OWN_ROWS * PITCH, tile, row0, warp, lane EXTRA_ARGS);
+        if (ADDED && lane < 16) {
+            NV_BULK_WAIT_READ(0);
+            nv_barrier_arrive(empty + 8 * consumer);
+        }
+#else
+        finish_tile(&s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
+#endif
+    }
+#if STAGED
+    if (lane < 16) NV_BULK_WAIT(0);
+#endif
+}

@@ -1,0 +1,234 @@
+/* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
+ * 128 bytes, in TF32 (precision high), bf16 and f16.  Each phase of a strided gradient is one launch. */
+#include <stdlib.h>
+#include "backends/opencl/elementwise.h"
+#include "backends/opencl/nvidia/conv_stream.h"
+#include "backends/opencl/solvers.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "tensor/tensor_internal.h"
+#include "cl_nv_common.h"
+#include "cl_nv_conv_stream.h"
+
+enum { VERSION = 1, TAPS = 32, PIECE = 16 };
+
+/* As the kernel has them. */
+typedef struct divisor { uint32_t multiplier, shift; } divisor;
+typedef struct axis { int32_t in, out, origin, stride, far, taps; } axis;
+typedef struct sizes {
+    int64_t x, w;
+    int32_t positions, tiles, across, rows, blocks, x_image, x_row, x_column, image, line;
+    divisor by_image, by_line;
+    axis    h, w_;
+} sizes;
+
+typedef struct plan {
+    fac_nv_stream q;
+    fac_cl_kernel kernel, pack;
+} plan;
+
+static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
+
+/* ---- reading --------------------------------------------------------------------------------------------------------- */
+
+/* All taps of a 3 x 3 window around the pixel itself. */
+static bool has_halo(const fac_nv_phase *f) {
+    for (int d = 1; d < 3; d++) {
+        const fac_nv_axis *a = &f->axis[d];
+        if (a->taps != 3 || a->stride != 1 || a->in != a->out || abs(a->far) != 1 || a->origin != -a->far) return false;
+    }
+    return true;
+}
+
+static bool by_sixteen(const fac_nv_place *p, int bytes) {
+    return ((p->at | p->image | p->row | p->column) * bytes & (PIECE - 1)) == 0;
+}
+
+/* Which extras differ between pixels, and whether the only one of them can come through local memory. */
+static void read_extras(fac_nv_stream *q) {
+    const fac_cl_product *r = &q->c.r;
+    q->moving = q->added = 0;
+    q->rows16 = by_sixteen(&q->c.ends.p[0], q->bytes) && q->c.rows * q->bytes % PIECE == 0;
+    for (int i = 0; i < r->extras; i++) {
+        const fac_nv_place *p = &q->c.ends.p[1 + i];
+        if (!(p->image | p->row | p->column)) continue;
+        q->moving++;
+        const bool fits = fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
+        if (fits && bytes_of(r->extra_dtype[i]) == (size_t)q->bytes && r->extra_dtype[i] == r->result) q->added = 1 + i;
+    }
+    if (q->moving > 1) q->added = 0;
+}
+
+bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
+    *q = (fac_nv_stream){ .halo = false };
+    if (!fac_nv_conv_read(o, p, &q->c)) return false;
+    const fac_nv_conv *c = &q->c;
+    const bool f32 = c->r.dtype == FAC_F32;
+    if (c->few || c->groups != 1 || (f32 && c->mode != FAC_NV_TF32)) return false;
+    q->packing = (fac_nv_packing){ .terms = f32 ? 32 : 64, .mode = c->mode, .order = FAC_NV_IN_ORDER };
+    if (c->channels % q->packing.terms) return false;
+    for (int i = 0; i < c->phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(c, i);
+        if (f.axis[0].in != 1 || f.axis[0].out != 1 || f.axis[0].taps != 1 || f.axis[0].origin) return false;
+        const double padded = (double)c->g.N * (f.axis[1].out + 1) * (f.axis[2].out + 1);
+        if (padded > INT32_MAX / 2) return false;
+        q->halo = c->phases == 1 && has_halo(&f);
+        if (f.taps > TAPS) return false;
+    }
+    q->bytes = (int)bytes_of(c->r.result);
+    read_extras(q);
+    return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    fac_opencl *o = fac_opencl_of(d);
+    fac_nv_stream q;
+    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
+    offer->seconds = q.seconds;
+    offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
+    offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
+    if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+    return true;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------------ */
+
+static void add_memory(fac_dtype t, fac_text *to) {
+    if (t == FAC_F32) {
+        fac_text_add(to, "#define LOCAL_PUT4(p, v) *(local float4 *)(p) = (float4)((v)[0], (v)[1], (v)[2], (v)[3])\n"
+                         "INLINE void local_get4(float *v, local const float *p) {\n"
+                         "    const float4 x = *(local const float4 *)p;\n"
+                         "    v[0] = x.s0, v[1] = x.s1, v[2] = x.s2, v[3] = x.s3;\n}\n");
+    } else {
+        const bool bf16 = t == FAC_BF16;
+        const char *name = bf16 ? "bf16" : "f16";
+        fac_text_print(to, "#define LOCAL_PUT4(p, v) "
+                           "*(local uint2 *)(p) = (uint2)(nv_pack_%s((v)[0], (v)[1]), nv_pack_%s((v)[2], (v)[3]))\n", name, name);
+        fac_text_add(to, "INLINE void local_get4(float *v, local const ushort *p) {\n"
+                         "    const uint2 x = *(local const uint2 *)p;\n");
+        fac_text_add(to, bf16 ? "    v[0] = as_float(x.s0 << 16), v[1] = as_float(x.s0 & 0xffff0000u);\n"
+                                "    v[2] = as_float(x.s1 << 16), v[3] = as_float(x.s1 & 0xffff0000u);\n}\n"
+                              : "    nv_two_f16(v, x.s0);\n    nv_two_f16(v + 2, x.s1);\n}\n");
+    }
+    fac_text_add(to, "#define LOCAL_GET4(v, p) local_get4(v, p)\n");
+}
+
+bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
+    const fac_nv_stream_tile *t = &q->t;
+    const bool bf16 = q->c.mode == FAC_NV_BF16;
+    const fac_nv_kind kind = q->c.mode == FAC_NV_TF32 ? FAC_NV_KIND_TF32 : bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
+    const bool staged = t->exit == FAC_NV_STAGED, wide = t->rows * t->bn >= 256;
+    fac_text_add(to, fac_cl_nv_common);
+    if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;
+    fac_nv_wgmma_text(to, t->bn, kind, 0);
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_ss(d, a, b)\n",
+                   kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16", t->bn);
+    fac_text_print(to, "#define MEM %s\n#define BYTES %d\n", fac_cl_in_memory(q->c.r.dtype), q->bytes);
+    fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n", t->consumers, t->team, t->rows,
+                   t->bn);
+    fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
+    fac_text_print(to, "#define STAGED %d\n#define ADDED %d\n#define AHEAD %d\n", staged, staged ? q->added : 0,
+                   !q->moving ? 1 : wide ? 2 : 4);
+    if (staged && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
+    if (staged) add_memory(q->c.r.result, to);
+    fac_text_add(to, fac_cl_nv_conv_stream);
+    return !to->failed;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------------------------------- */
+
+static void done(fac_device *d, void *arg) {
+    plan *q = arg;
+    if (!q) return;
+    fac_cl_kernel_free(fac_opencl_of(d), &q->kernel);
+    fac_cl_kernel_free(fac_opencl_of(d), &q->pack);
+    fac_release(q);
+}
+
+static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
+    fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
+    fac_text text = { 0 };
+    if (!fac_nv_stream_read(o, &settled, &q->q))
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
+    fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
+        ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
+        : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_text_free(&text);
+    return status;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    plan *q = fac_alloc(1, sizeof *q);
+    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    fac_status status = build(fac_opencl_of(d), p, q, err);
+    if (status) done(d, q);
+    else *out = q;
+    return status;
+}
+
+static uint64_t pack_key(const void *arg, int input) {
+    const plan *q = arg;
+    return fac_nv_pack_key(&q->q.c, &q->q.packing, input);
+}
+
+static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
+    const plan *q = arg;
+    (void)input;
+    return fac_nv_pack_run(fac_opencl_of(d), &q->q.c, &q->q.packing, &q->pack, from, to, err);
+}
+
+/* ---- run ------------------------------------------------------------------------------------------------------------- */
+
+static divisor divisor_of(int32_t d) {
+    const fac_nv_divisor by = fac_nv_divide((uint32_t)d);
+    return (divisor){ by.multiplier, by.shift };
+}
+
+static axis axis_of(const fac_nv_axis *a) { return (axis){ a->in, a->out, a->origin, a->stride, a->far, a->taps }; }
+
+static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
+    const fac_nv_conv *c = &q->c;
+    const fac_nv_stream_tile *t = &q->t;
+    const int pieces = PIECE / (int)bytes_of(c->r.dtype), rows = fac_nv_stream_rows(t);
+    sizes s = { .rows = c->rows, .blocks = c->channels / q->packing.terms };
+    s.h = axis_of(&f->axis[1]), s.w_ = axis_of(&f->axis[2]);
+    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
+    s.line = s.w_.out + t->halo, s.image = (s.h.out + t->halo) * s.line;
+    s.positions = (int32_t)c->g.N * s.image;
+    s.across = (c->rows + t->bn - 1) / t->bn;
+    s.tiles = (s.positions + rows - 1) / rows * s.across;
+    s.by_image = divisor_of(s.image), s.by_line = divisor_of(s.line);
+    return s;
+}
+
+static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    const plan *made = arg;
+    const fac_nv_stream *q = &made->q;
+    const fac_cl_product *r = &q->c.r;
+    fac_opencl *o = fac_opencl_of(d);
+    (void)work;
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        if (!f.pixels) continue;
+        sizes s = sizes_of(q, &f);
+        fac_nv_ends e = fac_nv_phase_ends(&q->c, &f);
+        s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
+        s.w = (int64_t)((fac_cl_at(in[1]) + fac_nv_packed_at(&q->c, &q->packing, i)) / PIECE);
+        e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
+        fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+                                               fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
+        for (int k = 0; k < r->extras; k++) {
+            const fac_span x = in[r->input[k]];
+            e.p[1 + k].at += (int64_t)(fac_cl_at(x) / bytes_of(r->extra_dtype[k]));
+            args[5 + k] = fac_cl_arg_span(x);
+        }
+        const size_t items = 128 * (size_t)(q->t.consumers + 1), groups = (size_t)s.tiles;
+        const fac_cl_range range = { 1, { (groups < o->limits.units ? groups : o->limits.units) * items }, { items } };
+        FAC_TRY(fac_cl_launch(o, &made->kernel, &range, 5 + r->extras, args, err));
+    }
+    return FAC_OK;
+}
+
+const fac_solver fac_cl_conv_wgmma_stream = {
+    .name = "conv/wgmma_stream", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };

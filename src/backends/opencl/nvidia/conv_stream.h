@@ -1,0 +1,41 @@
+/* conv/wgmma_stream: convolutions on wgmma by groups that stay and take tile after tile, both operands in local memory
+ * (kernels/nv_conv_stream.cl).  What its solver (conv_stream.c) and its choice of tiles (conv_stream_tiles.c) share. */
+#ifndef FACULA_OPENCL_NVIDIA_CONV_STREAM_H
+#define FACULA_OPENCL_NVIDIA_CONV_STREAM_H
+#include "backends/opencl/nvidia/conv.h"
+
+/* How results leave a tile: by the items that hold them, or through local memory as whole rows. */
+typedef enum fac_nv_exit { FAC_NV_DIRECT, FAC_NV_STAGED } fac_nv_exit;
+
+/* The letters of the kernel. */
+typedef struct fac_nv_stream_tile {
+    int         consumers, team;                /* groups of four warps; those of them that share a tile */
+    int         rows, bn;                       /* blocks of 64 rows of each; channels */
+    fac_nv_exit exit;
+    bool        halo;
+    int         a_rows, sa, sb;
+} fac_nv_stream_tile;
+
+typedef struct fac_nv_stream {
+    fac_nv_conv        c;
+    fac_nv_stream_tile t;
+    fac_nv_packing     packing;
+    bool               halo;                    /* all taps can read one tile with its neighbours */
+    bool               rows16;                  /* rows of results can be copied by 16 bytes */
+    int                bytes;                   /* of an element of the result */
+    int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
+    double             seconds;
+} fac_nv_stream;
+
+enum { FAC_NV_STREAM_LOCAL = 232448 };          /* bytes of local memory of a group, measured */
+
+/* Reads the problem, as fac_nv_conv_read does, and chooses a tile: the problem's variant, or the best by estimate.  false: not
+ * for this solver, or no such tile. */
+bool   fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q);
+bool   fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q);
+int    fac_nv_stream_variants(void);
+/* Bytes of local memory of the kernel. */
+size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
+bool   fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
+static inline int fac_nv_stream_rows(const fac_nv_stream_tile *t) { return 64 * t->rows * t->team; }   /* of a tile */
+#endif

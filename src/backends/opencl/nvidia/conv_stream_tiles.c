@@ -1,0 +1,87 @@
+/* Which tile conv/wgmma_stream takes: estimates by what a unit must do for each tile, and how evenly tiles go round. */
+#include <math.h>
+#include "backends/opencl/nvidia/conv_stream.h"
+
+/* Consumers, those of a team, blocks of 64 rows, channels, and how results leave. */
+static const fac_nv_stream_tile tiles[] = {
+    { 2, 2, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 1, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 },
+    { 3, 1, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 1, 1, 256, FAC_NV_STAGED, false, 0, 0, 0 },
+    { 2, 1, 2, 64, FAC_NV_STAGED, false, 0, 0, 0 },  { 2, 2, 1, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
+    { 2, 2, 1, 256, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 2, 2, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
+    { 3, 3, 1, 128, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 2, 1, 64, FAC_NV_DIRECT, false, 0, 0, 0 },
+    { 2, 2, 2, 64, FAC_NV_DIRECT, false, 0, 0, 0 },  { 3, 3, 1, 64, FAC_NV_DIRECT, false, 0, 0, 0 },
+    { 2, 1, 2, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 3, 3, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 },
+    { 2, 2, 2, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 2, 1, 256, FAC_NV_STAGED, false, 0, 0, 0 },
+    { 2, 1, 1, 256, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 1, 2, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
+};
+enum { TILES = sizeof tiles / sizeof *tiles, MOST_STAGES = 8, STEP = 128 };
+
+int fac_nv_stream_variants(void) { return TILES; }
+
+size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
+    const size_t stages = (size_t)(t->sa * t->a_rows + t->sb * t->bn) * STEP,
+        results = t->exit == FAC_NV_STAGED ? (size_t)(64 * t->rows * t->consumers * (t->bn + 16) * q->bytes) : 0;
+    return stages + results + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers) + t->consumers) + 1024;
+}
+
+/* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
+static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_tile *t) {
+    int best = 0;
+    t->halo = q->halo && t->exit == FAC_NV_DIRECT;
+    t->a_rows = fac_nv_stream_rows(t) + (t->halo ? 2 * (f->axis[2].out + 2) : 0);
+    t->a_rows = (t->a_rows + 7) / 8 * 8;
+    fac_nv_stream_tile with = *t;
+    for (with.sa = 2; with.sa <= MOST_STAGES; with.sa++)
+        for (with.sb = 2; with.sb <= MOST_STAGES; with.sb++) {
+            const int lasts = t->halo ? 9 * with.sa : with.sa, depth = with.sb < lasts ? with.sb : lasts,
+                score = 10 * depth + (t->halo && with.sa > 3 ? 3 : with.sa);
+            if (fac_nv_stream_local(q, &with) <= FAC_NV_STREAM_LOCAL && score > best) best = score, *t = with;
+        }
+    return best > 0;
+}
+
+/* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock), bytes from the
+ * second cache (40). */
+static double step_clocks(const fac_nv_stream_tile *t, int taps) {
+    const double blocks = t->rows * t->team, fill = (double)t->bn * STEP + (double)t->a_rows * STEP / (t->halo ? taps : 1);
+    const double products = blocks * t->bn * 2, local = (blocks * 4 * (2048 + 32 * t->bn) + fill) / 128, far = fill / 40;
+    return fmax(products, fmax(local, far));
+}
+
+static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
+    const fac_nv_axis *h = &f->axis[1], *w = &f->axis[2];
+    const double positions = t->halo ? (double)q->c.g.N * (h->out + 1) * (w->out + 1) : (double)f->pixels;
+    const double count = ceil(positions / fac_nv_stream_rows(t)) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
+    const double steps = (double)(q->c.channels / q->packing.terms) * f->taps, multiply = steps * step_clocks(t, f->taps);
+    const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 32 + 700;
+    const double rounds = ceil(count / units), teams = t->consumers / t->team;
+    /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
+    if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
+    return rounds * (multiply + (t->exit == FAC_NV_STAGED ? finish / 2 : finish));
+}
+
+static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, double bytes) {
+    static const double clock = 1.78e9, bandwidth = 4.0e12, launch = 3e-6, start = 1.5e-6;
+    double seconds = 0;
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        seconds += launch + start + fmax(phase_clocks(o, q, t, &f) / clock, bytes / q->c.phases / bandwidth);
+    }
+    return seconds;
+}
+
+bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {
+    const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
+    bool found = false;
+    for (int i = 0; i < TILES; i++) {
+        fac_nv_stream_tile t = tiles[i];
+        if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
+        if (t.exit == FAC_NV_STAGED && (!q->rows16 || q->moving != !!q->added)) continue;
+        if (!settle(q, &f, &t)) continue;
+        const double seconds = seconds_of(o, q, &t, bytes);
+        if (found && seconds >= q->seconds) continue;
+        q->t = t, q->seconds = seconds, found = true;
+    }
+    q->packing.rows = q->t.bn;
+    return found;
+}

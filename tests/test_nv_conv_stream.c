@@ -1,0 +1,164 @@
+/* conv/wgmma_stream.  On any machine: the texts of its kernels (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh),
+ * and that every tile it chooses fits a unit.  Where wgmma works: all tiles on odd shapes against the reference driver. */
+#include "opencl_solver_check.h"
+#include "backends/opencl/nvidia/conv_stream.h"
+#include "backends/opencl/probe.h"
+#include "backends/opencl/solvers.h"
+
+static fac_opencl pretended;        /* limits of a device that is not there */
+
+static int setup(void **state) {
+    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    return open_device(state);
+}
+
+static void as_problem(const fac_node *n, fac_precision asked, fac_operand *o, fac_problem *p) {
+    *p = (fac_problem){ .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known } : (fac_operand){ 0 };
+    }
+}
+
+static int64_t number(int64_t least, int64_t most) {
+    return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
+}
+
+/* ---- texts ---- */
+
+static const struct { const char *name, *problem; } cases[] = {
+    { "tf32_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}" },
+    { "tf32_1x1_sum", "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}" },
+    { "tf32_1x1", "conv2d(f32[64,256,56,56], f32[64,256,1,1], f32[64]) {relu}" },
+    { "tf32_3x3_sum", "conv2d(f32[64,64,56,56], f32[64,64,3,3], f32[64], f32[64,64,56,56]) pad=1,1,1,1 {add(_, x1) relu}" },
+    { "tf32_stride", "conv2d(f32[64,128,56,56], f32[128,128,3,3]) stride=2,2 pad=1,1,1,1" },
+    { "bf16_3x3", "conv2d(bf16[64,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1 {relu}" },
+    { "bf16_1x1_sum", "conv2d(bf16[64,64,56,56], bf16[256,64,1,1], bf16[256], bf16[64,256,56,56]) {add(_, x1) relu}" },
+    { "f16_1x1_sum", "conv2d(f16[8,64,28,28], f16[256,64,1,1], f16[256], f16[8,256,28,28]) {add(_, x1) relu}" },
+    { "grad_x", "conv2d_grad_x(f32[64,64,56,56], f32[64,64,3,3], f32[64,64,56,56]) pad=1,1,1,1" },
+    { "grad_x_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1" },
+};
+
+static void keep(const char *name, int k, const fac_nv_stream *q, const fac_text *t) {
+    const char *folder = getenv("FACULA_KERNELS");
+    char path[512];
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/conv_stream_%s_%d.cl", folder, name, k);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "// -cl-nv-maxrregcount=%d\n%s", 65536 / (128 * (q->t.consumers + 1)) / 8 * 8, t->s);
+    fclose(f);
+}
+
+static void kernels_are_written(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int written = 0;
+        fac_graph *g = NULL;
+        OK(fac_problem_graph(cases[i].problem, false, &g, &err));
+        for (int k = 0; k <= fac_nv_stream_variants(); k++) {
+            fac_operand o[OPERANDS];
+            fac_problem p;
+            fac_text t = { 0 };
+            fac_nv_stream q;
+            as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
+            p.variant = k;
+            if (!fac_nv_stream_read(&pretended, &p, &q)) continue;
+            assert_true(fac_nv_stream_local(&q, &q.t) <= FAC_NV_STREAM_LOCAL);
+            assert_true(q.t.a_rows % 8 == 0 && q.t.bn % 16 == 0 && q.t.sa >= 2 && q.t.sb >= 2 && q.seconds > 0);
+            assert_true(fac_nv_stream_text(&q, false, &t));
+            if (k) written++;
+            else
+                print_message("%-16s %dx%d%s of %d, %d and %d stages%s: %.4f ms\n", cases[i].name, fac_nv_stream_rows(&q.t),
+                              q.t.bn, q.t.halo ? " with halo" : "", q.t.consumers, q.t.sa, q.t.sb,
+                              q.t.exit == FAC_NV_STAGED ? ", staged" : "", q.seconds * 1e3);
+            keep(cases[i].name, k, &q, &t);
+            fac_text_free(&t);
+        }
+        assert_true(written >= 3);
+        fac_graph_free(g);
+    }
+}
+
+static void others_are_refused(void **state) {
+    (void)state;
+    static const struct { const char *problem; fac_precision precision; } not[] = {
+        { "conv2d(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_DEFAULT },
+        { "conv2d(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_HIGHEST },
+        { "conv2d(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_MEDIUM },
+        { "conv2d(f32[2,48,9,9], f32[64,48,3,3])", FAC_PRECISION_HIGH },
+        { "conv2d(f32[2,64,9,9], f32[66,64,3,3])", FAC_PRECISION_HIGH },
+        { "conv2d(bf16[2,96,9,9], bf16[64,96,3,3])", FAC_PRECISION_HIGH },
+        { "conv2d(f32[2,64,9,9], f32[64,32,3,3]) groups=2", FAC_PRECISION_HIGH },
+        { "conv2d(f32[2,64,19,19], f32[64,64,7,7])", FAC_PRECISION_HIGH },
+        { "conv3d(f32[2,64,9,9,9], f32[64,64,3,3,3])", FAC_PRECISION_HIGH } };
+    for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
+        fac_graph *g = NULL;
+        fac_operand o[OPERANDS];
+        fac_problem p;
+        fac_nv_stream q;
+        OK(fac_problem_graph(not[i].problem, false, &g, &err));
+        as_problem(g->last, not[i].precision, o, &p);
+        if (fac_nv_stream_read(&pretended, &p, &q)) fail_msg("taken: %s", not[i].problem);
+        fac_graph_free(g);
+    }
+}
+
+/* ---- the solver ---- */
+
+typedef struct mode { const char *type; double tolerance; int channels; } mode;
+static const mode modes[] = { { "f32", 2e-3, 32 }, { "bf16", 2e-2, 64 }, { "f16", 3e-3, 64 } };
+enum { MODES = sizeof modes / sizeof *modes, FORMS = 5 };
+
+/* 3 x 3 with a halo, 1 x 1, any window, and gradients by x; sizes, bodies and what is added at random. */
+static void write_problem(int form, const mode *m, char *to, size_t size) {
+    static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
+    const char *t = m->type;
+    const int channels = (int)(m->channels * number(1, 3)), rows = 4 * (int)number(1, 70), images = (int)number(1, 5);
+    const int h = (int)number(5, 30), w = (int)number(5, 30), body = (int)number(0, 2);
+    const bool any = form == 2 || form == 4;
+    const int down = any ? (int)number(1, 3) : 1, r = any ? (int)number(1, 4) : form == 1 ? 1 : 3, s = any ? (int)number(1, 5) : r;
+    const int pad = form == 1 ? 0 : form == 2 ? (int)number(0, 2) : 1;
+    const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - s) / down + 1;
+    char more[64] = "";
+    if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", t, images, rows, p, q);
+    if (form < 3)
+        snprintf(to, size, "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) stride=%d,%d pad=%d,%d,%d,%d%s", t, images, channels,
+                 h, w, t, rows, channels, r, s, t, rows, more, down, down, pad, pad, pad, pad, bodies[body]);
+    else                        /* dy, w, x */
+        snprintf(to, size, "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) stride=%d,%d pad=%d,%d,%d,%d", t,
+                 images, channels, p, q, t, channels, rows, r, s, t, images, rows, h, w, down, down, pad, pad, pad, pad);
+}
+
+static void odd_shapes(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    const char *all = getenv("FACULA_ALL");
+    int solved = 0, asked = 0;
+    for (int i = 0; i < FORMS * MODES * (all ? atoi(all) : 1); i++) {
+        const mode *m = &modes[i % MODES];
+        char text[512];
+        fac_graph *g = NULL;
+        write_problem(i / MODES % FORMS, m, text, sizeof text);
+        OK(fac_problem_graph(text, false, &g, &err));
+        const fac_case c = { text, -1, 1, m->tolerance };
+        precision = FAC_PRECISION_HIGH, of_largest = true, channels_last = number(0, 1);
+        for (int k = 0; k <= (all ? fac_nv_stream_variants() : 1); k++) {
+            variant = all ? k : k * (int)number(1, fac_nv_stream_variants());
+            const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
+            solved += taken, asked += k == 0;
+            if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
+            if (k == 0 && !taken) print_message("no offer: %s\n", text);
+        }
+        fac_graph_free(g);
+    }
+    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    print_message("%d runs of %d problems\n", solved, asked);
+    assert_true(solved >= asked);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(others_are_refused),
+                                        cmocka_unit_test(odd_shapes) };
+    return cmocka_run_group_tests_name("nv_conv_stream", tests, setup, close_device);
+}
