@@ -25,8 +25,30 @@ static fac_node *before(const fac_node *n, fac_value *const in[], int a) {
     return anchor(m) && in[a]->index == 0 && fac_used_once(n->in[a]) ? m : NULL;
 }
 
-/* The anchor with n at the end of its body; NULL when that cannot be. */
-static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_value *const in[], int a) {
+/* What only n reads of one value and numbers, such as the mask y > 0 of a ReLU's gradient: made where it is used, it need not be
+ * written and read.  Which input of it is the value; -1: it is something else. */
+static int absorbed(const fac_node *n, fac_value *const in[], int i) {
+    const fac_node *f = in[i]->node;
+    int value = -1;
+    if (!f || f->nin > OPERANDS || !f->op->map || f->body[0] || f->nout != 1 || in[i]->time != FAC_RUN || !fac_used_once(n->in[i])) return -1;
+    for (int k = 0; k < f->nin; k++) {
+        if (f->in[k] && scalar_const(f->in[k])) continue;
+        if (value >= 0 || !f->in[k] || !fac_dims_equal(&f->in[k]->type.dims, &n->out[0]->type.dims)) return -1;
+        value = k;
+    }
+    return value;
+}
+
+/* The node f in the body, of value instead of its input k. */
+static fac_value *rebuilt(fac_graph *body, const fac_node *f, int k, fac_value *value) {
+    fac_value *ops[OPERANDS] = { NULL }, *made[1];
+    for (int i = 0; i < f->nin; i++) ops[i] = i == k ? value : f->in[i] ? fac_const(body, f->in[i]->tensor) : NULL;
+    fac_node_copy(body, f, ops, made);
+    return made[0];
+}
+
+/* The anchor with n at the end of its body; NULL when that cannot be.  absorbs: with what absorbed() finds; *some: it did. */
+static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_value *const in[], int a, bool absorbs, bool *some) {
     fac_value *args[OPERANDS + 1], *ops[OPERANDS], *made[1];
     int count = m->nin;
     fac_graph *body = m->body[0] ? fac_graph_rebuild(m->body[0], &(fac_rebuild){ .keep_dead = false }, NULL) : fac_graph_new();
@@ -44,10 +66,13 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
         } else if (scalar_const(in[i])) {
             ops[i] = fac_const(body, in[i]->tensor);
         } else if (count < OPERANDS && in[i] != in[a]) {
+            const int value = absorbs ? absorbed(n, in, i) : -1;
+            fac_value *v = value < 0 ? in[i] : in[i]->node->in[value];
             char name[16];
             snprintf(name, sizeof name, "x%zu", body->ninputs);
-            ops[i] = fac_input(body, name, in[i]->type.dtype, in[i]->type.dims);
-            args[count++] = in[i];
+            ops[i] = fac_input(body, name, v->type.dtype, v->type.dims);
+            args[count++] = v;
+            if (value >= 0) ops[i] = rebuilt(body, in[i]->node, value, ops[i]), *some = true;
         } else {
             fac_graph_free(body);
             return NULL;
@@ -99,11 +124,16 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     for (int turn = 0; best >= 0 && turn < 2; turn++) {
         fac_node *m = in[best]->node;
         fac_value *v = add && n->nin == 2 && in[1 - best] ? bias(m, in[1 - best]) : NULL;
-        if (!v) v = extend(to, m, n, in, best);
-        if (v && v->leaf != FAC_POISON && e->accept(e->self, v->node)) {
-            name_as(v, m);
-            out[0] = v;
-            return true;
+        for (int absorbs = 1; absorbs >= 0; absorbs--) {
+            bool some = false;
+            if (!v) v = extend(to, m, n, in, best, absorbs, &some);
+            if (v && v->leaf != FAC_POISON && e->accept(e->self, v->node)) {
+                name_as(v, m);
+                out[0] = v;
+                return true;
+            }
+            if (!some || (v && v->leaf == FAC_POISON)) break;
+            v = NULL;
         }
         if (v && v->leaf == FAC_POISON) return false;
         /* the other operand of an add may be an anchor too */
