@@ -27,12 +27,14 @@ static bool pose(const char *text, fac_precision p, int number, bool gaps) {
     return took;
 }
 
-/* Every cut that the problem has. */
+/* Every cut that the problem has, or, since each has kernels of its own to compile, the one by estimates and another. */
 static void pose_all(const char *text, fac_precision p, bool gaps) {
     int n = 1;
     assert_true(pose(text, p, 0, gaps));
-    while (n < 9 && pose(text, p, n, gaps)) n++;
-    assert_in_range(n, 3, 8);
+    if (getenv("FACULA_ALL")) {
+        while (n < 9 && pose(text, p, n, gaps)) n++;
+        assert_in_range(n, 3, 8);
+    } else assert_true(pose(text, p, 1 + below(2), gaps));
 }
 
 static const fac_precision levels[] = { FAC_PRECISION_HIGHEST, FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM };
@@ -48,8 +50,10 @@ static void every_cut(void **state) {
     (void)state;
     if (!has_units()) skip();
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        for (int k = 0; k < 3; k++) pose_all(problems[i], levels[k], false);
-    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) pose_all(halves[i], FAC_PRECISION_DEFAULT, false);
+        for (int k = 0; k < 3; k++)
+            if (getenv("FACULA_ALL") || (int)i % 3 == k) pose_all(problems[i], levels[k], false);
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+        if (getenv("FACULA_ALL") || below(2)) pose_all(halves[i], FAC_PRECISION_DEFAULT, false);
 }
 
 static int size(void) {
@@ -62,7 +66,7 @@ static void random_products(void **state) {
     static const char *const types[] = { "f32", "f32", "f32", "bf16", "f16" };
     (void)state;
     if (!has_units()) skip();
-    const int count = getenv("FACULA_ALL") ? 200 : 40;
+    const int count = getenv("FACULA_ALL") ? 100 : 6;
     for (int k = 0; k < count; k++) {
         char text[320];
         const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3), kind = below(6);
@@ -82,12 +86,12 @@ static void random_products(void **state) {
     }
 }
 
-/* Long sums keep their accuracy, and split ones come out the same twice. */
+/* Long sums keep their accuracy. */
 static void long_sums(void **state) {
     (void)state;
     if (!has_units()) skip();
-    pose_all("linear(f32[64,9216], f32[136,9216], f32[136])", FAC_PRECISION_DEFAULT, false);
-    pose_all("matmul(f32[136,8192], f32[8192,128])", FAC_PRECISION_HIGHEST, false);
+    assert_true(pose("linear(f32[64,9216], f32[136,9216], f32[136])", FAC_PRECISION_DEFAULT, 0, false));
+    assert_true(pose("matmul(f32[136,8192], f32[8192,128])", FAC_PRECISION_HIGHEST, 0, false));
 }
 
 /* ---- without a GPU ---- */
@@ -153,11 +157,14 @@ static void cuts(void **state) {
     assert_int_equal(m.p.from, FAC_NV_ROWS);
     assert_int_equal(m.q.from, FAC_NV_COLUMNS);
     assert_true(m.fours && !m.work);
-    /* terms that do not come in chunks must be copied into images; so must b of split numbers */
+    /* terms that do not come in chunks must be copied into images; so must terms that are no neighbours of f32 */
     m = cut_of("matmul(bf16[512,255], bf16[255,768])", FAC_PRECISION_DEFAULT, false, 0);
     assert_int_equal(m.p.from, FAC_NV_IMAGES);
     assert_int_equal(m.q.from, FAC_NV_COLUMNS);
     m = cut_of("linear(f32[512,256], f32[768,256])", FAC_PRECISION_DEFAULT, false, 0);
+    assert_int_equal(m.p.from, FAC_NV_ROWS);
+    assert_int_equal(m.q.from, FAC_NV_ROWS);
+    m = cut_of("matmul(f32[512,256], f32[256,768])", FAC_PRECISION_DEFAULT, false, 0);
     assert_int_equal(m.p.from, FAC_NV_ROWS);
     assert_int_equal(m.q.make, FAC_NV_SPLIT);
     assert_true(m.work >= m.q.bytes);

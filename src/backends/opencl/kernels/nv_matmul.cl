@@ -100,6 +100,19 @@ INLINE ulong descriptor(uint at, bool turned) {
 }
 #define NEXT(FROM) (FROM == COLUMNS ? 128 : 2)  /* of a descriptor, from one wgmma to the next */
 
+/* The low parts of a tile of Q behind it, by both consumers; what the units read of the tile itself are the high parts. */
+INLINE void make_low(uint tile, int item) {
+    for (int at = item * 16; at < Q_BYTES; at += 256 * 16) {
+        uint v[4];
+        nv_local_load4(v, tile + at);
+        UNROLL for (int e = 0; e < 4; e++) v[e] = nv_low(as_float(v[e]));
+        asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(tile + Q_BYTES + at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+                     : "memory");
+    }
+    nv_proxy_fence();
+    nv_meet(1, 256);
+}
+
 #ifdef PARTIAL
 #define PLACE_ARGS
 #define Y_AT(m, n) ((m) * s.N + (n))
@@ -168,6 +181,7 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
         for (int i = 0; i < j.count; i++) {
             nv_barrier_wait(full + 8 * stage, phase);
             if (COPIES) nv_proxy_fence();
+            if (Q_FROM != IMAGES) make_low(qt + stage * Q_ALL, id - 128);
             const ulong high_q = descriptor(qt + stage * Q_ALL, false), low_q = high_q + (Q_BYTES >> 4);
             uint high[2][4], low[2][4];             /* while one step's are being read, the next ones are made */
             UNROLL for (int k = 0; k < 4; k++) UNROLL for (int m = 0; m < BLOCKS; m++) {

@@ -34,10 +34,9 @@ static bool steps_by(const fac_nv_side *s, int64_t other, int64_t chunk) {
 
 /* Whether copies of 16 bytes can read it where it lies. */
 static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
-    const bool half = m->r.dtype != FAC_F32, as_is = half ? m->mode != FAC_NV_3XTF32 : m->mode == FAC_NV_TF32;
+    const bool half = m->r.dtype != FAC_F32, as_is = half || m->mode != FAC_NV_BF16;
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
-    const bool q_of_split = m->mode == FAC_NV_3XTF32 && s == &m->q;
-    if (q_of_split || (!as_is && m->mode != FAC_NV_3XTF32)) return FAC_NV_IMAGES;
+    if (!as_is) return FAC_NV_IMAGES;
     if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
     if (half && s->tile % 64 == 0 && s->row == 1 && s->rows % chunk == 0 && steps_by(s, K > 1 ? s->term : 0, chunk)) return FAC_NV_COLUMNS;
     return FAC_NV_IMAGES;
@@ -177,6 +176,7 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
     const fac_nv_cut *c = cuts_of(m);
     for (int k = 0; c[k].rows; k++) {
         if (variant && variant != k + 1) continue;
+        if (!variant && m->swap && k && c[k - 1].columns >= s->M) break;           /* a shorter one was enough */
         cut(o, &c[k], before_run, m);
         if ((double)m->row_tiles * (double)m->column_tiles * (double)(s->batch * m->parts) > INT_MAX / 2) continue;
         if (!best.cut.rows || m->seconds < best.seconds) best = *m;
