@@ -83,9 +83,4 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
 /* from: the weights as the problem has them, plain. */
 fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel,
                            fac_span from, fac_span to, fac_error *err);
-
-/* ---- for tests ---- */
-
-/* The text of conv/wgmma's kernel for a problem and its variant, options in the first line; false: not for it. */
-bool       fac_nv_conv_rows_text(const fac_opencl *o, fac_problem *p, fac_text *to);
 #endif

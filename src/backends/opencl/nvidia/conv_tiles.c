@@ -1,0 +1,116 @@
+/* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
+ *
+ * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so many teams reach, or as waiting
+ * for pixels takes, and as storing its results; never faster than the bytes that must be moved.  Few tiles are split along the
+ * sum.  The numbers were fitted to measurements on an H200 (528 of ResNet-50's and VGG16's layers, each cut in all ways). */
+#include <string.h>
+#include "backends/opencl/nvidia/conv_rows.h"
+
+enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
+
+static const fac_nv_cut single[] = {                        /* one product: TF32, BF16, F16 */
+    { 256, 2, 128, 4, true, 0, false, false, 0.95 },    { 128, 4, 128, 6, false, 128, false, false, 0.77 },
+    { 128, 2, 128, 5, false, 128, false, true, 0.53 },  { 128, 2, 128, 6, true, 0, false, true, 0.57 },
+    { 64, 4, 128, 6, false, 128, false, false, 0.50 },  { 64, 2, 128, 4, false, 0, false, true, 0.50 },
+    { 64, 1, 128, 5, true, 0, false, true, 0.51 },      { 128, 1, 128, 5, true, 0, false, true, 0.53 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.60 },      { 64, 4, 64, 4, false, 128, true, false, 0.41 },
+    { 128, 2, 64, 4, true, 0, false, true, 0.53 },      { 64, 2, 64, 4, true, 0, false, true, 0.32 },       { 0 } };
+static const fac_nv_cut triple[] = {                        /* three products: 3XTF32 */
+    { 128, 2, 64, 5, true, 0, false, true, 0.78 },      { 128, 2, 64, 5, false, 0, false, true, 0.89 },
+    { 64, 2, 64, 6, true, 0, false, true, 0.50 },       { 64, 2, 64, 6, false, 0, false, true, 0.88 },
+    { 64, 4, 64, 6, false, 128, false, false, 0.67 },   { 64, 2, 128, 4, false, 0, false, true, 0.86 },
+    { 64, 1, 128, 4, false, 0, false, true, 0.87 },     { 64, 1, 64, 6, true, 0, false, true, 0.57 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.79 },      { 64, 4, 64, 4, false, 128, true, false, 0.76 },    { 0 } };
+
+static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : single; }
+static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
+
+int fac_nv_tile_variants(const fac_nv_conv *c) {
+    int n = 0;
+    while (cuts(c)[n].columns) n++;
+    return n;
+}
+
+/* Registers of an item, about: sums (twice when promoted), operands, addresses. */
+static int registers_of(const fac_nv_tile *t, const fac_nv_conv *c) {
+    const int raw = t->k.terms / 2, made = t->c.ahead ? 2 : 1, low = c->mode == FAC_NV_3XTF32 ? 2 : 1;
+    const int all = t->c.columns / 2 * (t->promote ? 2 : 1) + 2 * raw + made * low * raw + 40;
+    return t->c.registers && all > t->c.registers ? t->c.registers : all;
+}
+
+/* How many groups a unit has room for. */
+static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
+    const int items = 128 * t->c.teams, local = t->c.stages * fac_nv_tile_bytes(&t->k) + 2048;
+    const int by_registers = REGISTERS / (items * ((registers_of(t, c) + 7) / 8 * 8));
+    const int n = by_registers < LOCAL_BYTES / local ? by_registers : LOCAL_BYTES / local;
+    return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
+}
+
+/* Seconds of one phase in so many splits; each_k is set. */
+static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, fac_nv_tile *t) {
+    const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
+    const double tiles = (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
+    t->each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
+    const double count = tiles * (k_tiles ? (double)fac_nv_parts(k_tiles, t->each_k) : 1);
+    const double rounds = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = rounds < room ? rounds : room;
+    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 2 ? 0.81 : 0.5;
+    const double product = (double)rows * t->c.columns * t->k.terms / (fac_nv_rate(o, c->mode) / units * t->c.share * busy);
+    const double wait = (f->taps < 2 ? 0.6e-6 : 0.2e-6) / at_once;      /* neighbouring taps see much of the same */
+    const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
+    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 26e9;
+    double seconds = rounds * (t->each_k * (product > wait ? product : wait) + end + 0.3e-6 / at_once);
+    if (splits > 1) seconds += 3e-6 + 8.0 * count * rows * t->c.columns / 3.4e12;
+    return seconds;
+}
+
+static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
+    const int bytes = is_half(c) ? 2 : 4, most = k->row / bytes, least = is_half(c) ? 32 : 16;
+    t->c = *k;
+    if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
+    t->k = (fac_nv_packing){ .rows = k->columns, .terms = most, .mode = c->mode, .few = c->few, .order = FAC_NV_BY_FOURS };
+    if (c->few) return true;
+    if (c->r.dtype != FAC_F32) t->k.order = FAC_NV_BY_EIGHTS;
+    if (c->r.dtype == FAC_F32 && is_half(c)) t->k.terms = 32;           /* more would not fit the registers */
+    if (t->k.terms > least && c->channels % t->k.terms) t->k.terms = least;
+    return c->channels % t->k.terms == 0 && t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
+}
+
+static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *best) {
+    fac_nv_tile t = { 0 };
+    double most = -1;
+    fac_nv_phase heavy = { 0 };
+    if (!fits(c, k, &t)) return;
+    for (int i = 0; i < c->phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(c, i);
+        const double work = (double)f.pixels * (1 + f.taps);
+        if (f.taps > (c->few ? TAPS_FEW : TAPS)) return;
+        if (work > most) most = work, heavy = f;
+    }
+    if (c->mode == FAC_NV_3XTF32 && (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= c->promote_from)
+        t.promote = FAC_NV_PROMOTE_TERMS / t.k.terms;
+    const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
+    for (int splits = 1; splits <= (k->split && c->phases == 1 ? SPLITS : 1); splits += splits < 8 ? 1 : splits < 16 ? 2 : 4) {
+        if (splits > 1 && k_tiles < 4 * splits) break;
+        t.seconds = 0;
+        for (int i = 0; i < c->phases; i++) {
+            const fac_nv_phase f = fac_nv_phase_of(c, i);
+            t.seconds += estimate(o, c, &f, splits, &t);
+        }
+        t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
+        if (!best->c.columns || t.seconds < best->seconds) *best = t;
+    }
+}
+
+bool fac_nv_tile_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t) {
+    const fac_nv_cut *all = cuts(c);
+    memset(t, 0, sizeof *t);
+    for (int k = 0; all[k].columns; k++)
+        if (!variant || variant == k + 1) consider(o, c, &all[k], t);
+    return t->c.columns != 0;
+}
+
+size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t) {
+    const fac_nv_phase f = fac_nv_phase_of(c, 0);
+    const int64_t rows = 64 * t->c.teams, tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
+    return t->splits < 2 ? 0 : (size_t)(tiles * t->splits * rows * t->c.columns) * sizeof(float);
+}
