@@ -105,6 +105,15 @@ static double number(const fac_trainer *t, const char *name) {
     return x;
 }
 
+/* All weights of a step become narrow at once. */
+static int weight_steps(const fac_trainer *t) {
+    fac_step_stat steps[200];
+    const size_t n = fac_program_steps(fac_trainer_program(t), steps, 200);
+    int count = 0;
+    for (size_t i = 0; i < n && i < 200; i++) count += !strcmp(steps[i].nodes, "weights");
+    return count;
+}
+
 static double accuracy_of(fac_dtype mixed, double enlarge, double *scale, int64_t *steps) {
     fac_device *d;
     fac_dataset data;
@@ -126,6 +135,7 @@ static double accuracy_of(fac_dtype mixed, double enlarge, double *scale, int64_
     OK(fac_trainer_evaluate(t, &data, 100, &score, &err));
     *scale = mixed == FAC_F16 ? number(t, "optimizer.loss_scale") : 1;
     *steps = (int64_t)number(t, "optimizer.step");
+    assert_int_equal(weight_steps(t), mixed != FAC_NONE);
     fac_trainer_free(t);
     fac_graph_free(g);
     fac_dataset_free(&data);

@@ -79,6 +79,9 @@ fac_graph *fac_pass_siblings(const fac_graph *g, fac_accept *accept, void *self)
 /* Concats that begin as another one reads its result. */
 fac_graph *fac_pass_joins(const fac_graph *g);
 
+/* The casts of parameters that a step of training reads in a narrower type: one `group`, where accept says that a kernel takes it. */
+fac_graph *fac_pass_weight_casts(const fac_graph *g, fac_accept *accept, void *self);
+
 /* What parameters become: elementwise nodes that serve nothing but updates become few `fused` nodes with several results, and
  * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);

@@ -102,6 +102,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
     if (!plan->only || is_of(plan->only, "fused_conv"))             /* a solver of convolutions finds them all */
         FAC_TRY(take(plan, fac_pass_conv_chains(plan->graph, price, plan), err));
+    FAC_TRY(take(plan, fac_pass_weight_casts(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
