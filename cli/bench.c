@@ -10,7 +10,7 @@ static struct {
     job_options job;
     long runs, callers;
     double seconds;
-    bool json, verify, profile, memory;
+    bool json, verify, profile, memory, serve;
 } o;
 
 static const option options[] = {
@@ -22,6 +22,7 @@ static const option options[] = {
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
     { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread" },
+    { "--serve", OPTION_FLAG, &o.serve, NULL, "measure what each line of standard input asks for, see below" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -199,6 +200,7 @@ static int run(list args) {
     if (o.callers < 0 || o.callers > CALLERS) return usage_error(verb_find("bench"), "--callers is 1 to 256");
     if (o.callers && (o.job.train || o.runs || o.verify || o.profile || o.memory))
         return usage_error(verb_find("bench"), "--callers does not go with --train, --runs, --verify, --profile, --memory");
+    if (o.serve) return bench_serve(&o.job, args.at[0]);
     if (o.callers && !o.job.device.threads) o.job.device.threads = 1;
     int code = job_open(&j, verb_find("bench"), &o.job, args.at[0]);
     if (!code) code = o.callers ? bench_callers(&j, (int)o.callers, o.seconds > 0 ? o.seconds : 2, o.json) : measure(&j);
@@ -210,4 +212,7 @@ const verb verb_bench = {
     .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]",
         .options = options, .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}'\n"
-            "and its operands behind the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers." };
+            "and its operands behind the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers.\n"
+            "--serve reads lines `BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]`, keeps a program for each, and answers\n"
+            "with a line of JSON: what bench/gpu_networks.py asks in turn with PyTorch.  IN.npy becomes the input of this and\n"
+            "later runs of the program; the first output of a run goes to OUT.npy." };

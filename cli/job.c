@@ -60,22 +60,26 @@ static int make_input(job *j, const job_options *o, int i) {
     return status ? fail(&err) : EXIT_OK;
 }
 
-int job_open(job *j, const verb *v, const job_options *o, const char *what) {
-    fac_error err = { 0 };
+int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     const bool problem = strchr(what, '(') != NULL;
     if (o->batch < 0) return usage_error(v, "--batch is positive");
     if (o->train && problem) return usage_error(v, "--train is for whole models");
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
-    numerics how;
-    int code = precision_read(v, o->precision, &how);
-    if (!code) code = device_open(&o->device, &j->device);
+    int code = device_open(&o->device, &j->device);
     if (!code) code = problem ? pose(j, o, what) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
-    if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
     if (code) return code;
     j->loaded = now() - start;
     if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)
         return fail_text("a model with more than %d inputs or outputs", JOB_MOST);
+    return EXIT_OK;
+}
+
+int job_settle(job *j, const verb *v, const job_options *o) {
+    fac_error err = { 0 };
+    numerics how;
+    int code = precision_read(v, o->precision, &how);
+    if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;
     if (o->train) return train_program(j, o, &how);
@@ -83,13 +87,24 @@ int job_open(job *j, const verb *v, const job_options *o, const char *what) {
     return fac_program_new(j->m.graph, j->device, &opts, &j->program, &err) ? fail(&err) : EXIT_OK;
 }
 
-void job_close(job *j) {
+int job_open(job *j, const verb *v, const job_options *o, const char *what) {
+    const int code = job_begin(j, v, o, what);
+    return code ? code : job_settle(j, v, o);
+}
+
+void job_unsettle(job *j) {
     for (int i = 0; i < JOB_MOST; i++) {
         fac_tensor_free(j->in[i]);
         fac_tensor_free(j->out[i]);
+        j->in[i] = j->out[i] = NULL;
     }
     if (j->trainer) fac_trainer_free(j->trainer);
     else fac_program_free(j->program);
+    j->trainer = NULL, j->program = NULL;
+}
+
+void job_close(job *j) {
+    job_unsettle(j);
     model_free(&j->m);
     fac_device_free(j->device);
     *j = (job){ 0 };

@@ -36,4 +36,10 @@ typedef struct job {
 /* what: a file, zoo:NAME or a problem.  An exit code; close it in any case. */
 int  job_open(job *j, const verb *v, const job_options *o, const char *what);
 void job_close(job *j);
+
+/* The two halves of each, for several programs of one model: device and model; inputs and program.  Settling may put another form
+ * of the graph in the place of j->m.graph. */
+int  job_begin(job *j, const verb *v, const job_options *o, const char *what);
+int  job_settle(job *j, const verb *v, const job_options *o);
+void job_unsettle(job *j);
 #endif

@@ -107,6 +107,10 @@ typedef struct fac_backend {
     /* When commands ran, by the device's own clock (optional).  out NULL: from now on; else until now: waits, and gives what was
      * submitted in between, in order, to be freed by fac_release.  In between only one thread uses the device. */
     fac_status (*watch)(fac_device *d, fac_command **out, size_t *n, fac_error *err);
+    /* Seconds to bring a value from one layout to another (optional: those of a cpu).  channels_last: images may have their channels
+     * side by side, so that the planner decides between that and plain layouts for the whole graph (optional: no). */
+    double     (*reorder)(const fac_device *d, const fac_type *t);
+    bool       (*channels_last)(fac_device *d);
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 
@@ -127,6 +131,7 @@ fac_status fac_problem_support(const char *problem, fac_device *d, fac_support *
 /* ---- layouts -------------------------------------------------------------------------------------------------------- */
 
 fac_layout fac_layout_plain(const fac_dims *dims);                              /* row-major, contiguous */
+fac_layout fac_layout_channels_last(const fac_dims *dims);                      /* dim 1 behind all others, dense; rank >= 2 */
 fac_layout fac_layout_blocked(const fac_dims *dims, int axis, int block, int halo);
 bool       fac_layout_is_plain(const fac_layout *l, const fac_dims *dims);      /* the one above, wherever it begins */
 bool       fac_layout_equal(const fac_layout *a, const fac_layout *b, const fac_dims *dims);   /* the same places */

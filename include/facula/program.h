@@ -103,7 +103,7 @@ typedef struct fac_step_stat {
     int64_t     runs;
     bool        fallback;
     const char *op;                     /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
-    const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo behind the +), "plain -> plain" */
+    const char *layouts;                /* first input -> first output: "n16c+1 -> n16c" (halo behind the +), "plain -> last" (channels) */
     int         variant;
     const fac_step_op *does;            /* what was merged into the step, counted one by one: ndoes of them, none in the planner's */
     int         ndoes;                  /* own steps */

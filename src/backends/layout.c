@@ -17,6 +17,18 @@ fac_layout fac_layout_plain(const fac_dims *dims) {
     return l;
 }
 
+fac_layout fac_layout_channels_last(const fac_dims *dims) {
+    fac_layout l = { 0 };
+    int64_t n = dims->d[1];
+    l.stride[1] = 1;
+    for (int k = dims->n - 1; k >= 2; k--) {
+        l.stride[k] = n;
+        n = times(n, dims->d[k]);
+    }
+    l.stride[0] = n;
+    return l;
+}
+
 /* A plane of one channel block, in floats, rounded up to whole cache lines.  Neighbouring blocks should not fall on the same
  * sets of the first cache, whose index repeats every 4096 bytes: 56 x 56 pixels of 16 floats are exactly 49 such pages.  So the
  * stride in lines modulo 64 is kept out of 0 +- 8 and 32 +- 5. */

@@ -9,14 +9,17 @@
 
 enum { OPERANDS = 64 };
 
-static const double BANDWIDTH = 24e9;   /* bytes/s of a reorder, both ways together: measured on values of 0.1 to 3 MB */
+static const double BANDWIDTH = 24e9;   /* of a cpu, bytes/s both ways together: measured on values of 0.1 to 3 MB */
 
-double fac_reorder_seconds(const fac_type *type) { return 1e-6 + 2 * (double)fac_type_bytes(type) / BANDWIDTH; }
+double fac_reorder_seconds(const fac_device *d, const fac_type *type) {
+    if (d->backend->reorder) return d->backend->reorder(d, type);
+    return 1e-6 + 2 * (double)fac_type_bytes(type) / BANDWIDTH;
+}
 
 /* Bringing an input from `have` to `want`; parameters are brought there before the run. */
-static double reorder_seconds(const fac_operand *have, const fac_operand *want) {
+static double reorder_seconds(const fac_device *d, const fac_operand *have, const fac_operand *want) {
     if (have->type.dtype == FAC_NONE || have->time != FAC_RUN || fac_layout_equal(&have->layout, &want->layout, &have->type.dims)) return 0;
-    return fac_reorder_seconds(&have->type);
+    return fac_reorder_seconds(d, &have->type);
 }
 
 static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_problem *p, fac_operand *trial, fac_offer *offer,
@@ -31,7 +34,7 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
     *offer = (fac_offer){ 0 };
     if (!s->offer(d, &q, offer)) return false;
     *seconds = offer->seconds;
-    for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(&p->in[i], &q.in[i]);
+    for (int i = 0; i < p->nin; i++) *seconds += reorder_seconds(d, &p->in[i], &q.in[i]);
     for (int i = p->nin; i < n; i++)
         if (!trial[i].layout.block) trial[i].layout.halo = 0;       /* the wish of readers; a plain result has none */
     return true;
@@ -46,20 +49,30 @@ static const fac_solver *find(const fac_device *d, const char *name, const fac_n
     return NULL;
 }
 
-/* The best offer so far, and room for the next.  turn: what it costs the readers when the first output is plain. */
+/* The best offer so far, and room for the next. */
 typedef struct contest {
     fac_operand *trial, *best_trial;
     const fac_solver *best;
     int       variant;
     fac_offer offer;
-    double    least, turn;
+    double    least;
+    const fac_turn *turn;
 } contest;
+
+static bool lies_as(const fac_operand *x, const fac_layout *l) { return fac_layout_equal(&x->layout, l, &x->type.dims); }
+
+/* What its first output costs the readers. */
+static double turn_of(const fac_turn *t, const fac_operand *y) {
+    if (t->seconds <= 0) return 0;
+    if (t->blocked) return y->layout.block ? 0 : t->seconds;
+    return lies_as(y, &t->layout) ? 0 : t->seconds;
+}
 
 static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, const fac_problem *p) {
     fac_offer o;
     double seconds;
     if (!consider(d, s, variant, p, c->trial, &o, &seconds)) return;
-    if (p->nout && !c->trial[p->nin].layout.block) seconds += c->turn;
+    if (p->nout) seconds += turn_of(c->turn, &c->trial[p->nin]);
     if (c->best && seconds >= c->least) return;
     fac_operand *swap = c->trial;
     c->trial = c->best_trial;
@@ -68,6 +81,19 @@ static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, c
     c->variant = variant;
     c->offer = o;
     c->least = seconds;
+}
+
+/* All solvers, with results as p has them and as their readers would rather have them: what does not mind writes either. */
+static void enter_all(contest *c, const fac_plan *plan, fac_problem *p) {
+    const fac_turn *t = c->turn;
+    const bool again = p->nout && t->seconds > 0 && !t->blocked && !lies_as(&p->out[0], &t->layout);
+    const fac_layout given = p->nout ? p->out[0].layout : (fac_layout){ 0 };
+    for (int turn = 0; turn <= again; turn++) {
+        if (turn) p->out[0].layout = t->layout;
+        for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
+            if (solves(*s, p->node)) enter(c, plan->device, *s, 0, p);
+    }
+    if (again) p->out[0].layout = given;
 }
 
 /* What was measured, if it still is what was measured and can be had here. */
@@ -82,7 +108,7 @@ static void remember(contest *c, const fac_plan *plan, const fac_problem *p) {
     if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, fac_offer *offer, fac_error *err) {
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err) {
     fac_operand few[2 * OPERANDS], *many = NULL;
     size_t n = (size_t)p->nin + (size_t)p->nout;
     if (n > OPERANDS && !(many = fac_alloc(2 * n, sizeof *many))) {
@@ -94,8 +120,7 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, 
     if (forced) enter(&c, plan->device, forced, 0, p);
     else remember(&c, plan, p);
     if (!c.best && !(forced && forced->op)) {
-        for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
-            if (solves(*s, p->node)) enter(&c, plan->device, *s, 0, p);
+        enter_all(&c, plan, p);
         if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
     }
     if (c.best) {
@@ -111,6 +136,31 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, 
     }
     fac_release(many);
     return c.best;
+}
+
+void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
+    const fac_turn none = { 0 };
+    const fac_dims *d = &p->out[0].type.dims;
+    const fac_layout plain = fac_layout_plain(d), last = d->n > 2 ? fac_layout_channels_last(d) : plain;
+    fac_operand few[2 * OPERANDS];
+    best[0] = best[1] = INFINITY;
+    if ((size_t)p->nin + (size_t)p->nout > OPERANDS) return;
+    const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
+    contest c = { .trial = few, .best_trial = few + OPERANDS, .turn = &none };
+    remember(&c, plan, p);
+    if (c.best && !forced) forced = c.best;
+    const int variant = c.best ? c.variant : 0;
+    for (int turn = 0; turn < (d->n > 2 ? 2 : 1); turn++) {
+        p->out[0].layout = turn ? last : plain;
+        for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++) {
+            fac_offer o;
+            double seconds;
+            if ((forced && *s != forced) || !solves(*s, p->node)) continue;
+            if (!consider(plan->device, *s, variant, p, few, &o, &seconds)) continue;
+            const int form = lies_as(&few[p->nin], &plain) ? 0 : lies_as(&few[p->nin], &last) ? 1 : -1;
+            if (form >= 0 && seconds < best[form]) best[form] = seconds;
+        }
+    }
 }
 
 double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {

@@ -52,18 +52,10 @@ void fac_parts(fac_scheduler *s) {
 /* How a value lies, whatever it is a slice of: in blocks, with its last dim or its channels as neighbours, or otherwise. */
 typedef enum kind { BLOCKED, PLAIN, LAST, OTHER } kind;
 
-static fac_layout channels_last(const fac_dims *d) {
-    fac_layout l = fac_layout_plain(d);
-    int64_t step = d->d[1];
-    l.stride[1] = 1;
-    for (int k = d->n - 1; k >= 2; k--) l.stride[k] = step, step *= d->d[k];
-    return l;
-}
-
 static kind kind_of(const fac_layout *l, const fac_dims *d) {
     if (l->block) return BLOCKED;
     if (fac_layout_is_plain(l, d)) return PLAIN;
-    const fac_layout last = d->n >= 3 ? channels_last(d) : *l;
+    const fac_layout last = d->n >= 3 ? fac_layout_channels_last(d) : *l;
     return d->n >= 3 && fac_layout_equal(l, &last, d) ? LAST : OTHER;
 }
 
@@ -106,7 +98,7 @@ bool fac_part_alike(const fac_scheduler *s, const fac_value *v, const fac_layout
 /* What lies like a part, for the whole that it is one of. */
 static fac_layout grown(const fac_layout *like, const fac_dims *part, const fac_dims *whole) {
     const kind k = kind_of(like, part);
-    return k == BLOCKED ? *like : k == LAST ? channels_last(whole) : fac_layout_plain(whole);
+    return k == BLOCKED ? *like : k == LAST ? fac_layout_channels_last(whole) : fac_layout_plain(whole);
 }
 
 /* Where v lies, or will lie, when it is a whole.  like: a layout of it. */
@@ -137,6 +129,12 @@ fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout 
     FAC_TRY(room_of(s, p->whole, &more, &whole));
     *out = slice(p->whole->node, &whole, p->start);
     return FAC_OK;
+}
+
+bool fac_joins_last(const fac_scheduler *s, const fac_node *n) {
+    bool parts = is_concat(s, n) && n->out[0]->type.dims.n >= 4 && axis_of(n) == 1;
+    for (int i = 0; parts && i < n->nin; i++) parts = s->part[n->in[i]->id].whole == n->out[0];
+    return parts;
 }
 
 fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined) {

@@ -137,11 +137,17 @@ fac_type   fac_plan_output(const fac_plan *plan, size_t i);         /* the type 
 fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
 void       fac_plan_place(fac_plan *plan);                                                   /* arena.c    */
 
+/* What a layout of the first output costs its readers: `seconds` when it is plain and blocked says that they want blocks, or when
+ * it is not `layout`. */
+typedef struct fac_turn { double seconds; bool blocked; fac_layout layout; } fac_turn;
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
- * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver.
- * turn: seconds that the readers of the first output lose when it is plain. */
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, double turn, fac_offer *offer, fac_error *err);
-double            fac_reorder_seconds(const fac_type *type);        /* an estimate, of a value from one layout to another */
+ * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);
+/* An estimate, of a value from one layout to another. */
+double fac_reorder_seconds(const fac_device *d, const fac_type *type);
+/* What the best solvers for these operands estimate, with the reorders that they want, by where they put the first output: in [0]
+ * plain, in [1] with channels last; INFINITY: none does. */
+void   fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]);
 /* Everything that could solve a problem: solvers, their variants, and their estimates in the layouts that are there or in plain ones,
  * whichever is less.  How many there are; those beyond max are only counted. */
 typedef struct fac_candidate { const fac_solver *solver; int variant, version; double seconds; } fac_candidate;

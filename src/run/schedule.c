@@ -104,13 +104,20 @@ static bool wants_blocks(const fac_node *n) {
     return groups == 1 || groups == n->in[0]->type.dims.d[1];
 }
 
-/* Seconds that a plain result of n costs: a reorder when most of its readers want blocks. */
-static double turn_seconds(const fac_node *n) {
+/* A reorder: for a plain result when most of its readers want blocks, or for one that does not lie as the whole graph would
+ * have it. */
+static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
     const fac_value *y = n->out[0];
     int blocks = 0, plain = (int)y->roots;
-    if (y->type.dims.n != 4) return 0;
+    const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
+    fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
+    if (form == FAC_FORM_LAST) turn.layout = fac_layout_channels_last(&y->type.dims);
+    if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
+    if (s->form || y->type.dims.n != 4) return turn;
+    turn.blocked = true;
     for (const fac_use *u = y->uses; u; u = u->next) *(wants_blocks(u->node) ? &blocks : &plain) += 1;
-    return blocks > plain ? fac_reorder_seconds(&y->type) : 0;
+    if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
+    return turn;
 }
 
 /* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if there is one and a solver
@@ -118,19 +125,20 @@ static double turn_seconds(const fac_node *n) {
 static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer, fac_slot *part,
                          const fac_solver **solver) {
     const fac_value *y = n->out[0];
-    const double turn = turn_seconds(n);
+    fac_turn turn = turn_of(s, n);
     describe(s, n, q);
-    FAC_TRY(fac_pick(s, q, turn, offer, solver));
+    FAC_TRY(fac_pick(s, q, &turn, offer, solver));
     part->root = -1;
     if (!fac_part_alike(s, y, &q->out[0].layout)) return FAC_OK;
     FAC_TRY(fac_part_slot(s, y, &q->out[0].layout, part));
     describe(s, n, q);
-    q->out[0].layout = part->layout;
-    FAC_TRY(fac_pick(s, q, turn, offer, solver));
+    q->out[0].layout = turn.layout = part->layout;
+    FAC_TRY(fac_pick(s, q, &turn, offer, solver));
     if (fac_layout_equal(&q->out[0].layout, &part->layout, &y->type.dims)) return FAC_OK;
     part->root = -1;
+    turn = turn_of(s, n);
     describe(s, n, q);
-    return fac_pick(s, q, turn, offer, solver);
+    return fac_pick(s, q, &turn, offer, solver);
 }
 
 /* Over something that dies, or a new one. */
@@ -300,6 +308,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     if (!status) {
         wishes(&s);
         fac_parts(&s);
+        status = fac_forms(&s);
     }
     for (const fac_node *n = plan->graph->first; n && !status; n = n->next) {
         char label[200];
@@ -313,5 +322,6 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     fac_release(s.becomes);
     fac_release(s.part);
     fac_release(s.room);
+    fac_release(s.form);
     return status;
 }

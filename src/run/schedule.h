@@ -11,6 +11,9 @@ typedef struct fac_where { fac_slot slot; fac_copy *copies; bool set; int item; 
 /* Along the axis of the concat that makes `whole`; whole NULL: no part of anything. */
 typedef struct fac_part { const fac_value *whole; int64_t start; } fac_part;
 
+/* How an image should lie: a wish, which the solvers' estimates may outweigh. */
+typedef enum fac_form { FAC_FORM_ANY, FAC_FORM_PLAIN, FAC_FORM_LAST } fac_form;
+
 typedef struct fac_scheduler {
     fac_plan        *plan;
     const fac_graph *original;
@@ -20,6 +23,7 @@ typedef struct fac_scheduler {
                                        that parameter's id: another one; NULL ends the list */
     fac_part        *part;          /* by value id: the result of a concat that it may be written to         */
     fac_slot        *room;          /* by id of a concat's result: where it lies when its parts do, or root -1 */
+    fac_form        *form;          /* by value id; NULL on devices where images have one form only */
     int              now;           /* the step at hand, or the next one             */
     fac_error       *err;
 } fac_scheduler;
@@ -40,7 +44,7 @@ void         fac_root_touch(fac_plan *p, int root, int step);
 /* ---- where.c ---- */
 
 /* fac_choose with a status of its own: of two reasons, no solver and no memory, the one that it was. */
-fac_status fac_pick(fac_scheduler *s, fac_problem *q, double turn, fac_offer *offer, const fac_solver **solver);
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer, const fac_solver **solver);
 
 int  fac_reads_of(const fac_value *v);     /* outputs and updates count */
 void fac_lay(fac_scheduler *s, const fac_value *v, int root, const fac_layout *layout);
@@ -66,8 +70,15 @@ void       fac_parts(fac_scheduler *s);
 /* May v, made in this layout, be a slice of the concat that reads it?  Then where. */
 bool       fac_part_alike(const fac_scheduler *s, const fac_value *v, const fac_layout *like);
 fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout *like, fac_slot *out);
+/* A concat of channels whose parts can be written to their places when they have their channels last. */
+bool       fac_joins_last(const fac_scheduler *s, const fac_node *n);
 /* A concat whose parts, or some of them, lie in their places: copies the others, and its result is there. */
 fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined);
+
+/* ---- forms.c ---- */
+
+/* Fills s->form for devices that have a choice. */
+fac_status fac_forms(fac_scheduler *s);
 
 /* ---- in_place.c ---- */
 

@@ -81,11 +81,22 @@ fac_step *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver 
     return step;
 }
 
-/* "n16c+1": channels in blocks of 16, a halo of 1; "plain"; "strided" for any other order or gaps. */
+/* Channels last; a part of them, with others in between. */
+static bool is_last(const fac_dims *d, const fac_layout *l, bool part) {
+    const fac_layout last = fac_layout_channels_last(d);
+    if (!part) return fac_layout_equal(l, &last, d);
+    return l->stride[1] == 1 && l->stride[d->n - 1] > d->d[1] && l->stride[d->n - 2] == l->stride[d->n - 1] * d->d[d->n - 1];
+}
+
+/* "n16c+1": channels in blocks of 16, a halo of 1; "plain"; "last": channels last, "last part": some of those that lie there;
+ * "strided" for any other order or gaps. */
 static void layout_text(const fac_operand *o, const fac_layout *l, char to[24]) {
+    const fac_dims *d = &o->type.dims;
     if (l->block && l->axis == 1) snprintf(to, 24, l->halo ? "n%dc+%d" : "n%dc", l->block, l->halo);
     else if (l->block) snprintf(to, 24, "%d@%d+%d", l->block, l->axis, l->halo);
-    else snprintf(to, 24, "%s", fac_layout_is_plain(l, &o->type.dims) ? "plain" : "strided");
+    else if (fac_layout_is_plain(l, d)) snprintf(to, 24, "plain");
+    else if (d->n > 2 && is_last(d, l, false)) snprintf(to, 24, "last");
+    else snprintf(to, 24, "%s", d->n > 2 && is_last(d, l, true) ? "last part" : "strided");
 }
 
 /* Of the first input and the first output. */

@@ -47,7 +47,7 @@ void fac_layout_settle(fac_layout *l, const fac_dims *d) {
     *l = plain;
 }
 
-fac_status fac_pick(fac_scheduler *s, fac_problem *q, double turn, fac_offer *offer, const fac_solver **solver) {
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer, const fac_solver **solver) {
     fac_error own = { 0 };
     *solver = fac_choose(s->plan, q, turn, offer, &own);
     if (*solver) return FAC_OK;
@@ -68,7 +68,7 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
     q->out[0] = to;
     fac_offer offer = { 0 };
     const fac_solver *solver;
-    FAC_TRY(fac_pick(s, q, 0, &offer, &solver));
+    FAC_TRY(fac_pick(s, q, &(fac_turn){ 0 }, &offer, &solver));
     if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) ||
         !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
         /* it would rather copy something else: the reference copies anything */

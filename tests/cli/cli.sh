@@ -61,6 +61,8 @@ checks=$((checks + 1))
 cmp -s lenet.txt again.txt || { echo "FAILED: the text of a graph does not read back as itself"; bad=$((bad + 1)); }
 
 # ---- bench ----
+printf '1 default infer 0.01\n2 high infer 0.01\n1 nonsense infer 0\nx\n' >asked.txt
+expect 0 '"median_ms":' "$facula" bench zoo:lenet --serve <asked.txt
 problem='conv2d(f32[2,16,9,7], f32[16,16,3,3], f32[16]) pad=1,1,1,1 {relu}'
 expect 0 'ok' "$facula" bench "$problem" --runs 3 --verify
 for key in median_ms min_ms max_ms runs gflops peak_bytes; do

@@ -5,7 +5,9 @@
 #include <string.h>
 #include "backends/opencl/clock.h"
 #include "backends/opencl/complaint.h"
+#include "backends/opencl/gemm.h"
 #include "backends/opencl/peaks.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -302,9 +304,20 @@ static fac_status open_opencl(const char *which, const fac_device_opts *opts, fa
 
 static void close_opencl(fac_device *d) { fac_cl_close(fac_opencl_of(d)); }
 
+static double reorder(const fac_device *d, const fac_type *t) {
+    const fac_opencl *o = (const fac_opencl *)d;
+    return (o->limits.gpu ? 4e-6 : 1e-5) + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
+}
+
+/* Where solvers for matrix units want it; what else is there reads either form as fast as the other. */
+static bool channels_last(fac_device *d) {
+    fac_opencl *o = fac_opencl_of(d);
+    return o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA);
+}
+
 const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts,
-    .peaks = fac_cl_peaks, .watch = fac_cl_watch,
+    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last,
 };

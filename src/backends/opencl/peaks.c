@@ -1,5 +1,5 @@
-/* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores; reading and copying memory, reading
- * what lies in the last cache; launching.  Times are those of the device's clock, the best of several tries. */
+/* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores; reading and copying memory;
+ * launching.  Times are those of the device's clock, the best of several tries. */
 #include <time.h>
 #include "backends/opencl/clock.h"
 #include "backends/opencl/launch.h"
@@ -83,29 +83,16 @@ static fac_status tensor(const bench *b, const char *shape, double flops, double
     return status;
 }
 
-static fac_status reading(const bench *b, size_t bytes, int over, double *out, fac_error *err) {
-    const cl_ulong n = bytes / sizeof(cl_float4);
-    const cl_int times = over;
-    const fac_cl_arg args[] = { fac_cl_arg_span(b->from), fac_cl_arg_span(b->to), fac_cl_arg_value(&n, sizeof n),
-                                fac_cl_arg_value(&times, sizeof times) };
-    double seconds;
-    FAC_TRY(fastest(b, "READ", "peak_read", 4, args, &seconds, err));
-    *out = rate((double)bytes * over, seconds);
-    return FAC_OK;
-}
 
 static fac_status memory(const bench *b, size_t bytes, fac_peaks *p, fac_error *err) {
     const cl_ulong n = bytes / sizeof(cl_float4);
     const fac_cl_arg args[] = { fac_cl_arg_span(b->from), fac_cl_arg_span(b->to), fac_cl_arg_value(&n, sizeof n) };
-    cl_ulong cache = 0;
     double seconds;
-    FAC_TRY(reading(b, bytes, 1, &p->memory_read, err));
+    FAC_TRY(fastest(b, "READ", "peak_read", 3, args, &seconds, err));
+    p->memory_read = rate((double)bytes, seconds);
     FAC_TRY(fastest(b, "COPY", "peak_copy", 3, args, &seconds, err));
     p->memory_copy = rate(2 * (double)bytes, seconds);
-    if (b->o->cl.GetDeviceInfo(b->o->place.device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof cache, &cache, NULL)) cache = 0;
-    if (!b->o->limits.gpu || cache < (1 << 20)) return FAC_OK;      /* a cpu's caches are its cores' own */
-    p->cache[1] = (size_t)cache;
-    return reading(b, (size_t)cache / 2 < bytes ? (size_t)cache / 2 : bytes, 16, &p->cache_read[1], err);
+    return FAC_OK;
 }
 
 /* One kernel more in a chain, and one alone that is waited for, by the host's clock. */

@@ -14,15 +14,13 @@ kernel void peak_fma(global float *y, float a, float b, int times) {
 #endif
 
 #ifdef READ
-/* Reads n float4 `times` over, four of them on their way at once. */
-kernel void peak_read(global const float4 *x, global float *y, ulong n, int times) {
+/* Four loads of an item on their way at once. */
+kernel void peak_read(global const float4 *x, global float *y, ulong n) {
     const ulong all = get_global_size(0);
     float4 sum = 0;
-    for (int t = 0; t < times; t++) {
-        ulong i = get_global_id(0);
-        for (; i + 3 * all < n; i += 4 * all) sum += x[i] + x[i + all] + (x[i + 2 * all] + x[i + 3 * all]);
-        for (; i < n; i += all) sum += x[i];
-    }
+    ulong i = get_global_id(0);
+    for (; i + 3 * all < n; i += 4 * all) sum += x[i] + x[i + all] + (x[i + 2 * all] + x[i + 3 * all]);
+    for (; i < n; i += all) sum += x[i];
     if (sum.x + sum.y + sum.z + sum.w == 0.5f) y[0] = sum.x;
 }
 #endif

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Whole networks on an OpenCL GPU against PyTorch on the same card: both programs take turns and read inputs that lie there.
+
+    python bench/gpu_networks.py --facula build/facula [NAME...] [--infer 1,16,64] [--train 16,64]
+                                 [--precision highest,high,bf16] [--rounds 3] [--compile] [--budget SECONDS]
+
+PyTorch runs the better of NCHW and channels_last, eager, with cudnn.benchmark; --compile adds torch.compile with CUDA graphs
+(mode="reduce-overhead", channels_last).  Precisions:
+    highest   f32, TF32 off           facula --precision highest
+    default   f32, TF32 off           facula --precision default
+    high      f32, TF32 on            facula --precision high
+    medium    autocast to bf16        facula --precision medium (f32 tensors, bf16 products)
+    bf16      autocast to bf16        facula --precision bf16 (tensors of bf16, master weights of f32)
+Times are medians of --rounds turns of --seconds each; training is a step of Adam (fused) on a random batch.  Every inference is
+checked: facula reads PyTorch's weights, and the largest difference of both programs' logits from PyTorch's in f64, relative to
+the largest logit, stands in the table.  When --budget is used up what is not measured is named, and the table ends cleanly.
+Needs torch and torchvision with CUDA.
+"""
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+import torchvision
+
+NETWORKS = ["resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet"]
+FORMS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
+
+
+def model_of(name):
+    """With statistics of real activations in its batch norms, so that logits are neither huge nor all alike."""
+    torch.manual_seed(0)
+    kw = dict(init_weights=True, aux_logits=False) if name == "googlenet" else {}
+    model = getattr(torchvision.models, name)(weights=None, **kw)
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    for m in norms:
+        m.momentum = None
+    model.cuda().train()
+    with torch.no_grad():
+        model(images(16))
+    for m in norms:
+        m.momentum = 0.1
+    return model.eval()
+
+
+def images(batch):
+    g = torch.Generator(device="cuda").manual_seed(batch)
+    return torch.rand(batch, 3, 224, 224, device="cuda", generator=g).mul_(2).sub_(1)
+
+
+def arithmetic(precision):
+    """Sets what PyTorch may do, and gives the context that its calls need."""
+    tf32 = precision == "high"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    return torch.autocast("cuda", torch.bfloat16) if precision in ("medium", "bf16") else contextlib.nullcontext()
+
+
+def median_ms(step, seconds):
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
+def inference(model, batch, precision, form):
+    x = images(batch).to(memory_format=form)
+
+    def step():
+        with torch.inference_mode(), arithmetic(precision):
+            return model(x)
+    return step
+
+
+def training(model, batch, precision):
+    form = next(p for p in model.parameters() if p.dim() == 4)
+    form = torch.channels_last if form.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
+    x = images(batch).to(memory_format=form)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    labels, loss = torch.randint(0, 1000, (batch,), device="cuda"), torch.nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with arithmetic(precision):
+            value = loss(model(x).float(), labels)
+        value.backward()
+        optimizer.step()
+    return step
+
+
+class Facula:
+    """One process for each network: `facula bench --serve`."""
+
+    def __init__(self, path, device, name, weights):
+        command = [path, "bench", "zoo:" + name, "--device", device, "--serve"] + (["--weights", weights] if weights else [])
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words):
+        try:
+            self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer or "failed" in json.loads(answer):
+            raise RuntimeError("facula failed")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def exact_logits(name, state, batch):
+    kw = dict(init_weights=False, aux_logits=False) if name == "googlenet" else {}
+    model = getattr(torchvision.models, name)(weights=None, **kw)
+    model.load_state_dict(state)
+    model = model.double().cuda().eval()
+    with torch.inference_mode():
+        return torch.cat([model(x.double()) for x in images(batch).split(8)])
+
+
+def error_of(y, exact):
+    return ((y.double() - exact).abs().max() / exact.abs().max()).item()
+
+
+def best_form(steps):
+    """Name and step of the fastest; each was warmed up, which chooses cuDNN's kernels."""
+    for step in steps.values():
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    return min(steps.items(), key=lambda s: median_ms(s[1], 0.05))
+
+
+def measure(a, folder, name, state, models, facula, train, batch, precision):
+    if train:
+        steps = {f: training(m, batch, precision) for f, m in models.items()}
+    else:
+        steps = {f: inference(m, batch, precision, FORMS[f]) for f, m in models.items()}
+    form, step = best_form(steps)
+    errors, mode = "", "train" if train else "infer"
+    if not train:
+        x, y = os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy")
+        numpy.save(x, images(batch).cpu().numpy())
+        facula.ask(batch, precision, mode, 0, x, y)
+        exact = exact_logits(name, state, batch)
+        errors = f"{error_of(torch.from_numpy(numpy.load(y)).cuda(), exact):.1e} / {error_of(step(), exact):.1e}"
+    theirs, mine, ratios = [], [], []
+    for _ in range(a.rounds):
+        theirs.append(median_ms(step, a.seconds))
+        mine.append(facula.ask(batch, precision, mode, a.seconds)["median_ms"])
+        ratios.append(theirs[-1] / mine[-1])
+    extra = ""
+    if a.compile and not train:
+        compiled = inference(torch.compile(models["NHWC"], mode="reduce-overhead"), batch, precision, torch.channels_last)
+        for _ in range(4):
+            compiled()
+        best = median_ms(compiled, a.seconds)
+        extra = f"{best:.3f} ({best / statistics.median(mine):.2f})"
+    print(f"| {name} | {mode} | {batch} | {precision} | {statistics.median(theirs):.3f} | {form} | "
+          f"{statistics.median(mine):.3f} | **{statistics.median(ratios):.2f}** | {' '.join(f'{r:.2f}' for r in ratios)} | {errors} |"
+          + (f" {extra} |" if a.compile else ""), flush=True)
+
+
+def network(a, name, left, skipped):
+    work = [(train, int(b), p) for train, batches in ((False, a.infer), (True, a.train))
+            for p in a.precision.split(",") for b in batches.split(",") if b]
+    if left() < 0:
+        skipped += [(name, *w) for w in work]
+        return
+    first = model_of(name)
+    state = {k: v.cpu().clone() for k, v in first.state_dict().items()}
+    models = {"NCHW": first}
+    with tempfile.TemporaryDirectory() as folder:
+        weights = os.path.join(folder, "weights.pt")
+        torch.save(state, weights)
+        facula = Facula(a.facula, a.device, name, weights)
+        models["NHWC"] = model_of(name).to(memory_format=torch.channels_last)
+        for train, batch, precision in work:
+            if left() < 0:
+                skipped.append((name, train, batch, precision))
+                continue
+            for m in models.values():
+                m.train(train)
+            try:
+                measure(a, folder, name, state, models, facula, train, batch, precision)
+            except (RuntimeError, OSError) as e:
+                what = "train" if train else "infer"
+                print(f"| {name} | {what} | {batch} | {precision} | | | | | {str(e).splitlines()[0]} | |", flush=True)
+                if facula.process.poll() is not None:
+                    facula = Facula(a.facula, a.device, name, weights)
+            torch.cuda.empty_cache()
+        facula.close()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("names", nargs="*", default=NETWORKS)
+    p.add_argument("--facula", default="build/facula")
+    p.add_argument("--device", default="opencl")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--infer", default="1,16,64", help="batch sizes; empty for none")
+    p.add_argument("--train", default="16,64")
+    p.add_argument("--precision", default="highest,high,bf16")
+    p.add_argument("--seconds", type=float, default=0.3, help="of each turn")
+    p.add_argument("--compile", action="store_true", help="torch.compile with CUDA graphs, too: slow to start")
+    p.add_argument("--budget", type=float, default=1e9, help="seconds after which no new line is begun")
+    a = p.parse_args()
+    start, skipped = time.perf_counter(), []
+    torch.backends.cudnn.benchmark = True
+    version = subprocess.run([a.facula, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+    print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, driver {driver.stdout.split()[0]}, "
+          f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, {version}\n")
+    print("| network | what | batch | precision | PyTorch ms | form | facula ms | ratio | rounds | error facula / PyTorch |"
+          + (" compiled ms (ratio) |" if a.compile else ""))
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |" + (" --- |" if a.compile else ""), flush=True)
+    for name in a.names:
+        network(a, name, lambda: a.budget - (time.perf_counter() - start), skipped)
+    if skipped:
+        print(f"\nnot measured, the budget of {a.budget:g} s is used up: "
+              + ", ".join(f"{n} {'train' if t else 'infer'} {b} {p}" for n, t, b, p in skipped))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
