@@ -14,6 +14,11 @@
  * MEM: float, or ushort (then TERMS 1, not SCALED); PACK(a, b): two floats as 16 bits each.  Rows of 64 elements are 128 bytes, 16-byte chunk c
  * of row r at c ^ (r & 7); of 32 elements 64 bytes, chunk c at c ^ (r / 2 & 3). */
 #define FILLERS 128
+#if TERMS == 3
+#define SUMS(i) sum[i]
+#else
+#define SUMS(i) acc[i]
+#endif
 
 typedef struct sizes {
     long x, dy, parts;                              /* where they begin */
@@ -26,7 +31,7 @@ typedef struct sizes {
     long taps, width_taps;
     long tiles_m, tiles_n;
     long ring, lead;
-    long groups, turned;
+    long groups, turned, x_channel;
 } sizes;
 
 INLINE int nv_shuffle(int v, int lane) {

@@ -185,19 +185,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         const float back_x = inverse_of(scales[0]), back_y = inverse_of(scales[1]);
         nv_meet(2, MULTIPLIERS + FILLERS);
         if (redo && !round) continue;
-#if TERMS == 3
-        UNROLL for (int i = 0; i < N / 2; i++) sum[i] = sum[i] * back_x * back_y;
-#else
-        UNROLL for (int i = 0; i < N / 2; i++) acc[i] = acc[i] * back_x * back_y;
-#endif
+        UNROLL for (int i = 0; i < N / 2; i++) SUMS(i) = SUMS(i) * back_x * back_y;
 #endif
         break;
     }
-#if TERMS == 3
-#define RESULT(i) sum[i]
-#else
-#define RESULT(i) acc[i]
-#endif
     const int C = (int)s.channels, wide = 9 * C, rows = (int)s.rows;
     parts += s.parts + (long)get_group_id(1) * s.groups * rows * wide + (long)group * rows * wide;
     UNROLL for (int h = 0; h < 2; h++) {
@@ -206,7 +197,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const int c = c0 + j % (CHUNK / 8) * 8 + lane % 4 * 2;
             if (k < rows && c < C)
                 *(global float2 *)(parts + (long)k * wide + (3 * role + j / (CHUNK / 8)) * C + c) =
-                    (float2)(RESULT(4 * j + 2 * h), RESULT(4 * j + 2 * h + 1));
+                    (float2)(SUMS(4 * j + 2 * h), SUMS(4 * j + 2 * h + 1));
         }
     }
 }

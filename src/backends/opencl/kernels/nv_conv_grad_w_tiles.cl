@@ -161,19 +161,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         const float back_a = inverse_of(scales[0]), back_b = inverse_of(scales[1]);
         nv_meet(2, MULTIPLIERS + FILLERS);
         if (redo && !round) continue;
-#if TERMS == 3
-        UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] = sum[i] * back_a * back_b;
-#else
-        UNROLL for (int i = 0; i < COLUMNS / 2; i++) acc[i] = acc[i] * back_a * back_b;
-#endif
+        UNROLL for (int i = 0; i < COLUMNS / 2; i++) SUMS(i) = SUMS(i) * back_a * back_b;
 #endif
         break;
     }
-#if TERMS == 3
-#define RESULT(i) sum[i]
-#else
-#define RESULT(i) acc[i]
-#endif
     const int all = (int)s.taps * C;
     parts += s.parts + (long)get_group_id(1) * s.groups * K * all + (long)group * K * all;
     /* of the chunk with taps: where its channels begin in a row, and how many they are */
@@ -186,10 +177,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             UNROLL for (int i = 0; i < 8; i++) {
                 const int n = i * 8 + lane % 4 * 2, e = 4 * (8 * j + i) + 2 * h;
                 if (turned) {
-                    if (c0 + m < C && k0 + n < K) parts[(long)(k0 + n) * all + tap * C + c0 + m] = RESULT(e);
-                    if (c0 + m < C && k0 + n + 1 < K) parts[(long)(k0 + n + 1) * all + tap * C + c0 + m] = RESULT(e + 1);
+                    if (c0 + m < C && k0 + n < K) parts[(long)(k0 + n) * all + tap * C + c0 + m] = SUMS(e);
+                    if (c0 + m < C && k0 + n + 1 < K) parts[(long)(k0 + n + 1) * all + tap * C + c0 + m] = SUMS(e + 1);
                 } else if (k0 + m < K && c0 + n < C) {
-                    *(global float2 *)(parts + (long)(k0 + m) * all + tap * C + c0 + n) = (float2)(RESULT(e), RESULT(e + 1));
+                    *(global float2 *)(parts + (long)(k0 + m) * all + tap * C + c0 + n) = (float2)(SUMS(e), SUMS(e + 1));
                 }
             }
         }

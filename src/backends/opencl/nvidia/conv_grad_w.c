@@ -8,7 +8,16 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 1, MOST_COLUMNS = 2048 };
+
+/* Elements of an operand, from its first. */
+static bool reaches(const fac_operand *x) {
+    double reach = 0;
+    for (int k = 0; k < 4; k++) reach += (double)x->type.dims.d[k] * (double)x->layout.stride[k];
+    return reach < 2e9;
+}
+
+static void steps_of(const fac_layout *l, int64_t *step) { step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3]; }
 
 /* Channels side by side, whole vectors of 16 bytes at every pixel; asked for where they are not there. */
 static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
@@ -21,25 +30,36 @@ static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
         l->stride[1] = 1, l->stride[3] = d->d[1], l->stride[2] = d->d[3] * d->d[1], l->stride[0] = d->d[2] * d->d[3] * d->d[1];
     }
     l->halo = 0;
-    step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3];
-    double reach = 0;
-    for (int k = 0; k < 4; k++) reach += (double)d->d[k] * (double)l->stride[k];
-    return reach < 2e9;
+    steps_of(l, step);
+    return reaches(x);
 }
 
-static bool read(fac_opencl *o, fac_problem *p, fac_nv_grad_w *q) {
+/* Few channels may lie anywhere. */
+static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
+    bool good = !x->layout.block;
+    for (int k = 0; k < 4; k++) good &= x->layout.stride[k] >= 0;
+    if (!good) x->layout = fac_layout_plain(&x->type.dims);
+    x->layout.halo = 0;
+    steps_of(&x->layout, q->x);
+    q->x_channel = x->layout.stride[1];
+    return reaches(x);
+}
+
+bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q) {
     *q = (fac_nv_grad_w){ 0 };
-    if (p->node->op != &fac_op_conv2d_grad_w || !fac_cl_has_path(o, FAC_CL_WGMMA) || p->node->body[0]) return false;
+    if (p->node->op != &fac_op_conv2d_grad_w || p->node->body[0]) return false;
     if (!fac_conv_grad_geometry(p->node, &q->g) || !fac_nv_mode_of(p->in[0].type.dtype, p->precision, &q->mode)) return false;
     const fac_conv_geom *g = &q->g;
     q->dtype = p->in[0].type.dtype;
     q->C = g->C / g->groups, q->K = g->K / g->groups;
     const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
-    if (!g->N || !g->P || !g->Q || q->C < 16 || q->K < 16 || q->C % vector || q->K % vector) return false;
+    if (!g->N || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
+    q->few = q->C < 16 || q->C % vector;
+    if (q->few && (g->groups > 1 || q->C * g->R * g->S > MOST_COLUMNS)) return false;
     for (int k = 1; k < 3; k++)
         if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
-    if (!lay(&p->in[0], vector, q->x) || !lay(&p->in[1], vector, q->dy)) return false;
+    if (!(q->few ? lay_few(&p->in[0], q) : lay(&p->in[0], vector, q->x)) || !lay(&p->in[1], vector, q->dy)) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
     return true;
 }
@@ -48,7 +68,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
-    if (!read(o, p, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
+    if (!fac_nv_grad_w_read(p, &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
+    if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION };
     return true;
@@ -61,7 +82,7 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
     const int64_t sizes[] = { c->positions, c->each, g->H, g->W, g->P, g->Q, c->tall, c->broad, tall.multiplier, tall.shift,
                               broad.multiplier, broad.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K,
                               g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], g->R * g->S, g->S,
-                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned };
+                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned, q->x_channel };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
 }
 
@@ -71,7 +92,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_nv_grad_w_cut c;
     fac_cl_call *call;
     fac_text text = { 0 }, sum = { 0 };
-    if (!read(o, &settled, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
+    if (!fac_nv_grad_w_read(&settled, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     fac_nv_grad_w_text(&q, &c, &text);
     fac_status status = fac_cl_call_text(o, plan, &text, fac_nv_grad_w_options(&c), "grad_w", &call, err);
@@ -92,7 +113,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_items(call, (size_t)((count + 127) / 128 * 256), 256);
     fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
-    const int64_t sizes[] = { count, c.splits, q.C, q.g.R * q.g.S };
+    /* of few channels the parts are in dw's order already */
+    const int64_t sizes[] = { count, c.splits, q.few ? q.C * q.g.R * q.g.S : q.C, q.few ? 1 : q.g.R * q.g.S };
     for (int i = 0; i < 4; i++) fac_cl_call_number(call, sizes[i]);
     return FAC_OK;
 }

@@ -21,11 +21,12 @@ typedef struct fac_nv_grad_w {
     fac_dtype     dtype;
     fac_nv_mode   mode;
     int64_t       C, K;                         /* channels of x and dy in a group */
-    int64_t       x[3], dy[3];                  /* steps: image, row, column */
+    int64_t       x[3], dy[3], x_channel;       /* steps: image, row, column */
+    bool          few;                          /* channels of x, which lie anywhere */
 } fac_nv_grad_w;
 
 /* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); else tiles of
- * 128 x columns, turned when rows are channels of x. */
+ * 128 x columns, turned when rows are channels of x; of few channels, tiles of 64 x columns. */
 typedef struct fac_nv_grad_w_cut {
     bool    taps, turned;
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */
@@ -35,6 +36,9 @@ typedef struct fac_nv_grad_w_cut {
     int64_t lead, ring;                         /* of taps: blocks that x is ahead; positions in the ring */
     double  seconds;
 } fac_nv_grad_w_cut;
+
+/* Asks for channels last where they are not there (which only an offer may do: p is changed).  false: another op, or not for this. */
+bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q);
 
 /* The best cut by estimates, or the one of a variant; false: there is none. */
 bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out);
