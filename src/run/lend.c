@@ -17,6 +17,12 @@ static bool covers_storage(const fac_tensor *t) {
     return fac_tensor_contiguous(t) && !fac_tensor_at(t) && fac_type_bytes(&type) == fac_tensor_storage(t)->bytes;
 }
 
+/* Kernels read vectors: what begins anywhere else than they may is lent as a copy. */
+static bool begins_well(const fac_tensor *t) {
+    enum { ACCESS = 16 };
+    return fac_tensor_at(t) % ACCESS == 0;
+}
+
 static fac_status copy_new(fac_device *d, const fac_tensor *t, fac_loan *l, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
     l->bytes = some(fac_type_bytes(&type));
@@ -45,7 +51,7 @@ static fac_status lend_in(fac_device *d, fac_tensor *t, bool own, fac_loan *l, f
     if (fac_tensor_contiguous(t) && lives_on(d, t)) there.memory = fac_tensor_storage(t)->memory;
     else if (fac_tensor_contiguous(t) && (l->mirror = fac_mirror_current(fac_tensor_storage(t), d))) there.memory = l->mirror->memory;
     there.at = fac_tensor_at(t);
-    if (there.memory && !own) {
+    if (there.memory && !own && begins_well(t)) {
         l->span = there;
         return FAC_OK;
     }
@@ -69,7 +75,8 @@ static fac_status mirror_of(fac_device *d, fac_tensor *t, bool contents, fac_loa
 
 fac_status fac_lend_out(fac_device *d, fac_tensor *t, fac_loan *out, fac_error *err) {
     fac_loan l = { .to = t };
-    if (fac_tensor_contiguous(t) && lives_on(d, t)) l.span = (fac_span){ fac_tensor_storage(t)->memory, fac_tensor_at(t) };
+    if (fac_tensor_contiguous(t) && lives_on(d, t) && begins_well(t))
+        l.span = (fac_span){ fac_tensor_storage(t)->memory, fac_tensor_at(t) };
     else if (covers_storage(t) && !fac_tensor_storage(t)->ops) FAC_TRY(mirror_of(d, t, false, &l, err));
     else FAC_TRY(copy_new(d, t, &l, err));
     *out = l;
@@ -78,6 +85,11 @@ fac_status fac_lend_out(fac_device *d, fac_tensor *t, fac_loan *out, fac_error *
 
 fac_status fac_lend_param(fac_device *d, fac_tensor *t, fac_loan *out, fac_error *err) {
     fac_loan l = { .to = t };
+    if (!begins_well(t)) {
+        FAC_TRY(fac_lend_in(d, t, true, out, err));
+        out->to = t;
+        return FAC_OK;
+    }
     if (lives_on(d, t)) l.span = (fac_span){ fac_tensor_storage(t)->memory, fac_tensor_at(t) };
     else if (!fac_tensor_storage(t)->ops) FAC_TRY(mirror_of(d, t, true, &l, err));
     else return fac_lend_in(d, t, false, out, err);     /* of another device */

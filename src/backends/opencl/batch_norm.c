@@ -11,7 +11,7 @@
 #include "cl_batch_norm.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096 };
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8 };
 
 typedef struct shape {
     fac_cl_fold f;
@@ -35,6 +35,7 @@ static void shape_of(const fac_opencl *o, const fac_problem *p, shape *s) {
     fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
     fac_cl_axes_put(&s->f.reduced, s->images, s->channels * s->plane, 0);
     fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? s->channels : 1, 0);
+    s->f.near = fac_cl_near_all(o, p);
     fac_cl_fold_settle(o, &s->f, computing(p));
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
     s->coefficients = s->given ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
@@ -149,7 +150,9 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
-    fac_text_print(&options, "-DSETTLE -DV=1 -DG=1 -DC=1%s", s->given ? " -DGIVEN" : "");
+    const int team = o->limits.gpu && s->f.parts >= GROUP && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
+    const int beside = team > 1 ? BESIDE : GROUP;
+    fac_text_print(&options, "-DSETTLE -DV=1 -DG=%d -DC=%d -DCOLUMNS%s", team, beside, s->given ? " -DGIVEN" : "");
     tag(&options, "SCALE", &p->in[scale]);
     tag(&options, "BIAS", &p->in[bias]);
     tag(&options, "MEAN", &p->in[mean]);
@@ -173,7 +176,7 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_cl_call_real(c, epsilon, computing(p));
     fac_cl_call_real(c, s->given ? 1 : momentum, computing(p));
     fac_cl_call_number(c, has);
-    fac_cl_call_items(c, (size_t)s->channels, GROUP);
+    fac_cl_call_items(c, (size_t)((s->channels + beside - 1) / beside * beside * team), (size_t)(beside * team));
     return FAC_OK;
 }
 
@@ -195,12 +198,16 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
 
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
-    const int64_t run = o->limits.gpu ? 1 : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
-    const bool body = p->node->body[0], addend = body && p->nin > PORTS;
+    const bool gpu = o->limits.gpu, body = p->node->body[0], addend = body && p->nin > PORTS;
+    const int near = s->f.near > 1 ? s->f.near : 1, width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
+    const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
+    const int64_t run = gpu ? width : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
+    const int64_t units = pixels ? (rows + pixels - 1) / pixels * runs : rows * runs;
     fac_text options = { 0 }, front = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s", inner < 4 ? 1 : fac_cl_width(o, computing(p)), s->last ?
-                   " -DLAST" : "", body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width, near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "",
+                   body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    if (pixels) fac_text_print(&options, " -DPIXELS=%d", pixels);
     fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
     options.failed |= front.failed;
     if (!status) status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
@@ -212,13 +219,10 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_work(c, s->coefficients, s->item);
-    fac_cl_call_number(c, rows * runs);
-    fac_cl_call_number(c, runs);
-    fac_cl_call_number(c, run);
-    fac_cl_call_number(c, inner);
-    fac_cl_call_number(c, s->channels);
+    const int64_t numbers[] = { units, runs, run, inner, s->channels, rows };
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
-    fac_cl_call_items(c, (size_t)(rows * runs), o->limits.gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
+    fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
     return FAC_OK;
 }
 

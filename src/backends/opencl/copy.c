@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cl_copy.h"
 
-enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, LONG_RUN = 4096, GROUP = 128, FEW = 16 };
+enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16 };
 
 const char *fac_cl_bits(size_t bytes) {
     return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "";
@@ -49,27 +49,43 @@ static void push(fac_cl_call *c, const fac_cl_moved *m) {
     for (int k = 0; k < m->dims; k++) fac_cl_call_number(c, m->to[k]);
 }
 
+/* On a GPU neighbours are copied as one larger element, up to 16 bytes of them, where all rows begin at multiples of that. */
+static size_t widen(fac_cl_moved *m, size_t bytes) {
+    const int last = m->dims - 1;
+    if (m->from[last] != 1 || m->to[last] != 1) return bytes;
+    for (; bytes < ACCESS; bytes *= 2) {
+        bool even = m->size[last] % 2 == 0 && m->from_offset % 2 == 0 && m->to_offset % 2 == 0;
+        for (int k = 0; k < last; k++) even &= m->from[k] % 2 == 0 && m->to[k] % 2 == 0;
+        if (!even) break;
+        m->size[last] /= 2, m->from_offset /= 2, m->to_offset /= 2;
+        for (int k = 0; k < last; k++) m->from[k] /= 2, m->to[k] /= 2;
+    }
+    return bytes;
+}
+
 fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given,
                            size_t bytes, fac_error *err) {
     fac_cl_moved m = *given;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const int across = crossing(&m), last = m.dims - 1, tile = o->limits.gpu ? TILE : SMALL_TILE, rows = o->limits.gpu ? ROWS : 1;
-    size_t count = 1;
-    for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];
-    if (!count) return FAC_OK;
+    for (int j = 0; j < m.dims; j++)
+        if (!m.size[j]) return FAC_OK;
     for (int j = across; across >= 0 && j + 1 < last; j++)
         swap(m.size, j, j + 1), swap(m.from, j, j + 1), swap(m.to, j, j + 1);
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", fac_cl_bits(bytes), m.dims);
+    if (o->limits.gpu && across < 0) bytes = widen(&m, bytes);
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", bytes == ACCESS ? "uint4" : fac_cl_bits(bytes), m.dims);
     if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
+    size_t count = 1;
+    for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_copy, &options, across >= 0 ? "transpose" : "copy", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, i);
     fac_cl_call_out(c, p, k);
-    c->buffer[0].offset = m.from_offset;
-    c->buffer[1].offset = m.to_offset;
+    c->buffer[0].offset = m.from_offset, c->buffer[0].size = bytes;
+    c->buffer[1].offset = m.to_offset, c->buffer[1].size = bytes;
     if (across >= 0) {
         const size_t t = (size_t)tile, np = (size_t)m.size[last - 1], nq = (size_t)m.size[last], high = (np + t - 1) / t, wide =
                 (nq + t - 1) / t;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { GROUP = 256, FEW = 16, LONG_RUN = 4096,
+enum { GROUP = 256, FEW = 16, LONG_RUN = 4096, ACCESS = 16, MOST_NEAR = 8,
        WORDS = 128 };      /* of 8 bytes: what every device takes as arguments */
 
 /* ---- the walk ---- */
@@ -125,20 +125,85 @@ static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, co
     }
 }
 
-static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
-                       const fac_cl_sets *sets, bool gpu) {
+/* Where operand k lies along the last dim, counted by i. */
+static void add_places(fac_text *t, const fac_cl_walk *w) {
     const int last = w->dims - 1;
-    fac_text_add(t, e->functions.s ? e->functions.s : "");
-    add_head(t, p, w, sets);
-    if (gpu) fac_text_add(t, "    {\n        const pos i = 0;\n");
-    else fac_text_add(t, "#pragma clang loop vectorize(assume_safety)\n    for (pos i = 0; i < n; i++) {\n");
     for (int k = 0; k < w->operands; k++) {
         if (w->stride[k][last] == 1) fac_text_print(t, "        const pos a%d = i;\n", k);
         else if (w->stride[k][last] == 0) fac_text_print(t, "        const pos a%d = 0;\n", k);
         else fac_text_print(t, "        const pos a%d = i * (pos)s.stride[%d][%d];\n", k, k, last);
     }
+}
+
+/* A whole run of `near` elements: they come and go in one access each, and x0, x1, ... are what came. */
+static void add_near(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e, const fac_cl_sets *sets,
+                     int near) {
+    const int last = w->dims - 1;
+    fac_text_add(t, "    {\n");
+    for (int k = 0; k < w->operands; k++) {
+        const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype);
+        const bool in = sets->operand[k] < p->nin;
+        if (!in) fac_text_print(t, "        global %s%d *to%d = (global %s%d *)x%d;\n", type, near, k, type, near, k);
+        else if (w->stride[k][last])
+            fac_text_print(t, "        const %s%d in%d = *(global const %s%d *)x%d;\n", type, near, k, type, near, k);
+        else fac_text_print(t, "        const %s in%d = x%d[0];\n", type, k, k);
+    }
+    fac_text_add(t, "        {\n");
+    for (int k = 0; k < w->operands; k++) {
+        const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype);
+        const bool in = sets->operand[k] < p->nin, many = w->stride[k][last];
+        fac_text_print(t, "        %s x%d[%d];\n", type, k, many ? near : 1);
+        if (in && many) fac_text_print(t, "        vstore%d(in%d, 0, x%d);\n", near, k, k);
+        else if (in) fac_text_print(t, "        x%d[0] = in%d;\n", k, k);
+    }
+    fac_text_print(t, "#pragma unroll\n        for (pos i = 0; i < %d; i++) {\n", near);
+    add_places(t, w);
     fac_text_add(t, e->statements.s ? e->statements.s : "");
-    fac_text_add(t, "    }\n}\n");
+    fac_text_add(t, "        }\n");
+    for (int k = 0; k < w->operands; k++)
+        if (sets->operand[k] >= p->nin) fac_text_print(t, "        *to%d = vload%d(0, x%d);\n", k, near, k);
+    fac_text_add(t, "        }\n    }\n");
+}
+
+/* near: how many elements an item of a GPU does; 0 on others.  rest: some sets end with fewer. */
+static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
+                       const fac_cl_sets *sets, int near, bool rest) {
+    fac_text_add(t, e->functions.s ? e->functions.s : "");
+    add_head(t, p, w, sets);
+    if (near > 1 && rest) fac_text_print(t, "    if (n == %d)\n", near);
+    if (near > 1) add_near(t, p, w, e, sets, near);
+    if (near > 1 && rest) fac_text_add(t, "    else\n");
+    if (near == 1) fac_text_add(t, "    {\n        const pos i = 0;\n");
+    else if (near && rest) fac_text_add(t, "    for (pos i = 0; i < n; i++) {\n");
+    else if (!near) fac_text_add(t, "#pragma clang loop vectorize(assume_safety)\n    for (pos i = 0; i < n; i++) {\n");
+    if (near < 2 || rest) {
+        add_places(t, w);
+        fac_text_add(t, e->statements.s ? e->statements.s : "");
+        fac_text_add(t, "    }\n");
+    }
+    fac_text_add(t, "}\n");
+}
+
+/* How many neighbours an item of a GPU does at once: 16 bytes of the largest elements, where rows begin at multiples of that. */
+static int near_of(const fac_problem *p, const fac_cl_sets *sets) {
+    const fac_cl_walk *first = sets->walk[0];
+    int near = MOST_NEAR;
+    for (int k = 0; k < first->operands; k++) {
+        const int most = ACCESS / fac_dtype_get(operand(p, sets->operand[k])->type.dtype)->block_bytes;
+        const int64_t step = first->stride[k][first->dims - 1];
+        if (step != 0 && step != 1) return 1;
+        if (step == 0 && sets->operand[k] >= p->nin) return 1;
+        if (step && most < near) near = most;
+    }
+    for (int j = 0; j < sets->n; j++) {
+        const fac_cl_walk *w = sets->walk[j];
+        for (int k = 0; k < w->operands; k++) {
+            if (w->stride[k][w->dims - 1] == 1 && w->offset[k] % near) return 1;
+            for (int a = 0; a < w->dims - 1; a++)
+                if (w->stride[k][w->dims - 1] == 1 && w->stride[k][a] % near) return 1;
+        }
+    }
+    return near < 1 ? 1 : near;
 }
 
 fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e,
@@ -148,7 +213,14 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
     int64_t longest = 0, first[FAC_CL_SETS + 1] = { 0 };
     fac_text text = { 0 };
     fac_cl_call *c = NULL;
-    add_kernel(&text, p, w, e, sets, o->limits.gpu);
+    const int near = o->limits.gpu ? near_of(p, sets) : 0;
+    bool rest = false;
+    for (int j = 0; j < sets->n; j++) {
+        const int64_t size = (int64_t)sets->walk[j]->size[last];
+        if (size > longest) longest = size;
+        rest |= near && size % near;
+    }
+    add_kernel(&text, p, w, e, sets, near, rest);
     fac_status status = fac_cl_call_text(o, plan, &text, e->doubles ? "" : "-cl-single-precision-constant", "elementwise", &c,
                                          err);
     fac_text_free(&text);
@@ -158,9 +230,7 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
         if (i < p->nin) fac_cl_call_in(c, p, i);
         else fac_cl_call_out(c, p, i - p->nin);
     }
-    for (int j = 0; j < sets->n; j++)
-        if ((int64_t)sets->walk[j]->size[last] > longest) longest = (int64_t)sets->walk[j]->size[last];
-    const int64_t run = o->limits.gpu ? 1 : longest < LONG_RUN ? longest ? longest : 1 : LONG_RUN;
+    const int64_t run = near ? near : longest < LONG_RUN ? longest ? longest : 1 : LONG_RUN;
     for (int j = 0; j < sets->n; j++) {
         const int64_t size = (int64_t)sets->walk[j]->size[last], runs = (size + run - 1) / run;
         first[j + 1] = first[j] + (size ? (int64_t)sets->walk[j]->count / size * runs : 0);

@@ -1,6 +1,5 @@
 /* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of
- * memory,
- * of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to f16. */
+ * memory, of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to f16. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"
@@ -182,7 +181,7 @@ static bool add_load(writer *w, const void *key, int operand, fac_dtype t) {
     int v = new_variable(w, key, t, natural(t));
     if (v < 0) return false;
     fac_text_print(&w->body, "        const %s v%d = ", type_name(natural(t)), v);
-    if (t == FAC_F16 || t == FAC_BF16) fac_text_print(&w->body, "fac_load_%s(x%d, a%d);\n", t == FAC_F16 ? "f16" : "bf16",
+    if (t == FAC_F16 || t == FAC_BF16) fac_text_print(&w->body, "fac_from_%s(x%d[a%d]);\n", t == FAC_F16 ? "f16" : "bf16",
                                                       operand, operand);
     else fac_text_print(&w->body, "x%d[a%d];\n", operand, operand);
     return true;
@@ -208,7 +207,7 @@ static bool add_store(writer *w, const void *key, int operand, fac_dtype t) {
     if (v < 0 || !known_type(w, t)) return false;
     snprintf(name, sizeof name, "v%d", v);
     if (t == FAC_F16 || t == FAC_BF16) {
-        fac_text_print(&w->body, "        fac_store_%s(x%d, a%d, ", t == FAC_F16 ? "f16" : "bf16", operand, operand);
+        fac_text_print(&w->body, "        x%d[a%d] = fac_bits_%s(", operand, operand, t == FAC_F16 ? "f16" : "bf16");
         add_cast(&w->body, w->v[v].as, FAC_F32, name);
         fac_text_add(&w->body, ");\n");
         return true;

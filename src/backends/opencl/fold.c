@@ -2,7 +2,47 @@
 #include "backends/opencl/fold.h"
 #include "tensor/tensor_internal.h"
 
-enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, WAVES = 4 };
+enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, ACCESS = 16,
+       ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold */
+       HELD = 64,          /* elements in an item's registers */
+       ALONE = 8 };        /* so few accesses an item does alone */
+
+/* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n elements. */
+static bool in_runs_of(const fac_operand *x, int n) {
+    const fac_dims *d = &x->type.dims;
+    int64_t run = 1;
+    for (int done = 0; done < d->n; done++)     /* a dim that goes on where the run ends makes it longer */
+        for (int k = 0; k < d->n; k++)
+            if (d->d[k] > 1 && x->layout.stride[k] == run) run *= d->d[k];
+    for (int k = 0; k < d->n; k++)
+        if (d->d[k] > 1 && x->layout.stride[k] >= run && x->layout.stride[k] % n) return false;
+    return run % n == 0 && x->layout.offset % n == 0;
+}
+
+int fac_cl_near(const fac_opencl *o, const fac_operand *const *x, int n) {
+    int near = ACCESS;
+    if (!o->limits.gpu) return 1;
+    for (int i = 0; i < n; i++) {
+        if (x[i]->type.dtype == FAC_NONE) continue;
+        const int most = ACCESS / fac_dtype_get(x[i]->type.dtype)->block_bytes;
+        if (most < near) near = most;
+    }
+    if (near > 8) near = 8;                     /* i8: computed in long */
+    for (int i = 0; i < n && near > 1; i++)
+        if (x[i]->type.dtype != FAC_NONE && !in_runs_of(x[i], near)) near = 1;
+    return near < 1 ? 1 : near;
+}
+
+int fac_cl_near_all(const fac_opencl *o, const fac_problem *p) {
+    const fac_operand *x[FAC_CL_BUFFERS];
+    const int64_t count = fac_dims_count(&p->in[0].type.dims);
+    int n = 0;
+    for (int i = 0; i < p->nin + p->nout && n < FAC_CL_BUFFERS; i++) {
+        const fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
+        if (v->type.dtype != FAC_NONE && fac_dims_count(&v->type.dims) == count) x[n++] = v;
+    }
+    return fac_cl_near(o, x, n);
+}
 
 fac_dtype fac_cl_folding(fac_dtype t) {
     if (t == FAC_F64 || t == FAC_U64) return t;
@@ -49,20 +89,33 @@ static int power_of_2(int64_t most) {
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+/* Whether lines, or rows of columns, are whole vectors that begin at multiples of vectors. */
+static bool fits(const fac_cl_fold *f) {
+    const fac_cl_axis *neighbours = f->unit ? &f->reduced.a[f->reduced.n - 1] : &f->kept.a[f->kept.n - 1];
+    if ((!f->unit && !f->columns) || neighbours->d % f->near) return false;
+    for (int k = 0; k < f->kept.n + f->reduced.n; k++) {
+        const fac_cl_axis *a = k < f->kept.n ? &f->kept.a[k] : &f->reduced.a[k - f->kept.n];
+        if (a != neighbours && a->d > 1 && a->in % f->near) return false;
+    }
+    return true;
+}
+
 /* Teams on a GPU: neighbouring items take neighbours in memory. */
 static void share_wide(const fac_opencl *o, fac_cl_fold *f) {
     const int group = least(GROUP, power_of_2((int64_t)o->limits.group));
     const int64_t inner = f->reduced.a[f->reduced.n - 1].d, side = f->columns ? f->kept.a[f->kept.n - 1].d : f->lines;
-    f->width = 1;
+    if (f->near > 1 && !fits(f)) f->near = 1;
+    f->width = f->near > 1 ? f->near : 1;
     if (f->columns) {
-        f->beside = least(least(group, SHORT), power_of_2(2 * side - 1));
+        f->beside = least(least(group, SHORT), power_of_2(2 * ((side + f->width - 1) / f->width) - 1));
         f->team = least(group / f->beside, power_of_2(f->count / 8));
     } else {
-        f->team = least(group, power_of_2(f->count / 4));
+        const int64_t vectors = f->count / f->width;
+        f->team = least(group, power_of_2(vectors < ALONE ? 1 : vectors < SHORT ? vectors / 2 : vectors / 4));
         f->beside = least(group / f->team, power_of_2(2 * side - 1));
         f->beside = f->team * f->beside > SHORT && f->team >= SHORT ? 1 : f->beside;
     }
-    f->across = least(f->team, power_of_2(2 * inner - 1));
+    f->across = least(f->team, power_of_2(2 * (f->columns ? inner : (inner + f->width - 1) / f->width) - 1));
 }
 
 void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
@@ -83,18 +136,27 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     const int64_t side = f->kept.a[f->kept.n - 1].d, inner = f->reduced.a[f->reduced.n - 1].d;
     f->units = f->columns ? f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width) : f->lines;
     const int64_t groups = (f->units + f->beside - 1) / f->beside, rows = inner ? f->count / inner : 0;
+    const int64_t longest = f->columns ? inner : (inner + f->width - 1) / f->width;
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
-    if (o->limits.gpu && groups && groups < WAVES * (int64_t)o->limits.units) {
-        const int64_t wish = WAVES * (int64_t)o->limits.units / groups, most = f->count / GPU_PART;
+    const int64_t wanted = ITEMS / ((int64_t)f->team * f->beside) * (int64_t)o->limits.units;
+    if (o->limits.gpu && groups && groups < wanted) {
+        const int64_t wish = wanted / groups, most = f->count * (f->columns ? f->width : 1) / GPU_PART;
         f->parts = wish < most ? wish : most;
     }
-    if (f->parts > (rows > inner ? rows : inner)) f->parts = rows > inner ? rows : inner;
+    if (f->parts > (rows > longest ? rows : longest)) f->parts = rows > longest ? rows : longest;
     if (f->parts < 1) f->parts = 1;
 }
 
+int fac_cl_fold_held(const fac_opencl *o, const fac_cl_fold *f) {
+    const int64_t step = (int64_t)f->team * (f->columns ? 1 : f->width);
+    int held = 1;
+    while ((int64_t)held * step < f->count && held * f->width < HELD) held *= 2;
+    return o->limits.gpu && held * step >= f->count ? held : 0;
+}
+
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
-    fac_text_print(options, " -DV=%d -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->team, f->beside, f->kept.n,
-                   f->reduced.n, f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
+    fac_text_print(options, " -DV=%d%s -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->near > 1 ? " -DALIGNED" : "",
+                   f->team, f->beside, f->kept.n, f->reduced.n, f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
 }
 
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {

@@ -15,8 +15,8 @@ typedef struct lines { fac_cl_fold f; int64_t size, step, out; } lines;
 static bool is(const fac_node *n, const char *op) { return !strcmp(n->op->name, op); }
 static bool is_arg(const fac_node *n) { return is(n, "arg_max") || is(n, "arg_min"); }
 
-/* The lines of x along the node's axis; of y the dims may lack that axis. */
-static void lines_of(const fac_opencl *o, const fac_problem *p, lines *l) {
+/* The lines of x along the node's axis; of y the dims may lack that axis.  near: vectors are of use to the kernel. */
+static void lines_of(const fac_opencl *o, const fac_problem *p, bool near, lines *l) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     const int rank = x->type.dims.n;
     int64_t given = 0;
@@ -32,6 +32,7 @@ static void lines_of(const fac_opencl *o, const fac_problem *p, lines *l) {
         } else fac_cl_axes_put(&l->f.kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
         next += k != axis;
     }
+    l->f.near = near ? fac_cl_near(o, (const fac_operand *const[]){ x, y }, 2) : 1;
     fac_cl_fold_settle(o, &l->f, fac_cl_folding(x->type.dtype));
     l->f.parts = 1;
     l->f.across = l->f.team;
@@ -82,17 +83,25 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
 
 static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype y = p->out[0].type.dtype;
+    fac_text options = { 0 };
     lines l;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
-    lines_of(o, p, &l);
-    return add_call(o, p, plan, &l, fac_cl_softmax, "softmax",
-                    is(p->node, "log_softmax") ? " -DLOGARITHM" : y == FAC_F32 || y == FAC_F64 ? " -DKEEP" : "", err);
+    lines_of(o, p, true, &l);
+    const int held = fac_cl_fold_held(o, &l.f);
+    if (is(p->node, "log_softmax")) fac_text_add(&options, " -DLOGARITHM");
+    else if (y == FAC_F32 || y == FAC_F64) fac_text_add(&options, " -DKEEP");
+    if (held) fac_text_print(&options, " -DHELD=%d", held);
+    else if (o->limits.gpu) fac_text_add(&options, " -DONLINE");
+    fac_status status = options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
+    if (!status) status = add_call(o, p, plan, &l, fac_cl_softmax, "softmax", options.s ? options.s : "", err);
+    fac_text_free(&options);
+    return status;
 }
 
 static fac_status add_arg(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     lines l;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
-    lines_of(o, p, &l);
+    lines_of(o, p, false, &l);
     if (l.f.width > 1) {                        /* lines are items' own */
         l.f.units = l.f.lines;
         l.f.width = 1;

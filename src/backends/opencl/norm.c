@@ -85,6 +85,18 @@ static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
     fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
 }
 
+/* Vectors of a GPU: of all that is read and written along a row. */
+static int near_of(const fac_opencl *o, const fac_problem *p, const rows *r) {
+    const fac_operand *x[] = { &p->in[0], &p->out[0], &p->in[0], &p->in[0] };
+    int near;
+    for (int i = 0; i < 2; i++) {
+        if (r->by[i][r->dims - 1] > 1) return 1;
+        if (p->nin > 1 + i && r->by[i][r->dims - 1] == 1) x[2 + i] = &p->in[1 + i];
+    }
+    near = fac_cl_near(o, x, 4);
+    return r->d[r->dims - 1] % near ? 1 : near;
+}
+
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype, computing = t == FAC_F64 ? FAC_F64 : FAC_F32;
     double epsilon = 0;
@@ -97,12 +109,14 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_attr_real(p->node, "epsilon", &epsilon);
     fac_cl_axes_put(&f.kept, r.count, r.size, r.size);
     fac_cl_axes_put(&f.reduced, r.size, 1, 0);
+    f.near = near_of(o, p, &r);
     fac_cl_fold_settle(o, &f, computing);
     f.parts = 1;
     f.units = r.count;
     if (f.width > 1 && r.size == 1) f.width = 1;
     for (int i = 0; i < 2; i++)                 /* parameters neither side by side nor one for all: element by element */
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
+    const int held = r.dims == 1 ? fac_cl_fold_held(o, &f) : 0;
     fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ?
                    " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
@@ -110,7 +124,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     option(&options, "MEAN", p->nout > 1 ? &p->out[1] : NULL);
     option(&options, "INVERSE", p->nout > 2 ? &p->out[2] : NULL);
     f.columns = false;
-    fac_text_print(&options, " -DV=%d -DG=%d -DC=%d", f.width, f.team, f.beside);
+    fac_text_print(&options, " -DV=%d%s -DG=%d -DC=%d", f.width, f.near > 1 ? " -DALIGNED" : "", f.team, f.beside);
+    if (held) fac_text_print(&options, " -DHELD=%d", held);
+    else if (o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_norm);

@@ -47,6 +47,7 @@ static bool fold_problem(const fac_opencl *o, const fac_problem *p, fac_cl_fold 
         else fac_cl_axes_put(&f->kept, x->type.dims.d[k], x->layout.stride[k], y->layout.stride[to]);
         next += !reduced;
     }
+    f->near = fac_cl_near(o, (const fac_operand *const[]){ x }, 1);
     fac_cl_fold_settle(o, f, fac_cl_folding(x->type.dtype));
     return true;
 }
@@ -96,21 +97,22 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_fold 
     fac_cl_call_number(c, inner->d);
     fac_cl_call_number(c, inner->in);
     fac_cl_call_number(c, f->kept.a[f->kept.n - 1].d);
+    fac_cl_call_number(c, f->lines);
     fac_cl_fold_numbers(f, c);
     fac_cl_fold_items(f, c);
 }
 
-/* Results of parts lie in scratch, those of a line side by side, lines in the order of the kept axes. */
+/* Results of parts lie in scratch, those of a part side by side, in the order of the kept axes. */
 static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first, fac_cl_fold *rest, fac_dtype t) {
     int64_t step = 1;
     *first = *f;
     *rest = (fac_cl_fold){ 0 };
     for (int k = f->kept.n - 1; k >= 0; k--) {
         first->kept.a[k].out = step;
-        fac_cl_axes_put(&rest->kept, f->kept.a[k].d, step * f->parts, f->kept.a[k].out);
+        fac_cl_axes_put(&rest->kept, f->kept.a[k].d, step, f->kept.a[k].out);
         step *= f->kept.a[k].d;
     }
-    fac_cl_axes_put(&rest->reduced, f->parts, 1, 0);
+    fac_cl_axes_put(&rest->reduced, f->parts, f->lines, 0);
     fac_cl_fold_settle(o, rest, fac_cl_folding(t));
     rest->parts = 1;
 }

@@ -23,24 +23,20 @@ LOADER(load_x, X)
 FOLDER(fold, PLUS)
 
 #if defined(UNIT) && !defined(COLUMNS)
-enum { WIDE_STEP = V };
 #define AT(row, i, fill) load_x((row) + (i), end - (i), fill)
 #elif defined(COLUMNS)
-enum { WIDE_STEP = 1 };
 #define AT(row, i, fill) load_x((row) + (i) * step, left, 0)
 #else
-enum { WIDE_STEP = 1 };
 #define AT(row, i, fill) LOAD(X, row, (i) * step)
 #endif
 
-/* Partial sums lie as to[quantity][channel][part]; behind them k[channel]. */
-static inline void put(global T *to, pos channel, pos channels, pos parts, pos part, int quantity, pos left, folded x) {
-    lanes r;
+/* Partial sums lie as to[part][quantity][channel]; behind them k[channel]. */
+static inline void put(global T *to, pos left, folded x) {
 #ifdef COLUMNS
-    r.v = x;
-    for (pos l = 0; l < V && l < left; l++) to[((long)quantity * channels + channel + l) * parts + part] = r.lane[l];
+    lanes r = { .v = x };
+    for (pos l = 0; l < V && l < left; l++) to[l] = r.lane[l];
 #else
-    to[((long)quantity * channels + channel) * parts + part] = x;
+    to[0] = x;
 #endif
 }
 
@@ -69,8 +65,12 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
 #endif
     }
     around /= (T)samples;
+#ifdef COLUMNS
+#define K_OF_LINE around
+#else
     const lanes k = { .v = around };
-    const T middle = k.lane[0];
+#define K_OF_LINE k.lane[0]
+#endif
     part_of(parts, part, &first, &last, &begin, &end);
     const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP;
     TV sum = (TV)(T)0, squares = (TV)(T)0, dsum = (TV)(T)0, along = (TV)(T)0;
@@ -80,8 +80,10 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
             pos i = begin + MY_PART % across * WIDE_STEP;
             while (i < end) {
                 TV a = (TV)(T)0, b = (TV)(T)0, c = (TV)(T)0, d = (TV)(T)0;
-                for (int n = 0; n < BLOCK && i < end; n++, i += stride) {
-                    const TV e = AT(x + row, i, middle) - around;       /* what is not there is k, so that it adds nothing */
+                const pos stop = i + min((end - i + stride - 1) / stride, (pos)BLOCK) * stride;
+#pragma unroll 4
+                for (; i < stop; i += stride) {
+                    const TV e = AT(x + row, i, K_OF_LINE) - around;       /* what is not there is k, so that it adds nothing */
                     a += e, b += e * e;
 #ifdef GRAD
                     const TV g = MASKED(AT(dy + row, i, 0), AT(mask + row, i, 0));
@@ -96,41 +98,35 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     const folded all_dsum = fold(tree, dsum), all_along = fold(tree, along);
 #endif
     if (!live || MY_PART) return;
-    to += s.to;
-    put(to, channel, channels, parts, part, 0, left, all);
-    put(to, channel, channels, parts, part, 1, left, all_squares);
 #ifdef GRAD
-    put(to, channel, channels, parts, part, 2, left, all_dsum);
-    put(to, channel, channels, parts, part, 3, left, all_along);
     enum { QUANTITIES = 4 };
 #else
     enum { QUANTITIES = 2 };
 #endif
-    if (part) return;
-    to += (long)QUANTITIES * channels * parts + channel;
-#ifdef COLUMNS
-    for (pos l = 0; l < V && l < left; l++) to[l] = k.lane[l];
-#else
-    to[0] = k.lane[0];
+    to += s.to + channel;
+    if (part == 0) put(to + (long)parts * QUANTITIES * channels, left, K_OF_LINE);
+    to += (long)part * QUANTITIES * channels;
+    put(to, left, all);
+    put(to + channels, left, all_squares);
+#ifdef GRAD
+    put(to + 2 * channels, left, all_dsum);
+    put(to + 3 * channels, left, all_along);
 #endif
 }
 #endif
 
 #ifdef SETTLE
-typedef struct { long from, to, scale, bias, mean, var, first, second, channels, parts, count, epsilon, keep, has; } numbers;
+typedef struct { long from, to, scale, bias, mean, var, first, second, units, parts, count, epsilon, keep, has; } numbers;
 
-static inline T sum_of(global const T *x, pos parts) {
-    T sum = 0;
-    for (pos i = 0; i < parts; i++) sum += x[i];
-    return sum;
-}
+FOLDER(fold, PLUS)
 
 /* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are wanted. */
 kernel void settle(const numbers s, global const T *from, global T *to, global const MEMORY(SCALE) *scale,
                    global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, global const MEMORY(VAR) *var_in,
                    global MEMORY(FIRST) *first, global MEMORY(SECOND) *second) {
-    const pos c = (pos)get_global_id(0), channels = (pos)s.channels, parts = (pos)s.parts;
-    if (c >= channels) return;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos c = unit, channels = (pos)s.units, parts = (pos)s.parts;
 #ifdef GRAD
     const T n = (T)(s.count ? s.count : 1);
 #else
@@ -140,16 +136,29 @@ kernel void settle(const numbers s, global const T *from, global T *to, global c
 #ifdef GIVEN
     const T mean = LOAD(MEAN, mean_in, s.mean + c), var = LOAD(VAR, var_in, s.var + c);
 #else
-    const long each = (long)channels * parts;
-    const T sum = sum_of(from + (long)c * parts, parts), squares = sum_of(from + each + (long)c * parts, parts);
 #ifdef GRAD
-    const T dsum = sum_of(from + 2 * each + (long)c * parts, parts), around = parts ? from[4 * each + c] : 0;
-    const T along = sum_of(from + 3 * each + (long)c * parts, parts) - sum / n * dsum;
+    enum { QUANTITIES = 4 };
 #else
-    const T around = parts ? from[2 * each + c] : 0;
+    enum { QUANTITIES = 2 };
+#endif
+    const long each = (long)QUANTITIES * channels;
+    T sum = 0, squares = 0, dsum = 0, along = 0;
+#pragma unroll 4
+    for (pos i = MY_PART; i < parts; i += G) {
+        global const T *at = from + i * each + c;
+        sum += at[0], squares += at[channels];
+#ifdef GRAD
+        dsum += at[2 * channels], along += at[3 * channels];
+#endif
+    }
+    sum = fold(tree, sum), squares = fold(tree, squares);
+    const T around = parts ? from[parts * each + c] : 0;
+#ifdef GRAD
+    dsum = fold(tree, dsum), along = fold(tree, along) - sum / n * dsum;
 #endif
     const T mean = around + sum / n, spread = (squares - sum * (sum / n)) / n, var = spread > 0 || spread != spread ? spread : 0;
 #endif
+    if (!live || MY_PART) return;
     const T inverse = (T)1 / sqrt(var + REAL(s.epsilon)), a = LOAD(SCALE, scale, s.scale + c) * inverse;
     to[c] = mean;
     to[channels + c] = a;
@@ -168,14 +177,75 @@ kernel void settle(const numbers s, global const T *from, global T *to, global c
 #endif
 
 #ifdef APPLY
-typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, lo, hi; } numbers;
+typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, pixels, lo, hi; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
 STORER(store_y, X)
 
-/* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel.  dy: of a gradient, or what FINISH
- * adds. */
+typedef struct { TV mean, a, b, g; } factors;
+static inline factors factors_of(global const T *from, pos channels, pos left) {
+    factors f = { load_c(from, left, 0), load_c(from + channels, left, 0), load_c(from + 2 * channels, left, 0), (TV)(T)0 };
+#ifdef GRAD
+    f.g = load_c(from + 3 * channels, left, 0);
+#endif
+    return f;
+}
+
+/* dy: of a gradient, or what FINISH adds. */
+static inline TV applied(const numbers s, const factors f, TV x, TV dy, TV mask) {
+    const TV e = x - f.mean;
+#ifdef GRAD
+    return MASKED(dy, mask) * f.a - f.b - e * f.g;
+#else
+    lanes r = { .v = e * f.a + f.b };
+#ifdef FINISH
+#ifdef ADDEND
+    lanes other = { .v = dy };
+    for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l], other.lane[l]);
+#else
+    for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l]);
+#endif
+#endif
+    return r.v;
+#endif
+}
+
+#if defined(GRAD) || defined(ADDEND)
+#define LOAD_DY(at, left) load_x(dy + (at), left, 0)
+#else
+#define LOAD_DY(at, left) (TV)(T)0
+#endif
+#ifdef MASK
+#define LOAD_MASK(at, left) load_x(mask + (at), left, 0)
+#else
+#define LOAD_MASK(at, left) (TV)(T)0
+#endif
+
+#ifdef PIXELS
+/* Channels last on a GPU: an item keeps its channels and does PIXELS pixels, `down` from one another, all of whose loads are on
+ * their way before the first is needed. */
+kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
+                  global MEMORY(X) *y, global const T *from) {
+    const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, across = (channels + V - 1) / V, pixels = (pos)s.pixels;
+    const pos down = (pos)s.units / across, first = unit / across, i = unit % across * V, left = channels - i;
+    if (unit >= (pos)s.units) return;
+    const factors f = factors_of(from + s.from + i, channels, left);
+    TV xs[PIXELS], dys[PIXELS], masks[PIXELS];
+    x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
+#pragma unroll
+    for (int n = 0; n < PIXELS; n++) {
+        const pos at = min(first + n * down, pixels - 1) * channels;
+        xs[n] = load_x(x + at, left, 0), dys[n] = LOAD_DY(at, left), masks[n] = LOAD_MASK(at, left);
+    }
+#pragma unroll
+    for (int n = 0; n < PIXELS; n++) {
+        const pos p = first + n * down;
+        if (p < pixels) store_y(y + p * channels, left, applied(s, f, xs[n], dys[n], masks[n]));
+    }
+}
+#else
+/* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel. */
 kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
                   global MEMORY(X) *y, global const T *from) {
     const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, inner = (pos)s.inner;
@@ -184,36 +254,19 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
     from += s.from;
     x += s.x + row * inner, dy += s.dy + row * inner, mask += s.mask + row * inner, y += s.y + row * inner;
 #ifndef LAST
-    const pos c = row % channels;
-    const TV mean = (TV)from[c], a = (TV)from[channels + c], b = (TV)from[2 * channels + c];
+    from += row % channels;
+    factors f = { (TV)from[0], (TV)from[channels], (TV)from[2 * channels], (TV)(T)0 };
 #ifdef GRAD
-    const TV g = (TV)from[3 * channels + c];
+    f.g = (TV)from[3 * channels];
 #endif
 #endif
     for (pos i = begin; i < end; i += V) {
         const pos left = end - i;
 #ifdef LAST
-        const TV mean = load_c(from + i, left, 0), a = load_c(from + channels + i, left, 0),
-                 b = load_c(from + 2 * channels + i, left, 0);
-#ifdef GRAD
-        const TV g = load_c(from + 3 * channels + i, left, 0);
+        const factors f = factors_of(from + i, channels, left);
 #endif
-#endif
-        const TV e = load_x(x + i, left, 0) - mean;
-#ifdef GRAD
-        lanes r = { .v = MASKED(load_x(dy + i, left, 0), load_x(mask + i, left, 0)) * a - b - e * g };
-#else
-        lanes r = { .v = e * a + b };
-#endif
-#ifdef FINISH
-#ifdef ADDEND
-        lanes other = { .v = load_x(dy + i, left, 0) };
-        for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l], other.lane[l]);
-#else
-        for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l]);
-#endif
-#endif
-        store_y(y + i, left, r.v);
+        store_y(y + i, left, applied(s, f, load_x(x + i, left, 0), LOAD_DY(i, left), LOAD_MASK(i, left)));
     }
 }
+#endif
 #endif

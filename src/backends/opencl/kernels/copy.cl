@@ -38,6 +38,7 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
     }
     x += s.x + from;
     y += s.y + to;
+#pragma unroll
     for (pos i = row; i < TILE; i += ROWS)
         if (p + column < np && q + i < nq) tile[i][column] = x[(p + column) * (pos)s.from[R - 2] + (q + i) * (pos)s.from[R - 1]];
     barrier(CLK_LOCAL_MEM_FENCE);

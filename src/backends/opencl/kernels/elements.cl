@@ -1,6 +1,7 @@
 /* In front of kernels that are written once for all types of elements and all devices.  Options:
  *   T      the type computed in: float, double, long or ulong
- *   V      how many neighbours a work item takes at once: 1 on GPUs, whose lanes are work items; a vector's worth on CPUs
+ *   V      how many neighbours a work item takes at once: a vector's worth on CPUs, at most 16 bytes on GPUs
+ *   ALIGNED  lines are whole vectors, which begin at multiples of V elements: each comes in one access
  *   WIDE   places are numbers of 64 bits
  * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from
  * T, LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
@@ -77,9 +78,20 @@ typedef double memory_f64;
 
 typedef T TV;
 typedef union { TV v; T lane[1]; } lanes;
-#define loads_plain load_plain
 #define loads_f16 load_f16
 #define loads_bf16 load_bf16
+#define loads_f32 load_plain
+#define loads_f64 load_plain
+#define loads_i8 load_plain
+#define loads_u8 load_plain
+#define loads_bool load_plain
+#define loads_i16 load_plain
+#define loads_u16 load_plain
+#define loads_i32 load_plain
+#define loads_u32 load_plain
+#define loads_i64 load_plain
+#define loads_u64 load_plain
+#define stores_bf16 store_bf16
 #define stores_f32 store_f32
 #define stores_f64 store_f64
 #define stores_f16 store_f16
@@ -95,17 +107,47 @@ typedef FAC_CAT(T, V) TV;
 typedef union { TV v; T lane[V]; } lanes;
 #define VECTOR(name) FAC_CAT(name, V)
 #define CONVERT(type) VECTOR(FAC_CAT(convert_, type))
-#define loads_plain(p, i) CONVERT(T)(VECTOR(vload)(0, (p) + (i)))
-#define loads_f16(p, i) CONVERT(T)(VECTOR(vload_half)(0, (global const half *)(p) + (i)))
-#define loads_bf16(p, i) CONVERT(T)(VECTOR(as_float)(CONVERT(uint)(VECTOR(vload)(0, (p) + (i))) << 16))
-#define stores_f32(p, i, x) VECTOR(vstore)(CONVERT(float)(x), 0, (p) + (i))
-#define stores_f64(p, i, x) VECTOR(vstore)(CONVERT(double)(x), 0, (p) + (i))
-#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)(p) + (i))
+#ifdef ALIGNED
+#define MANY(type, p, i) (*(global const VECTOR(type) *)((p) + (i)))
+#define MANY_TO(type, p, i, x) (*(global VECTOR(type) *)((p) + (i)) = CONVERT(type)(x))
+#define loads_f16(p, i) CONVERT(T)(VECTOR(vloada_half)(0, (global const half *)((p) + (i))))
+#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstorea_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
+#else
+#define MANY(type, p, i) VECTOR(vload)(0, (p) + (i))
+#define MANY_TO(type, p, i, x) VECTOR(vstore)(CONVERT(type)(x), 0, (p) + (i))
+#define loads_f16(p, i) CONVERT(T)(VECTOR(vload_half)(0, (global const half *)((p) + (i))))
+#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
+#endif
+#define loads_bf16(p, i) CONVERT(T)(VECTOR(as_float)(CONVERT(uint)(MANY(ushort, p, i)) << 16))
+#define stores_bf16(p, i, x) MANY_TO(ushort, p, i, bits_bf16(CONVERT(float)(x)))
+static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
+    const VECTOR(uint) u = VECTOR(as_uint)(v);
+    return select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
+}
+#define loads_f32(p, i) CONVERT(T)(MANY(float, p, i))
+#define loads_f64(p, i) CONVERT(T)(MANY(double, p, i))
+#define loads_i8(p, i) CONVERT(T)(MANY(char, p, i))
+#define loads_u8(p, i) CONVERT(T)(MANY(uchar, p, i))
+#define loads_bool(p, i) CONVERT(T)(MANY(uchar, p, i))
+#define loads_i16(p, i) CONVERT(T)(MANY(short, p, i))
+#define loads_u16(p, i) CONVERT(T)(MANY(ushort, p, i))
+#define loads_i32(p, i) CONVERT(T)(MANY(int, p, i))
+#define loads_u32(p, i) CONVERT(T)(MANY(uint, p, i))
+#define loads_i64(p, i) CONVERT(T)(MANY(long, p, i))
+#define loads_u64(p, i) CONVERT(T)(MANY(ulong, p, i))
+#define stores_f32(p, i, x) MANY_TO(float, p, i, x)
+#define stores_f64(p, i, x) MANY_TO(double, p, i, x)
 #define STORE_LANES(tag, p, i, x) \
     do { \
         lanes each = { .v = (x) }; \
         for (int l = 0; l < V; l++) STORE(tag, p, (i) + l, each.lane[l]); \
     } while (0)
+#ifdef ALIGNED
+#define LOADER(name, tag) \
+    static inline TV name(global const MEMORY(tag) *p, pos n, T fill) { return LOADV(tag, p, 0); }
+#define STORER(name, tag) \
+    static inline void name(global MEMORY(tag) *p, pos n, TV v) { STOREV(tag, p, 0, v); }
+#else
 #define LOADER(name, tag) \
     static inline TV name(global const MEMORY(tag) *p, pos n, T fill) { \
         if (n >= V) return LOADV(tag, p, 0); \
@@ -123,21 +165,10 @@ typedef union { TV v; T lane[V]; } lanes;
         for (int l = 0; l < V; l++) \
             if (l < n) STORE(tag, p, l, r.lane[l]); \
     }
+#endif
 
 #endif
 
-#define loads_f32 loads_plain
-#define loads_f64 loads_plain
-#define loads_i8 loads_plain
-#define loads_u8 loads_plain
-#define loads_bool loads_plain
-#define loads_i16 loads_plain
-#define loads_u16 loads_plain
-#define loads_i32 loads_plain
-#define loads_u32 loads_plain
-#define loads_i64 loads_plain
-#define loads_u64 loads_plain
-#define stores_bf16(p, i, x) STORE_LANES(bf16, p, i, x)
 #define stores_i8(p, i, x) STORE_LANES(i8, p, i, x)
 #define stores_u8(p, i, x) STORE_LANES(u8, p, i, x)
 #define stores_bool(p, i, x) STORE_LANES(bool, p, i, x)

@@ -1,7 +1,9 @@
 /* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias;
  * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
  * step, plus what the D dims of a row say.
- * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D. */
+ * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
+ * HELD: a row is HELD accesses of each item at most, and stays in registers (D is 1 then); SHIFTED: otherwise both sums are taken
+ * in one pass, of x - k where k is the mean of the row's first elements. */
 typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D],
                  bias_by[D]; } numbers;
 
@@ -46,21 +48,75 @@ kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
     y += s.y + unit * (pos)s.size;
     TV sum = (TV)(T)0, squares = (TV)(T)0;
     T mean = 0;
+#ifdef HELD
+    TV e[HELD];
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        const pos i = (MY_PART + k * G) * V;
+        e[k] = i < size ? load_x(x + i, size - i, 0) : (TV)(T)0;
+        sum += e[k];
+    }
+#ifndef RMS
+    mean = fold(tree, sum) / (T)s.size;
+#endif
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        if ((MY_PART + k * G) * V < size) e[k] -= mean;
+        squares += e[k] * e[k];
+    }
+#elif defined(SHIFTED) && !defined(RMS)
+    enum { SAMPLES = 8 };
+    const pos samples = size < SAMPLES ? size : SAMPLES;
+    T around = 0;
+    for (pos i = 0; i < samples; i++) around += LOAD(X, x, i);
+    around /= (T)(samples ? samples : 1);
+#pragma unroll 4
+    for (pos i = MY_PART * V; i < size; i += G * V) {
+        const TV d = load_x(x + i, size - i, around) - around;
+        sum += d;
+        squares += d * d;
+    }
+    mean = around + fold(tree, sum) / (T)s.size;
+#else
 #ifndef RMS
     for (pos i = MY_PART * V; i < size; i += G * V) sum += load_x(x + i, size - i, 0);
     mean = fold(tree, sum) / (T)s.size;
 #endif
+#pragma unroll 4
     for (pos i = MY_PART * V; i < size; i += G * V) {
-        const TV e = load_x(x + i, size - i, mean) - mean;
-        squares += e * e;
+        const TV d = load_x(x + i, size - i, mean) - mean;
+        squares += d * d;
     }
-    const T inverse = (T)1 / sqrt(fold(tree, squares) / (T)s.size + REAL(s.epsilon));
+#endif
+#if defined(SHIFTED) && !defined(RMS)
+    const T spread = fold(tree, squares) / (T)s.size - (mean - around) * (mean - around);
+#else
+    const T spread = fold(tree, squares) / (T)s.size;
+#endif
+    const T inverse = (T)1 / sqrt((spread > 0 || spread != spread ? spread : 0) + REAL(s.epsilon));
 #ifndef NO_MEAN
     if (live && MY_PART == 0) STORE(MEAN, mean_out, s.mean + unit, mean);
 #endif
 #ifndef NO_INVERSE
     if (live && MY_PART == 0) STORE(INVERSE, inverse_out, s.inverse + unit, inverse);
 #endif
+#ifdef HELD
+    scale += s.scale + unit % (pos)s.rows * (pos)s.scale_row;
+    bias += s.bias + unit % (pos)s.rows * (pos)s.bias_row;
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        const pos i = (MY_PART + k * G) * V, left = size - i;
+        if (left <= 0) continue;
+        TV r = e[k] * inverse;
+#ifndef NO_SCALE
+        r *= load_scale_of(scale, s.scale_by[0], i, left);
+#endif
+#ifndef NO_BIAS
+        r += load_bias_of(bias, s.bias_by[0], i, left);
+#endif
+        store_y(y + i, left, r);
+    }
+#else
     const pos inner = (pos)s.size_of[D - 1], which = unit % (pos)s.rows;
     const int across = inner < G * V ? min(G, (int)((inner + V - 1) / V)) : G, down =
             G / across;      /* items along and over inner dims */
@@ -80,4 +136,5 @@ kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
             store_y(y + o * inner + i, left, e);
         }
     }
+#endif
 }

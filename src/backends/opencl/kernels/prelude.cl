@@ -101,17 +101,20 @@ FAC_WRAP(double, ulong)
 
 /* ---- 16 bits in memory ---- */
 
-static inline float fac_load_f16(global const ushort *x, ulong i) { return vload_half(i, (global const half *)x); }
-static inline void  fac_store_f16(global ushort *x, ulong i, float v) { vstore_half_rte(v, i, (global half *)x); }
-static inline float fac_round_f16(float v) {
+static inline float fac_from_f16(ushort bits) { return vload_half(0, (const half *)&bits); }
+static inline ushort fac_bits_f16(float v) {
     ushort bits;
     vstore_half_rte(v, 0, (half *)&bits);
-    return vload_half(0, (const half *)&bits);
+    return bits;
 }
-static inline float fac_load_bf16(global const ushort *x, ulong i) { return as_float((uint)x[i] << 16); }
+static inline float fac_round_f16(float v) { return fac_from_f16(fac_bits_f16(v)); }
+static inline float fac_load_f16(global const ushort *x, ulong i) { return vload_half(i, (global const half *)x); }
+static inline void  fac_store_f16(global ushort *x, ulong i, float v) { vstore_half_rte(v, i, (global half *)x); }
+static inline float fac_from_bf16(ushort bits) { return as_float((uint)bits << 16); }
 static inline ushort fac_bits_bf16(float v) {
     uint u = as_uint(v);
     return v != v ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+static inline float fac_round_bf16(float v) { return fac_from_bf16(fac_bits_bf16(v)); }
+static inline float fac_load_bf16(global const ushort *x, ulong i) { return fac_from_bf16(x[i]); }
 static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = fac_bits_bf16(v); }
-static inline float fac_round_bf16(float v) { return as_float((uint)fac_bits_bf16(v) << 16); }

@@ -1,10 +1,9 @@
 /* y[kept] = OP over the reduced dims of x[kept, reduced].  KEPT and REDUCED dims, the last of REDUCED is the inner one; with
- * COLUMNS
- * the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose results are
- * folded by another launch.
+ * COLUMNS the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose
+ * results, `apart` from one another, are folded by another launch.
  * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added up: the error grows with the
  * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory. */
-typedef struct { long x, y, units, parts, across, start, count, outer, inner, step, columns;
+typedef struct { long x, y, units, parts, across, start, count, outer, inner, step, columns, apart;
                  long kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
 
 LOADER(load_x, X)
@@ -33,11 +32,6 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
     /* rows of the reduced part, and elements of each */
     pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
     part_of(parts, part, &first, &last, &begin, &end);
-#if defined(UNIT) && !defined(COLUMNS)
-    enum { WIDE_STEP = V };
-#else
-    enum { WIDE_STEP = 1 };
-#endif
     /* the items of a line: `across` of them along each row, the others on further rows */
     const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP, step = (pos)s.step;
     TV total = (TV)REAL(s.start);
@@ -48,7 +42,9 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
             pos i = begin + MY_PART % across * WIDE_STEP;
             while (i < end) {
                 TV sum = (TV)REAL(s.start);
-                for (int b = 0; b < BLOCK && i < end; b++, i += stride) {
+                const pos stop = i + min((end - i + stride - 1) / stride, (pos)BLOCK) * stride;
+#pragma unroll 4
+                for (; i < stop; i += stride) {
 #ifdef COLUMNS
                     const TV e = load_x(row + i * step, left, 0);
 #elif defined(UNIT)
@@ -68,10 +64,10 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
 #ifdef COLUMNS
     lanes r = { .v = fold(tree, total) };
     if (live && MY_PART == 0)
-        for (pos l = 0; l < V && l < left; l++) STORE(Y, y, s.y + (to + l * (pos)s.to[KEPT - 1]) * parts + part,
+        for (pos l = 0; l < V && l < left; l++) STORE(Y, y, s.y + to + l * (pos)s.to[KEPT - 1] + part * s.apart,
                                                       finish(r.lane[l], s.count));
 #else
     const T r = fold(tree, total);
-    if (live && MY_PART == 0) STORE(Y, y, s.y + to * parts + part, finish(r, s.count));
+    if (live && MY_PART == 0) STORE(Y, y, s.y + to + part * s.apart, finish(r, s.count));
 #endif
 }

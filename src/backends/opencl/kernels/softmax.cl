@@ -1,5 +1,7 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
- * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss. */
+ * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss;
+ * HELD: a line is HELD accesses of each item at most, and stays in registers; ONLINE: it is read twice, the sum follows the
+ * largest element so far. */
 typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
                  by[REDUCED]; } numbers;
 
@@ -10,10 +12,8 @@ FOLDER(fold_top, HIGHER)
 FOLDER(fold_sum, PLUS)
 
 #if defined(UNIT) && !defined(COLUMNS)
-enum { WIDE_STEP = V };
 #define LEFT(i) (size - (i))
 #else
-enum { WIDE_STEP = 1 };
 #define LEFT(i) left
 #endif
 #ifdef COLUMNS
@@ -38,6 +38,57 @@ kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     y += s.y + place(s.kept, s.to, KEPT, unit);
 #endif
     const T least = -INFINITY;
+#ifdef HELD
+    TV e[HELD], top = (TV)least, sum = (TV)(T)0;
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        const pos i = first + k * G * WIDE_STEP;
+        e[k] = i < size ? load_x(x + i * step, LEFT(i), least) : (TV)least;
+    }
+#pragma unroll
+    for (int k = 0; k < HELD; k++) top = HIGHER(e[k], top);
+    const TV most = (TV)fold_top(tree, top);
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        const TV power = exp(e[k] - most);
+        if (first + k * G * WIDE_STEP < size) sum += power;
+#ifndef LOGARITHM
+        e[k] = power;
+#endif
+    }
+    const TV all = (TV)fold_sum(tree, sum);
+#ifdef LOGARITHM
+#define RESULT(x) ((x) - most - under)
+    const TV under = log(all);
+#else
+#define RESULT(x) ((x) * factor)
+    const TV factor = (TV)(T)1 / all;
+#endif
+#pragma unroll
+    for (int k = 0; k < HELD; k++) {
+        const pos i = first + k * G * WIDE_STEP;
+        if (i < size) store_y(y + i * apart, APART, LEFT(i), RESULT(e[k]));
+    }
+#elif defined(ONLINE)
+    TV top = (TV)(T)-FLT_MAX, sum = (TV)(T)0;
+#pragma unroll 4
+    for (pos i = first; i < size; i += G * WIDE_STEP) {
+        const TV e = load_x(x + i * step, LEFT(i), least), higher = HIGHER(e, top);
+        sum = sum * exp(top - higher) + exp(e - higher);
+        top = higher;
+    }
+    const TV most = (TV)fold_top(tree, top), all = (TV)fold_sum(tree, sum * exp(top - most));
+#ifdef LOGARITHM
+#define RESULT(x) ((x) - most - under)
+    const TV under = log(all);
+#else
+#define RESULT(x) (exp((x) - most) * factor)
+    const TV factor = (TV)(T)1 / all;
+#endif
+#pragma unroll 4
+    for (pos i = first; i < size; i += G * WIDE_STEP)
+        store_y(y + i * apart, APART, LEFT(i), RESULT(load_x(x + i * step, LEFT(i), least)));
+#else
     TV top = (TV)least, sum = (TV)(T)0;
     for (pos i = first; i < size; i += G * WIDE_STEP) {
         const TV e = load_x(x + i * step, LEFT(i), least);
@@ -67,5 +118,6 @@ kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
 #else
     for (pos i = first; i < size; i += G * WIDE_STEP)
         store_y(y + i * apart, APART, LEFT(i), exp(load_x(x + i * step, LEFT(i), least) - most) / all);
+#endif
 #endif
 }

@@ -1,9 +1,10 @@
-/* Lines of elements folded by a group of C x G work items: G of them do one line together, through local memory in a fixed order;
- * C lines are done side by side.  COLUMNS: lines lie side by side in memory, so neighbouring items take neighbouring lines;
- * otherwise neighbouring items take neighbours of a line.  V > 1 has G == 1: a vector is of neighbours of the line, or of V
- * lines.
+/* Lines of elements folded by a group of C x G work items: G of them (a power of two) do one line together, through local memory
+ * in a fixed order; C lines are done side by side.  COLUMNS: lines lie side by side in memory, so neighbouring items take
+ * neighbouring lines; otherwise neighbouring items take neighbours of a line.  V > 1: a vector is of V neighbours of the line, or
+ * of V lines.
  *
- * FOLDER(name, OP) makes  T or TV name(local T *tree, TV x): the fold of all that the items of a line hold. */
+ * FOLDER(name, OP) makes  folded name(local folded *tree, TV x): the fold of all that the items of a line hold, for each of them:
+ * a T, or a TV where a vector is of V lines. */
 #if G > 1
 #ifdef COLUMNS
 #define MY_LINE ((int)get_local_id(0) % C)
@@ -37,30 +38,43 @@ typedef T folded;
             for (int l = 0; l < n; l++) r.lane[l] = OP(r.lane[l], r.lane[l + n]); \
         return r.lane[0]; \
     }
+/* Inlined at once: a compiler for CPUs that sees the same local array at each call takes it for one that all groups share.
+ * In two steps, since barriers cost more than reading: HEADS items fold G / HEADS numbers each, everybody folds what they got. */
+#if G > 64
+#define HEADS 16
+#elif G > 16
+#define HEADS 8
+#else
+#define HEADS (G < 4 ? G : 4)
+#endif
 #if G > 1
 #define FOLDER(name, OP) \
     LANES_FOLDER(OP) \
-    static inline folded name(local T *tree, TV x) { \
+    __attribute__((always_inline)) static inline folded name(local folded *tree, TV v) { \
+        folded x = FOLD_LANES(OP, v); \
         barrier(CLK_LOCAL_MEM_FENCE); \
         tree[TREE(MY_PART)] = x; \
-        for (int n = G / 2; n > 0; n /= 2) { \
-            barrier(CLK_LOCAL_MEM_FENCE); \
-            if (MY_PART < n) tree[TREE(MY_PART)] = OP(tree[TREE(MY_PART)], tree[TREE(MY_PART + n)]); \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        if (MY_PART < HEADS) { \
+            for (int n = HEADS; n < G; n += HEADS) x = OP(x, tree[TREE(MY_PART + n)]); \
+            tree[TREE(MY_PART)] = x; \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
-        return tree[TREE(0)]; \
+        x = tree[TREE(0)]; \
+        for (int n = 1; n < HEADS; n++) x = OP(x, tree[TREE(n)]); \
+        return x; \
     }
 #else
 #define FOLDER(name, OP) \
     LANES_FOLDER(OP) \
-    static inline folded name(local T *tree, TV x) { return FOLD_LANES(OP, x); }
+    static inline folded name(local folded *tree, TV x) { return FOLD_LANES(OP, x); }
 #endif
 
 /* Local memory for FOLDER's functions, in a kernel. */
 #if G > 1
-#define TREE_OF_TEAM local T tree[TREE_SIZE];
+#define TREE_OF_TEAM local folded tree[TREE_SIZE];
 #else
-#define TREE_OF_TEAM local T *tree = 0;
+#define TREE_OF_TEAM local folded *tree = 0;
 #endif
 
 /* unit: the line of this item; those that have none (not live) go through the first once more, for the barriers. */
@@ -69,14 +83,22 @@ typedef T folded;
     const bool live = unit < (pos)s.units; \
     unit = live ? unit : 0;
 
+/* How many neighbours of a line an access is. */
+#if defined(UNIT) && !defined(COLUMNS)
+enum { WIDE_STEP = V };
+#else
+enum { WIDE_STEP = 1 };
+#endif
+
 /* Part number `part` of `parts`: rows *first .. *last of all of them, or where there are fewer rows, elements *begin .. *end of
  * each. */
 static inline void part_of(pos parts, pos part, pos *first, pos *last, pos *begin, pos *end) {
     if (parts <= 1) return;
     const bool rows = *last >= parts;
-    const pos all = rows ? *last : *end, each = all / parts, more = all % parts, from = each * part + min(part, more);
-    if (rows) *first = from, *last = from + each + (part < more);
-    else *begin = from, *end = from + each + (part < more);
+    const pos all = rows ? *last : (*end + WIDE_STEP - 1) / WIDE_STEP, each = all / parts, more = all % parts;
+    const pos from = each * part + min(part, more), to = from + each + (part < more);
+    if (rows) *first = from, *last = to;
+    else *begin = from * WIDE_STEP, *end = min(to * WIDE_STEP, *end);
 }
 
 /* Where line number `line` of these dims begins. */

@@ -1,0 +1,170 @@
+/* Solvers "softmax_grad" and "layer_norm_grad", for GPUs: one pass over lines that stay in registers.  Longer ones, and other
+ * devices, do what the ops expand to. */
+#include "backends/cpu/attr.h"
+#include "backends/opencl/elementwise.h"
+#include "backends/opencl/fold.h"
+#include "backends/opencl/solvers.h"
+#include "base/error.h"
+#include "cl_norm_grad.h"
+#include "cl_softmax_grad.h"
+#include "cl_team.h"
+
+enum { GROUP = 256, HELD = 16, ITEMS = 2048 };  /* elements of a row in an item's registers; items of a compute unit */
+
+static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
+static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
+
+/* Adds a kernel of a text behind team.cl; takes the options. */
+static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const char *kernel, fac_text *options,
+                             const char *name, fac_cl_call **out, fac_error *err) {
+    fac_text source = { 0 };
+    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s", fac_cl_computing(type_of(p)), fac_cl_tag(type_of(p)),
+                   fac_cl_tag(fac_cl_folding(type_of(p))));
+    fac_cl_option_wide(p, options);
+    fac_text_add(&source, fac_cl_team);
+    fac_text_add(&source, kernel);
+    options->failed |= source.failed;
+    const fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
+    fac_text_free(options);
+    fac_text_free(&source);
+    return status;
+}
+
+/* ---- softmax_grad ---- */
+
+static void lines_of(const fac_opencl *o, const fac_problem *p, int axis, fac_cl_fold *f) {
+    const fac_operand *y = &p->in[0];
+    *f = (fac_cl_fold){ .near = fac_cl_near_all(o, p) };
+    for (int k = 0; k < y->type.dims.n; k++)
+        fac_cl_axes_put(k == axis ? &f->reduced : &f->kept, y->type.dims.d[k], y->layout.stride[k],
+                        k == axis ? 0 : y->layout.stride[k]);
+    fac_cl_fold_settle(o, f, fac_cl_folding(type_of(p)));
+    f->parts = 1;
+    f->across = f->team;
+}
+
+static int axis_of(const fac_problem *p) {
+    int64_t axis = 0;
+    fac_attr_int(p->node, "axis", &axis);
+    return fac_axis(axis, p->in[0].type.dims.n ? p->in[0].type.dims.n : 1);
+}
+
+static bool offer_softmax(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const fac_opencl *o = fac_opencl_of(d);
+    const fac_operand y = p->in[0];
+    if (!o->limits.gpu || !fac_cl_settle_plain(o, p)) return false;
+    if (fac_cl_channels_last(&y))               /* all three lie as y does */
+        for (int i = 0; i < 3; i++) fac_cl_lay_alike(&y, i < 2 ? &p->in[i] : &p->out[0]);
+    offer->seconds = fac_cl_price(o, p, 1);
+    return true;
+}
+
+static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const fac_layout *l = &p->in[0].layout;
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    fac_cl_fold f;
+    if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
+    lines_of(o, p, axis_of(p), &f);
+    const int held = fac_cl_fold_held(o, &f);
+    fac_cl_fold_options(&f, &options);
+    if (held && held * f.width <= 2 * HELD) fac_text_print(&options, " -DHELD=%d", held);
+    FAC_TRY(add_kernel(o, p, plan, fac_cl_softmax_grad, &options, "softmax_grad", &c, err));
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_out(c, p, 0);
+    fac_cl_call_number(c, f.units);
+    fac_cl_call_number(c, f.count);
+    fac_cl_call_number(c, p->in[0].type.dims.n ? l->stride[axis_of(p)] : 1);
+    fac_cl_call_number(c, 0);
+    fac_cl_call_number(c, f.kept.a[f.kept.n - 1].d);
+    fac_cl_fold_numbers(&f, c);
+    fac_cl_fold_items(&f, c);
+    return FAC_OK;
+}
+
+/* ---- layer_norm_grad ---- */
+
+typedef struct rows { int64_t count, size; int near, team, held; int64_t groups; } rows;
+
+static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
+    const fac_dims *x = &p->in[0].type.dims;
+    *r = (rows){ .count = 1, .size = 1, .team = 32, .held = 1 };
+    for (int k = 0; k < x->n; k++) *(k < axis_of(p) ? &r->count : &r->size) *= x->d[k];
+    r->near = r->size % fac_cl_near_all(o, p) ? 1 : fac_cl_near_all(o, p);
+    while (r->team < GROUP && r->team * r->near * 4 <= r->size) r->team *= 2;
+    while (r->team * HELD < r->size && (size_t)r->team * 2 <= o->limits.group) r->team *= 2;
+    while ((int64_t)r->held * r->team * r->near < r->size && r->held * r->near < HELD) r->held *= 2;
+    r->groups = (int64_t)o->limits.units * ITEMS / r->team;
+    if (r->groups > r->count) r->groups = r->count;
+}
+
+static bool wants(const fac_problem *p, int k) { return k < p->nout && p->out[k].type.dtype != FAC_NONE; }
+
+static bool offer_norm(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const fac_opencl *o = fac_opencl_of(d);
+    rows r;
+    if (!o->limits.gpu || o->limits.group < 32 || !fac_cl_settle_plain(o, p)) return false;
+    rows_of(o, p, &r);
+    if ((int64_t)r.held * r.team * r.near < r.size || !r.count || !r.size) return false;
+    if (wants(p, 1) || wants(p, 2)) offer->work = (size_t)(r.groups * 2 * r.size) * item(p);
+    offer->seconds = fac_cl_price(o, p, 3);
+    return true;
+}
+
+/* dscale (1) or dbias (2). */
+static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const rows *r, int k, fac_error *err) {
+    enum { BESIDE = 32, TEAM = 8 };
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    fac_text_print(&options, "-DV=1 -DG=%d -DC=%d -DCOLUMNS", TEAM, BESIDE);
+    FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "gather", &c, err));
+    fac_cl_call_work(c, 0, item(p));
+    fac_cl_call_out(c, p, k);
+    fac_cl_call_number(c, r->size);
+    fac_cl_call_number(c, r->size);
+    fac_cl_call_number(c, r->groups);
+    fac_cl_call_number(c, k - 1);
+    fac_cl_call_items(c, (size_t)((r->size + BESIDE - 1) / BESIDE) * BESIDE * TEAM, BESIDE * TEAM);
+    return FAC_OK;
+}
+
+static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const bool scaled = p->nin > 2 && p->in[2].type.dtype != FAC_NONE, sums = wants(p, 1) || wants(p, 2);
+    double epsilon = 0;
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    rows r;
+    rows_of(o, p, &r);
+    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
+                   scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
+    FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "norm_grad", &c, err));
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_in(c, p, scaled ? 2 : 0);
+    fac_cl_call_out(c, p, 0);
+    fac_cl_call_work(c, 0, item(p));
+    fac_cl_call_number(c, r.count);
+    fac_cl_call_number(c, r.size);
+    fac_cl_call_number(c, r.groups);
+    fac_cl_call_real(c, epsilon, fac_cl_folding(type_of(p)));
+    fac_cl_call_items(c, (size_t)r.groups * (size_t)r.team, (size_t)r.team);
+    for (int k = 1; k < 3; k++)
+        if (wants(p, k)) FAC_TRY(add_gather(o, p, plan, &r, k, err));
+    return FAC_OK;
+}
+
+static fac_status make_softmax(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add_softmax, out, err);
+}
+static fac_status make_norm(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 3, add_norm, out, err);
+}
+
+const fac_solver fac_cl_softmax_grad_solver = {
+    .name = "softmax_grad", .op = "softmax_grad", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
+    .run = fac_cl_plan_run };
+const fac_solver fac_cl_layer_norm_grad_solver = {
+    .name = "layer_norm_grad", .op = "layer_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
+    .run = fac_cl_plan_run };
