@@ -1,0 +1,144 @@
+/* The texts of the kernels of attention, and how they are cut: see attention.h. */
+#include "backends/opencl/nvidia/attention.h"
+#include "base/error.h"
+#include "cl_nv_attention.h"
+#include "cl_nv_attention_grad.h"
+#include "cl_nv_attention_tiles.h"
+#include "cl_nv_common.h"
+
+enum { PACKERS = 256 };
+
+static const char *const names[] = { [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf16", [FAC_NV_F16] = "f16" };
+
+/* ---- how ---- */
+
+/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all. */
+static int registers_of(const fac_nv_attention_cut *cut) { return cut->groups == 3 ? 160 : 240; }
+
+int fac_nv_attention_items(const fac_nv_attention_cut *cut) { return 128 * (cut->groups + 1); }
+
+/* Found by measuring on an H200. */
+fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel) {
+    const bool narrow = a->d + a->e <= 128, tf32 = a->mode == FAC_NV_TF32;
+    if (kernel == FAC_NV_FORWARD) return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, 2, 1 };
+    return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : 2, 1 };
+}
+
+/* ---- texts ---- */
+
+static void define(fac_text *to, const char *name, int value) { fac_text_print(to, "#define %s %d\n", name, value); }
+
+static void define_types(const fac_nv_attention *a, fac_text *to) {
+    const fac_dtype mask = a->mask.type == FAC_NONE ? FAC_F32 : a->mask.type;
+    fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode], fac_cl_tag(a->dtype), fac_cl_tag(mask));
+    if (a->dtype != FAC_F32) fac_text_add(to, "#define SAME\n");
+}
+
+/* One product of the kernel as a macro: SCORES(d, a, b, i) of operands in local memory, whose step 0 begins the sum, or
+ * SUM_x(d, a, b) with a in registers and b lying along its rows, which for TF32 means turned images. */
+static void add_product(const fac_nv_attention *a, const char *name, int n, bool scores, fac_text *to) {
+    static const fac_nv_kind kinds[] = { [FAC_NV_TF32] = FAC_NV_KIND_TF32, [FAC_NV_BF16] = FAC_NV_KIND_BF16,
+                                         [FAC_NV_F16] = FAC_NV_KIND_F16 };
+    const fac_nv_kind kind = kinds[a->mode];
+    const bool turned = !scores && kind != FAC_NV_KIND_TF32;
+    fac_nv_wgmma_text(to, n, kind, (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0));
+    if (scores) {
+        fac_nv_wgmma_text(to, n, kind, FAC_NV_FIRST);
+        fac_text_print(to, "#define SCORES(d, a, b, i) ((i) ? wgmma_%s_n%d_ss(d, a, b) : wgmma_%s_n%d_ss_first(d, a, b))\n",
+                       names[a->mode], n, names[a->mode], n);
+        return;
+    }
+    fac_text_print(to, "#define SUM_%s(d, a, b) wgmma_%s_n%d_rs%s(d, a, b)\n", name, names[a->mode], n, turned ? "_tb" : "");
+}
+
+/* WAITk_x(d) by name; shapes of one size share the function. */
+static void add_waits(const char *name, int n, bool again, fac_text *to) {
+    for (int left = 0; left < 2; left++) {
+        if (!again) fac_nv_wgmma_wait_text(to, n, left);
+        fac_text_print(to, "#define WAIT%d_%s(d) wgmma_wait%d_n%d(d)\n", left, name, left, n);
+    }
+}
+
+static void add_sum(const fac_nv_attention *a, const char *name, int n, bool again, fac_text *to) {
+    if (!again) add_product(a, name, n, false, to);
+    else fac_text_print(to, "#define SUM_%s SUM_D\n", name);
+}
+
+void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut, bool lse,
+                           fac_text *to) {
+    static const char *const which[] = { "FORWARD", "DELTA", "KEYS", "QUERIES" };
+    const bool forward = kernel == FAC_NV_FORWARD;
+    fac_text_print(to, "#define %s\n", which[kernel]);
+    define_types(a, to);
+    define(to, "D", a->d);
+    define(to, "E", a->e);
+    define(to, "BLOCK", cut->block);
+    define(to, "GROUPS", cut->groups);
+    define(to, "REGISTERS", registers_of(cut));
+    define(to, "STAGES", cut->stages);
+    define(to, "STAGES_T", cut->turned_stages);
+    define(to, "TILE", fac_nv_grad_tile(a));
+    if (a->causal) fac_text_add(to, "#define CAUSAL\n");
+    if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
+    if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
+    if (forward && a->q.aligned) fac_text_add(to, "#define ALIGNED\n");
+    if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
+    if (lse) fac_text_add(to, "#define LSE\n");
+    fac_text_add(to, fac_cl_nv_common);
+    if (kernel != FAC_NV_DELTA) {
+        add_product(a, "", cut->block, true, to);
+        add_waits("S", cut->block, false, to);
+        if (!forward) add_sum(a, "D", a->d, false, to), add_waits("D", a->d, a->d == cut->block, to);
+        if (kernel != FAC_NV_QUERIES) {
+            add_sum(a, "E", a->e, !forward && a->e == a->d, to);
+            add_waits("E", a->e, a->e == cut->block || (!forward && a->e == a->d), to);
+        }
+    }
+    fac_text_add(to, fac_cl_nv_attention_tiles);
+    fac_text_add(to, forward ? fac_cl_nv_attention : fac_cl_nv_attention_grad);
+}
+
+/* ---- images ---- */
+
+void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to) {
+    fac_text_add(to, "#define PACK\n");
+    define_types(a, to);
+    define(to, "ROWS", m->tile);
+    define(to, "SIZE", m->wide);
+    if (m->turned) fac_text_add(to, "#define TURNED\n");
+    if (m->from->aligned) fac_text_add(to, "#define ALIGNED\n");
+    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_cl_nv_attention_tiles);
+}
+
+/* 16-byte pieces of a tile. */
+static int64_t pieces(const fac_nv_attention *a, const fac_nv_images *m) {
+    const int panel = 128 / fac_nv_number(a);
+    return 8 * (m->turned ? (int64_t)m->wide * (m->tile / panel) : (int64_t)m->tile * fac_nv_up(m->wide, panel));
+}
+
+fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile, int64_t tiles, bool turned,
+                               size_t *work) {
+    fac_nv_images m = { from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
+    m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * pieces(a, &m)) * 16;
+    *work += m.bytes;
+    return m;
+}
+
+fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_nv_attention *a,
+                             const fac_nv_images *m, int input, fac_error *err) {
+    fac_cl_call *c = NULL;
+    fac_text text = { 0 };
+    fac_nv_images_text(a, m, &text);
+    const fac_status status = fac_cl_call_text(o, plan, &text, "", "pack", &c, err);
+    fac_text_free(&text);
+    FAC_TRY(status);
+    fac_cl_call_in(c, p, input);
+    fac_cl_call_work(c, m->at, 16);
+    const int64_t numbers[] = { m->from->heads, m->from->rows, m->tiles, m->from->size };
+    for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
+    fac_nv_heads_numbers(m->from, c);
+    const size_t items = (size_t)fac_nv_up(pieces(a, m), PACKERS) * PACKERS;
+    c->range = (fac_cl_range){ 3, { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) }, { PACKERS, 1, 1 } };
+    return FAC_OK;
+}
