@@ -41,6 +41,10 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "copy", "transpose(T[b,h,w,c]) perm=0,3,1,2", 0 },
     { "copy", "transpose(T[m,c]) perm=1,0", 0 },
     { "copy", "transpose(T[b,h,c,w]) perm=0,2,1,3", 0 },
+    { "copy", "transpose(T[64,m]) perm=1,0", 0 },
+    { "gather", "gather(T[m,c], i64[w])", 0 },
+    { "dropout", "dropout(T[m,c], i64[]) ratio=0.5 training", 1e-5 },
+    { "norm", "group_norm(T[b,24,l,8], f32[24], f32[24]) groups=3 epsilon=1e-5", 1e-4 },
     { "concat", "concat(T[b,c,h,w], T[b,8,h,w]) axis=1", 0 },
     { "sum_square_all", "sum_square_all(T[l], T[c,m])", 1e-3 } };
 enum { TEMPLATES = sizeof templates / sizeof *templates, SOME = 12 };

@@ -3,10 +3,11 @@
 #include "base/error.h"
 #include "cl_copy.h"
 
-enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16 };
+enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, NEAR_TILE = 64, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16 };
 
 const char *fac_cl_bits(size_t bytes) {
-    return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "";
+    return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong"
+         : bytes == 16 ? "uint4" : "";
 }
 
 static void swap(int64_t *x, int a, int b) { const int64_t t = x[a]; x[a] = x[b], x[b] = t; }
@@ -63,19 +64,33 @@ static size_t widen(fac_cl_moved *m, size_t bytes) {
     return bytes;
 }
 
+/* How many elements of squares that change sides come and go in one access of a GPU: neighbours in x along dim last - 1, neighbours
+ * in y along the last. */
+static int near_of(const fac_opencl *o, const fac_cl_moved *m, size_t bytes) {
+    const int last = m->dims - 1;
+    const int64_t near = bytes > 4 ? ACCESS / (int64_t)bytes : 4;
+    bool fits = o->limits.gpu && o->limits.group >= GROUP && m->size[last] >= NEAR_TILE / 2 && m->size[last - 1] >= NEAR_TILE / 2;
+    fits &= m->size[last] % near == 0 && m->size[last - 1] % near == 0 && m->from_offset % near == 0 && m->to_offset % near == 0;
+    for (int k = 0; k < m->dims; k++) fits &= (k == last - 1 || m->from[k] % near == 0) && (k == last || m->to[k] % near == 0);
+    return fits ? (int)near : 1;
+}
+
 fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given,
                            size_t bytes, fac_error *err) {
     fac_cl_moved m = *given;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    const int across = crossing(&m), last = m.dims - 1, tile = o->limits.gpu ? TILE : SMALL_TILE, rows = o->limits.gpu ? ROWS : 1;
+    const int across = crossing(&m), last = m.dims - 1;
     for (int j = 0; j < m.dims; j++)
         if (!m.size[j]) return FAC_OK;
     for (int j = across; across >= 0 && j + 1 < last; j++)
         swap(m.size, j, j + 1), swap(m.from, j, j + 1), swap(m.to, j, j + 1);
     if (o->limits.gpu && across < 0) bytes = widen(&m, bytes);
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", bytes == ACCESS ? "uint4" : fac_cl_bits(bytes), m.dims);
-    if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", fac_cl_bits(bytes), m.dims);
+    const int near = across >= 0 ? near_of(o, &m, bytes) : 1;
+    const int tile = near > 1 ? NEAR_TILE : o->limits.gpu ? TILE : SMALL_TILE, rows = o->limits.gpu && near == 1 ? ROWS : 1;
+    if (near > 1) fac_text_print(&options, " -DTILE=%d -DNEAR=%d -DITEMS=%d", tile, near, GROUP);
+    else if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
     size_t count = 1;
     for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];
     fac_cl_option_wide(p, &options);
@@ -93,7 +108,9 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
         fac_cl_call_number(c, (int64_t)wide);
         fac_cl_call_number(c, 0);
         push(c, &m);
-        c->range = (fac_cl_range){ 2, { t * high * wide * (count / np / nq), (size_t)rows }, { t, (size_t)rows } };
+        const size_t squares = high * wide * (count / np / nq);
+        if (near > 1) fac_cl_call_items(c, squares * GROUP, GROUP);
+        else c->range = (fac_cl_range){ 2, { t * squares, (size_t)rows }, { t, (size_t)rows } };
         return FAC_OK;
     }
     const int64_t run = o->limits.gpu ? 1 : m.size[last] < LONG_RUN ? m.size[last] : LONG_RUN, runs =

@@ -17,6 +17,6 @@ static inline void fac_cl_moved_dim(fac_cl_moved *m, int64_t size, int64_t from,
 /* Another launch of the plan: a settled copy from input i to output k of p, elements of `bytes`. */
 fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *m,
                            size_t bytes, fac_error *err);
-/* A type of so many bytes in OpenCL C; "" when elements are not 1, 2, 4 or 8 bytes. */
+/* A type of so many bytes in OpenCL C; "" when elements are not 1, 2, 4, 8 or 16 bytes. */
 const char *fac_cl_bits(size_t bytes);
 #endif

@@ -3,6 +3,7 @@
 #include "backends/cpu/attr.h"
 #include "backends/opencl/calls.h"
 #include "backends/opencl/elementwise.h"
+#include "backends/opencl/fold.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "cl_dropout.h"
@@ -27,7 +28,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!count) return FAC_OK;
     fac_attr_real(p->node, "ratio", &ratio);
     fac_attr_int(p->node, "stream", &stream);
-    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s%s%s", fac_cl_computing(t), fac_cl_tag(t), training ?
+    const int near = fac_cl_near_all(o, p);
+    fac_text_print(&options, "-DV=%d%s -DT=%s -DX=%s -DI=%s%s%s", near, near > 1 ? " -DALIGNED" : "", fac_cl_computing(t), fac_cl_tag(t), training ?
                    fac_cl_tag(p->in[1].type.dtype) : "u8", training ? " -DTRAINING" : "", mask ? " -DMASK" : "");
     fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
@@ -40,7 +42,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_number(c, (int64_t)ceil(ratio * 0x1p53));
     fac_cl_call_number(c, stream);
     fac_cl_call_real(c, training ? 1 - ratio : 1, t);
-    fac_cl_call_items(c, (size_t)count, GROUP);
+    fac_cl_call_items(c, (size_t)(count / near), GROUP);
     return FAC_OK;
 }
 

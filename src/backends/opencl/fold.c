@@ -5,7 +5,8 @@
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, ACCESS = 16,
        ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold */
        HELD = 64,          /* elements in an item's registers */
-       ALONE = 8 };        /* so few accesses an item does alone */
+       ALONE = 8,          /* so few accesses an item does alone */
+       LARGEST = 1024 };   /* items of a group */
 
 /* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n elements. */
 static bool in_runs_of(const fac_operand *x, int n) {
@@ -147,11 +148,19 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     if (f->parts < 1) f->parts = 1;
 }
 
-int fac_cl_fold_held(const fac_opencl *o, const fac_cl_fold *f) {
-    const int64_t step = (int64_t)f->team * (f->columns ? 1 : f->width);
+int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f) {
+    const int64_t access = f->columns ? 1 : f->width;
+    const int largest = (int)(o->limits.group < LARGEST ? o->limits.group : LARGEST);
     int held = 1;
-    while ((int64_t)held * step < f->count && held * f->width < HELD) held *= 2;
-    return o->limits.gpu && held * step >= f->count ? held : 0;
+    if (!o->limits.gpu) return 0;
+    while (held * f->team * access < f->count && held * f->width < HELD) held *= 2;
+    if (held * f->team * access >= f->count) return held;
+    if (f->columns || f->count > largest * (int64_t)HELD / 2) return 0;
+    while (f->team * 2 <= largest && f->count > f->team * (int64_t)HELD / 2) f->team *= 2;
+    f->beside = 1;
+    f->across = f->team;
+    for (held = 1; held * f->team * access < f->count;) held *= 2;
+    return held;
 }
 
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {

@@ -56,6 +56,15 @@ static void shape_of(const fac_problem *p, shape *s) {
     }
 }
 
+/* How many neighbours a GPU picks as one larger element, up to 16 bytes of them: rows of embeddings. */
+static int64_t together(const fac_opencl *o, const fac_problem *p, size_t bytes, int64_t inner) {
+    enum { ACCESS = 16 };
+    int64_t n = 1;
+    while (o->limits.gpu && (size_t)n * 2 * bytes <= ACCESS && inner % (n * 2) == 0 && p->in[0].layout.offset % (n * 2) == 0 &&
+           p->out[0].layout.offset % (n * 2) == 0) n *= 2;
+    return n;
+}
+
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int64_t count = fac_dims_count(&p->out[0].type.dims);
     fac_text options = { 0 };
@@ -63,8 +72,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     shape s;
     if (!count) return FAC_OK;
     shape_of(p, &s);
-    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d",
-                   fac_cl_bits((size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes),
+    const size_t bytes = (size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes;
+    const int64_t as_one = !strcmp(p->node->op->name, "gather") ? together(o, p, bytes, s.number[2]) : 1;
+    s.number[2] /= as_one;
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d", fac_cl_bits(bytes * (size_t)as_one),
                    fac_cl_tag(p->in[1].type.dtype), s.dims);
     fac_cl_option_wide(p, &options);
     fac_text source = { 0 };
@@ -78,12 +89,13 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
+    for (int k = 0; k < 3; k += 2) c->buffer[k].size = bytes * (size_t)as_one, c->buffer[k].offset /= as_one;
     fac_cl_call_complaint(c);
-    fac_cl_call_number(c, count);
+    fac_cl_call_number(c, count / as_one);
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, s.number[k]);
     for (int k = 0; k < s.dims; k++) fac_cl_call_number(c, s.size[k]);
     for (int k = 0; k < s.dims; k++) fac_cl_call_number(c, s.step[k]);
-    fac_cl_call_items(c, (size_t)count, GROUP);
+    fac_cl_call_items(c, (size_t)(count / as_one), GROUP);
     return FAC_OK;
 }
 

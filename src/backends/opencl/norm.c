@@ -116,7 +116,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (f.width > 1 && r.size == 1) f.width = 1;
     for (int i = 0; i < 2; i++)                 /* parameters neither side by side nor one for all: element by element */
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
-    const int held = r.dims == 1 ? fac_cl_fold_held(o, &f) : 0;
+    const int held = fac_cl_fold_held(o, &f);
     fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ?
                    " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);

@@ -8,7 +8,7 @@
 #include "cl_squares.h"
 #include "cl_team.h"
 
-enum { CHUNK = 8192, INPUTS = 24, TEAM = 128 };
+enum { CHUNK = 16384, INPUTS = 24, TEAM = 256, ACCESS = 16 };
 
 static int64_t chunks_of(const fac_operand *x) { return (fac_dims_count(&x->type.dims) + CHUNK - 1) / CHUNK; }
 
@@ -51,8 +51,12 @@ static fac_status add_inputs(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
     int64_t first = 0;
-    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d", fac_cl_computing(computing(p)),
-                   fac_cl_tag(t), fac_cl_width(o, computing(p)), team_of(o), n, CHUNK);
+    int near = o->limits.gpu ? ACCESS / fac_dtype_get(t)->block_bytes : 1;
+    for (int k = 0; k < n; k++)
+        if (p->in[in[k]].layout.offset % near) near = 1;
+    fac_text_print(&options, "-DT=%s -DX=%s -DV=%d -DG=%d -DC=1 -DWIDE -DCOUNT=%d -DCHUNK=%d%s", fac_cl_computing(computing(p)),
+                   fac_cl_tag(t), o->limits.gpu ? near : fac_cl_width(o, computing(p)), team_of(o), n, CHUNK,
+                   near > 1 ? " -DALIGNED -DTAILS" : "");
     pick_text(&source, fac_cl_in_memory(t), n);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_squares);

@@ -24,20 +24,52 @@ kernel void copy(const numbers s, global const M *x, global M *y) {
 /* Neighbours in x lie along dim R - 2, neighbours in y along dim R - 1: squares of TILE x TILE go through local memory, read and
  * written in rows.  A group is TILE items in a row, ROWS rows; its local rows are one longer, so that columns meet all banks. */
 #ifdef TILE
+/* Where the square of this group begins, along both dims and in both tensors. */
+#define SQUARE_OF_GROUP \
+    const pos np = (pos)s.size[R - 2], nq = (pos)s.size[R - 1]; \
+    pos rest = (pos)get_group_id(0), from = 0, to = 0; \
+    const pos p = rest % (pos)s.units * TILE, q = rest / (pos)s.units % (pos)s.runs * TILE; \
+    rest /= (pos)s.units * (pos)s.runs; \
+    for (int k = R - 3; k >= 0; k--) { \
+        const pos c = rest % (pos)s.size[k]; \
+        rest /= (pos)s.size[k]; \
+        from += c * (pos)s.from[k]; \
+        to += c * (pos)s.to[k]; \
+    } \
+    x += s.x + from; \
+    y += s.y + to;
+
+#ifdef NEAR
+/* NEAR elements an access on both sides; an item does SHARE accesses, all on their way before the first is needed. */
+#define MANY FAC_CAT(M, NEAR)
+enum { LANES = TILE / NEAR, SHARE = TILE * LANES / ITEMS };
+
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local M tile[TILE][TILE + 1];
-    const pos np = (pos)s.size[R - 2], nq = (pos)s.size[R - 1], column = (pos)get_local_id(0), row = (pos)get_local_id(1);
-    pos rest = (pos)get_group_id(0), from = 0, to = 0;
-    const pos p = rest % (pos)s.units * TILE, q = rest / (pos)s.units % (pos)s.runs * TILE;     /* squares along both dims */
-    rest /= (pos)s.units * (pos)s.runs;
-    for (int k = R - 3; k >= 0; k--) {
-        const pos c = rest % (pos)s.size[k];
-        rest /= (pos)s.size[k];
-        from += c * (pos)s.from[k];
-        to += c * (pos)s.to[k];
+    SQUARE_OF_GROUP
+    const int item = (int)get_local_id(0), column = item % LANES * NEAR, row = item / LANES;
+    MANY v[SHARE];
+#pragma unroll
+    for (int n = 0; n < SHARE; n++) {
+        const pos i = p + column, j = q + row + n * (ITEMS / LANES);
+        v[n] = i < np && j < nq ? *(global const MANY *)(x + i + j * (pos)s.from[R - 1]) : (MANY)(0);
     }
-    x += s.x + from;
-    y += s.y + to;
+#pragma unroll
+    for (int n = 0; n < SHARE; n++) FAC_CAT(vstore, NEAR)(v[n], 0, &tile[row + n * (ITEMS / LANES)][column]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int n = 0; n < SHARE; n++) {
+        const pos i = p + row + n * (ITEMS / LANES), j = q + column;
+        M e[NEAR];
+        for (int l = 0; l < NEAR; l++) e[l] = tile[column + l][row + n * (ITEMS / LANES)];
+        if (i < np && j < nq) *(global MANY *)(y + i * (pos)s.to[R - 2] + j) = FAC_CAT(vload, NEAR)(0, e);
+    }
+}
+#else
+kernel void transpose(const numbers s, global const M *x, global M *y) {
+    local M tile[TILE][TILE + 1];
+    SQUARE_OF_GROUP
+    const pos column = (pos)get_local_id(0), row = (pos)get_local_id(1);
 #pragma unroll
     for (pos i = row; i < TILE; i += ROWS)
         if (p + column < np && q + i < nq) tile[i][column] = x[(p + column) * (pos)s.from[R - 2] + (q + i) * (pos)s.from[R - 1]];
@@ -45,4 +77,5 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
     for (pos i = row; i < TILE; i += ROWS)
         if (q + column < nq && p + i < np) y[(p + i) * (pos)s.to[R - 2] + (q + column) * (pos)s.to[R - 1]] = tile[column][i];
 }
+#endif
 #endif

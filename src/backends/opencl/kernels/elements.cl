@@ -2,6 +2,7 @@
  *   T      the type computed in: float, double, long or ulong
  *   V      how many neighbours a work item takes at once: a vector's worth on CPUs, at most 16 bytes on GPUs
  *   ALIGNED  lines are whole vectors, which begin at multiples of V elements: each comes in one access
+ *   TAILS  with ALIGNED: but the last of a line, which may be shorter
  *   WIDE   places are numbers of 64 bits
  * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from
  * T, LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
@@ -142,7 +143,7 @@ static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
         lanes each = { .v = (x) }; \
         for (int l = 0; l < V; l++) STORE(tag, p, (i) + l, each.lane[l]); \
     } while (0)
-#ifdef ALIGNED
+#if defined(ALIGNED) && !defined(TAILS)
 #define LOADER(name, tag) \
     static inline TV name(global const MEMORY(tag) *p, pos n, T fill) { return LOADV(tag, p, 0); }
 #define STORER(name, tag) \

@@ -2,7 +2,7 @@
  * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
  * step, plus what the D dims of a row say.
  * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
- * HELD: a row is HELD accesses of each item at most, and stays in registers (D is 1 then); SHIFTED: otherwise both sums are taken
+ * HELD: a row is HELD accesses of each item at most, and stays in registers; SHIFTED: otherwise both sums are taken
  * in one pass, of x - k where k is the mean of the row's first elements. */
 typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D],
                  bias_by[D]; } numbers;
@@ -100,30 +100,30 @@ kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
 #ifndef NO_INVERSE
     if (live && MY_PART == 0) STORE(INVERSE, inverse_out, s.inverse + unit, inverse);
 #endif
+    const pos inner = (pos)s.size_of[D - 1], which = unit % (pos)s.rows;
+    scale += s.scale + which * (pos)s.scale_row;
+    bias += s.bias + which * (pos)s.bias_row;
 #ifdef HELD
-    scale += s.scale + unit % (pos)s.rows * (pos)s.scale_row;
-    bias += s.bias + unit % (pos)s.rows * (pos)s.bias_row;
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
-        const pos i = (MY_PART + k * G) * V, left = size - i;
+        const pos i = (MY_PART + k * G) * V, o = D == 1 ? 0 : i / inner, left = size - i;
         if (left <= 0) continue;
         TV r = e[k] * inverse;
 #ifndef NO_SCALE
-        r *= load_scale_of(scale, s.scale_by[0], i, left);
+        r *= load_scale_of(scale + place(s.size_of, s.scale_by, D - 1, o), s.scale_by[D - 1], i - o * inner, left);
 #endif
 #ifndef NO_BIAS
-        r += load_bias_of(bias, s.bias_by[0], i, left);
+        r += load_bias_of(bias + place(s.size_of, s.bias_by, D - 1, o), s.bias_by[D - 1], i - o * inner, left);
 #endif
         store_y(y + i, left, r);
     }
 #else
-    const pos inner = (pos)s.size_of[D - 1], which = unit % (pos)s.rows;
     const int across = inner < G * V ? min(G, (int)((inner + V - 1) / V)) : G, down =
             G / across;      /* items along and over inner dims */
     if (MY_PART >= across * down) return;
     for (pos o = MY_PART / across; o * inner < size; o += down) {
-        global const MEMORY(SCALE) *a = scale + s.scale + which * (pos)s.scale_row + place(s.size_of, s.scale_by, D - 1, o);
-        global const MEMORY(BIAS) *b = bias + s.bias + which * (pos)s.bias_row + place(s.size_of, s.bias_by, D - 1, o);
+        global const MEMORY(SCALE) *a = scale + place(s.size_of, s.scale_by, D - 1, o);
+        global const MEMORY(BIAS) *b = bias + place(s.size_of, s.bias_by, D - 1, o);
         for (pos i = MY_PART % across * V; i < inner; i += across * V) {
             const pos left = inner - i;
             TV e = (load_x(x + o * inner + i, left, 0) - mean) * inverse;

@@ -17,7 +17,9 @@ kernel void squares(const numbers s, INPUTS, global T *to) {
     TV total = (TV)(T)0;
     for (long i = first + MY_PART * V; i < last;) {
         TV sum = (TV)(T)0;
-        for (int b = 0; b < BLOCK && i < last; b++, i += G * V) {
+        const long stop = i + min((last - i + G * V - 1) / (G * V), (long)BLOCK) * (G * V);
+#pragma unroll 4
+        for (; i < stop; i += G * V) {
             const TV e = load_x(x + i, (pos)(last - i), 0);
             sum += e * e;
         }

@@ -40,7 +40,9 @@ typedef T folded;
     }
 /* Inlined at once: a compiler for CPUs that sees the same local array at each call takes it for one that all groups share.
  * In two steps, since barriers cost more than reading: HEADS items fold G / HEADS numbers each, everybody folds what they got. */
-#if G > 64
+#if G > 256
+#define HEADS 32
+#elif G > 64
 #define HEADS 16
 #elif G > 16
 #define HEADS 8
