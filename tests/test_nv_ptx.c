@@ -37,6 +37,9 @@ static void test_rewrite(void **state) {
     is_rewritten(".target sm_90a\n//@", ".target sm_90a\n//@");
     is_rewritten(".target sm_90\n.target sm_90\n", ".target sm_90a\n.target sm_90\n");
     is_rewritten(".target sm_90\n//@@", ".target sm_90a\n");
+    is_rewritten(".target sm_90\n.reqntid 32", ".target sm_90a\n.reqntid 32");
+    is_rewritten(".target sm_90\n.reqntid 32, 1, 1\n//@alone\n.reqntid 64",
+                 ".target sm_90a\n.minnctapersm 1 .reqntid 32, 1, 1\n//@alone\n.minnctapersm 1 .reqntid 64");
     char *out = NULL;
     size_t bytes = 7;
     static const char *const others[] = { "", ".target sm_9", ".target sm_80\n//@@x", ".target sm_900\n", "\177ELF" };

@@ -20,6 +20,7 @@ INLINE ulong describe(uint a, uint lead) {
 typedef struct args {
     long q, k, v, mask, y, lse;
     long H, ratio, queries, keys, tiles, before, d, e, q_batch, q_head, q_row, y_batch, y_head, y_row;
+    long k_batch, k_head, k_row, v_batch, v_head, v_row;
     long m_batch, m_head, m_row, m_key, scale;
 } args;
 
@@ -102,7 +103,7 @@ INLINE void pack_weights(uint *p, const float *s) {
 #define PRODUCT_O(at) \
     UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, dv + (at) * (V_BYTES / 16) + V_STEP(i))
 
-kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const uchar *ks, global const uchar *vs,
+kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *ks, global const STREAM *vs,
                global const MEMORY(M) *mask, global MEMORY(X) *y, global float *lse) {
     local uchar memory[GROUPS * Q_BYTES + STAGES * (K_BYTES + V_BYTES)] __attribute__((aligned(1024)));
     local ulong bars[4 * STAGES];
@@ -120,7 +121,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
     const int blocks = (keys + BLOCK - 1) / BLOCK;
     if (lid == 0) {
         UNROLL for (int i = 0; i < STAGES; i++) {
-            nv_barrier_init(k_full + 8 * i, 1), nv_barrier_init(v_full + 8 * i, 1);
+            nv_barrier_init(k_full + 8 * i, BRINGERS), nv_barrier_init(v_full + 8 * i, BRINGERS);
             nv_barrier_init(k_empty + 8 * i, GROUPS), nv_barrier_init(v_empty + 8 * i, GROUPS);
         }
         nv_barriers_made();
@@ -128,6 +129,21 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid >= 128 * GROUPS) {
         LESS();
+#ifdef DIRECT
+        global const STREAM *k = ks + a.k + b * a.k_batch + h / a.ratio * a.k_head, *v = vs + a.v + b * a.v_batch + h / a.ratio * a.v_head;
+        for (int j = 0; j < blocks; j++) {
+            const int s = j % STAGES;
+            const uint phase = j / STAGES & 1 ^ 1;
+            nv_barrier_wait(k_empty + 8 * s, phase);
+            bring_rows(k_at + s * K_BYTES, k, a.k_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.d, PANELS(D), lid & 127);
+            nv_barrier_arrive_copies(k_full + 8 * s);
+            nv_barrier_wait(v_empty + 8 * s, phase);
+            bring_rows(v_at + s * V_BYTES, v, a.v_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.e, PANELS(E), lid & 127);
+            nv_barrier_arrive_copies(v_full + 8 * s);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        return;
+#else
         if (lid > 128 * GROUPS) return;
         const long kv = (long)b * (a.H / a.ratio) + h / a.ratio;
         global const uchar *k = ks + a.k + kv * a.tiles * K_BYTES, *v = vs + a.v + kv * a.tiles * V_BYTES;
@@ -142,6 +158,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
             nv_bulk_load(v_at + s * V_BYTES, v + (size_t)j * V_BYTES, V_BYTES, v_full + 8 * s);
         }
         return;
+#endif
     }
     MORE();
     const int group = lid >> 7, warp = (lid >> 5) & 3, g = lane >> 2, t = lane & 3;
@@ -174,6 +191,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
     global const MEMORY(M) *m_at = 0;
 #endif
     nv_barrier_wait(k_full, 0);
+        ARRIVED();
     NV_WGMMA_FENCE();
     PRODUCT_S(0);
     NV_WGMMA_COMMIT();
@@ -184,10 +202,12 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
     for (int j = 1; j < blocks; j++) {
         const int ks_ = j % STAGES, vs_ = (j - 1) % STAGES;
         nv_barrier_wait(k_full + 8 * ks_, j / STAGES & 1);
+        ARRIVED();
         NV_WGMMA_FENCE();
         PRODUCT_S(ks_);
         NV_WGMMA_COMMIT();
         nv_barrier_wait(v_full + 8 * vs_, (j - 1) / STAGES & 1);
+        ARRIVED();
         NV_WGMMA_FENCE();
         PRODUCT_O(vs_);
         NV_WGMMA_COMMIT();
@@ -200,6 +220,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
         pack_weights(p, s);
     }
     nv_barrier_wait(v_full + 8 * ((blocks - 1) % STAGES), (blocks - 1) / STAGES & 1);
+        ARRIVED();
     NV_WGMMA_FENCE();
     PRODUCT_O((blocks - 1) % STAGES);
     NV_WGMMA_COMMIT();

@@ -9,6 +9,7 @@ typedef struct args {
     long q, k, v, dy, kt, stats, mask, y0;
 #endif
     long H, ratio, queries, keys, q_tiles, k_tiles, before, d, e, y0_batch, y0_head, y0_row, y1_batch, y1_head, y1_row;
+    long q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, dy_batch, dy_head, dy_row;
     long m_batch, m_head, m_row, m_key, scale;
 } args;
 
@@ -114,8 +115,8 @@ INLINE void put_rows(global MEMORY(X) *y, long batch, long head, long step, int 
 #else
 #define STAGED_T 0
 #endif
-kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q, global const uchar *k, global const uchar *v,
-        global const uchar *dy, global const uchar *qt, global const uchar *dyt, global const float2 *stats,
+kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *q, global const STREAM *k, global const STREAM *v,
+        global const STREAM *dy, global const uchar *qt, global const uchar *dyt, global const float2 *stats,
         global const MEMORY(M) *mask, global MEMORY(X) *dk, global MEMORY(X) *dv) {
     local uchar memory[GROUPS * (A_D + A_E) + STAGES * (B_D + B_E) + STAGED_T] __attribute__((aligned(1024)));
     local uchar numbers[STAGES * BLOCK * 8] __attribute__((aligned(16)));
@@ -136,9 +137,9 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q
 #endif
     const int each = blocks - begin, steps = each * (int)a.ratio;
     if (lid == 0) {
-        nv_barrier_init(ready, 1);
+        nv_barrier_init(ready, BRINGERS);
         for (int i = 0; i < STAGES; i++) {
-            nv_barrier_init(q_full + 8 * i, 1), nv_barrier_init(dy_full + 8 * i, 1);
+            nv_barrier_init(q_full + 8 * i, BRINGERS), nv_barrier_init(dy_full + 8 * i, BRINGERS);
             nv_barrier_init(q_empty + 8 * i, GROUPS), nv_barrier_init(dy_empty + 8 * i, GROUPS);
         }
         for (int i = 0; i < STAGES_T; i++) {
@@ -150,6 +151,31 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid >= 128 * GROUPS) {
         LESS();
+#ifdef DIRECT
+        const int item = lid & 127, kv_head = kv % G;
+        for (int i = 0; i < GROUPS; i++) {
+            bring_rows(k_at + i * A_D, k + a.k + b * a.k_batch + kv_head * a.k_head, a.k_row, first + i * 64, 64, (int)a.keys, (int)a.d,
+                       PANELS(D), item);
+            bring_rows(v_at + i * A_E, v + a.v + b * a.v_batch + kv_head * a.v_head, a.v_row, first + i * 64, 64, (int)a.keys, (int)a.e,
+                       PANELS(E), item);
+        }
+        nv_barrier_arrive_copies(ready);
+        for (int j = 0; j < steps; j++) {
+            const int h = kv_head * (int)a.ratio + j / each, row = (begin + j % each) * BLOCK, s = j % STAGES;
+            const uint phase = j / STAGES & 1 ^ 1;
+            nv_barrier_wait(q_empty + 8 * s, phase);
+            bring_rows(q_at + s * B_D, q + a.q + b * a.q_batch + h * a.q_head, a.q_row, row, BLOCK, (int)a.queries, (int)a.d, PANELS(D), item);
+            if (item < BLOCK / 2)
+                nv_copy16(stats_at + s * (BLOCK * 8) + item * 16, stats + a.stats + (b * a.H + h) * a.q_tiles * TILE + row + item * 2, 16);
+            nv_barrier_arrive_copies(q_full + 8 * s);
+            nv_barrier_wait(dy_empty + 8 * s, phase);
+            bring_rows(dy_at + s * B_E, dy + a.dy + b * a.dy_batch + h * a.dy_head, a.dy_row, row, BLOCK, (int)a.queries, (int)a.e, PANELS(E),
+                       item);
+            nv_barrier_arrive_copies(dy_full + 8 * s);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        return;
+#else
         if (lid > 128 * GROUPS) return;
         const long k_tile = (long)kv * a.k_tiles + tile * (64 * GROUPS / TILE);
         nv_barrier_expect(ready, GROUPS * (A_D + A_E));
@@ -180,6 +206,7 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q
 #endif
         }
         return;
+#endif
     }
     MORE();
     const int group = lid >> 7, warp = (lid >> 5) & 3, g = lane >> 2, t = lane & 3, key0 = first + group * 64 + warp * 16 + g;
@@ -197,15 +224,18 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q
     UNROLL for (int i = 0; i < E / 2; i++) sv[i] = 0;
     const float scale = as_float((int)a.scale), c = scale * LOG2E;
     nv_barrier_wait(ready, 0);
+        ARRIVED();
     for (int j = 0; j < steps; j++) {
         const int at = j % STAGES, before = (j + STAGES - 1) % STAGES;
         const uint phase = j / STAGES & 1;
         nv_barrier_wait(q_full + 8 * at, phase);
+        ARRIVED();
         NV_WGMMA_FENCE();
         UNROLL for (int i = 0; i < D / STEP; i++)
             SCORES(s, da_k + ALONG(i, 64), db_q + at * (B_D / 16) + ALONG(i, BLOCK), i);
         NV_WGMMA_COMMIT();
         nv_barrier_wait(dy_full + 8 * at, phase);
+        ARRIVED();
         NV_WGMMA_FENCE();
         UNROLL for (int i = 0; i < E / STEP; i++)
             SCORES(ds, da_v + ALONG(i, 64), db_dy + at * (B_E / 16) + ALONG(i, BLOCK), i);
@@ -299,8 +329,8 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const uchar *q
 #else
 #define STAGED_T 0
 #endif
-kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const uchar *q, global const uchar *k,
-        global const uchar *v, global const uchar *dy, global const uchar *kt, global const float2 *stats,
+kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREAM *q, global const STREAM *k,
+        global const STREAM *v, global const STREAM *dy, global const uchar *kt, global const float2 *stats,
         global const MEMORY(M) *mask, global MEMORY(X) *dq) {
     local uchar memory[GROUPS * (A_D + A_E) + STAGES * (B_D + B_E) + STAGED_T] __attribute__((aligned(1024)));
     local ulong bars[1 + 4 * STAGES + 2 * STAGES_T];
@@ -319,9 +349,9 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const uchar
     const int bh = (int)get_group_id(1), b = bh / (int)a.H, h = bh % (int)a.H;
     const int blocks = (keys + BLOCK - 1) / BLOCK;
     if (lid == 0) {
-        nv_barrier_init(ready, 1);
+        nv_barrier_init(ready, BRINGERS);
         for (int i = 0; i < STAGES; i++) {
-            nv_barrier_init(k_full + 8 * i, 1), nv_barrier_init(v_full + 8 * i, 1);
+            nv_barrier_init(k_full + 8 * i, BRINGERS), nv_barrier_init(v_full + 8 * i, BRINGERS);
             nv_barrier_init(k_empty + 8 * i, GROUPS), nv_barrier_init(v_empty + 8 * i, GROUPS);
         }
         for (int i = 0; i < STAGES_T; i++) nv_barrier_init(kt_full + 8 * i, 1), nv_barrier_init(kt_empty + 8 * i, GROUPS);
@@ -330,6 +360,30 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const uchar
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid >= 128 * GROUPS) {
         LESS();
+#ifdef DIRECT
+        const int item = lid & 127, kv_head = h / (int)a.ratio;
+        for (int i = 0; i < GROUPS; i++) {
+            bring_rows(q_at + i * A_D, q + a.q + b * a.q_batch + h * a.q_head, a.q_row, first + i * 64, 64, (int)a.queries, (int)a.d, PANELS(D),
+                       item);
+            bring_rows(dy_at + i * A_E, dy + a.dy + b * a.dy_batch + h * a.dy_head, a.dy_row, first + i * 64, 64, (int)a.queries, (int)a.e,
+                       PANELS(E), item);
+        }
+        nv_barrier_arrive_copies(ready);
+        for (int j = 0; j < blocks; j++) {
+            const int s = j % STAGES;
+            const uint phase = j / STAGES & 1 ^ 1;
+            nv_barrier_wait(k_empty + 8 * s, phase);
+            bring_rows(k_at + s * B_D, k + a.k + b * a.k_batch + kv_head * a.k_head, a.k_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.d, PANELS(D),
+                       item);
+            nv_barrier_arrive_copies(k_full + 8 * s);
+            nv_barrier_wait(v_empty + 8 * s, phase);
+            bring_rows(v_at + s * B_E, v + a.v + b * a.v_batch + kv_head * a.v_head, a.v_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.e, PANELS(E),
+                       item);
+            nv_barrier_arrive_copies(v_full + 8 * s);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        return;
+#else
         if (lid > 128 * GROUPS) return;
         const long q_tile = (long)bh * a.q_tiles + tile * (64 * GROUPS / TILE);
         const long kv = (long)b * (a.H / a.ratio) + h / a.ratio;
@@ -356,6 +410,7 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const uchar
 #endif
         }
         return;
+#endif
     }
     MORE();
     const int group = lid >> 7, warp = (lid >> 5) & 3, g = lane >> 2, t = lane & 3, row0 = first + group * 64 + warp * 16 + g;
@@ -377,15 +432,18 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const uchar
     global const MEMORY(M) *m_at = mask + a.mask + b * a.m_batch + h * a.m_head;
 #endif
     nv_barrier_wait(ready, 0);
+        ARRIVED();
     for (int j = 0; j < blocks; j++) {
         const int at = j % STAGES;
         const uint phase = j / STAGES & 1;
         nv_barrier_wait(k_full + 8 * at, phase);
+        ARRIVED();
         NV_WGMMA_FENCE();
         UNROLL for (int i = 0; i < D / STEP; i++)
             SCORES(s, da_q + ALONG(i, 64), db_k + at * (B_D / 16) + ALONG(i, BLOCK), i);
         NV_WGMMA_COMMIT();
         nv_barrier_wait(v_full + 8 * at, phase);
+        ARRIVED();
         NV_WGMMA_FENCE();
         UNROLL for (int i = 0; i < E / STEP; i++)
             SCORES(ds, da_dy + ALONG(i, 64), db_v + at * (B_E / 16) + ALONG(i, BLOCK), i);

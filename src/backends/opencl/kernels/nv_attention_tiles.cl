@@ -87,13 +87,37 @@ INLINE uint4 load_chunk(global const MEMORY(X) *p, int n) {
 /* REGISTERS: of an item that multiplies, where the one that brings data is one of four warps that give theirs away; else a warp. */
 #ifdef REGISTERS
 #define ITEMS (128 * (GROUPS + 1))
-#define LEAST (GROUPS == 3 ? 32 : 24)
-#define LESS() NV_REGISTERS_LESS(LEAST)
+#define LEAST (GROUPS == 3 ? 32 : REGISTERS > 232 ? 24 : 40)
+#define LESS() asm volatile("//@alone\n"); NV_REGISTERS_LESS(LEAST)
 #define MORE() NV_REGISTERS_MORE(REGISTERS)
 #else
 #define ITEMS (128 * GROUPS + 32)
 #define LESS()
 #define MORE()
+#endif
+
+#ifdef DIRECT
+/* Operands are read where they lie, 16 bytes an item, by all four warps that bring data; rows of SIZE numbers of the type that the
+ * units multiply.  Rows first .. first + n - 1 of x, of which `rows` are there. */
+#define BRINGERS 128
+#define STREAM MEMORY(X)
+#define ARRIVED() nv_proxy_fence()
+INLINE void bring_rows(uint to, global const MEMORY(X) *x, long step, int first, int n, int rows, int size, int panels, int item) {
+    const int c = item & 7, r = item >> 3;
+    to += r * 128 + ((c ^ (r & 7)) << 4);
+    for (int p = 0; p < panels; p++) {
+        const int left = 2 * (size - p * PANEL) - 16 * c, bytes = left < 0 ? 0 : left > 16 ? 16 : left;
+        global const MEMORY(X) *from = x + (bytes ? p * PANEL + c * CHUNK : 0);
+        for (int i = r; i < n; i += BRINGERS / 8) {
+            const int row = first + i;
+            nv_copy16(to + p * (n * 128) + (i - r) * 128, from + (row < rows ? row : 0) * step, row < rows ? bytes : 0);
+        }
+    }
+}
+#else
+#define BRINGERS 1
+#define STREAM uchar
+#define ARRIVED()
 #endif
 
 #ifdef PACK

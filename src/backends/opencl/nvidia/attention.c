@@ -24,6 +24,7 @@ static bool read(fac_problem *p, plan *r) {
     const int block = (r->cut = fac_nv_attention_cut_of(a, FAC_NV_FORWARD)).block;
     const int64_t tiles = fac_nv_up(a->T, block);
     r->work = 0;
+    if (a->direct) return tiles <= UINT16_MAX;
     r->k = fac_nv_images_of(a, &a->k, block, tiles, false, &r->work);
     r->v = fac_nv_images_of(a, &a->v, block, tiles, a->mode == FAC_NV_TF32, &r->work);
     return tiles <= UINT16_MAX;
@@ -31,7 +32,7 @@ static bool read(fac_problem *p, plan *r) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
-    plan r;
+    plan r = { .work = 0 };
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(p, &r)) return false;
     const fac_nv_attention *a = &r.a;
     const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T * (double)(a->D + a->E) / (a->causal ? 2 : 1);
@@ -42,21 +43,23 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
     fac_problem settled = *p;
-    plan r;
+    plan r = { .work = 0 };
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
     if (!read(&settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
     const fac_nv_attention *a = &r.a;
     const bool lse = p->out[4].type.dtype != FAC_NONE;
-    FAC_TRY(fac_nv_images_add(o, p, to, a, &r.k, K, err));
-    FAC_TRY(fac_nv_images_add(o, p, to, a, &r.v, V, err));
+    if (!a->direct) {
+        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.k, K, err));
+        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.v, V, err));
+    }
     fac_nv_attention_text(a, FAC_NV_FORWARD, &r.cut, lse, &text);
     const fac_status status = fac_cl_call_text(o, to, &text, "", "attention", &c, err);
     fac_text_free(&text);
     FAC_TRY(status);
     fac_cl_call_in(c, p, Q);
-    fac_cl_call_work(c, r.k.at, 1);
-    fac_cl_call_work(c, r.v.at, 1);
+    if (a->direct) fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
+    else fac_cl_call_work(c, r.k.at, 1), fac_cl_call_work(c, r.v.at, 1);
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, lse ? 4 : 0);
@@ -64,6 +67,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&a->q, c);
     fac_nv_heads_numbers(&a->y, c);
+    fac_nv_heads_numbers(&a->k, c);
+    fac_nv_heads_numbers(&a->v, c);
     fac_nv_attention_mask_numbers(a, c);
     const size_t items = (size_t)fac_nv_attention_items(&r.cut), tiles = (size_t)fac_nv_up(a->Q, 64 * r.cut.groups);
     c->range = (fac_cl_range){ 2, { items * tiles, (size_t)(a->B * a->H) }, { items, 1 } };

@@ -1,8 +1,9 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
- * Operands are first copied into images (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory,
- * converted to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any strides, types and
- * lengths, and one item brings their data by bulk copies.  Heads are at most 128 wide. */
+ * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie.  Others are first copied into images
+ * (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted to what the units multiply, with
+ * zeros where sizes do not fill them.  So the kernels take any strides and types, and one item brings their data by bulk copies.
+ * Heads are at most 128 wide. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
 #include "backends/opencl/calls.h"
@@ -22,7 +23,7 @@ typedef struct fac_nv_attention {
     fac_dtype   dtype;
     int64_t     B, H, G, Q, T, D, E;        /* sequences, heads of q, of k and v, queries, keys, sizes of a row of k and v */
     int         d, e;                       /* D and E up to multiples of 16 */
-    bool        causal;
+    bool        causal, direct;             /* direct: operands are read where they lie, without images */
     double      scale;
     fac_nv_heads q, k, v, y;
     fac_nv_mask  mask;
@@ -59,6 +60,8 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to);
 /* Items of a group. */
 int  fac_nv_attention_items(const fac_nv_attention_cut *cut);
+/* Whether an operand can be read where it lies. */
+bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h);
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }

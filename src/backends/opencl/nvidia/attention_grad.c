@@ -16,6 +16,19 @@ typedef struct plan {
     int              tile;
 } plan;
 
+static void images(plan *r) {
+    const fac_nv_attention *a = &r->a;
+    r->q = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, false, &r->work);
+    r->k = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, false, &r->work);
+    r->v = fac_nv_images_of(a, &a->v, r->tile, r->k_tiles, false, &r->work);
+    r->y = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, false, &r->work);
+    if (a->mode == FAC_NV_TF32) {
+        r->q_turned = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, true, &r->work);
+        r->k_turned = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, true, &r->work);
+        r->y_turned = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, true, &r->work);
+    }
+}
+
 static bool read(fac_problem *p, plan *r) {
     fac_nv_heads_want(&p->in[DY]);
     if (!fac_nv_attention_read(p, MASK, &p->in[Y], &r->a)) return false;
@@ -34,15 +47,8 @@ static bool read(fac_problem *p, plan *r) {
     r->tile = fac_nv_grad_tile(a);
     r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile), r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
     r->work = 0;
-    r->q = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, false, &r->work);
-    r->k = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, false, &r->work);
-    r->v = fac_nv_images_of(a, &a->v, r->tile, r->k_tiles, false, &r->work);
-    r->y = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, false, &r->work);
-    if (a->mode == FAC_NV_TF32) {
-        r->q_turned = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, true, &r->work);
-        r->k_turned = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, true, &r->work);
-        r->y_turned = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, true, &r->work);
-    }
+    r->a.direct = a->direct && fac_nv_heads_direct(a, &a->q) && fac_nv_heads_direct(a, &r->dy);
+    if (!a->direct) images(r);
     r->stats = r->work;
     r->work += (size_t)(a->B * a->H) * (size_t)(r->q_tiles * r->tile) * 2 * sizeof(float);
     return r->q_tiles <= UINT16_MAX && r->k_tiles <= UINT16_MAX;
@@ -50,7 +56,7 @@ static bool read(fac_problem *p, plan *r) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
-    plan r;
+    plan r = { .work = 0 };
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(p, &r)) return false;
     const fac_nv_attention *a = &r.a;
     const double scores = (double)(a->B * a->H) * (double)a->Q * (double)a->T / (a->causal ? 2 : 1);
@@ -96,7 +102,10 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     const fac_nv_images *const images[] = { &r->q, &r->k, &r->v, &r->y };
     fac_cl_call *c = NULL;
     FAC_TRY(add_call(o, to, a, kernel, &cut, keys ? "attention_grad_keys" : "attention_grad_queries", &c, err));
-    for (int k = 0; k < 4; k++) fac_cl_call_work(c, images[k]->at, 1);
+    for (int k = 0; k < 4; k++) {
+        if (a->direct) fac_cl_call_in(c, p, (const int[]){ Q, K, V, DY }[k]);
+        else fac_cl_call_work(c, images[k]->at, 1);
+    }
     if (keys) fac_cl_call_work(c, r->q_turned.at, 1), fac_cl_call_work(c, r->y_turned.at, 1);
     else fac_cl_call_work(c, r->k_turned.at, 1);
     fac_cl_call_work(c, r->stats, 2 * sizeof(float));
@@ -107,6 +116,8 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&r->out[keys ? 1 : 0], c);
     fac_nv_heads_numbers(&r->out[2], c);
+    const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
+    for (int k = 0; k < 4; k++) fac_nv_heads_numbers(heads[k], c);
     fac_nv_attention_mask_numbers(a, c);
     const size_t items = (size_t)fac_nv_attention_items(&cut), tiles = (size_t)fac_nv_up(keys ? a->T : a->Q, 64 * cut.groups);
     c->range = (fac_cl_range){ 2, { items * tiles, (size_t)(a->B * (keys ? a->G : a->H)) }, { items, 1 } };
@@ -115,11 +126,11 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
     fac_problem settled = *p;
-    plan r;
+    plan r = { .work = 0 };
     if (!read(&settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention_grad: not the problem that was offered for");
     const fac_nv_images *const images[IMAGES] = { &r.q, &r.k, &r.v, &r.y, &r.q_turned, &r.k_turned, &r.y_turned };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
-    for (int k = 0; k < (r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
+    for (int k = 0; k < (r.a.direct ? 0 : r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
         FAC_TRY(fac_nv_images_add(o, p, to, &r.a, images[k], inputs[k], err));
     FAC_TRY(add_delta(o, p, to, &r, err));
     FAC_TRY(add_grad(o, p, to, &r, true, err));

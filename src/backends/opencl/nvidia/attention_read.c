@@ -17,6 +17,10 @@ fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     return h;
 }
 
+bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h) {
+    return a->dtype != FAC_F32 && h->aligned && h->size % 8 == 0;
+}
+
 void fac_nv_heads_want(fac_operand *o) {
     const int last = o->type.dims.n - 1;
     const bool gaps = o->layout.stride[last] != 1 && o->type.dims.d[last] != 1;
@@ -59,6 +63,7 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_atte
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
         if (keys < a->T) a->T = keys;           /* a shorter mask lets the keys behind it take no part */
     }
+    a->direct = fac_nv_heads_direct(a, &a->k) && fac_nv_heads_direct(a, &a->v);
     return a->T > 0;
 }
 

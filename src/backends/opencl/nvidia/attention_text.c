@@ -13,7 +13,9 @@ static const char *const names[] = { [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf
 /* ---- how ---- */
 
 /* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all. */
-static int registers_of(const fac_nv_attention_cut *cut) { return cut->groups == 3 ? 160 : 240; }
+static int registers_of(const fac_nv_attention *a, const fac_nv_attention_cut *cut) {
+    return cut->groups == 3 ? 160 : a->direct ? 232 : 240;
+}
 
 int fac_nv_attention_items(const fac_nv_attention_cut *cut) { return 128 * (cut->groups + 1); }
 
@@ -74,10 +76,11 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     define(to, "E", a->e);
     define(to, "BLOCK", cut->block);
     define(to, "GROUPS", cut->groups);
-    define(to, "REGISTERS", registers_of(cut));
+    define(to, "REGISTERS", registers_of(a, cut));
     define(to, "STAGES", cut->stages);
     define(to, "STAGES_T", cut->turned_stages);
     define(to, "TILE", fac_nv_grad_tile(a));
+    if (a->direct) fac_text_add(to, "#define DIRECT\n");
     if (a->causal) fac_text_add(to, "#define CAUSAL\n");
     if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
     if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");

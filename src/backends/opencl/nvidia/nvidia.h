@@ -42,6 +42,8 @@ fac_nv_divisor fac_nv_divide(uint32_t d);
 
 /* The mark in front of instructions that only sm_90a has. */
 #define FAC_NV_MARK "//@@"
+/* Anywhere in a text: its kernels have a compute unit for themselves. */
+#define FAC_NV_ALONE "//@alone"
 
 /* PTX for sm_90 as PTX for sm_90a, its marked instructions uncovered.  *out: fac_release; its size counts the closing zero.
  * FAC_E_UNSUPPORTED: for another target.  FAC_E_NOMEM. */

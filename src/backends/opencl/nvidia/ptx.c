@@ -4,17 +4,29 @@
  * CL_PROGRAM_BINARIES gives on NVIDIA is PTX, as text, and that is taken back by clCreateProgramWithBinary.  So kernels carry
  * such instructions as PTX comments inside of inline asm, with their operands (registers are allocated all the same):
  *
- *   //@@wgmma.fence.sync.aligned;   ->   wgmma.fence.sync.aligned;         .target sm_90   ->   .target sm_90a  */
+ *   //@@wgmma.fence.sync.aligned;   ->   wgmma.fence.sync.aligned;         .target sm_90   ->   .target sm_90a
+ *
+ * ptxas ignores setmaxnreg unless it knows how many registers an item begins with.  A text with the mark //@alone says that each
+ * of its kernels has a compute unit for itself:        .reqntid 384, 1, 1   ->   .minnctapersm 1 .reqntid 384, 1, 1 */
 #include <string.h>
 #include "backends/opencl/nvidia/nvidia.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-static const char target[] = ".target sm_90";
+static const char target[] = ".target sm_90", size[] = ".reqntid", alone[] = ".minnctapersm 1 ";
+
+static bool is(const char *at, size_t left, const char *what) { return left >= strlen(what) && !memcmp(at, what, strlen(what)); }
+
+static size_t count(const char *ptx, size_t length, const char *what) {
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++) n += is(ptx + i, length - i, what);
+    return n;
+}
 
 fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out_bytes, fac_error *err) {
     const size_t mark = strlen(FAC_NV_MARK), aim = strlen(target), length = strnlen(ptx, bytes);
-    char *text = fac_alloc(1, length + 2);      /* one letter more, and the closing zero */
+    const size_t more = count(ptx, length, FAC_NV_ALONE) ? count(ptx, length, size) : 0;     /* kernels that are told */
+    char *text = fac_alloc(1, length + 2 + more * strlen(alone));       /* one letter more, and the closing zero */
     if (!text) return fac_raise(err, FAC_E_NOMEM, "no memory for the PTX of a program");
     size_t n = 0, aims = 0;
     for (size_t i = 0; i < length;) {
@@ -25,6 +37,7 @@ fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out
             n += aim, i += aim, aims++;
             if (ptx[i] != 'a') text[n++] = 'a';
         } else {
+            if (more && is(ptx + i, length - i, size)) memcpy(text + n, alone, strlen(alone)), n += strlen(alone);
             text[n++] = ptx[i++];
         }
     }
