@@ -28,7 +28,7 @@ static const option options[] = {
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
-    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu, and which results it reorders" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME", PRECISION_HELP },
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -197,19 +197,25 @@ static fac_status run_and_wait(job *j, fac_error *err) {
     return status ? status : fac_device_sync(j->device, err);
 }
 
-/* Which nodes the device could not do itself. */
-static int report_fallbacks(const job *j) {
+/* Which nodes the device could not do itself, and behind which ones a result was brought into another layout. */
+static int report_steps(const job *j) {
     const size_t n = fac_program_steps(j->program, NULL, 0);
     fac_step_stat *steps = calloc(n + 1, sizeof *steps);
-    size_t away = 0;
+    size_t away = 0, reorders = 0;
     if (!steps) return fail_text("out of memory");
     fac_program_steps(j->program, steps, n);
     for (size_t i = 0; i < n; i++) {
+        if (!strcmp(steps[i].op, "reorder")) {
+            reorders++;
+            fprintf(stderr, "reorder %s: behind %s\n", steps[i].layouts, i ? steps[i - 1].nodes : "the inputs");
+            continue;
+        }
         if (!steps[i].fallback) continue;
         away++;
         fprintf(stderr, "on the cpu: %s\n", steps[i].nodes);
     }
-    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu\n", n - away, n, fac_device_name(j->device), away);
+    fprintf(stderr, "%zu of %zu steps on %s, %zu on the cpu, %zu reorders\n", n - away, n, fac_device_name(j->device), away,
+            reorders);
     free(steps);
     return EXIT_OK;
 }
@@ -223,7 +229,7 @@ static int once(job *j, list files, cJSON *rows) {
     double start = now();
     if (run_and_wait(j, &err)) return fail(&err);
     j->ms = 1e3 * (now() - start);
-    code = o.verbose ? report_fallbacks(j) : EXIT_OK;
+    code = o.verbose ? report_steps(j) : EXIT_OK;
     return code ? code : report(j, rows);
 }
 

@@ -3,6 +3,7 @@
 #include "opencl_pair.h"
 #include "backends/opencl/opencl.h"
 #include "backends/opencl/probe.h"
+#include "train/train_internal.h"
 
 enum { STEPS = 4096 };
 
@@ -39,10 +40,11 @@ static seen look_at(const fac_graph *g, fac_tensor *const in[], fac_precision pr
     return all;
 }
 
+static const char *const names[] = { "resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet" };
+
 static void networks(void **state) {
     (void)state;
     NEEDS_DEVICE();
-    static const char *const names[] = { "resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet" };
     const char *only = getenv("FACULA_NET");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int64_t batch = 1; batch <= 16; batch += 15) {
@@ -109,6 +111,29 @@ static void same_answers(void **state) {
     fac_graph_free(g);
 }
 
+/* A step of Adam. */
+static void trainings(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    const char *only = getenv("FACULA_NET");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fac_graph *g = NULL;
+        fac_trainer *t = NULL;
+        fac_tensor *in[3] = { NULL };
+        if (only && strcmp(only, names[i])) continue;
+        OK(fac_zoo_new(names[i], NULL, 1, &g, &err));
+        OK(fac_trainer_new(g, cpu, NULL, &t, &err));
+        OK(fac_tensor_new(NULL, FAC_F32, fac_shape(16, 3, 224, 224), &in[0], &err));
+        OK(fac_tensor_new(NULL, FAC_I64, fac_shape(16), &in[1], &err));
+        OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[2], &err));
+        const seen s = look_at(t->step, in, FAC_PRECISION_HIGH, only != NULL);
+        print_message("%s, training: %d steps, %d reorders, %d packs, %d on the cpu\n", names[i], s.steps, s.reorders, s.packs, s.away);
+        for (int k = 0; k < 3; k++) fac_tensor_free(in[k]);
+        fac_trainer_free(t);
+        fac_graph_free(g);
+    }
+}
+
 static int open_disguised(void **state) {
     const int code = open_devices(state);
     if (!code && opencl) disguise(opencl);
@@ -116,6 +141,6 @@ static int open_disguised(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(networks), cmocka_unit_test(same_answers) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(networks), cmocka_unit_test(trainings), cmocka_unit_test(same_answers) };
     return cmocka_run_group_tests_name("opencl layouts", tests, open_disguised, close_devices);
 }

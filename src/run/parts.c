@@ -137,10 +137,17 @@ bool fac_joins_last(const fac_scheduler *s, const fac_node *n) {
     return parts;
 }
 
+/* Else one concat is cheaper than a copy of each. */
+static bool any_there(const fac_scheduler *s, const fac_node *n, int room) {
+    bool any = false;
+    for (int i = 0; i < n->nin; i++) any |= s->at[n->in[i]->id].slot.root == room;
+    return any;
+}
+
 fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined) {
     const fac_slot *room = &s->room[n->out[0]->id];
     int64_t start = 0;
-    *joined = n->op == &fac_op_concat && room->root >= 0;
+    *joined = n->op == &fac_op_concat && room->root >= 0 && any_there(s, n, room->root);
     for (int i = 0; *joined && i < n->nin; i++) {
         const fac_value *v = n->in[i];
         const fac_slot to = slice(n, room, start), *at = &s->at[v->id].slot;

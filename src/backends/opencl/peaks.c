@@ -3,14 +3,15 @@
 #include <time.h>
 #include "backends/opencl/clock.h"
 #include "backends/opencl/launch.h"
+#include "backends/opencl/nvidia/nvidia.h"
 #include "backends/opencl/peaks.h"
-#include "backends/opencl/probe.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cl_nv_common.h"
 #include "cl_peak.h"
 
-enum { TRIES = 5, GROUP = 256, GROUPS = 8, CHAINS = 16, TILES = 8, LAUNCHES = 200 };      /* GROUPS: of one unit */
+enum { TRIES = 5, GROUP = 256, GROUPS = 8, CHAINS = 16, TILES = 8, COLUMNS = 128, LAUNCHES = 200 };      /* GROUPS: of one unit */
 
 static double now(void) {
     struct timespec t;
@@ -22,11 +23,16 @@ typedef struct bench {
     fac_opencl *o;
     size_t      items, group;
     fac_span    from, to;
+    const fac_nv_kind *wgmma;                   /* NULL: a kernel for any device */
 } bench;
 
 static fac_status kernel_of(const bench *b, const char *define, const char *name, fac_cl_kernel *k, fac_error *err) {
     fac_text text = { 0 };
     fac_text_print(&text, "#define %s\n", define);
+    if (b->wgmma) {
+        fac_text_add(&text, fac_cl_nv_common);
+        fac_nv_wgmma_text(&text, COLUMNS, *b->wgmma, 0);
+    }
     fac_text_add(&text, fac_cl_peak);
     fac_status status = text.failed ? fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel")
                                     : fac_cl_kernel_new(b->o, text.s, "", name, k, err);
@@ -84,6 +90,21 @@ static fac_status tensor(const bench *b, const char *shape, double flops, double
 }
 
 
+/* The same of sm_90's instruction for four warps. */
+static fac_status wgmma(const bench *any, fac_nv_kind kind, double *out, fac_error *err) {
+    enum { GROUP_OF_FOUR = 128, AT_ONCE = 4 };
+    const cl_int times = 1024;
+    const fac_cl_arg args[] = { fac_cl_arg_span(any->to), fac_cl_arg_value(&times, sizeof times) };
+    const char *define = kind == FAC_NV_KIND_TF32 ? "WGMMA wgmma_tf32_n128_ss" : "WGMMA wgmma_bf16_n128_ss";
+    const double flops = 2.0 * 64 * COLUMNS * (kind == FAC_NV_KIND_TF32 ? 8 : 16);
+    bench b = *any;
+    double seconds;
+    b.group = GROUP_OF_FOUR, b.wgmma = &kind;
+    FAC_TRY(fastest(&b, define, "peak_wgmma", 2, args, &seconds, err));
+    *out = rate(flops * AT_ONCE * times * (double)(b.items / b.group), seconds);
+    return FAC_OK;
+}
+
 static fac_status memory(const bench *b, size_t bytes, fac_peaks *p, fac_error *err) {
     const cl_ulong n = bytes / sizeof(cl_float4);
     const fac_cl_arg args[] = { fac_cl_arg_span(b->from), fac_cl_arg_span(b->to), fac_cl_arg_value(&n, sizeof n) };
@@ -120,6 +141,10 @@ static fac_status measure(const bench *b, size_t bytes, fac_peaks *p, fac_error 
     FAC_TRY(arithmetic(b, p, err));
     FAC_TRY(memory(b, bytes, p, err));
     FAC_TRY(launching(b, p, err));
+    if (fac_cl_has_path(b->o, FAC_CL_WGMMA)) {
+        FAC_TRY(wgmma(b, FAC_NV_KIND_TF32, &p->tensor_tf32, err));
+        return wgmma(b, FAC_NV_KIND_BF16, &p->tensor_half, err);
+    }
     if (!fac_cl_has_path(b->o, FAC_CL_MMA)) return FAC_OK;
     FAC_TRY(tensor(b, "m16n8k8.row.col.f32.tf32.tf32.f32", 2.0 * 16 * 8 * 8, &p->tensor_tf32, err));
     return tensor(b, "m16n8k16.row.col.f32.bf16.bf16.f32", 2.0 * 16 * 8 * 16, &p->tensor_half, err);

@@ -1,4 +1,4 @@
-/* What the device can do at best: see ../peaks.c.  One of FMA, READ, COPY, TENSOR is defined. */
+/* What the device can do at best: see ../peaks.c.  One of FMA, READ, COPY, TENSOR, WGMMA, NOTHING is defined. */
 #ifdef FMA
 enum { CHAINS = 16 };
 /* Sixteen sums for each item, none of which waits for another. */
@@ -50,6 +50,31 @@ kernel void peak_tensor(global float *y, int times) {
                          : "+f"(d[k][0]), "+f"(d[k][1]), "+f"(d[k][2]), "+f"(d[k][3]) : "r"(a), "r"(b));
     float sum = 0;
     for (int k = 0; k < TILES; k++) sum += d[k][0] + d[k][1] + d[k][2] + d[k][3];
+    if (sum == 0.5f) y[get_global_id(0)] = sum;
+}
+#endif
+
+#ifdef WGMMA
+/* 64 x 128 sums for each group of four warps, both operands in local memory (what lies there does not matter). */
+kernel GROUP(128) void peak_wgmma(global float *y, int times) {
+    local uint a[64 * 32] __attribute__((aligned(1024))), b[128 * 32] __attribute__((aligned(1024)));
+    float d[64];
+    for (int i = get_local_id(0); i < 128 * 32; i += 128) a[i % (64 * 32)] = b[i] = 0;
+    UNROLL for (int k = 0; k < 64; k++) d[k] = 0;
+    nv_proxy_fence();
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const ulong at = nv_descriptor128(LOCAL_AT(a)), bt = nv_descriptor128(LOCAL_AT(b));
+    for (int i = 0; i < times; i++) {
+        NV_WGMMA_FENCE();
+        WGMMA(d, at, bt);
+        WGMMA(d, at + 2, bt + 2);
+        WGMMA(d, at + 4, bt + 4);
+        WGMMA(d, at + 6, bt + 6);
+        NV_WGMMA_COMMIT();
+        NV_WGMMA_WAIT(0);
+    }
+    float sum = 0;
+    UNROLL for (int k = 0; k < 64; k++) sum += d[k];
     if (sum == 0.5f) y[get_global_id(0)] = sum;
 }
 #endif
