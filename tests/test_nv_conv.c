@@ -29,7 +29,8 @@ static bool write_rows(fac_problem *p, fac_text *to) {
 
 static const struct { const char *name, *problem; fac_precision precision; } texts[] = {
     { "tf32_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
-    { "tf32_1x1_sum", "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}", FAC_PRECISION_HIGH },
+    { "tf32_1x1_sum", "conv2d(f32[64,64,56,56], f32[256,64,1,1], f32[256], f32[64,256,56,56]) {add(_, x1) relu}",
+      FAC_PRECISION_HIGH },
     { "tf32_few", "conv2d(f32[64,3,224,224], f32[64,3,7,7], f32[64]) stride=2,2 pad=3,3,3,3 {relu}", FAC_PRECISION_HIGH },
     { "split_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_DEFAULT },
     { "split_7x7", "conv2d(f32[1,512,7,7], f32[512,512,3,3], f32[512]) pad=1,1,1,1 {relu}", FAC_PRECISION_DEFAULT },
@@ -38,7 +39,8 @@ static const struct { const char *name, *problem; fac_precision precision; } tex
     { "bf16", "conv2d(bf16[64,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_DEFAULT },
     { "f16_1x1", "conv2d(f16[64,96,14,14], f16[256,96,1,1], f16[256]) {relu}", FAC_PRECISION_DEFAULT },
     { "f16_few", "conv2d(f16[8,3,64,64], f16[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT },
-    { "grad_x", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1", FAC_PRECISION_HIGH },
+    { "grad_x", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
+      FAC_PRECISION_HIGH },
     { "conv3d", "conv3d(f32[2,32,8,14,14], f32[64,32,3,3,3], f32[64]) pad=1,1,1,1,1,1 {relu}", FAC_PRECISION_HIGH },
 };
 
@@ -82,36 +84,43 @@ static int64_t number(int64_t least, int64_t most) {
 }
 
 typedef struct mode { const char *type; fac_precision precision; double tolerance; int channels; } mode;
-static const mode modes[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 16 }, { "f32", FAC_PRECISION_HIGHEST, 4e-6, 16 },
-                              { "f32", FAC_PRECISION_MEDIUM, 1e-2, 16 }, { "bf16", FAC_PRECISION_HIGHEST, 2e-2, 32 },
-                              { "f16", FAC_PRECISION_HIGHEST, 3e-3, 32 } };
+static const mode modes[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 4 }, { "f32", FAC_PRECISION_HIGHEST, 4e-6, 4 },
+                              { "f32", FAC_PRECISION_MEDIUM, 1e-2, 4 }, { "bf16", FAC_PRECISION_HIGHEST, 2e-2, 8 },
+                              { "f16", FAC_PRECISION_HIGHEST, 3e-3, 8 } };
 enum { MODES = sizeof modes / sizeof *modes, FORMS = 6 };
 
 /* One of a few forms with random sizes: windows, strides, dilations, groups, few channels, gradients, transposes, depth. */
 static void write_problem(int form, const mode *m, char *to, size_t size) {
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
     const char *t = m->type;
-    const int groups = form == 1 ? 2 : 1, channels = (int)(m->channels * number(1, 4)), few = (int)number(1, 4);
+    const int groups = form == 1 ? 2 : 1, channels = m->channels * (int)(number(0, 2) ? 4 * number(1, 8) : number(2, 24)),
+        few = (int)number(1, 4);
     const int rows = 4 * (int)number(1, 40), r = (int)number(1, 4), s = (int)number(1, 5), down = (int)number(1, 3);
-    const int images = (int)number(1, 4), h = (int)number(10, 24), w = (int)number(10, 24), dilation = form == 0 ? (int)number(1, 2) : 1;
+    const int images = (int)number(1, 4), h = (int)number(10, 24), w = (int)number(10, 24),
+        dilation = form == 0 ? (int)number(1, 2) : 1;
     const int pad = (int)number(0, 2), across = (int)number(1, 2), body = (int)number(0, 2);
     const int H = h + 2 * pad - (r - 1) * dilation, W = w + 2 * pad - (s - 1) * dilation;     /* of y, for stride 1, plus - 1 */
     const int p = (H - 1) / down + 1, q = (W - 1) / across + 1;
     char attrs[128], more[64] = "";
-    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", down, across, pad, pad, pad, pad, dilation,
+    snprintf(attrs, sizeof attrs, "stride=%d,%d pad=%d,%d,%d,%d dilation=%d,%d groups=%d", down, across, pad, pad, pad, pad,
+             dilation,
              dilation, groups);
     if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", t, images, rows * groups, p, q);
     if (form < 3)
-        snprintf(to, size, "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) %s%s", t, images, form == 2 ? few : channels * groups, h, w,
+        snprintf(to, size, "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) %s%s", t, images,
+                 form == 2 ? few : channels * groups, h, w,
                  t, rows * groups, form == 2 ? few : channels, r, s, t, rows * groups, more, attrs, bodies[body]);
     else if (form == 3)         /* dy, w, x */
-        snprintf(to, size, "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s", t, images, channels, p, q, t, channels,
+        snprintf(to, size, "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s", t, images, channels, p, q, t,
+                 channels,
                  rows, r, s, t, images, rows, h, w, attrs);
     else if (form == 4)
-        snprintf(to, size, "conv_transpose2d(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]) stride=2,2 pad=1,1,1,1%s", t, images, channels, h, w,
+        snprintf(to, size, "conv_transpose2d(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]) stride=2,2 pad=1,1,1,1%s", t, images,
+                 channels, h, w,
                  t, channels, rows, t, rows, body ? " {relu}" : "");
     else
-        snprintf(to, size, "conv3d(%s[%d,%d,4,%d,%d], %s[%d,%d,2,3,3], -) stride=1,2,1 pad=1,1,1,1,1,1", t, images, channels, h, w, t, rows,
+        snprintf(to, size, "conv3d(%s[%d,%d,4,%d,%d], %s[%d,%d,2,3,3], -) stride=1,2,1 pad=1,1,1,1,1,1", t, images, channels, h,
+                 w, t, rows,
                  channels);
 }
 
@@ -136,7 +145,8 @@ static void phases_meet_all_taps(void **state) {
         char text[256];
         fac_nv_conv c;
         int met[24][8] = { { 0 } }, want = 0, found = 0;
-        snprintf(text, sizeof text, "conv2d_grad_x(f32[1,16,1,%d], f32[16,4,1,%d], f32[1,4,1,%d]) stride=1,%d pad=0,%d,0,%d dilation=1,%d",
+        snprintf(text, sizeof text,
+                 "conv2d_grad_x(f32[1,16,1,%d], f32[16,4,1,%d], f32[1,4,1,%d]) stride=1,%d pad=0,%d,0,%d dilation=1,%d",
                  out, k, size, stride, pad, pad, dilation);
         fac_graph *g = read_conv(text, FAC_PRECISION_HIGH, &c);
         for (int i = 0; i < c.phases; i++) {
@@ -145,7 +155,8 @@ static void phases_meet_all_taps(void **state) {
             assert_int_equal(f.taps, a->taps);
             for (int o = 0; o < a->out; o++)
                 for (int t = 0; t < a->taps; t++) {
-                    const int tap = a->first + a->each * t, from = a->origin + a->stride * o + a->far * t, to = a->place + a->step * o;
+                    const int tap = a->first + a->each * t, from = a->origin + a->stride * o + a->far * t,
+                        to = a->place + a->step * o;
                     assert_true(tap < k && to < size && from * stride + tap * dilation - pad == to);
                     found += from >= 0 && from < out && !met[to][tap]++;
                 }
@@ -203,7 +214,8 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
             const int64_t K = c->kind == FAC_CL_GRAD_X ? group * c->channels + channel : group * c->rows + row,
                 C = c->kind == FAC_CL_GRAD_X ? row : channel;
             const double want = w[(K * (g->C / g->groups) + C) * taps + source];
-            const int term = k->few ? 4 * tap + channel : channel, k_tile = k->few ? term / k->terms : term / k->terms * f.taps + tap;
+            const int term = k->few ? 4 * tap + channel : channel,
+                k_tile = k->few ? term / k->terms : term / k->terms * f.taps + tap;
             const int p = term_of(k, term % k->terms), r = position_of(row % k->rows), turn = long_rows ? r % 8 : r / 2 % 4;
             const size_t tile = ((size_t)group * (size_t)fac_nv_row_tiles(c, k) + (size_t)(row / k->rows)) *
                 (size_t)fac_nv_k_tiles(c, k, &f) + (size_t)k_tile;
@@ -219,20 +231,23 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
 
 static void weights_are_packed(void **state) {
     static const struct { const char *text; fac_precision precision; fac_nv_packing k; } cases[] = {
-        { "conv2d(f32[1,64,9,9], f32[76,64,3,2])", FAC_PRECISION_HIGH, { 64, 32, FAC_NV_TF32, FAC_NV_IN_ORDER, false } },
-        { "conv2d(f32[1,32,9,9], f32[24,16,3,3]) groups=2", FAC_PRECISION_HIGH, { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false } },
-        { "conv2d(f32[1,96,9,9], f32[36,96,1,1])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false } },
-        { "conv2d(f32[1,64,9,9], f32[8,64,1,3])", FAC_PRECISION_MEDIUM, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, false } },
-        { "conv2d(bf16[1,128,9,9], bf16[68,128,1,3])", FAC_PRECISION_DEFAULT, { 64, 64, FAC_NV_BF16, FAC_NV_BY_EIGHTS, false } },
-        { "conv2d(f16[1,32,9,9], f16[68,32,2,3])", FAC_PRECISION_DEFAULT, { 128, 32, FAC_NV_F16, FAC_NV_BY_EIGHTS, false } },
-        { "conv2d(f32[1,3,19,19], f32[20,3,5,7])", FAC_PRECISION_DEFAULT, { 64, 16, FAC_NV_3XTF32, FAC_NV_BY_FOURS, true } },
-        { "conv2d(bf16[1,1,19,19], bf16[20,1,3,3])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, true } },
+        { "conv2d(f32[1,64,9,9], f32[76,64,3,2])", FAC_PRECISION_HIGH, { 64, 32, FAC_NV_TF32, FAC_NV_IN_ORDER, false, 0 } },
+        { "conv2d(f32[1,32,9,9], f32[24,16,3,3]) groups=2", FAC_PRECISION_HIGH, { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false,
+                                                                                  0 } },
+        { "conv2d(f32[1,96,9,9], f32[36,96,1,1])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
+        { "conv2d(f32[1,64,9,9], f32[8,64,1,3])", FAC_PRECISION_MEDIUM, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, false, 0 } },
+        { "conv2d(bf16[1,128,9,9], bf16[68,128,1,3])", FAC_PRECISION_DEFAULT, { 64, 64, FAC_NV_BF16, FAC_NV_BY_EIGHTS, false,
+                                                                                0 } },
+        { "conv2d(f16[1,32,9,9], f16[68,32,2,3])", FAC_PRECISION_DEFAULT, { 128, 32, FAC_NV_F16, FAC_NV_BY_EIGHTS, false, 0 } },
+        { "conv2d(f32[1,3,19,19], f32[20,3,5,7])", FAC_PRECISION_DEFAULT, { 64, 16, FAC_NV_3XTF32, FAC_NV_BY_FOURS, true, 0 } },
+        { "conv2d(bf16[1,1,19,19], bf16[20,1,3,3])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, true, 0 } },
         { "conv2d_grad_x(f32[1,32,7,7], f32[32,20,3,3], f32[1,20,15,15]) stride=2,2", FAC_PRECISION_HIGH,
-          { 64, 32, FAC_NV_TF32, FAC_NV_BY_FOURS, false } },
-        { "conv2d_grad_x(f32[1,64,5,7], f32[64,8,3,5], f32[1,16,15,20]) stride=3,2 dilation=1,2 pad=1,1,1,1 groups=2", FAC_PRECISION_DEFAULT,
-          { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false } },
+          { 64, 32, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } },
+        { "conv2d_grad_x(f32[1,64,5,7], f32[64,8,3,5], f32[1,16,15,20]) stride=3,2 dilation=1,2 pad=1,1,1,1 groups=2",
+          FAC_PRECISION_DEFAULT,
+          { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
         { "conv_transpose3d(f32[1,16,3,4,5], f32[16,8,2,3,2]) stride=2,1,2", FAC_PRECISION_HIGH,
-          { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false } } };
+          { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } } };
     (void)state;
     if (!device) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -310,9 +325,43 @@ static void odd_shapes(void **state) {
     assert_true(solved >= asked);
 }
 
+/* Forward and by x, groups, pads that differ, extras: 3 x 3 of stride 1. */
+static void winograd_shapes(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    exact = false, of_largest = true;
+    for (int i = 0; i < 12; i++) {
+        const int groups = i % 3 == 2 ? 2 : 1, channels = 16 * (int)number(1, 6), rows = 4 * (int)number(1, 40);
+        const int n = (int)number(1, 5), h = (int)number(3, 30), w = (int)number(3, 30), p = (int)number(0, 2),
+            q = (int)number(0, 2);
+        const int H = h + 2 * p - 2, W = w + 2 * q - 2, by_x = i % 2;
+        char text[512], more[64];
+        fac_graph *g = NULL;
+        snprintf(more, sizeof more, "f32[%d,%d,%d,%d]", n, rows * groups, H, W);
+        if (by_x)
+            snprintf(text, sizeof text,
+                     "conv2d_grad_x(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d,%d,%d,%d]) pad=%d,%d,%d,%d groups=%d", n,
+                     channels * groups, H, W, channels * groups, rows, n, rows * groups, h, w, p, q, p, q, groups);
+        else
+            snprintf(text, sizeof text,
+                     "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d]%s%s) pad=%d,%d,%d,%d groups=%d {%srelu}", n,
+                     channels * groups, h, w, rows * groups, channels, rows * groups, i % 4 ? ", " : "", i % 4 ? more : "", p,
+                         q, p, q,
+                     groups, i % 4 ? "add(_, x1) " : "");
+        OK(fac_problem_graph(text, false, &g, &err));
+        channels_last = number(0, 1), variant = (int)number(0, 3);
+        const fac_case c = { text, -1, 1, 2e-5 };
+        if (!solve(&fac_cl_winograd_wgmma, g->last, &c, false)) fail_msg("no offer: %s", text);
+        print_message("%-3d %.1e  %s\n", variant, worst, text);
+        fac_graph_free(g);
+    }
+    variant = 0, exact = true;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_read),
                                         cmocka_unit_test(phases_meet_all_taps), cmocka_unit_test(weights_are_packed),
-                                        cmocka_unit_test(odd_shapes) };
+                                        cmocka_unit_test(odd_shapes),
+                                        cmocka_unit_test(winograd_shapes) };
     return cmocka_run_group_tests_name("nv_conv", tests, open_device, close_device);
 }

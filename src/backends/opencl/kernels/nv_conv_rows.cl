@@ -13,6 +13,7 @@
  *   PROMOTE             k-tiles after which sums move to other registers: wgmma truncates when it adds; 0: never
  *   AHEAD               one product runs while the next operands are made ready
  *   FEW                 x has so many channels (1 .. 4), anywhere: terms are [tap][4 channels]
+ *   RAGGED              the last k-tile of a tap has less than BK channels
  *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts, in their order
  *   DEEP                images have a depth
  *   MULTIPLY(d, a, b)   the instruction */
@@ -165,12 +166,25 @@ INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, globa
 INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t) {
     UNROLL for (int i = 0; i < 2; i++) {
         global const XMEM *from = x + (v->at[i] + k->at);
-        UNROLL for (int j = 0; j < LOADS; j++)
-            load16_or_zero(raw + 4 * (i * LOADS + j), from + j * (int)(64 / sizeof(XMEM)), v->inside[i] >> k->tap & 1);
+        UNROLL for (int j = 0; j < LOADS; j++) {
+#ifdef RAGGED
+            const int there = k->block + (4 * j + t) * (int)(16 / sizeof(XMEM)) < s->channels && (v->inside[i] >> k->tap & 1);
+#else
+            const int there = v->inside[i] >> k->tap & 1;
+#endif
+            load16_or_zero(raw + 4 * (i * LOADS + j), from + j * (int)(64 / sizeof(XMEM)), there);
+        }
     }
     if (++k->tap == s->all_taps) k->tap = 0, k->block += BK;
     k->at = taps[k->tap] + k->block;
 }
+#endif
+
+/* The units drop the low bits of high parts themselves, so that they need no registers of their own; but see AHEAD below. */
+#ifdef AHEAD
+#define HIGH(x) nv_high(as_float(x))
+#else
+#define HIGH(x) (x)
 #endif
 
 /* Registers of the first operand, and the low parts of split numbers.  raw: [pixel g, g + 8][16 bytes][4]. */
@@ -187,7 +201,7 @@ INLINE void make_operand(uint *a, uint *low, const uint *raw) {
 #elif defined(HALF)
         a[4 * k + 2 * h + i] = from;
 #elif PARTS == 2
-        a[4 * k + 2 * h + i] = nv_high(as_float(from));
+        a[4 * k + 2 * h + i] = HIGH(from);
         low[4 * k + 2 * h + i] = nv_low(as_float(from));
 #else
         a[4 * k + 2 * h + i] = nv_to_tf32(as_float(from));
@@ -244,7 +258,8 @@ INLINE void promote(float *sums, float *whole) {
 #ifdef AHEAD
 #define BACK 2
 /* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one behind that. */
-INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1, CONTEXT) {
+INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1,
+                    CONTEXT) {
     nv_barrier_wait(r->full + 8 * r->stage, r->parity);
     multiply(sums, a0, low0, r->base + r->stage * STAGE);
     if (r->i + 2 < r->n) load_pixels(raw0, CONTEXT_ARGS);

@@ -1,16 +1,18 @@
-/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  One item makes one element (of 3XTF32: its high and low part).
+/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  One item makes one element (3XTF32: its high and low part).
  *
  *   MEM, LOAD(p, i)     elements of the weights as floats
  *   ROWS, TERMS         of a tile
  *   HALF                elements of tiles have 16 bits: PUT16(p, i, x) writes them
  *   SPLIT               high and low parts
  *   ORDER               0: terms in order, 1: by fours, 2: by eights
- *   FEW                 terms are [tap][4 channels] */
+ *   FEW                 terms are [tap][4 channels]
+ *   POINTS              groups are points x groups of F(4 x 4, 3 x 3): U = G w G' (winograd.cl) */
 typedef struct {
     long from, to;                      /* elements of the weights, of tiles */
     long group, row, channel;           /* steps of the weights */
     int rows, channels, groups, row_tiles, k_tiles, taps;
     int window[3], number[3], first[3], each[3];        /* the weights' own taps; those of this phase, by dim */
+    int within, turned;                 /* groups of the weights; POINTS: taps count from the last */
 } packing;
 
 #ifdef HALF
@@ -41,6 +43,24 @@ static int row_at(int r) {
 
 static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
 
+#ifdef POINTS
+constant float to_points[6][3] = { { 1, 0, 0 },
+    { -2 / 3.f, -0.47140452079103168f, -1 / 3.f }, { -2 / 3.f, 0.47140452079103168f, -1 / 3.f },
+    { 1 / 6.f, 0.23570226039551584f, 1 / 3.f }, { 1 / 6.f, -0.23570226039551584f, 1 / 3.f }, { 0, 0, 1 } };
+
+static float weight_at(const packing *s, global const MEM *from, int group, int row, int channel) {
+    const int point = group / s->within, i = point / 6, j = point % 6;
+    const long at = s->from + group % s->within * s->group + row * s->row + channel * s->channel;
+    float sum = 0;
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < 3; b++) {
+            const int tap = 3 * a + b;
+            sum += to_points[i][a] * to_points[j][b] * LOAD(from, at + (s->turned ? 8 - tap : tap));
+        }
+    return sum;
+}
+#endif
+
 kernel void pack(const packing s, global const MEM *restrict from, global TILE *restrict to) {
     const long all = (long)s.groups * s.row_tiles * s.k_tiles * (ROWS * TERMS);
     for (long i = get_global_id(0); i < all; i += get_global_size(0)) {
@@ -53,12 +73,16 @@ kernel void pack(const packing s, global const MEM *restrict from, global TILE *
         const int tap = s.taps ? k % s.taps : 0, channel = (s.taps ? k / s.taps : 0) * TERMS + channel_at(p);
 #endif
         float x = 0;
+#ifdef POINTS
+        if (row < s.rows && channel < s.channels) x = weight_at(&s, from, t / s.row_tiles, row, channel);
+#else
         if (row < s.rows && channel < s.channels && tap < s.taps) {
             const int c = tap % s.number[2], b = tap / s.number[2] % s.number[1], a = tap / s.number[2] / s.number[1];
             const int at = ((s.first[0] + s.each[0] * a) * s.window[1] + s.first[1] + s.each[1] * b) * s.window[2] +
                 s.first[2] + s.each[2] * c;
             x = LOAD(from, s.from + t / s.row_tiles * s.group + row * s.row + channel * s.channel + at);
         }
+#endif
         /* rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3) */
         const int turn = TERMS == 8 * CHUNK ? r & 7 : r >> 1 & 3;
         const int place = r * TERMS + ((p / CHUNK ^ turn) * CHUNK) + p % CHUNK;

@@ -37,7 +37,7 @@ typedef struct fac_nv_conv {
     fac_nv_ends      ends;                      /* of the result and the extras, whole (phases: fac_nv_phase_ends) */
 } fac_nv_conv;
 
-/* A conv1d..3d, one of their gradients by x, or a transpose, whose channels are multiples of 16 (32 for 16-bit types) and rows
+/* A conv1d..3d, one of their gradients by x, or a transpose, whose channels are multiples of 4 (8 for 16-bit types) and rows
  * multiples of 4.  Asks for channels last where they are not there (only an offer may: p is changed).  false: not for this. */
 bool         fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c);
 fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase);
@@ -70,6 +70,7 @@ typedef struct fac_nv_packing {
     fac_nv_mode  mode;
     fac_nv_order order;
     bool         few;
+    int          points;                        /* 36: weights of 3 x 3 transformed for F(4 x 4, 3 x 3); 0: as they are */
 } fac_nv_packing;
 
 int        fac_nv_tile_bytes(const fac_nv_packing *k);                          /* of one k-tile: what one bulk copy brings */
@@ -83,4 +84,7 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
 /* from: the weights as the problem has them, plain. */
 fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel,
                            fac_span from, fac_span to, fac_error *err);
+/* The same for k->points: c is the convolution, m the product, whose groups are points x groups. */
+fac_status fac_nv_pack_points(fac_opencl *o, const fac_nv_conv *c, const fac_nv_conv *m, const fac_nv_packing *k,
+                              const fac_cl_kernel *kernel, fac_span from, fac_span to, fac_error *err);
 #endif

@@ -9,7 +9,7 @@
 /* As kernels/nv_pack.cl has it. */
 typedef struct packing {
     int64_t from, to, group, row, channel;
-    int32_t rows, channels, groups, row_tiles, k_tiles, taps, kernel[3], number[3], first[3], each[3];
+    int32_t rows, channels, groups, row_tiles, k_tiles, taps, window[3], number[3], first[3], each[3], within, turned;
 } packing;
 
 static bool is_half(const fac_nv_packing *k) { return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16; }
@@ -50,14 +50,17 @@ uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int inpu
 
 bool fac_nv_pack_text(const fac_nv_conv *c, const fac_nv_packing *k, fac_text *to) {
     const bool half = c->r.dtype != FAC_F32;
-    fac_text_print(to, "#define MEM %s\n#define ROWS %d\n#define TERMS %d\n#define ORDER %d\n", fac_cl_in_memory(c->r.dtype), k->rows,
+    fac_text_print(to, "#define MEM %s\n#define ROWS %d\n#define TERMS %d\n#define ORDER %d\n", fac_cl_in_memory(c->r.dtype),
+                   k->rows,
                    k->terms, (int)k->order);
     if (half) fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", c->r.dtype == FAC_F16 ? "f16" : "bf16");
     else fac_text_add(to, "#define LOAD(p, i) (p)[i]\n");
     if (is_half(k))
-        fac_text_print(to, "#define HALF\n#define PUT16(p, i, x) fac_store_%s(p, i, x)\n", k->mode == FAC_NV_F16 ? "f16" : "bf16");
+        fac_text_print(to, "#define HALF\n#define PUT16(p, i, x) fac_store_%s(p, i, x)\n",
+                       k->mode == FAC_NV_F16 ? "f16" : "bf16");
     if (k->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
     if (k->few) fac_text_add(to, "#define FEW\n");
+    if (k->points) fac_text_add(to, "#define POINTS\n");
     fac_text_add(to, fac_cl_nv_pack);
     return !to->failed;
 }
@@ -70,27 +73,46 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
     return status;
 }
 
-fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel, fac_span from,
-                           fac_span to, fac_error *err) {
-    const fac_conv_geom *g = &c->g;
+static fac_status launch(fac_opencl *o, const packing *s, const fac_nv_packing *k, const fac_cl_kernel *kernel, fac_span from,
+                         fac_span to, fac_error *err) {
+    const size_t count = (size_t)s->groups * (size_t)s->row_tiles * (size_t)s->k_tiles * (size_t)(k->rows * k->terms);
+    const size_t most = (size_t)o->limits.units * 2048, group = o->limits.group < 256 ? o->limits.group : 256;
+    const fac_cl_range range = { 1, { count < most ? count : most }, { group } };
+    const fac_cl_arg args[] = { fac_cl_arg_value(s, sizeof *s), fac_cl_arg_span(from), fac_cl_arg_span(to) };
+    return fac_cl_launch(o, kernel, &range, 3, args, err);
+}
+
+/* Steps of the weights; sizes of the tiles that c's product has. */
+static packing describe(const fac_nv_conv *weights, const fac_nv_conv *c, const fac_nv_packing *k, fac_span from) {
+    const fac_conv_geom *g = &weights->g;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], line = g->C / g->groups * taps;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = weights->kind == FAC_CL_GRAD_X;
     packing s = { .group = g->K / g->groups * line, .row = turned ? taps : line, .channel = turned ? line : taps, .rows = c->rows,
-                  .channels = c->channels, .groups = c->groups, .row_tiles = fac_nv_row_tiles(c, k) };
-    s.from = (int64_t)(fac_cl_at(from) / (size_t)fac_dtype_get(c->r.dtype)->block_bytes);
+                  .channels = c->channels, .groups = c->groups, .row_tiles = fac_nv_row_tiles(c, k),
+                  .within = (int32_t)g->groups, .turned = turned };
+    s.from = (int64_t)(fac_cl_at(from) / (size_t)fac_dtype_get(weights->r.dtype)->block_bytes);
+    for (int d = 0; d < 3; d++) s.window[d] = (int32_t)g->kernel[d];
+    return s;
+}
+
+fac_status fac_nv_pack_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_packing *k, const fac_cl_kernel *kernel,
+                           fac_span from, fac_span to, fac_error *err) {
+    packing s = describe(c, c, k, from);
     for (int i = 0; i < c->phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         s.to = (int64_t)((fac_cl_at(to) + fac_nv_packed_at(c, k, i)) / (size_t)element_bytes(k));
         s.k_tiles = fac_nv_k_tiles(c, k, &f), s.taps = f.taps;
-        for (int d = 0; d < 3; d++) {
-            const fac_nv_axis *a = &f.axis[d];
-            s.kernel[d] = (int32_t)g->kernel[d], s.number[d] = a->taps, s.first[d] = a->first, s.each[d] = a->each;
-        }
-        const size_t count = (size_t)s.groups * (size_t)s.row_tiles * (size_t)s.k_tiles * (size_t)(k->rows * k->terms),
-            most = (size_t)o->limits.units * 2048, group = o->limits.group < 256 ? o->limits.group : 256;
-        const fac_cl_range range = { 1, { count < most ? count : most }, { group } };
-        const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(from), fac_cl_arg_span(to) };
-        FAC_TRY(fac_cl_launch(o, kernel, &range, 3, args, err));
+        for (int d = 0; d < 3; d++) s.number[d] = f.axis[d].taps, s.first[d] = f.axis[d].first, s.each[d] = f.axis[d].each;
+        FAC_TRY(launch(o, &s, k, kernel, from, to, err));
     }
     return FAC_OK;
+}
+
+fac_status fac_nv_pack_points(fac_opencl *o, const fac_nv_conv *c, const fac_nv_conv *m, const fac_nv_packing *k,
+                              const fac_cl_kernel *kernel, fac_span from, fac_span to, fac_error *err) {
+    packing s = describe(c, m, k, from);
+    const fac_nv_phase f = fac_nv_phase_of(m, 0);
+    s.to = (int64_t)(fac_cl_at(to) / (size_t)element_bytes(k));
+    s.k_tiles = fac_nv_k_tiles(m, k, &f), s.taps = 1;
+    return launch(o, &s, k, kernel, from, to, err);
 }

@@ -41,8 +41,7 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE) return false;
     c->groups = (int32_t)g->groups, c->rows = (int32_t)rows, c->channels = (int32_t)channels;
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
-    if (!c->few && channels % (c->r.dtype == FAC_F32 ? 16 : 32)) return false;
-    if (c->r.dtype == FAC_F32 && c->mode == FAC_NV_BF16 && !c->few && channels % 32) c->mode = FAC_NV_TF32;
+    if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;

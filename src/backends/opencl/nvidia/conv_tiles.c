@@ -1,29 +1,37 @@
 /* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
  *
- * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so many teams reach, or as waiting
- * for pixels takes, and as storing its results; never faster than the bytes that must be moved.  Few tiles are split along the
- * sum.  The numbers were fitted to measurements on an H200 (528 of ResNet-50's and VGG16's layers, each cut in all ways). */
+ * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so many teams reach, or as
+ * waiting for pixels takes, and as storing its results; never faster than the bytes that must be moved.  Few tiles are split
+ * along the sum.  The numbers were fitted to measurements on an H200: ResNet-50's and VGG16's layers at three batches, each cut
+ * in all ways. */
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
-static const fac_nv_cut single[] = {                        /* one product: TF32, BF16, F16 */
-    { 256, 2, 128, 4, true, 0, false, false, 0.95 },    { 128, 4, 128, 6, false, 128, false, false, 0.77 },
-    { 128, 2, 128, 5, false, 128, false, true, 0.53 },  { 128, 2, 128, 6, true, 0, false, true, 0.57 },
-    { 64, 4, 128, 6, false, 128, false, false, 0.50 },  { 64, 2, 128, 4, false, 0, false, true, 0.50 },
-    { 64, 1, 128, 5, true, 0, false, true, 0.51 },      { 128, 1, 128, 5, true, 0, false, true, 0.53 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.60 },      { 64, 4, 64, 4, false, 128, true, false, 0.41 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.53 },      { 64, 2, 64, 4, true, 0, false, true, 0.32 },       { 0 } };
-static const fac_nv_cut triple[] = {                        /* three products: 3XTF32 */
-    { 128, 2, 64, 5, true, 0, false, true, 0.78 },      { 128, 2, 64, 5, false, 0, false, true, 0.89 },
-    { 64, 2, 64, 6, true, 0, false, true, 0.50 },       { 64, 2, 64, 6, false, 0, false, true, 0.88 },
-    { 64, 4, 64, 6, false, 128, false, false, 0.67 },   { 64, 2, 128, 4, false, 0, false, true, 0.86 },
-    { 64, 1, 128, 4, false, 0, false, true, 0.87 },     { 64, 1, 64, 6, true, 0, false, true, 0.57 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.79 },      { 64, 4, 64, 4, false, 128, true, false, 0.76 },    { 0 } };
+static const fac_nv_cut single[] = {                        /* TF32 */
+    { 256, 2, 128, 4, true, 0, false, false, 0.96 },    { 128, 4, 128, 6, false, 128, false, false, 0.78 },
+    { 128, 2, 128, 5, false, 128, false, true, 0.60 },  { 128, 2, 128, 6, true, 0, false, true, 0.60 },
+    { 64, 4, 128, 6, false, 128, false, false, 0.52 },  { 64, 2, 128, 4, false, 0, false, true, 0.49 },
+    { 64, 1, 128, 5, true, 0, false, true, 0.40 },      { 128, 1, 128, 5, true, 0, false, true, 0.52 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.74 },      { 64, 4, 64, 4, false, 128, true, false, 0.51 },
+    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.28 },       { 0 } };
+static const fac_nv_cut half[] = {                          /* BF16, F16 */
+    { 256, 2, 128, 4, true, 0, false, false, 0.80 },    { 128, 4, 128, 6, false, 128, false, false, 0.62 },
+    { 128, 2, 128, 5, false, 128, false, true, 0.45 },  { 128, 2, 128, 6, true, 0, false, true, 0.50 },
+    { 64, 4, 128, 6, false, 128, false, false, 0.41 },  { 64, 2, 128, 4, false, 0, false, true, 0.52 },
+    { 64, 1, 128, 5, true, 0, false, true, 0.42 },      { 128, 1, 128, 5, true, 0, false, true, 0.39 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.20 },      { 64, 4, 64, 4, false, 128, true, false, 0.21 },
+    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.38 },       { 0 } };
+static const fac_nv_cut triple[] = {                        /* 3XTF32 */
+    { 128, 2, 64, 5, true, 0, false, true, 0.90 },      { 128, 2, 64, 5, false, 0, false, true, 0.97 },
+    { 64, 2, 64, 6, false, 128, false, true, 0.93 },    { 64, 2, 64, 6, false, 0, false, true, 0.93 },
+    { 64, 4, 64, 6, false, 128, false, false, 0.81 },   { 64, 2, 128, 3, false, 128, false, true, 0.95 },
+    { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 128, 4, false, 0, false, true, 0.92 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },    { 0 } };
 
-static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : single; }
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
+static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
 
 int fac_nv_tile_variants(const fac_nv_conv *c) {
     int n = 0;
@@ -52,14 +60,17 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double tiles = (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
     t->each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
     const double count = tiles * (k_tiles ? (double)fac_nv_parts(k_tiles, t->each_k) : 1);
-    const double rounds = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = rounds < room ? rounds : room;
-    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 2 ? 0.81 : 0.5;
-    const double product = (double)rows * t->c.columns * t->k.terms / (fac_nv_rate(o, c->mode) / units * t->c.share * busy);
-    const double wait = (f->taps < 2 ? 0.6e-6 : 0.2e-6) / at_once;      /* neighbouring taps see much of the same */
+    const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = full < room ? full : room;
+    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? 0.9 : teams >= 2 ? 0.85 : 0.5;
+    const double rate = fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
+    const double product = (double)rows * t->c.columns * t->k.terms / rate;
+    const double wait = (f->taps < 2 ? 0.35e-6 : 0.2e-6) * (t->c.ahead ? 0.65 : 1) / at_once;   /* taps see much of the same */
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
-    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 26e9;
-    double seconds = rounds * (t->each_k * (product > wait ? product : wait) + end + 0.3e-6 / at_once);
-    if (splits > 1) seconds += 3e-6 + 8.0 * count * rows * t->c.columns / 3.4e12;
+    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 27e9;
+    /* units get out of step in time, so that the last round is not full */
+    const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
+    double seconds = rounds * (t->each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
+    if (splits > 1) seconds += 2.6e-6 + 8.0 * count * rows * t->c.columns / 3.5e12;
     return seconds;
 }
 
@@ -71,8 +82,8 @@ static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
     if (c->few) return true;
     if (c->r.dtype != FAC_F32) t->k.order = FAC_NV_BY_EIGHTS;
     if (c->r.dtype == FAC_F32 && is_half(c)) t->k.terms = 32;           /* more would not fit the registers */
-    if (t->k.terms > least && c->channels % t->k.terms) t->k.terms = least;
-    return c->channels % t->k.terms == 0 && t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
+    if (fac_nv_parts(c->channels, least) * least < fac_nv_parts(c->channels, t->k.terms) * t->k.terms) t->k.terms = least;
+    return t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
 }
 
 static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *best) {

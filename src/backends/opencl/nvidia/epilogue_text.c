@@ -121,11 +121,14 @@ static void add_loads(const fac_cl_product *r, const fac_nv_ends *e, bool still,
         const fac_nv_place *p = &e->p[1 + i];
         const fac_nv_run run = fac_nv_run_of(p);
         if (is_still(p) != still) continue;
-        fac_text_print(to, "    {\n        global const %s *x = e%d + e->p[%d].at", fac_cl_in_memory(r->extra_dtype[i]), i, 1 + i);
+        fac_text_print(to, "    {\n        global const %s *x = e%d + e->p[%d].at", fac_cl_in_memory(r->extra_dtype[i]), i,
+                       1 + i);
         if (!still) fac_text_print(to, " + s->at[%d]", 1 + i);
-        if (run == FAC_NV_CHANNELS || run == FAC_NV_FOURS) fac_text_print(to, " + c;\n        nv_four_%s(m->v[%d], x);\n", name, i);
+        if (run == FAC_NV_CHANNELS || run == FAC_NV_FOURS) fac_text_print(to, " + c;\n        nv_four_%s(m->v[%d], x);\n", name,
+                                                                          i);
         else if (run == FAC_NV_PIXELS)
-            fac_text_print(to, ";\n        m->v[%d][0] = m->v[%d][1] = m->v[%d][2] = m->v[%d][3] = nv_one_%s(x);\n", i, i, i, i, name);
+            fac_text_print(to, ";\n        m->v[%d][0] = m->v[%d][1] = m->v[%d][2] = m->v[%d][3] = nv_one_%s(x);\n", i, i, i, i,
+                           name);
         else
             fac_text_print(to, " + c * e->p[%d].channel;\n        UNROLL for (int k = 0; k < 4; k++) "
                                "m->v[%d][k] = nv_one_%s(x + k * e->p[%d].channel);\n", 1 + i, i, name, 1 + i);
