@@ -36,14 +36,17 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     fac_text_add(to, fac_cl_nv_common);
     add_product(c, t, to);
     const bool good = fac_nv_epilogue_text(&c->r, &c->ends, o->limits.fp64, to);
-    fac_text_print(to, "#define BN %d\n#define BK %d\n#define TEAMS %d\n#define STAGES %d\n#define STAGE %d\n#define PROMOTE %d\n",
+    fac_text_print(to,
+                   "#define BN %d\n#define BK %d\n#define TEAMS %d\n#define STAGES %d\n#define STAGE %d\n#define PROMOTE %d\n",
                    t->c.columns, t->k.terms, t->c.teams, t->c.stages, fac_nv_tile_bytes(&t->k), t->promote);
     fac_text_print(to, "#define PARTS %d\n#define XMEM %s\n", c->mode == FAC_NV_3XTF32 ? 2 : 1, x16 ? "ushort" : "float");
     if (x16) fac_text_add(to, "#define X16\n#define X_AS_FLOAT(x) ");
     if (x16) fac_text_add(to, c->r.dtype == FAC_BF16 ? "as_float((uint)(x) << 16)\n" : "half_of(x)\n");
     if (is_half(c)) fac_text_print(to, "#define HALF\n#define PACK2 nv_pack_%s\n", c->mode == FAC_NV_F16 ? "f16" : "bf16");
+    if (c->r.result != FAC_F32) fac_text_add(to, "#define RESULT16\n");
     if (t->c.ahead) fac_text_add(to, "#define AHEAD\n");
     if (c->few) fac_text_print(to, "#define FEW %d\n", (int)c->channels);
+    else if (c->channels % t->k.terms) fac_text_add(to, "#define RAGGED\n");
     if (t->splits > 1) fac_text_add(to, "#define SPLIT\n");
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     fac_text_add(to, fac_cl_nv_conv_rows);
@@ -103,7 +106,8 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
     for (int d = 0; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
         const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(a->out ? a->out : 1));
-        s.in[d] = a->in, s.out[d] = a->out, s.origin[d] = a->origin, s.stride[d] = a->stride, s.far[d] = a->far, s.taps[d] = a->taps;
+        s.in[d] = a->in, s.out[d] = a->out, s.origin[d] = a->origin, s.stride[d] = a->stride, s.far[d] = a->far,
+            s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;
     }
     return s;
@@ -134,7 +138,8 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
     return fac_cl_launch(o, &r->kernel, &range, n, args, err);
 }
 
-fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x, fac_span w, fac_span y, const fac_span *in,
+fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x, fac_span w, fac_span y,
+                           const fac_span *in,
                            fac_span work, fac_error *err) {
     for (int i = 0; i < r->c.phases; i++) {
         fac_nv_phase f = fac_nv_phase_of(&r->c, i);
@@ -153,12 +158,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
     fac_nv_tile t;
-    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_conv_read(o, p, &c) || !fac_nv_tile_choose(o, &c, p->variant, &t)) return false;
+    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_conv_read(o, p, &c) || !fac_nv_tile_choose(o, &c, p->variant,
+            &t)) return false;
     offer->work = fac_nv_tile_work(&c, &t);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
-    const double moved = fac_nv_conv_bytes(p) / 3.8e12;
-    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 4e-6 * c.phases;
+    const double moved = fac_nv_conv_bytes(p) / 3.3e12;
+    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
     offer->version = VERSION, offer->variants = fac_nv_tile_variants(&c);
     return true;

@@ -5,7 +5,8 @@
 
 /* A way to cut: columns and teams of 64 rows of a tile, bytes of a row of weights, stages, the next operand made ahead, most
  * registers (0: as many as it takes), for few channels, sums may be split; the share of the rate that it reaches. */
-typedef struct fac_nv_cut { int columns, teams, row, stages; bool ahead; int registers; bool few, split; double share; } fac_nv_cut;
+typedef struct fac_nv_cut { int columns, teams, row, stages; bool ahead; int registers; bool few,
+                            split; double share; } fac_nv_cut;
 
 typedef struct fac_nv_tile {
     fac_nv_cut     c;
@@ -36,7 +37,8 @@ typedef struct fac_nv_rows {
 fac_status fac_nv_rows_make(fac_device *d, fac_nv_rows *r, fac_error *err);
 void       fac_nv_rows_free(fac_device *d, fac_nv_rows *r);
 /* images: of c.g.N, the first so many.  w: packed as r->t.k; in: the problem's inputs, for extras. */
-fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x, fac_span w, fac_span y, const fac_span *in,
+fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, fac_span x, fac_span w, fac_span y,
+                           const fac_span *in,
                            fac_span work, fac_error *err);
 /* The text of the kernel, options in the first line. */
 bool       fac_nv_rows_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to);
