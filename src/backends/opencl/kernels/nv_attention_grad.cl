@@ -107,6 +107,12 @@ INLINE void put_rows(global MEMORY(X) *y, long batch, long head, long step, int 
     }
 }
 
+#ifdef MASKED
+#define MASK_AT m_at
+#else
+#define MASK_AT 0
+#endif
+
 #ifdef KEYS
 /* Two sums 128 wide leave no registers to keep the weights: they are taken from the pairs. */
 #define SCARCE (NUMBER == 2 && D + E > 192)
@@ -115,6 +121,30 @@ INLINE void put_rows(global MEMORY(X) *y, long batch, long head, long step, int 
 #else
 #define STAGED_T 0
 #endif
+/* Products to weights, keys in rows.  edge: some key is behind some query's own. */
+INLINE void weights(const args *a, float *s, uint stats, float c, int q0, int key0, global const MEMORY(M) *m_at, const bool edge) {
+    UNROLL for (int i = 0; i < BLOCK / 8; i++) {
+        uint n[4];
+        nv_local_load4(n, stats + i * 64);
+        UNROLL for (int u = 0; u < 4; u++) {
+            const int query = q0 + 8 * i + (u & 1), key = key0 + (u & 2) * 4;
+            float w = fma(s[4 * i + u], c, -as_float(n[(u & 1) * 2]));
+#ifdef MASKED
+            if (query < a->queries && key < a->keys) {
+                const MEMORY(M) m = m_at[query * a->m_row + key * a->m_key];
+#ifdef BOOLS
+                w = m ? w : -INFINITY;
+#else
+                w = fma(FROM(M, m), LOG2E, w);
+#endif
+            }
+#endif
+            if (edge) w = nv_hidden(w, key, query + (int)a->before);
+            s[4 * i + u] = nv_exp2(w);
+        }
+    }
+}
+
 kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *q, global const STREAM *k, global const STREAM *v,
         global const STREAM *dy, global const uchar *qt, global const uchar *dyt, global const float2 *stats,
         global const MEMORY(M) *mask, global MEMORY(X) *dk, global MEMORY(X) *dv) {
@@ -224,7 +254,7 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
     UNROLL for (int i = 0; i < E / 2; i++) sv[i] = 0;
     const float scale = as_float((int)a.scale), c = scale * LOG2E;
     nv_barrier_wait(ready, 0);
-        ARRIVED();
+    ARRIVED();
     for (int j = 0; j < steps; j++) {
         const int at = j % STAGES, before = (j + STAGES - 1) % STAGES;
         const uint phase = j / STAGES & 1;
@@ -250,28 +280,12 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
 #ifdef MASKED
         global const MEMORY(M) *m_at = mask + a.mask + b * a.m_batch + (kv % G * a.ratio + j / each) * a.m_head;
 #endif
-        UNROLL for (int i = 0; i < BLOCK / 8; i++) {
-            uint n[4];
-            nv_local_load4(n, stats_at + at * (BLOCK * 8) + (8 * i + 2 * t) * 8);
-            UNROLL for (int u = 0; u < 4; u++) {
-                float w = s[4 * i + u] * c;
-                const int query = q0 + 8 * i + (u & 1), key = key0 + (u & 2) * 4;
-#ifdef MASKED
-                if (query < a.queries && key < a.keys) {
-                    const MEMORY(M) m = m_at[query * a.m_row + key * a.m_key];
-#ifdef BOOLS
-                    w = m ? w : -INFINITY;
-#else
-                    w = fma(FROM(M, m), LOG2E, w);
-#endif
-                }
-#endif
 #ifdef CAUSAL
-                w = nv_hidden(w, key, query + (int)a.before);
+        if ((begin + j % each) * BLOCK + (int)a.before < first + group * 64 + 63)
+            weights(&a, s, stats_at + at * (BLOCK * 8) + 16 * t, c, q0, key0, MASK_AT, true);
+        else
 #endif
-                s[4 * i + u] = nv_exp2(w - as_float(n[(u & 1) * 2]));
-            }
-        }
+            weights(&a, s, stats_at + at * (BLOCK * 8) + 16 * t, c, q0, key0, MASK_AT, false);
         as_operand(p, s);
         WAIT0_S(ds);
 #if NUMBER == 4
@@ -329,6 +343,28 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
 #else
 #define STAGED_T 0
 #endif
+/* Products to weights, queries in rows.  No weight is above 1 but those of keys behind the last one, which must not become
+ * infinite: k is 0 there. */
+INLINE void weights(const args *a, float *s, float c, float n0, float n1, int row0, int key0, global const MEMORY(M) *m_at,
+                    const bool edge) {
+    UNROLL for (int i = 0; i < BLOCK / 2; i++) {
+        const int key = key0 + i / 4 * 8 + (i & 1), row = row0 + (i & 2) * 4;
+        float w = fma(s[i], c, -(i & 2 ? n1 : n0));
+#ifdef MASKED
+        if (row < a->queries && key < a->keys) {
+            const MEMORY(M) m = m_at[row * a->m_row + key * a->m_key];
+#ifdef BOOLS
+            w = m ? w : -INFINITY;
+#else
+            w = fma(FROM(M, m), LOG2E, w);
+#endif
+        }
+#endif
+        if (edge) w = nv_hidden(w, key, row + (int)a->before);
+        s[i] = nv_exp2(fmin(w, 0.0f));
+    }
+}
+
 kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREAM *q, global const STREAM *k,
         global const STREAM *v, global const STREAM *dy, global const uchar *kt, global const float2 *stats,
         global const MEMORY(M) *mask, global MEMORY(X) *dq) {
@@ -432,7 +468,7 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREA
     global const MEMORY(M) *m_at = mask + a.mask + b * a.m_batch + h * a.m_head;
 #endif
     nv_barrier_wait(ready, 0);
-        ARRIVED();
+    ARRIVED();
     for (int j = 0; j < blocks; j++) {
         const int at = j % STAGES;
         const uint phase = j / STAGES & 1;
@@ -455,25 +491,12 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREA
         nv_barrier_arrive_if(k_empty + 8 * ((j + STAGES - 1) % STAGES), j > 0 && boss);
 #endif
         const int key0 = j * BLOCK + 2 * t;
-        UNROLL for (int i = 0; i < BLOCK / 2; i++) {
-            float w = s[i] * c;
-            const int key = key0 + i / 4 * 8 + (i & 1), row = row0 + (i & 2) * 4;
-#ifdef MASKED
-            if (row < a.queries && key < a.keys) {
-                const MEMORY(M) m = m_at[row * a.m_row + key * a.m_key];
-#ifdef BOOLS
-                w = m ? w : -INFINITY;
-#else
-                w = fma(FROM(M, m), LOG2E, w);
-#endif
-            }
-#endif
 #ifdef CAUSAL
-            w = nv_hidden(w, key, row + (int)a.before);
+        if (j * BLOCK + BLOCK - 1 > first + group * 64 + (int)a.before)
+            weights(&a, s, c, n0.x, n1.x, row0, key0, MASK_AT, true);
+        else
 #endif
-            /* no weight is above 1 but those of keys behind the last one, which must not become infinite: k is 0 there */
-            s[i] = nv_exp2(fmin(w - (i & 2 ? n1.x : n0.x), 0.0f));
-        }
+            weights(&a, s, c, n0.x, n1.x, row0, key0, MASK_AT, false);
         WAIT0_S(ds);
         nv_barrier_arrive_if(v_empty + 8 * at, boss);
 #if NUMBER == 4

@@ -12,9 +12,11 @@ static const char *const names[] = { [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf
 
 /* ---- how ---- */
 
-/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all. */
-static int registers_of(const fac_nv_attention *a, const fac_nv_attention_cut *cut) {
-    return cut->groups == 3 ? 160 : a->direct ? 232 : 240;
+/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  Those that read operands
+ * where they lie need 40 themselves, unless two wide sums leave them no more than 24. */
+static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut) {
+    const bool wide = kernel == FAC_NV_KEYS && a->d + a->e > 192;
+    return cut->groups == 3 ? 160 : a->direct && !wide ? 232 : 240;
 }
 
 int fac_nv_attention_items(const fac_nv_attention_cut *cut) { return 128 * (cut->groups + 1); }
@@ -76,7 +78,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     define(to, "E", a->e);
     define(to, "BLOCK", cut->block);
     define(to, "GROUPS", cut->groups);
-    define(to, "REGISTERS", registers_of(a, cut));
+    define(to, "REGISTERS", registers_of(a, kernel, cut));
     define(to, "STAGES", cut->stages);
     define(to, "STAGES_T", cut->turned_stages);
     define(to, "TILE", fac_nv_grad_tile(a));
