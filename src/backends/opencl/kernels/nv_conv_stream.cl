@@ -19,15 +19,19 @@
  *   STAGED         results go through local memory and leave it as whole rows of a tile;  ADDED: extra ADDED - 1, which has a row
  *                  for each of them, comes that way (0: none)
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
+ *   NEAR           rows of A are read again by other taps: through the first cache
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
- *   WGMMA(d, a, b) the instruction */
+ *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
+ *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
+ *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
+ *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
 #define BM (64 * ROWS * TEAM)
 #define FILLERS 64
 #define STEP_BYTES 128
 #define A_BYTES (AROWS * STEP_BYTES)
-#define B_BYTES (BN * STEP_BYTES)
+#define B_BYTES (BN * STEP_BYTES * (1 + SPLIT))
 /* Of results in local memory, in elements: neighbouring rows begin in other banks. */
 #define PITCH (BN + 16)
 #define OWN_ROWS (64 * ROWS)
@@ -38,7 +42,8 @@ typedef struct { int in, out, origin, stride, far, taps; } axis;       /* nvidia
 typedef struct {
     long    x, w;                               /* where they begin, in 16 bytes */
     int     positions, tiles, across, rows;     /* across: tiles along the rows of w, which are the channels of y */
-    int     blocks, x_image, x_row, x_column;   /* blocks of channels of 128 bytes; steps of x in 16 bytes */
+    int     blocks, pieces;                     /* of channels: 128 bytes, the last one filled up with zeros; 16 bytes */
+    int     x_image, x_row, x_column;           /* steps of x in 16 bytes */
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    h, w_;
@@ -75,7 +80,8 @@ INLINE int2 sight(const sizes *s, int p) {
 }
 
 /* Eight rows at a time, their places read first: the copies would keep the reads in order. */
-INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int tap, int apart, int item) {
+INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int tap, int apart, bool inside,
+                      int item) {
     const int first = item >> 3;
     const uint at = to + first * STEP_BYTES + (((item & 7) ^ first) << 4);
     for (int i = 0; i < AROWS / 8; i += 8) {
@@ -84,9 +90,9 @@ INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int
             if (i + k < AROWS / 8) r[k] = rows[first + 8 * (i + k)];
         UNROLL for (int k = 0; k < 8; k++)
             if (i + k < AROWS / 8) {
-                const bool seen = r[k].y >> tap & 1;
+                const bool seen = inside && r[k].y >> tap & 1;
                 global const char *from = x + ((long)(seen ? r[k].x + apart : 0) << 4);
-                if (HALO) nv_copy16(at + (i + k) * 8 * STEP_BYTES, from, seen ? 16 : 0);
+                if (!NEAR) nv_copy16(at + (i + k) * 8 * STEP_BYTES, from, seen ? 16 : 0);
                 else nv_copy16_near(at + (i + k) * 8 * STEP_BYTES, from, seen ? 16 : 0);
             }
     }
@@ -106,7 +112,8 @@ INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint
             for (int i = 0, tap = 0; i < (HALO ? 1 : s->h.taps); i++)
                 for (int j = 0; j < (HALO ? 1 : s->w_.taps); j++, tap++) {
                     nv_barrier_wait(empty + 8 * stage, parity);
-                    fill_rows(from, rows, to + stage * A_BYTES, tap, i * s->h.far * s->x_row + j * s->w_.far * s->x_column, item);
+                    fill_rows(from, rows, to + stage * A_BYTES, tap, i * s->h.far * s->x_row + j * s->w_.far * s->x_column,
+                              8 * block + (item & 7) < s->pieces, item);
                     nv_barrier_arrive_copies(full + 8 * stage);
                     if (++stage == SA) stage = 0, parity ^= 1;
                 }
@@ -165,7 +172,7 @@ INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint 
 /* ---- what the others do ---- */
 
 /* A ring of stages as one of its readers sees it. */
-typedef struct { uint at, full, empty, parity; int stage; } ring;
+typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */
 INLINE void step_on(ring *r, int of) {
     if (++r->stage == of) r->stage = 0, r->parity ^= 1;
 }
@@ -177,7 +184,82 @@ INLINE void pass(ring *r, int count, int of) {
 
 /* Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
  * that another team has still to wait for.  next: where the other team waits. */
-INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint next, bool speaks) {
+#if SPLIT
+INLINE void local_store4(uint at, const uint *v) {
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+}
+
+/* Waits for a stage of A and writes the low parts of its rows, of those that this consumer multiplies: `low` bytes further on. */
+INLINE void split(const ring *a, uint low, int item) {
+    const int items = HALO ? 128 * CONSUMERS : 128, chunks = 8 * (HALO ? AROWS : OWN_ROWS), first = HALO ? item : item & 127;
+    const uint from = (HALO ? a->base : a->at) + a->stage * A_BYTES;
+    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
+    for (int c = first; c < chunks; c += 2 * items) {
+        uint v[2][4];
+        UNROLL for (int i = 0; i < 2; i++)
+            if (c + i * items < chunks) nv_local_load4(v[i], from + 16 * (c + i * items));
+        UNROLL for (int i = 0; i < 2; i++)
+            if (c + i * items < chunks) {
+                UNROLL for (int k = 0; k < 4; k++) v[i][k] = nv_low(as_float(v[i][k]));
+                local_store4(from + low + 16 * (c + i * items), v[i]);
+            }
+    }
+    nv_proxy_fence();
+    if (HALO) nv_meet(2, items);
+    else nv_meet(2 + (item >> 7), items);
+}
+
+/* One step as three products; the next stage of A is split while they run. */
+INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
+    const bool speaks = (item & 127) == 0;
+    float part[ROWS][BN / 2];
+    int done = 0;
+    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = part[m][i] = 0;
+    if (s->blocks * s->h.taps * s->w_.taps == 0) {
+        if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
+        return;
+    }
+    split(a, low, item);
+    for (int block = 0; block < s->blocks; block++)
+        for (int i = 0; i < s->h.taps; i++)
+            for (int j = 0; j < s->w_.taps; j++) {
+                const bool last_tap = i == s->h.taps - 1 && j == s->w_.taps - 1, last = last_tap && block == s->blocks - 1;
+                const int apart = HALO ? (s->h.origin + 1 + i * s->h.far) * s->line + s->w_.origin + 1 + j * s->w_.far : 0;
+                const uint at = a->at + a->stage * A_BYTES + apart * STEP_BYTES, of_b = b->at + b->stage * B_BYTES;
+                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
+                const ulong high_a = nv_descriptor128(at), low_a = nv_descriptor128(at + low), high_b = nv_descriptor128(of_b),
+                            low_b = nv_descriptor128(of_b + BN * STEP_BYTES);
+                NV_WGMMA_FENCE();
+                UNROLL for (int m = 0; m < ROWS; m++) {
+                    const int rows = m * (64 * STEP_BYTES >> 4);
+                    UNROLL for (int k = 0; k < 4; k++) {
+                        WGMMA(part[m], low_a + 2 * k + rows, high_b + 2 * k);
+                        WGMMA(part[m], high_a + 2 * k + rows, low_b + 2 * k);
+                        WGMMA(part[m], high_a + 2 * k + rows, high_b + 2 * k);
+                    }
+                }
+                NV_WGMMA_COMMIT();
+                if (TEAMS > 1 && speaks && last) nv_barrier_arrive(next);
+                ring after = *a;
+                step_on(&after, SA);
+                if (HALO ? i == 1 && j == 1 && block < s->blocks - 1 : !last) split(&after, low, item);
+                UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(part[m]);
+                if (speaks) nv_barrier_arrive(b->empty + 8 * b->stage);
+                step_on(b, SB);
+                if (!HALO || last_tap) {
+                    if (speaks) nv_barrier_arrive(a->empty + 8 * a->stage);
+                    *a = after;
+                }
+                if (++done == SUMMED || last) {
+                    UNROLL for (int m = 0; m < ROWS; m++)
+                        UNROLL for (int e = 0; e < BN / 2; e++) sums[m][e] += part[m][e], part[m][e] = 0;
+                    done = 0;
+                }
+            }
+}
+#else
+INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
+    const bool speaks = (item & 127) == 0;
     int old_a = -1, old_b = -1;
     uint at = 0;
     UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = 0;
@@ -209,39 +291,59 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
                 if (!HALO || (i == s->h.taps - 1 && j == s->w_.taps - 1)) old_a = a->stage, step_on(a, SA);
             }
     if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
-    NV_WGMMA_WAIT(0);
+    UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(sums[m]);
     if (speaks && old_b >= 0) {
         nv_barrier_arrive(b->empty + 8 * old_b);
         nv_barrier_arrive(a->empty + 8 * old_a);
     }
 }
+#endif
 
 /* The four neighbouring channels 16 q + 4 t of row g + 8 i: that is how weights are packed. */
 #define FOUR(sums, q, i) \
     { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
-#if STAGED
-/* Each warp has 16 rows of each block for itself: nobody else waits. */
+/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is stored:
+ * what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go that way. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
                         int row0, int warp, int lane EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
-    UNROLL for (int m = 0; m < ROWS; m++)
-        UNROLL for (int q = 0; q < BN / 16; q++) {
-            const int channel = first + 16 * q + 4 * t;
-            if (channel < s->rows) {
-                more with;
-                more_of_channels(e, channel, &with EXTRA_ARGS);
+    UNROLL for (int m = 0; m < ROWS; m++) {
+        const int row = m * 64 + warp * 16 + g;
+        spot to[2];
+        bool there[2] = { true, true };
+        if (!STAGED) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+        UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
+            more with[AHEAD][2];
+            asm volatile("" ::: "memory");      /* and no further ahead: registers are few */
+            UNROLL for (int q = 0; q < AHEAD; q++) {
+                const int channel = first + 16 * (q0 + q) + 4 * t;
+                if (channel >= s->rows) continue;
+                more_of_channels(e, channel, &with[q][0] EXTRA_ARGS);
+                with[q][1] = with[q][0];
                 UNROLL for (int i = 0; i < 2; i++) {
-                    local RESULT *at = own + (m * 64 + warp * 16 + g + 8 * i) * PITCH + 16 * q + 4 * t;
-                    float v[4] = FOUR(sums[m], q, i);
-#if ADDED
-                    LOCAL_GET4(with.v[ADDED - 1], at);
+#if STAGED && ADDED
+                    LOCAL_GET4(with[q][i].v[ADDED - 1], own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t);
+#elif !STAGED
+                    if (there[i]) more_of_pixel(e, &to[i], channel, &with[q][i] EXTRA_ARGS);
 #endif
-                    finish4(v, &with);
-                    LOCAL_PUT4(at, v);
                 }
             }
+            UNROLL for (int q = 0; q < AHEAD; q++)
+                UNROLL for (int i = 0; i < 2; i++) {
+                    const int channel = first + 16 * (q0 + q) + 4 * t;
+                    float v[4] = FOUR(sums[m], q0 + q, i);
+                    if (!there[i] || channel >= s->rows) continue;
+                    finish4(v, &with[q][i]);
+#if STAGED
+                    LOCAL_PUT4(own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t, v);
+#else
+                    store4(e, &to[i], channel, v, y);
+#endif
+                }
         }
+    }
+#if STAGED
     nv_proxy_fence();
     warp_meet();
     if (lane < 16) {
@@ -253,39 +355,12 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
         }
         NV_BULK_COMMIT();
     }
-}
-#else
-INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, int tile, int row0, int warp,
-                        int lane EXTRA_PARAMS) {
-    const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
-    UNROLL for (int m = 0; m < ROWS; m++) {
-        spot to[2];
-        bool there[2];
-        UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + m * 64 + warp * 16 + g + 8 * i, &to[i]);
-        UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
-            more with[AHEAD][2];
-            UNROLL for (int q = 0; q < AHEAD; q++)
-                UNROLL for (int i = 0; i < 2; i++)
-                    if (there[i] && first + 16 * (q0 + q) + 4 * t < s->rows)
-                        more_of_pixel(e, &to[i], first + 16 * (q0 + q) + 4 * t, &with[q][i] EXTRA_ARGS);
-            UNROLL for (int q = 0; q < AHEAD; q++)
-                UNROLL for (int i = 0; i < 2; i++) {
-                    const int channel = first + 16 * (q0 + q) + 4 * t;
-                    if (there[i] && channel < s->rows) {
-                        float v[4] = FOUR(sums[m], q0 + q, i);
-                        more_of_channels(e, channel, &with[q][i] EXTRA_ARGS);
-                        finish4(v, &with[q][i]);
-                        store4(e, &to[i], channel, v, y);
-                    }
-                }
-        }
-    }
-}
 #endif
+}
 
 kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const MEM *restrict x, global const MEM *restrict w,
                                      global RESULT *restrict y EXTRA_PARAMS) {
-    local char stages_a[SA * A_BYTES] __attribute__((aligned(1024)));
+    local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
     local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
     local int2 rows[AROWS];
     local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS + TEAMS];
@@ -314,7 +389,7 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
     }
     const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
               steps = s.blocks * s.h.taps * s.w_.taps;
-    a.at += member * OWN_ROWS * STEP_BYTES;
+    a.base = a.at, a.at += member * OWN_ROWS * STEP_BYTES;
     int turn = 0;
     for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
         if (TEAMS > 1 && turn % TEAMS != team) {
@@ -325,7 +400,7 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         float sums[ROWS][BN / 2];
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
-        multiply(&s, sums, &a, &b, turns + 8 * ((team + 1) % TEAMS), (item & 127) == 0);
+        multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
         const int row0 = tile / s.across * BM + member * OWN_ROWS;
 #if STAGED
         if (ADDED) nv_barrier_wait(full + 8 * consumer, turn / TEAMS & 1);
@@ -339,7 +414,7 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
             nv_barrier_arrive(empty + 8 * consumer);
         }
 #else
-        finish_tile(&s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
+        finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane EXTRA_ARGS);
 #endif
     }
 #if STAGED

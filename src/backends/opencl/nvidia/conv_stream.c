@@ -1,5 +1,6 @@
 /* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
- * 128 bytes, in TF32 (precision high), bf16 and f16.  Each phase of a strided gradient is one launch. */
+ * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  Each phase of a strided gradient is one
+ * launch. */
 #include <stdlib.h>
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/nvidia/conv_stream.h"
@@ -10,14 +11,14 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_stream.h"
 
-enum { VERSION = 1, TAPS = 32, PIECE = 16 };
+enum { VERSION = 1, TAPS = 32, PIECE = 16, SUMMED = 4 };
 
 /* As the kernel has them. */
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
 typedef struct axis { int32_t in, out, origin, stride, far, taps; } axis;
 typedef struct sizes {
     int64_t x, w;
-    int32_t positions, tiles, across, rows, blocks, x_image, x_row, x_column, image, line;
+    int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    h, w_;
 } sizes;
@@ -64,15 +65,15 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     if (!fac_nv_conv_read(o, p, &q->c)) return false;
     const fac_nv_conv *c = &q->c;
     const bool f32 = c->r.dtype == FAC_F32;
-    if (c->few || c->groups != 1 || (f32 && c->mode != FAC_NV_TF32)) return false;
+    if (c->few || c->groups != 1 || (f32 && c->mode == FAC_NV_BF16)) return false;
     q->packing = (fac_nv_packing){ .terms = f32 ? 32 : 64, .mode = c->mode, .order = FAC_NV_IN_ORDER };
-    if (c->channels % q->packing.terms) return false;
     for (int i = 0; i < c->phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         if (f.axis[0].in != 1 || f.axis[0].out != 1 || f.axis[0].taps != 1 || f.axis[0].origin) return false;
         const double padded = (double)c->g.N * (f.axis[1].out + 1) * (f.axis[2].out + 1);
         if (padded > INT32_MAX / 2) return false;
         q->halo = c->phases == 1 && has_halo(&f);
+        q->windows |= f.taps > 1;
         if (f.taps > TAPS) return false;
     }
     q->bytes = (int)bytes_of(c->r.result);
@@ -116,19 +117,23 @@ static void add_memory(fac_dtype t, fac_text *to) {
 bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     const fac_nv_stream_tile *t = &q->t;
     const bool bf16 = q->c.mode == FAC_NV_BF16;
-    const fac_nv_kind kind = q->c.mode == FAC_NV_TF32 ? FAC_NV_KIND_TF32 : bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
+    const fac_nv_kind kind = q->c.r.dtype == FAC_F32 ? FAC_NV_KIND_TF32 : bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
+    const char *name = kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16";
     const bool staged = t->exit == FAC_NV_STAGED, wide = t->rows * t->bn >= 256;
     fac_text_add(to, fac_cl_nv_common);
     if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;
     fac_nv_wgmma_text(to, t->bn, kind, 0);
-    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_ss(d, a, b)\n",
-                   kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16", t->bn);
+    fac_nv_wgmma_wait_text(to, t->bn, 0);
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_ss(d, a, b)\n#define WGMMA_WAIT(d) wgmma_wait0_n%d(d)\n", name, t->bn,
+                   t->bn);
+    fac_text_print(to, "#define SPLIT %d\n#define SUMMED %d\n#define NEAR %d\n", q->c.mode == FAC_NV_3XTF32, SUMMED,
+                   !t->halo && q->windows);
     fac_text_print(to, "#define MEM %s\n#define BYTES %d\n", fac_cl_in_memory(q->c.r.dtype), q->bytes);
     fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n", t->consumers, t->team, t->rows,
                    t->bn);
     fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
     fac_text_print(to, "#define STAGED %d\n#define ADDED %d\n#define AHEAD %d\n", staged, staged ? q->added : 0,
-                   !q->moving ? 1 : wide ? 2 : 4);
+                   staged || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (staged && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (staged) add_memory(q->c.r.result, to);
     fac_text_add(to, fac_cl_nv_conv_stream);
@@ -191,7 +196,7 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_conv *c = &q->c;
     const fac_nv_stream_tile *t = &q->t;
     const int pieces = PIECE / (int)bytes_of(c->r.dtype), rows = fac_nv_stream_rows(t);
-    sizes s = { .rows = c->rows, .blocks = c->channels / q->packing.terms };
+    sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
     s.h = axis_of(&f->axis[1]), s.w_ = axis_of(&f->axis[2]);
     s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
     s.line = s.w_.out + t->halo, s.image = (s.h.out + t->halo) * s.line;

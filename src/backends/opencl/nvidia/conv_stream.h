@@ -20,7 +20,7 @@ typedef struct fac_nv_stream {
     fac_nv_conv        c;
     fac_nv_stream_tile t;
     fac_nv_packing     packing;
-    bool               halo;                    /* all taps can read one tile with its neighbours */
+    bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
@@ -37,5 +37,9 @@ int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
 bool   fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
+/* Of channels, 128 bytes each. */
+static inline int fac_nv_stream_blocks(const fac_nv_stream *q) {
+    return (q->c.channels + q->packing.terms - 1) / q->packing.terms;
+}
 static inline int fac_nv_stream_rows(const fac_nv_stream_tile *t) { return 64 * t->rows * t->team; }   /* of a tile */
 #endif

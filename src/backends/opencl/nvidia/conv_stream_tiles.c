@@ -16,10 +16,12 @@ static const fac_nv_stream_tile tiles[] = {
 };
 enum { TILES = sizeof tiles / sizeof *tiles, MOST_STAGES = 8, STEP = 128 };
 
+static int parts(const fac_nv_stream *q) { return q->c.mode == FAC_NV_3XTF32 ? 2 : 1; }
+
 int fac_nv_stream_variants(void) { return TILES; }
 
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
-    const size_t stages = (size_t)(t->sa * t->a_rows + t->sb * t->bn) * STEP,
+    const size_t stages = (size_t)((t->sa * t->a_rows + t->sb * t->bn) * parts(q)) * STEP,
         results = t->exit == FAC_NV_STAGED ? (size_t)(64 * t->rows * t->consumers * (t->bn + 16) * q->bytes) : 0;
     return stages + results + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers) + t->consumers) + 1024;
 }
@@ -41,18 +43,21 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
 }
 
 /* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock), bytes from the
- * second cache (40). */
-static double step_clocks(const fac_nv_stream_tile *t, int taps) {
-    const double blocks = t->rows * t->team, fill = (double)t->bn * STEP + (double)t->a_rows * STEP / (t->halo ? taps : 1);
-    const double products = blocks * t->bn * 2, local = (blocks * 4 * (2048 + 32 * t->bn) + fill) / 128, far = fill / 40;
-    return fmax(products, fmax(local, far));
+ * second cache (40).  Three products read three times, and low parts are written from what is read. */
+static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
+    const bool three = parts(q) == 2;
+    const double a = (double)t->a_rows * STEP / (t->halo ? taps : 1), b = (double)t->bn * STEP * parts(q);
+    const double blocks = t->rows * t->team;
+    const double products = (three ? 3 : 1) * blocks * t->bn * 2,
+                 local = ((three ? 3 : 1) * blocks * 4 * (2048 + 32 * t->bn) + a + b + (three ? 2 * a : 0)) / 128;
+    return fmax(products, fmax(local, (a + b) / 40));
 }
 
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
     const fac_nv_axis *h = &f->axis[1], *w = &f->axis[2];
     const double positions = t->halo ? (double)q->c.g.N * (h->out + 1) * (w->out + 1) : (double)f->pixels;
     const double count = ceil(positions / fac_nv_stream_rows(t)) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
-    const double steps = (double)(q->c.channels / q->packing.terms) * f->taps, multiply = steps * step_clocks(t, f->taps);
+    const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps);
     const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 32 + 700;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
@@ -76,6 +81,7 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
     for (int i = 0; i < TILES; i++) {
         fac_nv_stream_tile t = tiles[i];
         if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
+        if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64))) continue;      /* two sets of sums */
         if (t.exit == FAC_NV_STAGED && (!q->rows16 || q->moving != !!q->added)) continue;
         if (!settle(q, &f, &t)) continue;
         const double seconds = seconds_of(o, q, &t, bytes);
