@@ -21,7 +21,8 @@ static bool pose(const char *text, fac_precision p, int number, bool gaps) {
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     precision = p, variant = number, of_largest = true;
     const bool took = solve(&fac_cl_matmul_wgmma, g->last, &c, gaps);
-    if (getenv("FACULA_VERBOSE")) print_message("%s: precision %d, variant %d: %s %.1e\n", text, p, number, took ? "error" : "refused", worst);
+    if (getenv("FACULA_VERBOSE"))
+        print_message("%s: precision %d, variant %d: %s %.1e\n", text, p, number, took ? "error" : "refused", worst);
     variant = 0;
     fac_graph_free(g);
     return took;
@@ -75,7 +76,8 @@ static void random_products(void **state) {
         else if (kind == 1) snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N);
         else if (kind == 2) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d])", t, B, M, K, t, K, N);
         else if (kind == 3)
-            snprintf(text, sizeof text, "linear(%s[%d,%d], %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", t, M, K, t, N, K, t, N, t, M, N);
+            snprintf(text, sizeof text, "linear(%s[%d,%d], %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", t, M, K, t, N, K, t, N,
+                     t, M, N);
         else if (kind == 5) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N);
         else {
             const bool turned = below(2);
@@ -183,8 +185,8 @@ static void cuts(void **state) {
 
 /* All texts, for the assembler. */
 static void texts(void **state) {
-    static const char *const problems[] = { "linear(f32[256,512], f32[512,512], f32[512]) {relu}", "linear(f32[16,9216], f32[4096,9216], f32[4096])",
-                                            "matmul(f32[256,77], f32[77,131])" };
+    static const char *const problems[] = { "linear(f32[256,512], f32[512,512], f32[512]) {relu}",
+                                            "linear(f32[16,9216], f32[4096,9216], f32[4096])", "matmul(f32[256,77], f32[77,131])" };
     static const char *const halves[] = { "linear(bf16[256,512], bf16[512,512], bf16[512], bf16[256,512]) {add(_, x1) relu}",
                                           "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a" };
     (void)state;

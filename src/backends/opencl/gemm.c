@@ -22,8 +22,8 @@ static void add_tile(const fac_cl_tile *t, fac_text *to) {
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
     if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
     if (t->way == FAC_CL_THIN) {
-        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n",
-                       t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes);
+        fac_text_print(to, "#define MR %d\n#define CN %d\n#define V %d\n#define L %d\n#define ITEMS %d\n#define ACROSS %d\n"
+                       "#define AHEAD %d\n", t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes, t->ahead);
         if (t->b_along_n) fac_text_add(to, "#define ALONG_N\n");
         if (t->aligned) fac_text_add(to, "#define ALIGNED\n");
         return;

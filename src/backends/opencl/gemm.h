@@ -51,7 +51,7 @@ typedef struct fac_cl_tile {
     fac_cl_way way;
     bool    a_along_m, b_along_n;
     int     TM, TN, TK, RM, RN, VA, VB, VY;     /* the letters of gemm_tile.cl */
-    int     items, lanes;                       /* of gemm_thin.cl: items of a group, those that share a sum */
+    int     items, lanes, ahead;                /* of gemm_thin.c: items of a group; those that share a sum; loads at once */
     bool    aligned;
     int64_t splits, each_k;
     bool    blocks;                             /* the terms of patches are in blocks of TK channels */

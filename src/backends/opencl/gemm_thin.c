@@ -2,8 +2,8 @@
 #include "backends/opencl/gemm.h"
 #include "tensor/tensor_internal.h"
 
-/* LINE: items side by side, each with four columns */
-enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32 };
+/* LINE: items side by side, each with four columns; MANY: columns that are done in pairs */
+enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32, MANY = 4096 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
@@ -25,6 +25,15 @@ static int vector(const fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     return v ? v : 1;
 }
 
+/* Loads of a column that an item has on the way at once: as many as come out even, if any do. */
+static int ahead(const fac_cl_shape *s, const fac_cl_tile *t) {
+    const int64_t steps = s->K / ((int64_t)t->lanes * t->VB);
+    const int most = t->RN == 1 ? 8 : t->RN == 2 ? 4 : 2;
+    for (int n = most; n > 1; n--)
+        if (steps >= n && steps % n == 0 && 2 * n >= most) return n;
+    return steps >= most ? most : steps > 1 ? (int)steps : 1;
+}
+
 bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
     const double units = o->limits.units;
@@ -32,6 +41,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     if (r->right != FAC_CL_MATRIX || s->M > ROWS || s->inner_n != s->N || r->split_k || r->places || r->padded) return false;
     if ((s->K && (t->b_along_n ? s->b.column : s->b.row) != 1) || (size_t)items > o->limits.group) return false;
     t->aligned = o->limits.gpu;
+    t->ahead = 1;
     t->VB = vector(o, r, t);
     t->TM = (int)s->M, t->items = items;
     if (t->b_along_n) {
@@ -39,13 +49,14 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         t->lanes = o->limits.gpu ? items / least(items, t->VB == 4 ? LINE : WARP) : 1;
         t->TN = items / t->lanes * t->VB;
     } else {
-        t->RN = s->M == 1 ? 1 : s->M <= 4 ? 2 : 4;
+        t->RN = s->M == 1 ? (s->N * s->batch >= MANY ? 2 : 1) : s->M <= 4 ? 2 : 4;
         if (!o->limits.gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
         while (t->lanes < items && parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
                s->K >= 8L * t->lanes * t->VB)
             t->lanes *= 2;
         t->TN = items / t->lanes * t->RN;
+        if (o->limits.gpu) t->ahead = ahead(s, t);
     }
     const double groups = (double)parts(s->N, t->TN) * (double)s->batch, element = fac_dtype_get(r->dtype)->block_bytes;
     const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);

@@ -1,7 +1,8 @@
 /* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads
  * of b what neighbouring items do not.
  *
- * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time.  With it columns are:
+ * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time, AHEAD times at once.  With
+ * it columns are:
  * an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the terms.  What L items
  * have is added up as a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V.
  * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
@@ -67,7 +68,21 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     VEC sum[OUTS];
     UNROLL for (int j = 0; j < CN; j++) column[j] = b + min(n0 + j, N - 1) * s.b.column;
     UNROLL for (int o = 0; o < OUTS; o++) sum[o] = 0;
-    _Pragma("unroll 4") for (int k = first + lane * V; k < whole; k += L * V) {
+    int k = first + lane * V;
+#if AHEAD > 1
+    /* all loads of AHEAD steps are on the way before the first is used */
+    for (; k + (AHEAD - 1) * L * V < whole; k += AHEAD * L * V) {
+        VEC w[AHEAD][CN];
+        UNROLL for (int u = 0; u < AHEAD; u++)
+            UNROLL for (int j = 0; j < CN; j++) w[u][j] = LOADS(column[j], (k + u * L * V) * s.b.row);
+        UNROLL for (int u = 0; u < AHEAD; u++)
+            UNROLL for (int m = 0; m < MR; m++) {
+                const VEC x = LOADS(a, m * s.a.row + (k + u * L * V) * s.a.column);
+                UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, w[u][j], sum[m * CN + j]);
+            }
+    }
+#endif
+    _Pragma("unroll 4") for (; k < whole; k += L * V) {
         VEC w[CN];
         UNROLL for (int j = 0; j < CN; j++) w[j] = LOADS(column[j], k * s.b.row);
         UNROLL for (int m = 0; m < MR; m++) {
@@ -76,9 +91,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         }
     }
     UNROLL for (int o = 0; o < OUTS; o++) out[o] = lanes_of(sum[o]);
-    for (int k = whole + lane; k < end; k += L)
+    for (int i = whole + lane; i < end; i += L)
         UNROLL for (int o = 0; o < OUTS; o++)
-            out[o] += LOAD(a, o / CN * s.a.row + k * s.a.column) * LOAD(column[o % CN], k * s.b.row);
+            out[o] += LOAD(a, o / CN * s.a.row + i * s.a.column) * LOAD(column[o % CN], i * s.b.row);
 #endif
 
 #if L > 1

@@ -1,9 +1,9 @@
 /* A matrix product on wgmma: persistent groups of three warp groups, one of which fetches what the two others multiply.
  *
  * A tile has TM rows and TN columns; P is the operand of its rows, Q that of its columns.  Usually they are a and b of y = a b;
- * with SWAP they are b and a, so that a short side of y (few rows) is the short side of a tile.  In local memory both lie with 128
- * bytes of the sum's terms to a row (K-major), the 16-byte chunks swizzled by row as wgmma wants them; elements of 16 bits may lie
- * the other way round as well (MN-major: 64 rows side by side, one term after the other).
+ * with SWAP they are b and a, so that a short side of y (few rows) is the short side of a tile.  In local memory both lie with
+ * 128 bytes of the sum's terms to a row (K-major), the 16-byte chunks swizzled by row as wgmma wants them; elements of 16 bits
+ * may lie the other way round as well (MN-major: 64 rows side by side, one term after the other).
  *
  *   TM, TN, STAGES  the tile, a multiple of 128 x 16, and how many k-tiles of it are on the way
  *   MEM, HALF       elements in local memory: float, or 16 bits
@@ -12,8 +12,9 @@
  *   P_FROM, Q_FROM  IMAGES (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by 16-byte copies whose terms
  *                   (ROWS) or rows (COLUMNS) are neighbours
  *   WGMMA(d, p, q)  the instruction
- *   PARTIAL         the sum of some terms goes to y as it is: [part][batch][M][N]
- *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one (gemm_common.cl) */
+ *   PARTS           the terms are done in parts, by several groups: the last of them adds up all, in their order
+ *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one (gemm_common.cl): neighbouring
+ *                   columns by neighbouring items, or with SWAP neighbouring rows of the tile */
 #define IMAGES 0
 #define ROWS 1
 #define COLUMNS 2
@@ -29,10 +30,11 @@
 
 typedef struct {
     long p_at, q_at, p_step, q_step, p_z[4], q_z[4];        /* in elements of MEM; steps between rows, or between terms */
-    int rows, columns, row_tiles, column_tiles, k_tiles, each, band, all;
+    int rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts;
+    long parts_at;
 } tiling;
 
-/* Where columns must lie so that four neighbours meet in the accumulators of one lane: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
+/* Where columns must lie so that four neighbours meet in one lane's sums: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
 INLINE float of_lane_beside(float x) {
     float r;
     asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, -1;" : "=f"(r) : "f"(x));
@@ -41,7 +43,7 @@ INLINE float of_lane_beside(float x) {
 
 INLINE int lying(int c) { return PERMUTED ? (c & ~15) | (c & 2) << 2 | (c & 12) >> 1 | (c & 1) : c; }
 
-/* Four neighbouring columns of 16, of one row, and which: they meet in a lane by themselves, or two lanes exchange what they have. */
+/* Four neighbouring columns of 16, of one row, and which: they meet in a lane by themselves, or two lanes exchange some. */
 #define LANES_COLUMN(t) (PERMUTED ? 4 * (t) : ((t) & 1) * 8 + ((t) & 2) * 2)
 INLINE void neighbours(float *v, const float *sum, int t) {
     const float left[2] = { sum[0], sum[1] }, right[2] = { sum[4], sum[5] };
@@ -53,12 +55,13 @@ INLINE void neighbours(float *v, const float *sum, int t) {
 }
 
 /* Tiles are done in bands of rows, so that those at work together share what the second cache holds. */
-typedef struct { int row, column, first, count, part, z; } job;
+typedef struct { int row, column, first, count, part, z, tile; } job;
 INLINE job job_of(int work, const tiling *w, int batch) {
     const int tiles = w->row_tiles * w->column_tiles, tile = work % tiles, rest = work / tiles;
     const int each = w->band * w->column_tiles, band = tile / each, in = tile - band * each;
     const int high = min(w->row_tiles - band * w->band, w->band), part = rest / batch, first = part * w->each;
-    return (job){ (band * w->band + in % high) * TM, in / high * TN, first, min(w->k_tiles - first, w->each), part, rest % batch };
+    return (job){ (band * w->band + in % high) * TM, in / high * TN, first, min(w->k_tiles - first, w->each), part,
+                  rest % batch, rest % batch * tiles + tile };
 }
 
 #define START_OF(at, z) ((at) + z0 * (z)[0] + z1 * (z)[1] + z2 * (z)[2] + z3 * (z)[3])
@@ -106,33 +109,60 @@ INLINE void make_low(uint tile, int item) {
         uint v[4];
         nv_local_load4(v, tile + at);
         UNROLL for (int e = 0; e < 4; e++) v[e] = nv_low(as_float(v[e]));
-        asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(tile + Q_BYTES + at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
-                     : "memory");
+        asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};"
+                     ::"r"(tile + Q_BYTES + at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
     }
     nv_proxy_fence();
     nv_meet(1, 256);
 }
 
-#ifdef PARTIAL
-#define PLACE_ARGS
-#define Y_AT(m, n) ((m) * s.N + (n))
-#define DONE(x, m, n) (x)
-#undef STORE
-#define STORE(p, i, x) (p)[i] = (x)
-#elif defined(FOURS)
-#define PLACE_ARGS , const ends e
+#ifdef FOURS
+#define PLACE_PARAMS , const ends e
 #else
-#define PLACE_ARGS
+#define PLACE_PARAMS
 #define Y_AT(m, n) ((m) * s.y.row + (n) * Y_COLUMN)
-#define DONE(x, m, n) FINISH(x, m, 0, n)
+#endif
+
+#define WARP_MEETS() asm volatile("bar.warp.sync -1;" ::: "memory")
+
+#ifdef PARTS
+#define PARTS_PARAMS , global float *restrict parts, global uint *restrict counters
+/* Leaves the sums of a part, [tile][part][fours][consumer's item][4], and counts it; in the last one the sums become those of all
+ * parts, the same bits whoever comes last.  Counters end as they began. */
+INLINE bool meets(float *sum, global float *parts, global uint *counter, int part, int all, local uint *count, int item) {
+    enum { FLOATS = BLOCKS * TN / 2 };
+    global float *x = parts + item * 4;
+    UNROLL for (int e = 0; e < FLOATS; e += 4)
+        nv_store4(x + (long)part * (256 * FLOATS) + e * 256, sum[e], sum[e + 1], sum[e + 2], sum[e + 3]);
+    nv_fence_device();
+    nv_meet(1, 256);
+    if (!item) *count = nv_count(counter);
+    nv_meet(1, 256);
+    if (*count != all - 1) return false;
+    nv_fence_device();
+    if (!item) *counter = 0;
+    UNROLL for (int e = 0; e < FLOATS; e++) sum[e] = 0;
+    for (int i = 0; i < all; i++, x += 256 * FLOATS) {
+        float v[FLOATS];
+        UNROLL for (int e = 0; e < FLOATS; e += 4) nv_load4(v + e, x + e * 256);
+        UNROLL for (int e = 0; e < FLOATS; e++) sum[e] += v[e];
+    }
+    return true;
+}
+#else
+#define PARTS_PARAMS
 #endif
 
 kernel GROUP(384)
-void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restrict p, global const MEM *restrict q,
-             global RESULT *restrict y EXTRA_PARAMS) {
+void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restrict p, global const MEM *restrict q,
+             global RESULT *restrict y PARTS_PARAMS EXTRA_PARAMS) {
     local uchar p_tiles[STAGES * P_BYTES] __attribute__((aligned(1024)));
     local uchar q_tiles[STAGES * Q_ALL] __attribute__((aligned(1024)));
     local ulong barriers[2 * STAGES];
+    local uint count;
+#if !defined(FOURS) && !SWAP
+    local float lines[8][16][33];               /* 16 rows and 32 columns of each warp */
+#endif
     const int id = get_local_id(0), team = id >> 7, batch = (int)s.batch, terms = (int)s.K;
     const uint pt = LOCAL_AT(p_tiles), qt = LOCAL_AT(q_tiles), full = LOCAL_AT(barriers), empty = full + 8 * STAGES;
     if (!id) {
@@ -168,7 +198,7 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
         if (COPIES) asm volatile("cp.async.wait_all;" ::: "memory");
         return;
     }
-    const int lane = id & 31, g = lane >> 2, t = lane & 3, mine = (team - 1) * BLOCKS * 64;
+    const int lane = id & 31, warp = (id >> 5) - 4, g = lane >> 2, t = lane & 3, mine = (team - 1) * BLOCKS * 64;
     const bool leads = !(id & 127);
     for (int work = get_group_id(0); work < w.all; work += get_num_groups(0)) {
         const job j = job_of(work, &w, batch);
@@ -177,7 +207,7 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
 #if SPLIT
         float total[BLOCKS][TN / 2];
         UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) total[m][e] = 0;
-        const uint lies = pt + (mine + (id >> 5 & 3) * 16 + g) * 128 + t * 4;
+        const uint lies = pt + (mine + (warp & 3) * 16 + g) * 128 + t * 4;
         for (int i = 0; i < j.count; i++) {
             nv_barrier_wait(full + 8 * stage, phase);
             if (COPIES) nv_proxy_fence();
@@ -201,7 +231,8 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
             NV_WGMMA_WAIT(0);
             if (leads) nv_barrier_arrive(empty + 8 * stage);
             if (i % PROMOTE == PROMOTE - 1 || i == j.count - 1)
-                UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) total[m][e] += sum[m][e], sum[m][e] = 0;
+                UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++)
+                    total[m][e] += sum[m][e], sum[m][e] = 0;
             if (++stage == STAGES) stage = 0, phase ^= 1;
         }
 #define SUM total
@@ -225,18 +256,37 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
         if (leads) nv_barrier_arrive(empty + 8 * before);
 #define SUM sum
 #endif
-        const int row = j.row + mine + (id >> 5 & 3) * 16 + g;
+#ifdef PARTS
+        global float *of_tile = parts + w.parts_at + (long)j.tile * w.parts * (TM * TN);
+        if (!meets(SUM[0], of_tile, counters + j.tile, j.part, w.parts, &count, id - 128)) continue;
+#endif
+        const int row = j.row + mine + (warp & 3) * 16 + g;
         BATCH((long)j.z);
 #ifdef FOURS
         spot at[BLOCKS][2];
         UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int i = 0; i < 2; i++)
             at[m][i] = spot_of(&e, (int)z1, (int)z2, (int)z3, row + 64 * m + 8 * i);
-#elif defined(PARTIAL)
-        global float *out = y + s.parts + ((long)j.part * batch + j.z) * s.M * s.N;
 #else
         EXTRA_STARTS
         global RESULT *out = y + START(s.y);
 #endif
+#if !defined(FOURS) && !SWAP
+        const int first = j.row + mine + (warp & 3) * 16;
+        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int o = 0; o < TN / 16; o += 2) {
+            UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
+                float v[4];
+                neighbours(v, SUM[m] + 8 * (o + h) + 2 * i, t);
+                UNROLL for (int k = 0; k < 4; k++) lines[warp][g + 8 * i][16 * h + LANES_COLUMN(t) + k] = v[k];
+            }
+            WARP_MEETS();
+            const long c = j.column + 16 * o + lane;
+            for (int i = 0; i < 16; i++) {
+                const long r = first + 64 * m + i;
+                if (r < w.rows && c < w.columns) STORE(out, Y_AT(r, c), FINISH(lines[warp][i][lane], r, 0, c));
+            }
+            WARP_MEETS();
+        }
+#else
         UNROLL for (int o = 0; o < TN / 16; o++) {
             const int c = j.column + 16 * o + LANES_COLUMN(t);
 #ifdef FOURS
@@ -254,11 +304,12 @@ void product(const shape s, const tiling w PLACE_ARGS, global const MEM *restric
                 store4(&e, &at[m][i], c, v, y);
 #else
                 UNROLL for (int k = 0; k < 4; k++) {
-                    const long line = SWAP ? c + k : r, column = SWAP ? r : c + k;
-                    if (c + k < w.columns) STORE(out, Y_AT(line, column), DONE(v[k], line, column));
+                    const long line = c + k, column = r;
+                    if (line < w.columns) STORE(out, Y_AT(line, column), FINISH(v[k], line, 0, column));
                 }
 #endif
             }
         }
+#endif
     }
 }

@@ -13,14 +13,19 @@ enum { VERSION = 1, ITEMS = 384, PACKERS = 256 };
 /* As the kernels have them. */
 typedef struct tiling {
     int64_t p_at, q_at, p_step, q_step, p_z[FAC_CL_BATCH], q_z[FAC_CL_BATCH];
-    int32_t rows, columns, row_tiles, column_tiles, k_tiles, each, band, all;
+    int32_t rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts, unused;
+    int64_t parts_at;
 } tiling;
-typedef struct packing { int64_t at, row, term, z[FAC_CL_BATCH], to; int32_t size[FAC_CL_BATCH], rows, terms, k_tiles, blocks; } packing;
+typedef struct packing {
+    int64_t at, row, term, z[FAC_CL_BATCH], to;
+    int32_t size[FAC_CL_BATCH], rows, terms, k_tiles, blocks;
+} packing;
 
 typedef struct plan {
     fac_nv_matmul m;
-    fac_cl_gemm   g;                            /* sizes of elements, and the kernel that adds parts */
+    fac_cl_gemm   g;                            /* sizes of elements */
     fac_cl_kernel product, pack[2];             /* pack: of p, of q */
+    fac_span      counters;                     /* of the parts of each tile that are done; zero between launches */
 } plan;
 
 static bool read(const fac_opencl *o, fac_problem *p, fac_nv_matmul *m) {
@@ -47,6 +52,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
+static size_t counter_bytes(const fac_nv_matmul *m) { return m->parts > 1 ? (size_t)m->tiles * sizeof(uint32_t) : 0; }
+
 static void done(fac_device *d, void *arg) {
     fac_opencl *o = fac_opencl_of(d);
     plan *q = arg;
@@ -54,6 +61,7 @@ static void done(fac_device *d, void *arg) {
     fac_cl_gemm_free(o, &q->g);
     fac_cl_kernel_free(o, &q->product);
     for (int i = 0; i < 2; i++) fac_cl_kernel_free(o, &q->pack[i]);
+    fac_device_release(d, q->counters.memory, counter_bytes(&q->m));
     fac_release(q);
 }
 
@@ -67,12 +75,17 @@ static fac_status kernel_of(fac_opencl *o, bool good, fac_text *text, const char
 
 static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
     fac_problem settled = *p;
-    if (!read(o, &settled, &q->m)) return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    if (!read(o, &settled, &q->m))
+        return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     const fac_nv_matmul *m = &q->m;
     const fac_nv_side *const sides[] = { &m->p, &m->q };
     const char *options = fac_cl_options(&m->r);
     fac_text text = { 0 };
-    FAC_TRY(fac_cl_sum_make(o, &m->r, m->parts > 1, &q->g, err));
+    FAC_TRY(fac_cl_sum_make(o, &m->r, false, &q->g, err));
+    if (m->parts > 1) {
+        FAC_TRY(fac_device_alloc(&o->device, counter_bytes(m), &q->counters.memory, err));
+        FAC_TRY(o->device.backend->zero(&o->device, q->counters, counter_bytes(m), err));
+    }
     for (int i = 0; i < 2; i++) {
         if (sides[i]->from != FAC_NV_IMAGES) continue;
         const bool good = fac_nv_matmul_pack_text(m, sides[i], &text);
@@ -114,7 +127,8 @@ static fac_status make_images(fac_opencl *o, const plan *q, const fac_nv_side *s
         w.z[k] = s->z[k], w.size[k] = (int32_t)s->size[k];
         matrices *= (size_t)s->size[k];
     }
-    const fac_cl_range range = { 3, { (size_t)m->k_tiles * PACKERS, (size_t)(s->blocks * s->tile) / lines, matrices }, { PACKERS, 1, 1 } };
+    const fac_cl_range range = { 3, { (size_t)m->k_tiles * PACKERS, (size_t)(s->blocks * s->tile) / lines, matrices },
+                                 { PACKERS, 1, 1 } };
     const fac_cl_arg args[] = { fac_cl_arg_value(&w, sizeof w), fac_cl_arg_span(from), fac_cl_arg_span(to) };
     return fac_cl_launch(o, &q->pack[s == &m->q], &range, 3, args, err);
 }
@@ -141,25 +155,29 @@ static fac_span find(const plan *q, const fac_nv_side *s, fac_span in, fac_span 
     return in;
 }
 
-static fac_status launch(fac_opencl *o, const plan *q, fac_span p, fac_span b, const tiling *w, const fac_cl_shape *s,
-                         const fac_cl_operands *x, fac_error *err) {
+static fac_status launch(fac_opencl *o, const plan *q, fac_span p, fac_span b, fac_span work, const tiling *w,
+                         const fac_cl_shape *s, const fac_cl_operands *x, fac_error *err) {
     const fac_nv_matmul *m = &q->m;
-    const int extras = m->parts > 1 ? 0 : m->r.extras;
+    const int extras = m->r.extras;
     fac_nv_ends ends = m->ends;
-    fac_cl_arg args[6 + FAC_CL_EXTRAS];
+    fac_cl_arg args[8 + FAC_CL_EXTRAS];
     int n = 0;
     args[n++] = fac_cl_arg_value(s, offsetof(fac_cl_shape, e) + (size_t)(extras ? extras : 1) * sizeof *s->e);
     args[n++] = fac_cl_arg_value(w, sizeof *w);
-    if (m->fours && m->parts == 1) {
+    if (m->fours) {
         ends.p[0].at = s->y.at;
         for (int i = 0; i < extras; i++) ends.p[1 + i].at = s->e[i].at;
         args[n++] = fac_cl_arg_value(&ends, fac_nv_ends_bytes(&m->r));
     }
     args[n++] = fac_cl_arg_span(p);
     args[n++] = fac_cl_arg_span(b);
-    args[n++] = fac_cl_arg_span(m->parts > 1 ? x->work : x->y);
+    args[n++] = fac_cl_arg_span(x->y);
+    if (m->parts > 1) {
+        args[n++] = fac_cl_arg_span(work);
+        args[n++] = fac_cl_arg_span(q->counters);
+    }
     for (int i = 0; i < extras; i++) args[n++] = fac_cl_arg_span(x->e[i]);
-    const size_t units = o->limits.units, groups = (size_t)w->all < units ? (size_t)w->all : units;
+    const size_t slots = (size_t)o->limits.units * (size_t)m->cut.groups, groups = (size_t)w->all < slots ? (size_t)w->all : slots;
     const fac_cl_range range = { 1, { groups * ITEMS }, { ITEMS } };
     return fac_cl_launch(o, &q->product, &range, n, args, err);
 }
@@ -174,17 +192,14 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
             FAC_TRY(make_images(o, q, sides[i], in[sides[i]->input], (fac_span){ work.memory, work.at + sides[i]->place }, err));
     fac_cl_operands x = { .y = out[0] };
     for (int i = 0; i < m->r.extras; i++) x.e[i] = in[m->r.input[i]];
-    if (m->parts > 1) x.work = (fac_span){ work.memory, work.at + m->parts_at };
-    fac_cl_shape s = m->r.s;
-    s.splits = m->parts;
-    const fac_cl_shape placed = fac_cl_placed(&q->g, &s, &x);
+    const fac_cl_shape s = fac_cl_placed(&q->g, &m->r.s, &x);
     tiling w = { .rows = (int32_t)m->p.rows, .columns = (int32_t)m->q.rows, .row_tiles = (int32_t)m->row_tiles,
                  .column_tiles = (int32_t)m->column_tiles, .k_tiles = (int32_t)m->k_tiles, .each = (int32_t)m->each,
-                 .band = (int32_t)m->band, .all = (int32_t)(m->row_tiles * m->column_tiles * m->parts * s.batch) };
+                 .band = (int32_t)m->band, .all = (int32_t)(m->tiles * m->parts), .parts = (int32_t)m->parts };
+    if (m->parts > 1) w.parts_at = (int64_t)((fac_cl_at(work) + m->parts_at) / sizeof(float));
     const fac_span p = find(q, &m->p, in[m->p.input], work, &w.p_at, &w.p_step, w.p_z),
         b = find(q, &m->q, in[m->q.input], work, &w.q_at, &w.q_step, w.q_z);
-    FAC_TRY(launch(o, q, p, b, &w, &placed, &x, err));
-    return m->parts > 1 ? fac_cl_sum_run(o, &q->g, &s, &x, err) : FAC_OK;
+    return launch(o, q, p, b, work, &w, &s, &x, err);
 }
 
 const fac_solver fac_cl_matmul_wgmma = {

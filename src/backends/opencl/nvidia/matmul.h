@@ -23,7 +23,8 @@ typedef struct fac_nv_side {
     size_t        matrix, bytes, place;         /* images of a matrix and of all; where they begin in the scratch */
 } fac_nv_side;
 
-typedef struct fac_nv_cut { int rows, columns, stages; double share; } fac_nv_cut;      /* share: of the units' speed */
+/* The tile; k-tiles on the way; work groups that a unit holds; share of the units' speed. */
+typedef struct fac_nv_cut { int rows, columns, stages, groups; double share; } fac_nv_cut;
 
 typedef struct fac_nv_matmul {
     fac_cl_product r;
@@ -31,7 +32,7 @@ typedef struct fac_nv_matmul {
     bool           swap, fours;
     fac_nv_side    p, q;                        /* of the tile's rows, of its columns */
     fac_nv_cut     cut;
-    int64_t        row_tiles, column_tiles, k_tiles, each, parts, band;
+    int64_t        row_tiles, column_tiles, tiles, k_tiles, each, parts, band;  /* tiles: of all matrices */
     size_t         parts_at, work;              /* bytes of the scratch: images, then parts of sums */
     fac_nv_ends    ends;
     double         seconds;                     /* the estimate */
@@ -39,8 +40,8 @@ typedef struct fac_nv_matmul {
 
 /* matmul_cut.c: reads a product; false: not for this.  before_run[i]: input i can be packed.  variant: which cut, 0: the best by
  * estimates. */
-bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run, int variant,
-                        fac_nv_matmul *m);
+bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run,
+                        int variant, fac_nv_matmul *m);
 int  fac_nv_matmul_variants(const fac_nv_matmul *m);
 static inline int fac_nv_terms(const fac_nv_matmul *m) { return m->mode == FAC_NV_3XTF32 || m->mode == FAC_NV_TF32 ? 32 : 64; }
 

@@ -8,13 +8,15 @@ enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become th
 
 /* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares are measured on an H200 on
  * large matrices. */
-static const fac_nv_cut single[] = { { 128, 256, 4, 0.8 }, { 256, 128, 4, 0.78 }, { 128, 128, 6, 0.7 }, { 128, 64, 8, 0.5 }, { 0 } };
-static const fac_nv_cut split[] = { { 128, 128, 4, 0.8 }, { 128, 64, 6, 0.6 }, { 0 } };
-static const fac_nv_cut short_single[] = { { 128, 16, 8, 0.2 }, { 128, 32, 8, 0.35 }, { 128, 64, 8, 0.5 }, { 0 } };
-static const fac_nv_cut short_split[] = { { 128, 16, 8, 0.2 }, { 128, 32, 8, 0.4 }, { 128, 64, 6, 0.6 }, { 0 } };
+static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 }, { 128, 128, 6, 1, 0.7 },
+                                     { 128, 64, 8, 1, 0.55 },  { 128, 192, 5, 1, 0.75 }, { 0 } };
+static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
+static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 4, 2, 0.5 }, { 0 } };
+static const fac_nv_cut short_split[] = { { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
 
-/* Bytes a second of memory (measured), of the second cache to one unit; seconds of a launch, of a tile's first and last moments. */
-static const double MEMORY = 3.8e12, CACHE = 6.5e10, LAUNCH = 3e-6, TILE = 1.5e-6;
+/* Bytes a second of memory, of the second cache to one unit, of results from one (measured); seconds of a launch, of a tile's
+ * begin and end. */
+static const double MEMORY = 3.8e12, CACHE = 8e10, RESULTS = 6e10, LAUNCH = 3e-6, TILE = 1.2e-6;
 
 static const fac_nv_cut *cuts_of(const fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
@@ -36,10 +38,12 @@ static bool steps_by(const fac_nv_side *s, int64_t other, int64_t chunk) {
 static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const bool half = m->r.dtype != FAC_F32, as_is = half || m->mode != FAC_NV_BF16;
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
-    if (!as_is) return FAC_NV_IMAGES;
+    /* low parts of a computed operand cost a third of the time where tiles are used often */
+    const bool often = m->mode == FAC_NV_3XTF32 && !m->swap && s == &m->q && (double)s->rows * (double)K > 1 << 20;
+    if (!as_is || often) return FAC_NV_IMAGES;
     if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
-    if (half && s->tile % 64 == 0 && s->row == 1 && s->rows % chunk == 0 && steps_by(s, K > 1 ? s->term : 0, chunk)) return FAC_NV_COLUMNS;
-    return FAC_NV_IMAGES;
+    const bool columns = half && s->tile >= 64 && !(s->tile & (s->tile - 1)) && s->row == 1 && s->rows % chunk == 0;
+    return columns && steps_by(s, K > 1 ? s->term : 0, chunk) ? FAC_NV_COLUMNS : FAC_NV_IMAGES;
 }
 
 static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
@@ -64,7 +68,8 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
     s->packed = before_run;
     s->from = before_run ? FAC_NV_IMAGES : from_of(m, s);
     s->permuted = columns && s->from != FAC_NV_COLUMNS;
-    s->make = fac_nv_terms(m) == 64 ? FAC_NV_HALVES : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED : columns ? FAC_NV_SPLIT : FAC_NV_FLOATS;
+    s->make = fac_nv_terms(m) == 64 ? FAC_NV_HALVES : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED
+            : columns ? FAC_NV_SPLIT : FAC_NV_FLOATS;
     s->blocks = parts_of(s->rows, tile);
     int64_t count = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) count *= s->size[k];
@@ -107,28 +112,32 @@ static bool ends_of(fac_nv_matmul *m) {
     const fac_cl_product *r = &m->r;
     bool good = !m->swap && r->s.N % 4 == 0 && is_float(r->result) && place_of(&r->s, &r->s.y, &m->ends.p[0]) &&
         fac_nv_in_fours(&m->ends.p[0]);
-    for (int i = 0; good && i < r->extras; i++) good = is_float(r->extra_dtype[i]) && place_of(&r->s, &r->s.e[i], &m->ends.p[1 + i]);
+    for (int i = 0; good && i < r->extras; i++)
+        good = is_float(r->extra_dtype[i]) && place_of(&r->s, &r->s.e[i], &m->ends.p[1 + i]);
     return good;
 }
 
 /* ---- the cut ---- */
 
-/* Of the product alone; chooses the parts of the sum. */
+/* Of the product alone; chooses the parts of the sum.  A unit works on several jobs at once where they are short. */
 static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     const fac_cl_shape *s = &m->r.s;
-    const double units = o->limits.units, batch = (double)s->batch, y = (double)(s->M * s->N) * batch;
-    const double rate = fac_nv_rate(o, m->mode) * (m->mode == FAC_NV_3XTF32 ? 1.6 : 1) / units * m->cut.share;
-    const double tile = 2.0 * m->cut.rows * m->cut.columns * fac_nv_terms(m) / (2 * rate);
-    const double fetch = (m->cut.rows + m->cut.columns * (m->mode == FAC_NV_3XTF32 ? 2.0 : 1)) * 128 / CACHE;
-    const double weights = source_bytes(m, &m->p) + source_bytes(m, &m->q);
+    const fac_nv_cut *c = &m->cut;
+    const double slots = (double)o->limits.units * c->groups, batch = (double)s->batch, y = (double)(s->M * s->N) * batch;
+    const double rate = fac_nv_rate(o, m->mode) / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
+    const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate, result = (double)c->rows * c->columns * 4;
+    const double fetch = (c->rows + c->columns * halves) * 128 * c->groups / CACHE, step = tile > fetch ? tile : fetch;
+    const double operands = source_bytes(m, &m->p) + source_bytes(m, &m->q);
+    const double bytes = operands + y * fac_dtype_get(m->r.result)->block_bytes * (m->fours || m->swap ? 1 : 1.5);
     double best = 0;
     for (int64_t parts = 1; parts <= PARTS && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
         const int64_t each = parts_of(m->k_tiles, parts), real = parts_of(m->k_tiles, each);
-        const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch, waves = (double)parts_of((int64_t)jobs, (int64_t)units);
-        const double work = waves * ((double)each * (tile > fetch ? tile : fetch) + TILE), busy = jobs < units ? jobs / units : 1;
-        const double memory = (weights + y * fac_dtype_get(m->r.result)->block_bytes) / (MEMORY * (busy < 0.75 ? busy / 0.75 : 1));
+        const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
+            waves = (double)parts_of((int64_t)jobs, (int64_t)slots), busy = jobs / (waves * slots);
+        const double work = waves * ((double)each * step + TILE + result / RESULTS);
+        const double memory = bytes / (MEMORY * (busy < 0.75 ? busy / 0.75 : 1));
         double seconds = LAUNCH + (work > memory ? work : memory);
-        if (real > 1) seconds += LAUNCH + 2 * y * 4 * (double)real / MEMORY;
+        if (real > 1) seconds += TILE + (double)real * result / CACHE + 2 * y * 4 * (double)real / MEMORY;
         if (best && seconds >= 0.97 * best) continue;
         best = seconds, m->each = each, m->parts = real;
     }
@@ -153,7 +162,8 @@ static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run
         m->work += aligned(sides[i]->bytes);
     }
     m->parts_at = m->work;
-    if (m->parts > 1) m->work += (size_t)(m->parts * s->batch * s->M * s->N) * sizeof(float);
+    m->tiles = m->row_tiles * m->column_tiles * s->batch;
+    if (m->parts > 1) m->work += (size_t)(m->parts * m->tiles * c->rows * c->columns) * sizeof(float);
 }
 
 int fac_nv_matmul_variants(const fac_nv_matmul *m) {
@@ -162,8 +172,8 @@ int fac_nv_matmul_variants(const fac_nv_matmul *m) {
     return n;
 }
 
-bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run, int variant,
-                        fac_nv_matmul *m) {
+bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run,
+                        int variant, fac_nv_matmul *m) {
     const fac_cl_shape *s = &r->s;
     memset(m, 0, sizeof *m);
     m->r = *r;
@@ -178,7 +188,7 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
         if (variant && variant != k + 1) continue;
         if (!variant && m->swap && k && c[k - 1].columns >= s->M) break;           /* a shorter one was enough */
         cut(o, &c[k], before_run, m);
-        if ((double)m->row_tiles * (double)m->column_tiles * (double)(s->batch * m->parts) > INT_MAX / 2) continue;
+        if ((double)m->tiles * (double)m->parts > INT_MAX / 2) continue;
         if (!best.cut.rows || m->seconds < best.seconds) best = *m;
     }
     *m = best;

@@ -17,16 +17,14 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
     static const char *const names[] = { "tf32", "bf16", "f16" };
     const fac_nv_kind kind = kind_of(m->mode);
     const bool split = m->mode == FAC_NV_3XTF32, ta = m->p.from == FAC_NV_COLUMNS, tb = m->q.from == FAC_NV_COLUMNS;
-    fac_nv_wgmma_text(to, m->cut.columns, kind, (split ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) | (tb ? FAC_NV_B_TURNED : 0));
+    fac_nv_wgmma_text(to, m->cut.columns, kind, (split ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
+                      (tb ? FAC_NV_B_TURNED : 0));
     fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns, split ? "rs" : "ss",
                    ta ? "_ta" : "", tb ? "_tb" : "");
 }
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
-    if (m->parts > 1) {
-        fac_text_add(to, "#define PARTIAL\n#define RESULT float\n#define EXTRAS 0\n#define EXTRA_PARAMS\n");
-        return true;
-    }
+    if (m->parts > 1) fac_text_add(to, "#define PARTS\n");
     if (!m->fours) return fac_cl_finish_text(&m->r, fp64, false, to);
     fac_text_add(to, "#define FOURS\n");
     return fac_nv_epilogue_text(&m->r, &m->ends, fp64, to);
