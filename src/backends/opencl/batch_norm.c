@@ -11,11 +11,12 @@
 #include "cl_batch_norm.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8 };
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4 };
 
 typedef struct shape {
     fac_cl_fold f;
     int64_t images, channels, plane, count;
+    int     near;                               /* neighbours in an access of what is applied */
     bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
@@ -35,7 +36,8 @@ static void shape_of(const fac_opencl *o, const fac_problem *p, shape *s) {
     fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
     fac_cl_axes_put(&s->f.reduced, s->images, s->channels * s->plane, 0);
     fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? s->channels : 1, 0);
-    s->f.near = fac_cl_near_all(o, p);
+    s->near = fac_cl_near_all(o, p);
+    s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
     s->coefficients = s->given ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
@@ -199,7 +201,8 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
     const bool gpu = o->limits.gpu, body = p->node->body[0], addend = body && p->nin > PORTS;
-    const int near = s->f.near > 1 ? s->f.near : 1, width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
+    const int sums = s->f.near > 1 ? s->f.near : 1, near = sums > 1 && inner % s->near == 0 ? s->near : sums;
+    const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
     const int64_t run = gpu ? width : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
     const int64_t units = pixels ? (rows + pixels - 1) / pixels * runs : rows * runs;

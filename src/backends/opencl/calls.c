@@ -3,6 +3,7 @@
 #include "backends/opencl/calls.h"
 #include "backends/opencl/complaint.h"
 #include "backends/opencl/elementwise.h"
+#include "backends/opencl/probe.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_elements.h"
@@ -89,11 +90,14 @@ fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *te
 
 fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
                            fac_cl_call **out, fac_error *err) {
-    fac_text text = { 0 };
+    fac_text text = { 0 }, all = { 0 };
     fac_text_add(&text, fac_cl_elements);
     fac_text_add(&text, source);
-    text.failed |= options->failed;
-    fac_status status = fac_cl_call_text(o, plan, &text, options->s ? options->s : "", name, out, err);
+    fac_text_add(&all, options->s ? options->s : "");
+    fac_text_add(&all, fac_cl_option_bf16(o));
+    text.failed |= options->failed | all.failed;
+    fac_status status = fac_cl_call_text(o, plan, &text, all.s ? all.s : "", name, out, err);
+    fac_text_free(&all);
     fac_text_free(&text);
     return status;
 }
@@ -144,6 +148,8 @@ void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
     }
     if (wide) fac_text_add(options, " -DWIDE");
 }
+
+const char *fac_cl_option_bf16(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : ""; }
 
 int fac_cl_width(const fac_opencl *o, fac_dtype computing) {
     if (o->limits.gpu) return 1;

@@ -211,7 +211,7 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
     const fac_cl_walk *w = sets->walk[0];
     const int last = w->dims - 1;
     int64_t longest = 0, first[FAC_CL_SETS + 1] = { 0 };
-    fac_text text = { 0 };
+    fac_text text = { 0 }, options = { 0 };
     fac_cl_call *c = NULL;
     const int near = o->limits.gpu ? near_of(p, sets) : 0;
     bool rest = false;
@@ -221,8 +221,11 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
         rest |= near && size % near;
     }
     add_kernel(&text, p, w, e, sets, near, rest);
-    fac_status status = fac_cl_call_text(o, plan, &text, e->doubles ? "" : "-cl-single-precision-constant", "elementwise", &c,
-                                         err);
+    fac_text_add(&options, e->doubles ? "" : "-cl-single-precision-constant");
+    fac_text_add(&options, fac_cl_option_bf16(o));
+    text.failed |= options.failed;
+    fac_status status = fac_cl_call_text(o, plan, &text, options.s ? options.s : "", "elementwise", &c, err);
+    fac_text_free(&options);
     fac_text_free(&text);
     FAC_TRY(status);
     for (int k = 0; k < sets->n * w->operands; k++) {

@@ -207,7 +207,8 @@ static bool add_store(writer *w, const void *key, int operand, fac_dtype t) {
     if (v < 0 || !known_type(w, t)) return false;
     snprintf(name, sizeof name, "v%d", v);
     if (t == FAC_F16 || t == FAC_BF16) {
-        fac_text_print(&w->body, "        x%d[a%d] = fac_bits_%s(", operand, operand, t == FAC_F16 ? "f16" : "bf16");
+        const char *how = t == FAC_F16 ? "bits_f16" : w->v[v].dtype == FAC_BF16 ? "top_bf16" : "bits_bf16";
+        fac_text_print(&w->body, "        x%d[a%d] = fac_%s(", operand, operand, how);
         add_cast(&w->body, w->v[v].as, FAC_F32, name);
         fac_text_add(&w->body, ");\n");
         return true;

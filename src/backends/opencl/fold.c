@@ -116,7 +116,9 @@ static void share_wide(const fac_opencl *o, fac_cl_fold *f) {
         f->beside = least(group / f->team, power_of_2(2 * side - 1));
         f->beside = f->team * f->beside > SHORT && f->team >= SHORT ? 1 : f->beside;
     }
-    f->across = least(f->team, power_of_2(2 * (f->columns ? inner : (inner + f->width - 1) / f->width) - 1));
+    const int64_t row = f->columns ? inner : (inner + f->width - 1) / f->width;
+    f->across = least(f->team, power_of_2(2 * row - 1));
+    while (f->across > 32 && (row + f->across - 1) / f->across * f->across * 10 > row * 11) f->across /= 2;
 }
 
 void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {

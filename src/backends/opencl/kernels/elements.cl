@@ -121,10 +121,20 @@ typedef union { TV v; T lane[V]; } lanes;
 #endif
 #define loads_bf16(p, i) CONVERT(T)(VECTOR(as_float)(CONVERT(uint)(MANY(ushort, p, i)) << 16))
 #define stores_bf16(p, i, x) MANY_TO(ushort, p, i, bits_bf16(CONVERT(float)(x)))
+#ifdef FAC_NV_BF16
+static inline VECTOR(ushort) bits_bf16(VECTOR(float) v) {
+    union { VECTOR(float) v; float lane[V]; } from = { .v = v };
+    union { VECTOR(ushort) v; uint pair[V / 2]; } to;
+    for (int l = 0; l < V / 2; l++)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to.pair[l]) : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
+    return to.v;
+}
+#else
 static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
     const VECTOR(uint) u = VECTOR(as_uint)(v);
     return select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
 }
+#endif
 #define loads_f32(p, i) CONVERT(T)(MANY(float, p, i))
 #define loads_f64(p, i) CONVERT(T)(MANY(double, p, i))
 #define loads_i8(p, i) CONVERT(T)(MANY(char, p, i))

@@ -111,10 +111,20 @@ static inline float fac_round_f16(float v) { return fac_from_f16(fac_bits_f16(v)
 static inline float fac_load_f16(global const ushort *x, ulong i) { return vload_half(i, (global const half *)x); }
 static inline void  fac_store_f16(global ushort *x, ulong i, float v) { vstore_half_rte(v, i, (global half *)x); }
 static inline float fac_from_bf16(ushort bits) { return as_float((uint)bits << 16); }
+#ifdef FAC_NV_BF16                              /* NVIDIA has an instruction */
+static inline ushort fac_bits_bf16(float v) {
+    ushort bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+    return bits;
+}
+#else
 static inline ushort fac_bits_bf16(float v) {
     uint u = as_uint(v);
     return v != v ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+#endif
+/* Of what was rounded before. */
+static inline ushort fac_top_bf16(float v) { return (ushort)(as_uint(v) >> 16); }
 static inline float fac_round_bf16(float v) { return fac_from_bf16(fac_bits_bf16(v)); }
 static inline float fac_load_bf16(global const ushort *x, ulong i) { return fac_from_bf16(x[i]); }
 static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = fac_bits_bf16(v); }

@@ -1,7 +1,7 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
  * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss;
  * HELD: a line is HELD accesses of each item at most, and stays in registers; ONLINE: it is read twice, the sum follows the
- * largest element so far. */
+ * largest element so far; ROUGH: y is of 16 bits. */
 typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
                  by[REDUCED]; } numbers;
 
@@ -20,6 +20,13 @@ FOLDER(fold_sum, PLUS)
 #define APART side
 #else
 #define APART apart
+#endif
+
+/* Where results keep 8 or 11 bits, the device's own power of e does. */
+#ifdef ROUGH
+#define POWER(x) native_exp(x)
+#else
+#define POWER(x) exp(x)
 #endif
 
 kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
@@ -50,7 +57,7 @@ kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     const TV most = (TV)fold_top(tree, top);
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
-        const TV power = exp(e[k] - most);
+        const TV power = POWER(e[k] - most);
         if (first + k * G * WIDE_STEP < size) sum += power;
 #ifndef LOGARITHM
         e[k] = power;
@@ -74,15 +81,15 @@ kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
 #pragma unroll 4
     for (pos i = first; i < size; i += G * WIDE_STEP) {
         const TV e = load_x(x + i * step, LEFT(i), least), higher = HIGHER(e, top);
-        sum = sum * exp(top - higher) + exp(e - higher);
+        sum = sum * POWER(top - higher) + POWER(e - higher);
         top = higher;
     }
-    const TV most = (TV)fold_top(tree, top), all = (TV)fold_sum(tree, sum * exp(top - most));
+    const TV most = (TV)fold_top(tree, top), all = (TV)fold_sum(tree, sum * POWER(top - most));
 #ifdef LOGARITHM
 #define RESULT(x) ((x) - most - under)
     const TV under = log(all);
 #else
-#define RESULT(x) (exp((x) - most) * factor)
+#define RESULT(x) (POWER((x) - most) * factor)
     const TV factor = (TV)(T)1 / all;
 #endif
 #pragma unroll 4
