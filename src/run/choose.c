@@ -83,28 +83,29 @@ static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, c
     c->least = seconds;
 }
 
-/* All solvers, with results as p has them and as their readers would rather have them: what does not mind writes either. */
-static void enter_all(contest *c, const fac_plan *plan, fac_problem *p) {
+/* All solvers, or one, with results as p has them and as their readers would rather have them: many write either. */
+static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one, int variant) {
     const fac_turn *t = c->turn;
     const bool again = p->nout && t->seconds > 0 && !t->blocked && !lies_as(&p->out[0], &t->layout);
     const fac_layout given = p->nout ? p->out[0].layout : (fac_layout){ 0 };
     for (int turn = 0; turn <= again; turn++) {
         if (turn) p->out[0].layout = t->layout;
-        for (const fac_solver *const *s = plan->device->backend->solvers; *s; s++)
+        if (one) enter(c, plan->device, one, variant, p);
+        for (const fac_solver *const *s = plan->device->backend->solvers; *s && !one; s++)
             if (solves(*s, p->node)) enter(c, plan->device, *s, 0, p);
     }
     if (again) p->out[0].layout = given;
 }
 
 /* What was measured, if it still is what was measured and can be had here. */
-static void remember(contest *c, const fac_plan *plan, const fac_problem *p) {
+static void remember(contest *c, const fac_plan *plan, fac_problem *p) {
     fac_wisdom_entry e;
     char *key = plan->wisdom ? fac_problem_key(p) : NULL;
     const bool known = key && fac_wisdom_find(plan->wisdom, fac_device_key(plan->device), key, &e);
     const fac_solver *s = known ? find(plan->device, e.solver, p->node) : NULL;
     fac_release(key);
     if (!s) return;
-    enter(c, plan->device, s, e.variant, p);
+    enter_all(c, plan, p, s, e.variant);
     if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
@@ -117,10 +118,10 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
     }
     contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n, .turn = turn };
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
-    if (forced) enter(&c, plan->device, forced, 0, p);
+    if (forced) enter_all(&c, plan, p, forced, 0);
     else remember(&c, plan, p);
     if (!c.best && !(forced && forced->op)) {
-        enter_all(&c, plan, p);
+        enter_all(&c, plan, p, NULL, 0);
         if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
     }
     if (c.best) {
