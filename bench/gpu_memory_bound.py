@@ -5,9 +5,12 @@
 
 NAME selects the rows whose label contains it.  GB/s counts every operand read and written once, though some kernels have to read
 one twice (statistics before normalization), so their best is below the peak; --peak is what a plain copy reaches, in GB/s.  Both
-sides run with their operands on the device, and wait for each run.  Needs torch with CUDA.
+sides run with their operands on the device, and wait for each run.  Depthwise convolutions and pools take images with channels
+last on both sides; ours are the kernel's own time on the device's clock, since a problem alone begins and ends with plain images.
+Needs torch with CUDA.
 """
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -115,12 +118,81 @@ def problems(c):
            28 * 25600000)
 
 
-def our_ms(a, text):
-    command = [a.facula, "bench", text, "--json", "--inputs", "--device", a.device, "--seconds", str(a.seconds)]
+def channels_last(c):
+    """label, text, rival, bytes, solver: layers of MobileNetV2, EfficientNet and ResNeXt; pools of ResNet, VGG and GoogLeNet"""
+    t, f = torch, c.f
+    kinds = {"f32": t.float32, "bf16": t.bfloat16}
+    last = lambda *s, e="f32": c.rand(*s).to(kinds[e]).to(memory_format=t.channels_last)
+
+    def conv(C, H, k, stride, e="f32", each=1, N=64):
+        P, pad, b = (H - 1) // stride + 1, k // 2, EACH[e]
+        x, y, w = (N, C, H, H), (N, C, P, P), (C, each, k, k)
+        sx, sy, sw = shape(*x, t=e), shape(*y, t=e), shape(*w, t=e)
+        attrs = f"stride={stride},{stride} pad={pad},{pad},{pad},{pad} groups={C // each}"
+        name, solver = f"{'depthwise' if each == 1 else f'{each} channels a group'} {C} k{k} s{stride} @{H} {e}", "conv/depthwise"
+        moved = b * (N * C * H * H + N * C * P * P)
+        args = dict(stride=stride, padding=pad, groups=C // each)
+
+        def forward():
+            a, k_, bias = last(*x, e=e), last(*w, e=e), c.rand(C, t=e)
+            return c.forward(lambda: t.relu_(f.conv2d(a, k_, bias, **args)))
+
+        def back(mask):
+            a, k_, dy = last(*x, e=e), last(*w, e=e), last(*y, e=e)
+            return c.forward(lambda: t.ops.aten.convolution_backward(dy, a, k_, None, [stride] * 2, [pad] * 2, [1, 1], False,
+                                                                     [0, 0], C // each, mask))
+        yield f"{name} {{relu}}", f"conv2d({sx}, {sw}, {shape(C, t=e)}) {attrs} {{relu}}", forward, moved, solver
+        yield f"{name} by x", f"conv2d_grad_x({sy}, {sw}, {sx}) {attrs}", lambda: back([True, False, False]), moved, solver
+        if each == 1:
+            yield f"{name} by w", f"conv2d_grad_w({sx}, {sy}, {sw}) {attrs}", lambda: back([False, True, False]), moved, solver
+
+    def pool(kind, C, H, k, stride, pad, e="f32", N=64):
+        P, b = (H + 2 * pad - k) // stride + 1, EACH[e]
+        x, y = (N, C, H, H), (N, C, P, P)
+        attrs, moved = f"kernel={k},{k} stride={stride},{stride} pad={pad},{pad},{pad},{pad}", b * (N * C * H * H + N * C * P * P)
+        call = {"max": f.max_pool2d, "avg": f.avg_pool2d}[kind]
+        aten = t.ops.aten
+
+        def back():
+            a, dy = last(*x, e=e), last(*y, e=e)
+            if kind == "avg":
+                return c.forward(lambda: aten.avg_pool2d_backward(dy, a, [k, k], [stride] * 2, [pad] * 2, False, True, None))
+            window = [k, k], [stride] * 2, [pad] * 2
+            at = aten.max_pool2d_with_indices(a, *window)[1]
+            return c.forward(lambda: aten.max_pool2d_with_indices_backward(dy, a, *window, [1, 1], False, at))
+
+        def forward():
+            a = last(*x, e=e)
+            return c.forward(lambda: call(a, k, stride, pad))
+        name, sx, sy = f"{kind} pool {C} k{k} s{stride} @{H} {e}", shape(*x, t=e), shape(*y, t=e)
+        yield name, f"{kind}_pool2d({sx}) {attrs}", forward, moved, "pool/quads"
+        read = moved + (b * N * C * H * H if kind == "max" else 0)
+        yield f"{name} gradient", f"{kind}_pool2d_grad({sx}, {sy}) {attrs}", back, read, "pool/quads"
+
+    for layer in ((32, 112, 3, 1), (96, 112, 3, 2), (144, 56, 3, 1), (144, 56, 3, 2), (192, 28, 3, 1), (384, 14, 3, 1),
+                  (960, 7, 3, 1), (240, 28, 5, 1), (144, 56, 3, 1, "bf16"), (128, 56, 3, 1, "f32", 4),
+                  (512, 14, 3, 1, "f32", 16)):
+        yield from conv(*layer)
+    for layer in (("max", 64, 112, 3, 2, 1), ("max", 64, 224, 2, 2, 0), ("max", 256, 28, 3, 1, 1), ("avg", 2048, 7, 7, 1, 0)):
+        yield from pool(*layer)
+
+
+def json_of(command, text):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{text}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["median_ms"]
+    return json.loads(done.stdout)
+
+
+def our_ms(a, text, solver=None):
+    common = ["--json", "--device", a.device, "--seconds", str(a.seconds)]
+    if not solver:
+        return json_of([a.facula, "bench", text, "--inputs"] + common, text)["median_ms"]
+    seen = json_of([a.facula, "profile", text, "--solver", solver] + common, text)
+    mine = {n["node"] for n in seen["nodes"] if n["solver"] == solver}
+    if not mine:
+        raise SystemExit(f"{text}: not solved by {solver}")
+    return 1e-3 * sum(one["us"] for one in seen["launches"]["all"] if one["node"] in mine)
 
 
 def waiting(call):
@@ -144,13 +216,14 @@ def main():
         print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
         print("| problem | PyTorch ms | facula ms | PyTorch / facula | GB/s | % of peak |")
         print("| --- | --- | --- | --- | --- | --- |", flush=True)
-    for label, text, rival, moved in problems(workloads.Calls(torch, "cuda")):
+    c = workloads.Calls(torch, "cuda")
+    for label, text, rival, moved, *solver in itertools.chain(problems(c), channels_last(c)):
         if a.names and not any(n in label for n in a.names):
             continue
         call, their, our = waiting(rival()), [], []
         for _ in range(a.rounds):
             their.append(rival_ms(call, a.seconds))
-            our.append(our_ms(a, text))
+            our.append(our_ms(a, text, *solver))
         del call
         torch.cuda.empty_cache()
         ms, theirs, speed = statistics.median(our), statistics.median(their), moved / statistics.median(our) * 1e-6

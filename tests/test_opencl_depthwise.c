@@ -18,7 +18,8 @@ static bool pose(const char *name, const char *text, double tolerance) {
     const fac_case c = { text, -1, 1, tolerance };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     if (getenv("FACULA_VERBOSE")) print_message("%s, variant %d: %s\n", name, variant, text);
-    fac_opencl_of(device)->limits.gpu = first_only = true;
+    fac_opencl_of(device)->limits.gpu = strcmp(name, "pool/strip") != 0;
+    first_only = true;
     channels_last = below(3);                           /* plain operands are asked for in another layout */
     const bool took = solve(solver(name), g->last, &c, false);
     fac_graph_free(g);
@@ -51,7 +52,7 @@ static void depthwise(void **state) {
     static const double errors[] = { 1e-5, 1e-5, 2e-2, 3e-3 };
     (void)state;
     if (!device) skip();
-    for (int k = 0; k < count(5, 60); k++) {
+    for (int k = 0; k < count(2, 60); k++) {
         char text[400], attrs[128], extra[96] = "";
         const sliding w = random_window(k % 3 ? 4 : 6, 3);
         const int C = 4 * (1 + below(k % 2 ? 5 : 40)), N = 1 + below(3), body = below(4), type = below(4);
@@ -70,6 +71,30 @@ static void depthwise(void **state) {
         snprintf(text, sizeof text, "conv2d_grad_w(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,1,%d,%d]) %s groups=%d", t, N, C, w.H,
                  w.W, t, N, C, w.P, w.Q, t, C, w.R, w.S, attrs, C);
         assert_true(pose("conv/depthwise", text, 4 * errors[type]));
+    }
+    variant = 0;
+}
+
+/* Some channels in a group, as many or others of the result. */
+static void grouped(void **state) {
+    static const char *const types[] = { "f32", "bf16", "f16" };
+    static const double errors[] = { 2e-5, 3e-2, 5e-3 };
+    (void)state;
+    if (!device) skip();
+    for (int k = 0; k < count(1, 60); k++) {
+        char text[400], attrs[128];
+        const sliding w = random_window(3, 2);
+        const int groups = 2 + below(9), C = groups * 4 * (1 + below(k % 2 ? 2 : 8)), K = groups * 4 * (1 + below(k % 3 ? 8 : 2));
+        const int N = 1 + below(2), type = below(3);
+        const char *t = types[type];
+        window_attrs(&w, attrs, sizeof attrs);
+        variant = below(FAC_CL_QUAD_VARIANTS + 1);
+        snprintf(text, sizeof text, "conv2d(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d], %s[%d,%d,%d,%d]) %s groups=%d {add(_, x1)}",
+                 t, N, C, w.H, w.W, t, K, C / groups, w.R, w.S, t, K, t, N, K, w.P, w.Q, attrs, groups);
+        assert_true(pose("conv/depthwise", text, errors[type]));
+        snprintf(text, sizeof text, "conv2d_grad_x(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s groups=%d", t, N, K, w.P,
+                 w.Q, t, K, C / groups, w.R, w.S, t, N, C, w.H, w.W, attrs, groups);
+        assert_true(pose("conv/depthwise", text, errors[type]));
     }
     variant = 0;
 }
@@ -97,7 +122,7 @@ static void pools(void **state) {
     static const double errors[] = { 1e-6, 2e-2, 3e-3 };
     (void)state;
     if (!device) skip();
-    for (int k = 0; k < count(4, 60); k++) {
+    for (int k = 0; k < count(1, 60); k++) {
         char text[400], attrs[160];
         const sliding w = random_window(4, 3);
         const int C = 4 * (1 + below(20)), N = 1 + below(3), type = below(3);
@@ -119,6 +144,28 @@ static void pools(void **state) {
     variant = 0;
 }
 
+/* Strips of plain images, for items with vectors of their own: widths below and above a vector. */
+static void strips(void **state) {
+    static const char *const types[] = { "f32", "bf16" };
+    static const double errors[] = { 1e-6, 2e-2 };
+    (void)state;
+    if (!device) skip();
+    for (int k = 0; k < count(2, 60); k++) {
+        char text[400], attrs[160];
+        const sliding w = random_window(4, 3);
+        const int C = 1 + below(9), N = 1 + below(3), type = below(2);
+        const char *t = types[type], *include = below(2) ? " count_include_pad" : "";
+        if (w.W < 4) continue;
+        int n = snprintf(attrs, sizeof attrs, "kernel=%d,%d ", w.R, w.S);
+        window_attrs(&w, attrs + n, sizeof attrs - (size_t)n);
+        snprintf(text, sizeof text, "max_pool2d(%s[%d,%d,%d,%d]) %s", t, N, C, w.H, w.W, attrs);
+        assert_true(pose("pool/strip", text, 0));
+        snprintf(text, sizeof text, "avg_pool2d(%s[%d,%d,%d,%d]) %s%s", t, N, C, w.H, w.W, attrs, include);
+        assert_true(pose("pool/strip", text, errors[type]));
+    }
+    assert_true(pose("pool/strip", "max_pool2d(f32[2,3,40,75]) kernel=3,3 stride=2,2", 0));
+}
+
 /* Channels that fours do not divide, several of them in a group, and what a CPU does better are left to others. */
 static void what_it_leaves(void **state) {
     (void)state;
@@ -131,7 +178,10 @@ static void what_it_leaves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(depthwise), cmocka_unit_test(every_cut), cmocka_unit_test(pools),
+    const char *only = getenv("FACULA_TEST");               /* a pattern, as *pools* */
+    if (only) cmocka_set_test_filter(only);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(depthwise), cmocka_unit_test(grouped), cmocka_unit_test(every_cut),
+                                        cmocka_unit_test(pools), cmocka_unit_test(strips),
                                         cmocka_unit_test(what_it_leaves) };
     return cmocka_run_group_tests_name("opencl depthwise", tests, open_device, close_device);
 }

@@ -25,7 +25,10 @@ static int try_solver(const fac_solver *s, bool all) {
             const bool gaps = fac_random_bits(seed, ++stream, 0) & 1;
             fac_opencl_of(device)->limits.gpu = getenv("FACULA_GPU") || fac_random_bits(seed, ++stream, 0) & 1;
             if (!all || gaps) solved += solve(s, g->last, &(*op)->cases[k], gaps);
-            if (all) solved += solve(s, g->last, &(*op)->cases[k], !gaps);
+            for (int gpu = 0; all && gpu < 2; gpu++) {          /* some are for one kind only */
+                fac_opencl_of(device)->limits.gpu = gpu || getenv("FACULA_GPU");
+                solved += solve(s, g->last, &(*op)->cases[k], !gaps);
+            }
             fac_graph_free(g);
         }
     }

@@ -50,6 +50,7 @@ fac_status fac_avg_pool3d_ref(const fac_ref *r, fac_error *err) { (void)err; ret
 static const fac_onnx onnx[] = { { "", "AveragePool", 1, 0, fac_pool_spellings, fac_pool_load }, { 0 } };
 static const fac_case cases[] = {
     { "avg_pool2d(f32[1,3,8,8]) kernel=2,2", -1, 1, 1e-6 },
+    { "avg_pool2d(f32[2,8,9,7]) kernel=3,3 stride=2,1 pad=1,1,1,1", -1, 1, 1e-6 },
     { "avg_pool2d(f32[2,3,11,9]) kernel=3,3 stride=2,2 pad=1,1,1,1", -1, 1, 1e-6 },
     { "avg_pool2d(f32[2,3,11,9]) kernel=3,3 stride=2,2 pad=1,1,1,1 count_include_pad", -1, 1, 1e-6 },
     { "avg_pool2d(f32[1,5,13,10]) kernel=3,2 stride=2,3 pad=1,0,0,1 ceil_mode count_include_pad", -1, 1, 1e-6 },

@@ -1,6 +1,8 @@
-/* conv/depthwise: convolutions of each channel alone, channels last, with their gradients.  Memory bound: the floor is what x and
- * y take at the device's bandwidth.  Weights are taken as they are; each group of items brings its own into local memory. */
+/* conv/depthwise: convolutions of each channel alone, or of few channels in a group, channels last, with their gradients by x; of
+ * single channels also by w.  Memory bound: the floor is what x and y take at the device's bandwidth.  Weights are taken as they
+ * are; each group of items brings its own into local memory. */
 #include <limits.h>
+#include <stdio.h>
 #include "backends/opencl/conv.h"
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"
@@ -9,12 +11,15 @@
 #include "op_list.h"
 #include "cl_conv_depthwise.h"
 #include "cl_conv_depthwise_grad.h"
+#include "cl_conv_grouped.h"
 
+enum { FEW = 32, LOCAL = 40 << 10 };    /* channels that are read for one of the result; bytes of their weights */
 enum { TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
 
 typedef struct depthwise {
     fac_cl_conv_kind kind;
     fac_conv_geom    g;
+    int64_t          read, made;                /* channels of a group: for one of the result, and of the result */
     fac_cl_tail      tail;
     fac_cl_tiling     q;
     const fac_operand *in, *out;                /* images that windows slide over, and what they make; turned: the other way */
@@ -44,10 +49,15 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     const fac_conv_geom *g = &d->g;
     const bool by_w = d->kind == FAC_CL_GRAD_W;
     const fac_dtype t = p->in[0].type.dtype;
-    if (g->groups != g->C || g->K != g->C || g->C % 4 || !g->C) return false;
+    if (g->groups < 2 || !g->C || g->C % 4) return false;
+    d->read = (d->kind == FAC_CL_GRAD_X ? g->K : g->C) / g->groups;
+    d->made = (d->kind == FAC_CL_GRAD_X ? g->C : g->K) / g->groups;
+    const bool alone = d->read == 1 && d->made == 1;
+    if (!alone && (by_w || !d->made || d->read % 4 || d->made % 4 || d->read > FEW)) return false;
     if (g->N * g->P * g->Q == 0 || g->N * g->H * g->W == 0) return false;
     if (!fac_cl_quad_type(t) || p->in[1].type.dtype != t || g->R * g->S > (by_w ? TAPS_BY_W : TAPS)) return false;
-    if ((double)g->N * (double)(g->H + g->P) * (double)(g->W + g->Q) * (double)g->C > INT_MAX) return false;
+    const int64_t most = g->C > g->K ? g->C : g->K;
+    if ((double)g->N * (double)(g->H + g->P) * (double)(g->W + g->Q) * (double)most > INT_MAX) return false;
     for (int k = 1; k < 3; k++) if (g->stride[k] > 4 || g->dilation[k] > 8 || g->pad[k] > 64) return false;
     fac_cl_quad_lay(&p->in[0]);
     fac_cl_quad_lay(by_w ? &p->in[1] : &p->out[0]);
@@ -57,7 +67,8 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     if (!by_w && !fac_cl_tail_read(o, p, d->kind == FAC_CL_FORWARD ? 2 : -1, &d->tail)) return false;
     d->in = &p->in[0], d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1), .w = fac_conv_window(g, 2), .turned = d->kind == FAC_CL_GRAD_X, .N = g->N,
-                           .C = g->C };
+                           .C = d->made * g->groups };
+    if (!alone) d->q.most = (int)(LOCAL / (d->read * g->R * g->S * 16));
     if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
     if (by_w) split(o, d);
     return true;
@@ -70,7 +81,7 @@ static bool offer(fac_device *device, fac_problem *p, fac_offer *offer) {
     depthwise d;
     if (!o->limits.gpu || !read_problem(o, p, &d)) return false;
     const bool by_w = d.kind == FAC_CL_GRAD_W;
-    const double macs = (double)(d.g.N * d.g.P * d.g.Q) * (double)(d.g.C * d.g.R * d.g.S);
+    const double macs = (double)(d.g.N * d.g.P * d.g.Q) * (double)(d.g.K * d.g.C / d.g.groups * d.g.R * d.g.S);
     offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
     offer->work = by_w ? parts_bytes(&d) : 0;
     offer->seconds = fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_cl_flops(o));
@@ -91,7 +102,11 @@ static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d,
 
 static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const depthwise *d, fac_error *err) {
     fac_cl_call *c = NULL;
-    FAC_TRY(new_call(o, plan, d, p->in[0].type.dtype, p->out[0].type.dtype, "", fac_cl_conv_depthwise, "depthwise", &c, err));
+    const bool alone = d->read == 1;
+    char sizes[64];
+    snprintf(sizes, sizeof sizes, "#define EACH %d\n#define MADE %d\n", (int)d->read, (int)d->made);
+    FAC_TRY(new_call(o, plan, d, p->in[0].type.dtype, p->out[0].type.dtype, alone ? "" : sizes,
+                     alone ? fac_cl_conv_depthwise : fac_cl_conv_grouped, alone ? "depthwise" : "grouped", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);

@@ -1,5 +1,6 @@
 /* pool/quads: pools of images with channels last and their gradients, four channels an item; bodies behind them. */
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"

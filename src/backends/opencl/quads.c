@@ -16,7 +16,9 @@ bool fac_cl_quad_image(const fac_operand *x) {
     if (l->stride[1] != 1) return false;
     for (int k = 0; k < 4; k++)
         if (k != 1 && l->stride[k] % 4 && d->d[k] > 1) return false;
-    return d->d[3] * l->stride[3] < INT32_MAX;
+    double reach = 0;                           /* places within an image are numbers of 32 bits */
+    for (int k = 1; k < 4; k++) reach += (double)d->d[k] * (double)l->stride[k];
+    return reach < INT32_MAX;
 }
 
 void fac_cl_quad_lay(fac_operand *x) {
@@ -177,21 +179,21 @@ void fac_cl_tail_numbers(const fac_cl_tail *t, fac_cl_call *c) {
 
 /* ---- tiles ---- */
 
-enum { LANES = 16, FEW_LANES = 6, WIDE = 4 };
+enum { LANES = 16, FEW_LANES = 6 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static const struct { int rows, columns, group; } cuts[FAC_CL_QUAD_VARIANTS + 1] = {
     { 0, 0, 0 },   { 2, 4, 256 }, { 2, 4, 128 }, { 4, 4, 128 }, { 1, 4, 128 },
-    { 2, 2, 128 }, { 4, 2, 128 }, { 1, 2, 64 },  { 1, 1, 64 } };
+    { 2, 2, 128 }, { 4, 2, 128 }, { 1, 2, 64 },  { 1, 1, 64 }, { 8, 2, 128 }, { 8, 4, 128 }, { 4, 2, 256 }, { 4, 4, 64 } };
 
 /* Fours of channels that a group takes: all, or a number that leaves none idle, if there is one. */
-static int lanes_of(int64_t fours) {
-    if (fours <= LANES) return (int)fours;
-    for (int n = LANES; n >= FEW_LANES; n--)
+static int lanes_of(int64_t fours, int most) {
+    if (fours <= most) return (int)fours;
+    for (int n = most; n >= FEW_LANES && n > most / 2; n--)
         if (fours % n == 0) return n;
-    return LANES / 2;
+    return most <= FEW_LANES ? most : most / 2;
 }
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
@@ -203,12 +205,21 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     q->rows = (int)(parts(cuts[k].rows, sr) * sr), q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
     if ((size_t)q->group > o->limits.group) q->group = (int)o->limits.group;
-    q->lanes = lanes_of(fours);
+    if (!q->most || q->most > LANES) q->most = LANES;
+    if (q->most < 1) return false;
+    q->lanes = lanes_of(fours, q->most);
     const int64_t tiles = q->group / q->lanes, wide = parts(W, q->columns), high = parts(H, q->rows);
     if (tiles < 1) return false;
-    q->across = (int)least(least(tiles, WIDE), wide);
-    q->down = (int)least(tiles / q->across, high);
-    while (q->across < wide && (q->across + 1) * q->down <= tiles && q->down == high) q->across++;
+    double best = 0;
+    for (int64_t across = 1; across <= tiles && across <= wide; across++) {
+        const int64_t down = least(tiles / across, high);
+        const double used = (double)(wide * high) / (double)(parts(wide, across) * across * parts(high, down) * down) *
+                            (double)(across * down) / (double)tiles;
+        /* what neighbouring groups read twice comes out of a cache farther away */
+        const double rim = (1 + 2.0 / (double)(across * q->columns)) * (1 + 2.0 / (double)(down * q->rows));
+        if (used / rim <= best) continue;
+        best = used / rim, q->across = (int)across, q->down = (int)down;
+    }
     return parts(high, q->down) <= 65535;
 }
 
@@ -216,7 +227,7 @@ void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac
     const struct { const char *name; int64_t x; } numbers[] = {
         { "KR", q->h.kernel }, { "KS", q->w.kernel }, { "SR", q->h.stride }, { "SS", q->w.stride }, { "DR", q->h.dilation },
         { "DS", q->w.dilation }, { "PAD_R", q->h.pad }, { "PAD_S", q->w.pad }, { "TP", q->rows }, { "TQ", q->columns },
-        { "GROUP", q->group }, { "LANES", LANES } };
+        { "GROUP", q->group }, { "LANES", q->most } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         fac_text_print(to, "#define %s %lld\n", numbers[i].name, (long long)numbers[i].x);
     fac_text_print(to, "#define IN %s\n#define OUT %s\n", fac_cl_tag(in), fac_cl_tag(out));

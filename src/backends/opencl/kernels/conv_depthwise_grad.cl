@@ -25,13 +25,12 @@ void depthwise_weights(const numbers s, global const MEMORY(IN) *restrict x, glo
         UNROLL for (int i = 0; i < TP; i++)
             UNROLL for (int j = 0; j < TQ; j++)
                 grad[i][j] = p + i < s.g.out.height && q + j < s.g.out.width
-                                 ? LOAD4(IN, dy + n * s.g.out.step.n + (p + i) * s.g.out.step.h + (q + j) * s.g.out.step.w) : 0;
+                                 ? LOAD4(IN, dy + n * s.g.out.step.n +
+                                              ((p + i) * (int)s.g.out.step.h + (q + j) * (int)s.g.out.step.w)) : 0;
         const int h0 = FIRST_ROW(p), w0 = FIRST_COLUMN(q);
         UNROLL for (int a = 0; a < ROWS; a++) {
-            if ((uint)(h0 + a) >= (uint)s.g.in.height) continue;
-            global const MEMORY(IN) *row = x + n * s.g.in.step.n + (h0 + a) * s.g.in.step.h;
             float4 seen[COLUMNS];
-            SEE_ROW(seen, row, w0, s.g, 0);
+            SEE_ROW(seen, x + n * s.g.in.step.n, h0 + a, w0, s.g, s.g.in.height, 0);
             UNROLL for (int i = 0; i < TP; i++) {
                 if (ROW_TAP(i, a) < 0) continue;
                 UNROLL for (int b = 0; b < COLUMNS; b++)

@@ -28,10 +28,8 @@ void pool(const numbers s, global const MEMORY(IN) *restrict x, global MEMORY(OU
     const int h0 = FIRST_ROW(at.p), w0 = FIRST_COLUMN(at.q);
     x += s.x + at.image * s.g.in.step.n + at.channel;
     UNROLL for (int a = 0; a < ROWS; a++) {
-        if ((uint)(h0 + a) >= (uint)s.g.in.height) continue;
-        global const MEMORY(IN) *row = x + (h0 + a) * s.g.in.step.h;
         float4 seen[COLUMNS], folded[TQ];
-        SEE_ROW(seen, row, w0, s.g, START);
+        SEE_ROW(seen, x, h0 + a, w0, s.g, s.g.in.height, START);
 #ifdef TURNED
         const int high = counted((h0 + a) * SR - PAD_R, KR, DR, s.g.out.height, s.include, s.end_h);
         UNROLL for (int b = 0; b < COLUMNS; b++) {
@@ -49,6 +47,7 @@ void pool(const numbers s, global const MEMORY(IN) *restrict x, global MEMORY(OU
                 if (ROW_TAP(i, a) >= 0) all[i][j] = FOLD(all[i][j], folded[j]);
     }
     EXTRA_ONCE
+    global MEMORY(OUT) *to = y + s.y + at.image * s.g.out.step.n + at.channel;
     UNROLL for (int i = 0; i < TP; i++)
         UNROLL for (int j = 0; j < TQ; j++) {
             const int p = at.p + i, q = at.q + j;
@@ -58,7 +57,7 @@ void pool(const numbers s, global const MEMORY(IN) *restrict x, global MEMORY(OU
                           counted(q * SS - PAD_S, KS, DS, s.g.in.width, s.include, s.end_w);
             all[i][j] = n > 0 ? all[i][j] / (float)n : 0;
 #endif
-            STORE4(OUT, y + s.y + at.image * s.g.out.step.n + p * s.g.out.step.h + q * s.g.out.step.w + at.channel,
-                   FINISH(all[i][j], at.image, p, q, at.channel));
+            STORE_EXACT4(OUT, to + (p * (int)s.g.out.step.h + q * (int)s.g.out.step.w),
+                         FINISH(all[i][j], at.image, p, q, at.channel));
         }
 }

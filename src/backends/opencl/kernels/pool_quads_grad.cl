@@ -5,6 +5,14 @@ typedef struct { long x, dy, dx; quads g; steps seen; } numbers;
 /* Columns of x that the windows of a tile see. */
 #define WIDE ((COLUMNS - 1) * SS + (KS - 1) * DS + 1)
 
+/* Lane by lane, as few comparisons as there can be.  The first of equals wins, and the first NaN before all others. */
+#define LARGER(l) { \
+        const bool more = !(now.l <= best[b].l) && best[b].l == best[b].l; \
+        best[b].l = more ? now.l : best[b].l; \
+        where[b].l = more ? r * KS + k : where[b].l; \
+    }
+#define GIVEN(l) if (where[b].l == tap) sum[i][j].l += g.l;
+
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void pool_grad(const numbers s, global const MEMORY(IN) *restrict x, global const MEMORY(IN) *restrict dy,
                global MEMORY(OUT) *dx) {
@@ -36,9 +44,7 @@ void pool_grad(const numbers s, global const MEMORY(IN) *restrict x, global cons
             UNROLL for (int b = 0; b < COLUMNS; b++)
                 UNROLL for (int k = 0; k < KS; k++) {
                     const float4 now = seen[b * SS + k * DS];
-                    const int4 more = (now > best[b]) | ((now != now) & (best[b] == best[b]));
-                    best[b] = more ? now : best[b];
-                    where[b] = more ? (int4)(r * KS + k) : where[b];
+                    LARGER(x) LARGER(y) LARGER(z) LARGER(w)
                 }
         }
         UNROLL for (int b = 0; b < COLUMNS; b++) {
@@ -46,8 +52,10 @@ void pool_grad(const numbers s, global const MEMORY(IN) *restrict x, global cons
             const float4 g = LOAD4(IN, dy + (p0 + a) * s.g.in.step.h + (q0 + b) * (int)s.g.in.step.w);
             UNROLL for (int i = 0; i < TP; i++)
                 UNROLL for (int j = 0; j < TQ; j++)
-                    if (ROW_TAP(i, a) >= 0 && COLUMN_TAP(j, b) >= 0)
-                        sum[i][j] += where[b] == (int4)(ROW_TAP(i, a) * KS + COLUMN_TAP(j, b)) ? g : (float4)0;
+                    if (ROW_TAP(i, a) >= 0 && COLUMN_TAP(j, b) >= 0) {
+                        const int tap = ROW_TAP(i, a) * KS + COLUMN_TAP(j, b);
+                        GIVEN(x) GIVEN(y) GIVEN(z) GIVEN(w)
+                    }
         }
     }
     UNROLL for (int i = 0; i < TP; i++)

@@ -8,6 +8,8 @@
 #define MEMORY(tag) FAC_CAT(memory_, tag)
 #define LOAD4(tag, p) FAC_CAT(load4_, tag)(p)
 #define STORE4(tag, p, v) FAC_CAT(store4_, tag)(p, v)
+/* what has no more digits than the type */
+#define STORE_EXACT4(tag, p, v) FAC_CAT(store_exact4_, tag)(p, v)
 #define LOAD1(tag, p, i) FAC_CAT(load1_, tag)(p, i)
 #define STORE1(tag, p, i, v) FAC_CAT(store1_, tag)(p, i, v)
 #define load1_f32(p, i) (p)[i]
@@ -22,9 +24,9 @@ typedef ushort memory_f16;
 typedef ushort memory_bf16;
 
 static inline float4 load4_f32(global const float *p) { return *(global const float4 *)p; }
-static inline float4 load4_bf16(global const ushort *p) {
-    const ushort4 bits = *(global const ushort4 *)p;
-    return as_float4((uint4)(bits.x, bits.y, bits.z, bits.w) << 16);
+static inline float4 load4_bf16(global const ushort *p) {          /* words: conversions of single ones are slow */
+    const uint2 two = *(global const uint2 *)p;
+    return as_float4((uint4)(two.x << 16, two.x & 0xffff0000, two.y << 16, two.y & 0xffff0000));
 }
 static inline float of_half(ushort bits) { return vload_half(0, (const half *)&bits); }
 static inline ushort half_of(float v) {
@@ -39,6 +41,12 @@ static inline float4 load4_f16(global const ushort *p) {
 static inline void store4_f32(global float *p, float4 v) { *(global float4 *)p = v; }
 static inline void store4_bf16(global ushort *p, float4 v) {
     *(global ushort4 *)p = (ushort4)(fac_bits_bf16(v.x), fac_bits_bf16(v.y), fac_bits_bf16(v.z), fac_bits_bf16(v.w));
+}
+#define store_exact4_f32 store4_f32
+#define store_exact4_f16 store4_f16
+static inline void store_exact4_bf16(global ushort *p, float4 v) {
+    const uint4 bits = as_uint4(v);
+    *(global uint2 *)p = (uint2)(bits.x >> 16 | (bits.y & 0xffff0000), bits.z >> 16 | (bits.w & 0xffff0000));
 }
 static inline void store4_f16(global ushort *p, float4 v) {
     *(global ushort4 *)p = (ushort4)(half_of(v.x), half_of(v.y), half_of(v.z), half_of(v.w));
@@ -76,6 +84,7 @@ static inline spot spot_of(const quads *g) {
     (((i) + PAD - ((a) + FROM) * S) >= 0 && ((i) + PAD - ((a) + FROM) * S) % D == 0 && ((i) + PAD - ((a) + FROM) * S) / D < K \
          ? ((i) + PAD - ((a) + FROM) * S) / D : -1)
 #define ROW_TAP(i, a) MEETS(i, a, KR, SR, DR, PAD_R, FROM_ROW)
+#define LAST_ROW(i) (((i) + PAD_R) / SR - FROM_ROW)         /* the last one that row i of the tile could meet */
 #define COLUMN_TAP(j, b) MEETS(j, b, KS, SS, DS, PAD_S, FROM_COLUMN)
 #else
 #define ROWS ((TP - 1) * SR + (KR - 1) * DR + 1)
@@ -84,10 +93,13 @@ static inline spot spot_of(const quads *g) {
 #define FIRST_COLUMN(q) ((q) * SS - PAD_S)
 #define MEETS(i, a, K, S, D) ((a) >= (i) * S && ((a) - (i) * S) % D == 0 && ((a) - (i) * S) / D < K ? ((a) - (i) * S) / D : -1)
 #define ROW_TAP(i, a) MEETS(i, a, KR, SR, DR)
+#define LAST_ROW(i) ((i) * SR + (KR - 1) * DR)
 #define COLUMN_TAP(j, b) MEETS(j, b, KS, SS, DS)
 #endif
 
-/* COLUMNS pixels of a row of `in`, `fill` where the image has none. */
-#define SEE_ROW(seen, row, first, g, fill) \
+/* COLUMNS pixels of a row of `in`, which has so many rows; `fill` where there are none.  Without branches, so that the next row
+ * is on its way while this one is worked on. */
+#define SEE_ROW(seen, x, row, first, g, rows, fill) \
     UNROLL for (int b_ = 0; b_ < COLUMNS; b_++) \
-        seen[b_] = (uint)((first) + b_) < (uint)(g).in.width ? LOAD4(IN, (row) + ((first) + b_) * (int)(g).in.step.w) : (fill)
+        seen[b_] = (uint)(row) < (uint)(rows) && (uint)((first) + b_) < (uint)(g).in.width \
+                       ? LOAD4(IN, (x) + ((row) * (int)(g).in.step.h + ((first) + b_) * (int)(g).in.step.w)) : (fill)
