@@ -43,7 +43,8 @@ static const fac_precision levels[] = { FAC_PRECISION_HIGHEST, FAC_PRECISION_HIG
 static void every_cut(void **state) {
     static const char *const problems[] = {
         "matmul(f32[300,136], f32[136,520])", "linear(f32[265,100], f32[388,100], f32[388]) {relu}",
-        "linear(f32[13,1160], f32[264,1160], f32[264])", "matmul(f32[60,77], f32[77,131])", "matmul(f32[131,33], f32[33,77])" };
+        "linear(f32[13,1160], f32[264,1160], f32[264])", "matmul(f32[60,77], f32[77,132])", "matmul(f32[131,33], f32[33,77])",
+        "gemm(f32[200,136], f32[264,200], f32[264]) trans_a trans_b", "matmul(f32[50,200], f32[200,264])" };
     static const char *const halves[] = {
         "matmul(bf16[300,136], bf16[136,520])", "linear(bf16[265,104], bf16[392,104], bf16[392]) {relu}",
         "linear(f16[16,1160], f16[264,1160], f16[264])", "gemm(f16[200,136], f16[264,200], f16[264]) trans_a trans_b",
@@ -170,6 +171,9 @@ static void cuts(void **state) {
     assert_int_equal(m.p.from, FAC_NV_ROWS);
     assert_int_equal(m.q.make, FAC_NV_SPLIT);
     assert_true(m.work >= m.q.bytes);
+    m = cut_of("matmul(f32[50,200], f32[200,264])", FAC_PRECISION_DEFAULT, false, 0);
+    assert_true(m.swap);
+    assert_int_equal(m.p.from, FAC_NV_COLUMNS);
     /* few rows: weights are the rows of the tile, and the sum is split until the device is full */
     m = cut_of("linear(f32[16,9216], f32[4096,9216], f32[4096])", FAC_PRECISION_DEFAULT, true, 0);
     assert_true(m.swap && m.parts > 1 && !m.fours);
@@ -186,12 +190,13 @@ static void cuts(void **state) {
 /* All texts, for the assembler. */
 static void texts(void **state) {
     static const char *const problems[] = { "linear(f32[256,512], f32[512,512], f32[512]) {relu}",
-                                            "linear(f32[16,9216], f32[4096,9216], f32[4096])", "matmul(f32[256,77], f32[77,131])" };
+                                            "linear(f32[16,9216], f32[4096,9216], f32[4096])", "matmul(f32[256,77], f32[77,131])",
+                                            "gemm(f32[512,256], f32[512,512], f32[512]) trans_a" };
     static const char *const halves[] = { "linear(bf16[256,512], bf16[512,512], bf16[512], bf16[256,512]) {add(_, x1) relu}",
                                           "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a" };
     (void)state;
     for (int number = 1; number < 8; number++) {
-        for (int i = 0; i < 9; i++) cut_of(problems[i % 3], levels[i / 3], i & 1, number);
+        for (int i = 0; i < 12; i++) cut_of(problems[i % 4], levels[i / 4], i & 1, number);
         for (int i = 0; i < 3; i++) cut_of(halves[i], FAC_PRECISION_DEFAULT, i & 1, number);
     }
 }

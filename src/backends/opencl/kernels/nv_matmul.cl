@@ -6,7 +6,7 @@
  * may lie the other way round as well (MN-major: 64 rows side by side, one term after the other).
  *
  *   TM, TN, STAGES  the tile, a multiple of 128 x 16, and how many k-tiles of it are on the way
- *   MEM, HALF       elements in local memory: float, or 16 bits
+ *   MEM, HALF       elements in local memory: float, or of 16 bits
  *   SPLIT           each float is high + low: low high + high low + high high, carried on in f32 after PROMOTE k-tiles, since the
  *                   units cut off what they add
  *   P_FROM, Q_FROM  IMAGES (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by 16-byte copies whose terms
@@ -21,17 +21,18 @@
 #define BLOCKS (TM / 128)                       /* of 64 rows, of a consumer */
 #define COPIES (P_FROM != IMAGES || Q_FROM != IMAGES)
 #define BULKS (P_FROM == IMAGES || Q_FROM == IMAGES)
-#define CHUNK (16 / (int)sizeof(MEM))
+#define CHUNK (HALF ? 8 : 4)
 #define TERMS (8 * CHUNK)                       /* of a k-tile: four wgmma */
 #define P_BYTES (TM * 128)
 #define Q_BYTES (TN * 128)
 #define Q_ALL (Q_BYTES * (1 + SPLIT))           /* high and low */
+#define REGISTERS (SPLIT || (P_FROM == COLUMNS && CHUNK == 4))     /* P gets to the units by registers */
 #define PERMUTED (Q_FROM != COLUMNS)            /* columns of Q, as `lying` says */
 
 typedef struct {
     long p_at, q_at, p_step, q_step, p_z[4], q_z[4];        /* in elements of MEM; steps between rows, or between terms */
     int rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts;
-    long parts_at;
+    long parts_at, counters_at;
 } tiling;
 
 /* Where columns must lie so that four neighbours meet in one lane's sums: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
@@ -91,9 +92,29 @@ INLINE void copy_columns(uint to, global const MEM *from, long step, int rows, i
     }
 }
 
+/* Floats of P for registers: [term][row], the chunks of a term moved so that the lanes of a warp meet all banks. */
+#define MOVED(chunk, term) ((chunk) ^ ((term) & 3) << 1)
+INLINE void copy_terms(uint to, global const MEM *from, long step, int left, int k, int terms, int item) {
+    const int chunk = item % (TM / 4), first = item / (TM / 4), down = 128 / (TM / 4);
+    const int most = chunk * 4 < left ? terms - k : 0;
+    global const MEM *x = from + chunk * 4 + (k + first) * step;
+    UNROLL for (int i = 0; i < TERMS; i += down) {
+        const int term = i + first;
+        nv_copy16(to + term * (TM * 4) + (MOVED(chunk, term) << 4), term < most ? x : from, term < most ? 16 : 0);
+        x += down * step;
+    }
+}
+/* Element of P as floats in local memory: K-major, or as copy_terms lays it. */
+INLINE float element_of(uint tile, int row, int term) {
+    const uint at = P_FROM == COLUMNS ? term * (TM * 4) + (MOVED(row >> 2, term) << 4) + (row & 3) * 4
+                                      : row * 128 + (((term >> 2) ^ (row & 7)) << 4) + (term & 3) * 4;
+    return as_float(nv_local_load(tile + at));
+}
+
 /* Of one operand: a bulk copy by one item, or copies by all. */
 #define FETCH(FROM, to, from, i, step, tile, bytes, left, permuted) \
     if (FROM == ROWS) copy_rows(to, from, step, tile, left, k, terms, permuted, id); \
+    else if (FROM == COLUMNS && CHUNK == 4) copy_terms(to, from, step, left, k, terms, id); \
     else if (FROM == COLUMNS) copy_columns(to, from, step, tile, left, k, terms, id); \
     else if (!id) nv_bulk_load(to, from + (long)(i) * ((bytes) / (int)sizeof(MEM)), bytes, full + 8 * stage)
 
@@ -204,38 +225,45 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
         const job j = job_of(work, &w, batch);
         float sum[BLOCKS][TN / 2];
         UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) sum[m][e] = 0;
+#if REGISTERS
 #if SPLIT
         float total[BLOCKS][TN / 2];
         UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) total[m][e] = 0;
-        const uint lies = pt + (mine + (warp & 3) * 16 + g) * 128 + t * 4;
+#define SUM total
+#else
+#define SUM sum
+#endif
+        const int line = mine + (warp & 3) * 16 + g;
         for (int i = 0; i < j.count; i++) {
             nv_barrier_wait(full + 8 * stage, phase);
             if (COPIES) nv_proxy_fence();
-            if (Q_FROM != IMAGES) make_low(qt + stage * Q_ALL, id - 128);
+            if (SPLIT && Q_FROM != IMAGES) make_low(qt + stage * Q_ALL, id - 128);
             const ulong high_q = descriptor(qt + stage * Q_ALL, false), low_q = high_q + (Q_BYTES >> 4);
             uint high[2][4], low[2][4];             /* while one step's are being read, the next ones are made */
             UNROLL for (int k = 0; k < 4; k++) UNROLL for (int m = 0; m < BLOCKS; m++) {
                 const int step = k * BLOCKS + m, now = step & 1;
                 if (step >= 2) NV_WGMMA_WAIT(1);
                 UNROLL for (int e = 0; e < 4; e++) {
-                    const float x = as_float(nv_local_load(lies + stage * P_BYTES + m * 8192 + (e & 1) * 1024 +
-                                                           (((2 * k + (e >> 1)) ^ g) << 4)));
-                    high[now][e] = nv_high(x), low[now][e] = nv_low(x);
+                    const float x = element_of(pt + stage * P_BYTES, line + m * 64 + (e & 1) * 8, 8 * k + (e >> 1) * 4 + t);
+                    high[now][e] = SPLIT ? nv_high(x) : nv_to_tf32(x), low[now][e] = nv_low(x);
                 }
                 NV_WGMMA_FENCE();
-                WGMMA(sum[m], low[now], high_q + 2 * k);
-                WGMMA(sum[m], high[now], low_q + 2 * k);
+                if (SPLIT) {
+                    WGMMA(sum[m], low[now], high_q + 2 * k);
+                    WGMMA(sum[m], high[now], low_q + 2 * k);
+                }
                 WGMMA(sum[m], high[now], high_q + 2 * k);
                 NV_WGMMA_COMMIT();
             }
             NV_WGMMA_WAIT(0);
             if (leads) nv_barrier_arrive(empty + 8 * stage);
+#if SPLIT
             if (i % PROMOTE == PROMOTE - 1 || i == j.count - 1)
                 UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++)
                     total[m][e] += sum[m][e], sum[m][e] = 0;
+#endif
             if (++stage == STAGES) stage = 0, phase ^= 1;
         }
-#define SUM total
 #else
         int before = 0;
         for (int i = 0; i < j.count; i++) {
@@ -258,7 +286,7 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
 #endif
 #ifdef PARTS
         global float *of_tile = parts + w.parts_at + (long)j.tile * w.parts * (TM * TN);
-        if (!meets(SUM[0], of_tile, counters + j.tile, j.part, w.parts, &count, id - 128)) continue;
+        if (!meets(SUM[0], of_tile, counters + w.counters_at + j.tile, j.part, w.parts, &count, id - 128)) continue;
 #endif
         const int row = j.row + mine + (warp & 3) * 16 + g;
         BATCH((long)j.z);

@@ -14,7 +14,7 @@ enum { VERSION = 1, ITEMS = 384, PACKERS = 256 };
 typedef struct tiling {
     int64_t p_at, q_at, p_step, q_step, p_z[FAC_CL_BATCH], q_z[FAC_CL_BATCH];
     int32_t rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts, unused;
-    int64_t parts_at;
+    int64_t parts_at, counters_at;
 } tiling;
 typedef struct packing {
     int64_t at, row, term, z[FAC_CL_BATCH], to;
@@ -196,7 +196,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     tiling w = { .rows = (int32_t)m->p.rows, .columns = (int32_t)m->q.rows, .row_tiles = (int32_t)m->row_tiles,
                  .column_tiles = (int32_t)m->column_tiles, .k_tiles = (int32_t)m->k_tiles, .each = (int32_t)m->each,
                  .band = (int32_t)m->band, .all = (int32_t)(m->tiles * m->parts), .parts = (int32_t)m->parts };
-    if (m->parts > 1) w.parts_at = (int64_t)((fac_cl_at(work) + m->parts_at) / sizeof(float));
+    if (m->parts > 1) {
+        w.parts_at = (int64_t)((fac_cl_at(work) + m->parts_at) / sizeof(float));
+        w.counters_at = (int64_t)(fac_cl_at(q->counters) / sizeof(uint32_t));
+    }
     const fac_span p = find(q, &m->p, in[m->p.input], work, &w.p_at, &w.p_step, w.p_z),
         b = find(q, &m->q, in[m->q.input], work, &w.q_at, &w.q_step, w.q_z);
     return launch(o, q, p, b, work, &w, &s, &x, err);

@@ -42,7 +42,9 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const bool often = m->mode == FAC_NV_3XTF32 && !m->swap && s == &m->q && (double)s->rows * (double)K > 1 << 20;
     if (!as_is || often) return FAC_NV_IMAGES;
     if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
-    const bool columns = half && s->tile >= 64 && !(s->tile & (s->tile - 1)) && s->row == 1 && s->rows % chunk == 0;
+    /* tf32 takes rows side by side from registers only, so not of q */
+    const bool turns = half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
+    const bool columns = turns && s->row == 1 && s->rows % chunk == 0;
     return columns && steps_by(s, K > 1 ? s->term : 0, chunk) ? FAC_NV_COLUMNS : FAC_NV_IMAGES;
 }
 

@@ -16,10 +16,11 @@ static fac_nv_kind kind_of(fac_nv_mode m) {
 static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
     static const char *const names[] = { "tf32", "bf16", "f16" };
     const fac_nv_kind kind = kind_of(m->mode);
-    const bool split = m->mode == FAC_NV_3XTF32, ta = m->p.from == FAC_NV_COLUMNS, tb = m->q.from == FAC_NV_COLUMNS;
-    fac_nv_wgmma_text(to, m->cut.columns, kind, (split ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
+    const bool columns = m->p.from == FAC_NV_COLUMNS, tf32 = kind == FAC_NV_KIND_TF32, ta = columns && !tf32;
+    const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32), tb = m->q.from == FAC_NV_COLUMNS;
+    fac_nv_wgmma_text(to, m->cut.columns, kind, (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
                       (tb ? FAC_NV_B_TURNED : 0));
-    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns, split ? "rs" : "ss",
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns, registers ? "rs" : "ss",
                    ta ? "_ta" : "", tb ? "_tb" : "");
 }
 
@@ -34,8 +35,9 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_add(to, fac_cl_nv_common);
     add_instruction(m, to);
     const bool good = add_results(m, fp64, to);
-    fac_text_print(to, "#undef MEM\n#define MEM %s\n#define TM %d\n#define TN %d\n#define STAGES %d\n",
-                   fac_nv_terms(m) == 64 ? "ushort" : "float", m->cut.rows, m->cut.columns, m->cut.stages);
+    const bool half = fac_nv_terms(m) == 64;
+    fac_text_print(to, "#undef MEM\n#define MEM %s\n#define HALF %d\n#define TM %d\n#define TN %d\n#define STAGES %d\n",
+                   half ? "ushort" : "float", half, m->cut.rows, m->cut.columns, m->cut.stages);
     fac_text_print(to, "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT %d\n#define PROMOTE %d\n", m->p.from,
                    m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
     fac_text_add(to, fac_cl_gemm_common);
