@@ -202,7 +202,7 @@ def measure(a, folder, name, state, models, facula, train, batch, precision):
         steps = {f: training(m, batch, precision) for f, m in models.items()}
     else:
         steps = {f: inference(m, batch, precision, FORMS[f]) for f, m in models.items()}
-    form, step = best_form(steps)
+    form, step = best_form(steps) if a.rounds else next(iter(steps.items()))
     errors, mode = "", "train" if train else "infer"
     if not train:
         x, y = os.path.join(folder, "x.npy"), os.path.join(folder, "y.npy")
@@ -210,6 +210,9 @@ def measure(a, folder, name, state, models, facula, train, batch, precision):
         facula.ask(batch, precision, mode, 0, x, y)
         exact = exact_logits(name, state, batch)
         errors = f"{error_of(torch.from_numpy(numpy.load(y)).cuda(), exact):.1e} / {error_of(step(), exact):.1e}"
+    if not a.rounds:
+        print(f"| {name} | {mode} | {batch} | {precision} | {errors} |", flush=True)
+        return
     theirs, mine, ratios = [], [], []
     for _ in range(a.rounds):
         theirs.append(median_ms(step, a.seconds))
@@ -259,12 +262,21 @@ def network(a, name, left, skipped):
         facula.close()
 
 
+def heading(a):
+    if not a.rounds:
+        print("| network | what | batch | precision | error facula / PyTorch |\n| --- | --- | --- | --- | --- |", flush=True)
+        return
+    print("| network | what | batch | precision | PyTorch ms | form | facula ms | ratio | rounds | error facula / PyTorch |"
+          + (" compiled ms (ratio) |" if a.compile else ""))
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |" + (" --- |" if a.compile else ""), flush=True)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", default=NETWORKS)
     p.add_argument("--facula", default="build/facula")
     p.add_argument("--device", default="opencl")
-    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--rounds", type=int, default=3, help="0: only the errors of inference")
     p.add_argument("--infer", default="1,16,64", help="batch sizes; empty for none")
     p.add_argument("--train", default="16,64")
     p.add_argument("--precision", default="highest,high,bf16")
@@ -273,14 +285,12 @@ def main():
     p.add_argument("--budget", type=float, default=1e9, help="seconds after which no new line is begun")
     a = p.parse_args()
     start, skipped = time.perf_counter(), []
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = a.rounds > 0
     version = subprocess.run([a.facula, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, driver {driver.stdout.split()[0]}, "
           f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, {version}\n")
-    print("| network | what | batch | precision | PyTorch ms | form | facula ms | ratio | rounds | error facula / PyTorch |"
-          + (" compiled ms (ratio) |" if a.compile else ""))
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |" + (" --- |" if a.compile else ""), flush=True)
+    heading(a)
     for name in a.names:
         network(a, name, lambda: a.budget - (time.perf_counter() - start), skipped)
     if skipped:
