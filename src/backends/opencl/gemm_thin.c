@@ -8,9 +8,9 @@ enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32, MANY 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Few groups do not have as many loads on the way as the memory could answer. */
-static double seconds(const fac_opencl *o, double bytes, double groups) {
-    const double want = 2.0 * o->limits.units, share = groups < want ? groups / want : 1;
+/* Few groups do not have as many loads on the way as the memory could answer; one row alone reads nothing twice. */
+static double seconds(const fac_opencl *o, double bytes, double groups, bool alone) {
+    const double want = 2.0 * o->limits.units, share = groups < want ? groups / want : alone && o->limits.gpu ? 1.2 : 1;
     return bytes / (fac_cl_bandwidth(o) * share);
 }
 
@@ -19,7 +19,7 @@ static int vector(const fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     const fac_cl_shape *s = &r->s;
     const bool straight = r->dtype == FAC_F32 || r->dtype == FAC_F64;
     const int64_t most = t->b_along_n ? s->N : s->K;
-    if (o->limits.gpu) return t->VB == 4 && (t->b_along_n || t->VA == 4) ? 4 : 1;
+    if (o->limits.gpu) return t->VB == 4 && (t->b_along_n || (t->VA == 4 && !t->a_along_m)) ? 4 : 1;
     int v = !straight || (!t->b_along_n && s->a.column != 1) ? 1 : r->dtype == FAC_F64 ? 8 : 16;
     while (v > most) v /= 2;
     return v ? v : 1;
@@ -62,7 +62,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
     for (int64_t splits = 1; splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
         const int64_t each = parts(parts(s->K ? s->K : 1, splits), 4) * 4;
-        double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits);
+        double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB == 4);
         if (splits > 1) time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
         if (splits > 1 && time >= t->seconds) continue;
         t->seconds = time, t->splits = parts(s->K ? s->K : 1, each), t->each_k = each;

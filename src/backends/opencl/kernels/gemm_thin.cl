@@ -20,6 +20,12 @@
 #endif
 #endif
 #define UNROLL _Pragma("unroll")
+/* Terms of b are neighbours where columns are not, and vectors are of neighbours in a, too. */
+#if V == 1
+#define A_AT(m, k) ((m) * s.a.row + (k) * s.a.column)
+#else
+#define A_AT(m, k) ((m) * s.a.row + (k))
+#endif
 
 /* The lanes of a vector, in pairs. */
 static inline ACC lanes_of(VEC v) {
@@ -74,26 +80,26 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     for (; k + (AHEAD - 1) * L * V < whole; k += AHEAD * L * V) {
         VEC w[AHEAD][CN];
         UNROLL for (int u = 0; u < AHEAD; u++)
-            UNROLL for (int j = 0; j < CN; j++) w[u][j] = LOADS(column[j], (k + u * L * V) * s.b.row);
+            UNROLL for (int j = 0; j < CN; j++) w[u][j] = LOADS(column[j], k + u * L * V);
         UNROLL for (int u = 0; u < AHEAD; u++)
             UNROLL for (int m = 0; m < MR; m++) {
-                const VEC x = LOADS(a, m * s.a.row + (k + u * L * V) * s.a.column);
+                const VEC x = LOADS(a, A_AT(m, k + u * L * V));
                 UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, w[u][j], sum[m * CN + j]);
             }
     }
 #endif
     _Pragma("unroll 4") for (; k < whole; k += L * V) {
         VEC w[CN];
-        UNROLL for (int j = 0; j < CN; j++) w[j] = LOADS(column[j], k * s.b.row);
+        UNROLL for (int j = 0; j < CN; j++) w[j] = LOADS(column[j], k);
         UNROLL for (int m = 0; m < MR; m++) {
-            const VEC x = LOADS(a, m * s.a.row + k * s.a.column);
+            const VEC x = LOADS(a, A_AT(m, k));
             UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, w[j], sum[m * CN + j]);
         }
     }
     UNROLL for (int o = 0; o < OUTS; o++) out[o] = lanes_of(sum[o]);
     for (int i = whole + lane; i < end; i += L)
         UNROLL for (int o = 0; o < OUTS; o++)
-            out[o] += LOAD(a, o / CN * s.a.row + i * s.a.column) * LOAD(column[o % CN], i * s.b.row);
+            out[o] += LOAD(a, A_AT(o / CN, i)) * LOAD(column[o % CN], i);
 #endif
 
 #if L > 1

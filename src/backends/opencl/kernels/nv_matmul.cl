@@ -27,6 +27,7 @@
 #define Q_BYTES (TN * 128)
 #define Q_ALL (Q_BYTES * (1 + SPLIT))           /* high and low */
 #define REGISTERS (SPLIT || (P_FROM == COLUMNS && CHUNK == 4))     /* P gets to the units by registers */
+#define LOWS (SPLIT && Q_FROM != IMAGES)        /* low parts of Q are made here */
 #define PERMUTED (Q_FROM != COLUMNS)            /* columns of Q, as `lying` says */
 
 typedef struct {
@@ -124,7 +125,8 @@ INLINE ulong descriptor(uint at, bool turned) {
 }
 #define NEXT(FROM) (FROM == COLUMNS ? 128 : 2)  /* of a descriptor, from one wgmma to the next */
 
-/* The low parts of a tile of Q behind it, by both consumers; what the units read of the tile itself are the high parts. */
+/* The low parts of a tile of Q behind it, by both consumers, who must meet before they use them; what the units read of the tile
+ * itself are the high parts. */
 INLINE void make_low(uint tile, int item) {
     for (int at = item * 16; at < Q_BYTES; at += 256 * 16) {
         uint v[4];
@@ -134,7 +136,6 @@ INLINE void make_low(uint tile, int item) {
                      ::"r"(tile + Q_BYTES + at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
     }
     nv_proxy_fence();
-    nv_meet(1, 256);
 }
 
 #ifdef FOURS
@@ -234,10 +235,14 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
 #define SUM sum
 #endif
         const int line = mine + (warp & 3) * 16 + g;
-        for (int i = 0; i < j.count; i++) {
+        if (LOWS) {
             nv_barrier_wait(full + 8 * stage, phase);
+            make_low(qt + stage * Q_ALL, id - 128);
+        }
+        for (int i = 0; i < j.count; i++) {
+            if (LOWS) nv_meet(1, 256);
+            else nv_barrier_wait(full + 8 * stage, phase);
             if (COPIES) nv_proxy_fence();
-            if (SPLIT && Q_FROM != IMAGES) make_low(qt + stage * Q_ALL, id - 128);
             const ulong high_q = descriptor(qt + stage * Q_ALL, false), low_q = high_q + (Q_BYTES >> 4);
             uint high[2][4], low[2][4];             /* while one step's are being read, the next ones are made */
             UNROLL for (int k = 0; k < 4; k++) UNROLL for (int m = 0; m < BLOCKS; m++) {
@@ -254,6 +259,11 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
                 }
                 WGMMA(sum[m], high[now], high_q + 2 * k);
                 NV_WGMMA_COMMIT();
+            }
+            if (LOWS && i + 1 < j.count) {          /* while the units work */
+                const int next = stage + 1 == STAGES ? 0 : stage + 1;
+                nv_barrier_wait(full + 8 * next, next ? phase : phase ^ 1);
+                make_low(qt + next * Q_ALL, id - 128);
             }
             NV_WGMMA_WAIT(0);
             if (leads) nv_barrier_arrive(empty + 8 * stage);
@@ -308,7 +318,7 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
             }
             WARP_MEETS();
             const long c = j.column + 16 * o + lane;
-            for (int i = 0; i < 16; i++) {
+            _Pragma("unroll 8") for (int i = 0; i < 16; i++) {
                 const long r = first + 64 * m + i;
                 if (r < w.rows && c < w.columns) STORE(out, Y_AT(r, c), FINISH(lines[warp][i][lane], r, 0, c));
             }

@@ -11,7 +11,7 @@ enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become th
 static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 }, { 128, 128, 6, 1, 0.7 },
                                      { 128, 64, 8, 1, 0.55 },  { 128, 192, 5, 1, 0.75 }, { 0 } };
 static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
-static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 4, 2, 0.5 }, { 0 } };
+static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 8, 1, 0.5 }, { 0 } };
 static const fac_nv_cut short_split[] = { { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
 
 /* Bytes a second of memory, of the second cache to one unit, of results from one (measured); seconds of a launch, of a tile's
