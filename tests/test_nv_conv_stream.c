@@ -79,7 +79,7 @@ static void kernels_are_written(void **state) {
             else
                 print_message("%-16s %dx%d%s of %d, %d and %d stages%s: %.4f ms\n", cases[i].name, fac_nv_stream_rows(&q.t),
                               q.t.bn, q.t.halo ? " with halo" : "", q.t.consumers, q.t.sa, q.t.sb,
-                              q.t.exit == FAC_NV_STAGED ? ", staged" : "", q.seconds * 1e3);
+                              q.t.slots ? ", staged" : "", q.seconds * 1e3);
             keep(cases[i].name, k, &q, &t);
             fac_text_free(&t);
         }

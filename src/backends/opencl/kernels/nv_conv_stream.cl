@@ -16,8 +16,8 @@
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO
  *   MEM            an element of x and w
  *   BYTES          of an element of the result
- *   STAGED         results go through local memory and leave it as whole rows of a tile;  ADDED: extra ADDED - 1, which has a row
- *                  for each of them, comes that way (0: none)
+ *   SLOTS          results go through local memory and leave it as whole rows of a tile, by turns through so many places of each
+ *                  consumer (0: directly);  ADDED: extra ADDED - 1, which has a row for each of them, comes that way (0: none)
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
  *   NEAR           rows of A are read again by other taps: through the first cache
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
@@ -35,6 +35,7 @@
 /* Of results in local memory, in elements: neighbouring rows begin in other banks. */
 #define PITCH (BN + 16)
 #define OWN_ROWS (64 * ROWS)
+#define SLOT (OWN_ROWS * PITCH)
 
 /* A divisor as nv_divide takes it; multiplier 0: by one. */
 typedef struct { uint multiplier, shift; } divisor;
@@ -148,9 +149,10 @@ INLINE uint row_bytes(const sizes *s, int tile) {
 INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint empty, int lane EXTRA_PARAMS) {
     int turn = 0;
     for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0), turn++) {
-        const uint parity = turn / TEAMS & 1, bytes = row_bytes(s, tile);
+        const int use = turn / TEAMS;
+        const uint bytes = row_bytes(s, tile);
         for (int k = 0; k < TEAM; k++) {
-            const int c = turn % TEAMS * TEAM + k;
+            const int c = (turn % TEAMS * TEAM + k) * SLOTS + use % SLOTS;
             spot at[2 * ROWS];
             bool there[2 * ROWS];
             int count = 0;
@@ -158,11 +160,11 @@ INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint 
                 there[i] = find(s, e, tile / s->across * BM + k * OWN_ROWS + lane + 32 * i, &at[i]);
                 count += there[i];
             }
-            nv_barrier_wait(empty + 8 * c, parity ^ 1);
+            nv_barrier_wait(empty + 8 * c, (use / SLOTS & 1) ^ 1);
             nv_barrier_expect(full + 8 * c, count * bytes);
             UNROLL for (int i = 0; i < 2 * ROWS; i++)
                 if (there[i])
-                    nv_bulk_load(to + (c * OWN_ROWS + lane + 32 * i) * PITCH * BYTES,
+                    nv_bulk_load(to + (c * SLOT + (lane + 32 * i) * PITCH) * BYTES,
                                  ADDED_FROM + e->p[ADDED].at + at[i].at[ADDED] + tile % s->across * BN, bytes, full + 8 * c);
         }
     }
@@ -303,8 +305,8 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #define FOUR(sums, q, i) \
     { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
-/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is stored:
- * what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go that way. */
+/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
+ * stored: what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
                         int row0, int warp, int lane EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
@@ -312,7 +314,7 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
         const int row = m * 64 + warp * 16 + g;
         spot to[2];
         bool there[2] = { true, true };
-        if (!STAGED) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+        if (!SLOTS) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
         UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
             more with[AHEAD][2];
             asm volatile("" ::: "memory");      /* and no further ahead: registers are few */
@@ -322,9 +324,9 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
                 more_of_channels(e, channel, &with[q][0] EXTRA_ARGS);
                 with[q][1] = with[q][0];
                 UNROLL for (int i = 0; i < 2; i++) {
-#if STAGED && ADDED
+#if SLOTS && ADDED
                     LOCAL_GET4(with[q][i].v[ADDED - 1], own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t);
-#elif !STAGED
+#elif !SLOTS
                     if (there[i]) more_of_pixel(e, &to[i], channel, &with[q][i] EXTRA_ARGS);
 #endif
                 }
@@ -335,7 +337,7 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
                     float v[4] = FOUR(sums[m], q0 + q, i);
                     if (!there[i] || channel >= s->rows) continue;
                     finish4(v, &with[q][i]);
-#if STAGED
+#if SLOTS
                     LOCAL_PUT4(own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t, v);
 #else
                     store4(e, &to[i], channel, v, y);
@@ -343,7 +345,7 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
                 }
         }
     }
-#if STAGED
+#if SLOTS
     nv_proxy_fence();
     warp_meet();
     if (lane < 16) {
@@ -363,18 +365,18 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
     local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
     local int2 rows[AROWS];
-    local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS + TEAMS];
-#if STAGED
-    local RESULT results[CONSUMERS * OWN_ROWS * PITCH] __attribute__((aligned(128)));
+    local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS * SLOTS + TEAMS];
+#if SLOTS
+    local RESULT results[CONSUMERS * SLOTS * SLOT] __attribute__((aligned(128)));
 #endif
     const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
     ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
     a.empty = a.full + 8 * SA, b.full = a.empty + 8 * SA, b.empty = b.full + 8 * SB;
-    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS, turns = empty + 8 * CONSUMERS;
+    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS * SLOTS, turns = empty + 8 * CONSUMERS * SLOTS;
     if (item == 0) {
         for (int i = 0; i < SA; i++) nv_barrier_init(a.full + 8 * i, FILLERS), nv_barrier_init(a.empty + 8 * i, TEAM);
         for (int i = 0; i < SB; i++) nv_barrier_init(b.full + 8 * i, 1), nv_barrier_init(b.empty + 8 * i, TEAM);
-        for (int i = 0; i < CONSUMERS; i++) nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
+        for (int i = 0; i < CONSUMERS * SLOTS; i++) nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
         for (int i = 0; i < TEAMS; i++) nv_barrier_init(turns + 8 * i, TEAM);
         nv_barriers_made();
     }
@@ -402,22 +404,26 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
         multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
         const int row0 = tile / s.across * BM + member * OWN_ROWS;
-#if STAGED
-        if (ADDED) nv_barrier_wait(full + 8 * consumer, turn / TEAMS & 1);
-        else {                                  /* the stores before have read their rows */
-            if (lane < 16) NV_BULK_WAIT_READ(0);
-            warp_meet();
+#if SLOTS
+        const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
+        if (lane < 16) {
+            /* stores have read their rows: of the tile before, or of the one before that */
+            if (SLOTS == 1 || ADDED) NV_BULK_WAIT_READ(0);
+            else NV_BULK_WAIT_READ(1);
+            if (ADDED && SLOTS > 1 && use) nv_barrier_arrive(empty + 8 * (consumer * SLOTS + (use - 1) % SLOTS));
         }
-        finish_tile(&s, &e, sums, y, results + consumer * OWN_ROWS * PITCH, tile, row0, warp, lane EXTRA_ARGS);
-        if (ADDED && lane < 16) {
+        if (ADDED) nv_barrier_wait(full + 8 * slot, use / SLOTS & 1);
+        else warp_meet();
+        finish_tile(&s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane EXTRA_ARGS);
+        if (ADDED && SLOTS == 1 && lane < 16) {
             NV_BULK_WAIT_READ(0);
-            nv_barrier_arrive(empty + 8 * consumer);
+            nv_barrier_arrive(empty + 8 * slot);
         }
 #else
         finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane EXTRA_ARGS);
 #endif
     }
-#if STAGED
+#if SLOTS
     if (lane < 16) NV_BULK_WAIT(0);
 #endif
 }

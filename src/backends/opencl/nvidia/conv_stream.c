@@ -119,7 +119,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     const bool bf16 = q->c.mode == FAC_NV_BF16;
     const fac_nv_kind kind = q->c.r.dtype == FAC_F32 ? FAC_NV_KIND_TF32 : bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
     const char *name = kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16";
-    const bool staged = t->exit == FAC_NV_STAGED, wide = t->rows * t->bn >= 256;
+    const bool wide = t->rows * t->bn >= 256;
     fac_text_add(to, fac_cl_nv_common);
     if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;
     fac_nv_wgmma_text(to, t->bn, kind, 0);
@@ -132,10 +132,10 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n", t->consumers, t->team, t->rows,
                    t->bn);
     fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
-    fac_text_print(to, "#define STAGED %d\n#define ADDED %d\n#define AHEAD %d\n", staged, staged ? q->added : 0,
-                   staged || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
-    if (staged && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
-    if (staged) add_memory(q->c.r.result, to);
+    fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots, t->slots ? q->added : 0,
+                   t->slots || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
+    if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
+    if (t->slots) add_memory(q->c.r.result, to);
     fac_text_add(to, fac_cl_nv_conv_stream);
     return !to->failed;
 }

@@ -4,14 +4,11 @@
 #define FACULA_OPENCL_NVIDIA_CONV_STREAM_H
 #include "backends/opencl/nvidia/conv.h"
 
-/* How results leave a tile: by the items that hold them, or through local memory as whole rows. */
-typedef enum fac_nv_exit { FAC_NV_DIRECT, FAC_NV_STAGED } fac_nv_exit;
-
 /* The letters of the kernel. */
 typedef struct fac_nv_stream_tile {
     int         consumers, team;                /* groups of four warps; those of them that share a tile */
     int         rows, bn;                       /* blocks of 64 rows of each; channels */
-    fac_nv_exit exit;
+    int         slots;                          /* results leave through so many places in local memory; 0: directly */
     bool        halo;
     int         a_rows, sa, sb;
 } fac_nv_stream_tile;

@@ -2,17 +2,15 @@
 #include <math.h>
 #include "backends/opencl/nvidia/conv_stream.h"
 
-/* Consumers, those of a team, blocks of 64 rows, channels, and how results leave. */
+/* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo. */
 static const fac_nv_stream_tile tiles[] = {
-    { 2, 2, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 1, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 },
-    { 3, 1, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 1, 1, 256, FAC_NV_STAGED, false, 0, 0, 0 },
-    { 2, 1, 2, 64, FAC_NV_STAGED, false, 0, 0, 0 },  { 2, 2, 1, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
-    { 2, 2, 1, 256, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 2, 2, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
-    { 3, 3, 1, 128, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 2, 1, 64, FAC_NV_DIRECT, false, 0, 0, 0 },
-    { 2, 2, 2, 64, FAC_NV_DIRECT, false, 0, 0, 0 },  { 3, 3, 1, 64, FAC_NV_DIRECT, false, 0, 0, 0 },
-    { 2, 1, 2, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 3, 3, 1, 128, FAC_NV_STAGED, false, 0, 0, 0 },
-    { 2, 2, 2, 128, FAC_NV_STAGED, false, 0, 0, 0 }, { 2, 2, 1, 256, FAC_NV_STAGED, false, 0, 0, 0 },
-    { 2, 1, 1, 256, FAC_NV_DIRECT, false, 0, 0, 0 }, { 2, 1, 2, 128, FAC_NV_DIRECT, false, 0, 0, 0 },
+    { 2, 2, 1, 128, 1, false, 0, 0, 0 }, { 2, 1, 1, 128, 2, false, 0, 0, 0 }, { 3, 1, 1, 128, 1, false, 0, 0, 0 },
+    { 2, 1, 1, 256, 1, false, 0, 0, 0 }, { 3, 3, 1, 128, 1, false, 0, 0, 0 }, { 2, 1, 2, 128, 1, false, 0, 0, 0 },
+    { 2, 1, 2, 64, 1, false, 0, 0, 0 },  { 2, 2, 1, 128, 0, false, 0, 0, 0 }, { 2, 2, 1, 256, 0, false, 0, 0, 0 },
+    { 2, 1, 1, 256, 0, false, 0, 0, 0 }, { 3, 3, 1, 64, 0, false, 0, 0, 0 },  { 2, 2, 1, 64, 0, false, 0, 0, 0 },
+    { 2, 2, 1, 128, 0, true, 0, 0, 0 },  { 2, 2, 1, 256, 0, true, 0, 0, 0 },  { 3, 3, 1, 128, 0, true, 0, 0, 0 },
+    { 2, 1, 1, 256, 0, true, 0, 0, 0 },  { 2, 1, 2, 128, 0, true, 0, 0, 0 },  { 2, 2, 2, 64, 0, true, 0, 0, 0 },
+    { 3, 3, 1, 64, 0, true, 0, 0, 0 },   { 2, 2, 2, 64, 1, true, 0, 0, 0 },
 };
 enum { TILES = sizeof tiles / sizeof *tiles, MOST_STAGES = 8, STEP = 128 };
 
@@ -22,14 +20,13 @@ int fac_nv_stream_variants(void) { return TILES; }
 
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     const size_t stages = (size_t)((t->sa * t->a_rows + t->sb * t->bn) * parts(q)) * STEP,
-        results = t->exit == FAC_NV_STAGED ? (size_t)(64 * t->rows * t->consumers * (t->bn + 16) * q->bytes) : 0;
-    return stages + results + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers) + t->consumers) + 1024;
+        results = (size_t)(64 * t->rows * t->consumers * t->slots * (t->bn + 16) * q->bytes);
+    return stages + results + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers * t->slots) + t->consumers) + 1024;
 }
 
 /* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
 static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_tile *t) {
     int best = 0;
-    t->halo = q->halo && t->exit == FAC_NV_DIRECT;
     t->a_rows = fac_nv_stream_rows(t) + (t->halo ? 2 * (f->axis[2].out + 2) : 0);
     t->a_rows = (t->a_rows + 7) / 8 * 8;
     fac_nv_stream_tile with = *t;
@@ -43,14 +40,14 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
 }
 
 /* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock), bytes from the
- * second cache (40).  Three products read three times, and low parts are written from what is read. */
+ * second cache (56).  Three products read three times, and low parts are written from what is read. */
 static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
     const bool three = parts(q) == 2;
     const double a = (double)t->a_rows * STEP / (t->halo ? taps : 1), b = (double)t->bn * STEP * parts(q);
     const double blocks = t->rows * t->team;
     const double products = (three ? 3 : 1) * blocks * t->bn * 2,
                  local = ((three ? 3 : 1) * blocks * 4 * (2048 + 32 * t->bn) + a + b + (three ? 2 * a : 0)) / 128;
-    return fmax(products, fmax(local, (a + b) / 40));
+    return fmax(products, fmax(local, (a + b) / 56));
 }
 
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
@@ -58,15 +55,15 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
     const double positions = t->halo ? (double)q->c.g.N * (h->out + 1) * (w->out + 1) : (double)f->pixels;
     const double count = ceil(positions / fac_nv_stream_rows(t)) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps);
-    const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 32 + 700;
+    const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
     if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
-    return rounds * (multiply + (t->exit == FAC_NV_STAGED ? finish / 2 : finish));
+    return rounds * (multiply + (t->slots ? finish / 2 : finish));
 }
 
 static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, double bytes) {
-    static const double clock = 1.78e9, bandwidth = 4.0e12, launch = 3e-6, start = 1.5e-6;
+    static const double clock = 1.6e9, bandwidth = 3.6e12, launch = 3e-6, start = 1.5e-6;
     double seconds = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
@@ -81,8 +78,9 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
     for (int i = 0; i < TILES; i++) {
         fac_nv_stream_tile t = tiles[i];
         if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
-        if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64))) continue;      /* two sets of sums */
-        if (t.exit == FAC_NV_STAGED && (!q->rows16 || q->moving != !!q->added)) continue;
+        /* two sets of sums: registers for so much */
+        if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64) || (t.rows == 2 && t.team == 1))) continue;
+        if ((t.halo && !q->halo) || (t.slots && (!q->rows16 || q->moving != !!q->added))) continue;
         if (!settle(q, &f, &t)) continue;
         const double seconds = seconds_of(o, q, &t, bytes);
         if (found && seconds >= q->seconds) continue;
