@@ -325,6 +325,29 @@ static void odd_shapes(void **state) {
     assert_true(solved >= asked);
 }
 
+/* Few pixels and many terms: sums are split in the middle of the taps, and pixels come from the first cache at once. */
+static void split_sums(void **state) {
+    static const char *const problems[] = {
+        "conv2d(bf16[1,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1",
+            "conv2d(bf16[1,128,28,28], bf16[256,128,3,3]) stride=2,2 pad=1,1,1,1",
+        "conv2d(f16[1,256,7,7], f16[128,256,3,3], f16[128]) pad=1,1,1,1",
+            "conv2d(f32[1,256,14,14], f32[128,256,3,3], f32[128]) pad=1,1,1,1",
+        "conv2d(f16[3,256,21,13], f16[248,128,1,3], f16[248]) stride=3,2 groups=2" };
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    of_largest = true;
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        fac_graph *g = NULL;
+        const fac_case c = { problems[i], -1, 1, i == 3 ? 2e-3 : 1e-2 };
+        OK(fac_problem_graph(c.problem, false, &g, &err));
+        precision = i == 3 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST, channels_last = true;
+        for (variant = 0; variant < VARIANTS; variant++)
+            if (solve(&fac_cl_conv_wgmma, g->last, &c, false)) print_message("%-3d %.1e  %s\n", variant, worst, c.problem);
+        fac_graph_free(g);
+    }
+    variant = 0, precision = FAC_PRECISION_DEFAULT;
+}
+
 /* Forward and by x, groups, pads that differ, extras: 3 x 3 of stride 1. */
 static void winograd_shapes(void **state) {
     (void)state;
@@ -361,7 +384,7 @@ static void winograd_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_read),
                                         cmocka_unit_test(phases_meet_all_taps), cmocka_unit_test(weights_are_packed),
-                                        cmocka_unit_test(odd_shapes),
+                                        cmocka_unit_test(odd_shapes), cmocka_unit_test(split_sums),
                                         cmocka_unit_test(winograd_shapes) };
     return cmocka_run_group_tests_name("nv_conv", tests, open_device, close_device);
 }

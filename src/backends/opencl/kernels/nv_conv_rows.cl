@@ -23,6 +23,7 @@ typedef struct {
     int in[3], out[3], origin[3], stride[3], far[3], taps[3];
     uint multiplier[3], shift[3];               /* quotients by out */
     int pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps;
+    int zero;                                   /* which the compiler must not know */
 } look;
 
 #define BM (64 * TEAMS)
@@ -180,15 +181,8 @@ INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, globa
 }
 #endif
 
-/* The units drop the low bits of high parts themselves, so that they need no registers of their own; but see AHEAD below. */
-#ifdef AHEAD
-#define HIGH(x) nv_high(as_float(x))
-#else
-#define HIGH(x) (x)
-#endif
-
 /* Registers of the first operand, and the low parts of split numbers.  raw: [pixel g, g + 8][16 bytes][4]. */
-INLINE void make_operand(uint *a, uint *low, const uint *raw) {
+INLINE void make_operand(const look *s, uint *a, uint *low, const uint *raw) {
     UNROLL for (int k = 0; k < STEPS; k++) UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
 #if defined(HALF) && FLOATS
         const uint *from = raw + 4 * (i * LOADS + k) + 2 * h;
@@ -196,12 +190,12 @@ INLINE void make_operand(uint *a, uint *low, const uint *raw) {
 #else
         const uint from = raw[4 * (i * LOADS + k / 2) + 2 * (k & 1) + h];
 #if defined(HALF) && defined(AHEAD)
-        /* a register of its own: the next pixels are loaded while wgmma still reads this one */
-        asm volatile("mov.b32 %0, %1;" : "=r"(a[4 * k + 2 * h + i]) : "r"(from));
+        /* a register of its own: the next pixels are loaded while wgmma still reads this one, and copies are seen through */
+        a[4 * k + 2 * h + i] = from | s->zero;
 #elif defined(HALF)
         a[4 * k + 2 * h + i] = from;
 #elif PARTS == 2
-        a[4 * k + 2 * h + i] = HIGH(from);
+        a[4 * k + 2 * h + i] = nv_high(as_float(from));
         low[4 * k + 2 * h + i] = nv_low(as_float(from));
 #else
         a[4 * k + 2 * h + i] = nv_to_tf32(as_float(from));
@@ -266,7 +260,7 @@ INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, ui
     refill(r, BACK);
     NV_WGMMA_WAIT(1);
     release(r, 1);
-    if (r->i + 1 < r->n) make_operand(a1, low1, raw1);
+    if (r->i + 1 < r->n) make_operand(s, a1, low1, raw1);
 #if PROMOTE
     if ((r->i & (PROMOTE - 1)) == PROMOTE - 1) {
         NV_WGMMA_WAIT(0);
@@ -280,7 +274,7 @@ INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, ui
 INLINE void advance(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, CONTEXT) {
     uint a[4 * STEPS], low[PARTS == 2 ? 4 * STEPS : 1];
     if (r->i + 1 < r->n) load_pixels(raw1, CONTEXT_ARGS);
-    make_operand(a, low, raw0);
+    make_operand(s, a, low, raw0);
     nv_barrier_wait(r->full + 8 * r->stage, r->parity);
     multiply(sums, a, low, r->base + r->stage * STAGE);
     refill(r, BACK);
@@ -406,7 +400,7 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
 #ifdef AHEAD
     uint a0[4 * STEPS], a1[4 * STEPS], low0[PARTS == 2 ? 4 * STEPS : 1], low1[PARTS == 2 ? 4 * STEPS : 1];
     if (n > 1) load_pixels(raw1, STEP_ARGS);
-    if (n > 0) make_operand(a0, low0, raw0);
+    if (n > 0) make_operand(&s, a0, low0, raw0);
     while (r.i + 1 < n) {
         advance(sums, whole, &r, a0, low0, a1, low1, raw0, raw1, STEP_ARGS);
         advance(sums, whole, &r, a1, low1, a0, low0, raw1, raw0, STEP_ARGS);

@@ -1,9 +1,9 @@
-/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  One item makes one element (3XTF32: its high and low part).
+/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  A group of items makes 16 rows of a tile, and others.
  *
  *   MEM, LOAD(p, i)     elements of the weights as floats
  *   ROWS, TERMS         of a tile
  *   HALF                elements of tiles have 16 bits: PUT16(p, i, x) writes them
- *   SPLIT               high and low parts
+ *   PARTS               2: high and low parts
  *   ORDER               0: terms in order, 1: by fours, 2: by eights
  *   FEW                 terms are [tap][4 channels]
  *   POINTS              groups are points x groups of F(4 x 4, 3 x 3): U = G w G' (winograd.cl) */
@@ -43,6 +43,13 @@ static int row_at(int r) {
 
 static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
 
+/* Where a tap of this phase lies among the weights' own. */
+static int tap_at(const packing *s, int tap) {
+    const int n2 = max(s->number[2], 1), n1 = max(s->number[1], 1), c = tap % n2, b = tap / n2 % n1, a = tap / n2 / n1;
+    return ((s->first[0] + s->each[0] * a) * s->window[1] + s->first[1] + s->each[1] * b) * s->window[2] + s->first[2] +
+        s->each[2] * c;
+}
+
 #ifdef POINTS
 constant float to_points[6][3] = { { 1, 0, 0 },
     { -2 / 3.f, -0.47140452079103168f, -1 / 3.f }, { -2 / 3.f, 0.47140452079103168f, -1 / 3.f },
@@ -62,39 +69,39 @@ static float weight_at(const packing *s, global const MEM *from, int group, int 
 #endif
 
 kernel void pack(const packing s, global const MEM *restrict from, global TILE *restrict to) {
-    const long all = (long)s.groups * s.row_tiles * s.k_tiles * (ROWS * TERMS);
-    for (long i = get_global_id(0); i < all; i += get_global_size(0)) {
-        const int e = (int)(i % (ROWS * TERMS)), r = e / TERMS, p = e % TERMS;
-        const long tile = i / (ROWS * TERMS);
-        const int k = (int)(tile % s.k_tiles), t = (int)(tile / s.k_tiles), row = t % s.row_tiles * ROWS + row_at(r);
+    const int all = s.groups * s.row_tiles * s.k_tiles * (ROWS / 16);
+    for (int unit = get_group_id(0); unit < all; unit += get_num_groups(0)) {
+        const int tile = unit / (ROWS / 16), from_row = unit % (ROWS / 16) * 16;
+        const int k = tile % s.k_tiles, t = tile / s.k_tiles, group = t / s.row_tiles, first = t % s.row_tiles * ROWS;
+#ifndef FEW
+        const int tap = s.taps ? k % s.taps : 0, block = (s.taps ? k / s.taps : 0) * TERMS, at = tap_at(&s, tap);
+#endif
+        global TILE *y = to + s.to + (long)tile * (PARTS * ROWS * TERMS);
+        for (int e = get_local_id(0); e < 16 * TERMS; e += get_local_size(0)) {
+            const int r = from_row + e / TERMS, p = e % TERMS, row = first + row_at(r);
 #ifdef FEW
-        const int term = k * TERMS + channel_at(p), tap = term / 4, channel = term % 4;
+            const int term = k * TERMS + channel_at(p), tap = term / 4, channel = term % 4, at = tap_at(&s, tap);
 #else
-        const int tap = s.taps ? k % s.taps : 0, channel = (s.taps ? k / s.taps : 0) * TERMS + channel_at(p);
+            const int channel = block + channel_at(p);
 #endif
-        float x = 0;
+            float x = 0;
+            if (row < s.rows && channel < s.channels && tap < s.taps) {
 #ifdef POINTS
-        if (row < s.rows && channel < s.channels) x = weight_at(&s, from, t / s.row_tiles, row, channel);
+                x = weight_at(&s, from, group, row, channel);
 #else
-        if (row < s.rows && channel < s.channels && tap < s.taps) {
-            const int c = tap % s.number[2], b = tap / s.number[2] % s.number[1], a = tap / s.number[2] / s.number[1];
-            const int at = ((s.first[0] + s.each[0] * a) * s.window[1] + s.first[1] + s.each[1] * b) * s.window[2] +
-                s.first[2] + s.each[2] * c;
-            x = LOAD(from, s.from + t / s.row_tiles * s.group + row * s.row + channel * s.channel + at);
+                x = LOAD(from, s.from + group * s.group + row * s.row + channel * s.channel + at);
+#endif
+            }
+            /* rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3) */
+            const int turn = TERMS == 8 * CHUNK ? r & 7 : r >> 1 & 3;
+            const int place = r * TERMS + ((p / CHUNK ^ turn) * CHUNK) + p % CHUNK;
+#ifdef HALF
+            PUT16(y, place, x);
+#else
+            const float high = to_tf32(x);
+            y[place] = high;
+            if (PARTS == 2) y[ROWS * TERMS + place] = to_tf32(x - high);
+#endif
         }
-#endif
-        /* rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3) */
-        const int turn = TERMS == 8 * CHUNK ? r & 7 : r >> 1 & 3;
-        const int place = r * TERMS + ((p / CHUNK ^ turn) * CHUNK) + p % CHUNK;
-#ifdef SPLIT
-        global TILE *y = to + s.to + tile * (2 * ROWS * TERMS) + place;
-        const float high = to_tf32(x);
-        y[0] = high;
-        y[ROWS * TERMS] = to_tf32(x - high);
-#elif defined(HALF)
-        PUT16(to, s.to + tile * (ROWS * TERMS) + place, x);
-#else
-        to[s.to + tile * (ROWS * TERMS) + place] = to_tf32(x);
-#endif
     }
 }

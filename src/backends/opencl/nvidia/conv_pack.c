@@ -58,7 +58,7 @@ bool fac_nv_pack_text(const fac_nv_conv *c, const fac_nv_packing *k, fac_text *t
     if (is_half(k))
         fac_text_print(to, "#define HALF\n#define PUT16(p, i, x) fac_store_%s(p, i, x)\n",
                        k->mode == FAC_NV_F16 ? "f16" : "bf16");
-    if (k->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
+    fac_text_print(to, "#define PARTS %d\n", k->mode == FAC_NV_3XTF32 ? 2 : 1);
     if (k->few) fac_text_add(to, "#define FEW\n");
     if (k->points) fac_text_add(to, "#define POINTS\n");
     fac_text_add(to, fac_cl_nv_pack);
@@ -75,9 +75,9 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
 
 static fac_status launch(fac_opencl *o, const packing *s, const fac_nv_packing *k, const fac_cl_kernel *kernel, fac_span from,
                          fac_span to, fac_error *err) {
-    const size_t count = (size_t)s->groups * (size_t)s->row_tiles * (size_t)s->k_tiles * (size_t)(k->rows * k->terms);
-    const size_t most = (size_t)o->limits.units * 2048, group = o->limits.group < 256 ? o->limits.group : 256;
-    const fac_cl_range range = { 1, { count < most ? count : most }, { group } };
+    const size_t tiles = (size_t)s->groups * (size_t)s->row_tiles * (size_t)s->k_tiles, units = tiles * (size_t)k->rows / 16;
+    const size_t group = o->limits.group < 256 ? o->limits.group : 256, most = (size_t)o->limits.units * 64;
+    const fac_cl_range range = { 1, { (units < most ? units : most) * group }, { group } };
     const fac_cl_arg args[] = { fac_cl_arg_value(s, sizeof *s), fac_cl_arg_span(from), fac_cl_arg_span(to) };
     return fac_cl_launch(o, kernel, &range, 3, args, err);
 }

@@ -15,7 +15,7 @@ typedef struct look {
     int64_t  x, w, work, counters;
     int32_t  image, step[3], channel, in[3], out[3], origin[3], stride[3], far[3], taps[3];
     uint32_t multiplier[3], shift[3];
-    int32_t  pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps;
+    int32_t  pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps, zero;
 } look;
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }

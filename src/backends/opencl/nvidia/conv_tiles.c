@@ -4,6 +4,7 @@
  * waiting for pixels takes, and as storing its results; never faster than the bytes that must be moved.  Few tiles are split
  * along the sum.  The numbers were fitted to measurements on an H200: ResNet-50's and VGG16's layers at three batches, each cut
  * in all ways. */
+#include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
 
@@ -24,10 +25,10 @@ static const fac_nv_cut half[] = {                          /* BF16, F16 */
     { 64, 2, 64, 4, false, 0, true, false, 0.20 },      { 64, 4, 64, 4, false, 128, true, false, 0.21 },
     { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.38 },       { 0 } };
 static const fac_nv_cut triple[] = {                        /* 3XTF32 */
-    { 128, 2, 64, 5, true, 0, false, true, 0.90 },      { 128, 2, 64, 5, false, 0, false, true, 0.97 },
-    { 64, 2, 64, 6, false, 128, false, true, 0.93 },    { 64, 2, 64, 6, false, 0, false, true, 0.93 },
-    { 64, 4, 64, 6, false, 128, false, false, 0.81 },   { 64, 2, 128, 3, false, 128, false, true, 0.95 },
-    { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 128, 4, false, 0, false, true, 0.92 },
+    { 128, 2, 64, 5, true, 0, false, true, 0.80 },      { 128, 2, 64, 5, false, 0, false, true, 0.93 },
+    { 64, 2, 64, 6, false, 0, false, true, 0.90 },      { 64, 4, 64, 6, false, 128, false, false, 0.81 },
+    { 64, 2, 128, 4, false, 0, false, true, 0.95 },     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
+    { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 64, 6, true, 0, false, true, 0.60 },
     { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },    { 0 } };
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
@@ -54,12 +55,11 @@ static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
     return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
 }
 
-/* Seconds of one phase in so many splits; each_k is set. */
-static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, fac_nv_tile *t) {
+/* Seconds of one phase in so many splits. */
+static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
     const double tiles = (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
-    t->each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
-    const double count = tiles * (k_tiles ? (double)fac_nv_parts(k_tiles, t->each_k) : 1);
+    const double each_k = (double)fac_nv_parts(k_tiles, splits), count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = full < room ? full : room;
     const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? 0.9 : teams >= 2 ? 0.85 : 0.5;
     const double rate = fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
@@ -69,7 +69,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 27e9;
     /* units get out of step in time, so that the last round is not full */
     const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
-    double seconds = rounds * (t->each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
+    double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
     if (splits > 1) seconds += 2.6e-6 + 8.0 * count * rows * t->c.columns / 3.5e12;
     return seconds;
 }
@@ -102,11 +102,12 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
     for (int splits = 1; splits <= (k->split && c->phases == 1 ? SPLITS : 1); splits += splits < 8 ? 1 : splits < 16 ? 2 : 4) {
         if (splits > 1 && k_tiles < 4 * splits) break;
-        t.seconds = 0;
+        double seconds = 0;
         for (int i = 0; i < c->phases; i++) {
             const fac_nv_phase f = fac_nv_phase_of(c, i);
-            t.seconds += estimate(o, c, &f, splits, &t);
+            if (f.pixels) seconds += estimate(o, c, &f, splits, &t);
         }
+        t.seconds = seconds, t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
         t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
         if (!best->c.columns || t.seconds < best->seconds) *best = t;
     }

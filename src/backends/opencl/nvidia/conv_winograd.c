@@ -2,7 +2,7 @@
  * matrix units by split numbers (3XTF32): kernels/nv_winograd.cl.  The 36 products are one convolution of 1 x 1 with 36 times the
  * groups, whose pixels are tiles; weights are transformed while they are packed for it.
  *
- * Images go through in slices whose V and M stay in the second cache.  Only for the default precision: errors are about 1e-5 of
+ * Images go through in slices, so that V and M stay bounded.  Only for the default precision: errors are about 1e-5 of
  * the largest result. */
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
@@ -31,7 +31,7 @@ typedef struct plan {
 } plan;
 
 static double slice(int variant) {
-    static const double bytes[] = { 100e6, 30e6, 500e6 };
+    static const double bytes[] = { 500e6, 100e6, 30e6 };
     return bytes[variant ? variant - 1 : 0];
 }
 
@@ -85,8 +85,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     memset(&q, 0, sizeof q);
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || p->variant > VARIANTS || !settle(o, p, &q)) return false;
     const double slices = (double)((q.c.g.N + q.images - 1) / q.images);
-    const double rate = slice(p->variant) < 50e6 ? 5e12 : 3e12, moved = 2 * (double)(q.v + q.m) / rate;
-    offer->seconds = slices * (q.r.t.seconds + moved + 12e-6) + fac_nv_conv_bytes(p) / 3e12;
+    offer->seconds = slices * (q.r.t.seconds + 2 * (double)(q.v + q.m) / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
     offer->work = q.v + q.m + fac_nv_tile_work(&q.r.c, &q.r.t);
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 1e12;
