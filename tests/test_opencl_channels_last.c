@@ -45,6 +45,8 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "gather", "gather(T[m,c], i64[w])", 0 },
     { "dropout", "dropout(T[m,c], i64[]) ratio=0.5 training", 1e-5 },
     { "norm", "group_norm(T[b,24,l,8], f32[24], f32[24]) groups=3 epsilon=1e-5", 1e-4 },
+    { "scan", "cum_sum(T[c,m], i64(1))", 1e-4 },
+    { "scan", "cum_sum(T[c,m], i64(1)) exclusive reverse", 1e-4 },
     { "concat", "concat(T[b,c,h,w], T[b,8,h,w]) axis=1", 0 },
     { "sum_square_all", "sum_square_all(T[l], T[c,m])", 1e-3 } };
 enum { TEMPLATES = sizeof templates / sizeof *templates, SOME = 12 };

@@ -11,7 +11,7 @@
 #include "cl_batch_norm.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4 };
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 128, BESIDE = 8, SUMS = 4 };
 
 typedef struct shape {
     fac_cl_fold f;
@@ -152,7 +152,7 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
-    const int team = o->limits.gpu && s->f.parts >= GROUP && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
+    const int team = o->limits.gpu && s->f.parts >= BESIDE && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
     const int beside = team > 1 ? BESIDE : GROUP;
     fac_text_print(&options, "-DSETTLE -DV=1 -DG=%d -DC=%d -DCOLUMNS%s", team, beside, s->given ? " -DGIVEN" : "");
     tag(&options, "SCALE", &p->in[scale]);

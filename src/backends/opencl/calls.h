@@ -8,7 +8,8 @@
 #include "backends/opencl/launch.h"
 #include "base/text.h"
 
-enum { FAC_CL_BUFFERS = 40, FAC_CL_NUMBERS = 120 };  /* together within the 1,024 bytes of arguments that every device takes */
+/* What has more than 40 buffers asks limits.arguments: every device takes 1,024 bytes, a place and a pointer for each buffer. */
+enum { FAC_CL_BUFFERS = 240, FAC_CL_NUMBERS = 120 };
 
 typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE, FAC_CL_COMPLAINT } fac_cl_origin;
 /* size: of an element, in bytes */

@@ -195,6 +195,7 @@ static void find_limits(fac_opencl *o) {
     ask(o, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
     ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
+    ask(o, CL_DEVICE_MAX_PARAMETER_SIZE, &l->arguments, sizeof l->arguments);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
     ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
     l->memory = memory, l->largest = largest, l->local = local, l->units = units, l->align = align / 8;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 enum { GROUP = 256, FEW = 16, LONG_RUN = 4096, ACCESS = 16, MOST_NEAR = 8,
+       LARGEST_ARGUMENTS = 4096,   /* more is not everywhere what it is said to be */
        WORDS = 128 };      /* of 8 bytes: what every device takes as arguments */
 
 /* ---- the walk ---- */
@@ -74,9 +75,14 @@ bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w) {
 
 static const fac_operand *operand(const fac_problem *p, int i) { return i < p->nin ? &p->in[i] : &p->out[i - p->nin]; }
 
-int fac_cl_sets_most(const fac_cl_walk *w) {
-    const int most = FAC_CL_BUFFERS / w->operands;
-    return most < 1 ? 1 : most > FAC_CL_SETS ? FAC_CL_SETS : most;
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Of each operand a place and a pointer, of each set where it begins and how many there are. */
+int fac_cl_sets_most(const fac_opencl *o, const fac_cl_walk *w) {
+    const size_t operands = (size_t)w->operands, bytes = least(o->limits.arguments, LARGEST_ARGUMENTS), word = sizeof(int64_t);
+    const size_t shared = word * (4 + (size_t)w->dims * (1 + operands)), each = word * (2 * operands + 2);
+    const size_t most = least(bytes > shared ? (bytes - shared) / each : 0, least(FAC_CL_BUFFERS / operands, FAC_CL_SETS));
+    return most < 1 ? 1 : (int)most;
 }
 
 /* Some element lies too far away for a number of 32 bits. */

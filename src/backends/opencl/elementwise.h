@@ -29,9 +29,9 @@ void fac_cl_expression_free(fac_cl_expression *e);
 typedef struct fac_cl_sets { int n; const fac_cl_walk *const *walk; const int *operand; } fac_cl_sets;
 fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e,
                                   const fac_cl_sets *sets, fac_error *err);
-enum { FAC_CL_SETS = 16 };
+enum { FAC_CL_SETS = 32 };
 /* How many sets of operands like these one launch has room for. */
-int fac_cl_sets_most(const fac_cl_walk *w);
+int fac_cl_sets_most(const fac_opencl *o, const fac_cl_walk *w);
 
 /* The ops of a closed graph as functions and statements, for kernels that end with them.  in[i] is the expression of the element
  * of input i, in the type that fac_cl_computing names; its one output becomes the variable `result` of such a type.

@@ -2,7 +2,8 @@
 #include "backends/opencl/fold.h"
 #include "tensor/tensor_internal.h"
 
-enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, GPU_PART = 2048, ACCESS = 16,
+enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
+       EACH = 8,           /* accesses of an item at least, before lines are cut */
        ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold */
        HELD = 64,          /* elements in an item's registers */
        ALONE = 8,          /* so few accesses an item does alone */
@@ -143,7 +144,7 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
     const int64_t wanted = ITEMS / ((int64_t)f->team * f->beside) * (int64_t)o->limits.units;
     if (o->limits.gpu && groups && groups < wanted) {
-        const int64_t wish = wanted / groups, most = f->count * (f->columns ? f->width : 1) / GPU_PART;
+        const int64_t wish = wanted / groups, most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
         f->parts = wish < most ? wish : most;
     }
     if (f->parts > (rows > longest ? rows : longest)) f->parts = rows > longest ? rows : longest;

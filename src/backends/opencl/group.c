@@ -92,7 +92,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static fac_status add_sets(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, part *parts, int n, int k, fac_error *err) {
     const fac_cl_walk *walks[FAC_CL_SETS];
     int operand[FAC_CL_BUFFERS], sets = 0;
-    const int most = fac_cl_sets_most(&parts[k].walk), operands = parts[k].walk.operands;
+    const int most = fac_cl_sets_most(o, &parts[k].walk), operands = parts[k].walk.operands;
     for (int j = k; j < n && sets < most; j++) {
         if (parts[j].done || (j > k && !alike(&parts[k], &parts[j]))) continue;
         parts[j].done = true;

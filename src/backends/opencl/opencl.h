@@ -40,6 +40,7 @@ typedef struct fac_cl_memory {
 typedef struct fac_cl_limits {
     size_t   memory, largest, local, align;     /* bytes: in all, of one buffer, of a work group, of a buffer's start */
     size_t   group;                             /* most work items in a group */
+    size_t   arguments;                         /* bytes of a kernel's; at least 1,024 */
     unsigned units;                             /* compute units */
     bool     fp64, fp16, gpu;
     int      major, minor;                      /* OpenCL C */

@@ -121,7 +121,7 @@ typedef struct { long from, to, scale, bias, mean, var, first, second, units, pa
 FOLDER(fold, PLUS)
 
 /* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are wanted. */
-kernel void settle(const numbers s, global const T *from, global T *to, global const MEMORY(SCALE) *scale,
+TEAM_KERNEL settle(const numbers s, global const T *from, global T *to, global const MEMORY(SCALE) *scale,
                    global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, global const MEMORY(VAR) *var_in,
                    global MEMORY(FIRST) *first, global MEMORY(SECOND) *second) {
     TREE_OF_TEAM

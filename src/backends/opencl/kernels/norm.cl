@@ -39,7 +39,7 @@ FOLDER(fold, PLUS)
 PARAMETER(load_scale, SCALE)
 PARAMETER(load_bias, BIAS)
 
-kernel void norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
+TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
                  global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))

@@ -15,7 +15,7 @@ LOADER(load_t, COMPUTED)
 STORER(store_t, COMPUTED)
 enum { SAMPLES = 8 };
 
-kernel void norm_grad(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *scale,
+TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *scale,
                       global MEMORY(X) *dx, global T *to) {
     TREE_OF_TEAM
     const pos size = (pos)s.size, samples = min(size, (pos)SAMPLES), group = (pos)get_group_id(0);
@@ -76,7 +76,7 @@ kernel void norm_grad(const numbers s, global const MEMORY(X) *x, global const M
 
 /* y[i] = sum over groups of from[group][which][i]: C columns side by side, G items for each. */
 typedef struct { long from, y, units, size, rows, which; } numbers;
-kernel void gather(const numbers s, global const T *from, global MEMORY(X) *y) {
+TEAM_KERNEL gather(const numbers s, global const T *from, global MEMORY(X) *y) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     T sum = 0;

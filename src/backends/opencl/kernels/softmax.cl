@@ -29,7 +29,7 @@ FOLDER(fold_sum, PLUS)
 #define POWER(x) exp(x)
 #endif
 
-kernel void softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
+TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0, step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1], first =

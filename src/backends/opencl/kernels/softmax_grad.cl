@@ -15,7 +15,7 @@ FOLDER(fold, PLUS)
 #define AT(p, i) (step == 1 ? load_x((p) + (i), LEFT(i), 0) : (TV)LOAD(X, p, (i) * step))
 #endif
 
-kernel void softmax_grad(const numbers s, global const MEMORY(X) *y, global const MEMORY(X) *dy, global MEMORY(X) *dx) {
+TEAM_KERNEL softmax_grad(const numbers s, global const MEMORY(X) *y, global const MEMORY(X) *dy, global MEMORY(X) *dx) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0, step = (pos)s.step, first = MY_PART * WIDE_STEP;

@@ -79,6 +79,9 @@ typedef T folded;
 #define TREE_OF_TEAM local folded *tree = 0;
 #endif
 
+/* The compiler must leave room for the registers of so many items. */
+#define TEAM_KERNEL kernel __attribute__((reqd_work_group_size(C * G, 1, 1))) void
+
 /* unit: the line of this item; those that have none (not live) go through the first once more, for the barriers. */
 #define LINE_OF_TEAM(group) \
     pos unit = (pos)(group) * C + MY_LINE; \
