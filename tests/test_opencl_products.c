@@ -104,6 +104,7 @@ static void thin_products(void **state) {
         else snprintf(text, sizeof text, "matmul(f32[3,2,%d,%d], f32[3,1,%d,%d])", (M + 1) / 2, K, K, N);
         assert_true(try_text("product/thin", text, false, 1e-5 * (1 + K / 200.0)));
     }
+    assert_true(try_text("product/thin", "gemm(f32[64,4], f32[40,64], f32[40]) trans_a trans_b", false, 2e-5));
 }
 
 /* A dilation of two behind a stride of two meets every other line only: the phases between see no tap. */
