@@ -121,7 +121,8 @@ enum { MODES = sizeof modes / sizeof *modes, FORMS = 5 };
 static void write_problem(int form, const mode *m, char *to, size_t size) {
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
     const char *t = m->type;
-    const int channels = (int)(m->channels * (number(0, 2) ? number(2, 30) : 16)), rows = 4 * (int)number(1, 70), images = (int)number(1, 5);
+    const int channels = (int)(m->channels * (number(0, 2) ? number(2, 30) : 16)), rows = 4 * (int)number(1, 70);
+    const int images = (int)number(1, 5);
     const int h = (int)number(5, 30), w = (int)number(5, 30), body = (int)number(0, 2);
     const bool any = form == 2 || form == 4;
     const int down = any ? (int)number(1, 3) : 1, r = any ? (int)number(1, 4) : form == 1 ? 1 : 3;

@@ -2,8 +2,8 @@
  *
  * Every group of items stays and takes tile after tile.  Its first four warps only bring data: two of them activations (16 bytes
  * an item), one the packed weights (bulk copies), one the operand that is added to the result.  The other warps, in CONSUMERS
- * groups of four, only multiply and finish.  TEAM of them share a tile, so with CONSUMERS > TEAM one team finishes its tile while
- * the other one multiplies.
+ * groups of four, only multiply and finish (nv_conv_stream_use.cl, behind this text).  TEAM of them share a tile, so with
+ * CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
  *
  * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both lie as wgmma's descriptors
  * with a swizzle of 128 bytes want them.  Two ways to fill A:
@@ -47,7 +47,7 @@ typedef struct {
     int     x_image, x_row, x_column;           /* steps of x in 16 bytes */
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
-    axis    h, w_;
+    axis    tall, wide;
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }
@@ -63,7 +63,7 @@ INLINE pixel pixel_of(const sizes *s, uint p) {
 INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
     const pixel at = pixel_of(s, p);
     *to = spot_of(e, at.n, 0, at.h, at.w);
-    return p < s->positions && (!HALO || (at.h < s->h.out && at.w < s->w_.out));
+    return p < s->positions && (!HALO || (at.h < s->tall.out && at.w < s->wide.out));
 }
 
 /* ---- what the first four warps do ---- */
@@ -72,11 +72,13 @@ INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
 INLINE int2 sight(const sizes *s, int p) {
     if (p < 0 || p >= s->positions) return (int2)(0, 0);
     const pixel at = pixel_of(s, p);
-    const int top = HALO ? at.h : at.h * s->h.stride + s->h.origin, left = HALO ? at.w : at.w * s->w_.stride + s->w_.origin;
+    const int top = HALO ? at.h : at.h * s->tall.stride + s->tall.origin,
+              left = HALO ? at.w : at.w * s->wide.stride + s->wide.origin;
     uint seen = 0;
-    for (int i = 0, k = 0; i < (HALO ? 1 : s->h.taps); i++)
-        for (int j = 0; j < (HALO ? 1 : s->w_.taps); j++, k++)
-            if ((uint)(top + i * s->h.far) < (uint)s->h.in && (uint)(left + j * s->w_.far) < (uint)s->w_.in) seen |= 1u << k;
+    for (int i = 0, k = 0; i < (HALO ? 1 : s->tall.taps); i++)
+        for (int j = 0; j < (HALO ? 1 : s->wide.taps); j++, k++)
+            if ((uint)(top + i * s->tall.far) < (uint)s->tall.in && (uint)(left + j * s->wide.far) < (uint)s->wide.in)
+                seen |= 1u << k;
     return (int2)(at.n * s->x_image + top * s->x_row + left * s->x_column, (int)seen);
 }
 
@@ -110,10 +112,10 @@ INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint
         nv_meet(1, FILLERS);
         global const char *from = x + ((item & 7) << 4);
         for (int block = 0; block < s->blocks; block++, from += STEP_BYTES)
-            for (int i = 0, tap = 0; i < (HALO ? 1 : s->h.taps); i++)
-                for (int j = 0; j < (HALO ? 1 : s->w_.taps); j++, tap++) {
+            for (int i = 0, tap = 0; i < (HALO ? 1 : s->tall.taps); i++)
+                for (int j = 0; j < (HALO ? 1 : s->wide.taps); j++, tap++) {
                     nv_barrier_wait(empty + 8 * stage, parity);
-                    fill_rows(from, rows, to + stage * A_BYTES, tap, i * s->h.far * s->x_row + j * s->w_.far * s->x_column,
+                    fill_rows(from, rows, to + stage * A_BYTES, tap, i * s->tall.far * s->x_row + j * s->wide.far * s->x_column,
                               8 * block + (item & 7) < s->pieces, item);
                     nv_barrier_arrive_copies(full + 8 * stage);
                     if (++stage == SA) stage = 0, parity ^= 1;
@@ -124,7 +126,7 @@ INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint
 }
 
 INLINE void bring_b(const sizes *s, global const char *w, uint to, uint full, uint empty) {
-    const int steps = s->blocks * s->h.taps * s->w_.taps;
+    const int steps = s->blocks * s->tall.taps * s->wide.taps;
     int stage = 0;
     uint parity = 1;
     for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
@@ -170,260 +172,3 @@ INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint 
     }
 }
 #endif
-
-/* ---- what the others do ---- */
-
-/* A ring of stages as one of its readers sees it. */
-typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */
-INLINE void step_on(ring *r, int of) {
-    if (++r->stage == of) r->stage = 0, r->parity ^= 1;
-}
-/* Past the stages of another team's tile. */
-INLINE void pass(ring *r, int count, int of) {
-    const int next = r->stage + count;
-    r->stage = next % of, r->parity ^= next / of & 1;
-}
-
-/* Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
- * that another team has still to wait for.  next: where the other team waits. */
-#if SPLIT
-INLINE void local_store4(uint at, const uint *v) {
-    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-}
-
-/* Waits for a stage of A and writes the low parts of its rows, of those that this consumer multiplies: `low` bytes further on. */
-INLINE void split(const ring *a, uint low, int item) {
-    const int items = HALO ? 128 * CONSUMERS : 128, chunks = 8 * (HALO ? AROWS : OWN_ROWS), first = HALO ? item : item & 127;
-    const uint from = (HALO ? a->base : a->at) + a->stage * A_BYTES;
-    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
-    for (int c = first; c < chunks; c += 2 * items) {
-        uint v[2][4];
-        UNROLL for (int i = 0; i < 2; i++)
-            if (c + i * items < chunks) nv_local_load4(v[i], from + 16 * (c + i * items));
-        UNROLL for (int i = 0; i < 2; i++)
-            if (c + i * items < chunks) {
-                UNROLL for (int k = 0; k < 4; k++) v[i][k] = nv_low(as_float(v[i][k]));
-                local_store4(from + low + 16 * (c + i * items), v[i]);
-            }
-    }
-    nv_proxy_fence();
-    if (HALO) nv_meet(2, items);
-    else nv_meet(2 + (item >> 7), items);
-}
-
-/* One step as three products; the next stage of A is split while they run. */
-INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
-    const bool speaks = (item & 127) == 0;
-    float part[ROWS][BN / 2];
-    int done = 0;
-    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = part[m][i] = 0;
-    if (s->blocks * s->h.taps * s->w_.taps == 0) {
-        if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
-        return;
-    }
-    split(a, low, item);
-    for (int block = 0; block < s->blocks; block++)
-        for (int i = 0; i < s->h.taps; i++)
-            for (int j = 0; j < s->w_.taps; j++) {
-                const bool last_tap = i == s->h.taps - 1 && j == s->w_.taps - 1, last = last_tap && block == s->blocks - 1;
-                const int apart = HALO ? (s->h.origin + 1 + i * s->h.far) * s->line + s->w_.origin + 1 + j * s->w_.far : 0;
-                const uint at = a->at + a->stage * A_BYTES + apart * STEP_BYTES, of_b = b->at + b->stage * B_BYTES;
-                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
-                const ulong high_a = nv_descriptor128(at), low_a = nv_descriptor128(at + low), high_b = nv_descriptor128(of_b),
-                            low_b = nv_descriptor128(of_b + BN * STEP_BYTES);
-                NV_WGMMA_FENCE();
-                UNROLL for (int m = 0; m < ROWS; m++) {
-                    const int rows = m * (64 * STEP_BYTES >> 4);
-                    UNROLL for (int k = 0; k < 4; k++) {
-                        WGMMA(part[m], low_a + 2 * k + rows, high_b + 2 * k);
-                        WGMMA(part[m], high_a + 2 * k + rows, low_b + 2 * k);
-                        WGMMA(part[m], high_a + 2 * k + rows, high_b + 2 * k);
-                    }
-                }
-                NV_WGMMA_COMMIT();
-                if (TEAMS > 1 && speaks && last) nv_barrier_arrive(next);
-                ring after = *a;
-                step_on(&after, SA);
-                if (HALO ? i == 1 && j == 1 && block < s->blocks - 1 : !last) split(&after, low, item);
-                UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(part[m]);
-                if (speaks) nv_barrier_arrive(b->empty + 8 * b->stage);
-                step_on(b, SB);
-                if (!HALO || last_tap) {
-                    if (speaks) nv_barrier_arrive(a->empty + 8 * a->stage);
-                    *a = after;
-                }
-                if (++done == SUMMED || last) {
-                    UNROLL for (int m = 0; m < ROWS; m++)
-                        UNROLL for (int e = 0; e < BN / 2; e++) sums[m][e] += part[m][e], part[m][e] = 0;
-                    done = 0;
-                }
-            }
-}
-#else
-INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
-    const bool speaks = (item & 127) == 0;
-    int old_a = -1, old_b = -1;
-    uint at = 0;
-    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = 0;
-    for (int block = 0; block < s->blocks; block++)
-        for (int i = 0; i < s->h.taps; i++)
-            for (int j = 0; j < s->w_.taps; j++) {
-                if (!HALO || (i == 0 && j == 0)) {
-                    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
-                    nv_proxy_fence();
-                    at = a->at + a->stage * A_BYTES;
-                }
-                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
-                /* a tap of the halo is as many rows further on */
-                const int apart = HALO ? (s->h.origin + 1 + i * s->h.far) * s->line + s->w_.origin + 1 + j * s->w_.far : 0;
-                const ulong from_a = nv_descriptor128(at + apart * STEP_BYTES),
-                            from_b = nv_descriptor128(b->at + b->stage * B_BYTES);
-                NV_WGMMA_FENCE();
-                UNROLL for (int k = 0; k < 4; k++)
-                    UNROLL for (int m = 0; m < ROWS; m++)
-                        WGMMA(sums[m], from_a + 2 * k + m * (64 * STEP_BYTES >> 4), from_b + 2 * k);
-                NV_WGMMA_COMMIT();
-                NV_WGMMA_WAIT(1);
-                if (speaks) {                   /* the step before this one has read its stages */
-                    if (old_b >= 0) nv_barrier_arrive(b->empty + 8 * old_b);
-                    if (old_a >= 0) nv_barrier_arrive(a->empty + 8 * old_a);
-                }
-                old_b = b->stage, old_a = -1;
-                step_on(b, SB);
-                if (!HALO || (i == s->h.taps - 1 && j == s->w_.taps - 1)) old_a = a->stage, step_on(a, SA);
-            }
-    if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
-    UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(sums[m]);
-    if (speaks && old_b >= 0) {
-        nv_barrier_arrive(b->empty + 8 * old_b);
-        nv_barrier_arrive(a->empty + 8 * old_a);
-    }
-}
-#endif
-
-/* The four neighbouring channels 16 q + 4 t of row g + 8 i: that is how weights are packed. */
-#define FOUR(sums, q, i) \
-    { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
-
-/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
- * stored: what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go so. */
-INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
-                        int row0, int warp, int lane EXTRA_PARAMS) {
-    const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
-    UNROLL for (int m = 0; m < ROWS; m++) {
-        const int row = m * 64 + warp * 16 + g;
-        spot to[2];
-        bool there[2] = { true, true };
-        if (!SLOTS) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
-        UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
-            more with[AHEAD][2];
-            asm volatile("" ::: "memory");      /* and no further ahead: registers are few */
-            UNROLL for (int q = 0; q < AHEAD; q++) {
-                const int channel = first + 16 * (q0 + q) + 4 * t;
-                if (channel >= s->rows) continue;
-                more_of_channels(e, channel, &with[q][0] EXTRA_ARGS);
-                with[q][1] = with[q][0];
-                UNROLL for (int i = 0; i < 2; i++) {
-#if SLOTS && ADDED
-                    LOCAL_GET4(with[q][i].v[ADDED - 1], own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t);
-#elif !SLOTS
-                    if (there[i]) more_of_pixel(e, &to[i], channel, &with[q][i] EXTRA_ARGS);
-#endif
-                }
-            }
-            UNROLL for (int q = 0; q < AHEAD; q++)
-                UNROLL for (int i = 0; i < 2; i++) {
-                    const int channel = first + 16 * (q0 + q) + 4 * t;
-                    float v[4] = FOUR(sums[m], q0 + q, i);
-                    if (!there[i] || channel >= s->rows) continue;
-                    finish4(v, &with[q][i]);
-#if SLOTS
-                    LOCAL_PUT4(own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t, v);
-#else
-                    store4(e, &to[i], channel, v, y);
-#endif
-                }
-        }
-    }
-#if SLOTS
-    nv_proxy_fence();
-    warp_meet();
-    if (lane < 16) {
-        UNROLL for (int m = 0; m < ROWS; m++) {
-            const int r = m * 64 + warp * 16 + lane;
-            spot to;
-            if (find(s, e, row0 + r, &to))
-                nv_bulk_store(y + e->p[0].at + to.at[0] + first, LOCAL_AT(own + r * PITCH), row_bytes(s, tile));
-        }
-        NV_BULK_COMMIT();
-    }
-#endif
-}
-
-kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const MEM *restrict x, global const MEM *restrict w,
-                                     global RESULT *restrict y EXTRA_PARAMS) {
-    local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
-    local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
-    local int2 rows[AROWS];
-    local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS * SLOTS + TEAMS];
-#if SLOTS
-    local RESULT results[CONSUMERS * SLOTS * SLOT] __attribute__((aligned(128)));
-#endif
-    const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
-    ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
-    a.empty = a.full + 8 * SA, b.full = a.empty + 8 * SA, b.empty = b.full + 8 * SB;
-    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS * SLOTS, turns = empty + 8 * CONSUMERS * SLOTS;
-    if (item == 0) {
-        for (int i = 0; i < SA; i++) nv_barrier_init(a.full + 8 * i, FILLERS), nv_barrier_init(a.empty + 8 * i, TEAM);
-        for (int i = 0; i < SB; i++) nv_barrier_init(b.full + 8 * i, 1), nv_barrier_init(b.empty + 8 * i, TEAM);
-        for (int i = 0; i < CONSUMERS * SLOTS; i++) nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
-        for (int i = 0; i < TEAMS; i++) nv_barrier_init(turns + 8 * i, TEAM);
-        nv_barriers_made();
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < 128) {
-        if (warp < 2) bring_a(&s, (global const char *)x + (s.x << 4), rows, a.at, a.full, a.empty, item);
-        else if (warp == 2 && lane == 0) bring_b(&s, (global const char *)w + (s.w << 4), b.at, b.full, b.empty);
-#if ADDED
-        else if (warp == 3) bring_added(&s, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);
-#endif
-        return;
-    }
-    const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
-              steps = s.blocks * s.h.taps * s.w_.taps;
-    a.base = a.at, a.at += member * OWN_ROWS * STEP_BYTES;
-    int turn = 0;
-    for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
-        if (TEAMS > 1 && turn % TEAMS != team) {
-            pass(&a, HALO ? s.blocks : steps, SA);
-            pass(&b, steps, SB);
-            continue;
-        }
-        float sums[ROWS][BN / 2];
-        /* the first team goes ahead once uncalled */
-        if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
-        multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
-        const int row0 = tile / s.across * BM + member * OWN_ROWS;
-#if SLOTS
-        const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
-        if (lane < 16) {
-            /* stores have read their rows: of the tile before, or of the one before that */
-            if (SLOTS == 1 || ADDED) NV_BULK_WAIT_READ(0);
-            else NV_BULK_WAIT_READ(1);
-            if (ADDED && SLOTS > 1 && use) nv_barrier_arrive(empty + 8 * (consumer * SLOTS + (use - 1) % SLOTS));
-        }
-        if (ADDED) nv_barrier_wait(full + 8 * slot, use / SLOTS & 1);
-        else warp_meet();
-        finish_tile(&s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane EXTRA_ARGS);
-        if (ADDED && SLOTS == 1 && lane < 16) {
-            NV_BULK_WAIT_READ(0);
-            nv_barrier_arrive(empty + 8 * slot);
-        }
-#else
-        finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane EXTRA_ARGS);
-#endif
-    }
-#if SLOTS
-    if (lane < 16) NV_BULK_WAIT(0);
-#endif
-}

@@ -10,6 +10,7 @@
 #include "tensor/tensor_internal.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_stream.h"
+#include "cl_nv_conv_stream_use.h"
 
 enum { VERSION = 1, TAPS = 32, PIECE = 16, SUMMED = 4 };
 
@@ -20,7 +21,7 @@ typedef struct sizes {
     int64_t x, w;
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
-    axis    h, w_;
+    axis    tall, wide;
 } sizes;
 
 typedef struct plan {
@@ -137,6 +138,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
     fac_text_add(to, fac_cl_nv_conv_stream);
+    fac_text_add(to, fac_cl_nv_conv_stream_use);
     return !to->failed;
 }
 
@@ -197,9 +199,9 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_stream_tile *t = &q->t;
     const int pieces = PIECE / (int)bytes_of(c->r.dtype), rows = fac_nv_stream_rows(t);
     sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
-    s.h = axis_of(&f->axis[1]), s.w_ = axis_of(&f->axis[2]);
+    s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
     s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
-    s.line = s.w_.out + t->halo, s.image = (s.h.out + t->halo) * s.line;
+    s.line = s.wide.out + t->halo, s.image = (s.tall.out + t->halo) * s.line;
     s.positions = (int32_t)c->g.N * s.image;
     s.across = (c->rows + t->bn - 1) / t->bn;
     s.tiles = (s.positions + rows - 1) / rows * s.across;
