@@ -1,6 +1,6 @@
 /* Convolutions on NVIDIA's matrix units.  On any machine: the texts of their kernels (written to the folder FACULA_KERNELS, for
- * scripts/check_ptx.sh), phases and packed weights against formulas.  Where wgmma works: the solver on odd shapes against the
- * reference driver. */
+ * scripts/check_ptx.sh), phases and packed weights against formulas.  Where wgmma works: the solvers on odd shapes against the
+ * reference driver; FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/nvidia/conv_rows.h"
 #include "backends/opencl/probe.h"
@@ -306,7 +306,7 @@ static void odd_shapes(void **state) {
         const mode *m = &modes[i % MODES];
         char text[512];
         fac_graph *g = NULL;
-        if (only && i / MODES != atoi(only)) continue;
+        if (only ? i / MODES != atoi(only) : !all && number(0, 2)) continue;      /* a third of them */
         write_problem(i / MODES, m, text, sizeof text);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
@@ -341,7 +341,7 @@ static void split_sums(void **state) {
         const fac_case c = { problems[i], -1, 1, i == 3 ? 2e-3 : 1e-2 };
         OK(fac_problem_graph(c.problem, false, &g, &err));
         precision = i == 3 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST, channels_last = true;
-        for (variant = 0; variant < VARIANTS; variant++)
+        for (variant = 0; variant < (getenv("FACULA_ALL") ? VARIANTS : 1); variant++)
             if (solve(&fac_cl_conv_wgmma, g->last, &c, false)) print_message("%-3d %.1e  %s\n", variant, worst, c.problem);
         fac_graph_free(g);
     }
@@ -353,7 +353,7 @@ static void winograd_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
     exact = false, of_largest = true;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < (getenv("FACULA_ALL") ? 12 : 4); i++) {
         const int groups = i % 3 == 2 ? 2 : 1, channels = 16 * (int)number(1, 6), rows = 4 * (int)number(1, 40);
         const int n = (int)number(1, 5), h = (int)number(3, 30), w = (int)number(3, 30), p = (int)number(0, 2),
             q = (int)number(0, 2);
