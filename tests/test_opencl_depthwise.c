@@ -12,13 +12,26 @@ static const fac_solver *solver(const char *name) {
     return NULL;
 }
 
+/* Some variants are for some problems only. */
+static bool offers(const char *name, const fac_node *n) {
+    fac_operand o[OPERANDS] = { 0 };
+    fac_problem p = { .node = n, .nin = n->nin, .nout = 1, .in = o, .out = o + n->nin, .variant = variant };
+    fac_offer offer = { 0 };
+    for (int i = 0; i < n->nin + 1; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[0];
+        if (v) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
+    }
+    return solver(name)->offer(device, &p, &offer);
+}
+
 /* true: the solver took it. */
 static bool pose(const char *name, const char *text, double tolerance) {
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, tolerance };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
-    if (getenv("FACULA_VERBOSE")) print_message("%s, variant %d: %s\n", name, variant, text);
     fac_opencl_of(device)->limits.gpu = strcmp(name, "pool/strip") != 0;
+    if (variant > 12 && variant <= FAC_CL_QUAD_VARIANTS && !offers(name, g->last)) variant = 0;     /* not of this problem */
+    if (getenv("FACULA_VERBOSE")) print_message("%s, variant %d: %s\n", name, variant, text);
     first_only = true;
     channels_last = below(3);                           /* plain operands are asked for in another layout */
     const bool took = solve(solver(name), g->last, &c, false);

@@ -11,6 +11,7 @@
 #include "op_list.h"
 #include "cl_conv_depthwise.h"
 #include "cl_conv_depthwise_grad.h"
+#include "cl_conv_depthwise_rows.h"
 #include "cl_conv_grouped.h"
 
 enum { FEW = 32, LOCAL = 40 << 10 };    /* channels that are read for one of the result; bytes of their weights */
@@ -22,6 +23,7 @@ typedef struct depthwise {
     int64_t          read, made;                /* channels of a group: for one of the result, and of the result */
     fac_cl_tail      tail;
     fac_cl_tiling     q;
+    bool             flipped;                   /* by x, as a convolution with the taps from the last to the first */
     const fac_operand *in, *out;                /* images that windows slide over, and what they make; turned: the other way */
     int64_t          splits, high, wide;        /* by w: parts of the sum, tiles of an image */
 } depthwise;
@@ -41,6 +43,27 @@ static void split(const fac_opencl *o, depthwise *d) {
     const int64_t most = (d->g.N * d->high * d->wide + 2 * items - 1) / (2 * items);
     const int64_t want = SPLIT_WAVES * (int64_t)o->limits.units / blocks;
     d->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
+}
+
+/* The gradient by x of stride 1 slides over dy as the convolution does over x. */
+static void flip_window(fac_window *w) {
+    const int64_t in = w->in;
+    w->pad = (w->kernel - 1) * w->dilation - w->pad;
+    w->in = w->out, w->out = in;
+}
+
+static void flip(depthwise *d) {
+    flip_window(&d->q.h);
+    flip_window(&d->q.w);
+    d->q.turned = false, d->flipped = true;
+}
+
+/* As measured on an H200. */
+static int favourite(const depthwise *d) {
+    const fac_conv_geom *g = &d->g;
+    if (d->kind == FAC_CL_GRAD_W) return 1;
+    if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > 9) return 2;
+    return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 6;
 }
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
@@ -68,8 +91,11 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     d->in = &p->in[0], d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1), .w = fac_conv_window(g, 2), .turned = d->kind == FAC_CL_GRAD_X, .N = g->N,
                            .C = d->made * g->groups };
+    d->q.favourite = favourite(d);
     if (!alone) d->q.most = (int)(LOCAL / (d->read * g->R * g->S * 16));
+    d->q.goes = alone && !by_w && g->dilation[1] == 1 && (d->kind == FAC_CL_FORWARD || (g->stride[1] == 1 && g->stride[2] == 1));
     if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
+    if (d->q.down_rows && d->q.turned) flip(d);
     if (by_w) split(o, d);
     return true;
 }
@@ -103,15 +129,18 @@ static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d,
 static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const depthwise *d, fac_error *err) {
     fac_cl_call *c = NULL;
     const bool alone = d->read == 1;
-    char sizes[64];
-    snprintf(sizes, sizeof sizes, "#define EACH %d\n#define MADE %d\n", (int)d->read, (int)d->made);
-    FAC_TRY(new_call(o, plan, d, p->in[0].type.dtype, p->out[0].type.dtype, alone ? "" : sizes,
-                     alone ? fac_cl_conv_depthwise : fac_cl_conv_grouped, alone ? "depthwise" : "grouped", &c, err));
+    const char *source = !alone ? fac_cl_conv_grouped : d->q.down_rows ? fac_cl_conv_depthwise_rows : fac_cl_conv_depthwise;
+    const char *name = !alone ? "grouped" : d->q.down_rows ? "depthwise_rows" : "depthwise";
+    char more[64] = "";
+    if (!alone) snprintf(more, sizeof more, "#define EACH %d\n#define MADE %d\n", (int)d->read, (int)d->made);
+    if (d->flipped) snprintf(more, sizeof more, "#define FLIPPED\n");
+    FAC_TRY(new_call(o, plan, d, p->in[0].type.dtype, p->out[0].type.dtype, more, source, name, &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
     fac_cl_tail_buffers(&d->tail, p, c);
     fac_cl_tiling_numbers(&d->q, d->in, d->out, c);
+    if (d->q.down_rows) fac_cl_call_number(c, d->q.down_rows);
     fac_cl_tail_numbers(&d->tail, c);
     fac_cl_tiling_range(&d->q, c);
     return FAC_OK;

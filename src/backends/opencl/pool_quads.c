@@ -39,6 +39,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     if (s->grad ? p->node->body[0] != NULL || from->type.dtype != t : !fac_cl_tail_read(o, p, -1, &s->tail)) return false;
     s->tail.from = t, s->tail.result = p->out[0].type.dtype;
     s->q = (fac_cl_tiling){ .h = *h, .w = *w, .turned = s->grad, .N = g->N, .C = g->C };
+    s->q.favourite = !s->grad && (h->kernel > h->stride || w->kernel > w->stride) ? 5 : 2;       /* windows that overlap */
     return fac_cl_tiling_cut(o, p->variant, &s->q);
 }
 

@@ -179,14 +179,15 @@ void fac_cl_tail_numbers(const fac_cl_tail *t, fac_cl_call *c) {
 
 /* ---- tiles ---- */
 
-enum { LANES = 16, FEW_LANES = 6 };
+enum { LANES = 16, FEW_LANES = 6, ITEMS = 1536, FEW_TURNS = 4 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static const struct { int rows, columns, group; } cuts[FAC_CL_QUAD_VARIANTS + 1] = {
-    { 0, 0, 0 },   { 2, 4, 256 }, { 2, 4, 128 }, { 4, 4, 128 }, { 1, 4, 128 },
-    { 2, 2, 128 }, { 4, 2, 128 }, { 1, 2, 64 },  { 1, 1, 64 }, { 8, 2, 128 }, { 8, 4, 128 }, { 4, 2, 256 }, { 4, 4, 64 } };
+static const struct { int rows, columns, group, goes; } cuts[FAC_CL_QUAD_VARIANTS + 1] = {
+    { 0, 0, 0, 0 },   { 2, 4, 256, 0 }, { 2, 4, 128, 0 }, { 4, 4, 128, 0 }, { 1, 4, 128, 0 }, { 2, 2, 128, 0 },
+    { 4, 2, 128, 0 }, { 1, 2, 64, 0 },  { 1, 1, 64, 0 },  { 8, 2, 128, 0 }, { 8, 4, 128, 0 }, { 4, 2, 256, 0 },
+    { 4, 4, 64, 0 },  { 2, 4, 128, 1 }, { 2, 4, 256, 1 }, { 2, 2, 128, 1 }, { 2, 2, 256, 1 } };
 
 /* Fours of channels that a group takes: all, or a number that leaves none idle, if there is one. */
 static int lanes_of(int64_t fours, int most) {
@@ -196,12 +197,23 @@ static int lanes_of(int64_t fours, int most) {
     return most <= FEW_LANES ? most : most / 2;
 }
 
+/* Rows of the image in a group's tiles, as evenly as can be, and so many turns that all units have work. */
+static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H, fac_cl_tiling *q) {
+    const double columns = (double)(q->N * (q->C / 4) * wide), want = ITEMS * (double)o->limits.units / columns;
+    q->across = (int)parts(wide, parts(wide, tiles));
+    const int64_t most = parts(H, FEW_TURNS * q->rows);
+    const int64_t strips = want < 1 ? 1 : want < (double)most ? (int64_t)(want + 0.5) : most;
+    q->down_rows = parts(parts(H, strips), q->rows) * q->rows;
+    q->down = (int)least(tiles / q->across, parts(H, q->down_rows));
+    return parts(H, q->down_rows * q->down) <= 65535;
+}
+
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
     const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1, ss = q->turned ? q->w.stride : 1;
     const double work = (double)q->N * (double)H * (double)W * (double)fours, full = 1024.0 * o->limits.units;
     if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535) return false;
-    const int k = variant ? variant : work >= 8 * full ? 1 : work >= 2 * full ? 5 : work >= full / 2 ? 7 : 8;
+    const int k = variant ? variant : work >= full ? q->favourite : work >= full / 2 ? 7 : 8;
     q->rows = (int)(parts(cuts[k].rows, sr) * sr), q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
     if ((size_t)q->group > o->limits.group) q->group = (int)o->limits.group;
@@ -209,7 +221,8 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     if (q->most < 1) return false;
     q->lanes = lanes_of(fours, q->most);
     const int64_t tiles = q->group / q->lanes, wide = parts(W, q->columns), high = parts(H, q->rows);
-    if (tiles < 1) return false;
+    if (tiles < 1 || (cuts[k].goes && !q->goes)) return false;
+    if (cuts[k].goes) return go_down(o, tiles, wide, H, q);
     double best = 0;
     for (int64_t across = 1; across <= tiles && across <= wide; across++) {
         const int64_t down = least(tiles / across, high);
@@ -252,7 +265,8 @@ void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const 
 
 void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
     const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
-    const int64_t wide = parts(parts(W, q->columns), q->across), high = parts(parts(H, q->rows), q->down);
+    const int64_t wide = parts(parts(W, q->columns), q->across);
+    const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
     c->range = (fac_cl_range){ 3, { (size_t)(blocks_of(q) * wide * q->group), (size_t)high, (size_t)q->N },
                                { (size_t)q->group, 1, 1 } };
 }

@@ -37,10 +37,13 @@ typedef struct fac_cl_tiling {
     int64_t    N, C;
     int        rows, columns, group;            /* of the result's pixels; items */
     int        lanes, across, down;             /* fours of channels, tiles */
+    int        favourite;                       /* the variant for work that fills the device */
     int        most;                            /* lanes, where not the usual number */
+    bool       goes;                            /* there is a kernel whose items go down a column, `rows` at a turn */
+    int64_t    down_rows;                       /* of such an item in all; 0: items of single tiles */
 } fac_cl_tiling;
 /* Fills in how it is cut.  variant: 0 by the size of the work, else from 1 to FAC_CL_QUAD_VARIANTS; false: no such one here. */
-enum { FAC_CL_QUAD_VARIANTS = 12 };
+enum { FAC_CL_QUAD_VARIANTS = 16 };
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q);
 void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac_text *to);
 /* `quads` of the kernel, and the range. */
