@@ -5,7 +5,7 @@
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
        EACH = 8,           /* accesses of an item at least, before lines are cut */
        ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold */
-       HELD = 64,          /* elements in an item's registers */
+       HELD = 64, FEW_HELD = 16,   /* elements in an item's registers */
        ALONE = 8,          /* so few accesses an item does alone */
        LARGEST = 1024 };   /* items of a group */
 
@@ -153,17 +153,17 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
 
 int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f) {
     const int64_t access = f->columns ? 1 : f->width;
-    const int largest = (int)(o->limits.group < LARGEST ? o->limits.group : LARGEST);
-    int held = 1;
+    const int largest = least((int)o->limits.group, LARGEST);
+    int team = f->team;
     if (!o->limits.gpu) return 0;
-    while (held * f->team * access < f->count && held * f->width < HELD) held *= 2;
-    if (held * f->team * access >= f->count) return held;
-    if (f->columns || f->count > largest * (int64_t)HELD / 2) return 0;
-    while (f->team * 2 <= largest && f->count > f->team * (int64_t)HELD / 2) f->team *= 2;
-    f->beside = 1;
-    f->across = f->team;
-    for (held = 1; held * f->team * access < f->count;) held *= 2;
-    return held;
+    if (!f->columns) {                          /* a few elements each; more only when there are no more items */
+        while (team * 4 <= largest && f->count > team * (int64_t)FEW_HELD) team *= 2;
+        while (team * 2 <= largest && f->count > team * (int64_t)HELD / 2) team *= 2;
+        if (team > f->team) f->beside = 1;
+        f->team = f->across = team;
+    }
+    const int64_t held = (f->count + team * access - 1) / (team * access);
+    return held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD) ? 0 : held ? (int)held : 1;
 }
 
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {

@@ -32,8 +32,8 @@ void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options);     /* V, ALI
 /* sizes and strides, as the kernels have them behind their own numbers */
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c);
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
-/* In how many accesses of each item a GPU's team has a whole line, a power of two, where its registers can hold it; else 0.  For
- * long lines the team grows to as many items as a group may have. */
+/* In how many accesses of each item a GPU's team has a whole line, where its registers can hold it; else 0.  For long lines the
+ * team grows to as many items as a group may have. */
 int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f);
 static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in,
                                    int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }

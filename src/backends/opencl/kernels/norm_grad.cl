@@ -7,9 +7,11 @@
  * dbias is wanted. */
 LOADER(load_x, X)
 STORER(store_x, X)
-FOLDER(fold, PLUS)
 
 #ifdef HELD
+LANES_FOLDER(PLUS)
+typedef FAC_CAT(T, 4) four;
+TEAM_FOLDER(fold, four, PLUS)
 typedef struct { long x, dy, scale, dx, to, units, size, rows, epsilon; } numbers;
 LOADER(load_t, COMPUTED)
 STORER(store_t, COMPUTED)
@@ -17,7 +19,7 @@ enum { SAMPLES = 8 };
 
 TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *scale,
                       global MEMORY(X) *dx, global T *to) {
-    TREE_OF_TEAM
+    local four tree[TREE_SIZE];
     const pos size = (pos)s.size, samples = min(size, (pos)SAMPLES), group = (pos)get_group_id(0);
     const T n = (T)s.size;
     TV dscale[HELD], dbias[HELD], factor[HELD];
@@ -51,9 +53,11 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
             e[k] = left > 0 ? e[k] - around : (TV)(T)0;
             sum += e[k], squares += e[k] * e[k], gsum += g, along += g * e[k];
         }
-        const T moved = fold(tree, sum) / n, spread = fold(tree, squares) / n - moved * moved, mean_g = fold(tree, gsum) / n;
+        const four all = fold(tree, (four)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares), FOLD_LANES(PLUS, gsum),
+                                           FOLD_LANES(PLUS, along))) / n;
+        const T moved = all.x, spread = all.y - moved * moved, mean_g = all.z;
         const T inverse = (T)1 / sqrt((spread > 0 || spread != spread ? spread : 0) + REAL(s.epsilon));
-        const T mean_ge = (fold(tree, along) / n - moved * mean_g) * inverse * inverse;
+        const T mean_ge = (all.w - moved * mean_g) * inverse * inverse;
 #pragma unroll
         for (int k = 0; k < HELD; k++) {
             const pos i = (MY_PART + k * G) * V;
@@ -73,6 +77,8 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
 }
 
 #else
+
+FOLDER(fold, PLUS)
 
 /* y[i] = sum over groups of from[group][which][i]: C columns side by side, G items for each. */
 typedef struct { long from, y, units, size, rows, which; } numbers;

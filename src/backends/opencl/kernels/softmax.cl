@@ -78,10 +78,19 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     }
 #elif defined(ONLINE)
     TV top = (TV)(T)-FLT_MAX, sum = (TV)(T)0;
-#pragma unroll 4
-    for (pos i = first; i < size; i += G * WIDE_STEP) {
+    enum { STEP = G * WIDE_STEP, BESIDE = 4 };
+    pos i = first;
+    for (; i + (BESIDE - 1) * STEP < size; i += BESIDE * STEP) {
+        TV e[BESIDE], higher = top;
+        for (int k = 0; k < BESIDE; k++) e[k] = load_x(x + (i + k * STEP) * step, LEFT(i + k * STEP), least);
+        for (int k = 0; k < BESIDE; k++) higher = HIGHER(e[k], higher);
+        sum *= exp(top - higher);
+        for (int k = 0; k < BESIDE; k++) sum += exp(e[k] - higher);
+        top = higher;
+    }
+    for (; i < size; i += STEP) {
         const TV e = load_x(x + i * step, LEFT(i), least), higher = HIGHER(e, top);
-        sum = sum * POWER(top - higher) + POWER(e - higher);
+        sum = sum * exp(top - higher) + exp(e - higher);
         top = higher;
     }
     const TV most = (TV)fold_top(tree, top), all = (TV)fold_sum(tree, sum * POWER(top - most));
@@ -93,7 +102,7 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     const TV factor = (TV)(T)1 / all;
 #endif
 #pragma unroll 4
-    for (pos i = first; i < size; i += G * WIDE_STEP)
+    for (i = first; i < size; i += STEP)
         store_y(y + i * apart, APART, LEFT(i), RESULT(load_x(x + i * step, LEFT(i), least)));
 #else
     TV top = (TV)least, sum = (TV)(T)0;

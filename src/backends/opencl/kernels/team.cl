@@ -4,7 +4,7 @@
  * of V lines.
  *
  * FOLDER(name, OP) makes  folded name(local folded *tree, TV x): the fold of all that the items of a line hold, for each of them:
- * a T, or a TV where a vector is of V lines. */
+ * a T, or a TV where a vector is of V lines.  TEAM_FOLDER(name, type, OP) makes  type name(local type *tree, type x). */
 #if G > 1
 #ifdef COLUMNS
 #define MY_LINE ((int)get_local_id(0) % C)
@@ -50,10 +50,8 @@ typedef T folded;
 #define HEADS (G < 4 ? G : 4)
 #endif
 #if G > 1
-#define FOLDER(name, OP) \
-    LANES_FOLDER(OP) \
-    __attribute__((always_inline)) static inline folded name(local folded *tree, TV v) { \
-        folded x = FOLD_LANES(OP, v); \
+#define TEAM_FOLDER(name, type, OP) \
+    __attribute__((always_inline)) static inline type name(local type *tree, type x) { \
         barrier(CLK_LOCAL_MEM_FENCE); \
         tree[TREE(MY_PART)] = x; \
         barrier(CLK_LOCAL_MEM_FENCE); \
@@ -67,10 +65,15 @@ typedef T folded;
         return x; \
     }
 #else
+#define TEAM_FOLDER(name, type, OP) \
+    static inline type name(local type *tree, type x) { return x; }
+#endif
 #define FOLDER(name, OP) \
     LANES_FOLDER(OP) \
-    static inline folded name(local folded *tree, TV x) { return FOLD_LANES(OP, x); }
-#endif
+    TEAM_FOLDER(name##_team, folded, OP) \
+    __attribute__((always_inline)) static inline folded name(local folded *tree, TV x) { \
+        return name##_team(tree, FOLD_LANES(OP, x)); \
+    }
 
 /* Local memory for FOLDER's functions, in a kernel. */
 #if G > 1
