@@ -31,8 +31,8 @@ typedef struct fac_attention_opts {
  *   past_key   NULL, or B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v
  *   lengths    NULL, or i64 B: only so many keys of each sequence take part, and `causal` counts from their end
  * A query without any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3 scores B,H,Q,P+T.  All follow
- * ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the masked scores, 0 for a query without keys; f64 of f64, else f32.
- * f32 f64 f16 bf16. */
+ * ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the masked scores, 0 for a query without keys; f64 of f64, else
+ * f32.  f32 f64 f16 bf16. */
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask, fac_value *past_key, fac_value *past_value,
                          fac_value *lengths, const fac_attention_opts *opts);
 #endif
@@ -234,7 +234,8 @@ static fac_value *log_sum_exp(fac_value *scores, fac_value *dead, fac_dtype dtyp
 
 static void expand(const fac_node *n, fac_value *y[]) {
     const fac_attention_opts *o = n->attrs;
-    fac_value *q = fac_attention_heads(n->in[Q], o->q_heads), *k = fac_attention_heads(n->in[K], o->kv_heads), *v = fac_attention_heads(n->in[V], o->kv_heads);
+    fac_value *q = fac_attention_heads(n->in[Q], o->q_heads), *k = fac_attention_heads(n->in[K], o->kv_heads);
+    fac_value *v = fac_attention_heads(n->in[V], o->kv_heads);
     if (n->in[PAST_KEY]) {
         k = fac_concat((fac_value *[]){ n->in[PAST_KEY], k }, 2, 2);
         v = fac_concat((fac_value *[]){ n->in[PAST_VALUE], v }, 2, 2);

@@ -15,8 +15,8 @@ typedef struct fac_attention_grad_opts {
  *   dq = scale dS k,  dk = scale dS^T q,  dv = P^T dy,  the latter two summed over the heads of q that share one of k and v
  * q, k, v, y, mask and the options as of attention(), dy as y, lse B,H,Q its output 4: so no matrix of scores is kept from the
  * forward pass.  Outputs 1 and 2 are dk and dv. */
-fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy, fac_value *lse, fac_value *mask,
-                              const fac_attention_grad_opts *opts);
+fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy, fac_value *lse,
+                              fac_value *mask, const fac_attention_grad_opts *opts);
 #endif
 
 #define AT(field) offsetof(fac_attention_grad_opts, field)
@@ -44,7 +44,8 @@ static bool infer(fac_node *n) {
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype, but for lse and a mask of bools");
         if (i < LSE && t->dims.n != rank) return fac_fail(n, FAC_E_SHAPE, "q, k, v, y and dy must have as many dims");
     }
-    if ((rank != 3 && rank != 4) || lse->dims.n != 3) return fac_fail(n, FAC_E_SHAPE, "q must have three or four dims, lse three");
+    if ((rank != 3 && rank != 4) || lse->dims.n != 3)
+        return fac_fail(n, FAC_E_SHAPE, "q must have three or four dims, lse three");
     if (rank == 3 && (o->q_heads < 1 || o->kv_heads < 1))
         return fac_fail(n, FAC_E_ARGUMENT, "operands with three dims need q_heads and kv_heads");
     const int64_t heads = rank == 4 ? q->dims.d[1] : o->q_heads, groups = rank == 4 ? k->dims.d[1] : o->kv_heads;
@@ -106,8 +107,8 @@ static const fac_case cases[] = {
     { "attention_grad(f32[2,3,4,5], f32[2,3,6,5], f32[2,3,6,2], f32[2,3,4,2], f32[2,3,4,2], f32[2,3,4])", -1, 1, 3e-5 },
     { "attention_grad(f32[1,4,3,2], f32[1,2,3,2], f32[1,2,3,3], f32[1,4,3,3], f32[1,4,3,3], f32[1,4,3], bool[3,3]) causal", -1, 1,
       3e-5 },
-    { "attention_grad(f32[2,3,4], f32[2,5,2], f32[2,5,6], f32[2,3,12], f32[2,3,12], f32[2,2,3], f32[2,1,3,5]) q_heads=2 kv_heads=1 "
-      "scale=0.7", -1, 1, 3e-5 },
+    { "attention_grad(f32[2,3,4], f32[2,5,2], f32[2,5,6], f32[2,3,12], f32[2,3,12], f32[2,2,3], f32[2,1,3,5]) q_heads=2 "
+      "kv_heads=1 scale=0.7", -1, 1, 3e-5 },
     { "attention_grad(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4], f32[1,2,0,4], f32[1,2,0,4], f32[1,2,0])", -1, 1, 0 }, { 0 } };
 
 extern const fac_op fac_op_attention_grad;
@@ -115,7 +116,7 @@ const fac_op fac_op_attention_grad = {
     .name = "attention_grad", .doc = "the gradient of attention", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(fac_attention_grad_opts), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
 };
-fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy, fac_value *lse, fac_value *mask,
-                              const fac_attention_grad_opts *opts) {
+fac_value *fac_attention_grad(fac_value *q, fac_value *k, fac_value *v, fac_value *y, fac_value *dy, fac_value *lse,
+                              fac_value *mask, const fac_attention_grad_opts *opts) {
     return fac_emit(&fac_op_attention_grad, opts, INPUTS, (fac_value *[]){ q, k, v, y, dy, lse, mask });
 }

@@ -1,123 +1,162 @@
+/* Attention on wgmma: y = softmax(scale q k^T + mask) v, block by block of keys, after Dao et al., "FlashAttention" (2022): when
+ * a block raises a row's largest score, what was summed before is scaled down.
+ *
+ * A group of items has GROUPS times 64 queries of one head, four warps for each 64; four more warps bring k and v through STAGES
+ * of local memory.  While the units multiply weights of block j - 1 by v, and by the products of block j that were asked for
+ * before, the items make weights of those: they stay in registers, as the A operand of the second product.
+ *
+ * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16; BLOCK keys of a block; CAUSAL;
+ * MASKED with M, the type of the mask, and BOOLS; PAIRS: y takes two numbers at once; LSE: that output is wanted.
+ * SCORES(d, a, b, i), SUM_E(d, a, b, i): the two products, i = 0 begins a sum where sums begin; WAITn_x(d): attention_text.c. */
 #define ROWS (64 * GROUPS)
 #define K_BYTES (PANELS(D) * BLOCK * 128)
-#define Q_BYTES (PANELS(D) * 64 * 128)  /* of one group */
-#define S_TILES (BLOCK / 8)
-#define O_TILES (E / 8)
+#define Q_BYTES (PANELS(D) * 64 * 128)  /* of 64 queries */
 #if NUMBER == 4
 #define V_BYTES (BLOCK / 32 * E * 128)
 #define V_LEAD 1
-#define V_STEP(k) ((k) / 4 * (E * 8) + (k) % 4 * 2)
+#define V_STEP(i) ((i) / 4 * (E * 8) + (i) % 4 * 2)
 #else
 #define V_BYTES (PANELS(E) * BLOCK * 128)
 #define V_LEAD (BLOCK * 8)
-#define V_STEP(k) ((k) * 128)
+#define V_STEP(i) ((i) * 128)
 #endif
-INLINE ulong describe(uint a, uint lead) {
-    return (ulong)((a >> 4) & 0x3fff) | (ulong)lead << 16 | (ulong)64 << 32 | (ulong)1 << 62;
-}
+#define STAGE_BYTES (PARTS * (K_BYTES + V_BYTES))
+#define LN2 0.69314718055994530942f
 
-/* sizes: heads of q, of q for one of k, queries, keys, blocks of keys in the images; keys before query 0's own */
+/* Places; heads of q, of q for one of k, queries, keys, tiles of images, keys before query 0's own, sizes of a row; strides. */
 typedef struct args {
     long q, k, v, mask, y, lse;
     long H, ratio, queries, keys, tiles, before, d, e, q_batch, q_head, q_row, y_batch, y_head, y_row;
-    long k_batch, k_head, k_row, v_batch, v_head, v_row;
-    long m_batch, m_head, m_row, m_key, scale;
+    long k_batch, k_head, k_row, v_batch, v_head, v_row, m_batch, m_head, m_row, m_key, scale;
 } args;
 
-#define LOG2E 1.44269504088896340736f
-#define LN2 0.69314718055994530942f
+/* Of the two rows of an item: largest score and sum of weights until now, what the last block scaled the sums by.
+ * first, row0: the first query of the four warps, of the item. */
+typedef struct rows { float top[2], sum[2], factor[2], scale; int first, row0, t; } rows;
 
+INLINE void add_mask(const args *a, const rows *r, float *s, int key0, global const MEMORY(M) *mask) {
+    const float scale = as_float((int)a->scale) * LOG2E;
+    UNROLL for (int i = 0; i < BLOCK / 2; i++) {
+        const int row = r->row0 + (i & 2) * 4, key = key0 + i / 4 * 8 + (i & 1);
+        float x = -INFINITY;
+        if (row < a->queries && key < a->keys) x = mask_at(mask + row * a->m_row + key * a->m_key);
+        s[i] = fma(s[i], scale, x);
+    }
+}
 
-typedef struct rows { float m[2], l[2], f[2], c, factor; int row0, first, t; } rows;
-
-/* Scores of block j to weights, and what they change of the rows' states. */
-INLINE void softmax(const args *a, rows *r, float *s, int j, global const MEMORY(M) *m_at) {
-    const int t = r->t, row0 = r->row0, first = r->first;
-    const float c = r->c;
-        const int key0 = j * BLOCK + 2 * t;
+/* Products of block j to weights. */
+INLINE void weigh(const args *a, rows *r, float *s, int j, global const MEMORY(M) *mask) {
+    const int key0 = j * BLOCK + 2 * r->t;
+    const float scale = r->scale;
+    bool edge = j * BLOCK + BLOCK > (int)a->keys;
 #ifdef MASKED
+    add_mask(a, r, s, key0, mask);
+#endif
+#ifdef CAUSAL
+    edge = edge || j * BLOCK + BLOCK - 1 > r->first + (int)a->before;
+#endif
+    if (edge) {
         UNROLL for (int i = 0; i < BLOCK / 2; i++) {
-            const int row = row0 + (i & 2) * 4, key = key0 + i / 4 * 8 + (i & 1);
-            float x = -INFINITY;
-            if (row < a->queries && key < a->keys) {
-                const MEMORY(M) w = m_at[row * a->m_row + key * a->m_key];
-#ifdef BOOLS
-                x = w ? 0.0f : -INFINITY;
-#else
-                x = FROM(M, w) * LOG2E;
-#endif
-            }
-            s[i] = fma(s[i], r->factor, x);
-        }
-#endif
-        bool edge = j * BLOCK + BLOCK > (int)a->keys;
+            const int key = key0 + i / 4 * 8 + (i & 1);
 #ifdef CAUSAL
-        const int own = row0 + (int)a->before;
-        edge = edge || j * BLOCK + BLOCK - 1 > first + (int)a->before;
-        if (edge) {
-            UNROLL for (int i = 0; i < BLOCK / 2; i++) {
-                const int key = key0 + i / 4 * 8 + (i & 1);
-                if (key > own + (i & 2) * 4 || key >= (int)a->keys) s[i] = -INFINITY;
+            if (key > r->row0 + (int)a->before + (i & 2) * 4) s[i] = -INFINITY;
+#endif
+            if (key >= (int)a->keys) s[i] = -INFINITY;
+        }
+    }
+    UNROLL for (int k = 0; k < 2; k++) {
+        float top = fmax(s[2 * k], s[2 * k + 1]), sum[2] = { 0, 0 };
+        UNROLL for (int i = 4 + 2 * k; i < BLOCK / 2; i += 4) top = fmax(top, fmax(s[i], s[i + 1]));
+        top = fmax(top, nv_other_lane(top, 1));
+        top = fmax(r->top[k], fmax(top, nv_other_lane(top, 2)));
+        const float base = top == -INFINITY ? 0 : top * scale;      /* -inf - -inf is no number */
+        r->factor[k] = nv_exp2(fma(r->top[k], scale, -base));
+        r->top[k] = top;
+        UNROLL for (int i = 2 * k; i < BLOCK / 2; i += 4) {
+            UNROLL for (int u = 0; u < 2; u++) {
+                s[i + u] = nv_exp2(fma(s[i + u], scale, -base));
+                sum[u] += s[i + u];
             }
         }
-#else
-        if (edge) {
-            UNROLL for (int i = 0; i < BLOCK / 2; i++)
-                if (key0 + i / 4 * 8 + (i & 1) >= (int)a->keys) s[i] = -INFINITY;
-        }
-#endif
-        float t0 = fmax(s[0], s[1]), t1 = fmax(s[2], s[3]);
-        UNROLL for (int i = 4; i < BLOCK / 2; i += 4) {
-            t0 = fmax(t0, fmax(s[i], s[i + 1]));
-            t1 = fmax(t1, fmax(s[i + 2], s[i + 3]));
-        }
-        t0 = fmax(t0, nv_other_lane(t0, 1)), t1 = fmax(t1, nv_other_lane(t1, 1));
-        t0 = fmax(r->m[0], fmax(t0, nv_other_lane(t0, 2))), t1 = fmax(r->m[1], fmax(t1, nv_other_lane(t1, 2)));
-        const float b0 = t0 == -INFINITY ? 0 : t0 * c, b1 = t1 == -INFINITY ? 0 : t1 * c;
-        const float f0 = nv_exp2(fma(r->m[0], c, -b0)), f1 = nv_exp2(fma(r->m[1], c, -b1));
-        r->m[0] = t0, r->m[1] = t1, r->f[0] = f0, r->f[1] = f1;
-        float u0 = 0, u1 = 0, w0 = 0, w1 = 0;
-        UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
-            s[i] = nv_exp2(fma(s[i], c, -b0)), s[i + 1] = nv_exp2(fma(s[i + 1], c, -b0));
-            s[i + 2] = nv_exp2(fma(s[i + 2], c, -b1)), s[i + 3] = nv_exp2(fma(s[i + 3], c, -b1));
-            u0 += s[i], w0 += s[i + 1], u1 += s[i + 2], w1 += s[i + 3];
-        }
-        r->l[0] = fma(r->l[0], f0, u0 + w0), r->l[1] = fma(r->l[1], f1, u1 + w1);
-
+        r->sum[k] = fma(r->sum[k], r->factor[k], sum[0] + sum[1]);
+    }
 }
 
-/* Weights as the A operand of the second product. */
-INLINE void pack_weights(uint *p, const float *s) {
+/* What was summed, for scores that are relative to a larger one.  SPLIT: the units add up only one block by themselves, since
+ * they truncate; `more` is that block's sum. */
+INLINE void scale_down(float *o, const float *more, const rows *r) {
+    UNROLL for (int i = 0; i < E / 2; i++) {
+#ifdef SPLIT
+        o[i] = (o[i] + more[i]) * r->factor[i >> 1 & 1];
+#else
+        o[i] *= r->factor[i >> 1 & 1];
+#endif
+    }
+}
+
+/* S = q k^T of the block in stage `at`; with both parts of both: high high + high low + low high. */
+INLINE void multiply_k(float *s, ulong q, ulong k) {
+    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + ALONG(i, 64), k + ALONG(i, BLOCK), i);
+#ifdef SPLIT
+    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + ALONG(i, 64), k + K_BYTES / 16 + ALONG(i, BLOCK), 1);
+    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + Q_BYTES / 16 + ALONG(i, 64), k + ALONG(i, BLOCK), 1);
+#endif
+    NV_WGMMA_COMMIT();
+}
+
+INLINE void multiply_v(float *o, const uint *p, ulong v) {
+    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, v + V_STEP(i), i);
+#ifdef SPLIT
+    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, v + V_BYTES / 16 + V_STEP(i), 1);
+    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + BLOCK / 2 + 4 * i, v + V_STEP(i), 1);
+#endif
+    NV_WGMMA_COMMIT();
+}
+
+/* 64 rows of q, by four warps. */
+INLINE void bring_q(const args *a, uint to, global const MEMORY(X) *q, int first, int item) {
+#if defined(ALIGNED) && (defined(SAME) || NUMBER == 4)
+    const lines l = { q, a->q_row, (int)a->queries, (int)a->d, PANELS(D) };
+    bring_rows(to, l, first, 64, item);
+    all_brought();
 #if NUMBER == 4
-        UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
-            p[i] = nv_to_tf32(s[i]), p[i + 1] = nv_to_tf32(s[i + 2]);
-            p[i + 2] = nv_to_tf32(s[i + 1]), p[i + 3] = nv_to_tf32(s[i + 3]);
-        }
-#else
-        UNROLL for (int i = 0; i < BLOCK / 4; i++) p[i] = FAC_CAT(nv_pack_, KIND)(s[2 * i], s[2 * i + 1]);
+    for (int u = item * 16; u < Q_BYTES; u += 128 * 16) {       /* an item's own pieces */
+        const uint at = to + u / 128 * 128 + ((u / 16 ^ u / 128) & 7) * 16;
+        uint raw[4];
+        uint4 v[PARTS];
+        nv_local_load4(raw, at);
+        const float x[] = { as_float(raw[0]), as_float(raw[1]), as_float(raw[2]), as_float(raw[3]) };
+        chunk_parts(v, x);
+        UNROLL for (int k = 0; k < PARTS; k++) nv_local_store4(at + k * Q_BYTES, v[k]);
+    }
 #endif
+#else
+    for (int u = item; u < PANELS(D) * 64 * 8; u += 128) {
+        const int c = u % 8, panel = u / 8 % PANELS(D), r = u / 8 / PANELS(D), at = panel * PANEL + c * CHUNK;
+        uint4 v[PARTS];
+        load_chunk(v, q + (first + r) * a->q_row + at, first + r < a->queries ? (int)a->d - at : 0);
+        UNROLL for (int k = 0; k < PARTS; k++)
+            nv_local_store4(to + k * Q_BYTES + panel * (64 * 128) + r * 128 + ((c ^ (r & 7)) << 4), v[k]);
+    }
+#endif
+    nv_proxy_fence();
 }
-#define PRODUCT_S(at) \
-    UNROLL for (int i = 0; i < D / STEP; i++) \
-        SCORES(s, dq + i / 4 * (64 * 8) + i % 4 * 2, dk + (at) * (K_BYTES / 16) + i / 4 * (BLOCK * 8) + i % 4 * 2, i)
-#define PRODUCT_O(at) \
-    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, dv + (at) * (V_BYTES / 16) + V_STEP(i))
 
-kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *ks, global const STREAM *vs,
-               global const MEMORY(M) *mask, global MEMORY(X) *y, global float *lse) {
-    local uchar memory[GROUPS * Q_BYTES + STAGES * (K_BYTES + V_BYTES)] __attribute__((aligned(1024)));
+kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *k, global const STREAM *v,
+                                   global const MEMORY(M) *mask, global MEMORY(X) *y, global float *lse) {
+    local uchar memory[PARTS * GROUPS * Q_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
     local ulong bars[4 * STAGES];
-    const int lid = get_local_id(0), lane = lid & 31;
-    const uint k_at = LOCAL_AT(memory) + GROUPS * Q_BYTES, v_at = k_at + STAGES * K_BYTES;
-    const uint k_full = LOCAL_AT(bars), k_empty = k_full + 8 * STAGES, v_full = k_empty + 8 * STAGES, v_empty = v_full + 8 * STAGES;
-    const int q_tiles = ((int)a.queries + ROWS - 1) / ROWS;
+    const int lid = get_local_id(0), item = lid & 127;
+    const uint k_at = LOCAL_AT(memory) + PARTS * GROUPS * Q_BYTES, v_at = k_at + STAGES * PARTS * K_BYTES;
+    const uint k_full = LOCAL_AT(bars), k_empty = k_full + 8 * STAGES, v_full = k_empty + 8 * STAGES;
+    const uint v_empty = v_full + 8 * STAGES;
+    const int2 place = place_of(((int)a.queries + ROWS - 1) / ROWS, true);
+    const int tile = place.x, bh = place.y, b = bh / (int)a.H, h = bh % (int)a.H, kv = h / (int)a.ratio;
 #ifdef CAUSAL
-    const int tile = q_tiles - 1 - (int)get_group_id(0);
     const int last = tile * ROWS + ROWS + (int)a.before, keys = last < (int)a.keys ? last : (int)a.keys;
 #else
-    const int tile = (int)get_group_id(0), keys = (int)a.keys;
+    const int keys = (int)a.keys;
 #endif
-    const int bh = (int)get_group_id(1), b = bh / (int)a.H, h = bh % (int)a.H;
     const int blocks = (keys + BLOCK - 1) / BLOCK;
     if (lid == 0) {
         UNROLL for (int i = 0; i < STAGES; i++) {
@@ -130,124 +169,99 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
     if (lid >= 128 * GROUPS) {
         LESS();
 #ifdef DIRECT
-        global const STREAM *k = ks + a.k + b * a.k_batch + h / a.ratio * a.k_head, *v = vs + a.v + b * a.v_batch + h / a.ratio * a.v_head;
-        for (int j = 0; j < blocks; j++) {
-            const int s = j % STAGES;
-            const uint phase = j / STAGES & 1 ^ 1;
-            nv_barrier_wait(k_empty + 8 * s, phase);
-            bring_rows(k_at + s * K_BYTES, k, a.k_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.d, PANELS(D), lid & 127);
-            nv_barrier_arrive_copies(k_full + 8 * s);
-            nv_barrier_wait(v_empty + 8 * s, phase);
-            bring_rows(v_at + s * V_BYTES, v, a.v_row, j * BLOCK, BLOCK, (int)a.keys, (int)a.e, PANELS(E), lid & 127);
-            nv_barrier_arrive_copies(v_full + 8 * s);
-        }
-        asm volatile("cp.async.wait_all;" ::: "memory");
-        return;
+        const lines k_lines = { k + a.k + b * a.k_batch + kv * a.k_head, a.k_row, (int)a.keys, (int)a.d, PANELS(D) };
+        const lines v_lines = { v + a.v + b * a.v_batch + kv * a.v_head, a.v_row, (int)a.keys, (int)a.e, PANELS(E) };
 #else
-        if (lid > 128 * GROUPS) return;
-        const long kv = (long)b * (a.H / a.ratio) + h / a.ratio;
-        global const uchar *k = ks + a.k + kv * a.tiles * K_BYTES, *v = vs + a.v + kv * a.tiles * V_BYTES;
+        const long from = ((long)b * (a.H / a.ratio) + kv) * a.tiles;
+        k += a.k + from * (PARTS * K_BYTES), v += a.v + from * (PARTS * V_BYTES);
+        if (item) return;
+#endif
         for (int j = 0; j < blocks; j++) {
             const int s = j % STAGES;
             const uint phase = j / STAGES & 1 ^ 1;
             nv_barrier_wait(k_empty + 8 * s, phase);
-            nv_barrier_expect(k_full + 8 * s, K_BYTES);
-            nv_bulk_load(k_at + s * K_BYTES, k + (size_t)j * K_BYTES, K_BYTES, k_full + 8 * s);
-            nv_barrier_wait(v_empty + 8 * s, phase);
-            nv_barrier_expect(v_full + 8 * s, V_BYTES);
-            nv_bulk_load(v_at + s * V_BYTES, v + (size_t)j * V_BYTES, V_BYTES, v_full + 8 * s);
-        }
-        return;
+#ifdef DIRECT
+            bring_rows(k_at + s * K_BYTES, k_lines, j * BLOCK, BLOCK, item);
+            nv_barrier_arrive_copies(k_full + 8 * s);
+#else
+            nv_barrier_expect(k_full + 8 * s, PARTS * K_BYTES);
+            nv_bulk_load(k_at + s * (PARTS * K_BYTES), k + (size_t)j * (PARTS * K_BYTES), PARTS * K_BYTES, k_full + 8 * s);
 #endif
+            nv_barrier_wait(v_empty + 8 * s, phase);
+#ifdef DIRECT
+            bring_rows(v_at + s * V_BYTES, v_lines, j * BLOCK, BLOCK, item);
+            nv_barrier_arrive_copies(v_full + 8 * s);
+#else
+            nv_barrier_expect(v_full + 8 * s, PARTS * V_BYTES);
+            nv_bulk_load(v_at + s * (PARTS * V_BYTES), v + (size_t)j * (PARTS * V_BYTES), PARTS * V_BYTES, v_full + 8 * s);
+#endif
+        }
+        all_brought();
+        return;
     }
     MORE();
-    const int group = lid >> 7, warp = (lid >> 5) & 3, g = lane >> 2, t = lane & 3;
-    const int first = tile * ROWS + group * 64, row0 = first + warp * 16 + g;
-    const uint q_at = LOCAL_AT(memory) + group * Q_BYTES;
-    {
-        global const MEMORY(X) *p = q + a.q + b * a.q_batch + h * a.q_head;
-        for (int u = lid & 127; u < PANELS(D) * 64 * 8; u += 128) {
-            const int c = u % 8, panel = u / 8 % PANELS(D), r = u / 8 / PANELS(D), at = panel * PANEL + c * CHUNK;
-            const uint4 v = first + r < a.queries ? load_chunk(p + (first + r) * a.q_row + at, (int)a.d - at) : (uint4)(0);
-            nv_local_store4(q_at + panel * (64 * 128) + r * 128 + ((c ^ (r & 7)) << 4), v);
-        }
-        nv_proxy_fence();
-        nv_meet(1 + group, 128);
-    }
+    const int group = lid >> 7, lane = lid & 31, t = lane & 3, first = tile * ROWS + group * 64;
+    const int row0 = first + (item >> 5) * 16 + (lane >> 2);
+    const uint q_at = LOCAL_AT(memory) + group * (PARTS * Q_BYTES);
+    bring_q(&a, q_at, q + a.q + b * a.q_batch + h * a.q_head, first, item);
+    nv_meet(1 + group, 128);
     const ulong dq = describe(q_at, 1), dk = describe(k_at, 1), dv = describe(v_at, V_LEAD);
     float s[BLOCK / 2], o[E / 2];
-    uint p[BLOCK * NUMBER / 8];
+    uint p[PARTS * BLOCK * NUMBER / 8];
     UNROLL for (int i = 0; i < E / 2; i++) o[i] = 0;
-#ifdef MASKED
-    const float c = 1, factor = as_float((int)a.scale) * LOG2E;
-    global const MEMORY(M) *m_at = mask + a.mask + b * a.m_batch + h * a.m_head;
+#ifdef SPLIT
+    float more[E / 2];
 #else
-    const float c = as_float((int)a.scale) * LOG2E;
+    float *const more = o;
 #endif
-    rows r = { .m = { -INFINITY, -INFINITY }, .c = c, .row0 = row0, .first = first, .t = t };
+    rows r = { .top = { -INFINITY, -INFINITY }, .first = first, .row0 = row0, .t = t };
 #ifdef MASKED
-    r.factor = factor;
+    r.scale = 1;
+    mask += a.mask + b * a.m_batch + h * a.m_head;
 #else
-    global const MEMORY(M) *m_at = 0;
+    r.scale = as_float((int)a.scale) * LOG2E;
 #endif
     nv_barrier_wait(k_full, 0);
-        ARRIVED();
+    ARRIVED();
     NV_WGMMA_FENCE();
-    PRODUCT_S(0);
-    NV_WGMMA_COMMIT();
+    multiply_k(s, dq, dk);
     WAIT0_S(s);
-    nv_barrier_arrive_if(k_empty, (lid & 127) == 0);
-    softmax(&a, &r, s, 0, m_at);
-    pack_weights(p, s);
+    nv_barrier_arrive_if(k_empty, item == 0);
+    weigh(&a, &r, s, 0, mask);
+    as_operand(p, s);
     for (int j = 1; j < blocks; j++) {
-        const int ks_ = j % STAGES, vs_ = (j - 1) % STAGES;
-        nv_barrier_wait(k_full + 8 * ks_, j / STAGES & 1);
+        const int at = j % STAGES, before = (j - 1) % STAGES;
+        nv_barrier_wait(k_full + 8 * at, j / STAGES & 1);
         ARRIVED();
         NV_WGMMA_FENCE();
-        PRODUCT_S(ks_);
-        NV_WGMMA_COMMIT();
-        nv_barrier_wait(v_full + 8 * vs_, (j - 1) / STAGES & 1);
+        multiply_k(s, dq, dk + at * (PARTS * K_BYTES / 16));
+        nv_barrier_wait(v_full + 8 * before, (j - 1) / STAGES & 1);
         ARRIVED();
         NV_WGMMA_FENCE();
-        PRODUCT_O(vs_);
-        NV_WGMMA_COMMIT();
+        multiply_v(more, p, dv + before * (PARTS * V_BYTES / 16));
         WAIT1_S(s);
-        nv_barrier_arrive_if(k_empty + 8 * ks_, (lid & 127) == 0);
-        softmax(&a, &r, s, j, m_at);
-        WAIT0_E(o);
-        nv_barrier_arrive_if(v_empty + 8 * vs_, (lid & 127) == 0);
-        UNROLL for (int i = 0; i < E / 2; i += 4) o[i] *= r.f[0], o[i + 1] *= r.f[0], o[i + 2] *= r.f[1], o[i + 3] *= r.f[1];
-        pack_weights(p, s);
+        nv_barrier_arrive_if(k_empty + 8 * at, item == 0);
+        weigh(&a, &r, s, j, mask);
+        WAIT0_E(more);
+        nv_barrier_arrive_if(v_empty + 8 * before, item == 0);
+        scale_down(o, more, &r);
+        as_operand(p, s);
     }
     nv_barrier_wait(v_full + 8 * ((blocks - 1) % STAGES), (blocks - 1) / STAGES & 1);
-        ARRIVED();
+    ARRIVED();
     NV_WGMMA_FENCE();
-    PRODUCT_O((blocks - 1) % STAGES);
-    NV_WGMMA_COMMIT();
-    WAIT0_E(o);
-    float l0 = r.l[0], l1 = r.l[1];
-    const float m0 = r.m[0], m1 = r.m[1];
-    l0 += nv_other_lane(l0, 1), l1 += nv_other_lane(l1, 1);
-    l0 += nv_other_lane(l0, 2), l1 += nv_other_lane(l1, 2);
-    const float r0 = l0 > 0 ? 1 / l0 : 0, r1 = l1 > 0 ? 1 / l1 : 0;
-    UNROLL for (int half_ = 0; half_ < 2; half_++) {
-        const int row = row0 + 8 * half_;
-        if (row >= a.queries) continue;
-        const float r = half_ ? r1 : r0;
-        global MEMORY(X) *to = y + a.y + b * a.y_batch + h * a.y_head + row * a.y_row;
-        UNROLL for (int i = 0; i < O_TILES; i++) {
-            const int col = 8 * i + 2 * t;
-            const float x0 = o[4 * i + 2 * half_] * r, x1 = o[4 * i + 2 * half_ + 1] * r;
-#ifdef PAIRS
-            if (col < a.e) FAC_CAT(put_two_, X)(to + col, x0, x1);
-#else
-            if (col < a.e) FAC_CAT(put_one_, X)(to + col, x0);
-            if (col + 1 < a.e) FAC_CAT(put_one_, X)(to + col + 1, x1);
-#endif
-        }
-#ifdef LSE
-        const float l = half_ ? l1 : l0, m = half_ ? m1 : m0;
-        if (t == 0) lse[a.lse + (long)bh * a.queries + row] = l > 0 ? LN2 * (m * c + log2(l)) : 0;
-#endif
+    multiply_v(more, p, dv + (blocks - 1) % STAGES * (PARTS * V_BYTES / 16));
+    WAIT0_E(more);
+    UNROLL for (int k = 0; k < 2; k++) {
+        r.sum[k] += nv_other_lane(r.sum[k], 1);
+        r.sum[k] += nv_other_lane(r.sum[k], 2);
+        r.factor[k] = r.sum[k] > 0 ? 1 / r.sum[k] : 0;      /* a query that saw no key gives zeros */
     }
+    scale_down(o, more, &r);
+    put_rows(y + a.y + b * a.y_batch + h * a.y_head, a.y_row, row0, (int)a.queries, (int)a.e, E, t, o, 1);
+#ifdef LSE
+    UNROLL for (int k = 0; k < 2; k++)
+        if (t == 0 && row0 + 8 * k < a.queries)
+            lse[a.lse + (long)bh * a.queries + row0 + 8 * k] = r.sum[k] > 0 ? LN2 * (r.top[k] * r.scale + log2(r.sum[k])) : 0;
+#endif
 }

@@ -26,7 +26,7 @@ static bool read(fac_problem *p, plan *r) {
     r->work = 0;
     if (a->direct) return tiles <= UINT16_MAX;
     r->k = fac_nv_images_of(a, &a->k, block, tiles, false, &r->work);
-    r->v = fac_nv_images_of(a, &a->v, block, tiles, a->mode == FAC_NV_TF32, &r->work);
+    r->v = fac_nv_images_of(a, &a->v, block, tiles, fac_nv_tf32(a), &r->work);
     return tiles <= UINT16_MAX;
 }
 
@@ -71,7 +71,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     fac_nv_heads_numbers(&a->v, c);
     fac_nv_attention_mask_numbers(a, c);
     const size_t items = (size_t)fac_nv_attention_items(&r.cut), tiles = (size_t)fac_nv_up(a->Q, 64 * r.cut.groups);
-    c->range = (fac_cl_range){ 2, { items * tiles, (size_t)(a->B * a->H) }, { items, 1 } };
+    c->range = (fac_cl_range){ 1, { items * tiles * (size_t)(a->B * a->H) }, { items } };
     return FAC_OK;
 }
 

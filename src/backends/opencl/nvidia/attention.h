@@ -1,8 +1,9 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
- * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie.  Others are first copied into images
- * (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted to what the units multiply, with
- * zeros where sizes do not fill them.  So the kernels take any strides and types, and one item brings their data by bulk copies.
+ * Operands are first copied into images (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory,
+ * converted to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any strides and types, and
+ * one item brings their data by bulk copies.  bf16 and f16 whose rows begin at multiples of 16 bytes may be read where they lie
+ * instead, which is slower than images but saves the copies: it pays where sequences are short or heads narrow.
  * Heads are at most 128 wide. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
@@ -60,13 +61,15 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to);
 /* Items of a group. */
 int  fac_nv_attention_items(const fac_nv_attention_cut *cut);
-/* Whether an operand can be read where it lies. */
+/* Whether an operand can be read where it lies; whether it pays, for sequences up to so many queries where heads are wide. */
 bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h);
+bool fac_nv_direct_pays(const fac_nv_attention *a, int64_t queries);
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }
 /* Bytes of a number that the units multiply; rows of a tile of images that gradients read. */
-static inline int fac_nv_number(const fac_nv_attention *a) { return a->mode == FAC_NV_TF32 ? 4 : 2; }
+static inline bool fac_nv_tf32(const fac_nv_attention *a) { return a->mode == FAC_NV_TF32 || a->mode == FAC_NV_3XTF32; }
+static inline int fac_nv_number(const fac_nv_attention *a) { return fac_nv_tf32(a) ? 4 : 2; }
 static inline int fac_nv_grad_tile(const fac_nv_attention *a) { return a->mode == FAC_NV_TF32 ? 32 : 64; }
 /* What all these kernels are told. */
 void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c);

@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { IMAGES = 7, LAUNCHES = IMAGES + 3, ROWS = 128 };     /* ROWS: of two groups, whole tiles of images for each */
+enum { IMAGES = 7, LAUNCHES = IMAGES + 3, ROWS = 128, WIDE = 3000 };    /* ROWS: of two groups, whole tiles of images */
 
 typedef struct plan {
     fac_nv_attention a;
@@ -31,7 +31,7 @@ static void images(plan *r) {
 
 static bool read(fac_problem *p, plan *r) {
     fac_nv_heads_want(&p->in[DY]);
-    if (!fac_nv_attention_read(p, MASK, &p->in[Y], &r->a)) return false;
+    if (!fac_nv_attention_read(p, MASK, &p->in[Y], &r->a) || r->a.mode == FAC_NV_3XTF32) return false;
     const fac_nv_attention *a = &r->a;
     if (a->T != a->k.rows) return false;                    /* keys behind a short mask would need zeros */
     p->in[LSE].layout = fac_layout_plain(&p->in[LSE].type.dims);
@@ -47,7 +47,9 @@ static bool read(fac_problem *p, plan *r) {
     r->tile = fac_nv_grad_tile(a);
     r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile), r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
     r->work = 0;
-    r->a.direct = a->direct && fac_nv_heads_direct(a, &a->q) && fac_nv_heads_direct(a, &r->dy);
+    const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
+    r->a.direct = fac_nv_direct_pays(a, WIDE);
+    for (int k = 0; k < 4; k++) r->a.direct = a->direct && fac_nv_heads_direct(a, heads[k]);
     if (!a->direct) images(r);
     r->stats = r->work;
     r->work += (size_t)(a->B * a->H) * (size_t)(r->q_tiles * r->tile) * 2 * sizeof(float);
@@ -120,7 +122,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     for (int k = 0; k < 4; k++) fac_nv_heads_numbers(heads[k], c);
     fac_nv_attention_mask_numbers(a, c);
     const size_t items = (size_t)fac_nv_attention_items(&cut), tiles = (size_t)fac_nv_up(keys ? a->T : a->Q, 64 * cut.groups);
-    c->range = (fac_cl_range){ 2, { items * tiles, (size_t)(a->B * (keys ? a->G : a->H)) }, { items, 1 } };
+    c->range = (fac_cl_range){ 1, { items * tiles * (size_t)(a->B * (keys ? a->G : a->H)) }, { items } };
     return FAC_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "backends/cpu/attr.h"
 #include "backends/opencl/nvidia/attention.h"
 
-enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
+enum { WIDEST = 128, WIDE_FORWARD = 768, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
 
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t *s = o->layout.stride, *d = o->type.dims.d;
@@ -20,6 +20,8 @@ fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
 bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h) {
     return a->dtype != FAC_F32 && h->aligned && h->size % 8 == 0;
 }
+
+bool fac_nv_direct_pays(const fac_nv_attention *a, int64_t queries) { return a->d + a->e <= 128 || a->Q <= queries; }
 
 void fac_nv_heads_want(fac_operand *o) {
     const int last = o->type.dims.n - 1;
@@ -41,7 +43,7 @@ static fac_nv_mask mask_of(fac_operand *o) {
 bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_attention *a) {
     int64_t q_heads = 0, kv_heads = 0;
     *a = (fac_nv_attention){ .dtype = p->in[0].type.dtype };
-    if (p->node->body[0] || !fac_nv_mode_of(a->dtype, p->precision, &a->mode) || a->mode == FAC_NV_3XTF32) return false;
+    if (p->node->body[0] || !fac_nv_mode_of(a->dtype, p->precision, &a->mode)) return false;
     fac_attr_int(p->node, "q_heads", &q_heads);
     fac_attr_int(p->node, "kv_heads", &kv_heads);
     fac_attr_real(p->node, "scale", &a->scale);
@@ -63,7 +65,7 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_atte
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
         if (keys < a->T) a->T = keys;           /* a shorter mask lets the keys behind it take no part */
     }
-    a->direct = fac_nv_heads_direct(a, &a->k) && fac_nv_heads_direct(a, &a->v);
+    a->direct = fac_nv_heads_direct(a, &a->k) && fac_nv_heads_direct(a, &a->v) && fac_nv_direct_pays(a, WIDE_FORWARD);
     return a->T > 0;
 }
 

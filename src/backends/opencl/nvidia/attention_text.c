@@ -1,19 +1,24 @@
 /* The texts of the kernels of attention, and how they are cut: see attention.h. */
+#include <stdio.h>
 #include "backends/opencl/nvidia/attention.h"
 #include "base/error.h"
 #include "cl_nv_attention.h"
+#include "cl_nv_attention_delta.h"
 #include "cl_nv_attention_grad.h"
+#include "cl_nv_attention_grad_keys.h"
+#include "cl_nv_attention_grad_queries.h"
 #include "cl_nv_attention_tiles.h"
 #include "cl_nv_common.h"
 
 enum { PACKERS = 256 };
 
-static const char *const names[] = { [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf16", [FAC_NV_F16] = "f16" };
+static const char *const names[] = { [FAC_NV_3XTF32] = "tf32", [FAC_NV_TF32] = "tf32", [FAC_NV_BF16] = "bf16",
+                                     [FAC_NV_F16] = "f16" };
 
 /* ---- how ---- */
 
-/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  Those that read operands
- * where they lie need 40 themselves, unless two wide sums leave them no more than 24. */
+/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  Those that read
+ * operands where they lie need 40 themselves, unless two wide sums leave them no more than 24. */
 static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut) {
     const bool wide = kernel == FAC_NV_KEYS && a->d + a->e > 192;
     return cut->groups == 3 ? 160 : a->direct && !wide ? 232 : 240;
@@ -23,7 +28,8 @@ int fac_nv_attention_items(const fac_nv_attention_cut *cut) { return 128 * (cut-
 
 /* Found by measuring on an H200. */
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel) {
-    const bool narrow = a->d + a->e <= 128, tf32 = a->mode == FAC_NV_TF32;
+    const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
+    if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
     if (kernel == FAC_NV_FORWARD) return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, 2, 1 };
     return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : 2, 1 };
 }
@@ -36,23 +42,24 @@ static void define_types(const fac_nv_attention *a, fac_text *to) {
     const fac_dtype mask = a->mask.type == FAC_NONE ? FAC_F32 : a->mask.type;
     fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode], fac_cl_tag(a->dtype), fac_cl_tag(mask));
     if (a->dtype != FAC_F32) fac_text_add(to, "#define SAME\n");
+    if (a->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
 }
 
-/* One product of the kernel as a macro: SCORES(d, a, b, i) of operands in local memory, whose step 0 begins the sum, or
- * SUM_x(d, a, b) with a in registers and b lying along its rows, which for TF32 means turned images. */
+/* One product of the kernel as a macro NAME(d, a, b, i).  scores: of operands in local memory, step i = 0 begins the sum.  Else
+ * with a in registers and b lying along its rows, which for TF32 means turned images; sums go on from block to block unless the
+ * numbers have two parts. */
 static void add_product(const fac_nv_attention *a, const char *name, int n, bool scores, fac_text *to) {
-    static const fac_nv_kind kinds[] = { [FAC_NV_TF32] = FAC_NV_KIND_TF32, [FAC_NV_BF16] = FAC_NV_KIND_BF16,
-                                         [FAC_NV_F16] = FAC_NV_KIND_F16 };
+    static const fac_nv_kind kinds[] = { [FAC_NV_3XTF32] = FAC_NV_KIND_TF32, [FAC_NV_TF32] = FAC_NV_KIND_TF32,
+                                         [FAC_NV_BF16] = FAC_NV_KIND_BF16, [FAC_NV_F16] = FAC_NV_KIND_F16 };
     const fac_nv_kind kind = kinds[a->mode];
-    const bool turned = !scores && kind != FAC_NV_KIND_TF32;
-    fac_nv_wgmma_text(to, n, kind, (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0));
-    if (scores) {
-        fac_nv_wgmma_text(to, n, kind, FAC_NV_FIRST);
-        fac_text_print(to, "#define SCORES(d, a, b, i) ((i) ? wgmma_%s_n%d_ss(d, a, b) : wgmma_%s_n%d_ss_first(d, a, b))\n",
-                       names[a->mode], n, names[a->mode], n);
-        return;
-    }
-    fac_text_print(to, "#define SUM_%s(d, a, b) wgmma_%s_n%d_rs%s(d, a, b)\n", name, names[a->mode], n, turned ? "_tb" : "");
+    const bool turned = !scores && kind != FAC_NV_KIND_TF32, begins = scores || a->mode == FAC_NV_3XTF32;
+    const int how = (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0);
+    char call[64];
+    snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs", turned ? "_tb" : "");
+    fac_nv_wgmma_text(to, n, kind, how);
+    if (begins) fac_nv_wgmma_text(to, n, kind, how | FAC_NV_FIRST);
+    if (begins) fac_text_print(to, "#define %s(d, a, b, i) ((i) ? %s(d, a, b) : %s_first(d, a, b))\n", name, call, call);
+    else fac_text_print(to, "#define %s(d, a, b, i) %s(d, a, b)\n", name, call);
 }
 
 /* WAITk_x(d) by name; shapes of one size share the function. */
@@ -65,7 +72,7 @@ static void add_waits(const char *name, int n, bool again, fac_text *to) {
 
 static void add_sum(const fac_nv_attention *a, const char *name, int n, bool again, fac_text *to) {
     if (!again) add_product(a, name, n, false, to);
-    else fac_text_print(to, "#define SUM_%s SUM_D\n", name);
+    else fac_text_print(to, "#define %s SUM_D\n", name);
 }
 
 void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut, bool lse,
@@ -91,16 +98,20 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (lse) fac_text_add(to, "#define LSE\n");
     fac_text_add(to, fac_cl_nv_common);
     if (kernel != FAC_NV_DELTA) {
-        add_product(a, "", cut->block, true, to);
+        add_product(a, "SCORES", cut->block, true, to);
         add_waits("S", cut->block, false, to);
-        if (!forward) add_sum(a, "D", a->d, false, to), add_waits("D", a->d, a->d == cut->block, to);
+        if (!forward) add_sum(a, "SUM_D", a->d, false, to), add_waits("D", a->d, a->d == cut->block, to);
         if (kernel != FAC_NV_QUERIES) {
-            add_sum(a, "E", a->e, !forward && a->e == a->d, to);
+            add_sum(a, "SUM_E", a->e, !forward && a->e == a->d, to);
             add_waits("E", a->e, a->e == cut->block || (!forward && a->e == a->d), to);
         }
     }
     fac_text_add(to, fac_cl_nv_attention_tiles);
-    fac_text_add(to, forward ? fac_cl_nv_attention : fac_cl_nv_attention_grad);
+    if (forward) fac_text_add(to, fac_cl_nv_attention);
+    if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_attention_delta);
+    if (kernel == FAC_NV_KEYS || kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad);
+    if (kernel == FAC_NV_KEYS) fac_text_add(to, fac_cl_nv_attention_grad_keys);
+    if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad_queries);
 }
 
 /* ---- images ---- */
@@ -119,7 +130,8 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
 /* 16-byte pieces of a tile. */
 static int64_t pieces(const fac_nv_attention *a, const fac_nv_images *m) {
     const int panel = 128 / fac_nv_number(a);
-    return 8 * (m->turned ? (int64_t)m->wide * (m->tile / panel) : (int64_t)m->tile * fac_nv_up(m->wide, panel));
+    const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
+    return 8 * parts * (m->turned ? (int64_t)m->wide * (m->tile / panel) : (int64_t)m->tile * fac_nv_up(m->wide, panel));
 }
 
 fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile, int64_t tiles, bool turned,
@@ -143,7 +155,8 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     const int64_t numbers[] = { m->from->heads, m->from->rows, m->tiles, m->from->size };
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(m->from, c);
-    const size_t items = (size_t)fac_nv_up(pieces(a, m), PACKERS) * PACKERS;
+    const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;         /* both by one item */
+    const size_t items = (size_t)fac_nv_up(pieces(a, m) / parts, PACKERS) * PACKERS;
     c->range = (fac_cl_range){ 3, { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) }, { PACKERS, 1, 1 } };
     return FAC_OK;
 }
