@@ -89,7 +89,7 @@ static void same_answers(void **state) {
     static fac_step_stat s[STEPS];
     fac_opencl_of(opencl)->limits = true_limits;
     fac_opencl_of(opencl)->limits.gpu = true;
-    fac_opencl_of(opencl)->paths[FAC_CL_WGMMA] = 2;
+    fac_opencl_of(opencl)->paths[FAC_CL_MMA] = fac_opencl_of(opencl)->paths[FAC_CL_WGMMA] = 2;
     fac_graph *g = blocks();
     fac_program *p[2] = { NULL };
     fac_tensor *x = random_tensor(NULL, fac_shape(2, 3, 20, 20), 1), *y[2][2] = { { NULL } };

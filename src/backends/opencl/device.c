@@ -313,7 +313,8 @@ static double reorder(const fac_device *d, const fac_type *t) {
 /* Where solvers for matrix units want it; what else is there reads either form as fast as the other. */
 static bool channels_last(fac_device *d) {
     fac_opencl *o = fac_opencl_of(d);
-    return o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA);
+    if (!o->last) o->last = o->limits.gpu && fac_cl_has_path(o, FAC_CL_MMA) ? 1 : -1;
+    return o->last > 0;
 }
 
 const fac_backend fac_backend_opencl = {

@@ -1,5 +1,6 @@
 /* How products are cut, by classes of devices.  Tables say which tiles suit a class and what share of the peak they reach where
  * there is enough to do; the estimate adds what edges, few groups and split sums cost. */
+#include <math.h>
 #include <string.h>
 #include "backends/opencl/gemm.h"
 #include "base/memory.h"
@@ -85,6 +86,17 @@ static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candi
     return c->TM * c->TK % (items * t->VA) == 0 && c->TN * c->TK % (items * t->VB) == 0;
 }
 
+/* What results and whole extras take of a GPU's memory.  Neighbouring items hold neighbouring columns: where those lie apart, as
+ * pixels with their channels last do, six times as long (measured on an H200). */
+static double results_seconds(const fac_opencl *o, const fac_cl_product *r) {
+    enum { APART = 6 };
+    const fac_cl_shape *s = &r->s;
+    double bytes = (double)(s->M * s->N * s->batch) * (double)fac_dtype_get(r->result)->block_bytes * (s->y.column == 1 ? 1 : APART);
+    for (int i = 0; i < r->extras; i++)
+        if (s->e[i].row && s->e[i].column) bytes += (double)(s->M * s->N * s->batch) * 4 * (s->e[i].column == 1 ? 1 : APART);
+    return o->limits.gpu && !r->places ? bytes / fac_cl_bandwidth(o) : 0;
+}
+
 static void consider(const fac_opencl *o, const fac_cl_product *r, const candidate *c, fac_cl_tile *best) {
     const fac_cl_shape *s = &r->s;
     fac_cl_tile t = *best;
@@ -105,7 +117,7 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         /* a unit that has one group only waits for memory now and then */
         const double share = (r->right == FAC_CL_MATRIX ? c->share : c->patches) * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
-        double seconds = 4e-6 + waves * (flops / (unit * share) + 1.5e-6);
+        double seconds = 4e-6 + fmax(waves * (flops / (unit * share) + 1.5e-6), results_seconds(o, r));
         if (t.splits > 1)
             seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) / fac_cl_bandwidth(o);
         if (best->TM && seconds >= best->seconds) continue;
