@@ -126,7 +126,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const uint redo = again;
             nv_meet(2, MULTIPLIERS + BRINGERS);
             if (!redo || round) break;
-            if (me < 2) scales[me] = scale_of(peak[me], 9);
+            if (me < 2) scales[me] = scale_of(peak[me], 14);
             nv_meet(1, BRINGERS);
 #else
             break;

@@ -111,7 +111,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const uint redo = again;
             nv_meet(2, MULTIPLIERS + FILLERS);
             if (!redo || round) break;
-            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 9);
+            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 14);
             nv_meet(1, FILLERS);
 #else
             break;

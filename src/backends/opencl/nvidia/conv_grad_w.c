@@ -68,7 +68,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
-    if (!fac_nv_grad_w_read(p, &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
+    if (!fac_nv_grad_w_read(p, &q) || q.few || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
     if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION };

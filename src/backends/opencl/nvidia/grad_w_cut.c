@@ -22,12 +22,17 @@ static const struct { int columns; bool turned; } kinds[] = { { 0, false },   { 
                                                               { 128, true }, { 256, false }, { 256, true } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Positions: pixels of dy, with pads behind each row and image where taps share them. */
+/* Rows or columns of positions: every pixel of x behind the pad in front, and as many behind it as taps reach across: what they
+ * see there are pads of the next row or image. */
+static int64_t positions(const fac_conv_geom *g, int k) {
+    const int64_t pad = g->pad[k] > g->pad_end[k] ? g->pad[k] : g->pad_end[k], all = g->in[k] + pad;
+    return all > g->out[k] ? all : g->out[k];
+}
+
 static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
     for (int k = 1; k < 3; k++) if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] > 4) return false;
-    c->tall = g->H + g->pad_end[1] > g->P ? g->H + g->pad_end[1] : g->P;
-    c->broad = g->W + g->pad_end[2] > g->Q ? g->W + g->pad_end[2] : g->Q;
+    c->tall = positions(g, 1), c->broad = positions(g, 2);
     c->chunk = split(q) ? 32 : 64, c->stages = 4;
     c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
