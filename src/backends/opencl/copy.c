@@ -64,8 +64,8 @@ static size_t widen(fac_cl_moved *m, size_t bytes) {
     return bytes;
 }
 
-/* How many elements of squares that change sides come and go in one access of a GPU: neighbours in x along dim last - 1, neighbours
- * in y along the last. */
+/* How many elements of squares that change sides come and go in one access of a GPU: neighbours in x along dim last - 1,
+ * neighbours in y along the last. */
 static int near_of(const fac_opencl *o, const fac_cl_moved *m, size_t bytes) {
     const int last = m->dims - 1;
     const int64_t near = bytes > 4 ? ACCESS / (int64_t)bytes : 4;

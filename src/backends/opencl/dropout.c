@@ -29,8 +29,11 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_attr_real(p->node, "ratio", &ratio);
     fac_attr_int(p->node, "stream", &stream);
     const int near = fac_cl_near_all(o, p);
-    fac_text_print(&options, "-DV=%d%s -DT=%s -DX=%s -DI=%s%s%s", near, near > 1 ? " -DALIGNED" : "", fac_cl_computing(t), fac_cl_tag(t), training ?
-                   fac_cl_tag(p->in[1].type.dtype) : "u8", training ? " -DTRAINING" : "", mask ? " -DMASK" : "");
+    fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DI=%s", near, fac_cl_computing(t), fac_cl_tag(t),
+                   training ? fac_cl_tag(p->in[1].type.dtype) : "u8");
+    if (near > 1) fac_text_add(&options, " -DALIGNED");
+    if (training) fac_text_add(&options, " -DTRAINING");
+    if (mask) fac_text_add(&options, " -DMASK");
     fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);

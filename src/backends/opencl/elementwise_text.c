@@ -1,5 +1,6 @@
 /* The expressions of elementwise kernels.  Each node becomes a function of its expression, each value a variable; types of
- * memory, of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to f16. */
+ * memory, of computing and of rounding between nodes are those of the cpu's chains: what is f16 in the graph is rounded to
+ * f16. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/elementwise.h"

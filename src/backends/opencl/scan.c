@@ -44,9 +44,11 @@ static fac_status add_scan(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (!fac_dims_count(&p->in[0].type.dims)) return FAC_OK;
     const fac_lines l = lines_of(p);
     const int team = team_of(o, &l);
-    fac_text_print(&options, "-DSCAN -DV=1 -DT=%s -DX=%s -DG=%d%s -DOPERATOR=%s -DSTART=%d%s%s", fac_cl_computing(t), fac_cl_tag(t),
-                   team, o->limits.gpu && team > 1 ? " -DRUN=16" : "", sum ? "+" : "*", !sum, fac_attr_flag(p->node, "exclusive") ? " -DEXCLUSIVE" : "",
-                   fac_attr_flag(p->node, "reverse") ? " -DREVERSED" : "");
+    fac_text_print(&options, "-DSCAN -DV=1 -DT=%s -DX=%s -DG=%d -DOPERATOR=%s -DSTART=%d", fac_cl_computing(t), fac_cl_tag(t),
+                   team, sum ? "+" : "*", !sum);
+    if (o->limits.gpu && team > 1) fac_text_add(&options, " -DRUN=16");
+    if (fac_attr_flag(p->node, "exclusive")) fac_text_add(&options, " -DEXCLUSIVE");
+    if (fac_attr_flag(p->node, "reverse")) fac_text_add(&options, " -DREVERSED");
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_scan, &options, "scan", &c, err);
     fac_text_free(&options);
