@@ -37,13 +37,14 @@ typedef struct {
 } tiling;
 
 /* Where columns must lie so that four neighbours meet in one lane's sums: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
+INLINE int lying(int c) { return PERMUTED ? (c & ~15) | (c & 2) << 2 | (c & 12) >> 1 | (c & 1) : c; }
+
 INLINE float of_lane_beside(float x) {
     float r;
     asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, -1;" : "=f"(r) : "f"(x));
     return r;
 }
-
-INLINE int lying(int c) { return PERMUTED ? (c & ~15) | (c & 2) << 2 | (c & 12) >> 1 | (c & 1) : c; }
+#define WARP_MEETS() asm volatile("bar.warp.sync -1;" ::: "memory")
 
 /* Four neighbouring columns of 16, of one row, and which: they meet in a lane by themselves, or two lanes exchange some. */
 #define LANES_COLUMN(t) (PERMUTED ? 4 * (t) : ((t) & 1) * 8 + ((t) & 2) * 2)
@@ -145,14 +146,13 @@ INLINE void make_low(uint tile, int item) {
 #define Y_AT(m, n) ((m) * s.y.row + (n) * Y_COLUMN)
 #endif
 
-#define WARP_MEETS() asm volatile("bar.warp.sync -1;" ::: "memory")
-
 #ifdef PARTS
 #define PARTS_PARAMS , global float *restrict parts, global uint *restrict counters
 /* Leaves the sums of a part, [tile][part][fours][consumer's item][4], and counts it; in the last one the sums become those of all
  * parts, the same bits whoever comes last.  Counters end as they began. */
 INLINE bool meets(float *sum, global float *parts, global uint *counter, int part, int all, local uint *count, int item) {
-    enum { FLOATS = BLOCKS * TN / 2 };
+    /* a piece: what registers are left for */
+    enum { FLOATS = BLOCKS * TN / 2, PIECE = FLOATS > 64 ? 16 : FLOATS > 32 ? 32 : FLOATS };
     global float *x = parts + item * 4;
     UNROLL for (int e = 0; e < FLOATS; e += 4)
         nv_store4(x + (long)part * (256 * FLOATS) + e * 256, sum[e], sum[e + 1], sum[e + 2], sum[e + 3]);
@@ -164,11 +164,12 @@ INLINE bool meets(float *sum, global float *parts, global uint *counter, int par
     nv_fence_device();
     if (!item) *counter = 0;
     UNROLL for (int e = 0; e < FLOATS; e++) sum[e] = 0;
-    for (int i = 0; i < all; i++, x += 256 * FLOATS) {
-        float v[FLOATS];
-        UNROLL for (int e = 0; e < FLOATS; e += 4) nv_load4(v + e, x + e * 256);
-        UNROLL for (int e = 0; e < FLOATS; e++) sum[e] += v[e];
-    }
+    UNROLL for (int from = 0; from < FLOATS; from += PIECE)
+        for (int i = 0; i < all; i++) {
+            float v[PIECE];
+            UNROLL for (int e = 0; e < PIECE; e += 4) nv_load4(v + e, x + (long)i * (256 * FLOATS) + (from + e) * 256);
+            UNROLL for (int e = 0; e < PIECE; e++) sum[from + e] += v[e];
+        }
     return true;
 }
 #else
@@ -250,7 +251,7 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
                 if (step >= 2) NV_WGMMA_WAIT(1);
                 UNROLL for (int e = 0; e < 4; e++) {
                     const float x = element_of(pt + stage * P_BYTES, line + m * 64 + (e & 1) * 8, 8 * k + (e >> 1) * 4 + t);
-                    high[now][e] = SPLIT ? nv_high(x) : nv_to_tf32(x), low[now][e] = nv_low(x);
+                    high[now][e] = SPLIT ? nv_high(x) : x == x ? nv_to_tf32(x) : as_uint(x), low[now][e] = nv_low(x);
                 }
                 NV_WGMMA_FENCE();
                 if (SPLIT) {
