@@ -83,6 +83,7 @@ static void peaks_are_measured(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launches_have_steps_and_times), cmocka_unit_test(watching_ends_once), cmocka_unit_test(peaks_are_measured) };
+        cmocka_unit_test(launches_have_steps_and_times), cmocka_unit_test(watching_ends_once),
+        cmocka_unit_test(peaks_are_measured) };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

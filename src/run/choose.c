@@ -18,7 +18,8 @@ double fac_reorder_seconds(const fac_device *d, const fac_type *type) {
 
 /* Bringing an input from `have` to `want`; parameters are brought there before the run. */
 static double reorder_seconds(const fac_device *d, const fac_operand *have, const fac_operand *want) {
-    if (have->type.dtype == FAC_NONE || have->time != FAC_RUN || fac_layout_equal(&have->layout, &want->layout, &have->type.dims)) return 0;
+    if (have->type.dtype == FAC_NONE || have->time != FAC_RUN) return 0;
+    if (fac_layout_equal(&have->layout, &want->layout, &have->type.dims)) return 0;
     return fac_reorder_seconds(d, &have->type);
 }
 
@@ -132,7 +133,8 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
     } else {
         char text[384];
         fac_problem_print(p, text, sizeof text);
-        if (forced) fac_raise(err, FAC_E_UNSUPPORTED, "%s: solver %s makes no offer for %s", plan->device->name, forced->name, text);
+        if (forced)
+            fac_raise(err, FAC_E_UNSUPPORTED, "%s: solver %s makes no offer for %s", plan->device->name, forced->name, text);
         else fac_raise(err, FAC_E_UNSUPPORTED, "%s: no solver for %s", plan->device->name, text);
     }
     fac_release(many);

@@ -102,8 +102,8 @@ static fac_status find_param(const fac_plan *plan, fac_frame *f, int i, fac_erro
     return FAC_OK;
 }
 
-static fac_status find_roots(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
-                             fac_error *err) {
+static fac_status find_roots(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in,
+                             const fac_span *out, fac_error *err) {
     for (int i = 0; i < plan->nroots; i++) {
         const fac_root *r = &plan->roots[i];
         f->roots[i] = (fac_span){ 0 };
@@ -137,7 +137,8 @@ static fac_status run_slices(const fac_plan *plan, fac_frame *f, const fac_span 
             const fac_slot *slot = &plan->outputs[i];
             const fac_type *type = &g->outputs[i].value->type;
             if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
-            FAC_TRY(deliver(plan, f, slot, type, (fac_span){ out[i].memory, out[i].at + (size_t)slice * fac_type_bytes(type) }, err));
+            const fac_span to = { out[i].memory, out[i].at + (size_t)slice * fac_type_bytes(type) };
+            FAC_TRY(deliver(plan, f, slot, type, to, err));
         }
     }
     return FAC_OK;

@@ -39,7 +39,9 @@ static bool as_view(fac_scheduler *s, const fac_node *n) {
     return true;
 }
 
-static bool is_packed(const fac_node *n, const fac_offer *offer, int i) { return i < FAC_OFFER_PACKED && n->in[i] && offer->packed[i]; }
+static bool is_packed(const fac_node *n, const fac_offer *offer, int i) {
+    return i < FAC_OFFER_PACKED && n->in[i] && offer->packed[i];
+}
 
 /* A packed input: before the run for parameters, as a step of each run for what this program changes. */
 static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const fac_solver *solver, void *plan, size_t bytes,
@@ -303,7 +305,8 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
     s.part = fac_alloc(plan->graph->ids + 1, sizeof *s.part);
     s.room = fac_alloc(plan->graph->ids + 1, sizeof *s.room);
     fac_status status = FAC_OK;
-    if (!s.at || !s.wish || !s.becomes || !s.part || !s.room || !fac_becomes(&s)) status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
+    if (!s.at || !s.wish || !s.becomes || !s.part || !s.room || !fac_becomes(&s))
+        status = fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     for (uint32_t i = 0; !status && i < plan->graph->ids; i++) s.room[i].root = -1;
     if (!status) {
         wishes(&s);

@@ -1,5 +1,5 @@
-/* Each of some things gets one of two sides, so that the whole costs least: what a side costs a thing by itself, and what it costs
- * two things to be on different ones. */
+/* Each of some things gets one of two sides, so that the whole costs least: what a side costs a thing by itself, and what
+ * it costs two things to be on different ones. */
 #ifndef FACULA_RUN_SIDES_H
 #define FACULA_RUN_SIDES_H
 #include <stdbool.h>

@@ -91,9 +91,10 @@ static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candi
 static double results_seconds(const fac_opencl *o, const fac_cl_product *r) {
     enum { APART = 6 };
     const fac_cl_shape *s = &r->s;
-    double bytes = (double)(s->M * s->N * s->batch) * (double)fac_dtype_get(r->result)->block_bytes * (s->y.column == 1 ? 1 : APART);
+    const double elements = (double)(s->M * s->N * s->batch);
+    double bytes = elements * (double)fac_dtype_get(r->result)->block_bytes * (s->y.column == 1 ? 1 : APART);
     for (int i = 0; i < r->extras; i++)
-        if (s->e[i].row && s->e[i].column) bytes += (double)(s->M * s->N * s->batch) * 4 * (s->e[i].column == 1 ? 1 : APART);
+        if (s->e[i].row && s->e[i].column) bytes += elements * 4 * (s->e[i].column == 1 ? 1 : APART);
     return o->limits.gpu && !r->places ? bytes / fac_cl_bandwidth(o) : 0;
 }
 
