@@ -48,7 +48,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         weights = os.path.join(folder, "weights.safetensors")
         save_file(getattr(torchvision.models, a.network)(weights=None).state_dict(), weights)
-        ours = [a.facula, "run", "zoo:" + a.network, "--weights", weights, "--device", a.device]
+        ours = [a.facula, "run", "zoo:" + a.network, "--weights", weights, "--random", "--device", a.device]
         first, _ = seconds_of(ours)
         mine, theirs, behind = [], [], []
         for _ in range(a.rounds):
