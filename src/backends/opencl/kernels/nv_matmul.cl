@@ -151,8 +151,9 @@ INLINE void make_low(uint tile, int item) {
 /* Leaves the sums of a part, [tile][part][fours][consumer's item][4], and counts it; in the last one the sums become those of all
  * parts, the same bits whoever comes last.  Counters end as they began. */
 INLINE bool meets(float *sum, global float *parts, global uint *counter, int part, int all, local uint *count, int item) {
-    /* a piece: what registers are left for */
-    enum { FLOATS = BLOCKS * TN / 2, PIECE = FLOATS > 64 ? 16 : FLOATS > 32 ? 32 : FLOATS };
+    /* pieces of some parts at once: what registers are left for, and not so many that a second group does not fit a unit */
+    enum { FLOATS = BLOCKS * TN / 2, PIECE = FLOATS > 64 ? 16 : FLOATS > 32 ? 32 : FLOATS,
+           AT_ONCE = FLOATS > 64 ? 1 : (FLOATS > 16 ? 64 : 32) / PIECE };
     global float *x = parts + item * 4;
     UNROLL for (int e = 0; e < FLOATS; e += 4)
         nv_store4(x + (long)part * (256 * FLOATS) + e * 256, sum[e], sum[e + 1], sum[e + 2], sum[e + 3]);
@@ -165,10 +166,12 @@ INLINE bool meets(float *sum, global float *parts, global uint *counter, int par
     if (!item) *counter = 0;
     UNROLL for (int e = 0; e < FLOATS; e++) sum[e] = 0;
     UNROLL for (int from = 0; from < FLOATS; from += PIECE)
-        for (int i = 0; i < all; i++) {
-            float v[PIECE];
-            UNROLL for (int e = 0; e < PIECE; e += 4) nv_load4(v + e, x + (long)i * (256 * FLOATS) + (from + e) * 256);
-            UNROLL for (int e = 0; e < PIECE; e++) sum[from + e] += v[e];
+        for (int i = 0; i < all; i += AT_ONCE) {
+            float v[AT_ONCE][PIECE];
+            UNROLL for (int u = 0; u < AT_ONCE; u++) UNROLL for (int e = 0; e < PIECE; e += 4)
+                nv_load4(v[u] + e, x + (long)min(i + u, all - 1) * (256 * FLOATS) + (from + e) * 256);
+            UNROLL for (int u = 0; u < AT_ONCE; u++)
+                if (i + u < all) UNROLL for (int e = 0; e < PIECE; e++) sum[from + e] += v[u][e];
         }
     return true;
 }

@@ -39,7 +39,8 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const bool half = m->r.dtype != FAC_F32, as_is = half || m->mode != FAC_NV_BF16;
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
     /* low parts of a computed operand cost a third of the time where tiles are used often */
-    const bool often = m->mode == FAC_NV_3XTF32 && !m->swap && s == &m->q && (double)s->rows * (double)K > 1 << 20;
+    const double much = m->swap ? 1 << 18 : 1 << 20;
+    const bool often = m->mode == FAC_NV_3XTF32 && s == &m->q && (double)s->rows * (double)K >= much;
     if (!as_is || often) return FAC_NV_IMAGES;
     if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
     /* tf32 takes rows side by side from registers only, so not of q */
@@ -137,7 +138,7 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
         const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
             waves = (double)parts_of((int64_t)jobs, (int64_t)slots), busy = jobs / (waves * slots);
         const double work = waves * ((double)each * step + TILE + result / RESULTS);
-        const double memory = bytes / (MEMORY * (busy < 0.75 ? busy / 0.75 : 1));
+        const double memory = bytes / (MEMORY * (busy < 0.9 ? busy / 0.9 : 1));
         double seconds = LAUNCH + (work > memory ? work : memory);
         if (real > 1) seconds += TILE + (double)real * result / CACHE + 2 * y * 4 * (double)real / MEMORY;
         if (best && seconds >= 0.97 * best) continue;
@@ -188,7 +189,9 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
     const fac_nv_cut *c = cuts_of(m);
     for (int k = 0; c[k].rows; k++) {
         if (variant && variant != k + 1) continue;
-        if (!variant && m->swap && k && c[k - 1].columns >= s->M) break;           /* a shorter one was enough */
+        /* few rows: one tile takes them all, so that the other operand is read once; the shortest one that does */
+        if (!variant && m->swap && c[k].columns < s->M && c[k + 1].rows) continue;
+        if (!variant && m->swap && best.cut.rows) break;
         cut(o, &c[k], before_run, m);
         if ((double)m->tiles * (double)m->parts > INT_MAX / 2) continue;
         if (!best.cut.rows || m->seconds < best.seconds) best = *m;
