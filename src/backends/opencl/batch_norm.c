@@ -11,7 +11,7 @@
 #include "cl_batch_norm.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 128, BESIDE = 8, SUMS = 4 };
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4 };
 
 typedef struct shape {
     fac_cl_fold f;

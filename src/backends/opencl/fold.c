@@ -4,7 +4,8 @@
 
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
        EACH = 8,           /* accesses of an item at least, before lines are cut */
-       ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold */
+       ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold; */
+       SIDE_ITEMS = 1024,  /* fewer where lines lie side by side: each part of them is read again */
        HELD = 64, FEW_HELD = 16,   /* elements in an item's registers */
        ALONE = 8,          /* so few accesses an item does alone */
        LARGEST = 1024 };   /* items of a group */
@@ -142,7 +143,8 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     const int64_t groups = (f->units + f->beside - 1) / f->beside, rows = inner ? f->count / inner : 0;
     const int64_t longest = f->columns ? inner : (inner + f->width - 1) / f->width;
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
-    const int64_t wanted = ITEMS / ((int64_t)f->team * f->beside) * (int64_t)o->limits.units;
+    const int64_t items = f->columns ? SIDE_ITEMS : ITEMS;
+    const int64_t wanted = items / ((int64_t)f->team * f->beside) * (int64_t)o->limits.units;
     if (o->limits.gpu && groups && groups < wanted) {
         const int64_t wish = wanted / groups, most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
         f->parts = wish < most ? wish : most;

@@ -91,7 +91,9 @@ static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
     *r = (rows){ .count = 1, .size = 1, .team = 32, .held = 1 };
     for (int k = 0; k < x->n; k++) *(k < axis_of(p) ? &r->count : &r->size) *= x->d[k];
-    r->near = r->size % fac_cl_near_all(o, p) ? 1 : fac_cl_near_all(o, p);
+    const fac_operand none = { 0 }, *const all[] = { &p->in[0], &p->in[1], &p->out[0], p->nin > 2 ? &p->in[2] : &none };
+    r->near = fac_cl_near(o, all, 4);
+    if (r->size % r->near) r->near = 1;
     while (r->team < GROUP && r->team * r->near * 4 <= r->size) r->team *= 2;
     while (r->team * HELD < r->size && (size_t)r->team * 2 <= o->limits.group) r->team *= 2;
     while ((int64_t)r->held * r->team * r->near < r->size && r->held * r->near < HELD) r->held *= 2;
