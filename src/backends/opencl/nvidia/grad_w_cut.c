@@ -65,21 +65,23 @@ static bool cut_few(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
-/* Of a multiprocessor, when it does nothing else; measured on an H200 in wholes: see the estimates' use below. */
-static const double UNIT_LOADS = 45e9;          /* bytes a second out of the second cache */
+/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with operands
+ * that are rounded, split, and taken as they are. */
+static const double UNIT_LOADS = 47e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4, steps = (double)(c->each / BLOCK);
     const double macs = c->taps ? 64.0 * 9 * c->chunk : (q->few ? 64.0 : 128.0) * c->columns;
     /* single elements are as slow as four at once */
     const double loads = BLOCK * (q->few ? 64 * element + 16.0 * c->columns : element * (c->taps ? 64 + c->chunk : 128 + c->columns));
-    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? 1.0 / 3 : 1);
-    const double multiply = 2 * macs * BLOCK / (0.6 * rate), load = loads / UNIT_LOADS;
-    const double groups = (double)(c->tiles_m * c->tiles_n * q->g.groups * c->splits), waves = (double)parts((int64_t)groups, (int64_t)units);
+    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
+    const double multiply = macs * BLOCK / rate, load = loads / UNIT_LOADS;
+    const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
+    const double waves = (double)parts(groups, o->limits.units);
     const double each = multiply > load ? multiply : load, pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
     const double images = element * ((double)q->g.N * (double)(q->g.H * q->g.W) * (double)q->g.C + pixels * (double)q->g.K);
     const double memory = images / (1.2 * fac_cl_bandwidth(o));
-    const double busy = waves * ((steps + (double)c->lead) * each + 3e-6);
+    const double busy = waves * ((steps + (double)c->lead) * each + 6e-6);
     c->seconds = 8e-6 + (busy > memory ? busy : memory) + (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
