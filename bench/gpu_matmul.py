@@ -35,11 +35,12 @@ def rows(mode):
         for k, n in ((768, 2304), (768, 768), (768, 3072), (3072, 768), (768, 50257)):
             out.append(("gpt2", f"{seq} x {k} x {n}", f"linear({s(seq, k)}, {s(n, k)}, {s(n)})", False, (seq, k), (n, k), True))
     for seq in (128, 1024):
-        out.append(("attention", f"q k, 12 x {seq} x 64", f"matmul({s(12, seq, 64)}, {s(12, 64, seq)})", True, (12, seq, 64), (12, 64, seq), False))
-        out.append(("attention", f"p v, 12 x {seq} x 64", f"matmul({s(12, seq, seq)}, {s(12, seq, 64)})", True, (12, seq, seq), (12, seq, 64), False))
+        for label, a, b in (("q k", (12, seq, 64), (12, 64, seq)), ("p v", (12, seq, seq), (12, seq, 64))):
+            out.append(("attention", f"{label}, 12 x {seq} x 64", f"matmul({s(*a)}, {s(*b)})", True, a, b, False))
     for batch in (1, 16, 64):
         for k, n in ((9216, 4096), (25088, 4096), (4096, 4096), (4096, 1000)):
-            out.append(("classifier", f"{batch} x {k} x {n}", f"linear({s(batch, k)}, {s(n, k)}, {s(n)})", False, (batch, k), (n, k), True))
+            text = f"linear({s(batch, k)}, {s(n, k)}, {s(n)})"
+            out.append(("classifier", f"{batch} x {k} x {n}", text, False, (batch, k), (n, k), True))
     return out
 
 
@@ -66,7 +67,8 @@ def rival_ms(call, seconds):
 
 
 def our_ms(a, mode, problem, computed):
-    command = [a.facula, "bench", problem, "--device", a.device, "--precision", PRECISION[mode], "--seconds", str(a.seconds), "--json"]
+    command = [a.facula, "bench", problem, "--device", a.device, "--precision", PRECISION[mode], "--seconds", str(a.seconds),
+               "--json"]
     command += (["--inputs"] if computed else []) + (["--solver", a.solver] if a.solver else [])
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -98,7 +100,8 @@ def main():
     a = p.parse_args()
     if not a.json:
         print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n", flush=True)
-        print("| mode | product | PyTorch ms | facula ms | TFLOP/s | TB/s | PyTorch / facula |\n| --- | --- | --- | --- | --- | --- | --- |")
+        print("| mode | product | PyTorch ms | facula ms | TFLOP/s | TB/s | PyTorch / facula |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
     for mode in a.modes.split(","):
         for row in rows(mode):
             group, label, problem, computed, left, right, linear = row
@@ -112,10 +115,11 @@ def main():
             t, o = statistics.median(theirs), statistics.median(ours)
             flops, size = work_of(row, mode)
             if a.json:
-                print(json.dumps(dict(mode=mode, product=label, computed=computed, rival_ms=t, facula_ms=o, tflops=1e-9 * flops / o)), flush=True)
+                row = dict(mode=mode, product=label, computed=computed, rival_ms=t, facula_ms=o, tflops=1e-9 * flops / o)
+                print(json.dumps(row), flush=True)
             else:
-                print(f"| {mode} | {label}{' *' if computed else ''} | {t:.4f} | {o:.4f} | {1e-9 * flops / o:.1f} | {1e-9 * size / o:.2f} | "
-                      f"{t / o:.2f} |", flush=True)
+                print(f"| {mode} | {label}{' *' if computed else ''} | {t:.4f} | {o:.4f} | {1e-9 * flops / o:.1f} | "
+                      f"{1e-9 * size / o:.2f} | {t / o:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -70,20 +70,23 @@ static void random_products(void **state) {
     if (!has_units()) skip();
     const int count = getenv("FACULA_ALL") ? 100 : 6;
     for (int k = 0; k < count; k++) {
-        char text[320];
-        const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3), kind = below(6);
+        const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3);
+        const bool turned = below(2);
         const char *t = types[below(5)];
-        if (kind == 0) snprintf(text, sizeof text, "matmul(%s[%d,%d], %s[%d,%d])", t, M, K, t, K, N);
-        else if (kind == 1) snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N);
-        else if (kind == 2) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d])", t, B, M, K, t, K, N);
-        else if (kind == 3)
-            snprintf(text, sizeof text, "linear(%s[%d,%d], %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", t, M, K, t, N, K, t, N,
-                     t, M, N);
-        else if (kind == 5) snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N);
-        else {
-            const bool turned = below(2);
-            snprintf(text, sizeof text, "gemm(%s[%d,%d], %s[%d,%d], %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, t, turned ? N : K,
-                     turned ? K : N, t, N, turned ? " trans_b" : "");
+        char text[320], a[48], b[48];
+        snprintf(a, sizeof a, "%s[%d,%d]", t, M, K), snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
+        switch (below(6)) {
+        case 0: snprintf(text, sizeof text, "matmul(%s, %s)", a, b); break;
+        case 1: snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N); break;
+        case 2: snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s)", t, B, M, K, b); break;
+        case 3: snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N); break;
+        case 4:
+            snprintf(text, sizeof text, "linear(%s, %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", a, t, N, K, t, N, t, M, N);
+            break;
+        default:
+            snprintf(b, sizeof b, "%s[%d,%d]", t, turned ? N : K, turned ? K : N);
+            snprintf(text, sizeof text, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b, t, N,
+                     turned ? " trans_b" : "");
         }
         assert_true(pose(text, levels[below(3)], 0, below(2)));
     }

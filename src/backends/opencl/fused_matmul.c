@@ -10,7 +10,8 @@
 
 enum { OPERANDS = 24, ALIGN = 1024 };
 
-static const fac_solver *const products[] = { &fac_cl_matmul_wgmma, &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_matmul_thin };
+static const fac_solver *const products[] = { &fac_cl_matmul_wgmma, &fac_cl_matmul_tile, &fac_cl_matmul_vector,
+                                              &fac_cl_matmul_thin };
 enum { PRODUCTS = sizeof products / sizeof *products };
 
 typedef struct plan {
@@ -39,7 +40,8 @@ static bool halves_of(const fac_problem *p, halves *h) {
         if (h->factor[i].layout.block) h->factor[i].layout = fac_layout_plain(&h->factor[i].type.dims);
     }
     h->in[p->nin] = h->matrix;
-    h->product = (fac_problem){ .node = matmul, .precision = p->precision, .nin = 2, .nout = 1, .in = h->factor, .out = &h->matrix };
+    h->product = (fac_problem){ .node = matmul, .precision = p->precision, .nin = 2, .nout = 1, .in = h->factor,
+                                .out = &h->matrix };
     h->rest = (fac_problem){ .node = h->graph->last, .precision = p->precision, .nin = p->nin + 1, .nout = p->nout, .in = h->in,
                              .out = p->out };
     return true;

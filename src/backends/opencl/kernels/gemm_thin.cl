@@ -1,10 +1,10 @@
 /* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads
  * of b what neighbouring items do not.
  *
- * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time, AHEAD times at once.  With
- * it columns are:
- * an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the terms.  What L items
- * have is added up as a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V.
+ * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time, AHEAD times at once.
+ * With it columns are: an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the
+ * terms.  What L items have is added up as a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple
+ * of V.
  * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
 #define OUTS (MR * CN)
 #define TEAMS (ITEMS / L)

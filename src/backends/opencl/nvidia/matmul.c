@@ -177,7 +177,8 @@ static fac_status launch(fac_opencl *o, const plan *q, fac_span p, fac_span b, f
         args[n++] = fac_cl_arg_span(q->counters);
     }
     for (int i = 0; i < extras; i++) args[n++] = fac_cl_arg_span(x->e[i]);
-    const size_t slots = (size_t)o->limits.units * (size_t)m->cut.groups, groups = (size_t)w->all < slots ? (size_t)w->all : slots;
+    const size_t slots = (size_t)o->limits.units * (size_t)m->cut.groups, jobs = (size_t)w->all,
+        groups = jobs < slots ? jobs : slots;
     const fac_cl_range range = { 1, { groups * ITEMS }, { ITEMS } };
     return fac_cl_launch(o, &q->product, &range, n, args, err);
 }

@@ -20,8 +20,8 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
     const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32), tb = m->q.from == FAC_NV_COLUMNS;
     fac_nv_wgmma_text(to, m->cut.columns, kind, (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
                       (tb ? FAC_NV_B_TURNED : 0));
-    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns, registers ? "rs" : "ss",
-                   ta ? "_ta" : "", tb ? "_tb" : "");
+    fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind], m->cut.columns,
+                   registers ? "rs" : "ss", ta ? "_ta" : "", tb ? "_tb" : "");
 }
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
