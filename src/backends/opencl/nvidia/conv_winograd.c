@@ -30,9 +30,12 @@ typedef struct plan {
     size_t        v, m;                         /* bytes of a slice */
 } plan;
 
-static double slice(int variant) {
+/* Bytes of V and M of a slice.  Weights that the second cache does not hold are read again for each row of tiles: less of
+ * the other operands leaves more room for them. */
+static double slice(const fac_nv_conv *c, int variant) {
     static const double bytes[] = { 500e6, 100e6, 30e6 };
-    return bytes[variant ? variant - 1 : 0];
+    const double weights = 2.0 * POINTS * sizeof(float) * (double)c->groups * (double)c->rows * (double)c->channels;
+    return bytes[variant ? variant - 1 : weights > 50e6];
 }
 
 static int64_t rows_of(const fac_nv_conv *c) { return (int64_t)c->groups * c->rows; }
@@ -66,7 +69,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
     const double tile = (double)POINTS * (double)(channels_of(c) + rows_of(c)) * sizeof(float);
     const double image = tile * (double)q->down * (double)q->across;
     if (image > 1e9 || POINTS * channels_of(c) > INT32_MAX / 64 || POINTS * rows_of(c) > INT32_MAX / 64) return false;
-    q->images = (int64_t)(slice(p->variant) / image);
+    q->images = (int64_t)(slice(c, p->variant) / image);
     q->images = q->images < 1 ? 1 : q->images > g->N ? g->N : q->images;
     const int64_t slices = (g->N + q->images - 1) / q->images;
     q->images = (g->N + slices - 1) / slices;
@@ -85,7 +88,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     memset(&q, 0, sizeof q);
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || p->variant > VARIANTS || !settle(o, p, &q)) return false;
     const double slices = (double)((q.c.g.N + q.images - 1) / q.images);
-    offer->seconds = slices * (q.r.t.seconds + 2 * (double)(q.v + q.m) / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
+    /* that M is written is part of the product's time */
+    offer->seconds = slices * (q.r.t.seconds + (2 * (double)q.v + (double)q.m) / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
     offer->work = q.v + q.m + fac_nv_tile_work(&q.r.c, &q.r.t);
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 1e12;
