@@ -1,7 +1,7 @@
 /* The other half of nv_conv_stream.cl: what the consumers do with the stages that come, and the kernel.
  *
- * Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage that
- * another team has still to wait for.  `next` of multiply() is where the other team waits. */
+ * Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
+ * that another team has still to wait for.  `next` of multiply() is where the other team waits. */
 
 /* A ring of stages as one of its readers sees it. */
 typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */

@@ -2,9 +2,10 @@
 #include <math.h>
 #include "backends/opencl/nvidia/conv_stream.h"
 
-/* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo. */
+/* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo.  Where memory is what limits, the first of
+ * them is taken: it keeps most on the way. */
 static const fac_nv_stream_tile tiles[] = {
-    { 2, 2, 1, 128, 1, false, 0, 0, 0 }, { 2, 1, 1, 128, 2, false, 0, 0, 0 }, { 3, 1, 1, 128, 1, false, 0, 0, 0 },
+    { 2, 1, 1, 128, 2, false, 0, 0, 0 }, { 3, 1, 1, 128, 1, false, 0, 0, 0 }, { 2, 2, 1, 128, 1, false, 0, 0, 0 },
     { 2, 1, 1, 256, 1, false, 0, 0, 0 }, { 3, 3, 1, 128, 1, false, 0, 0, 0 }, { 2, 1, 2, 128, 1, false, 0, 0, 0 },
     { 2, 1, 2, 64, 1, false, 0, 0, 0 },  { 2, 2, 1, 128, 0, false, 0, 0, 0 }, { 2, 2, 1, 256, 0, false, 0, 0, 0 },
     { 2, 1, 1, 256, 0, false, 0, 0, 0 }, { 3, 3, 1, 64, 0, false, 0, 0, 0 },  { 2, 2, 1, 64, 0, false, 0, 0, 0 },
@@ -40,21 +41,31 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
 }
 
 /* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock), bytes from the
- * second cache (56).  Three products read three times, and low parts are written from what is read. */
+ * second cache (56), and rows of A, which two warps copy one after the other (10 clocks each).  Three products read three times,
+ * and low parts are written from what is read.  With two or three stages some of the way to memory is not hidden. */
 static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
+    static const double copy = 10, two_stages = 1.6, three_stages = 1.1, unhidden = 1.25;
     const bool three = parts(q) == 2;
-    const double a = (double)t->a_rows * STEP / (t->halo ? taps : 1), b = (double)t->bn * STEP * parts(q);
+    const double rows = (double)t->a_rows / (t->halo ? taps : 1), a = rows * STEP, b = (double)t->bn * STEP * parts(q);
     const double blocks = t->rows * t->team;
     const double products = (three ? 3 : 1) * blocks * t->bn * 2,
                  local = ((three ? 3 : 1) * blocks * 4 * (2048 + 32 * t->bn) + a + b + (three ? 2 * a : 0)) / 128;
-    return fmax(products, fmax(local, (a + b) / 56));
+    const double clocks = fmax(fmax(products, local), (a + b) / 56) * (t->sb == 2 ? two_stages : t->sb == 3 ? three_stages : 1);
+    return fmax(clocks, rows * copy) * (three ? unhidden : 1);
+}
+
+/* What tiles with a halo took on an H200, against the sum of their parts. */
+static double measured(const fac_nv_stream_tile *t) {
+    if (!t->halo) return 1;
+    if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.05;
+    return t->consumers == t->team ? 1 : t->bn == 256 ? 0.9 : 1.12;
 }
 
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
     const fac_nv_axis *h = &f->axis[1], *w = &f->axis[2];
     const double positions = t->halo ? (double)q->c.g.N * (h->out + 1) * (w->out + 1) : (double)f->pixels;
     const double count = ceil(positions / fac_nv_stream_rows(t)) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
-    const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps);
+    const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps) * measured(t);
     const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
