@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include "backends/opencl/conv.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
@@ -15,7 +16,7 @@
 #include "cl_conv_grouped.h"
 
 enum { FEW = 32, LOCAL = 40 << 10 };    /* channels that are read for one of the result; bytes of their weights */
-enum { TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
+enum { SMALL = 9, TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
 
 typedef struct depthwise {
     fac_cl_conv_kind kind;
@@ -62,8 +63,9 @@ static void flip(depthwise *d) {
 static int favourite(const depthwise *d) {
     const fac_conv_geom *g = &d->g;
     if (d->kind == FAC_CL_GRAD_W) return 1;
-    if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > 9) return 2;
-    return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 6;
+    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL) return 13;
+    if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > SMALL) return 2;
+    return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 2;
 }
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
@@ -91,9 +93,9 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     d->in = &p->in[0], d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1), .w = fac_conv_window(g, 2), .turned = d->kind == FAC_CL_GRAD_X, .N = g->N,
                            .C = d->made * g->groups };
-    d->q.favourite = favourite(d);
     if (!alone) d->q.most = (int)(LOCAL / (d->read * g->R * g->S * 16));
     d->q.goes = alone && !by_w && g->dilation[1] == 1 && (d->kind == FAC_CL_FORWARD || (g->stride[1] == 1 && g->stride[2] == 1));
+    d->q.favourite = favourite(d);
     if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
     if (d->q.down_rows && d->q.turned) flip(d);
     if (by_w) split(o, d);
@@ -118,7 +120,10 @@ static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d,
                            const char *source, const char *name, fac_cl_call **c, fac_error *err) {
     fac_text text = { 0 };
     fac_text_add(&text, define);
-    fac_cl_tiling_text(&d->q, in, out, &text);
+    fac_cl_tiling tiling = d->q;
+    /* which is inline PTX; larger windows would be loaded as a whole, beyond the registers */
+    tiling.ptx = d->g.R * d->g.S <= SMALL && fac_cl_has_path(o, FAC_CL_MMA);
+    fac_cl_tiling_text(&tiling, in, out, &text);
     if (d->kind != FAC_CL_GRAD_W) text.failed |= !fac_cl_tail_text(&d->tail, o->limits.fp64, &text);
     fac_text_add(&text, source);
     fac_status status = fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant", name, c, err);

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include "backends/opencl/probe.h"
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
@@ -9,7 +10,7 @@
 #include "cl_pool_quads.h"
 #include "cl_pool_quads_grad.h"
 
-enum { TAPS = 64 };
+enum { SMALL = 9, TAPS = 64 };
 
 typedef struct pooling {
     fac_pool_geom g;
@@ -61,6 +62,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const fac_operand *in = &p->in[s.grad ? 1 : 0];
     fac_text text = { 0 };
     fac_cl_call *c = NULL;
+    s.q.ptx = s.q.h.kernel * s.q.w.kernel <= SMALL && fac_cl_has_path(o, FAC_CL_MMA);           /* which is inline PTX */
     fac_cl_tiling_text(&s.q, in->type.dtype, p->out[0].type.dtype, &text);
     if (s.average) fac_text_add(&text, "#define AVERAGE\n");
     text.failed |= !fac_cl_tail_text(&s.tail, o->limits.fp64, &text);

@@ -245,6 +245,7 @@ void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac
         fac_text_print(to, "#define %s %lld\n", numbers[i].name, (long long)numbers[i].x);
     fac_text_print(to, "#define IN %s\n#define OUT %s\n", fac_cl_tag(in), fac_cl_tag(out));
     if (q->turned) fac_text_add(to, "#define TURNED\n");
+    if (q->ptx) fac_text_add(to, "#define PTX\n");
     fac_text_add(to, fac_cl_quads);
 }
 

@@ -37,6 +37,7 @@ typedef struct fac_cl_tiling {
     int64_t    N, C;
     int        rows, columns, group;            /* of the result's pixels; items */
     int        lanes, across, down;             /* fours of channels, tiles */
+    bool       ptx;                             /* inline PTX works */
     int        favourite;                       /* the variant for work that fills the device */
     int        most;                            /* lanes, where not the usual number */
     bool       goes;                            /* there is a kernel whose items go down a column, `rows` at a turn */

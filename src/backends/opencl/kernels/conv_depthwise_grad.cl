@@ -24,9 +24,8 @@ void depthwise_weights(const numbers s, global const MEMORY(IN) *restrict x, glo
         float4 grad[TP][TQ];
         UNROLL for (int i = 0; i < TP; i++)
             UNROLL for (int j = 0; j < TQ; j++)
-                grad[i][j] = p + i < s.g.out.height && q + j < s.g.out.width
-                                 ? LOAD4(IN, dy + n * s.g.out.step.n +
-                                              ((p + i) * (int)s.g.out.step.h + (q + j) * (int)s.g.out.step.w)) : 0;
+                grad[i][j] = FETCH4(IN, dy + n * s.g.out.step.n + ((p + i) * (int)s.g.out.step.h + (q + j) * (int)s.g.out.step.w),
+                                    p + i < s.g.out.height && q + j < s.g.out.width, 0);
         const int h0 = FIRST_ROW(p), w0 = FIRST_COLUMN(q);
         UNROLL for (int a = 0; a < ROWS; a++) {
             float4 seen[COLUMNS];

@@ -40,7 +40,7 @@ void pool_grad(const numbers s, global const MEMORY(IN) *restrict x, global cons
             if ((uint)h >= (uint)H) continue;
             float4 seen[WIDE];
             UNROLL for (int e = 0; e < WIDE; e++)
-                seen[e] = (uint)(w0 + e) < (uint)W ? LOAD4(IN, x + h * s.seen.h + (w0 + e) * (int)s.seen.w) : -INFINITY;
+                seen[e] = FETCH4(IN, x + (h * (int)s.seen.h + (w0 + e) * (int)s.seen.w), (uint)(w0 + e) < (uint)W, -INFINITY);
             UNROLL for (int b = 0; b < COLUMNS; b++)
                 UNROLL for (int k = 0; k < KS; k++) {
                     const float4 now = seen[b * SS + k * DS];

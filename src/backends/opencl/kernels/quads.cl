@@ -97,9 +97,33 @@ static inline spot spot_of(const quads *g) {
 #define COLUMN_TAP(j, b) MEETS(j, b, KS, SS, DS)
 #endif
 
+/* Four elements, or `fill` (zero or an infinity) where there are none.  PTX: NVIDIA's compiler makes a branch of such a load,
+ * behind which nothing is begun early; a predicate of the load itself is none. */
+#define FETCH4(tag, p, there, fill) FAC_CAT(fetch4_, tag)(p, there, fill)
+#ifdef PTX
+static inline float4 fetch4_f32(global const float *p, bool there, float fill) {
+    float4 v;
+    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.f32 %0, %6;\nmov.f32 %1, %6;\nmov.f32 %2, %6;\nmov.f32 %3, %6;\n"
+        "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
+        : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p), "r"((int)there), "f"(fill));
+    return v;
+}
+static inline float4 fetch4_bf16(global const ushort *p, bool there, float fill) {
+    const uint one = as_uint(fill) & 0xffff0000, both = one | one >> 16;
+    uint2 two;
+    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\nmov.b32 %0, %4;\nmov.b32 %1, %4;\n@p ld.global.nc.v2.u32 {%0, %1}, [%2];\n}"
+        : "=r"(two.x), "=r"(two.y) : "l"(p), "r"((int)there), "r"(both));
+    return as_float4((uint4)(two.x << 16, two.x & 0xffff0000, two.y << 16, two.y & 0xffff0000));
+}
+#else
+#define fetch4_f32(p, there, fill) ((there) ? load4_f32(p) : (float4)(fill))
+#define fetch4_bf16(p, there, fill) ((there) ? load4_bf16(p) : (float4)(fill))
+#endif
+#define fetch4_f16(p, there, fill) ((there) ? load4_f16(p) : (float4)(fill))
+
 /* COLUMNS pixels of a row of `in`, which has so many rows; `fill` where there are none.  Without branches, so that the next row
  * is on its way while this one is worked on. */
 #define SEE_ROW(seen, x, row, first, g, rows, fill) \
     UNROLL for (int b_ = 0; b_ < COLUMNS; b_++) \
-        seen[b_] = (uint)(row) < (uint)(rows) && (uint)((first) + b_) < (uint)(g).in.width \
-                       ? LOAD4(IN, (x) + ((row) * (int)(g).in.step.h + ((first) + b_) * (int)(g).in.step.w)) : (fill)
+        seen[b_] = FETCH4(IN, (x) + ((row) * (int)(g).in.step.h + ((first) + b_) * (int)(g).in.step.w), \
+                          (uint)(row) < (uint)(rows) && (uint)((first) + b_) < (uint)(g).in.width, fill)
