@@ -88,10 +88,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     memset(&q, 0, sizeof q);
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || p->variant > VARIANTS || !settle(o, p, &q)) return false;
     const double slices = (double)((q.c.g.N + q.images - 1) / q.images);
-    /* that M is written is part of the product's time */
-    offer->seconds = slices * (q.r.t.seconds + (2 * (double)q.v + (double)q.m) / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
     offer->work = q.v + q.m + fac_nv_tile_work(&q.r.c, &q.r.t);
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
+    /* that M is written is part of the product's time; each slice reads all weights */
+    const double moved = 2 * (double)q.v + (double)q.m + (double)offer->packed[1];
+    offer->seconds = slices * (q.r.t.seconds + moved / 4e12 + 8e-6) + fac_nv_conv_bytes(p) / 4e12;
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 1e12;
     offer->variants = VARIANTS, offer->version = VERSION;
     return true;
