@@ -46,7 +46,7 @@ fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
 double       fac_nv_conv_macs(const fac_nv_conv *c);
 double       fac_nv_conv_bytes(const fac_problem *p);
 
-/* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: nv_quotient of nv_quotient.cl. */
+/* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: as nv_conv_rows.cl divides. */
 typedef struct fac_nv_quotient { uint32_t multiplier, shift; } fac_nv_quotient;
 fac_nv_quotient fac_nv_quotient_of(uint32_t d);
 
