@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Attention and its gradient on a GPU against torch's scaled_dot_product_attention on the same card, the two programs alternating,
-medians of rounds.
+"""Attention and its gradient on a GPU against torch's scaled_dot_product_attention on the same card, the two programs
+alternating, medians of rounds.
 
     python bench/gpu_attention.py --facula build/facula [--rounds 3] [--seconds 0.2] [--modes bf16,tf32] [--json] [NAME...]
 
-NAMEs select the rows whose labels contain all of them: forward, backward, causal, 64, 128, or a length.  16,384 tokens in all, 2,048
-features: heads 64 or 128 wide.  bf16 are bf16 tensors on both sides; tf32 are f32 tensors with `--precision high` and with TF32
-allowed.  torch chooses its kernel (cuDNN, flash or memory-efficient) as it does by itself.  Both sides wait after each call, so a
-launch's latency is in all numbers.  Prints a Markdown table: ms, TFLOP/s, the rival's time / ours; a gradient counts as two and a
-half times the forward products, half of them where causal.  Needs torch with CUDA.
+NAMEs select the rows whose labels contain all of them: forward, backward, causal, 64, 128, or a length.  16,384
+tokens in all, 2,048 features: heads 64 or 128 wide.  bf16 are bf16 tensors on both sides; tf32 are f32 tensors with
+`--precision high` and with TF32 allowed.  torch chooses its kernel (cuDNN, flash or memory-efficient) as it does by
+itself.  Both sides wait after each call, so a launch's latency is in all numbers.  Prints a Markdown table: ms,
+TFLOP/s, the rival's time / ours; a gradient counts as two and a half times the forward products, half of them where
+causal.  Needs torch with CUDA.
 """
 import argparse
 import json
@@ -65,8 +66,8 @@ def rival_ms(call, seconds):
 
 
 def our_ms(a, mode, problem):
-    command = [a.facula, "bench", problem, "--device", a.device, "--precision", PRECISION[mode], "--seconds", str(a.seconds), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    how = ["--device", a.device, "--precision", PRECISION[mode], "--seconds", str(a.seconds), "--json"]
+    done = subprocess.run([a.facula, "bench", problem] + how, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{problem}: {done.stderr.strip()}")
     return json.loads(done.stdout)["median_ms"]
