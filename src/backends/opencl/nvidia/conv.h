@@ -42,8 +42,7 @@ typedef struct fac_nv_conv {
 bool         fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c);
 fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase);
 fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
-/* Multiply-adds of all phases, and the bytes that are moved at least. */
-double       fac_nv_conv_macs(const fac_nv_conv *c);
+/* Bytes that are moved at least. */
 double       fac_nv_conv_bytes(const fac_problem *p);
 
 /* x / d = (ulong)x * multiplier >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: as nv_conv_rows.cl divides. */

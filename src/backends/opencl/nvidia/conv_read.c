@@ -94,15 +94,6 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f) {
     return e;
 }
 
-double fac_nv_conv_macs(const fac_nv_conv *c) {
-    double macs = 0;
-    for (int i = 0; i < c->phases; i++) {
-        const fac_nv_phase f = fac_nv_phase_of(c, i);
-        macs += (double)f.pixels * f.taps;
-    }
-    return macs * c->groups * c->rows * (double)c->channels;
-}
-
 double fac_nv_conv_bytes(const fac_problem *p) {
     double bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
