@@ -3,6 +3,10 @@
  * tries more shapes.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/quads.h"
+#include "cl_conv_depthwise.h"
+#include "cl_conv_depthwise_grad.h"
+#include "cl_pool_quads.h"
+#include "cl_pool_quads_grad.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
@@ -179,6 +183,42 @@ static void strips(void **state) {
     assert_true(pose("pool/strip", "max_pool2d(f32[2,3,40,75]) kernel=3,3 stride=2,2", 0));
 }
 
+/* The texts for an H200, where inline PTX works; FACULA_KERNELS names a folder that they are written to, for
+ * scripts/check_ptx.sh. */
+static void texts(void **state) {
+    static const struct { const char *name, *source; int64_t stride; bool turned; } kernels[] = {
+        { "depthwise", fac_cl_conv_depthwise, 1, false }, { "depthwise_2", fac_cl_conv_depthwise, 2, false },
+        { "depthwise_by_x", fac_cl_conv_depthwise, 2, true }, { "depthwise_by_w", fac_cl_conv_depthwise_grad, 1, false },
+        { "pool", fac_cl_pool_quads, 2, false }, { "pool_by_x", fac_cl_pool_quads_grad, 2, true } };
+    static fac_opencl o;
+    const char *folder = getenv("FACULA_KERNELS");
+    (void)state;
+    o.limits.units = 132, o.limits.group = 1024;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        for (int bits = 16; bits <= 32; bits += 16) {
+            const fac_dtype t = bits == 16 ? FAC_BF16 : FAC_F32;
+            const fac_window w = { 56, 3, kernels[i].stride, 1, 1, 1, 56 / kernels[i].stride };
+            fac_cl_tiling q = { .h = w, .w = w, .turned = kernels[i].turned, .N = 64, .C = 144, .favourite = 2, .ptx = true };
+            const fac_cl_tail tail = { .from = t, .result = t };
+            fac_text text = { 0 };
+            assert_true(fac_cl_tiling_cut(&o, 0, &q));
+            assert_int_equal(q.lanes, 12);                      /* 36 fours in three groups, none idle */
+            fac_text_add(&text, "// -cl-single-precision-constant\n");
+            fac_cl_tiling_text(&q, t, t, &text);
+            assert_true(fac_cl_tail_text(&tail, true, &text));
+            fac_text_add(&text, kernels[i].source);
+            assert_false(text.failed);
+            assert_non_null(strstr(text.s, "#define PTX\n"));
+            if (folder) {
+                char path[512];
+                snprintf(path, sizeof path, "%s/%s_%d.cl", folder, kernels[i].name, bits);
+                FILE *f = fopen(path, "w");
+                if (!f || fputs(text.s, f) < 0 || fclose(f)) fail_msg("%s cannot be written", path);
+            }
+            fac_text_free(&text);
+        }
+}
+
 /* Channels that fours do not divide, several of them in a group, and what a CPU does better are left to others. */
 static void what_it_leaves(void **state) {
     (void)state;
@@ -194,7 +234,7 @@ int main(void) {
     const char *only = getenv("FACULA_TEST");               /* a pattern, as *pools* */
     if (only) cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = { cmocka_unit_test(depthwise), cmocka_unit_test(grouped), cmocka_unit_test(every_cut),
-                                        cmocka_unit_test(pools), cmocka_unit_test(strips),
+                                        cmocka_unit_test(pools), cmocka_unit_test(strips), cmocka_unit_test(texts),
                                         cmocka_unit_test(what_it_leaves) };
     return cmocka_run_group_tests_name("opencl depthwise", tests, open_device, close_device);
 }

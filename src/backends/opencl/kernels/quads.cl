@@ -28,15 +28,9 @@ static inline float4 load4_bf16(global const ushort *p) {          /* words: con
     const uint2 two = *(global const uint2 *)p;
     return as_float4((uint4)(two.x << 16, two.x & 0xffff0000, two.y << 16, two.y & 0xffff0000));
 }
-static inline float of_half(ushort bits) { return vload_half(0, (const half *)&bits); }
-static inline ushort half_of(float v) {
-    ushort bits;
-    vstore_half_rte(v, 0, (half *)&bits);
-    return bits;
-}
 static inline float4 load4_f16(global const ushort *p) {
     const ushort4 bits = *(global const ushort4 *)p;
-    return (float4)(of_half(bits.x), of_half(bits.y), of_half(bits.z), of_half(bits.w));
+    return (float4)(fac_from_f16(bits.x), fac_from_f16(bits.y), fac_from_f16(bits.z), fac_from_f16(bits.w));
 }
 static inline void store4_f32(global float *p, float4 v) { *(global float4 *)p = v; }
 static inline void store4_bf16(global ushort *p, float4 v) {
@@ -49,7 +43,7 @@ static inline void store_exact4_bf16(global ushort *p, float4 v) {
     *(global uint2 *)p = (uint2)(bits.x >> 16 | (bits.y & 0xffff0000), bits.z >> 16 | (bits.w & 0xffff0000));
 }
 static inline void store4_f16(global ushort *p, float4 v) {
-    *(global ushort4 *)p = (ushort4)(half_of(v.x), half_of(v.y), half_of(v.z), half_of(v.w));
+    *(global ushort4 *)p = (ushort4)(fac_bits_f16(v.x), fac_bits_f16(v.y), fac_bits_f16(v.z), fac_bits_f16(v.w));
 }
 
 /* What all these kernels begin with: places of their buffers, then these.  A group is `lanes` neighbours of four channels times
