@@ -4,8 +4,9 @@
  * second ones want them; nv_attention_grad_queries.cl sums over keys.  This stands in front of both.  Nothing is summed by two
  * groups of items: same bits every run.
  *
- * A group has GROUPS times 64 rows of two operands, which stay; BLOCK rows of two others stream by, through STAGES.  TF32 needs
- * some of these turned as well, in STAGES_T.  TILE: rows of an image's tile. */
+ * As many groups as there are compute units take one tile after the other: GROUPS times 64 rows of two operands, which stay;
+ * BLOCK rows of two others stream by, through STAGES.  TF32 needs some of these turned as well, in STAGES_T.  TILE: rows of an
+ * image's tile. */
 typedef struct args {
 #ifdef KEYS
     long q, k, v, dy, qt, dyt, stats, mask, y0, y1;
@@ -14,7 +15,7 @@ typedef struct args {
 #endif
     long H, ratio, queries, keys, q_tiles, k_tiles, before, d, e, y0_batch, y0_head, y0_row, y1_batch, y1_head, y1_row;
     long q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, dy_batch, dy_head, dy_row;
-    long m_batch, m_head, m_row, m_key, scale;
+    long m_batch, m_head, m_row, m_key, scale, all;         /* all: tiles of all heads */
 } args;
 
 #define ROWS_BYTES(n, size) (PANELS(size) * (n) * 128)      /* of n rows along the sum */
@@ -25,6 +26,13 @@ typedef struct args {
 #define T_D (BLOCK / 32 * D * 128)                          /* TF32: turned */
 #define T_E (BLOCK / 32 * E * 128)
 #define TURNED_TILE(size) (TILE / 32 * (size) * 128)
+#if NUMBER == 2
+#define STAGED_T 0
+#elif defined(KEYS)
+#define STAGED_T (STAGES_T * (T_D + T_E))
+#else
+#define STAGED_T (STAGES_T * T_D)
+#endif
 
 /* A step of the sum down a streamed operand, `wide` numbers a row. */
 #if NUMBER == 4
@@ -33,6 +41,14 @@ typedef struct args {
 #else
 #define DOWN_LEAD (BLOCK * 8)
 #define DOWN(i, wide) ((i) * 128)
+#endif
+
+/* Where there is room the next tile comes while this one is at work. */
+#define A_BYTES (GROUPS * (A_D + A_E))
+#if A_BYTES * 2 + STAGES * (B_D + B_E) + STAGED_T <= 228000
+#define A_TILES 2
+#else
+#define A_TILES 1
 #endif
 
 #ifdef MASKED

@@ -189,12 +189,11 @@ INLINE float mask_at(global const MEMORY(M) *p) {
 }
 #endif
 
-/* Which tile of which head a group of items has.  CAUSAL: of 16 heads at a time, so that their operands stay in the cache, the
+/* Which tile of which head number `id` of all is.  CAUSAL: of 16 heads at a time, so that their operands stay in the cache, the
  * long tiles first; else all tiles of a head. */
-INLINE int2 place_of(int tiles, bool last_is_long) {
-    const int id = (int)get_group_id(0);
+INLINE int2 place_of(int id, int all, int tiles, bool last_is_long) {
 #ifdef CAUSAL
-    const int heads = (int)get_num_groups(0) / tiles, section = id / (16 * tiles), in = id % (16 * tiles);
+    const int heads = all / tiles, section = id / (16 * tiles), in = id % (16 * tiles);
     const int left = heads - section * 16, together = left < 16 ? left : 16, tile = in / together;
     return (int2)(last_is_long ? tiles - 1 - tile : tile, section * 16 + in % together);
 #else

@@ -70,8 +70,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     fac_nv_heads_numbers(&a->k, c);
     fac_nv_heads_numbers(&a->v, c);
     fac_nv_attention_mask_numbers(a, c);
-    const size_t items = (size_t)fac_nv_attention_items(&r.cut), tiles = (size_t)fac_nv_up(a->Q, 64 * r.cut.groups);
-    c->range = (fac_cl_range){ 1, { items * tiles * (size_t)(a->B * a->H) }, { items } };
+    fac_nv_attention_range(o, &r.cut, a->Q, a->B * a->H, c);
     return FAC_OK;
 }
 

@@ -59,8 +59,9 @@ typedef enum fac_nv_attention_kernel { FAC_NV_FORWARD, FAC_NV_DELTA, FAC_NV_KEYS
 void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut, bool lse,
                            fac_text *to);
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to);
-/* Items of a group. */
-int  fac_nv_attention_items(const fac_nv_attention_cut *cut);
+/* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of items for each compute unit, and
+ * the number of all tiles as the call's last number. */
+void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c);
 /* Whether an operand can be read where it lies; whether it pays, for sequences up to so many queries where heads are wide. */
 bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h);
 bool fac_nv_direct_pays(const fac_nv_attention *a, int64_t queries);

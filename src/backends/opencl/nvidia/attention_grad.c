@@ -121,8 +121,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
     for (int k = 0; k < 4; k++) fac_nv_heads_numbers(heads[k], c);
     fac_nv_attention_mask_numbers(a, c);
-    const size_t items = (size_t)fac_nv_attention_items(&cut), tiles = (size_t)fac_nv_up(keys ? a->T : a->Q, 64 * cut.groups);
-    c->range = (fac_cl_range){ 1, { items * tiles * (size_t)(a->B * (keys ? a->G : a->H)) }, { items } };
+    fac_nv_attention_range(o, &cut, keys ? a->T : a->Q, a->B * (keys ? a->G : a->H), c);
     return FAC_OK;
 }
 

@@ -24,7 +24,12 @@ static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kerne
     return cut->groups == 3 ? 160 : a->direct && !wide ? 232 : 240;
 }
 
-int fac_nv_attention_items(const fac_nv_attention_cut *cut) { return 128 * (cut->groups + 1); }
+void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c) {
+    const int64_t all = fac_nv_up(rows, 64 * cut->groups) * heads, units = o->limits.units;
+    const size_t items = (size_t)(128 * (cut->groups + 1));
+    fac_cl_call_number(c, all);
+    fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
+}
 
 /* Found by measuring on an H200. */
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel) {
