@@ -7,12 +7,12 @@
  * local memory, by a warp group of its own (the filler); three others multiply.
  *
  *   TERMS 1   one number of 16 bits          3   high high + high low + low high
- *   SCALED    f16 made of f32: 11 digits as TF32's, 22 in two parts.  f16's range is small, so both tensors are multiplied by powers
- *             of two, guessed from a sample and checked when all has been read: the largest must have come out between 4 and
- *             60000, else the group does its part once more, now knowing the largest.
+ *   SCALED    f16 made of f32: 11 digits as TF32's, 22 in two parts.  f16's range is small, so both tensors are multiplied by
+ *             powers of two, guessed from a sample and checked when all has been read: the largest must have come out
+ *             between 4 and 60000, else the group does its part once more, now knowing the largest.
  *
- * MEM: float, or ushort (then TERMS 1, not SCALED); PACK(a, b): two floats as 16 bits each.  Rows of 64 elements are 128 bytes, 16-byte chunk c
- * of row r at c ^ (r & 7); of 32 elements 64 bytes, chunk c at c ^ (r / 2 & 3). */
+ * MEM: float, or ushort (then TERMS 1, not SCALED); PACK(a, b): two floats as 16 bits each.  Rows of 64 elements are 128 bytes,
+ * 16-byte chunk c of row r at c ^ (r & 7); of 32 elements 64 bytes, chunk c at c ^ (r / 2 & 3). */
 #define FILLERS 128
 #if TERMS == 3
 #define SUMS(i) sum[i]
@@ -90,7 +90,7 @@ INLINE void put_eight(const uint *v, float scale, float *most, uint at, uint low
 #endif
 }
 
-/* An operand whose rows run along m or n: chunks of 64 (32) of them lie `apart` bytes from each other, eight rows 1024 (512) bytes. */
+/* An operand whose rows run along m or n: chunks of 64 (32) of them lie `apart` bytes from each other, eight rows 1024 (512). */
 INLINE ulong turned128(uint at, uint apart) {
     return (ulong)((at >> 4) & 0x3fff) | (ulong)(apart >> 4) << 16 | (ulong)64 << 32 | (ulong)1 << 62;
 }

@@ -17,7 +17,9 @@ static bool reaches(const fac_operand *x) {
     return reach < 2e9;
 }
 
-static void steps_of(const fac_layout *l, int64_t *step) { step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3]; }
+static void steps_of(const fac_layout *l, int64_t *step) {
+    step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3];
+}
 
 /* Channels side by side, whole vectors of 16 bytes at every pixel; asked for where they are not there. */
 static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
@@ -56,6 +58,7 @@ bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q) {
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
     if (!g->N || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
     q->few = q->C < 16 || q->C % vector;
+    if (g->R * g->S > 256) return false;
     if (q->few && (g->groups > 1 || q->C * g->R * g->S > MOST_COLUMNS)) return false;
     for (int k = 1; k < 3; k++)
         if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
@@ -68,6 +71,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
+    /* the kernel of few channels is built and assembled, but no device has proved it yet */
     if (!fac_nv_grad_w_read(p, &q) || q.few || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
     if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
@@ -109,13 +113,14 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
     fac_text_free(&sum);
     FAC_TRY(status);
-    const int64_t count = q.g.K * q.C * q.g.R * q.g.S;
-    fac_cl_call_items(call, (size_t)((count + 127) / 128 * 256), 256);
+    /* of few channels the parts are in dw's order already: one row */
+    const int64_t count = q.g.K * q.C * q.g.R * q.g.S, taps = q.few ? 1 : q.g.R * q.g.S, channels = q.few ? count : q.C;
+    const int64_t block = fac_nv_grad_w_block(&c, taps), rows = q.few ? 1 : q.g.K;
+    fac_cl_call_items(call, (size_t)(rows * ((channels + block - 1) / block) * 256), 256);
     fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
-    /* of few channels the parts are in dw's order already */
-    const int64_t sizes[] = { count, c.splits, q.few ? q.C * q.g.R * q.g.S : q.C, q.few ? 1 : q.g.R * q.g.S };
-    for (int i = 0; i < 4; i++) fac_cl_call_number(call, sizes[i]);
+    const int64_t sizes[] = { count, c.splits, channels, taps, block };
+    for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
     return FAC_OK;
 }
 

@@ -45,6 +45,9 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
 /* Bytes for the parts of the sum. */
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
 
+/* Channels that a group of the last step adds. */
+int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps);
+
 /* The text of its kernel "grad_w", and of "grad_w_sum"; options of the first. */
 void        fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to);
 void        fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to);

@@ -15,7 +15,7 @@ static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
 static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
-/* ---- kinds of cuts ---------------------------------------------------------------------------------------------------------- */
+/* ---- kinds of cuts ------------------------------------------------------------------------------------------------------- */
 
 /* Columns of the second kernel, and what turns; columns 0: the kernel of taps. */
 static const struct { int columns; bool turned; } kinds[] = { { 0, false },   { 64, false },  { 64, true }, { 128, false },
@@ -65,15 +65,16 @@ static bool cut_few(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
-/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with operands
- * that are rounded, split, and taken as they are. */
+/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with
+ * operands that are rounded, split, and taken as they are. */
 static const double UNIT_LOADS = 47e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4, steps = (double)(c->each / BLOCK);
     const double macs = c->taps ? 64.0 * 9 * c->chunk : (q->few ? 64.0 : 128.0) * c->columns;
     /* single elements are as slow as four at once */
-    const double loads = BLOCK * (q->few ? 64 * element + 16.0 * c->columns : element * (c->taps ? 64 + c->chunk : 128 + c->columns));
+    const double across = c->taps ? 64 + c->chunk : 128 + c->columns;
+    const double loads = BLOCK * (q->few ? 64 * element + 16.0 * c->columns : element * across);
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
     const double multiply = macs * BLOCK / rate, load = loads / UNIT_LOADS;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
@@ -117,11 +118,17 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
     return found;
 }
 
+/* Channels that a group of the last step has: room for turns when there are parts for them. */
+int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
+    const int64_t turns = c->splits < 8 ? c->splits : 8, quads = 256 / turns / taps;
+    return 4 * (quads ? quads : 1);
+}
+
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
     return (size_t)(c->splits * q->g.K * q->C * q->g.R * q->g.S) * sizeof(float);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------- */
+/* ---- text --------------------------------------------------------------------------------------------------------------- */
 
 int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return c->taps || !c->ahead ? 512 : 384; }
 
