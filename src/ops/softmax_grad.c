@@ -32,6 +32,7 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 static const fac_case cases[] = {
     { "softmax_grad(f32[2,5], f32[2,5]) axis=1", -2, 2, 1e-5 }, { "softmax_grad(f32[3,4,5], f32[3,4,5]) axis=0", -2, 2, 1e-5 },
     { "softmax_grad(f32[7,100], f32[7,100]) axis=-1", -1, 1, 1e-5 },
+    { "softmax_grad(f32[2,1,6], f32[2,1,6]) axis=1", -2, 2, 1e-5 }, { "softmax_grad(f32[2,5,1], f32[2,5,1]) axis=1", -2, 2, 1e-5 },
     { "softmax_grad(f32[3,0], f32[3,0]) axis=-1", 0, 0, 0 }, { 0 } };
 
 extern const fac_op fac_op_softmax_grad;

@@ -38,7 +38,7 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
         if (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_F32) return false;
     const int at = fac_axis(axis, d->n);
     for (int k = 0; k < d->n; k++) *(k < at ? &r->lines : &r->size) *= d->d[k];
-    if (at < 0 || (!r->norm && r->size != d->d[d->n - 1])) return false;
+    if (at < 0 || (!r->norm && r->size != d->d[at])) return false;             /* what lies behind the axis is one element */
     if (r->lines * r->size == 0) return !r->norm;
     if (r->norm && !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
     r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
