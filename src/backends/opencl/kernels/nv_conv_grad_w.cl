@@ -31,7 +31,7 @@ typedef struct sizes {
     long taps, width_taps;
     long tiles_m, tiles_n;
     long ring, lead;
-    long groups, turned, x_channel;
+    long groups, turned;
 } sizes;
 
 INLINE int nv_shuffle(int v, int lane) {

@@ -21,12 +21,11 @@ typedef struct fac_nv_grad_w {
     fac_dtype     dtype;
     fac_nv_mode   mode;
     int64_t       C, K;                         /* channels of x and dy in a group */
-    int64_t       x[3], dy[3], x_channel;       /* steps: image, row, column */
-    bool          few;                          /* channels of x, which lie anywhere */
+    int64_t       x[3], dy[3];                  /* steps: image, row, column */
 } fac_nv_grad_w;
 
 /* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); else tiles of
- * 128 x columns, turned when rows are channels of x; of few channels, tiles of 64 x columns. */
+ * 128 x columns, turned when rows are channels of x. */
 typedef struct fac_nv_grad_w_cut {
     bool    taps, turned;
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */

@@ -4,7 +4,6 @@
 #include "backends/opencl/nvidia/grad_w.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
-#include "cl_nv_conv_grad_w_few.h"
 #include "cl_nv_conv_grad_w_sum.h"
 #include "cl_nv_conv_grad_w_taps.h"
 #include "cl_nv_conv_grad_w_tiles.h"
@@ -55,26 +54,15 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
-static bool cut_few(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
-    const int64_t n = q->C * q->g.R * q->g.S, most = split(q) ? 96 : 192;
-    c->tall = q->g.P, c->broad = q->g.Q, c->chunk = 64;
-    c->columns = (int)(n < most ? parts(n, 16) * 16 : most);
-    c->stages = LOCAL / ((1 + (c->columns + 63) / 64) * BLOCK * 128 * (split(q) ? 2 : 1));
-    if (c->stages > 4) c->stages = 4;
-    c->tiles_m = parts(q->K, 64), c->tiles_n = parts(n, c->columns);
-    return true;
-}
-
 /* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with
  * operands that are rounded, split, and taken as they are. */
 static const double UNIT_LOADS = 47e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4, steps = (double)(c->each / BLOCK);
-    const double macs = c->taps ? 64.0 * 9 * c->chunk : (q->few ? 64.0 : 128.0) * c->columns;
-    /* single elements are as slow as four at once */
+    const double macs = c->taps ? 64.0 * 9 * c->chunk : 128.0 * c->columns;
     const double across = c->taps ? 64 + c->chunk : 128 + c->columns;
-    const double loads = BLOCK * (q->few ? 64 * element + 16.0 * c->columns : element * across);
+    const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
     const double multiply = macs * BLOCK / rate, load = loads / UNIT_LOADS;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
@@ -90,9 +78,7 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
 static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
     c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned;
-    if (q->few && kind) return false;
-    if (q->few) c->taps = false;
-    if (!(q->few ? cut_few(q, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
+    if (!(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     c->positions = q->g.N * c->tall * c->broad;
     if (c->positions >= INT32_MAX / 2) return false;
     const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups, most = parts(c->positions, 4 * BLOCK);
@@ -151,7 +137,7 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
     else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n", c->columns, c->ahead);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
-    fac_text_add(to, q->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
+    fac_text_add(to, c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
 }
 
 void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {
