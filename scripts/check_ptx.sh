@@ -23,6 +23,9 @@ cat > "$work/builtins.h" <<'END'
 #define mul_hi(a, b) ((uint)(((ulong)(uint)(a) * (uint)(b)) >> 32))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
+#define clamp(x, a, b) min(max(x, a), b)
+#define fabs(a) __builtin_fabsf(a)
+#define atomic_max(p, v) __asm__ volatile("red.shared.max.u32 [%0], %1;" ::"r"((unsigned)(unsigned long)(p)), "r"(v) : "memory")
 #define vload_half(i, p) __builtin_load_halff((p) + (i))
 #define vstore_half_rte(v, i, p) __builtin_store_halff(v, (p) + (i))
 #define asm __asm__
