@@ -25,7 +25,10 @@ cat > "$work/builtins.h" <<'END'
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define clamp(x, a, b) min(max(x, a), b)
 #define fabs(a) __builtin_fabsf(a)
-#define atomic_max(p, v) __asm__ volatile("red.shared.max.u32 [%0], %1;" ::"r"((unsigned)(unsigned long)(p)), "r"(v) : "memory")
+static inline void atomic_max_local(__local unsigned *p, unsigned v) {
+    __asm__ volatile("red.shared.max.u32 [%0], %1;" ::"r"((unsigned)(unsigned long)p), "r"(v) : "memory");
+}
+#define atomic_max(p, v) atomic_max_local(p, v)
 #define vload_half(i, p) __builtin_load_halff((p) + (i))
 #define vstore_half_rte(v, i, p) __builtin_store_halff(v, (p) + (i))
 #define asm __asm__
