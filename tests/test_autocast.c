@@ -55,6 +55,27 @@ static void test_types(void **state) {
     fac_graph_free(g);
 }
 
+/* relu6 stays one: its limits become numbers of the type, so its gradient is a mask by its result, which needs no x. */
+static void test_relu6(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_nn_seed(g, 5);
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE));
+    fac_value *y = fac_relu6(fac_nn_conv2d(x, "conv", 8, 3, &(fac_nn_conv_opts){ .pad = 1 }));
+    fac_output(g, "loss", fac_sum(y, (fac_dims){ 0 }, false));
+    fac_graph *m = fac_graph_autocast(g, FAC_BF16);
+    OK(fac_graph_check(m, &err));
+    fac_value *grad = NULL;
+    fac_grad(m->outputs[0].value, 1, &m->params[0], &grad);
+    OK(fac_graph_check(m, &err));
+    assert_int_equal(count(m, "clip", FAC_BF16), 1);
+    assert_int_equal(count(m, "greater", FAC_BOOL), 1);
+    assert_int_equal(count(m, "equal", FAC_BOOL), 0);
+    assert_non_null(grad);
+    fac_graph_free(m);
+    fac_graph_free(g);
+}
+
 static void run(const fac_graph *g, fac_device *d, const fac_program_opts *o, float *logits, float *p) {
     fac_program *program;
     fac_tensor *x = tensor_of((fac_type){ FAC_F32, fac_shape(BATCH, 3, SIDE, SIDE) }, "x", plain), *out[2] = { NULL, NULL };
@@ -158,6 +179,7 @@ static void test_training(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_results), cmocka_unit_test(test_training) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_relu6),
+                                         cmocka_unit_test(test_results), cmocka_unit_test(test_training) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 /* min(max(x, lo), hi); lo and hi are scalars of x's dtype, each may be NULL: no limit.  NaN stays NaN. */
@@ -10,9 +11,9 @@ fac_value *fac_relu6(fac_value *x);                             /* clip to 0..6 
 /* NaN passes both comparisons; where y > z the result is z, as in NumPy. */
 MAP3_NUM((x < y ? y : x) > z ? z : x < y ? y : x)
 
-static bool is_number(const fac_value *v, float x) {
-    const float *data = v->leaf == FAC_CONST && v->tensor && v->type.dtype == FAC_F32 ? fac_tensor_data(v->tensor) : NULL;
-    return data && *data == x;
+static bool is_number(const fac_value *v, double x) {
+    double known;
+    return fac_scalar_known(v, &known) && known == x;
 }
 
 /* To x where it stayed as it was, on the limits too, as in torch; else to the limit that took its place.  But relu6 passes

@@ -12,6 +12,7 @@
  * Gradients follow by themselves: that of a cast is a cast. */
 #include <string.h>
 #include "facula/ops.h"
+#include "ops/shape.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -39,9 +40,12 @@ static fac_value *widened(const cast *c, const fac_value *v) {
     return fac_node_is(n, "cast") && n->in[0]->type.dtype == c->low ? n->in[0] : NULL;
 }
 
+/* Numbers become numbers of the type: what looks for a relu6 or a scale finds them. */
 static fac_value *narrow(const cast *c, fac_value *v) {
     fac_value *low = widened(c, v);
-    return low ? low : fac_cast(v, c->low);
+    double number;
+    if (low) return low;
+    return fac_scalar_known(v, &number) && !v->type.dims.n ? fac_number(v->graph, c->low, number) : fac_cast(v, c->low);
 }
 
 static bool follows(const fac_node *n) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include "facula/ops.h"
 #include "op_list.h"
+#include "ops/shape.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -71,13 +72,6 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     fac_replace(act ? act->out[0] : last, y);
 }
 
-static bool number(const fac_value *v, double *to) {
-    const bool is = v && v->leaf == FAC_CONST && v->tensor && v->type.dtype == FAC_F32 && fac_dims_count(&v->type.dims) == 1;
-    const float *data = is ? fac_tensor_data(v->tensor) : NULL;
-    if (data) *to = (double)*data;
-    return data != NULL;
-}
-
 /* What a value is masked by: where(y > lo, where(y < hi, dy, 0), 0), each of them once or not at all. */
 typedef struct mask { fac_value *dy, *y; double lo, hi; } mask;
 
@@ -87,7 +81,7 @@ static bool read_mask(fac_value *v, mask *m) {
         const fac_node *n = m->dy->node, *test = n->in[0]->node;
         double zero, limit;
         const bool above = fac_node_is(test, "greater"), below = fac_node_is(test, "less");
-        if ((!above && !below) || !number(n->in[2], &zero) || zero != 0 || !number(test->in[1], &limit)) break;
+        if ((!above && !below) || !fac_scalar_known(n->in[2], &zero) || zero != 0 || !fac_scalar_known(test->in[1], &limit)) break;
         if ((m->y && m->y != test->in[0]) || !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims)) break;
         if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) || test->in[0]->type.dtype != v->type.dtype) break;
         if (above) m->lo = fmax(m->lo, limit);
