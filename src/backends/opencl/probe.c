@@ -1,4 +1,5 @@
 /* See probe.h.  Every kernel writes 64 ints from one work group; what is right follows from the item's number. */
+#include <stdlib.h>
 #include <string.h>
 #include "backends/opencl/cache.h"
 #include "backends/opencl/nvidia/nvidia.h"
@@ -64,20 +65,33 @@ static int wgmma_says(int i) {
     return (4 * t + 3) * (8 * r + 28 + 8 * (r + 8) + 28);
 }
 
-/* items: of the group, 64 or what is said; write: the source, where it is put together. */
+/* Static local memory may be larger than the device reports, which is what arguments may have: all of it is written and read. */
+static const char local_memory[] =
+    "kernel void probe(global int *y) { local int x[SIZE]; int i = get_local_id(0);\n"
+    "  for (int k = i; k < SIZE; k += 64) x[k] = k;\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  int wrong = 0; for (int k = i; k < SIZE; k += 64) wrong += x[SIZE - 1 - k] != SIZE - 1 - k;\n"
+    "  y[i] = wrong ? -1 : i; }\n";
+static int local_memory_says(int i) { return i; }
+
+/* key: in FACULA_WITHOUT; items: of the group, 64 or what is said; write: the source, where it is put together. */
 static const struct path {
-    const char *name, *extension, *source, *options;
+    const char *key, *name, *extension, *source, *options;
     int (*right)(int item);
     void (*write)(fac_text *to);
     size_t items;
 } paths[FAC_CL_PATHS] = {
-    [FAC_CL_DOUBLES] = { "doubles", "cl_khr_fp64", doubles, "", doubles_say, NULL, 0 },
-    [FAC_CL_HALF] = { "half arithmetic", "cl_khr_fp16", half, "", half_says, NULL, 0 },
-    [FAC_CL_SUBGROUPS] = { "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say, NULL, 0 },
-    [FAC_CL_SHUFFLE] = { "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says, NULL, 0 },
-    [FAC_CL_DOT8] = { "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says, NULL, 0 },
-    [FAC_CL_MMA] = { "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0 },
-    [FAC_CL_WGMMA] = { "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128 },
+    [FAC_CL_DOUBLES] = { "doubles", "doubles", "cl_khr_fp64", doubles, "", doubles_say, NULL, 0 },
+    [FAC_CL_HALF] = { "half", "half arithmetic", "cl_khr_fp16", half, "", half_says, NULL, 0 },
+    [FAC_CL_SUBGROUPS] = { "subgroups", "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say, NULL, 0 },
+    [FAC_CL_SHUFFLE] = { "shuffle", "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says, NULL, 0 },
+    [FAC_CL_DOT8] = { "dot8", "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says, NULL, 0 },
+    [FAC_CL_MMA] = { "mma", "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0 },
+    [FAC_CL_WGMMA] = { "wgmma", "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128 },
+    [FAC_CL_LOCAL_99] = { "local99", "99 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=25344",
+                          local_memory_says, NULL, 0 },
+    [FAC_CL_LOCAL_163] = { "local163", "163 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=41728",
+                           local_memory_says, NULL, 0 },
 };
 
 const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
@@ -169,8 +183,18 @@ static bool tried(const fac_opencl *o, const struct path *p) {
     return good;
 }
 
+/* Whether a list of names with commas between them has this one. */
+static bool names(const char *list, const char *key) {
+    const size_t n = strlen(key);
+    for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == n && !memcmp(list, key, n)) return true;
+    return false;
+}
+
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path) {
     enum { UNKNOWN, GOOD, BAD };
-    if (o->paths[path] == UNKNOWN) o->paths[path] = fac_cl_promises(o, path) && tried(o, &paths[path]) ? GOOD : BAD;
+    const struct path *p = &paths[path];
+    if (o->paths[path] == UNKNOWN)
+        o->paths[path] = fac_cl_promises(o, path) && !names(getenv("FACULA_WITHOUT"), p->key) && tried(o, p) ? GOOD : BAD;
     return o->paths[path] == GOOD;
 }

@@ -2,12 +2,12 @@
  * matrix units (mma.sync from compute capability 8.0 on, wgmma of 9.0).
  *
  * The driver compiles OpenCL C for the plain sm_90, where wgmma is refused.  Such instructions stand in the text as PTX comments
- * behind a mark, and are uncovered in the PTX that the driver made of it (nvidia/ptx.c).  Local memory is addressed by 32-bit
- * numbers, as PTX does. */
+ * behind a mark, SM90A, and are uncovered in the PTX that the driver made of it (nvidia/ptx.c).  Only texts that multiply by wgmma
+ * define it (nvidia/wgmma_text.c): all others are for any card from sm_80 on.  Local memory is addressed by 32-bit numbers, as PTX
+ * does. */
 #define GROUP(items) __attribute__((reqd_work_group_size(items, 1, 1)))
 #define UNROLL _Pragma("unroll")
 #define INLINE static inline __attribute__((always_inline))
-#define SM90A "//@@"
 #define LOCAL_AT(p) ((uint)(size_t)(p))
 
 /* ---- barriers that count arrivals and bytes (mbarrier): 8 bytes of local memory each ---- */
@@ -89,6 +89,10 @@ INLINE void nv_local_load4(uint *v, uint at) {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
 }
 
+INLINE void nv_local_store4(uint at, const uint *v) {
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+}
+
 /* ---- fences and counters between groups ---- */
 
 INLINE void nv_fence_device(void) { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
@@ -128,6 +132,12 @@ INLINE void nv_mma_tf32(float *d, const uint *a, const uint *b) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/* The same for a sum that begins with this product. */
+INLINE void nv_mma_tf32_first(float *d, const uint *a, const uint *b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
 }
 INLINE void nv_mma_bf16(float *d, const uint *a, const uint *b) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -5,7 +5,7 @@
  * come as ready images of local memory by bulk copies, several k-tiles ahead.  One kernel for any window, stride, dilation and
  * padding: a k-tile is BK channels of one tap.
  *
- *   BN, BK, TEAMS       columns, terms of a k-tile; teams of 128 items, each with 64 rows
+ *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; TEAMS of 128 items, each with 64 rows (BM, ITEMS: in nv_conv_look.cl)
  *   STAGES              k-tiles of weights in local memory, each of STAGE bytes
  *   XMEM, X16           type of x's elements; it has 16 bits
  *   HALF, PACK2(a, b)   operands of 16 bits; two floats as one register, where x is f32 or FEW
@@ -17,17 +17,6 @@
  *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts, in their order
  *   DEEP                images have a depth
  *   MULTIPLY(d, a, b)   the instruction */
-typedef struct {
-    long x, w, work, counters;                  /* where they begin: elements; w: bytes */
-    int image, step[3], channel;                /* of x */
-    int in[3], out[3], origin[3], stride[3], far[3], taps[3];
-    uint multiplier[3], shift[3];               /* quotients by out */
-    int pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps;
-    int zero;                                   /* which the compiler must not know */
-} look;
-
-#define BM (64 * TEAMS)
-#define ITEMS (128 * TEAMS)
 #if !defined(X16) || defined(FEW)
 #define FLOATS 1
 #else
@@ -46,117 +35,19 @@ typedef struct {
 #else
 #define DESCRIPTOR nv_descriptor64
 #endif
-#ifdef FEW
-#define TAPS_MOST 256
-#define TAP int4
-#else
-#define TAPS_MOST 32
-#define TAP int
-#endif
-
-INLINE uint quotient(uint x, uint multiplier, uint shift) { return (uint)((ulong)x * multiplier >> shift); }
-
-typedef struct { int image, depth, row, column; } pixel;
-INLINE pixel pixel_of(const look *s, uint m) {
-    pixel p;
-    const uint line = quotient(m, s->multiplier[2], s->shift[2]), plane = quotient(line, s->multiplier[1], s->shift[1]);
-    p.column = m - line * s->out[2], p.row = line - plane * s->out[1];
-#ifdef DEEP
-    p.image = quotient(plane, s->multiplier[0], s->shift[0]), p.depth = plane - p.image * s->out[0];
-#else
-    p.image = plane, p.depth = 0;
-#endif
-    return p;
-}
-
 INLINE void load16_or_zero(uint *v, global const XMEM *p, int there) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
                  "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
                  : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3]) : "l"(p), "r"(there));
 }
 
-/* What a lane knows of its two pixels: where tap 0 lies; which taps lie inside (FEW: where tap 0 is in the image). */
-typedef struct {
-    int at[2];
 #ifdef FEW
-    int depth[2], row[2], column[2];
-#else
-    uint inside[2];
-#endif
-} sight;
-
-INLINE sight sight_of(const look *s, int row, int t) {
-    sight v;
-    UNROLL for (int i = 0; i < 2; i++) {
-        const int m = row + 8 * i;
-        const pixel p = pixel_of(s, m);
-        const int d = p.depth * s->stride[0] + s->origin[0], h = p.row * s->stride[1] + s->origin[1],
-            w = p.column * s->stride[2] + s->origin[2];
-        v.at[i] = p.image * s->image + d * s->step[0] + h * s->step[1] + w * s->step[2];
-#ifdef FEW
-        v.depth[i] = d, v.row[i] = m < s->pixels ? h : -(1 << 29), v.column[i] = w;
-#else
-        uint inside = 0, bit = 1;
-        v.at[i] += t * (int)(16 / sizeof(XMEM));
-        for (int a = 0; a < s->taps[0]; a++)
-            for (int b = 0; b < s->taps[1]; b++)
-                for (int c = 0; c < s->taps[2]; c++, bit <<= 1)
-                    if ((uint)(d + a * s->far[0]) < (uint)s->in[0] && (uint)(h + b * s->far[1]) < (uint)s->in[1] &&
-                        (uint)(w + c * s->far[2]) < (uint)s->in[2])
-                        inside |= bit;
-        v.inside[i] = m < s->pixels ? inside : 0;
-#endif
-    }
-    return v;
-}
-
-/* How far each tap lies from tap 0 (FEW: with its coordinates; taps behind the last one lie outside). */
-INLINE void fill_taps(const look *s, local TAP *taps) {
-    for (int i = get_local_id(0); i < TAPS_MOST; i += ITEMS) {
-        const int t2 = s->taps[2] ? s->taps[2] : 1, t1 = s->taps[1] ? s->taps[1] : 1;
-        const int c = i % t2, b = i / t2 % t1, a = i / t2 / t1;
-        const int d = a * s->far[0], h = b * s->far[1], w = c * s->far[2];
-        const int far = d * s->step[0] + h * s->step[1] + w * s->step[2];
-#ifdef FEW
-        taps[i] = i < s->all_taps ? (int4)(far, d, h, w) : (int4)(0, 0, -(1 << 29), 0);
-#else
-        taps[i] = far;
-#endif
-    }
-}
-
-/* Which k-tile is read next. */
-typedef struct { int tap, block, at; } walk;
-
-#ifdef FEW
-#ifdef X16
-INLINE float half_of(ushort x) {
-    float v[2];
-    nv_two_f16(v, x);
-    return v[0];
-}
-#endif
-INLINE uint load1_or_zero(global const XMEM *p, int there) {
-#ifdef X16
-    return there ? as_uint(X_AS_FLOAT(*p)) : 0;
-#else
-    uint v;
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n}\n"
-                 : "=&r"(v) : "l"(p), "r"(there));
-    return v;
-#endif
-}
-
 INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t) {
     UNROLL for (int j = 0; j < LOADS; j++) {
         const int4 tap = taps[k->tap * (BK / 4) + 4 * j + t];
         UNROLL for (int i = 0; i < 2; i++) {
-            const int there = (uint)(v->row[i] + tap.s2) < (uint)s->in[1] && (uint)(v->column[i] + tap.s3) < (uint)s->in[2]
-#ifdef DEEP
-                && (uint)(v->depth[i] + tap.s1) < (uint)s->in[0]
-#endif
-                ;
-            global const XMEM *from = x + (v->at[i] + tap.s0);
+            const int there = sees(s, v + i, tap);
+            global const XMEM *from = x + (v[i].at + tap.s0);
             UNROLL for (int c = 0; c < 4; c++)
                 raw[4 * (i * LOADS + j) + c] = c < FEW ? load1_or_zero(from + c * s->channel, there) : 0;
         }
@@ -166,12 +57,12 @@ INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, globa
 #else
 INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t) {
     UNROLL for (int i = 0; i < 2; i++) {
-        global const XMEM *from = x + (v->at[i] + k->at);
+        global const XMEM *from = x + (v[i].at + k->at);
         UNROLL for (int j = 0; j < LOADS; j++) {
 #ifdef RAGGED
-            const int there = k->block + (4 * j + t) * (int)(16 / sizeof(XMEM)) < s->channels && (v->inside[i] >> k->tap & 1);
+            const int there = k->block + (4 * j + t) * (int)(16 / sizeof(XMEM)) < s->channels && (v[i].inside >> k->tap & 1);
 #else
-            const int there = v->inside[i] >> k->tap & 1;
+            const int there = v[i].inside >> k->tap & 1;
 #endif
             load16_or_zero(raw + 4 * (i * LOADS + j), from + j * (int)(64 / sizeof(XMEM)), there);
         }
@@ -287,39 +178,6 @@ INLINE void advance(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, 
 }
 #endif
 
-#ifdef SPLIT
-#define AT_ONCE (TEAMS == 4 ? 1 : BN == 64 ? 4 : 2)
-#define SPLIT_PARAMS , global float *work, global uint *counters
-/* Parts of a tile go to memory; the group that comes last adds them all in their order.  false: this one did not. */
-INLINE int add_parts(float *sums, global float *work, global uint *counter, local uint *last) {
-    const int tile = get_group_id(1) * get_num_groups(0) + get_group_id(0), parts = get_num_groups(2), item = get_local_id(0);
-    global float *mine = work + (size_t)tile * parts * (BM * BN) + item * 4;
-    UNROLL for (int q = 0; q < BN / 8; q++)
-        nv_store4(mine + (size_t)get_group_id(2) * (BM * BN) + q * (ITEMS * 4), sums[4 * q], sums[4 * q + 1], sums[4 * q + 2],
-                  sums[4 * q + 3]);
-    nv_fence_device();
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item == 0) *last = nv_count(counter + tile);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (*last != (uint)parts - 1) return 0;
-    nv_fence_device();
-    UNROLL for (int q = 0; q < BN / 2; q++) sums[q] = 0;
-    for (int z = 0; z < parts; z += AT_ONCE) {
-        float v[AT_ONCE][BN / 8][4];
-        UNROLL for (int u = 0; u < AT_ONCE; u++) UNROLL for (int q = 0; q < BN / 8; q++)
-            nv_load4(v[u][q], mine + (size_t)(z + u < parts ? z + u : parts - 1) * (BM * BN) + q * (ITEMS * 4));
-        UNROLL for (int u = 0; u < AT_ONCE; u++)
-            if (z + u < parts) {
-                UNROLL for (int q = 0; q < BN / 2; q++) sums[q] += v[u][q / 4][q % 4];
-            }
-    }
-    if (item == 0) counter[tile] = 0;
-    return 1;
-}
-#else
-#define SPLIT_PARAMS
-#endif
-
 /* Columns in groups of 16; several together, so that their loads are on the way at once. */
 #if EXTRAS < 2 || BN < 128 || defined(FEW)
 #define TOGETHER 1
@@ -379,7 +237,10 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
         for (int i = 0; i < STAGES && i < n; i++) fetch(&r, i, i);
     }
     fill_taps(&s, taps);
-    const sight v = sight_of(&s, row, t);
+    sight v[2] = { sight_of(&s, row), sight_of(&s, row + 8) };
+#ifndef FEW
+    UNROLL for (int i = 0; i < 2; i++) v[i].at += t * (int)(16 / sizeof(XMEM));
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     walk k;
 #ifdef FEW
@@ -395,7 +256,7 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     uint raw0[RAW], raw1[RAW];
     UNROLL for (int q = 0; q < BN / 2; q++) sums[q] = 0;
     UNROLL for (int q = 0; q < (PROMOTE ? BN / 2 : 1); q++) whole[q] = 0;
-#define STEP_ARGS &s, &v, &k, x, taps, t
+#define STEP_ARGS &s, v, &k, x, taps, t
     if (n > 0) load_pixels(raw0, STEP_ARGS);
 #ifdef AHEAD
     uint a0[4 * STEPS], a1[4 * STEPS], low0[PARTS == 2 ? 4 * STEPS : 1], low1[PARTS == 2 ? 4 * STEPS : 1];

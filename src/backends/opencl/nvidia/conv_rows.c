@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 #include "cl_nv_common.h"
+#include "cl_nv_conv_look.h"
 #include "cl_nv_conv_rows.h"
 
 enum { VERSION = 1, OPTIONS = 96 };
@@ -49,6 +50,8 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     else if (c->channels % t->k.terms) fac_text_add(to, "#define RAGGED\n");
     if (t->splits > 1) fac_text_add(to, "#define SPLIT\n");
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
+    fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", 64 * t->c.teams, 128 * t->c.teams);
+    fac_text_add(to, fac_cl_nv_conv_look);
     fac_text_add(to, fac_cl_nv_conv_rows);
     return good && !to->failed;
 }

@@ -15,6 +15,7 @@ void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how) {
     const int sums = n / 2, terms = kind == FAC_NV_KIND_TF32 ? 8 : 16;
     const bool registers = how & FAC_NV_A_REGISTERS, turned_a = how & FAC_NV_A_TURNED, turned_b = how & FAC_NV_B_TURNED;
     const bool first = how & FAC_NV_FIRST;
+    fac_text_add(to, "#define SM90A \"" FAC_NV_MARK "\"\n");
     fac_text_print(to, "INLINE void wgmma_%s_n%d_%s%s%s%s(float *d, %s, ulong b) {\n", name, n, registers ? "rs" : "ss",
                    turned_a ? "_ta" : "", turned_b ? "_tb" : "", first ? "_first" : "", registers ? "const uint *a" : "ulong a");
     fac_text_print(to, "    asm volatile(\"{\\n.reg .pred add;\\nsetp.eq.u32 add, 0, %d;\\n\"\n", first);
