@@ -198,6 +198,7 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
     const int bytes = k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16 ? 2 : 4, parts = k->mode == FAC_NV_3XTF32 ? 2 : 1;
     const int chunk = 16 / bytes, long_rows = k->terms * bytes == 128;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
+    const double larger = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER ? 1 + 0x1p-12 / log(2) : 1;
     const double near = parts == 2 ? 1e-6 : k->mode == FAC_NV_BF16 ? 1.0 / 256 : 1.0 / 2048;
     for (int phase = 0; phase < c->phases; phase++) {
         const fac_nv_phase f = fac_nv_phase_of(c, phase);
@@ -213,7 +214,7 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
             }
             const int64_t K = c->kind == FAC_CL_GRAD_X ? group * c->channels + channel : group * c->rows + row,
                 C = c->kind == FAC_CL_GRAD_X ? row : channel;
-            const double want = w[(K * (g->C / g->groups) + C) * taps + source];
+            const double want = larger * w[(K * (g->C / g->groups) + C) * taps + source];
             const int term = k->few ? 4 * tap + channel : channel,
                 k_tile = k->few ? term / k->terms : term / k->terms * f.taps + tap;
             const int p = term_of(k, term % k->terms), r = position_of(row % k->rows), turn = long_rows ? r % 8 : r / 2 % 4;

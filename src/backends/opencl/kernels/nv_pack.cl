@@ -4,6 +4,7 @@
  *   ROWS, TERMS         of a tile
  *   HALF                elements of tiles have 16 bits: PUT16(p, i, x) writes them
  *   PARTS               2: high and low parts
+ *   LARGER              by this the weights are: FAC_NV_CUT or 1
  *   ORDER               0: terms in order, 1: by fours, 2: by eights
  *   FEW                 terms are [tap][4 channels]
  *   POINTS              groups are points x groups of F(4 x 4, 3 x 3): U = G w G' (winograd.cl) */
@@ -98,9 +99,9 @@ kernel void pack(const packing s, global const MEM *restrict from, global TILE *
 #ifdef HALF
             PUT16(y, place, x);
 #else
-            const float high = to_tf32(x);
+            const float high = to_tf32(LARGER * x);
             y[place] = high;
-            if (PARTS == 2) y[ROWS * TERMS + place] = to_tf32(x - high);
+            if (PARTS == 2) y[ROWS * TERMS + place] = to_tf32(LARGER * x - high);
 #endif
         }
     }

@@ -59,6 +59,7 @@ bool fac_nv_pack_text(const fac_nv_conv *c, const fac_nv_packing *k, fac_text *t
         fac_text_print(to, "#define HALF\n#define PUT16(p, i, x) fac_store_%s(p, i, x)\n",
                        k->mode == FAC_NV_F16 ? "f16" : "bf16");
     fac_text_print(to, "#define PARTS %d\n", k->mode == FAC_NV_3XTF32 ? 2 : 1);
+    fac_text_print(to, "#define LARGER %#.9gf\n", k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER ? (double)FAC_NV_CUT : 1.0);
     if (k->few) fac_text_add(to, "#define FEW\n");
     if (k->points) fac_text_add(to, "#define POINTS\n");
     fac_text_add(to, fac_cl_nv_pack);
