@@ -12,10 +12,10 @@ Needs torch with CUDA.
 import argparse
 import json
 import statistics
-import subprocess
-import time
 
 import torch
+
+from timing import facula_json, rival_ms
 
 PRECISION = {"fp32": "highest", "tf32": "high", "bf16": "default"}
 
@@ -53,27 +53,9 @@ def rival_of(mode, a, b, linear):
     return (lambda: torch.nn.functional.linear(x, w, bias)) if linear else (lambda: torch.matmul(x, w))
 
 
-def rival_ms(call, seconds):
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
-
-
 def our_ms(a, mode, problem, computed):
-    command = [a.facula, "bench", problem, "--device", a.device, "--precision", PRECISION[mode], "--seconds", str(a.seconds),
-               "--json"]
-    command += (["--inputs"] if computed else []) + (["--solver", a.solver] if a.solver else [])
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{problem}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["median_ms"]
+    options = ["--precision", PRECISION[mode]] + (["--inputs"] if computed else []) + (["--solver", a.solver] if a.solver else [])
+    return facula_json(a.facula, "bench", problem, a.device, a.seconds, *options)["median_ms"]
 
 
 def work_of(row, mode):
@@ -110,7 +92,7 @@ def main():
             call = rival_of(mode, left, right, linear)
             theirs, ours = [], []
             for _ in range(a.rounds):
-                theirs.append(rival_ms(call, a.seconds))
+                theirs.append(rival_ms(call, a.seconds, torch.cuda.synchronize, 3))
                 ours.append(our_ms(a, mode, problem, computed))
             t, o = statistics.median(theirs), statistics.median(ours)
             flops, size = work_of(row, mode)

@@ -13,12 +13,11 @@ import argparse
 import itertools
 import json
 import statistics
-import subprocess
 
 import torch
 
 import workloads
-from timing import rival_ms
+from timing import facula_json, rival_ms
 from workloads import shape
 
 EACH = {"f32": 4, "bf16": 2, "i64": 8}
@@ -177,29 +176,14 @@ def channels_last(c):
         yield from pool(*layer)
 
 
-def json_of(command, text):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{text}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
 def our_ms(a, text, solver=None):
-    common = ["--json", "--device", a.device, "--seconds", str(a.seconds)]
     if not solver:
-        return json_of([a.facula, "bench", text, "--inputs"] + common, text)["median_ms"]
-    seen = json_of([a.facula, "profile", text, "--solver", solver] + common, text)
+        return facula_json(a.facula, "bench", text, a.device, a.seconds, "--inputs")["median_ms"]
+    seen = facula_json(a.facula, "profile", text, a.device, a.seconds, "--solver", solver)
     mine = {n["node"] for n in seen["nodes"] if n["solver"] == solver}
     if not mine:
         raise SystemExit(f"{text}: not solved by {solver}")
     return 1e-3 * sum(one["us"] for one in seen["launches"]["all"] if one["node"] in mine)
-
-
-def waiting(call):
-    def run():
-        call()
-        torch.cuda.synchronize()
-    return run
 
 
 def main():
@@ -220,9 +204,9 @@ def main():
     for label, text, rival, moved, *solver in itertools.chain(problems(c), channels_last(c)):
         if a.names and not any(n in label for n in a.names):
             continue
-        call, their, our = waiting(rival()), [], []
+        call, their, our = rival(), [], []
         for _ in range(a.rounds):
-            their.append(rival_ms(call, a.seconds))
+            their.append(rival_ms(call, a.seconds, torch.cuda.synchronize))
             our.append(our_ms(a, text, *solver))
         del call
         torch.cuda.empty_cache()

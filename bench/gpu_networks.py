@@ -31,6 +31,8 @@ import numpy
 import torch
 import torchvision
 
+from timing import rival_ms
+
 NETWORKS = ["resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet", "efficientnet_lite0"]
 FORMS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
 
@@ -119,13 +121,7 @@ def arithmetic(precision):
 
 
 def median_ms(step, seconds):
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        start = time.perf_counter()
-        step()
-        torch.cuda.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+    return rival_ms(step, seconds, torch.cuda.synchronize, 0)
 
 
 def inference(model, batch, precision, form):
@@ -197,6 +193,18 @@ def best_form(steps):
     return min(steps.items(), key=lambda s: median_ms(s[1], 0.05))
 
 
+def compiled_text(a, model, train, batch, precision, ours):
+    """Milliseconds of the compiled network, and its ratio to ours; or what became of it."""
+    torch._dynamo.reset()
+    compiled = torch.compile(model, mode="reduce-overhead")
+    try:
+        step = training(compiled, batch, precision) if train else inference(compiled, batch, precision, torch.channels_last)
+        best = rival_ms(step, a.seconds, torch.cuda.synchronize, 4)
+    except RuntimeError as e:
+        return "failed: " + str(e).splitlines()[0]
+    return f"{best:.3f} ({best / ours:.2f})"
+
+
 def measure(a, folder, name, state, models, facula, train, batch, precision):
     if train:
         steps = {f: training(m, batch, precision) for f, m in models.items()}
@@ -218,13 +226,7 @@ def measure(a, folder, name, state, models, facula, train, batch, precision):
         theirs.append(median_ms(step, a.seconds))
         mine.append(facula.ask(batch, precision, mode, a.seconds)["median_ms"])
         ratios.append(theirs[-1] / mine[-1])
-    extra = ""
-    if a.compile and not train:
-        compiled = inference(torch.compile(models["NHWC"], mode="reduce-overhead"), batch, precision, torch.channels_last)
-        for _ in range(4):
-            compiled()
-        best = median_ms(compiled, a.seconds)
-        extra = f"{best:.3f} ({best / statistics.median(mine):.2f})"
+    extra = compiled_text(a, models["NHWC"], train, batch, precision, statistics.median(mine)) if a.compile else ""
     rounds = " ".join(f"{r:.2f}" for r in ratios)
     print(f"| {name} | {mode} | {batch} | {precision} | {statistics.median(theirs):.3f} | {form} | "
           f"{statistics.median(mine):.3f} | **{statistics.median(ratios):.2f}** | {rounds} | {errors} |"

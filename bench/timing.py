@@ -1,14 +1,31 @@
-"""How long a rival's call takes."""
+"""How long calls take: a rival's, and facula's own."""
+import json
 import statistics
+import subprocess
 import time
 
 
-def rival_ms(call, seconds):
-    """Median of at least three calls, after one that warms up, in milliseconds."""
-    call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
+def rival_ms(call, seconds, wait=None, warm=1):
+    """Median of at least five calls in milliseconds, `wait` for each to end; `warm` calls go before."""
+    def finished():
         call()
+        if wait:
+            wait()
+
+    for _ in range(warm):
+        finished()
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 5 or time.perf_counter() < end:
+        start = time.perf_counter()
+        finished()
         times.append(1e3 * (time.perf_counter() - start))
     return statistics.median(times)
+
+
+def facula_json(facula, verb, problem, device, seconds, *options):
+    """What `facula VERB PROBLEM --json` says; what it complains about ends the program."""
+    command = [facula, verb, problem, "--json", "--device", device, "--seconds", str(seconds), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{problem}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
