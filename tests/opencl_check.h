@@ -4,16 +4,14 @@
 #define FACULA_TESTS_OPENCL_CHECK_H
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "facula/device.h"
 
-/* FACULA_OPENCL=which asks for another device than the first.  *out stays NULL when there is none; 0, or -1 for a failure. */
-static inline int opencl_open(fac_device **out, fac_error *err) {
-    const char *which = getenv("FACULA_OPENCL");
-    char name[128];
+/* *out stays NULL when there is none of this name; 0, or -1 for a failure. */
+static inline int opencl_open_name(const char *name, fac_device **out, fac_error *err) {
     int status = 0;
-    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -29,5 +27,26 @@ static inline int opencl_open(fac_device **out, fac_error *err) {
     fac_status opened = fac_device_open(name, &(fac_device_opts){ .threads = 1 }, out, err);
     printf("%s\n", opened ? err->text : fac_device_about(*out));
     return opened && opened != FAC_E_UNSUPPORTED ? -1 : 0;
+}
+
+/* FACULA_OPENCL=which asks for another device than the first. */
+static inline int opencl_open(fac_device **out, fac_error *err) {
+    const char *which = getenv("FACULA_OPENCL");
+    char name[128];
+    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
+    return opencl_open_name(name, out, err);
+}
+
+/* Another device than this one, or where there is no other, this one again, with a context and a queue of its own. */
+static inline int opencl_open_other(const fac_device *first, fac_device **out, fac_error *err) {
+    enum { DEVICES = 8 };
+    for (int k = 0; k < DEVICES; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "opencl:%d", k);
+        if (!strcmp(name, fac_device_name(first))) continue;
+        if (opencl_open_name(name, out, err)) break;        /* no more of them */
+        if (*out) return 0;
+    }
+    return opencl_open_name(fac_device_name(first), out, err);
 }
 #endif

@@ -199,7 +199,7 @@ static void devices_share_tensors(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_device *second = NULL;
-    OK(fac_device_open(fac_device_name(opencl), NULL, &second, &err));
+    if (opencl_open_other(opencl, &second, &err)) fail_msg("%s", err.text);
     fac_tensor *w = random_tensor(NULL, fac_shape(50), 4), *first = NULL;
     OK(fac_tensor_copy_contiguous(w, &first, &err));
     fac_program *p[2];

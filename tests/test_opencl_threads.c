@@ -1,5 +1,5 @@
-/* Several threads and several queues: a program run by two threads at once, on two devices that are opened on one and the same
- * GPU (or CPU) and so have a context and a queue each; every answer is the cpu's.  Skipped where no driver is. */
+/* Several threads and several queues: a program run by two threads at once, on two devices; where there is one GPU (or CPU) only,
+ * it is opened twice, with a context and a queue each; every answer is the cpu's.  Skipped where no driver is. */
 #include <pthread.h>
 #include "opencl_pair.h"
 
@@ -40,7 +40,7 @@ static void threads_and_queues(void **state) {
     fac_program *program[DEVICES], *judge;
     worker w[THREADS] = { 0 };
     OK(fac_zoo_new("lenet", NULL, 3, &g, &err));
-    if (opencl_open(&device[1], &err)) fail_msg("%s", err.text);
+    if (opencl_open_other(opencl, &device[1], &err)) fail_msg("%s", err.text);
     OK(fac_program_new(g, cpu, NULL, &judge, &err));
     for (int d = 0; d < DEVICES; d++) OK(fac_program_new(g, device[d], NULL, &program[d], &err));
     for (int i = 0; i < THREADS; i++) {
@@ -68,7 +68,7 @@ static void from_queue_to_queue(void **state) {
     (void)state;
     NEEDS_DEVICE();
     fac_device *other = NULL;
-    if (opencl_open(&other, &err)) fail_msg("%s", err.text);
+    if (opencl_open_other(opencl, &other, &err)) fail_msg("%s", err.text);
     fac_graph *g = fac_graph_new();
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(1000));
     fac_output(g, "y", fac_add(fac_mul(x, x), fac_number(g, FAC_F32, 1)));
