@@ -86,7 +86,35 @@ static void gradients_are_those_in_f64(void **state) {
     fac_device_free(d);
 }
 
+/* The fused gradient of the cpu, forced: numbers of y and lse are arbitrary, the formula is the same.  Several blocks of queries
+ * and keys, blocks that are not full, heads of sizes that are no vectors, heads that share keys, masks of each kind; with one
+ * thread heads are whole, with three they are cut into parts. */
+static void the_cpus_own(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention_grad(f32[1,2,37,64], f32[1,2,53,64], f32[1,2,53,64], f32[1,2,37,64], f32[1,2,37,64], f32[1,2,37])",
+        "attention_grad(f32[2,3,1,8], f32[2,3,300,8], f32[2,3,300,5], f32[2,3,1,5], f32[2,3,1,5], f32[2,3,1])",
+        "attention_grad(f32[1,1,33,3], f32[1,1,1,3], f32[1,1,1,1], f32[1,1,33,1], f32[1,1,33,1], f32[1,1,33])",
+        "attention_grad(f32[1,1,150,32], f32[1,1,149,32], f32[1,1,149,70], f32[1,1,150,70], f32[1,1,150,70], f32[1,1,150]) "
+        "causal",
+        "attention_grad(f32[2,6,19,16], f32[2,2,40,16], f32[2,2,40,16], f32[2,6,19,16], f32[2,6,19,16], f32[2,6,19]) causal "
+        "scale=0.3",
+        "attention_grad(f32[1,8,50,20], f32[1,2,77,20], f32[1,2,77,20], f32[1,8,50,20], f32[1,8,50,20], f32[1,8,50], "
+        "bool[50,77])",
+        "attention_grad(f32[2,70,24], f32[2,18,12], f32[2,18,9], f32[2,70,18], f32[2,70,18], f32[2,6,70]) q_heads=6 kv_heads=3",
+        "attention_grad(f32[1,2,70,8], f32[1,2,150,8], f32[1,2,150,8], f32[1,2,70,8], f32[1,2,70,8], f32[1,2,70], f32[70,150]) "
+        "scale=-0.7",
+        "attention_grad(f32[2,4,70,8], f32[2,2,150,8], f32[2,2,150,8], f32[2,4,70,8], f32[2,4,70,8], f32[2,4,70], "
+        "bool[2,1,1,150])",
+        "attention_grad(f32[2,4,70,8], f32[2,2,150,8], f32[2,2,150,8], f32[2,4,70,8], f32[2,4,70,8], f32[2,4,70], f32[4,1,150]) "
+        "causal", NULL };
+    const uint64_t seed = fresh_seed();
+    for (int k = 0; problems[k]; k++)
+        problem_everywhere((problem_check){ .seed = seed + (uint64_t)k, .lo = -1, .hi = 1, .tolerance = 3e-5 }, "attention_grad",
+                           problems[k]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_are_those_in_f64) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_are_those_in_f64), cmocka_unit_test(the_cpus_own) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,32 +8,48 @@
  * of a key is scale s + (bias + mask) / ln 2, and its weight 2^(score - top). */
 typedef struct fac_attention_block {
     float       *s;                         /* [keys]: scores, then weights                              */
-    int64_t      keys;
+    int64_t      row, keys;                 /* floats from key to key of s and mask                      */
     int          vectors;
     float        scale;
     const float *bias;                      /* one number for each key, or NULL                          */
     const float *mask;                      /* [keys] rows to add, or NULL                               */
     const float *last;                      /* a row: keys behind this one take no part; NULL: all do    */
     float        first;                     /* the number of the first key                               */
-    float       *top, *sum;                 /* a row each: largest score and sum of weights until now    */
+    float       *top, *sum;                 /* a row each: largest score and sum of weights until now; of a gradient top is the
+                                               log sum exp in units of ln 2 */
     float       *o;                         /* [size] rows: the sum of weighted values until now         */
     int64_t      size;                      /* 0: o is not there yet */
 } fac_attention_block;
 
-/* y[i][query] = sum over k of a[i][k] w[k][query], or that added to y:  m rows of y, w and y have one or two vectors a row. */
+/* y[i][j] = sum over k of a[i][k] w[k][j], or that added to y:  m rows of y, w and y have one or two vectors a row. */
 typedef struct fac_attention_tile {
     const float *a;
     int64_t      step;                      /* FAC_ATTENTION_ROWS: from i to i + 1, and k has step 1; _COLUMNS: the other way */
     int64_t      depth;
     const float *w;
     float       *y;
+    int64_t      w_row, y_row;
     bool         add;
 } fac_attention_tile;
 enum { FAC_ATTENTION_ROWS, FAC_ATTENTION_COLUMNS, FAC_ATTENTION_TILES };
 
 typedef struct fac_attention_kernels {
     void (*fold)(const fac_attention_block *t);
+    /* s becomes the weights p, d becomes p (d - along); along: a row */
+    void (*grad)(const fac_attention_block *t, float *d, const float *along);
     void (*divide)(float *o, int64_t size, int vectors, const float *sum);      /* every row of o by sum; by 0: 0 */
     void (*tile[FAC_ATTENTION_TILES][FAC_TILE_ROWS + 1][2])(const fac_attention_tile *t);   /* [kind][m][vectors - 1] */
 } fac_attention_kernels;
+
+/* A product of any number of rows. */
+static inline void fac_attention_product(const fac_simd *s, int kind, const fac_attention_tile *t, int64_t rows, int vectors) {
+    const int64_t tiles = (rows + s->rows - 1) / s->rows;
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t first = rows * i / tiles, m = rows * (i + 1) / tiles - first;
+        fac_attention_tile c = *t;
+        c.a += kind == FAC_ATTENTION_ROWS ? first * c.step : first;
+        c.y += first * c.y_row;
+        s->attention->tile[kind][m][vectors - 1](&c);
+    }
+}
 #endif

@@ -14,10 +14,10 @@ INLINE float settle(const int n, const fac_attention_block *t) {
     vec last[2];
     UNROLL for (int v = 0; v < n; v++) last[v] = t->last ? load(t->last + v * VL) : all(INFINITY);
     for (int64_t k = 0; k < t->keys; k++) {
-        float *s = t->s + k * n * VL;
+        float *s = t->s + k * t->row;
         const vec key = all(t->first + (float)k), bias = all(t->bias ? t->bias[k] : 0);
         UNROLL for (int v = 0; v < n; v++) {
-            const vec more = t->mask ? load(t->mask + (k * n + v) * VL) : all(0);
+            const vec more = t->mask ? load(t->mask + k * t->row + v * VL) : all(0);
             const vec x = load(s + v * VL) * t->scale + (bias + more) * LOG2_E;
             const ivec seen = key <= last[v];
             store(s + v * VL, (vec)(((ivec)x & seen) | ((ivec)all(-INFINITY) & ~seen)));
@@ -89,6 +89,26 @@ static void fold_block(const fac_attention_block *t) {
     else fold(2, t);
 }
 
+/* Weights of one block, and what goes back to their scores. */
+INLINE void grad(const int n, const fac_attention_block *t, float *d, const float *along) {
+    vec base[2], mean[2];
+    const float scale = settle(n, t);
+    const int64_t row = t->row;
+    float *s = t->s;
+    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL), mean[v] = load(along + v * VL);
+    for (int64_t k = 0; k < t->keys; k++, s += row, d += row)
+        UNROLL for (int v = 0; v < n; v++) {
+            const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
+            store(s + v * VL, p);
+            store(d + v * VL, p * (load(d + v * VL) - mean[v]));
+        }
+}
+
+static void grad_block(const fac_attention_block *t, float *d, const float *along) {
+    if (t->vectors == 1) grad(1, t, d, along);
+    else grad(2, t, d, along);
+}
+
 static void divide(float *o, int64_t size, int vectors, const float *sum) {
     for (int v = 0; v < vectors; v++) {
         const vec s = load(sum + v * VL);
@@ -106,8 +126,9 @@ INLINE void tile(const int m, const int n, const int kind, const fac_attention_t
     const float *a = t->a, *b = a + half * i_step, *w = t->w;       /* two bases, so that few multiples of the step are needed */
     vec acc[MR][2];
     UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int v = 0; v < n; v++) acc[i][v] = t->add ? load(t->y + (i * n + v) * VL) : all(0);
-    for (int64_t k = 0; k < t->depth; k++, a += k_step, b += k_step, w += n * VL) {
+        UNROLL for (int v = 0; v < n; v++) acc[i][v] = t->add ? load(t->y + i * t->y_row + v * VL) : all(0);
+    const int64_t w_row = t->w_row, y_row = t->y_row;
+    for (int64_t k = 0; k < t->depth; k++, a += k_step, b += k_step, w += w_row) {
         const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
         UNROLL for (int i = 0; i < m; i++) {
             const vec x = all(i < half ? a[i * i_step] : b[(i - half) * i_step]);
@@ -116,7 +137,7 @@ INLINE void tile(const int m, const int n, const int kind, const fac_attention_t
         }
     }
     UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int v = 0; v < n; v++) store(t->y + (i * n + v) * VL, acc[i][v]);
+        UNROLL for (int v = 0; v < n; v++) store(t->y + i * y_row + v * VL, acc[i][v]);
 }
 
 #define KERNEL(m, kind, number) \
@@ -129,4 +150,4 @@ ALL_ROWS(KERNEL, columns, FAC_ATTENTION_COLUMNS)
 
 extern const fac_attention_kernels FAC_SIMD(fac_attention);
 const fac_attention_kernels FAC_SIMD(fac_attention) = {
-    fold_block, divide, { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) } } };
+    fold_block, grad_block, divide, { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) } } };
