@@ -234,6 +234,8 @@ enum {                              /* fac_op.is */
 
 extern const fac_op *const fac_ops[];           /* built in, sorted by name; NULL-terminated */
 const fac_op *fac_op_find(const char *name);    /* NULL if there is none */
+/* Is op one of those named, up to NULL? */
+bool fac_op_is_one_of(const fac_op *op, const char *const *names);
 
 /* ---- inside an op file --------------------------------------------------------------------------------------------------- */
 

@@ -5,12 +5,6 @@
 #include "base/memory.h"
 #include "graph/graph_internal.h"
 
-bool fac_is_one_of(const fac_node *n, const char *const *names) {
-    for (; *names; names++)
-        if (!strcmp(n->op->name, *names)) return true;
-    return false;
-}
-
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
     if (p->nin > FAC_MOVE_INPUTS) return false;
     memset(to->in, 0, sizeof to->in);

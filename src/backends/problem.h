@@ -3,9 +3,6 @@
 #define FACULA_BACKENDS_PROBLEM_H
 #include "facula/backend.h"
 
-/* Is the op of this name one of the list, which ends with NULL? */
-bool fac_is_one_of(const fac_node *n, const char *const *names);
-
 /* The index function of an op that only moves data, ready to be asked about elements of output k: what its further inputs hold is
  * known.  false when it is not.  Points into itself: not to be copied. */
 enum { FAC_MOVE_INPUTS = 8 };

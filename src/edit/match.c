@@ -69,10 +69,8 @@ static bool attributes(fac_match *m, const fac_statement *s, const fac_node *n) 
 
 static bool commutes(const fac_op *op) {
     static const char *const names[] = { "add", "and", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "max", "min", "mul",
-                                         "or", "xor" };
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (!strcmp(op->name, names[k])) return true;
-    return false;
+                                         "or", "xor", NULL };
+    return fac_op_is_one_of(op, names);
 }
 
 /* A constant: one number anywhere for a scalar, a list for a list. */

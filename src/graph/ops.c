@@ -14,3 +14,9 @@ const fac_op *fac_op_find(const char *name) {
     }
     return NULL;
 }
+
+bool fac_op_is_one_of(const fac_op *op, const char *const *names) {
+    for (; *names; names++)
+        if (!strcmp(op->name, *names)) return true;
+    return false;
+}

@@ -10,7 +10,6 @@
  *   f32       all others: exponentials, logarithms, powers, normalizations over dims, sums, losses
  *
  * Gradients follow by themselves: that of a cast is a cast. */
-#include <string.h>
 #include "facula/ops.h"
 #include "ops/shape.h"
 #include "passes/attr.h"
@@ -26,11 +25,6 @@ static const char *const followers[] = { "max_pool1d", "max_pool2d", "max_pool3d
                                          "dropout", "identity", "stop", "where", NULL };
 
 typedef struct cast { fac_dtype low; } cast;
-
-static bool is_one_of(const fac_node *n, const char *const *names) {
-    while (*names && strcmp(*names, n->op->name)) names++;
-    return *names;
-}
 
 static bool is_wide(const fac_value *v) { return v && v->type.dtype == FAC_F32; }
 
@@ -49,7 +43,7 @@ static fac_value *narrow(const cast *c, fac_value *v) {
 }
 
 static bool follows(const fac_node *n) {
-    return is_one_of(n, followers) || n->op->move || (n->op->map && !is_one_of(n, sensitive));
+    return fac_op_is_one_of(n->op, followers) || n->op->move || (n->op->map && !fac_op_is_one_of(n->op, sensitive));
 }
 
 /* All that flows is narrow, and something does; what stays the same in all runs may be rounded. */
@@ -77,7 +71,7 @@ static void compute_narrow(const cast *c, fac_graph *to, const fac_node *n, int 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     const cast *c = self;
     if (n->nin < 1 || n->body[0] || n->out[0]->type.dtype != FAC_F32) return false;
-    if (is_one_of(n, products)) {
+    if (fac_op_is_one_of(n->op, products)) {
         if (!is_wide(in[0]) || n->out[0]->time != FAC_RUN) return false;
         compute_narrow(c, to, n, n->nin, in, out);
     } else if (fac_node_is(n, "batch_norm")) {

@@ -11,10 +11,8 @@ enum { OPERANDS = 8 };
 
 static bool anchor(const fac_node *n) {
     static const char *const names[] = { "conv2d", "conv2d_grad_x", "conv3d", "conv_transpose2d", "conv_transpose3d", "linear", "gemm",
-                                         "matmul" };
-    for (size_t i = 0; n && i < sizeof names / sizeof *names; i++)
-        if (fac_node_is(n, names[i])) return n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
-    return false;
+                                         "matmul", NULL };
+    return n && fac_op_is_one_of(n->op, names) && n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
 }
 
 static bool scalar_const(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }

@@ -76,10 +76,8 @@ static fac_value *chosen(const fac_node *n, fac_value *const in[]) {
 
 static bool broadcasts(const fac_node *n) {
     static const char *const names[] = { "add", "sub", "mul", "div", "pow", "where", "equal", "less", "greater", "less_or_equal",
-                                         "greater_or_equal", "and", "or", "xor", "max", "min" };
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (fac_node_is(n, names[k])) return true;
-    return false;
+                                         "greater_or_equal", "and", "or", "xor", "max", "min", NULL };
+    return fac_op_is_one_of(n->op, names);
 }
 
 enum { MOST = 256 };

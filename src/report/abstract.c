@@ -48,10 +48,8 @@ static bool becomes_modulo(const fac_node *n) {
     static const char *const names[] = {
         "relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "erf", "exp", "log", "sqrt", "reciprocal", "elu", "selu", "celu",
         "leaky_relu", "hard_sigmoid", "hard_swish", "softplus", "softsign", "mish", "softmax", "log_softmax", "lrn", "sin", "cos",
-        "tan", "clip", "thresholded_relu" };
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (fac_node_is(n, names[k])) return true;
-    return false;
+        "tan", "clip", "thresholded_relu", NULL };
+    return fac_op_is_one_of(n->op, names);
 }
 
 static fac_value *number(fac_graph *g, double x) { return fac_number(g, FAC_F32, x); }

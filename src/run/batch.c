@@ -60,12 +60,6 @@ static bool keeps_images(const fac_node *n) {
     return true;
 }
 
-static bool is_one_of(const fac_node *n, const char *const *names) {
-    for (; *names; names++)
-        if (fac_node_is(n, *names)) return true;
-    return false;
-}
-
 static bool separate(const batch *b, const fac_node *n) {
     static const char *const first[] = { "conv1d", "conv2d", "conv3d", "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d",
         "avg_pool2d", "avg_pool3d", "lrn", "instance_norm", "group_norm", "depth_to_space", "space_to_depth", "linear",
@@ -74,10 +68,10 @@ static bool separate(const batch *b, const fac_node *n) {
     if (n->body[0] || (n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC))) return false;
     if (n->op->map) return elementwise(b, n);
     if (fac_attr_flag(n, "training_mode") || fac_attr_flag(n, "training")) return false;
-    if (is_one_of(n, first)) return first_only(b, n);
+    if (fac_op_is_one_of(n->op, first)) return first_only(b, n);
     if (fac_node_is(n, "softmax") || fac_node_is(n, "log_softmax")) return first_only(b, n) && along_another_axis(n, -1);
     if (fac_node_is(n, "split")) return first_only(b, n) && along_another_axis(n, 0);
-    if (is_one_of(n, reductions)) return first_only(b, n) && !reduces_images(n);
+    if (fac_op_is_one_of(n->op, reductions)) return first_only(b, n) && !reduces_images(n);
     if (fac_node_is(n, "slice") || fac_node_is(n, "transpose")) return first_only(b, n) && keeps_images(n);
     if (fac_node_is(n, "gemm")) {
         const fac_dims *c = n->in[2] ? &n->in[2]->type.dims : NULL;

@@ -59,7 +59,7 @@ static double price(const fac_device *d, const fac_problem *p) {
 }
 
 static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_is_one_of(p->node, moves) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_op_is_one_of(p->node->op, moves) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
     for (int pass = 0; pass < 2; pass++) {
         int k = 0;
         for (; k < p->nout; k++) {
@@ -80,7 +80,7 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_is_one_of(p->node, reshapes) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
+    if (!fac_op_is_one_of(p->node->op, reshapes) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     o->seconds = price(d, p);
     return true;

@@ -14,7 +14,7 @@ static size_t element(const fac_problem *p) { return (size_t)fac_dtype_get(p->ou
 /* Movable: whole bytes that some integer type has. */
 static bool takes(const fac_problem *p, const char *const *names) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return fac_is_one_of(p->node, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
+    return fac_op_is_one_of(p->node->op, names) && !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
             *fac_cl_bits((size_t)t->block_bytes);
 }
 
