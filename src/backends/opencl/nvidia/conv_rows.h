@@ -12,6 +12,8 @@ typedef struct fac_nv_tile {
     fac_nv_cut     c;
     fac_nv_packing k;
     int            promote, splits, each_k;     /* in k-tiles; of the phase that has most to do */
+    int            warp_rows, warp_columns;     /* of the kernel on mma.sync (mma.h); 0: wgmma */
+    int            at_once;                     /* the same: groups of a unit */
     double         seconds;
 } fac_nv_tile;
 
