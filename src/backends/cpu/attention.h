@@ -21,14 +21,15 @@ typedef struct fac_attention_block {
     int64_t      size;                      /* 0: o is not there yet */
 } fac_attention_block;
 
-/* y[i][j] = sum over k of a[i][k] w[k][j], or that added to y:  m rows of y, w and y have one or two vectors a row. */
+/* y[i][j] = sum over k of a[i][k] w[k][j], or that added to y:  `tiles` times m rows of y, w and y have one or two vectors a
+ * row. */
 typedef struct fac_attention_tile {
     const float *a;
     int64_t      step;                      /* FAC_ATTENTION_ROWS: from i to i + 1, and k has step 1; _COLUMNS: the other way */
     int64_t      depth;
     const float *w;
     float       *y;
-    int64_t      w_row, y_row;
+    int64_t      w_row, y_row, tiles;
     bool         add;
 } fac_attention_tile;
 enum { FAC_ATTENTION_ROWS, FAC_ATTENTION_COLUMNS, FAC_ATTENTION_TILES };
@@ -41,15 +42,15 @@ typedef struct fac_attention_kernels {
     void (*tile[FAC_ATTENTION_TILES][FAC_TILE_ROWS + 1][2])(const fac_attention_tile *t);   /* [kind][m][vectors - 1] */
 } fac_attention_kernels;
 
-/* A product of any number of rows. */
-static inline void fac_attention_product(const fac_simd *s, int kind, const fac_attention_tile *t, int64_t rows, int vectors) {
-    const int64_t tiles = (rows + s->rows - 1) / s->rows;
-    for (int64_t i = 0; i < tiles; i++) {
-        const int64_t first = rows * i / tiles, m = rows * (i + 1) / tiles - first;
-        fac_attention_tile c = *t;
-        c.a += kind == FAC_ATTENTION_ROWS ? first * c.step : first;
-        c.y += first * c.y_row;
-        s->attention->tile[kind][m][vectors - 1](&c);
+/* A product of any number of rows, as tiles of m and then of m - 1 rows.  It changes a, y and tiles of t. */
+static inline void fac_attention_product(const fac_simd *s, int kind, fac_attention_tile *t, int64_t rows, int vectors) {
+    const int64_t tiles = (rows + s->rows - 1) / s->rows, m = rows / tiles, more = rows % tiles;
+    if (more) {
+        t->tiles = more;
+        s->attention->tile[kind][m + 1][vectors - 1](t);
+        t->a += more * (m + 1) * (kind == FAC_ATTENTION_ROWS ? t->step : 1), t->y += more * (m + 1) * t->y_row;
     }
+    t->tiles = tiles - more;
+    s->attention->tile[kind][m][vectors - 1](t);
 }
 #endif

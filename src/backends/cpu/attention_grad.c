@@ -22,7 +22,7 @@
 #include "base/memory.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { KEYS = FAC_ATTENTION_KEYS, QUERIES = 64, SHARES = 4 };   /* queries of a block; shares of the work for a thread */
+enum { KEYS = FAC_ATTENTION_KEYS, QUERIES = 128, SHARES = 4 };   /* queries of a block; shares of the work for a thread */
 static const double LOG2_E = 1.44269504088896340736;
 
 typedef struct plan {
@@ -156,8 +156,12 @@ static void begin(const job *j, block *b) {
 
 /* to[row][.] (+)= sum over c of x[row][c] w[c][.], `columns` whole vectors of it, by panels of two. */
 static void product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m, int64_t columns) {
-    for (int64_t at = 0; at < columns; at += 2 * s->lanes, c.w += 2 * s->lanes, c.y += 2 * s->lanes)
+    const float *a = c.a, *w = c.w;
+    float *y = c.y;
+    for (int64_t at = 0; at < columns; at += 2 * s->lanes) {
+        c.a = a, c.w = w + at, c.y = y + at;
         fac_attention_product(s, kind, &c, m, columns - at > s->lanes ? 2 : 1);
+    }
 }
 
 /* Weights and what goes back to the scores, for `n` keys; false: none of them takes part. */

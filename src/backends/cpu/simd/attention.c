@@ -91,16 +91,16 @@ static void fold_block(const fac_attention_block *t) {
 
 /* Weights of one block, and what goes back to their scores. */
 INLINE void grad(const int n, const fac_attention_block *t, float *d, const float *along) {
-    vec base[2], mean[2];
+    vec base[2], shift[2];
     const float scale = settle(n, t);
     const int64_t row = t->row;
     float *s = t->s;
-    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL), mean[v] = load(along + v * VL);
+    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL), shift[v] = load(along + v * VL);
     for (int64_t k = 0; k < t->keys; k++, s += row, d += row)
         UNROLL for (int v = 0; v < n; v++) {
             const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
             store(s + v * VL, p);
-            store(d + v * VL, p * (load(d + v * VL) - mean[v]));
+            store(d + v * VL, p * (load(d + v * VL) - shift[v]));
         }
 }
 
@@ -122,22 +122,27 @@ static void divide(float *o, int64_t size, int vectors, const float *sum) {
 
 INLINE void tile(const int m, const int n, const int kind, const fac_attention_tile *t) {
     const int64_t i_step = kind == FAC_ATTENTION_ROWS ? t->step : 1, k_step = kind == FAC_ATTENTION_ROWS ? 1 : t->step;
+    const int64_t w_row = t->w_row, y_row = t->y_row, depth = t->depth, tiles = t->tiles;
     const int half = (m + 1) / 2;
-    const float *a = t->a, *b = a + half * i_step, *w = t->w;       /* two bases, so that few multiples of the step are needed */
-    vec acc[MR][2];
-    UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int v = 0; v < n; v++) acc[i][v] = t->add ? load(t->y + i * t->y_row + v * VL) : all(0);
-    const int64_t w_row = t->w_row, y_row = t->y_row;
-    for (int64_t k = 0; k < t->depth; k++, a += k_step, b += k_step, w += w_row) {
-        const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
-        UNROLL for (int i = 0; i < m; i++) {
-            const vec x = all(i < half ? a[i * i_step] : b[(i - half) * i_step]);
-            acc[i][0] += x * w0;
-            if (n > 1) acc[i][1] += x * w1;
+    const bool add = t->add;
+    const float *rows = t->a, *first = t->w;
+    float *y = t->y;
+    for (int64_t j = 0; j < tiles; j++, rows += m * i_step) {
+        const float *a = rows, *b = a + half * i_step, *w = first;  /* two bases: few multiples of the step are needed */
+        float *to = y;
+        vec acc[MR][2];
+        if (add) UNROLL for (int i = 0; i < m; i++, to += y_row) UNROLL for (int v = 0; v < n; v++) acc[i][v] = load(to + v * VL);
+        else UNROLL for (int i = 0; i < m; i++) UNROLL for (int v = 0; v < n; v++) acc[i][v] = all(0);
+        for (int64_t k = 0; k < depth; k++, a += k_step, b += k_step, w += w_row) {
+            const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
+            UNROLL for (int i = 0; i < m; i++) {
+                const vec x = all(i < half ? a[i * i_step] : b[(i - half) * i_step]);
+                acc[i][0] += x * w0;
+                if (n > 1) acc[i][1] += x * w1;
+            }
         }
+        UNROLL for (int i = 0; i < m; i++, y += y_row) UNROLL for (int v = 0; v < n; v++) store(y + v * VL, acc[i][v]);
     }
-    UNROLL for (int i = 0; i < m; i++)
-        UNROLL for (int v = 0; v < n; v++) store(t->y + i * y_row + v * VL, acc[i][v]);
 }
 
 #define KERNEL(m, kind, number) \

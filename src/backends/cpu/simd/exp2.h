@@ -5,26 +5,24 @@
 
 /* 2^x = 2^n 2^f,  n = x rounded,  |f| <= 1/2.  The polynomial is a minimax fit of 2^f with a relative
  * error of 7.5e-8, so the result is within 2 units in the last place where it is not denormal.  For x <= 127; x below -126 may
- * give 0; NaN stays. */
+ * give 0, -inf does; NaN stays. */
 INLINE vec exp2_of(vec x) {
-    x = vmax(x, all(-200.0f));
-#if defined(__AVX512F__)
-    const vec n = (vec)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#if defined(__AVX512DQ__)
+    const vec f = (vec)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);     /* of -inf: 0 */
 #else
-    const vec magic = all(12582912.0f), shifted = x + magic, n = shifted - magic;     /* 1.5 2^23: see base/mathf.h */
+    const vec kept = vmax(x, all(-126.0f)), magic = all(12582912.0f), shifted = kept + magic;   /* 1.5 2^23: see base/mathf.h */
+    const vec f = kept - (shifted - magic);
 #endif
-    const vec f = x - n;
     vec p = all(1.327647116e-3f);
     p = p * f + all(9.675541328e-3f);
     p = p * f + all(5.550713276e-2f);
     p = p * f + all(2.402211972e-1f);
     p = p * f + all(6.931469671e-1f);
     p = p * f + all(1.000000072f);
-#if defined(__AVX512F__)
-    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+#if defined(__AVX512DQ__)
+    return (vec)_mm512_scalef_ps((__m512)p, (__m512)(x - f));
 #else
-    const ivec bits = (((ivec)shifted - 0x4B400000) + 127) << 23, keep = ~(x < all(-126.0f));
-    return (vec)((ivec)(p * (vec)bits) & keep);
+    return (vec)(((ivec)p + ((ivec)shifted << 23)) & ~(x < all(-126.0f)));     /* what the magic number has there is shifted out */
 #endif
 }
 
