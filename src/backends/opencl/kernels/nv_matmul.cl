@@ -17,7 +17,6 @@
  *                   columns by neighbouring items, or with SWAP neighbouring rows of the tile */
 #define IMAGES 0
 #define ROWS 1
-#define COLUMNS 2
 #define BLOCKS (TM / 128)                       /* of 64 rows, of a consumer */
 #define COPIES (P_FROM != IMAGES || Q_FROM != IMAGES)
 #define BULKS (P_FROM == IMAGES || Q_FROM == IMAGES)
@@ -28,46 +27,6 @@
 #define Q_ALL (Q_BYTES * (1 + SPLIT))           /* high and low */
 #define REGISTERS (SPLIT || (P_FROM == COLUMNS && CHUNK == 4))     /* P gets to the units by registers */
 #define LOWS (SPLIT && Q_FROM != IMAGES)        /* low parts of Q are made here */
-#define PERMUTED (Q_FROM != COLUMNS)            /* columns of Q, as `lying` says */
-
-typedef struct {
-    long p_at, q_at, p_step, q_step, p_z[4], q_z[4];        /* in elements of MEM; steps between rows, or between terms */
-    int rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts;
-    long parts_at, counters_at;
-} tiling;
-
-/* Where columns must lie so that four neighbours meet in one lane's sums: 16 q + 8 j + 2 t + h <- 16 q + 4 t + 2 j + h */
-INLINE int lying(int c) { return PERMUTED ? (c & ~15) | (c & 2) << 2 | (c & 12) >> 1 | (c & 1) : c; }
-
-INLINE float of_lane_beside(float x) {
-    float r;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 1, 31, -1;" : "=f"(r) : "f"(x));
-    return r;
-}
-#define WARP_MEETS() asm volatile("bar.warp.sync -1;" ::: "memory")
-
-/* Four neighbouring columns of 16, of one row, and which: they meet in a lane by themselves, or two lanes exchange some. */
-#define LANES_COLUMN(t) (PERMUTED ? 4 * (t) : ((t) & 1) * 8 + ((t) & 2) * 2)
-INLINE void neighbours(float *v, const float *sum, int t) {
-    const float left[2] = { sum[0], sum[1] }, right[2] = { sum[4], sum[5] };
-    UNROLL for (int k = 0; k < 2; k++) {
-        const float other = PERMUTED ? 0 : of_lane_beside(t & 1 ? left[k] : right[k]);
-        v[k] = PERMUTED || !(t & 1) ? left[k] : other;
-        v[2 + k] = PERMUTED || t & 1 ? right[k] : other;
-    }
-}
-
-/* Tiles are done in bands of rows, so that those at work together share what the second cache holds. */
-typedef struct { int row, column, first, count, part, z, tile; } job;
-INLINE job job_of(int work, const tiling *w, int batch) {
-    const int tiles = w->row_tiles * w->column_tiles, tile = work % tiles, rest = work / tiles;
-    const int each = w->band * w->column_tiles, band = tile / each, in = tile - band * each;
-    const int high = min(w->row_tiles - band * w->band, w->band), part = rest / batch, first = part * w->each;
-    return (job){ (band * w->band + in % high) * TM, in / high * TN, first, min(w->k_tiles - first, w->each), part,
-                  rest % batch, rest % batch * tiles + tile };
-}
-
-#define START_OF(at, z) ((at) + z0 * (z)[0] + z1 * (z)[1] + z2 * (z)[2] + z3 * (z)[3])
 
 /* A k-tile by 128 items: chunk item % 8 of every 16th row.  left: rows that there are from this tile on. */
 INLINE void copy_rows(uint to, global const MEM *from, long step, int rows, int left, int k, int terms, bool permuted, int item) {
@@ -139,46 +98,6 @@ INLINE void make_low(uint tile, int item) {
     nv_proxy_fence();
 }
 
-#ifdef FOURS
-#define PLACE_PARAMS , const ends e
-#else
-#define PLACE_PARAMS
-#define Y_AT(m, n) ((m) * s.y.row + (n) * Y_COLUMN)
-#endif
-
-#ifdef PARTS
-#define PARTS_PARAMS , global float *restrict parts, global uint *restrict counters
-/* Leaves the sums of a part, [tile][part][fours][consumer's item][4], and counts it; in the last one the sums become those of all
- * parts, the same bits whoever comes last.  Counters end as they began. */
-INLINE bool meets(float *sum, global float *parts, global uint *counter, int part, int all, local uint *count, int item) {
-    /* pieces of some parts at once: what registers are left for, and not so many that a second group does not fit a unit */
-    enum { FLOATS = BLOCKS * TN / 2, PIECE = FLOATS > 64 ? 16 : FLOATS > 32 ? 32 : FLOATS,
-           AT_ONCE = FLOATS > 64 ? 1 : (FLOATS > 16 ? 64 : 32) / PIECE };
-    global float *x = parts + item * 4;
-    UNROLL for (int e = 0; e < FLOATS; e += 4)
-        nv_store4(x + (long)part * (256 * FLOATS) + e * 256, sum[e], sum[e + 1], sum[e + 2], sum[e + 3]);
-    nv_fence_device();
-    nv_meet(1, 256);
-    if (!item) *count = nv_count(counter);
-    nv_meet(1, 256);
-    if (*count != all - 1) return false;
-    nv_fence_device();
-    if (!item) *counter = 0;
-    UNROLL for (int e = 0; e < FLOATS; e++) sum[e] = 0;
-    UNROLL for (int from = 0; from < FLOATS; from += PIECE)
-        for (int i = 0; i < all; i += AT_ONCE) {
-            float v[AT_ONCE][PIECE];
-            UNROLL for (int u = 0; u < AT_ONCE; u++) UNROLL for (int e = 0; e < PIECE; e += 4)
-                nv_load4(v[u] + e, x + (long)min(i + u, all - 1) * (256 * FLOATS) + (from + e) * 256);
-            UNROLL for (int u = 0; u < AT_ONCE; u++)
-                if (i + u < all) UNROLL for (int e = 0; e < PIECE; e++) sum[from + e] += v[u][e];
-        }
-    return true;
-}
-#else
-#define PARTS_PARAMS
-#endif
-
 kernel GROUP(384)
 void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restrict p, global const MEM *restrict q,
              global RESULT *restrict y PARTS_PARAMS EXTRA_PARAMS) {
@@ -186,8 +105,11 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
     local uchar q_tiles[STAGES * Q_ALL] __attribute__((aligned(1024)));
     local ulong barriers[2 * STAGES];
     local uint count;
-#if !defined(FOURS) && !SWAP
+#if LINES
     local float lines[8][16][33];               /* 16 rows and 32 columns of each warp */
+#define LINES_ARGS , lines[warp]
+#else
+#define LINES_ARGS
 #endif
     const int id = get_local_id(0), team = id >> 7, batch = (int)s.batch, terms = (int)s.K;
     const uint pt = LOCAL_AT(p_tiles), qt = LOCAL_AT(q_tiles), full = LOCAL_AT(barriers), empty = full + 8 * STAGES;
@@ -302,56 +224,6 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
         global float *of_tile = parts + w.parts_at + (long)j.tile * w.parts * (TM * TN);
         if (!meets(SUM[0], of_tile, counters + w.counters_at + j.tile, j.part, w.parts, &count, id - 128)) continue;
 #endif
-        const int row = j.row + mine + (warp & 3) * 16 + g;
-        BATCH((long)j.z);
-#ifdef FOURS
-        spot at[BLOCKS][2];
-        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int i = 0; i < 2; i++)
-            at[m][i] = spot_of(&e, (int)z1, (int)z2, (int)z3, row + 64 * m + 8 * i);
-#else
-        EXTRA_STARTS
-        global RESULT *out = y + START(s.y);
-#endif
-#if !defined(FOURS) && !SWAP
-        const int first = j.row + mine + (warp & 3) * 16;
-        UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int o = 0; o < TN / 16; o += 2) {
-            UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
-                float v[4];
-                neighbours(v, SUM[m] + 8 * (o + h) + 2 * i, t);
-                UNROLL for (int k = 0; k < 4; k++) lines[warp][g + 8 * i][16 * h + LANES_COLUMN(t) + k] = v[k];
-            }
-            WARP_MEETS();
-            const long c = j.column + 16 * o + lane;
-            _Pragma("unroll 8") for (int i = 0; i < 16; i++) {
-                const long r = first + 64 * m + i;
-                if (r < w.rows && c < w.columns) STORE(out, Y_AT(r, c), FINISH(lines[warp][i][lane], r, 0, c));
-            }
-            WARP_MEETS();
-        }
-#else
-        UNROLL for (int o = 0; o < TN / 16; o++) {
-            const int c = j.column + 16 * o + LANES_COLUMN(t);
-#ifdef FOURS
-            more others;
-            if (c < w.columns) more_of_channels(&e, c, &others EXTRA_ARGS);
-#endif
-            UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int i = 0; i < 2; i++) {
-                const int r = row + 64 * m + 8 * i;
-                float v[4];
-                neighbours(v, SUM[m] + 8 * o + 2 * i, t);
-                if (r >= w.rows || c >= w.columns) continue;
-#ifdef FOURS
-                more_of_pixel(&e, &at[m][i], c, &others EXTRA_ARGS);
-                finish4(v, &others);
-                store4(&e, &at[m][i], c, v, y);
-#else
-                UNROLL for (int k = 0; k < 4; k++) {
-                    const long line = c + k, column = r;
-                    if (line < w.columns) STORE(out, Y_AT(line, column), FINISH(v[k], line, 0, column));
-                }
-#endif
-            }
-        }
-#endif
+        results(s, w, j, j.row + mine + (warp & 3) * 16, j.column, lane, (const float *)SUM PLACE_ARGS LINES_ARGS, y EXTRA_ARGS);
     }
 }

@@ -5,6 +5,7 @@
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"
 #include "cl_nv_matmul.h"
+#include "cl_nv_matmul_jobs.h"
 #include "cl_nv_matmul_pack.h"
 
 enum { PROMOTE = 4 };                           /* k-tiles of 32 terms that the units may add up by themselves */
@@ -26,7 +27,12 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     if (m->parts > 1) fac_text_add(to, "#define PARTS\n");
-    if (!m->fours) return fac_cl_finish_text(&m->r, fp64, false, to);
+    if (!m->fours) {
+        fac_text_add(to, "#define EXTRA_ARGS");
+        for (int i = 0; i < m->r.extras; i++) fac_text_print(to, " , e%d", i);
+        fac_text_add(to, "\n");
+        return fac_cl_finish_text(&m->r, fp64, false, to);
+    }
     fac_text_add(to, "#define FOURS\n");
     return fac_nv_epilogue_text(&m->r, &m->ends, fp64, to);
 }
@@ -41,6 +47,8 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_print(to, "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT %d\n#define PROMOTE %d\n", m->p.from,
                    m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
     fac_text_add(to, fac_cl_gemm_common);
+    fac_text_print(to, "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n#define RESULT_COLUMNS TN\n");
+    fac_text_add(to, fac_cl_nv_matmul_jobs);
     fac_text_add(to, fac_cl_nv_matmul);
     return good && !to->failed;
 }
