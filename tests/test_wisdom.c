@@ -1,4 +1,5 @@
 /* Wisdom: entries, merging, the text they are kept as, and what a device makes of it. */
+#include "backends/wisdom.h"
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "folder.h"
@@ -231,10 +232,34 @@ static void test_key(void **state) {
     fac_device_free(narrow);
 }
 
+/* Wisdom that comes with the library: by the whole key, or by all of it up to a comma. */
+static void test_pick(void **state) {
+    (void)state;
+    static const char text[] = "facula wisdom 1\n\ndevice gpu, big\nrelu/x:3 1 2 4 relu(f32[3])\n# remark\n\ndevice gpu, bigger, 2\n"
+                               "relu/y 1 2 4 relu(f32[3])\n\ndevice gpu, big, driver 7\nrelu/z 2 2 4 relu(f32[4])";
+    fac_wisdom *w = NULL;
+    fac_wisdom_entry e;
+    fac_error said = { 0 };
+    OK(fac_wisdom_pick(text, "gpu, big, driver 7", &w, err));
+    assert_int_equal(fac_wisdom_count(w), 2);
+    assert_true(fac_wisdom_find(w, "gpu, big, driver 7", "relu(f32[3])", &e));
+    assert_string_equal(e.solver, "relu/x");
+    assert_int_equal(e.variant, 3);
+    assert_true(fac_wisdom_find(w, "gpu, big, driver 7", "relu(f32[4])", &e));
+    fac_wisdom_free(w);
+    w = NULL;
+    OK(fac_wisdom_pick(text, "gpu, bigger", &w, err));          /* the 2 is part of what was measured */
+    assert_null(w);
+    OK(fac_wisdom_pick("facula wisdom 1\n", "gpu, big", &w, err));
+    assert_null(w);
+    assert_int_equal(fac_wisdom_pick("device a\nnonsense\n", "a, b", &w, &said), FAC_E_FORMAT);
+    assert_null(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_put_replaces), cmocka_unit_test(test_merge),
         cmocka_unit_test(test_malformed), cmocka_unit_test(test_mutated), cmocka_unit_test(test_device_reads),
-        cmocka_unit_test(test_path), cmocka_unit_test(test_key) };
+        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -9,9 +9,12 @@
  *   conv2d/winograd_4x4:3 1 204.1 251.7 conv2d(f32[1,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}
  *
  * A line behind its device: solver and, behind a colon, its variant; version of the solver; microseconds of it and of the
- * choice by estimates; the problem, with "!highest" (!high, !medium) and "!run=1,2" behind it when reduced precision was forbidden and when these operands are
- * not parameters.  Lines that begin with # are remarks.  What a device, solver or version does not know is not used; a line that
- * cannot be read is an error that names it. */
+ * choice by estimates; the problem, with "!highest" (!high, !medium) and "!run=1,2" behind it when reduced precision was forbidden
+ * and when these operands are not parameters.  Lines that begin with # are remarks.  What a device, solver or version does not know
+ * is not used; a line that cannot be read is an error that names it.
+ *
+ * The library brings wisdom of its own (src/backends/shipped.wisdom), which serves where nothing was measured here; a device that
+ * is opened with the path "" uses none at all. */
 #ifndef FACULA_TUNE_H
 #define FACULA_TUNE_H
 

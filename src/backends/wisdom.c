@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include "backends/packed.h"
+#include "backends/wisdom.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -20,7 +19,7 @@ struct fac_wisdom {
     fac_table places;               /* key -> its place in at + 1, as a pointer */
 };
 
-static const char heading[] = "facula wisdom 1";
+static const char heading[] = FAC_WISDOM_HEADING;
 
 fac_status fac_wisdom_new(fac_wisdom **out, fac_error *err) {
     fac_wisdom *w = fac_alloc(1, sizeof *w);
@@ -238,54 +237,25 @@ static fac_status read_lines(reading *r, char *text, size_t bytes, fac_error *er
     return FAC_OK;
 }
 
-fac_status fac_wisdom_load(const char *path, fac_wisdom **out, fac_error *err) {
-    if (!path || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_wisdom_load: %s is NULL", path ? "out" : "path");
-    fac_file *file = NULL;
-    FAC_TRY(fac_file_map(path, &file, err));
-    reading r = { .path = path };
-    const size_t bytes = fac_file_size(file);
-    char *text = fac_alloc(bytes + 1, 1);
-    fac_status status = text ? fac_wisdom_new(&r.w, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", path);
-    if (!status) {
-        memcpy(text, fac_file_data(file), bytes);
-        status = read_lines(&r, text, bytes, err);
-    }
-    fac_file_free(file);
-    fac_release(text);
+fac_status fac_wisdom_parse(const char *name, char *text, size_t bytes, fac_wisdom **out, fac_error *err) {
+    reading r = { .path = name };
+    fac_status status = fac_wisdom_new(&r.w, err);
+    if (!status) status = read_lines(&r, text, bytes, err);
     fac_release(r.device);
     if (status) fac_wisdom_free(r.w);
     else *out = r.w;
     return status;
 }
 
-/* ---- of a device ----------------------------------------------------------------------------------------------------- */
-
-bool fac_wisdom_path(char *to, size_t size) {
-    const char *own = getenv("FACULA_WISDOM"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    int n = 0;
-    if (own) n = snprintf(to, size, "%s", own);
-    else if (data && *data) n = snprintf(to, size, "%s/facula/wisdom", data);
-    else if (home && *home) n = snprintf(to, size, "%s/.local/share/facula/wisdom", home);
-    return n > 0 && (size_t)n < size;
+fac_status fac_wisdom_load(const char *path, fac_wisdom **out, fac_error *err) {
+    if (!path || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_wisdom_load: %s is NULL", path ? "out" : "path");
+    fac_file *file = NULL;
+    FAC_TRY(fac_file_map(path, &file, err));
+    const size_t bytes = fac_file_size(file);
+    char *text = fac_alloc(bytes + 1, 1);
+    if (text) memcpy(text, fac_file_data(file), bytes);
+    fac_file_free(file);
+    fac_status status = text ? fac_wisdom_parse(path, text, bytes, out, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", path);
+    fac_release(text);
+    return status;
 }
-
-static fac_status read_wisdom(fac_device *d, fac_error *err) {
-    char usual[4096];
-    const char *path = d->opts.wisdom;
-    if (path && !*path) return FAC_OK;
-    if (!path) {
-        if (!fac_wisdom_path(usual, sizeof usual) || access(usual, F_OK)) return FAC_OK;
-        path = usual;
-    }
-    fac_status status = fac_wisdom_load(path, &d->wisdom, err);
-    return status ? fac_raise_in(err, status, "wisdom of the device %s", d->name) : FAC_OK;
-}
-
-fac_status fac_device_settle(fac_device *d, fac_error *err) {
-    snprintf(d->key, sizeof d->key, "%s, %s%s%s", d->backend->name, d->about, *d->model ? ", " : "", d->model);
-    for (char *c = d->key; *c; c++) if (*c == '\n' || *c == '\r') *c = ' ';
-    FAC_TRY(fac_packed_open(d, err));
-    return read_wisdom(d, err);
-}
-
-const char *fac_device_key(const fac_device *d) { return d->key; }

@@ -1,0 +1,16 @@
+/* Wisdom beyond facula/tune.h: text that lies in memory, and what the library brings along. */
+#ifndef FACULA_BACKENDS_WISDOM_H
+#define FACULA_BACKENDS_WISDOM_H
+#include "backends/device.h"
+#include "facula/tune.h"
+
+#define FAC_WISDOM_HEADING "facula wisdom 1"
+
+/* text: bytes of it and one more, changed on the way; name: what errors call it. */
+fac_status fac_wisdom_parse(const char *name, char *text, size_t bytes, fac_wisdom **out, fac_error *err);
+
+/* The entries of `text`, as fac_wisdom_save writes it, that are of the device of this key, under this key.  A line "device D" is of
+ * every device whose key is D, or D, a comma and more: so wisdom without its driver serves all drivers.  *out stays NULL where
+ * there are none. */
+fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, fac_error *err);
+#endif

@@ -1,0 +1,84 @@
+/* The wisdom of a device: what the user measured, before what the library brings along (shipped.wisdom). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "backends/packed.h"
+#include "backends/wisdom.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "shipped_wisdom.h"
+
+bool fac_wisdom_path(char *to, size_t size) {
+    const char *own = getenv("FACULA_WISDOM"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    int n = 0;
+    if (own) n = snprintf(to, size, "%s", own);
+    else if (data && *data) n = snprintf(to, size, "%s/facula/wisdom", data);
+    else if (home && *home) n = snprintf(to, size, "%s/.local/share/facula/wisdom", home);
+    return n > 0 && (size_t)n < size;
+}
+
+static size_t line_length(const char *line) { return strcspn(line, "\n"); }
+
+static bool names(const char *line, size_t length, const char *key) {
+    const size_t word = strlen("device "), n = length > word ? length - word : 0;
+    return n && !strncmp(line, "device ", word) && !strncmp(key, line + word, n) && (!key[n] || key[n] == ',');
+}
+
+fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, fac_error *err) {
+    fac_text picked = { 0 };
+    bool ours = false, some = false;
+    fac_text_print(&picked, "%s\ndevice %s\n", FAC_WISDOM_HEADING, key);
+    for (const char *line = text; *line; ) {
+        const size_t n = line_length(line);
+        if (!strncmp(line, "device ", 7)) ours = names(line, n, key);
+        else if (ours && n) fac_text_print(&picked, "%.*s\n", (int)n, line), some = true;
+        line += n + (line[n] != 0);
+    }
+    fac_status status = FAC_OK;
+    if (picked.failed) status = fac_raise(err, FAC_E_NOMEM, "no memory for wisdom");
+    else if (some) status = fac_wisdom_parse("shipped wisdom", picked.s, picked.n, out, err);
+    fac_text_free(&picked);
+    return status;
+}
+
+static fac_status read_own(fac_device *d, fac_error *err) {
+    char usual[4096];
+    const char *path = d->opts.wisdom;
+    if (!path) {
+        if (!fac_wisdom_path(usual, sizeof usual) || access(usual, F_OK)) return FAC_OK;
+        path = usual;
+    }
+    fac_status status = fac_wisdom_load(path, &d->wisdom, err);
+    return status ? fac_raise_in(err, status, "wisdom of the device %s", d->name) : FAC_OK;
+}
+
+/* What the user measured stays. */
+static fac_status add_shipped(fac_device *d, fac_error *err) {
+    fac_wisdom *shipped = NULL;
+    fac_wisdom_entry known;
+    fac_status status = fac_wisdom_pick(fac_shipped_wisdom, d->key, &shipped, err);
+    if (!shipped) return status;
+    if (!d->wisdom) {
+        d->wisdom = shipped;
+        return FAC_OK;
+    }
+    for (size_t i = 0; !status && i < fac_wisdom_count(shipped); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(shipped, i);
+        if (!fac_wisdom_find(d->wisdom, e.device, e.problem, &known)) status = fac_wisdom_put(d->wisdom, &e, err);
+    }
+    fac_wisdom_free(shipped);
+    return status;
+}
+
+fac_status fac_device_settle(fac_device *d, fac_error *err) {
+    snprintf(d->key, sizeof d->key, "%s, %s%s%s", d->backend->name, d->about, *d->model ? ", " : "", d->model);
+    for (char *c = d->key; *c; c++) if (*c == '\n' || *c == '\r') *c = ' ';
+    FAC_TRY(fac_packed_open(d, err));
+    if (d->opts.wisdom && !*d->opts.wisdom) return FAC_OK;
+    FAC_TRY(read_own(d, err));
+    return add_shipped(d, err);
+}
+
+const char *fac_device_key(const fac_device *d) { return d->key; }
