@@ -60,6 +60,7 @@ static fac_precision precision;     /* the same where it is not the default: bef
 static int  variant;                /* of the solver, 0: its own choice */
 static bool first_only;             /* nobody reads the outputs behind the first */
 static bool channels_last;          /* where there are pixels, all channels of one lie side by side */
+static bool slices;                 /* with channels_last: as a slice of more channels */
 
 /* Sometimes with gaps: each stride up to two elements longer than it need be. */
 static inline fac_layout place(const fac_dims *d, bool gaps) {
@@ -72,10 +73,10 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     }
     if (channels_last && d->n >= 3) {
         step = l.stride[1] = 1;
-        step *= d->d[1];
+        step *= d->d[1] + (slices ? 8 * (int64_t)(fac_random_bits(seed, ++stream, 0) % 3) : 0);
         for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) l.stride[k] = step, step *= d->d[k];
     }
-    l.offset = gaps ? 5 : 0;
+    l.offset = gaps ? 5 : slices ? 8 : 0;
     return l;
 }
 

@@ -90,6 +90,17 @@ static void try_one(const struct template *t, const char *type, bool vectors) {
     fac_graph_free(g);
 }
 
+/* Batch norms on slices of more channels, each operand of others, as parts of a concat are. */
+static void parts(void **state) {
+    (void)state;
+    if (!device) skip();
+    fac_opencl_of(device)->limits.gpu = true;
+    channels_last = slices = true;
+    for (int k = 0; k < TEMPLATES && !strcmp(templates[k].solver, "batch_norm"); k++)
+        for (int j = 0; j < 2; j++) try_one(&templates[k], types[number(0, 2)], j);
+    channels_last = slices = false;
+}
+
 /* Gradients that have no reference but what they expand to: programs on the device and on the cpu. */
 static const struct template grads[] = {
     { "softmax_grad", "softmax_grad(T[c,m], T[c,m]) axis=-1", 1e-4 },
@@ -197,6 +208,7 @@ static void windows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(gradients), cmocka_unit_test(windows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(parts), cmocka_unit_test(gradients),
+                                        cmocka_unit_test(windows) };
     return cmocka_run_group_tests_name("opencl channels last", tests, open_device, close_device);
 }

@@ -1,23 +1,28 @@
 /* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with
  * the mask of an activation; any float type.
  *
- * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone. */
+ * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
+ * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/fold.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "cl_batch_norm.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4 };
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4,
+       SUMMING = 256, GROUPS = 2, EACH = 8 };   /* items of a group that sums, groups on a unit, accesses of an item at least */
 
 typedef struct shape {
     fac_cl_fold f;
     int64_t images, channels, plane, count;
     int     near;                               /* neighbours in an access of what is applied */
     bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
+    bool    settles;                            /* the last group of a channel's settles what the parts make, without a launch */
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
 
@@ -26,19 +31,53 @@ static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->in[0
 static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
 static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n); }
 
-static void shape_of(const fac_opencl *o, const fac_problem *p, shape *s) {
+/* From pixel to pixel, all channels of each lying side by side: more than there are in a slice.  0: other layouts. */
+static int64_t step_of(const fac_operand *x) {
+    const fac_dims *d = &x->type.dims;
+    int64_t step = 0, pixels = 1;
+    if (d->n < 3 || x->layout.block || (d->d[1] > 1 && x->layout.stride[1] != 1)) return 0;
+    for (int i = d->n - 1; i > 0; i--) {
+        const int k = i > 1 ? i : 0;            /* images behind the pixels */
+        if (d->d[k] > 1 && !step) step = x->layout.stride[k];
+        if (d->d[k] > 1 && x->layout.stride[k] != step * pixels) return 0;
+        pixels *= d->d[k];
+    }
+    if (!step) step = d->d[1];
+    return step == d->d[1] || (step > d->d[1] && d->d[1] > 1) ? step : 0;
+}
+
+/* On NVIDIA's GPUs groups are short and wide, so that each channel has few parts, which the last group adds. */
+static void share_sums(const fac_opencl *o, shape *s) {
+    fac_cl_fold *f = &s->f;
+    if (!f->columns || f->reduced.n > 1) return;
+    const int64_t side = (s->channels + f->width - 1) / f->width;
+    f->beside = BESIDE;
+    while (f->beside > 1 && f->beside >= 2 * side) f->beside /= 2;
+    f->team = f->across = SUMMING / f->beside;
+    const int64_t groups = (f->units + f->beside - 1) / f->beside, most = f->count / ((int64_t)f->team * EACH);
+    f->parts = (int64_t)o->limits.units * GROUPS / (groups ? groups : 1);
+    if (f->parts > most) f->parts = most;
+    if (f->parts < 1) f->parts = 1;
+}
+
+static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layout, &x->type.dims) && step_of(x); }
+
+static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     const fac_dims *d = &p->in[0].type.dims;
     *s = (shape){ .images = d->d[0], .channels = d->n > 1 ? d->d[1] : 1, .plane = 1, .grad = is_grad(p->node) };
     for (int k = 2; k < d->n; k++) s->plane *= d->d[k];
     s->count = s->images * s->plane;
     s->given = !s->grad && !fac_attr_flag(p->node, "training_mode");
-    s->last = d->n == 2 || fac_cl_channels_last(&p->in[0]);
+    s->last = d->n == 2 || is_last(&p->in[0]);
+    const int64_t step = s->last && d->n > 2 ? step_of(&p->in[0]) : s->channels;
     fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
-    fac_cl_axes_put(&s->f.reduced, s->images, s->channels * s->plane, 0);
-    fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? s->channels : 1, 0);
+    fac_cl_axes_put(&s->f.reduced, s->images, step * s->plane, 0);
+    fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? step : 1, 0);
     s->near = fac_cl_near_all(o, p);
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
+    s->settles = !s->given && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_MMA);
+    if (s->settles) share_sums(o, s);
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
     s->coefficients = s->given ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
 }
@@ -68,22 +107,21 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         if (!fac_cl_has(o, v->type.dtype)) return false;
         v->layout.halo = 0;
         const bool like_x = fac_dims_equal(&v->type.dims, &x->type.dims) && v->type.dims.n > 1;
-        if (v->layout.block || !(like_x && i == 0 && fac_cl_channels_last(v))) {
-            if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
-            if (like_x) fac_cl_lay_alike(x, v);
-        }
+        if (like_x && is_last(x) && is_last(v)) continue;
+        if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
+        if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
     }
     return true;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    const fac_opencl *o = fac_opencl_of(d);
+    fac_opencl *o = fac_opencl_of(d);
     shape s;
     if (!is_grad(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
     if (!simple_body(o, p) || !settle_layouts(o, p)) return false;
     shape_of(o, p, &s);
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
-    offer->seconds = fac_cl_price(o, p, s.given ? 2 : 3);
+    offer->seconds = fac_cl_price(o, p, s.given || s.settles ? 2 : 3);
     return true;
 }
 
@@ -119,65 +157,106 @@ static void add_limits(fac_cl_call *c, const fac_problem *p) {
     fac_cl_call_real(c, hi, computing(p));
 }
 
+/* An absent operand is replaced by one that is there and not touched. */
+static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
+    fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
+}
+
+/* scale, bias, mean, var; gradients have a scale alone. */
+static void parameters_of(const shape *s, int *to) {
+    for (int k = 0; k < 4; k++) to[k] = s->grad ? 2 : 1 + k;
+}
+
+/* What settles: its types, its buffers, its numbers. */
+static void add_settled_options(const fac_problem *p, const shape *s, fac_text *options) {
+    static const char *const names[] = { "SCALE", "BIAS", "MEAN", "VAR" };
+    int from[4];
+    parameters_of(s, from);
+    for (int k = 0; k < 4; k++) tag(options, names[k], &p->in[from[k]]);
+    tag(options, "FIRST", p->nout > 1 ? &p->out[1] : NULL);
+    tag(options, "SECOND", p->nout > 2 ? &p->out[2] : NULL);
+}
+
+static void add_settled_buffers(fac_cl_call *c, const fac_problem *p, const shape *s) {
+    int from[4];
+    parameters_of(s, from);
+    fac_cl_call_work(c, s->coefficients, s->item);
+    for (int k = 0; k < 4; k++) fac_cl_call_in(c, p, from[k]);
+    add_out(c, p, 1);
+    add_out(c, p, 2);
+}
+
+static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shape *s) {
+    double epsilon = 0, momentum = 0;
+    int64_t has = 0;
+    for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
+    fac_attr_real(p->node, "epsilon", &epsilon);
+    fac_attr_real(p->node, "momentum", &momentum);
+    fac_cl_call_number(c, s->count);
+    fac_cl_call_real(c, epsilon, computing(p));
+    fac_cl_call_real(c, s->given ? 1 : momentum, computing(p));
+    fac_cl_call_number(c, has);
+}
+
+/* For each group of channels, how many groups have added their part: zero between runs. */
+static fac_status make_counters(fac_opencl *o, fac_cl_plan *plan, const shape *s, fac_error *err) {
+    const size_t n = (size_t)((s->f.units + s->f.beside - 1) / s->f.beside);
+    uint32_t *zeros = fac_alloc(n, sizeof *zeros);
+    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", n);
+    fac_status status = fac_cl_plan_table(o, plan, zeros, n * sizeof *zeros, err);
+    fac_release(zeros);
+    return status;
+}
+
+/* From pixel to pixel, where channels lie last; else as x has it. */
+static int64_t step_in(const fac_problem *p, const shape *s, const fac_operand *v) {
+    return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? step_of(v) : s->channels;
+}
+
 static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
+    const int dy = s->grad ? 1 : 0, mask = is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
+    if (s->settles) {
+        FAC_TRY(make_counters(o, plan, s, err));
+        fac_text_add(&options, " -DSETTLES");
+        add_settled_options(p, s, &options);
+    }
     fac_cl_fold_options(&s->f, &options);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
     fac_cl_call_in(c, p, 0);
-    fac_cl_call_in(c, p, s->grad ? 1 : 0);
-    fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
+    fac_cl_call_in(c, p, dy);
+    fac_cl_call_in(c, p, mask);
     fac_cl_call_work(c, 0, s->item);
+    if (s->settles) {
+        add_settled_buffers(c, p, s);
+        fac_cl_call_table(c, sizeof(uint32_t));
+    }
     const int64_t numbers[] = { s->f.units, s->f.parts, s->f.across, s->channels, s->f.count / inner->d, inner->d, inner->in,
-                                s->channels };
+                                step_in(p, s, &p->in[dy]), step_in(p, s, &p->in[mask]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
+    if (s->settles) add_settled_numbers(c, p, s);
     fac_cl_fold_numbers(&s->f, c);
     fac_cl_fold_items(&s->f, c);
     return FAC_OK;
 }
 
-/* An absent operand is replaced by one that is there and not touched. */
-static void add_in(fac_cl_call *c, const fac_problem *p, int i) { fac_cl_call_in(c, p, i); }
-static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
-    fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
-}
-
 static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
-    const int scale = s->grad ? 2 : 1, bias = s->grad ? 2 : 2, mean = s->grad ? 2 : 3, var = s->grad ? 2 : 4;
-    double epsilon = 0, momentum = 0;
-    int64_t has = 0;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
     const int team = o->limits.gpu && s->f.parts >= BESIDE && o->limits.group >= TEAM * BESIDE ? TEAM : 1;
     const int beside = team > 1 ? BESIDE : GROUP;
     fac_text_print(&options, "-DSETTLE -DV=1 -DG=%d -DC=%d -DCOLUMNS%s", team, beside, s->given ? " -DGIVEN" : "");
-    tag(&options, "SCALE", &p->in[scale]);
-    tag(&options, "BIAS", &p->in[bias]);
-    tag(&options, "MEAN", &p->in[mean]);
-    tag(&options, "VAR", &p->in[var]);
-    tag(&options, "FIRST", p->nout > 1 ? &p->out[1] : NULL);
-    tag(&options, "SECOND", p->nout > 2 ? &p->out[2] : NULL);
+    add_settled_options(p, s, &options);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "settle", &c, err));
-    fac_attr_real(p->node, "epsilon", &epsilon);
-    fac_attr_real(p->node, "momentum", &momentum);
     fac_cl_call_work(c, 0, s->item);
-    fac_cl_call_work(c, s->coefficients, s->item);
-    add_in(c, p, scale);
-    add_in(c, p, bias);
-    add_in(c, p, mean);
-    add_in(c, p, var);
-    add_out(c, p, 1);
-    add_out(c, p, 2);
+    add_settled_buffers(c, p, s);
     fac_cl_call_number(c, s->channels);
     fac_cl_call_number(c, s->count ? s->f.parts : 0);
-    fac_cl_call_number(c, s->count);
-    fac_cl_call_real(c, epsilon, computing(p));
-    fac_cl_call_real(c, s->given ? 1 : momentum, computing(p));
-    fac_cl_call_number(c, has);
+    add_settled_numbers(c, p, s);
     fac_cl_call_items(c, (size_t)((s->channels + beside - 1) / beside * beside * team), (size_t)(beside * team));
     return FAC_OK;
 }
@@ -217,12 +296,14 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_text_free(&options);
     fac_text_free(&front);
     FAC_TRY(status);
+    const int dy = s->grad ? 1 : addend ? PORTS : 0, mask = is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
-    fac_cl_call_in(c, p, s->grad ? 1 : addend ? PORTS : 0);
-    fac_cl_call_in(c, p, is_masked(p->node) ? 3 : 0);
+    fac_cl_call_in(c, p, dy);
+    fac_cl_call_in(c, p, mask);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_work(c, s->coefficients, s->item);
-    const int64_t numbers[] = { units, runs, run, inner, s->channels, rows };
+    const int64_t numbers[] = { units, runs, run, inner, s->channels, rows, step_in(p, s, &p->in[0]), step_in(p, s, &p->in[dy]),
+                                step_in(p, s, &p->in[mask]), step_in(p, s, &p->out[0]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
     fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
@@ -234,7 +315,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     shape_of(o, p, &s);
     if (!s.channels) return FAC_OK;
     if (!s.given && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
-    if (s.given || s.count || p->nout > 1) FAC_TRY(add_settle(o, p, plan, &s, err));
+    if (!s.settles && (s.given || s.count || p->nout > 1)) FAC_TRY(add_settle(o, p, plan, &s, err));
     return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
 }
 

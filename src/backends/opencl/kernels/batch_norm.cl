@@ -4,9 +4,16 @@
  *             deviation
  *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of scale and bias
  *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's body
+ * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
- * counts where lo < y < hi only. */
+ * counts where lo < y < hi only; SETTLES: of the groups that have parts of the same channels the one that comes last adds the
+ * parts, in their order, and does what settle does: a launch less, by instructions of NVIDIA's. */
 enum { SAMPLES = 8, BLOCK = 64 };
+#ifdef GRAD
+enum { QUANTITIES = 4 };
+#else
+enum { QUANTITIES = 2 };
+#endif
 
 /* What passes the activation whose result was y. */
 #ifdef MASK
@@ -15,19 +22,68 @@ enum { SAMPLES = 8, BLOCK = 64 };
 #define MASKED(g, y) (g)
 #endif
 
-#ifdef MOMENTS
-typedef struct { long x, dy, mask, to, units, parts, across, channels, outer, inner, step, columns, lo, hi,
+#if defined(SETTLE) || defined(SETTLES)
+#define SETTLED_PARAMS \
+    global T *to, global const MEMORY(SCALE) *scale, global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, \
+    global const MEMORY(VAR) *var_in, global MEMORY(FIRST) *out1, global MEMORY(SECOND) *out2
+#define SETTLED_ARGS to, scale, bias, mean_in, var_in, out1, out2
+#define SETTLED_PLACES to, scale, bias, mean, var, out1, out2
+#define SETTLED_NUMBERS count, epsilon, keep, has
+#endif
+#ifdef SETTLES
+typedef struct { long x, dy, mask, parts_at, SETTLED_PLACES, done, units, parts, across, channels, outer, inner, step, dy_step,
+                 mask_step, lo, hi, SETTLED_NUMBERS, kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+#elif defined(MOMENTS)
+typedef struct { long x, dy, mask, parts_at, units, parts, across, channels, outer, inner, step, dy_step, mask_step, lo, hi,
                  kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+#elif defined(SETTLE)
+typedef struct { long parts_at, SETTLED_PLACES, units, parts, SETTLED_NUMBERS; } numbers;
+#endif
 
+#if defined(SETTLE) || defined(SETTLES)
+/* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are wanted. */
+static inline void settle_one(const numbers s, pos c, pos channels, T mean, T var, T dsum, T along, SETTLED_PARAMS) {
+    const T inverse = (T)1 / sqrt(var + REAL(s.epsilon)), a = LOAD(SCALE, scale, s.scale + c) * inverse;
+    to += s.to;
+    to[c] = mean;
+    to[channels + c] = a;
+#ifdef GRAD
+    const T n = (T)(s.count ? s.count : 1);
+    to[2 * channels + c] = a * dsum / n;
+    to[3 * channels + c] = a * inverse * inverse * along / n;
+    if (s.has & 1) STORE(FIRST, out1, s.out1 + c, along * inverse);
+    if (s.has & 2) STORE(SECOND, out2, s.out2 + c, dsum);
+#else
+    const T keep = REAL(s.keep);
+    to[2 * channels + c] = LOAD(BIAS, bias, s.bias + c);
+    if (s.has & 1) STORE(FIRST, out1, s.out1 + c, LOAD(MEAN, mean_in, s.mean + c) * keep + mean * (1 - keep));
+    if (s.has & 2) STORE(SECOND, out2, s.out2 + c, LOAD(VAR, var_in, s.var + c) * keep + var * (1 - keep));
+#endif
+}
+
+/* From the sums about `around` of all elements. */
+static inline void settle_sums(const numbers s, pos c, pos channels, T around, T sum, T squares, T dsum, T along,
+                               SETTLED_PARAMS) {
+#ifdef GRAD
+    const T n = (T)(s.count ? s.count : 1);
+#else
+    const T n = (T)s.count;
+#endif
+    const T spread = (squares - sum * (sum / n)) / n, var = spread > 0 || spread != spread ? spread : 0;
+    settle_one(s, c, channels, around + sum / n, var, dsum, along - sum / n * dsum, SETTLED_ARGS);
+}
+#endif
+
+#ifdef MOMENTS
 LOADER(load_x, X)
 FOLDER(fold, PLUS)
 
 #if defined(UNIT) && !defined(COLUMNS)
-#define AT(row, i, fill) load_x((row) + (i), end - (i), fill)
+#define AT(row, i, by, fill) load_x((row) + (i), end - (i), fill)
 #elif defined(COLUMNS)
-#define AT(row, i, fill) load_x((row) + (i) * step, left, 0)
+#define AT(row, i, by, fill) load_x((row) + (i) * (by), left, 0)
 #else
-#define AT(row, i, fill) LOAD(X, row, (i) * step)
+#define AT(row, i, by, fill) LOAD(X, row, (i) * step)
 #endif
 
 /* Partial sums lie as to[part][quantity][channel]; behind them k[channel]. */
@@ -40,9 +96,47 @@ static inline void put(global T *to, pos left, folded x) {
 #endif
 }
 
+#ifdef SETTLES
+/* What put() wrote, in one access where it can be. */
+static inline folded get(global const T *from, pos left) {
+#if defined(COLUMNS) && defined(ALIGNED)
+    return *(global const TV *)from;
+#elif defined(COLUMNS)
+    lanes r = { .v = (TV)(T)0 };
+    for (pos l = 0; l < V && l < left; l++) r.lane[l] = from[l];
+    return r.v;
+#else
+    return from[0];
+#endif
+}
+
+/* Of the groups with parts of this line the last one gets true, and sees what the others wrote. */
+static inline bool is_last(global uint *done, uint groups, local uint *before) {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        uint n;
+        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(n) : "l"(done) : "memory");
+        *before = n;
+        if (n == groups - 1) *done = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const bool last = *before == groups - 1;
+    if (last) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    return last;
+}
+#endif
+
 kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                    global T *to) {
+                    global T *sums
+#ifdef SETTLES
+                    , SETTLED_PARAMS, global uint *done
+#endif
+                    ) {
     TREE_OF_TEAM
+#ifdef SETTLES
+    local uint before;
+#endif
     const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts, step = (pos)s.step, channels = (pos)s.channels;
     LINE_OF_TEAM(get_group_id(0) / parts)
 #ifdef COLUMNS
@@ -59,7 +153,7 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     const pos samples = end < SAMPLES ? end : SAMPLES;
     for (pos i = 0; i < samples; i++) {
 #ifdef COLUMNS
-        around += AT(x, i, 0);
+        around += AT(x, i, step, 0);
 #else
         around += (TV)LOAD(X, x, i * step);
 #endif
@@ -83,66 +177,81 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
                 const pos stop = i + min((end - i + stride - 1) / stride, (pos)BLOCK) * stride;
 #pragma unroll 4
                 for (; i < stop; i += stride) {
-                    const TV e = AT(x + row, i, K_OF_LINE) - around;       /* what is not there is k, so that it adds nothing */
+                    const TV e = AT(x + row, i, step, K_OF_LINE) - around; /* what is not there is k, so that it adds nothing */
                     a += e, b += e * e;
 #ifdef GRAD
-                    const TV g = MASKED(AT(dy + row, i, 0), AT(mask + row, i, 0));
+                    const TV g = MASKED(AT(dy + row, i, (pos)s.dy_step, 0), AT(mask + row, i, (pos)s.mask_step, 0));
                     c += g, d += g * e;
 #endif
                 }
                 sum += a, squares += b, dsum += c, along += d;
             }
         }
-    const folded all = fold(tree, sum), all_squares = fold(tree, squares);
+    folded all = fold(tree, sum), all_squares = fold(tree, squares), all_dsum = all, all_along = all;
 #ifdef GRAD
-    const folded all_dsum = fold(tree, dsum), all_along = fold(tree, along);
+    all_dsum = fold(tree, dsum), all_along = fold(tree, along);
 #endif
-    if (!live || MY_PART) return;
+    sums += s.parts_at + channel;
+#ifdef SETTLES
+    if (parts > 1)
+#endif
+    if (live && MY_PART == 0) {
+        global T *to = sums + (long)part * QUANTITIES * channels;
+        if (part == 0) put(sums + (long)parts * QUANTITIES * channels, left, K_OF_LINE);
+        put(to, left, all);
+        put(to + channels, left, all_squares);
 #ifdef GRAD
-    enum { QUANTITIES = 4 };
+        put(to + 2 * channels, left, all_dsum);
+        put(to + 3 * channels, left, all_along);
+#endif
+    }
+#ifdef SETTLES
+    if (parts > 1) {
+        if (!is_last(done + s.done + get_group_id(0) / parts, (uint)parts, &before)) return;
+        all = all_squares = all_dsum = all_along = (folded)(T)0;
+#pragma unroll 4
+        for (pos i = MY_PART; i < parts; i += G) {
+            global const T *from = sums + (long)i * QUANTITIES * channels;
+            all += get(from, left), all_squares += get(from + channels, left);
+#ifdef GRAD
+            all_dsum += get(from + 2 * channels, left), all_along += get(from + 3 * channels, left);
+#endif
+        }
+        all = fold_team(tree, all), all_squares = fold_team(tree, all_squares);
+#ifdef GRAD
+        all_dsum = fold_team(tree, all_dsum), all_along = fold_team(tree, all_along);
+#endif
+    }
+    if (!live) return;
+#ifdef COLUMNS
+    const lanes k = { .v = around }, r = { .v = all }, r2 = { .v = all_squares }, r3 = { .v = all_dsum }, r4 = { .v = all_along };
+#pragma unroll
+    for (pos l = 0; l < V; l++)
+        if (l % G == MY_PART && l < left)
+            settle_sums(s, channel + l, channels, k.lane[l], r.lane[l], r2.lane[l], r3.lane[l], r4.lane[l], SETTLED_ARGS);
 #else
-    enum { QUANTITIES = 2 };
+    if (MY_PART == 0) settle_sums(s, channel, channels, K_OF_LINE, all, all_squares, all_dsum, all_along, SETTLED_ARGS);
 #endif
-    to += s.to + channel;
-    if (part == 0) put(to + (long)parts * QUANTITIES * channels, left, K_OF_LINE);
-    to += (long)part * QUANTITIES * channels;
-    put(to, left, all);
-    put(to + channels, left, all_squares);
-#ifdef GRAD
-    put(to + 2 * channels, left, all_dsum);
-    put(to + 3 * channels, left, all_along);
 #endif
 }
 #endif
 
 #ifdef SETTLE
-typedef struct { long from, to, scale, bias, mean, var, first, second, units, parts, count, epsilon, keep, has; } numbers;
-
 FOLDER(fold, PLUS)
 
-/* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are wanted. */
-TEAM_KERNEL settle(const numbers s, global const T *from, global T *to, global const MEMORY(SCALE) *scale,
-                   global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, global const MEMORY(VAR) *var_in,
-                   global MEMORY(FIRST) *first, global MEMORY(SECOND) *second) {
+TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
-    const pos c = unit, channels = (pos)s.units, parts = (pos)s.parts;
-#ifdef GRAD
-    const T n = (T)(s.count ? s.count : 1);
-#else
-    const T n = (T)s.count;
-#endif
-    from += s.from, to += s.to;
+    const pos c = unit, channels = (pos)s.units;
 #ifdef GIVEN
+    if (!live || MY_PART) return;
     const T mean = LOAD(MEAN, mean_in, s.mean + c), var = LOAD(VAR, var_in, s.var + c);
+    settle_one(s, c, channels, mean, var, 0, 0, SETTLED_ARGS);
 #else
-#ifdef GRAD
-    enum { QUANTITIES = 4 };
-#else
-    enum { QUANTITIES = 2 };
-#endif
+    const pos parts = (pos)s.parts;
     const long each = (long)QUANTITIES * channels;
     T sum = 0, squares = 0, dsum = 0, along = 0;
+    from += s.parts_at;
 #pragma unroll 4
     for (pos i = MY_PART; i < parts; i += G) {
         global const T *at = from + i * each + c;
@@ -152,32 +261,18 @@ TEAM_KERNEL settle(const numbers s, global const T *from, global T *to, global c
 #endif
     }
     sum = fold(tree, sum), squares = fold(tree, squares);
-    const T around = parts ? from[parts * each + c] : 0;
 #ifdef GRAD
-    dsum = fold(tree, dsum), along = fold(tree, along) - sum / n * dsum;
-#endif
-    const T mean = around + sum / n, spread = (squares - sum * (sum / n)) / n, var = spread > 0 || spread != spread ? spread : 0;
+    dsum = fold(tree, dsum), along = fold(tree, along);
 #endif
     if (!live || MY_PART) return;
-    const T inverse = (T)1 / sqrt(var + REAL(s.epsilon)), a = LOAD(SCALE, scale, s.scale + c) * inverse;
-    to[c] = mean;
-    to[channels + c] = a;
-#ifdef GRAD
-    to[2 * channels + c] = a * dsum / n;
-    to[3 * channels + c] = a * inverse * inverse * along / n;
-    if (s.has & 1) STORE(FIRST, first, s.first + c, along * inverse);
-    if (s.has & 2) STORE(SECOND, second, s.second + c, dsum);
-#else
-    const T keep = REAL(s.keep);
-    to[2 * channels + c] = LOAD(BIAS, bias, s.bias + c);
-    if (s.has & 1) STORE(FIRST, first, s.first + c, LOAD(MEAN, mean_in, s.mean + c) * keep + mean * (1 - keep));
-    if (s.has & 2) STORE(SECOND, second, s.second + c, LOAD(VAR, var_in, s.var + c) * keep + var * (1 - keep));
+    settle_sums(s, c, channels, parts ? from[parts * each + c] : 0, sum, squares, dsum, along, SETTLED_ARGS);
 #endif
 }
 #endif
 
 #ifdef APPLY
-typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, pixels, lo, hi; } numbers;
+typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, pixels, step, dy_step, mask_step, y_step,
+                 lo, hi; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
@@ -235,13 +330,14 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
     x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
-        const pos at = min(first + n * down, pixels - 1) * channels;
-        xs[n] = load_x(x + at, left, 0), dys[n] = LOAD_DY(at, left), masks[n] = LOAD_MASK(at, left);
+        const pos at = min(first + n * down, pixels - 1);
+        xs[n] = load_x(x + at * (pos)s.step, left, 0);
+        dys[n] = LOAD_DY(at * (pos)s.dy_step, left), masks[n] = LOAD_MASK(at * (pos)s.mask_step, left);
     }
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
         const pos p = first + n * down;
-        if (p < pixels) store_y(y + p * channels, left, applied(s, f, xs[n], dys[n], masks[n]));
+        if (p < pixels) store_y(y + p * (pos)s.y_step, left, applied(s, f, xs[n], dys[n], masks[n]));
     }
 }
 #else
@@ -252,7 +348,8 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
     if (unit >= (pos)s.units) return;
     const pos row = unit / (pos)s.runs, begin = unit % (pos)s.runs * (pos)s.run, end = min(begin + (pos)s.run, inner);
     from += s.from;
-    x += s.x + row * inner, dy += s.dy + row * inner, mask += s.mask + row * inner, y += s.y + row * inner;
+    x += s.x + row * (pos)s.step, dy += s.dy + row * (pos)s.dy_step, mask += s.mask + row * (pos)s.mask_step;
+    y += s.y + row * (pos)s.y_step;
 #ifndef LAST
     from += row % channels;
     factors f = { (TV)from[0], (TV)from[channels], (TV)from[2 * channels], (TV)(T)0 };
