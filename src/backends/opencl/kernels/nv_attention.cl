@@ -142,7 +142,7 @@ INLINE void ask_for_q(const args *a, uint to, global const MEMORY(X) *q, int fir
         uint4 v[PARTS];
         load_chunk(v, q + (first + r) * a->q_row + at, first + r < a->queries ? (int)a->d - at : 0);
         UNROLL for (int k = 0; k < PARTS; k++)
-            nv_local_store4(to + k * Q_BYTES + panel * (64 * 128) + r * 128 + ((c ^ (r & 7)) << 4), v[k]);
+            put_chunk(to + k * Q_BYTES + panel * (64 * 128) + r * 128 + ((c ^ (r & 7)) << 4), v[k]);
     }
 #endif
 }
@@ -156,7 +156,7 @@ INLINE void wait_for_q(uint to, int group, int item) {
         nv_local_load4(raw, at);
         const float x[] = { as_float(raw[0]), as_float(raw[1]), as_float(raw[2]), as_float(raw[3]) };
         chunk_parts(v, x);
-        UNROLL for (int k = 0; k < PARTS; k++) nv_local_store4(at + k * Q_BYTES, v[k]);
+        UNROLL for (int k = 0; k < PARTS; k++) put_chunk(at + k * Q_BYTES, v[k]);
     }
 #endif
     nv_proxy_fence();

@@ -4,8 +4,9 @@
  * Options: X the type of the operands (f32, bf16, f16); KIND what the units multiply (tf32, bf16, f16); SAME: both are one; SPLIT:
  * f32 as the sum of two tf32; ALIGNED: rows of X begin at multiples of 16 bytes; M, BOOLS: the type of a mask; DIRECT, PACK and
  * further ones: see below. */
-INLINE void nv_local_store4(uint a, uint4 v) {
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(a), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+INLINE void put_chunk(uint a, uint4 v) {
+    const uint x[] = { v.x, v.y, v.z, v.w };
+    nv_local_store4(a, x);
 }
 INLINE float nv_exp2(float x) {
     float y;
