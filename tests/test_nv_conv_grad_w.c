@@ -37,6 +37,14 @@ static const struct { const char *name, *problem; fac_precision precision; int c
       FAC_PRECISION_MEDIUM, 12 },
     { "bf16_3x3", "conv2d_grad_w(bf16[64,256,14,14], bf16[64,256,14,14], bf16[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 14 },
     { "f16_1x1", "conv2d_grad_w(f16[8,64,28,28], f16[8,256,28,28], f16[256,64,1,1])", FAC_PRECISION_DEFAULT, 12 },
+    { "high_stem", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,112,112], f32[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_HIGH, 0 },
+    { "f32_stem", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,112,112], f32[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_DEFAULT, 0 },
+    { "bf16_stem", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,112,112], bf16[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_DEFAULT, 0 },
+    { "high_first", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,224,224], f32[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 0 },
+    { "bf16_first", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,224,224], bf16[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 0 },
+    { "high_alex", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,55,55], f32[64,3,11,11]) stride=4,4 pad=2,2,2,2", FAC_PRECISION_HIGH, 0 },
+    { "high_lite", "conv2d_grad_w(f32[64,3,224,224], f32[64,32,112,112], f32[32,3,3,3]) stride=2,2 pad=1,1,1,1", FAC_PRECISION_HIGH, 0 },
+    { "high_5x5", "conv2d_grad_w(f32[64,1,28,28], f32[64,32,28,28], f32[32,1,5,5]) pad=2,2,2,2", FAC_PRECISION_HIGH, 0 },
 };
 
 static void keep(const char *name, int k, const char *options, const fac_text *t) {
@@ -66,22 +74,26 @@ static void kernels_are_written(void **state) {
             as_problem(g->last, cases[i].precision, o, &p);
             if (!fac_nv_grad_w_read(&p, &q)) fail_msg("refused: %s", cases[i].problem);
             if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
-            const int64_t rows = (c.taps ? 64 : 128) * c.tiles_m, columns = (c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
+            const int64_t rows = (c.few ? 64 * c.columns : c.taps ? 64 : 128) * c.tiles_m;
+            const int64_t columns = (c.few ? 64 : c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
+            const int64_t pixels = c.few ? c.band * c.segment : 1;
             assert_true(rows * columns >= q.K * q.C * q.g.R * q.g.S);
-            assert_true(c.each % 64 == 0 && c.each * c.splits >= c.positions && c.each * (c.splits - 1) < c.positions);
-            assert_true(c.positions >= q.g.N * q.g.P * q.g.Q && c.seconds > 0 && c.stages >= 2);
+            assert_true(c.each * pixels % 16 == 0 && c.each * c.splits >= c.positions && c.each * (c.splits - 1) < c.positions);
+            assert_true(c.positions * pixels >= q.g.N * q.g.P * q.g.Q && c.seconds > 0 && c.stages >= 2);
             fac_nv_grad_w_text(&q, &c, &t);
             fac_nv_grad_w_sum_text(&q, &sum);
             keep(cases[i].name, k, fac_nv_grad_w_options(&c), &t);
             keep(cases[i].name, 99, "", &sum);
             if (k) written++;
-            else print_message("%-14s %s%d%s, %d stages, %d x %d tiles, %d parts: %.4f ms\n", cases[i].name, c.taps ? "taps of " : "128 x ",
-                               c.taps ? c.chunk : c.columns, c.turned ? " turned" : "", c.stages, (int)c.tiles_m, (int)c.tiles_n,
-                               (int)c.splits, c.seconds * 1e3);
+            else print_message("%-14s %s%d%s, %d stages of %d x %d, %d x %d tiles, %d parts: %.4f ms\n", cases[i].name,
+                               c.taps ? "taps of " : c.few ? "few, groups " : "128 x ", c.taps ? c.chunk : c.columns,
+                               c.turned ? " turned" : "", c.stages, c.band, c.segment, (int)c.tiles_m, (int)c.tiles_n, (int)c.splits,
+                               c.seconds * 1e3);
             fac_text_free(&t);
             fac_text_free(&sum);
         }
-        assert_int_equal(written, cases[i].cuts);
+        if (cases[i].cuts) assert_int_equal(written, cases[i].cuts);
+        else assert_true(written >= 2);
         fac_graph_free(g);
     }
 }
@@ -93,7 +105,7 @@ static void others_are_refused(void **state) {
         "conv2d_grad_w(f32[2,64,9,9], f32[2,18,9,9], f32[18,64,3,3]) pad=1,1,1,1",
         "conv2d_grad_w(bf16[2,64,9,9], bf16[2,20,9,9], bf16[20,64,3,3]) pad=1,1,1,1",
         "conv2d_grad_w(f32[2,306,9,9], f32[2,64,9,9], f32[64,306,3,3]) pad=1,1,1,1",
-        "conv2d_grad_w(f32[2,3,9,9], f32[2,64,9,9], f32[64,3,3,3]) pad=1,1,1,1",
+        "conv2d_grad_w(f32[2,6,9,9], f32[2,64,9,9], f32[64,3,3,3]) pad=1,1,1,1 groups=2",
         "conv2d_grad_w(f32[2,32,9,9], f32[2,32,9,9], f32[32,1,3,3]) pad=1,1,1,1 groups=32",
         "conv2d_grad_w(f32[0,32,9,9], f32[0,32,9,9], f32[32,32,3,3]) pad=1,1,1,1",
         "conv3d_grad_w(f32[2,64,9,9,9], f32[2,64,9,9,9], f32[64,64,3,3,3]) pad=1,1,1,1,1,1" };
@@ -117,10 +129,11 @@ static const mode modes[] = {
     { "bf16", FAC_PRECISION_DEFAULT, 5e-3 }, { "f16", FAC_PRECISION_DEFAULT, 1e-3 } };
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* 3 x 3 of stride 1 with any pads and dilation, 1 x 1 with strides, any window; sometimes two groups. */
+/* 3 x 3 of stride 1 with any pads and dilation, 1 x 1 with strides, any window, few channels; sometimes two groups. */
+enum { FEW = 3, FORMS };
 static void write_problem(int form, const mode *m, char *to, size_t size) {
-    const int groups = number(0, 3) ? 1 : 2, each = m->type[0] == 'f' && m->type[1] == '3' ? 4 : 8;
-    const int C = each * (int)number(16 / each, 140 / each), K = each * (int)number(16 / each, 150 / each), N = (int)number(1, 4);
+    const int groups = form == FEW || number(0, 3) ? 1 : 2, each = m->type[0] == 'f' && m->type[1] == '3' ? 4 : 8;
+    const int C = form == FEW ? (int)number(1, 6) : each * (int)number(16 / each, 140 / each), K = each * (int)number(16 / each, 150 / each), N = (int)number(1, 4);
     const int h = (int)number(7, 31), w = (int)number(7, 31), r = form == 0 ? 3 : form == 1 ? 1 : (int)number(1, 5);
     const int s = form < 2 ? r : (int)number(1, 5), down = form ? (int)number(1, 3) : 1, across = form ? (int)number(1, 2) : 1;
     const int far = form == 1 ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3), top = form == 1 ? 0 : (int)number(0, 2);
@@ -138,11 +151,11 @@ static void odd_shapes(void **state) {
     if (!ready()) skip();
     const char *all = getenv("FACULA_ALL");
     int solved = 0, asked = 0;
-    for (int i = 0; i < 3 * MODES * (all ? atoi(all) : 1); i++) {
+    for (int i = 0; i < FORMS * MODES * (all ? atoi(all) : 1); i++) {
         const mode *m = &modes[i % MODES];
         char text[512];
         fac_graph *g = NULL;
-        write_problem(i / MODES % 3, m, text, sizeof text);
+        write_problem(i / MODES % FORMS, m, text, sizeof text);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
         precision = m->precision, of_largest = true, channels_last = number(0, 1);
@@ -151,7 +164,7 @@ static void odd_shapes(void **state) {
             const bool taken = solve(&fac_cl_conv_wgmma_grad_w, g->last, &c, number(0, 3) == 0);
             solved += taken, asked += k == 0;
             if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
-            if (k == 0 && !taken) fail_msg("no offer: %s", text);
+            if (k == 0 && !taken && i / MODES % FORMS != FEW) fail_msg("no offer: %s", text);
         }
         fac_graph_free(g);
     }

@@ -1,4 +1,4 @@
-/* What the two kernels of gradients by weights share (nv_conv_grad_w_taps.cl, nv_conv_grad_w_tiles.cl).
+/* What the kernels of gradients by weights share (nv_conv_grad_w_taps.cl, _tiles.cl, _few.cl).
  *
  *   dw[k][tap][c] = sum over pixels p of dy[p][k] x[pixel that p sees through tap][c]
  *
@@ -31,7 +31,7 @@ typedef struct sizes {
     long taps, width_taps;
     long tiles_m, tiles_n;
     long ring, lead;
-    long groups, turned;
+    long groups, turned, x_channel;
 } sizes;
 
 INLINE int nv_shuffle(int v, int lane) {

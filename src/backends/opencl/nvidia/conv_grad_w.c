@@ -8,7 +8,7 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {
@@ -36,6 +36,17 @@ static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
     return reaches(x);
 }
 
+/* Few channels may lie anywhere. */
+static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
+    bool good = !x->layout.block;
+    for (int k = 0; k < 4; k++) good &= x->layout.stride[k] >= 0;
+    if (!good) x->layout = fac_layout_plain(&x->type.dims);
+    x->layout.halo = 0;
+    steps_of(&x->layout, q->x);
+    q->x_channel = x->layout.stride[1];
+    return reaches(x);
+}
+
 bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q) {
     *q = (fac_nv_grad_w){ 0 };
     if (p->node->op != &fac_op_conv2d_grad_w || p->node->body[0]) return false;
@@ -46,10 +57,11 @@ bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q) {
     const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
     if (!g->N || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
-    if (q->C < 16 || q->C % vector || g->R * g->S > 256) return false;
+    q->few = q->C < 16 || q->C % vector;
+    if (g->R * g->S > 256 || (q->few && (g->groups > 1 || q->C > 32))) return false;
     for (int k = 1; k < 3; k++)
         if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
-    if (!lay(&p->in[0], vector, q->x) || !lay(&p->in[1], vector, q->dy)) return false;
+    if (!(q->few ? lay_few(&p->in[0], q) : lay(&p->in[0], vector, q->x)) || !lay(&p->in[1], vector, q->dy)) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
     return true;
 }
@@ -72,7 +84,7 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
     const int64_t sizes[] = { c->positions, c->each, g->H, g->W, g->P, g->Q, c->tall, c->broad, tall.multiplier, tall.shift,
                               broad.multiplier, broad.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K,
                               g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], g->R * g->S, g->S,
-                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned };
+                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned, q->x_channel };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
 }
 
@@ -99,12 +111,13 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
     fac_text_free(&sum);
     FAC_TRY(status);
-    const int64_t count = q.g.K * q.C * q.g.R * q.g.S, taps = q.g.R * q.g.S;
-    const int64_t block = fac_nv_grad_w_block(&c, taps);
-    fac_cl_call_items(call, (size_t)(q.g.K * ((q.C + block - 1) / block) * 256), 256);
+    /* of few channels the parts are in dw's order already: one row */
+    const int64_t count = q.g.K * q.C * q.g.R * q.g.S, taps = q.few ? 1 : q.g.R * q.g.S, channels = q.few ? count : q.C;
+    const int64_t block = fac_nv_grad_w_block(&c, taps), rows = q.few ? 1 : q.g.K;
+    fac_cl_call_items(call, (size_t)(rows * ((channels + block - 1) / block) * 256), 256);
     fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
-    const int64_t sizes[] = { count, c.splits, q.C, taps, block };
+    const int64_t sizes[] = { count, c.splits, channels, taps, block };
     for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
     return FAC_OK;
 }

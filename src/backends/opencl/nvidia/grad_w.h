@@ -21,14 +21,17 @@ typedef struct fac_nv_grad_w {
     fac_dtype     dtype;
     fac_nv_mode   mode;
     int64_t       C, K;                         /* channels of x and dy in a group */
-    int64_t       x[3], dy[3];                  /* steps: image, row, column */
+    int64_t       x[3], dy[3], x_channel;       /* steps: image, row, column */
+    bool          few;                          /* channels of x, which lie anywhere */
 } fac_nv_grad_w;
 
-/* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); else tiles of
+/* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); of few channels,
+ * tiles of (64 for each of `columns` warp groups) x 64, whose positions are stages of band x segment pixels; else tiles of
  * 128 x columns, turned when rows are channels of x. */
 typedef struct fac_nv_grad_w_cut {
-    bool    taps, turned;
+    bool    taps, few, turned;
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */
+    int     band, segment, line;                /* of few channels; line: words for one of x's in local memory */
     int64_t tiles_m, tiles_n;                   /* of a group */
     int64_t tall, broad, positions;             /* rows and columns of an image's positions; all positions */
     int64_t each, splits;                       /* positions of a part of the sum, a multiple of 64; parts */

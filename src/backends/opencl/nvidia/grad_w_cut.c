@@ -4,6 +4,7 @@
 #include "backends/opencl/nvidia/grad_w.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
+#include "cl_nv_conv_grad_w_few.h"
 #include "cl_nv_conv_grad_w_sum.h"
 #include "cl_nv_conv_grad_w_taps.h"
 #include "cl_nv_conv_grad_w_tiles.h"
@@ -54,14 +55,53 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
+/* Of few channels: registers of an item that fills for what is on its way, by the number of warp groups that multiply. */
+static const int ROOM[] = { 0, 80, 60, 56 };
+enum { FILLING_WARPS = 8, MOST_STAGES = 4 };
+/* Shapes of stages, the fastest first: the shortest segment, the most pixels. */
+static const struct { int segment, pixels; } shapes[] = { { 112, 224 }, { 64, 224 }, { 16, 224 }, { 16, 112 } };
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static int few_items(const fac_nv_grad_w_cut *c) { return 128 * c->columns + 32 * FILLING_WARPS; }
+
+/* Stages of band rows x segment pixels of dy: what fits, and makes the whole cheapest.  A line in local memory has place for all that a
+ * warp brings at once and one more; lines begin 5 banks apart, so that the registers of a warp come from different ones. */
+static bool cut_few(const fac_nv_grad_w *q, int shape, fac_nv_grad_w_cut *c) {
+    const fac_conv_geom *g = &q->g;
+    const int64_t groups = parts(q->C * g->R * g->S, 64), wide = parts(g->Q, 16) * 16;
+    double least = 0;
+    if (shape >= SHAPES) return false;
+    const int64_t shortest = shapes[shape].segment < wide ? shapes[shape].segment : wide;
+    c->few = true, c->chunk = 64;
+    c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m), c->tiles_n = parts(q->K, 64);
+    for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
+        for (int64_t band = 1; band * segment <= shapes[shape].pixels; band++) {
+            const int64_t lines = ((band - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1) * q->C;
+            const int64_t loads = parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
+            const int64_t need = parts(parts(loads * 32, g->stride[2]) + 1, 2), line = parts(need - 5, 32) * 32 + 5;
+            const int64_t pixels = band * segment, words = halves(q) ? 4 : 8;
+            const int64_t held = parts(lines, FILLING_WARPS) * loads + parts(pixels, 32) * words;
+            const int64_t bytes = parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1), 1024) * 1024;
+            const int64_t bands = parts(g->P, band), segments = parts(g->Q, segment);
+            const double cost = (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
+            if (held > ROOM[c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least)) continue;
+            least = cost;
+            c->band = (int)band, c->segment = (int)segment, c->line = (int)line, c->stages = (int)(LOCAL / bytes);
+            c->broad = segments, c->tall = bands * segments;
+        }
+    if (c->stages > MOST_STAGES) c->stages = MOST_STAGES;
+    return least > 0;
+}
+
 /* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with
  * operands that are rounded, split, and taken as they are. */
 static const double UNIT_LOADS = 47e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
-    const double units = o->limits.units, element = halves(q) ? 2 : 4, steps = (double)(c->each / BLOCK);
-    const double macs = c->taps ? 64.0 * 9 * c->chunk : 128.0 * c->columns;
-    const double across = c->taps ? 64 + c->chunk : 128 + c->columns;
+    const double units = o->limits.units, element = halves(q) ? 2 : 4;
+    const double steps = (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
+    const double macs = c->taps ? 64.0 * 9 * c->chunk : (c->few ? 64.0 * 64 : 128.0) * c->columns;
+    const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
     const double multiply = macs * BLOCK / rate, load = loads / UNIT_LOADS;
@@ -78,13 +118,15 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
 static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
     c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned;
-    if (!(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
-    c->positions = q->g.N * c->tall * c->broad;
+    if (q->few) c->taps = c->turned = false;
+    if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
+    const int64_t block = q->few ? 1 : BLOCK;
+    c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
     if (c->positions >= INT32_MAX / 2) return false;
-    const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups, most = parts(c->positions, 4 * BLOCK);
+    const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups, most = parts(c->positions, 4 * block);
     int64_t splits = rounds * (int64_t)o->limits.units / tiles;
     splits = splits < 1 ? 1 : splits < most ? splits : most;
-    c->each = parts(parts(c->positions, splits), BLOCK) * BLOCK;
+    c->each = parts(parts(c->positions, splits), block) * block;
     c->splits = parts(c->positions, c->each);
     price(o, q, c);
     return fac_nv_grad_w_work(q, c) < (size_t)1 << 31;
@@ -97,7 +139,7 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
     for (int kind = 0; kind < KINDS; kind++)
         for (int rounds = 1; rounds <= 2; rounds++) {
             fac_nv_grad_w_cut c;
-            if (!cut(o, q, kind, rounds, &c) || (found && c.seconds >= out->seconds)) continue;
+            if (!cut(o, q, kind, rounds, &c) || (found && (q->few || c.seconds >= out->seconds))) continue;
             *out = c;
             found = true;
         }
@@ -116,28 +158,40 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
 
-int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return c->taps || !c->ahead ? 512 : 384; }
+int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return c->few ? few_items(c) : c->taps ? 512 : 384; }
 
 /* What 65,536 registers allow a group of so many items. */
 const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c) {
-    return fac_nv_grad_w_items(c) == 512 ? "-cl-nv-maxrregcount=128" : "-cl-nv-maxrregcount=168";
+    const int items = fac_nv_grad_w_items(c);
+    return items > 512 ? "-cl-nv-maxrregcount=96" : items > 384 ? "-cl-nv-maxrregcount=128" : "-cl-nv-maxrregcount=168";
+}
+
+static void few_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
+    const fac_conv_geom *g = &q->g;
+    fac_text_print(to, "#define GROUPS %d\n#define BAND %d\n#define SEGMENT %d\n#define LINE %d\n#define BANDS %d\n#define SEGMENTS %d\n",
+                   c->columns, c->band, c->segment, c->line, (int)(c->tall / c->broad), (int)c->broad);
+    fac_text_print(to, "#define CHANNELS %d\n#define TAPS_H %d\n#define TAPS_W %d\n#define DOWN %d\n#define ACROSS %d\n"
+                   "#define FAR_H %d\n#define FAR_W %d\n", (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
+                   (int)g->dilation[1], (int)g->dilation[2]);
 }
 
 void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
     const bool bf16 = q->mode == FAC_NV_BF16;
-    const int n = c->taps ? 3 * c->chunk : c->columns;
+    const int n = c->few ? 64 : c->taps ? 3 * c->chunk : c->columns;
     fac_text_add(to, fac_cl_nv_common);
-    fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16, FAC_NV_A_TURNED | FAC_NV_B_TURNED);
-    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_ss_ta_tb\n#define PACK nv_pack_%s\n", bf16 ? "bf16" : "f16", n,
-                   bf16 ? "bf16" : "f16");
+    fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
+                      (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
+    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n", bf16 ? "bf16" : "f16", n,
+                   c->few ? "rs" : "ss_ta", bf16 ? "bf16" : "f16");
     fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float", split(q) ? 3 : 1);
     if (halves(q)) fac_text_add(to, "#define HALVES\n");
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
     fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n", c->stages, PROMOTE);
-    if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
+    if (c->few) few_sizes(q, c, to);
+    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
     else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n", c->columns, c->ahead);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
-    fac_text_add(to, c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
+    fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
 }
 
 void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {
