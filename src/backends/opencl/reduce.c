@@ -13,6 +13,8 @@
 #include "ops/order.h"
 #include "ops/reduce.h"
 
+enum { MOST_AHEAD = 8, SECTOR = 32 };           /* SECTOR: bytes of memory that come together */
+
 typedef struct rule { const char *op, *fold; } rule;
 static const rule rules[] = { { "sum", "PLUS" }, { "mean", "PLUS" }, { "sum_like", "PLUS" }, { "reduce_prod", "TIMES" },
                               { "reduce_max", "LARGER" }, { "reduce_min", "SMALLER" } };
@@ -68,6 +70,12 @@ static void add_start(fac_cl_call *c, const char *fold, fac_dtype t) {
     else fac_cl_call_number(c, larger ? fac_int_lowest(t) : smaller ? fac_int_highest(t) : !strcmp(fold, "TIMES"));
 }
 
+/* Vectors that an item of a GPU asks for at once: as many as 32 registers hold. */
+static int ahead_of(const fac_opencl *o, const fac_cl_fold *f, fac_dtype computing) {
+    const int registers = f->width * fac_dtype_get(computing)->block_bytes / 4, most = 32 / registers;
+    return !o->limits.gpu || most < 1 ? 1 : most < MOST_AHEAD ? most : MOST_AHEAD;
+}
+
 /* One launch.  x, y: tags of what is read and written. */
 static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_fold *f, const char *x,
                            const char *y, bool mean, fac_cl_call **out, fac_error *err) {
@@ -76,6 +84,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DOP=%s", fac_cl_computing(t), x, y, fold_of(p->node));
     if (mean) fac_text_add(&options, fac_dtype_get(t)->kind == 'f' ? " -DMEAN=NAN" : " -DMEAN=0");
     fac_cl_fold_options(f, &options);
+    fac_text_print(&options, " -DAHEAD=%d", ahead_of(o, f, fac_cl_folding(t)));
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_reduce);
@@ -102,6 +111,14 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_fold 
     fac_cl_fold_items(f, c);
 }
 
+/* One group for 64 columns would take all parts a few at a time: more groups, of fewer columns, as long as a sector is used whole. */
+static void narrow(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
+    if (!o->limits.gpu || !f->columns) return;
+    while (f->beside * f->width * fac_dtype_get(computing)->block_bytes > SECTOR && f->team * 2 <= f->count)
+        f->beside /= 2, f->team *= 2;
+    f->across = f->team;
+}
+
 /* Results of parts lie in scratch, those of a part side by side, in the order of the kept axes. */
 static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first, fac_cl_fold *rest, fac_dtype t) {
     int64_t step = 1;
@@ -115,6 +132,7 @@ static void second(const fac_opencl *o, const fac_cl_fold *f, fac_cl_fold *first
     fac_cl_axes_put(&rest->reduced, f->parts, f->lines, 0);
     fac_cl_fold_settle(o, rest, fac_cl_folding(t));
     rest->parts = 1;
+    narrow(o, rest, fac_cl_folding(t));
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {

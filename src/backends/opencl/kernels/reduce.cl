@@ -2,7 +2,8 @@
  * COLUMNS the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose
  * results, `apart` from one another, are folded by another launch.
  * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added up: the error grows with the
- * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory. */
+ * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory; AHEAD: how
+ * many vectors an item asks for before it folds the first (a loop whose every turn may be the last waits for each). */
 typedef struct { long x, y, units, parts, across, start, count, outer, inner, step, columns, apart;
                  long kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
 
@@ -14,6 +15,19 @@ enum { BLOCK = 64 };
 static inline T finish(T x, long count) { return count ? x / (T)count : MEAN; }
 #else
 #define finish(x, count) (x)
+#endif
+
+#ifdef COLUMNS
+#define ELEMENT(i) load_x(row + (i) * step, left, 0)
+#elif defined(UNIT)
+#define ELEMENT(i) load_x(row + (i), end - (i), REAL(s.start))
+#else
+#define ELEMENT(i) LOAD(X, row, (i) * step)
+#endif
+#ifdef SQUARES
+#define TERM(e) ((e) * (e))
+#else
+#define TERM(e) (e)
 #endif
 
 kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
@@ -43,20 +57,19 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
             while (i < end) {
                 TV sum = (TV)REAL(s.start);
                 const pos stop = i + min((end - i + stride - 1) / stride, (pos)BLOCK) * stride;
+#if AHEAD > 1
+                for (; i + (AHEAD - 1) * stride < stop; i += AHEAD * stride) {
+                    TV e[AHEAD];
+#pragma unroll
+                    for (int k = 0; k < AHEAD; k++) e[k] = ELEMENT(i + k * stride);
+#pragma unroll
+                    for (int k = 0; k < AHEAD; k++) sum = OP(sum, TERM(e[k]));
+                }
+#endif
 #pragma unroll 4
                 for (; i < stop; i += stride) {
-#ifdef COLUMNS
-                    const TV e = load_x(row + i * step, left, 0);
-#elif defined(UNIT)
-                    const TV e = load_x(row + i, end - i, REAL(s.start));
-#else
-                    const TV e = LOAD(X, row, i * step);
-#endif
-#ifdef SQUARES
-                    sum = OP(sum, e * e);
-#else
-                    sum = OP(sum, e);
-#endif
+                    const TV e = ELEMENT(i);
+                    sum = OP(sum, TERM(e));
                 }
                 total = OP(total, sum);
             }
