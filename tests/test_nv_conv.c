@@ -3,6 +3,7 @@
  * reference driver; FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 
@@ -145,31 +146,35 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
     }
 }
 
+static const struct { const char *text; fac_precision precision; fac_nv_packing k; } tilings[] = {
+    { "conv2d(f32[1,64,9,9], f32[76,64,3,2])", FAC_PRECISION_HIGH, { 64, 32, FAC_NV_TF32, FAC_NV_IN_ORDER, false, 0 } },
+    { "conv2d(f32[1,32,9,9], f32[24,16,3,3]) groups=2", FAC_PRECISION_HIGH, { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false,
+                                                                              0 } },
+    { "conv2d(f32[1,96,9,9], f32[36,96,1,1])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
+    { "conv2d(f32[1,64,9,9], f32[8,64,1,3])", FAC_PRECISION_MEDIUM, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, false, 0 } },
+    { "conv2d(bf16[1,128,9,9], bf16[68,128,1,3])", FAC_PRECISION_DEFAULT, { 64, 64, FAC_NV_BF16, FAC_NV_BY_EIGHTS, false,
+                                                                            0 } },
+    { "conv2d(f16[1,32,9,9], f16[68,32,2,3])", FAC_PRECISION_DEFAULT, { 128, 32, FAC_NV_F16, FAC_NV_BY_EIGHTS, false, 0 } },
+    { "conv2d(f32[1,3,19,19], f32[20,3,5,7])", FAC_PRECISION_DEFAULT, { 64, 16, FAC_NV_3XTF32, FAC_NV_BY_FOURS, true, 0 } },
+    { "conv2d(bf16[1,1,19,19], bf16[20,1,3,3])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, true, 0 } },
+    { "conv2d_grad_x(f32[1,32,7,7], f32[32,20,3,3], f32[1,20,15,15]) stride=2,2", FAC_PRECISION_HIGH,
+      { 64, 32, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } },
+    { "conv2d_grad_x(f32[1,64,5,7], f32[64,8,3,5], f32[1,16,15,20]) stride=3,2 dilation=1,2 pad=1,1,1,1 groups=2",
+      FAC_PRECISION_DEFAULT,
+      { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
+    { "conv_transpose3d(f32[1,16,3,4,5], f32[16,8,2,3,2]) stride=2,1,2", FAC_PRECISION_HIGH,
+      { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } },
+    { "conv2d(f32[1,40,9,9], f32[136,40,1,1])", FAC_PRECISION_HIGH, { 128, 32, FAC_NV_TF32, FAC_NV_IN_ORDER, false, 0 } },
+    { "conv2d(f32[1,16,15,15], f32[12,16,5,5])", FAC_PRECISION_HIGH, { 32, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } } };
+enum { TILINGS = sizeof tilings / sizeof *tilings };
+
 static void weights_are_packed(void **state) {
-    static const struct { const char *text; fac_precision precision; fac_nv_packing k; } cases[] = {
-        { "conv2d(f32[1,64,9,9], f32[76,64,3,2])", FAC_PRECISION_HIGH, { 64, 32, FAC_NV_TF32, FAC_NV_IN_ORDER, false, 0 } },
-        { "conv2d(f32[1,32,9,9], f32[24,16,3,3]) groups=2", FAC_PRECISION_HIGH, { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false,
-                                                                                  0 } },
-        { "conv2d(f32[1,96,9,9], f32[36,96,1,1])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
-        { "conv2d(f32[1,64,9,9], f32[8,64,1,3])", FAC_PRECISION_MEDIUM, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, false, 0 } },
-        { "conv2d(bf16[1,128,9,9], bf16[68,128,1,3])", FAC_PRECISION_DEFAULT, { 64, 64, FAC_NV_BF16, FAC_NV_BY_EIGHTS, false,
-                                                                                0 } },
-        { "conv2d(f16[1,32,9,9], f16[68,32,2,3])", FAC_PRECISION_DEFAULT, { 128, 32, FAC_NV_F16, FAC_NV_BY_EIGHTS, false, 0 } },
-        { "conv2d(f32[1,3,19,19], f32[20,3,5,7])", FAC_PRECISION_DEFAULT, { 64, 16, FAC_NV_3XTF32, FAC_NV_BY_FOURS, true, 0 } },
-        { "conv2d(bf16[1,1,19,19], bf16[20,1,3,3])", FAC_PRECISION_DEFAULT, { 64, 32, FAC_NV_BF16, FAC_NV_BY_FOURS, true, 0 } },
-        { "conv2d_grad_x(f32[1,32,7,7], f32[32,20,3,3], f32[1,20,15,15]) stride=2,2", FAC_PRECISION_HIGH,
-          { 64, 32, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } },
-        { "conv2d_grad_x(f32[1,64,5,7], f32[64,8,3,5], f32[1,16,15,20]) stride=3,2 dilation=1,2 pad=1,1,1,1 groups=2",
-          FAC_PRECISION_DEFAULT,
-          { 64, 32, FAC_NV_3XTF32, FAC_NV_BY_FOURS, false, 0 } },
-        { "conv_transpose3d(f32[1,16,3,4,5], f32[16,8,2,3,2]) stride=2,1,2", FAC_PRECISION_HIGH,
-          { 64, 16, FAC_NV_TF32, FAC_NV_BY_FOURS, false, 0 } } };
     (void)state;
     if (!device) skip();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < TILINGS; i++) {
         fac_nv_conv c;
-        fac_graph *g = read_conv(cases[i].text, cases[i].precision, &c);
-        const fac_nv_packing *k = &cases[i].k;
+        fac_graph *g = read_conv(tilings[i].text, tilings[i].precision, &c);
+        const fac_nv_packing *k = &tilings[i].k;
         const fac_type *t = &g->last->in[1]->type;
         const size_t n = (size_t)fac_dims_count(&t->dims), bytes = fac_nv_packed_bytes(&c, k);
         double *w = calloc(n, sizeof *w);
@@ -183,12 +188,62 @@ static void weights_are_packed(void **state) {
         OK(fac_nv_pack_make(fac_opencl_of(device), &c, k, &kernel, &err));
         OK(fac_nv_pack_run(fac_opencl_of(device), &c, k, &kernel, from, to, &err));
         OK(device->backend->read(device, to, packed, bytes, &err));
-        check_packed(cases[i].text, &c, k, w, packed);
+        check_packed(tilings[i].text, &c, k, w, packed);
         fac_cl_kernel_free(fac_opencl_of(device), &kernel);
         fac_device_release(device, from.memory, fac_type_bytes(t));
         fac_device_release(device, to.memory, bytes);
         free(w), free(flat), free(packed);
         fac_graph_free(g);
+    }
+}
+
+/* All of them at once, into one memory, two forms of each. */
+static void many_weights_are_packed(void **state) {
+    enum { MANY = 2 * TILINGS };
+    fac_nv_conv c[TILINGS];
+    fac_nv_packing k[MANY];
+    fac_nv_weights w[MANY];
+    fac_pack_job jobs[MANY];
+    fac_graph *graphs[TILINGS];
+    fac_span from[TILINGS], to = { 0 };
+    double *plain[TILINGS];
+    void *plan = NULL;
+    size_t all = 0;
+    (void)state;
+    if (!device) skip();
+    for (int i = 0; i < TILINGS; i++) {
+        graphs[i] = read_conv(tilings[i].text, tilings[i].precision, &c[i]);
+        const fac_type *t = &graphs[i]->last->in[1]->type;
+        const size_t n = (size_t)fac_dims_count(&t->dims);
+        void *flat = contents(*t, -1, 1);
+        plain[i] = calloc(n, sizeof *plain[i]);
+        fac_convert(FAC_F64, plain[i], t->dtype, flat, n);
+        from[i].at = 0;
+        OK(fac_device_alloc(device, fac_type_bytes(t), &from[i].memory, &err));
+        OK(device->backend->write(device, from[i], flat, fac_type_bytes(t), &err));
+        free(flat);
+        for (int j = i; j < MANY; j += TILINGS) {
+            k[j] = tilings[i].k;
+            if (j != i) k[j].rows += 64;
+            w[j] = (fac_nv_weights){ &c[i], &c[i], &k[j] };
+            jobs[j] = (fac_pack_job){ .type = *t, .input = 1, .from = i, .to = all };
+            all += (fac_nv_packed_bytes(&c[i], &k[j]) + 63) / 64 * 64;
+        }
+    }
+    OK(fac_device_alloc(device, all, &to.memory, &err));
+    OK(fac_nv_packs_make(fac_opencl_of(device), w, jobs, MANY, &plan, &err));
+    OK(fac_nv_packer.run(plan, device, from, to, &err));
+    char *bytes = calloc(1, all);
+    OK(device->backend->read(device, to, bytes, all, &err));
+    for (int j = 0, i = 0; j < MANY; i = ++j % TILINGS)
+        check_packed(tilings[i].text, &c[i], &k[j], plain[i], bytes + jobs[j].to);
+    fac_nv_packer.done(device, plan);
+    fac_device_release(device, to.memory, all);
+    free(bytes);
+    for (int i = 0; i < TILINGS; i++) {
+        fac_device_release(device, from[i].memory, fac_type_bytes(&graphs[i]->last->in[1]->type));
+        fac_graph_free(graphs[i]);
+        free(plain[i]);
     }
 }
 
@@ -300,7 +355,7 @@ static void winograd_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_read),
                                         cmocka_unit_test(phases_meet_all_taps), cmocka_unit_test(weights_are_packed),
-                                        cmocka_unit_test(odd_shapes), cmocka_unit_test(split_sums),
+                                        cmocka_unit_test(many_weights_are_packed), cmocka_unit_test(odd_shapes), cmocka_unit_test(split_sums),
                                         cmocka_unit_test(winograd_shapes) };
     return cmocka_run_group_tests_name("nv_conv", tests, open_device, close_device);
 }

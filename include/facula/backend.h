@@ -74,6 +74,17 @@ typedef struct fac_solver {
     fac_status (*run)(const void *plan, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err);
 } fac_solver;
 
+/* Packs inputs of many steps at once, for solvers that it takes: a step of training packs all of its weights.
+ * A job: the input of the solver's plan is source `from` of the run, and its packed form begins at byte `to` of the one memory of
+ * all results.  The jobs do not depend on each other, and live as long as the plan. */
+typedef struct fac_pack_job { const fac_solver *solver; const void *plan; fac_type type; int input, from; size_t to; } fac_pack_job;
+typedef struct fac_packer {
+    bool       (*takes)(const fac_solver *s);
+    fac_status (*make)(fac_device *d, const fac_pack_job *jobs, int n, void **plan, fac_error *err);
+    void       (*done)(fac_device *d, void *plan);
+    fac_status (*run)(const void *plan, fac_device *d, const fac_span *from, fac_span to, fac_error *err);
+} fac_packer;
+
 /* One command that a device did: step as named by fac_backend.step; groups 0: a copy, no kernel. */
 typedef struct fac_command { const char *step; char name[40]; double start, end; size_t groups, items; } fac_command;
 
@@ -111,6 +122,7 @@ typedef struct fac_backend {
      * side by side, so that the planner decides between that and plain layouts for the whole graph (optional: no). */
     double     (*reorder)(const fac_device *d, const fac_type *t);
     bool       (*channels_last)(fac_device *d);
+    const fac_packer *packer;                           /* NULL: steps are packed for one by one */
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

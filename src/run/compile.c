@@ -193,12 +193,13 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);
+    if (!status) fac_plan_place(p);
+    if (!status) status = fac_plan_packs(p, err);
     if (!status && device->backend->settle) status = device->backend->settle(device, err);
     if (status) {
         fac_plan_free(p);
         return status;
     }
-    fac_plan_place(p);
     *out = p;
     return FAC_OK;
 }
@@ -214,6 +215,7 @@ void fac_plan_free(fac_plan *p) {
     for (int i = 0; i < p->nsteps; i++) {
         const fac_step *s = &p->steps[i];
         if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
+        if (s->kind == FAC_STEP_PACKS && s->plan) p->device->backend->packer->done(p->device, s->plan);
     }
     fac_cut_free(p->cut);
     fac_release(p->commands);

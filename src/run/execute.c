@@ -54,6 +54,8 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
     for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
     for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
+    if (s->kind == FAC_STEP_PACKS)
+        return plan->device->backend->packer->run(s->plan, plan->device, in, (fac_span){ f->arena, 0 }, err);
     for (int k = 0; s->halo && k < q->nout; k++)
         if (out[k].memory) FAC_TRY(zero_halo(plan->device, &q->out[k].type, out[k], &s->out[k].layout, err));
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));

@@ -2,6 +2,7 @@
  * each run borrows a frame.  Made by compile.c from a specialized graph, in this order:
  *   passes      (compile.c)   fewer and larger nodes
  *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
+ *   packs.c                   weights that the run changes, packed together
  *   arena.c                   an address for every root that needs one
  *   prepare.c                 packed parameters, made again when one was written
  *   execute.c                 runs it */
@@ -35,12 +36,13 @@ typedef struct fac_item {
     int               before;       /* the root of the last item of the same value alone, counted from 1; 0: none */
 } fac_item;
 
-typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK } fac_step_kind;
+typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK, FAC_STEP_PACKS } fac_step_kind;
 typedef struct fac_step {
     fac_step_kind     kind;
     const fac_solver *solver;
-    void             *plan;         /* the solver's; a pack step borrows that of the step it packs for */
+    void             *plan;         /* the solver's; a pack step borrows that of the step it packs for, FAC_STEP_PACKS: packer's */
     int               input;        /* FAC_STEP_PACK: which input it packs */
+    fac_pack_job     *jobs;         /* FAC_STEP_PACKS: one for each output */
     fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
     fac_slot         *in, *out;
     fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
@@ -140,6 +142,9 @@ void       fac_plan_place(fac_plan *plan);                                      
 /* What a layout of the first output costs its readers: `seconds` when it is plain and blocked says that they want blocks, or when
  * it is not `layout`. */
 typedef struct fac_turn { double seconds; bool blocked; fac_layout layout; } fac_turn;
+/* packs.c, once roots have their places: the plans of steps that pack many weights. */
+fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
+
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);

@@ -334,8 +334,8 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
     const bool own = p->last && !p->last->cut;
     for (size_t i = 0; own && i < n && i < max; i++) {
         const fac_step *s = &p->last->steps[i];
-        const char *solver = s->kind == FAC_STEP_PACK ? "pack" : s->solver->name;
-        const char *op = s->kind == FAC_STEP_PACK ? "pack" : !s->problem->node->graph ? "reorder" : s->problem->node->op->name;
+        const char *solver = s->kind == FAC_STEP_RUN ? s->solver->name : "pack";
+        const char *op = s->kind != FAC_STEP_RUN ? "pack" : !s->problem->node->graph ? "reorder" : s->problem->node->op->name;
         const double slices = (double)p->last->slices;
         to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs * slices, s->bytes * slices, s->runs,
                                  s->solver == &fac_solver_away, op, s->layouts, s->problem->variant,

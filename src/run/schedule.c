@@ -320,6 +320,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
         if (status) fac_raise_in(err, status, "%s", fac_node_label(n, label, sizeof label));
     }
     if (!status) status = finish(&s);
+    if (!status) status = fac_merge_packs(&s);
     fac_release(s.at);
     fac_release(s.wish);
     fac_release(s.becomes);

@@ -80,6 +80,11 @@ fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined);
 /* Fills s->form for devices that have a choice. */
 fac_status fac_forms(fac_scheduler *s);
 
+/* ---- packs.c ---- */
+
+/* Steps that pack weights become few, on devices with a packer. */
+fac_status fac_merge_packs(fac_scheduler *s);
+
 /* ---- in_place.c ---- */
 
 /* Fills s->becomes; false when memory is gone. */

@@ -105,7 +105,7 @@ static const char *layouts(fac_arena *memory, const fac_step *s) {
     char in[24] = "-", out[24] = "-", text[56];
     if (q->nin && s->in[0].root >= 0) layout_text(&q->in[0], &s->in[0].layout, in);
     if (q->nout && s->out[0].root >= 0 && s->kind == FAC_STEP_RUN) layout_text(&q->out[0], &s->out[0].layout, out);
-    snprintf(text, sizeof text, "%s -> %s", in, s->kind == FAC_STEP_PACK ? "packed" : out);
+    snprintf(text, sizeof text, "%s -> %s", in, s->kind == FAC_STEP_RUN ? out : "packed");
     return fac_arena_text(memory, text);
 }
 

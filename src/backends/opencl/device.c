@@ -6,6 +6,7 @@
 #include "backends/opencl/clock.h"
 #include "backends/opencl/complaint.h"
 #include "backends/opencl/gemm.h"
+#include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/peaks.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
@@ -321,5 +322,5 @@ const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts,
-    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last,
+    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer,
 };

@@ -1,36 +1,45 @@
-/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  A group of items makes 16 rows of a tile, and others.
+/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  A group of items makes a unit: 16 rows, or some times
+ * that, of one block of channels, with all taps.  The weights of a unit are runs of neighbours in memory, of one filter
+ * forward, of one channel of y for gradients; they are brought to local memory as they lie, and leave it as chunks of 16
+ * bytes.
  *
  *   MEM, LOAD(p, i)     elements of the weights as floats
- *   ROWS, TERMS         of a tile
- *   HALF                elements of tiles have 16 bits: PUT16(p, i, x) writes them
+ *   HALF                elements of tiles have 16 bits: BITS(x) makes them
  *   PARTS               2: high and low parts
- *   LARGER              by this the weights are: FAC_NV_CUT or 1
- *   ORDER               0: terms in order, 1: by fours, 2: by eights
- *   FEW                 terms are [tap][4 channels]
- *   POINTS              groups are points x groups of F(4 x 4, 3 x 3): U = G w G' (winograd.cl) */
-typedef struct {
-    long from, to;                      /* elements of the weights, of tiles */
-    long group, row, channel;           /* steps of the weights */
-    int rows, channels, groups, row_tiles, k_tiles, taps;
-    int window[3], number[3], first[3], each[3];        /* the weights' own taps; those of this phase, by dim */
-    int within, turned;                 /* groups of the weights; POINTS: taps count from the last */
-} packing;
-
+ *   STAGE               floats of local memory
+ *   SOURCES             many weights at once: PARAMETERS are as many buffers x0, x1, ..., PICK(k) makes x the one of number k */
 #ifdef HALF
 #define TILE ushort
 #define CHUNK 8
+typedef ushort8 chunk;
 #else
 #define TILE float
 #define CHUNK 4
+typedef float4 chunk;
 #endif
 
+/* One phase of one set of weights: fac_nv_pack of nvidia/pack.h. */
+typedef struct {
+    long to, group;                     /* elements of tiles; of the weights from group to group */
+    int source, first;                  /* of many: which weights, and the units before */
+    int line, window, turned;           /* of the weights: a filter, taps of one channel; rows are their channels */
+    int rows, channels, row_tiles, k_tiles, taps;
+    int tile_rows, term_bits, order, few;
+    float larger;                       /* by this the weights are: FAC_NV_CUT or 1 */
+    int staged, blocks, slabs, row_bits;                /* units: of a row of tiles, of a tile; rows of one */
+    int runs, run, multiplier, shift;                   /* of a unit; the last two divide by run */
+    int number[3], first_tap[3], each[3], size[2];      /* taps of this phase among the weights' own, by dim */
+    int within;                         /* F(4 x 4, 3 x 3), U = G w G' (winograd.cl): groups of the weights; 0: as they are */
+    int spare;
+} packing;
+
+enum { PAD = 4, TAPS = 64, POINTS = 36 };
+
 /* Which of its k-tile's channels stands at position p: what the lanes of a warp hold of the other operand (nv_common.cl). */
-static int channel_at(int p) {
-#if ORDER == 0
-    return p;
-#elif ORDER == 2
-    return (p & ~31) + 8 * (p >> 1 & 3) + 4 * (p >> 4 & 1) + 2 * (p >> 3 & 1) + (p & 1);
-#elif defined(HALF)
+static int channel_at(int order, int p) {
+    if (order == 0) return p;
+    if (order == 2) return (p & ~31) + 8 * (p >> 1 & 3) + 4 * (p >> 4 & 1) + 2 * (p >> 3 & 1) + (p & 1);
+#ifdef HALF
     return (p & ~15) + 4 * (p >> 1 & 3) + 2 * (p >> 3 & 1) + (p & 1);
 #else
     return (p & ~15) + 4 * (p & 3) + 2 * (p >> 3 & 1) + (p >> 2 & 1);
@@ -47,62 +56,114 @@ static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe
 /* Where a tap of this phase lies among the weights' own. */
 static int tap_at(const packing *s, int tap) {
     const int n2 = max(s->number[2], 1), n1 = max(s->number[1], 1), c = tap % n2, b = tap / n2 % n1, a = tap / n2 / n1;
-    return ((s->first[0] + s->each[0] * a) * s->window[1] + s->first[1] + s->each[1] * b) * s->window[2] + s->first[2] +
+    return ((s->first_tap[0] + s->each[0] * a) * s->size[0] + s->first_tap[1] + s->each[1] * b) * s->size[1] + s->first_tap[2] +
         s->each[2] * c;
 }
 
-#ifdef POINTS
+/* One chunk of row r of a tile.  Rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3). */
+static void put(global TILE *y, const packing *s, int r, int place, const float *x) {
+    const int turn = 1 << s->term_bits == 8 * CHUNK ? r & 7 : r >> 1 & 3;
+    y += (r << s->term_bits) + (place ^ turn) * CHUNK;
+#ifdef HALF
+    *(global chunk *)y = (chunk)(BITS(x[0]), BITS(x[1]), BITS(x[2]), BITS(x[3]), BITS(x[4]), BITS(x[5]), BITS(x[6]), BITS(x[7]));
+#else
+    const float a = s->larger * x[0], b = s->larger * x[1], c = s->larger * x[2], d = s->larger * x[3];
+    const chunk high = (chunk)(to_tf32(a), to_tf32(b), to_tf32(c), to_tf32(d));
+    *(global chunk *)y = high;
+    if (PARTS == 2)
+        *(global chunk *)(y + (s->tile_rows << s->term_bits)) =
+            (chunk)(to_tf32(a - high.x), to_tf32(b - high.y), to_tf32(c - high.z), to_tf32(d - high.w));
+#endif
+}
+
 constant float to_points[6][3] = { { 1, 0, 0 },
     { -2 / 3.f, -0.47140452079103168f, -1 / 3.f }, { -2 / 3.f, 0.47140452079103168f, -1 / 3.f },
     { 1 / 6.f, 0.23570226039551584f, 1 / 3.f }, { 1 / 6.f, -0.23570226039551584f, 1 / 3.f }, { 0, 0, 1 } };
 
-static float weight_at(const packing *s, global const MEM *from, int group, int row, int channel) {
-    const int point = group / s->within, i = point / 6, j = point % 6;
-    const long at = s->from + group % s->within * s->group + row * s->row + channel * s->channel;
+static float point_of(local const float *w, int point, int turned) {
+    const int i = point / 6, j = point % 6;
     float sum = 0;
     for (int a = 0; a < 3; a++)
-        for (int b = 0; b < 3; b++) {
-            const int tap = 3 * a + b;
-            sum += to_points[i][a] * to_points[j][b] * LOAD(from, at + (s->turned ? 8 - tap : tap));
-        }
+        for (int b = 0; b < 3; b++) sum += to_points[i][a] * to_points[j][b] * w[turned ? 8 - 3 * a - b : 3 * a + b];
     return sum;
 }
-#endif
 
-kernel void pack(const packing s, global const MEM *restrict from, global TILE *restrict to) {
-    const int all = s.groups * s.row_tiles * s.k_tiles * (ROWS / 16);
-    for (int unit = get_group_id(0); unit < all; unit += get_num_groups(0)) {
-        const int tile = unit / (ROWS / 16), from_row = unit % (ROWS / 16) * 16;
-        const int k = tile % s.k_tiles, t = tile / s.k_tiles, group = t / s.row_tiles, first = t % s.row_tiles * ROWS;
-#ifndef FEW
-        const int tap = s.taps ? k % s.taps : 0, block = (s.taps ? k / s.taps : 0) * TERMS, at = tap_at(&s, tap);
-#endif
-        global TILE *y = to + s.to + (long)tile * (PARTS * ROWS * TERMS);
-        for (int e = get_local_id(0); e < 16 * TERMS; e += get_local_size(0)) {
-            const int r = from_row + e / TERMS, p = e % TERMS, row = first + row_at(r);
-#ifdef FEW
-            const int term = k * TERMS + channel_at(p), tap = term / 4, channel = term % 4, at = tap_at(&s, tap);
-#else
-            const int channel = block + channel_at(p);
-#endif
-            float x = 0;
-            if (row < s.rows && channel < s.channels && tap < s.taps) {
-#ifdef POINTS
-                x = weight_at(&s, from, group, row, channel);
-#else
-                x = LOAD(from, s.from + group * s.group + row * s.row + channel * s.channel + at);
-#endif
-            }
-            /* rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3) */
-            const int turn = TERMS == 8 * CHUNK ? r & 7 : r >> 1 & 3;
-            const int place = r * TERMS + ((p / CHUNK ^ turn) * CHUNK) + p % CHUNK;
-#ifdef HALF
-            PUT16(y, place, x);
-#else
-            const float high = to_tf32(LARGER * x);
-            y[place] = high;
-            if (PARTS == 2) y[ROWS * TERMS + place] = to_tf32(LARGER * x - high);
-#endif
+/* A unit whose weights fit the stage. */
+static void by_stage(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
+                     local float *stage, local int *place) {
+    const int id = get_local_id(0), items = get_local_size(0), turned = s->turned;
+    const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
+        channels = min(1 << s->term_bits, s->channels - first);
+    const int there = turned ? channels : rows, long_as = (turned ? rows : channels) * s->window;
+    x += (long)(turned ? first : row) * s->line + (turned ? row : first) * s->window;
+    for (int tap = id; tap < s->taps && !s->within; tap += items) place[tap] = tap_at(s, tap);
+#pragma unroll 4
+    for (int e = id; e < s->runs * s->run; e += items) {
+        const int run = mul_hi((uint)e, (uint)s->multiplier) >> s->shift, i = e - run * s->run;
+        stage[run * (s->run + PAD) + i] = run < there && i < long_as ? LOAD(x, (long)run * s->line + i) : 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int row_step = turned ? s->window : s->run + PAD, channel_step = turned ? s->run + PAD : s->window;
+    const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), each = chunk_bits + s->row_bits;
+    const long tile = (long)(PARTS * s->tile_rows) << s->term_bits;
+    for (int e = id; e < (s->within ? POINTS : s->taps) << each; e += items) {
+        const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits & ((1 << s->row_bits) - 1), tap = e >> each;
+        local const float *w = stage + row_at(r) * row_step;
+        float v[CHUNK];
+        for (int k = 0; k < CHUNK; k++) {
+            const int at = channel_at(s->order, c * CHUNK + k) * channel_step;
+            v[k] = s->within ? point_of(w + at, tap, turned) : w[at + place[tap]];
         }
+        if (s->within) put(y + ((long)tap * s->within * s->row_tiles * s->k_tiles + block) * tile, s, from_row + r, c, v);
+        else put(y + (block * s->taps + tap) * tile, s, from_row + r, c, v);
     }
 }
+
+/* 16 rows of one k-tile straight from where the weights lie: few channels, or large windows. */
+static void by_element(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int k) {
+    const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), taps = max(s->taps, 1), block = k / taps << s->term_bits;
+    const long row_step = s->turned ? s->window : s->line, channel_step = s->turned ? s->line : s->window;
+    for (int e = get_local_id(0); e < 16 << chunk_bits; e += get_local_size(0)) {
+        const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits, from = row + row_at(r);
+        float v[CHUNK];
+        for (int j = 0; j < CHUNK; j++) {
+            const int p = channel_at(s->order, c * CHUNK + j), term = (k << s->term_bits) + p;
+            const int tap = s->few ? term / 4 : k % taps, channel = s->few ? term % 4 : block + p;
+            const bool there = from < s->rows && channel < s->channels && tap < s->taps;
+            v[j] = there ? LOAD(x, from * row_step + channel * channel_step + tap_at(s, tap)) : 0;
+        }
+        put(y + k * ((long)(PARTS * s->tile_rows) << s->term_bits), s, from_row + r, c, v);
+    }
+}
+
+/* x, y: where the weights and this phase's tiles begin. */
+static void make_unit(const packing *s, int unit, global const MEM *x, global TILE *y, local float *stage, local int *place) {
+    const int block = unit % s->blocks, t = unit / s->blocks, slab = t % s->slabs, tile = t / s->slabs;
+    const int group = tile / s->row_tiles, from_row = slab << s->row_bits, row = tile % s->row_tiles * s->tile_rows + from_row;
+    x += group * s->group;
+    y += (long)tile * s->k_tiles * ((long)(PARTS * s->tile_rows) << s->term_bits);
+    if (s->staged) by_stage(s, x, y, row, from_row, block, stage, place);
+    else by_element(s, x, y, row, from_row, block);
+}
+
+#ifdef SOURCES
+/* Places of the buffers.  The table holds all phases, and from word `units` on the phase of each unit. */
+typedef struct { long at[SOURCES], table, to, units; } places;
+
+kernel void packs(const places p PARAMETERS, global const int *restrict table, global TILE *restrict y) {
+    local float stage[STAGE];
+    local int place[TAPS];
+    const int unit = get_group_id(0);
+    table += p.table;
+    const packing s = ((global const packing *)table)[table[p.units + unit]];
+    global const MEM *x;
+    PICK(s.source)
+    make_unit(&s, unit - s.first, x, y + p.to + s.to, stage, place);
+}
+#else
+kernel void pack(const packing s, const long at, global const MEM *restrict x, global TILE *restrict y) {
+    local float stage[STAGE];
+    local int place[TAPS];
+    make_unit(&s, get_group_id(0), x + at, y + s.to, stage, place);
+}
+#endif

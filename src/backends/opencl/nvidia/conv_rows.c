@@ -2,6 +2,7 @@
  * kernels/nv_conv_rows.cl.  Weights are packed once; where they change in the run, as a step of it.  conv/mma is the same on
  * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c. */
 #include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -226,6 +227,11 @@ static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;
     return fac_nv_pack_key(&q->r.c, &q->r.t.k, input);
+}
+
+fac_nv_weights fac_nv_rows_weights(const void *arg) {
+    const plan *q = arg;
+    return (fac_nv_weights){ &q->r.c, &q->r.c, &q->r.t.k };
 }
 
 static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {

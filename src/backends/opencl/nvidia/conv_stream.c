@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/nvidia/conv_stream.h"
+#include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -177,6 +178,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;
     return fac_nv_pack_key(&q->q.c, &q->q.packing, input);
+}
+
+fac_nv_weights fac_nv_conv_wgmma_stream_weights(const void *arg) {
+    const plan *q = arg;
+    return (fac_nv_weights){ &q->q.c, &q->q.c, &q->q.packing };
 }
 
 static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {

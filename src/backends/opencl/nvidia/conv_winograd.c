@@ -6,6 +6,7 @@
  * the largest result. */
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -147,6 +148,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;
     return fac_hash_int(fac_hash_start(fac_nv_pack_key(&q->c, &q->r.t.k, input)), POINTS).a;
+}
+
+fac_nv_weights fac_nv_winograd_wgmma_weights(const void *arg) {
+    const plan *q = arg;
+    return (fac_nv_weights){ &q->c, &q->r.c, &q->r.t.k };
 }
 
 static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
