@@ -24,6 +24,10 @@ typedef struct fac_gemm_job {
 static inline int64_t fac_gemm_tiles(const fac_simd *s, int64_t M) { return (M + s->rows - 1) / s->rows; }
 static inline int64_t fac_gemm_panels(const fac_simd *s, int64_t N) { return (N + 2 * s->lanes - 1) / (2 * s->lanes); }
 static inline int64_t fac_gemm_padded(const fac_simd *s, int64_t n) { return (n + s->lanes - 1) / s->lanes * s->lanes; }
+/* Columns of panel p: one or two vectors. */
+static inline int64_t fac_gemm_width(const fac_simd *s, int64_t N, int64_t p) {
+    return N - p * 2 * s->lanes > s->lanes ? 2 * s->lanes : s->lanes;
+}
 
 /* Columns first..last-1 (within K) of the rows of tiles t0..t1-1, times alpha.  Element m, k of a lies at m row + k column.
  * Takes (rows) x fac_gemm_padded(last - first) floats. */
@@ -38,5 +42,16 @@ typedef struct fac_gemm_block { int64_t t0, t1, p0, p1, k0, k1; } fac_gemm_block
 void fac_gemm_slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, const float *b, float *edge);
 /* The same for a that is not packed but has its columns next to each other; a: row 0, column 0. */
 void fac_gemm_rows(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t row, const float *b, float *edge);
+/* All of the sum from two operands as they lie, element i, j at i row + j column, times alpha, in slabs of `depth`, whole vectors:
+ * the tiles of a are packed when they meet the first panel, and the next panel of b by pieces between the tiles of the one before
+ * it, and what is packed next is fetched meanwhile.  direct: a, whose columns lie next to each other, is not packed, alpha is 1.
+ * scratch takes fac_gemm_both_floats. */
+typedef struct fac_gemm_matrix { const float *at; int64_t row, column; } fac_gemm_matrix;
+void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, fac_gemm_matrix b, float alpha, int64_t depth,
+                   bool direct, float *scratch);
+
 static inline size_t fac_gemm_edge(const fac_simd *s) { return (size_t)(s->rows * 4 * s->lanes); }     /* floats */
+static inline size_t fac_gemm_both_floats(const fac_simd *s, int64_t tiles, int64_t depth, bool direct) {
+    return (size_t)((direct ? 0 : tiles * s->rows) + 4 * s->lanes) * (size_t)depth + fac_gemm_edge(s);
+}
 #endif

@@ -15,6 +15,11 @@
  *     y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r, s][c] w[c][r][s][k]
  * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi).  A row of a matrix is a pixel too, R = S = 1.
  * Pixels come in two runs, so that one tile may take two short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
+typedef struct fac_tile_fill {              /* to[i to_row] = from[i from_row], i < rows, a vector each; a number of times */
+    const float *from;
+    float       *to;
+    int64_t      from_row, to_row, from_next, to_next, rows, times;
+} fac_tile_fill;
 typedef struct fac_conv_tile {
     const float *x0, *x1;
     int64_t      x_pixel;                   /* of FAC_TILE_ANY and FAC_TILE_PLANAR                                          */
@@ -30,6 +35,8 @@ typedef struct fac_conv_tile {
     float        lo, hi;                    /* -INFINITY, INFINITY for none; NaN passes                                     */
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
+    int64_t      ahead_step, ahead_block;   /* R = S = 1: instead a line for each channel, so far apart, and for each block */
+    fac_tile_fill copy;                     /* of FAC_TILE_NEAR, R = S = 1: done meanwhile, once at most for each channel block */
     int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
     const int64_t *x_at, *y_at, *r_at;      /* of FAC_TILE_LIST                                                             */
 } fac_conv_tile;
@@ -195,6 +202,9 @@ typedef void fac_arg_kernel(const fac_arg_lines *t);
 /* to[j][i] = from[i][j] */
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
 
+/* to[k / lanes][m][k % lanes] = from[m][k],  m < rows, k < n; zeros behind the last k */
+typedef void fac_pack_kernel(const float *from, int64_t from_row, int rows, int64_t n, float *to);
+
 struct fac_streams;                         /* streams.h: reductions, softmax, normalization */
 struct fac_attention_kernels;               /* attention.h */
 
@@ -220,6 +230,7 @@ typedef struct fac_simd {
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
     const struct fac_streams *streams;
     fac_turn_kernel           *turn;
+    fac_pack_kernel           *pack_rows;
     const struct fac_attention_kernels *attention;
     const fac_peak_kernels   *peak;
     const fac_row_kernel      *row_sum;

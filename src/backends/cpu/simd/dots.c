@@ -21,13 +21,6 @@ INLINE float total(vec v) {
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-/* The first n lanes, zeros behind them. */
-INLINE vec load_some(const float *p, int64_t n) {
-    vec v = { 0 };
-    memcpy(&v, p, (size_t)n * sizeof *p);
-    return v;
-}
-
 INLINE void set(const int rows, const int m, const fac_dots *t, const float *w, const float *x, float *to) {
     const int64_t n = t->n, w_row = t->w_row, x_row = t->x_row;
     vec sum[SET][GROUP];
@@ -49,7 +42,7 @@ INLINE void set(const int rows, const int m, const fac_dots *t, const float *w, 
     if (k < n)
         UNROLL for (int r = 0; r < rows; r++)
             UNROLL for (int i = 0; i < m; i++)
-                sum[r][i] += load_some(w + r * w_row + k, n - k) * load_some(x + i * x_row + k, n - k);
+                sum[r][i] += load_some(w + r * w_row + k, (int)(n - k)) * load_some(x + i * x_row + k, (int)(n - k));
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int i = 0; i < m; i++) to[r * t->to_row + i] = total(sum[r][i]);
 }

@@ -14,6 +14,7 @@ extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 
 extern const fac_streams    FAC_SIMD(fac_streams);
 extern fac_turn_kernel      FAC_SIMD(fac_turn);
+extern fac_pack_kernel      FAC_SIMD(fac_pack_rows);
 extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
 extern const fac_row_kernel FAC_SIMD(fac_row_sum);
@@ -38,7 +39,8 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
     .pool_grad = FAC_SIMD(fac_pool_grad),
     .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
-    .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn), .attention = &FAC_SIMD(fac_attention),
+    .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn),
+    .pack_rows = FAC_SIMD(fac_pack_rows), .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
     .row_sum = &FAC_SIMD(fac_row_sum), .dots = FAC_SIMD(fac_dots), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
 };

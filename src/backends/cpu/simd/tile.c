@@ -70,6 +70,12 @@ INLINE void finish(const int m, const int n, const int added, const fac_conv_til
 
 INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats; }
 
+/* Loads and stores have room between multiply-adds: packing something here takes no time if it is in the second cache. */
+INLINE void copy_some(fac_tile_fill *c) {
+    for (int64_t i = 0; i < c->rows; i++) store(c->to + i * c->to_row, load(c->from + i * c->from_row));
+    c->from += c->from_next, c->to += c->to_next, c->times--;
+}
+
 /* One block of channels: all taps of the kernel. */
 INLINE const float *taps(const int m, const int n, const int block, const int here, const fac_conv_tile *t, places row,
                          const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
@@ -81,10 +87,13 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
 }
 
 /* One tile after the other: the next one begins behind the pixels of this one. */
-INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const fac_conv_tile *t) {
+INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const int copies,
+                  const fac_conv_tile *t) {
     places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
-    const int64_t hint = t->ahead_lines * 16 / (VL * t->R * t->S);
+    const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / (VL * t->R * t->S);
+    const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
     const float *ahead = t->ahead, *row_bias = t->row_bias;
+    fac_tile_fill copy = t->copy;
     for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
         vec acc[MR][2];
         UNROLL for (int k = 0; k < n; k++) {
@@ -103,8 +112,10 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         int c = 0;
         if (block == VL && t->R == 1 && t->S == 1)          /* short blocks feel what loops around them cost, and use a line of x
                                                                for 16 steps only */
-            for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
+            for (; c + VL <= t->channels; c += VL, ahead += jump, shift(&row, t->x_block)) {
                 w = steps(m, n, VL, VL, row, 2 * t->x_block, w, &ahead, hint, acc);
+                if (copies && copy.times > 0) copy_some(&copy);
+            }
         if (block == VL)
             for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
@@ -140,19 +151,19 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
 }
 
 /* One function for each m, n and kind. */
-#define KERNEL(m, kind, block, px, listed) \
-    static void kind##_##m##_1(const fac_conv_tile *t) { tiles(m, 1, block, px, listed, t); } \
-    static void kind##_##m##_2(const fac_conv_tile *t) { tiles(m, 2, block, px, listed, t); }
+#define KERNEL(m, kind, block, px, listed, copies) \
+    static void kind##_##m##_1(const fac_conv_tile *t) { tiles(m, 1, block, px, listed, copies, t); } \
+    static void kind##_##m##_2(const fac_conv_tile *t) { tiles(m, 2, block, px, listed, copies, t); }
 #define PRODUCTS(m, kind) \
     static void kind##_##m##_1(const fac_conv_tile *t) { products(m, 1, t); } \
     static void kind##_##m##_2(const fac_conv_tile *t) { products(m, 2, t); }
 #define ENTRY(m, kind)   [m] = { kind##_##m##_1, kind##_##m##_2 },
 
-ALL_ROWS(KERNEL, near, VL, VL, 0)
-ALL_ROWS(KERNEL, any, VL, t->x_pixel, 0)
-ALL_ROWS(KERNEL, planar, 1, t->x_pixel, 0)
+ALL_ROWS(KERNEL, near, VL, VL, 0, 1)
+ALL_ROWS(KERNEL, any, VL, t->x_pixel, 0, 0)
+ALL_ROWS(KERNEL, planar, 1, t->x_pixel, 0, 0)
 #if MR <= 6
-ALL_ROWS(KERNEL, list, VL, 0, 1)        /* as many registers for addresses as pixels */
+ALL_ROWS(KERNEL, list, VL, 0, 1, 0)        /* as many registers for addresses as pixels */
 #endif
 ALL_ROWS(PRODUCTS, products)
 

@@ -37,25 +37,41 @@ INLINE void stage(const int d, vec r[VL]) {
     UNROLL for (int k = 0; k < VL / 2; k++) swap_blocks(d, &r[k / d * 2 * d + k % d], &r[k / d * 2 * d + k % d + d]);
 }
 
-INLINE void square(const int past, const float *from, int64_t from_row, float *to, int64_t to_row) {
-    vec r[VL];
-    UNROLL for (int i = 0; i < VL; i++) r[i] = load(from + i * from_row);
+INLINE void turned(vec r[VL]) {
     stage(1, r);
     stage(2, r);
     if (VL > 4) stage(VL > 4 ? 4 : 1, r);
     if (VL > 8) stage(VL > 8 ? 8 : 1, r);
+}
+
+INLINE void square(const int past, const float *from, int64_t from_row, float *to, int64_t to_row) {
+    vec r[VL];
+    UNROLL for (int i = 0; i < VL; i++) r[i] = load(from + i * from_row);
+    turned(r);
     UNROLL for (int i = 0; i < VL; i++) {
         if (past) stream(to + i * to_row, r[i]);
         else store(to + i * to_row, r[i]);
     }
 }
 
+/* At the edges: some rows, of which some columns are there.  The number of a register is known when compiled. */
+static void part(const float *from, int64_t from_row, float *to, int64_t to_row, int rows, int columns) {
+    vec r[VL];
+    UNROLL for (int i = 0; i < VL; i++) r[i] = i < rows ? load_some(from + i * from_row, columns) : all(0);
+    turned(r);
+    UNROLL for (int j = 0; j < VL; j++)
+        if (j < columns) store_some(to + j * to_row, r[j], rows);
+}
+
 INLINE void turn(const int past, const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns) {
     const int64_t whole_rows = rows / VL * VL, whole_columns = columns / VL * VL;
-    for (int64_t j = 0; j < whole_columns; j += VL)
-        for (int64_t i = 0; i < whole_rows; i += VL) square(past, from + i * from_row + j, from_row, to + j * to_row + i, to_row);
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; i++) to[j * to_row + i] = from[i * from_row + j];
+    for (int64_t j = 0; j < columns; j += VL)
+        for (int64_t i = 0; i < rows; i += VL) {
+            const float *x = from + i * from_row + j;
+            float *y = to + j * to_row + i;
+            if (i < whole_rows && j < whole_columns) square(past, x, from_row, y, to_row);
+            else part(x, from_row, y, to_row, i < whole_rows ? VL : (int)(rows - i), j < whole_columns ? VL : (int)(columns - j));
+        }
 }
 
 extern fac_turn_kernel FAC_SIMD(fac_turn);

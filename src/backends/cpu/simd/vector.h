@@ -47,6 +47,29 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 
 INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
 INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+/* The first n lanes, 0 < n <= VL, zeros behind them; nothing behind them in memory is touched. */
+INLINE vec load_some(const float *p, int n) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif defined(__AVX2__)
+    const ivec lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    return (vec)_mm256_maskload_ps(p, (__m256i)(lane < n));
+#else
+    vec v = { 0 };
+    for (int i = 0; i < n; i++) v[i] = p[i];
+    return v;
+#endif
+}
+INLINE void store_some(float *p, vec v, int n) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif defined(__AVX2__)
+    const ivec lane = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    _mm256_maskstore_ps(p, (__m256i)(lane < n), (__m256)v);
+#else
+    for (int i = 0; i < n; i++) p[i] = v[i];
+#endif
+}
 INLINE vec all(float x) { return x - (vec){ 0 }; }
 /* Past the caches, where the set can do that: p is aligned to a vector, and fac_streams_end() makes it seen. */
 INLINE void stream(float *p, vec v) {
