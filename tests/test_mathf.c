@@ -19,11 +19,14 @@ static float logf_(float x) { return fac_logf(x); }
 static float log1pf_(float x) { return fac_log1pf(x); }
 static float tanhf_(float x) { return fac_tanhf(x); }
 static float erff_(float x) { return fac_erff(x); }
+static float sigmoidf_(float x) { return fac_sigmoidf(x); }
+static double sigmoid(double x) { return x < -88 ? 0 : 1 / (1 + exp(-x)); }
 
 /* The bounds that the head of mathf.h promises. */
 static const function functions[] = {
     { "exp", expf_, exp, 1 },       { "log", logf_, log, 1 },      { "expm1", expm1f_, expm1, 3.5 }, { "log1p", log1pf_, log1p, 3 },
     { "tanh", tanhf_, tanh, 1.5 },  { "erf", erff_, erf, 5 },
+    { "sigmoid", sigmoidf_, sigmoid, 2.5 },
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -73,6 +76,25 @@ static void borders(void **state) {
             }
 }
 
+/* GELU and its slope where they bend, every millionth, and far away. */
+static void gelu(void **state) {
+    (void)state;
+    double worst = 0, slope = 0;
+    for (int i = -8000000; i <= 8000000; i++) {
+        const float x = (float)i * 1e-6f;
+        const double a = (double)x, below = 0.5 * erfc(-a / sqrt(2)), bell = exp(-a * a / 2) / sqrt(2 * acos(-1));
+        worst = fmax(worst, fabs((double)fac_geluf(x) - a * below));
+        slope = fmax(slope, fabs((double)fac_gelu_slopef(x) - (below + a * bell)));
+    }
+    if (worst > 1.3e-6 || slope > 4e-7) fail_msg("GELU is wrong by %g, its slope by %g", worst, slope);
+    for (float x = 8; x < 1e30f; x *= 1.5f) {
+        assert_true(fac_geluf(x) == x && fac_geluf(-x) == 0);
+        assert_true(fac_gelu_slopef(x) == 1 && fac_gelu_slopef(-x) == 0);
+    }
+    assert_true(fac_geluf(0) == 0 && fac_gelu_slopef(0) == 0.5f && isnan(fac_geluf(NAN)) && isnan(fac_gelu_slopef(NAN)));
+    assert_true(fac_geluf(INFINITY) == INFINITY && fac_gelu_slopef(INFINITY) == 1 && fac_gelu_slopef(-INFINITY) == 0);
+}
+
 static void exact_values(void **state) {
     (void)state;
     assert_true(fac_expf(0) == 1 && fac_expf(-0.0f) == 1 && fac_expf(-INFINITY) == 0 && fac_expf(INFINITY) == INFINITY);
@@ -92,7 +114,8 @@ static void exact_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_exponents), cmocka_unit_test(random_floats), cmocka_unit_test(borders), cmocka_unit_test(exact_values),
+        cmocka_unit_test(all_exponents), cmocka_unit_test(random_floats), cmocka_unit_test(borders),
+        cmocka_unit_test(exact_values), cmocka_unit_test(gelu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,14 +7,9 @@
 fac_value *fac_gelu(fac_value *x);                              /* x / 2 (1 + erf(x / sqrt 2)) */
 #endif
 
-MAP1((T)0.5 * x * ((T)1 + ERF(x * (T)0.70710678118654752440)))
+MAP1(GELU(x))
 
-/* F(x) + x f(x), with the normal distribution F and its density f = e^(-x^2 / 2) / sqrt(2 pi) */
-static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *x = n->in[0], *bell = fac_exp(fac_grad_times(fac_mul(x, x), -0.5));
-    fac_value *below = fac_grad_times(fac_grad_shifted(fac_erf(fac_grad_times(x, 0.70710678118654752440)), 1), 0.5);
-    dx[0] = fac_mul(dy[0], fac_add(below, fac_mul(x, fac_grad_times(bell, 0.39894228040143267794))));
-}
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_gelu_slope(n->in[0])); }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     const char *how = fac_onnx_text(n, "approximate", "none");

@@ -7,7 +7,8 @@
 fac_value *fac_gelu_tanh(fac_value *x);
 #endif
 
-MAP1((T)0.5 * x * ((T)1 + TANH((T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x))))
+/* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
+MAP1(x * SIGMOID((T)1.59576912160573071176 * (x + (T)0.044715 * x * x * x)))
 
 /* (1 + t + x (1 - t^2) du/dx) / 2,  t = tanh(u),  u = c (x + 0.044715 x^3),  c = sqrt(2 / pi) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {

@@ -27,6 +27,9 @@
 #define LOG1P(x) _Generic((x), float: fac_log1pf, double: log1p)(x)
 #define TANH(x)  _Generic((x), float: fac_tanhf, double: tanh)(x)
 #define ERF(x)   _Generic((x), float: fac_erff, double: erf)(x)
+#define SIGMOID(x) _Generic((x), float: fac_sigmoidf, double: fac_sigmoid_f64)(x)
+#define GELU(x)  _Generic((x), float: fac_geluf, double: fac_gelu_f64)(x)
+#define GELU_SLOPE(x) _Generic((x), float: fac_gelu_slopef, double: fac_gelu_slope_f64)(x)
 #define SQRT(x)  _Generic((x), float: sqrtf, double: sqrt)(x)
 #define FLOOR(x) _Generic((x), float: floorf, double: floor)(x)
 #define CEIL(x)  _Generic((x), float: ceilf, double: ceil)(x)
@@ -55,6 +58,12 @@
 #define MIN(x, y)  _Generic((x), float: fac_min_f32, double: fac_min_f64, int64_t: fac_min_i64, uint64_t: fac_min_u64)(x, y)
 #define P(k)       p##k
 
+/* Elementary functions of mathf.h in f64. */
+FAC_MATHF double   fac_sigmoid_f64(double x) { return 1 / (1 + exp(-x)); }
+FAC_MATHF double   fac_gelu_f64(double x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752440)); }
+FAC_MATHF double   fac_gelu_slope_f64(double x) {
+    return 0.5 * (1 + erf(x * 0.70710678118654752440)) + x * exp(-0.5 * x * x) * 0.39894228040143267794;
+}
 /* A NaN in either wins.  Nested selections vectorise, || does not. */
 FAC_MATHF float    fac_max_f32(float x, float y) { return x > y ? x : x == x ? y : x; }
 FAC_MATHF float    fac_min_f32(float x, float y) { return x < y ? x : x == x ? y : x; }

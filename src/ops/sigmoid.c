@@ -5,7 +5,7 @@
 fac_value *fac_sigmoid(fac_value *x);                           /* 1 / (1 + e^-x) */
 #endif
 
-MAP1((T)1 / ((T)1 + EXP(-x)))
+MAP1(SIGMOID(x))
 
 /* y (1 - y) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {

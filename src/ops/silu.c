@@ -6,7 +6,7 @@
 fac_value *fac_silu(fac_value *x);                              /* x / (1 + e^-x), also called swish */
 #endif
 
-MAP1(x / ((T)1 + EXP(-x)))
+MAP1(x * SIGMOID(x))
 
 /* s + y (1 - s),  s = 1 / (1 + e^-x) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {

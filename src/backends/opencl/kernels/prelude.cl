@@ -14,6 +14,10 @@
 #define LOG1P(x) log1p(x)
 #define TANH(x) tanh(x)
 #define ERF(x) erf(x)
+#define SIGMOID(x) ((T)1 / ((T)1 + exp(-(x))))
+#define GELU(x) ((T)0.5 * (x) * ((T)1 + erf((x) * (T)0.70710678118654752440)))
+#define GELU_SLOPE(x) ((T)0.5 * ((T)1 + erf((x) * (T)0.70710678118654752440)) + \
+    (x) * exp((T)-0.5 * (x) * (x)) * (T)0.39894228040143267794)
 #define SQRT(x) sqrt(x)
 #define FLOOR(x) floor(x)
 #define CEIL(x) ceil(x)
