@@ -78,12 +78,13 @@ typedef struct fac_streams {
 enum { FAC_LINES = 256 };
 
 /* A store to a line that is in no cache reads it first, so writing n bytes moves 2 n, unless it goes past the caches; which pays
- * for results that have left them when somebody reads them: what is larger than all second caches, and than half the third one
- * if that is ours.  One of hundreds of megabytes is of many cores, far away and as good as memory.
+ * for results that have left them when somebody reads them: what is larger than all second caches, and than half the third one.
+ * One of hundreds of megabytes is of many cores and nearly as far as memory, but what its reader finds there comes at twice the
+ * rate: up to some tens of megabytes both together are faster so (softmax and its gradient of 12 MB: 1.6 ms instead of 2.0).
  * Results are made in a part of the first cache and put from there: bursts of whole lines are what memory takes fastest. */
-enum { FAC_STREAM_PART = 1024, FAC_STREAM_OTHERS = 128 << 20 };
+enum { FAC_STREAM_PART = 1024, FAC_STREAM_FAR = 32 << 20 };
 static inline bool fac_streams_past(const fac_cpu *c, size_t bytes) {
-    const size_t near = (size_t)c->pool.threads * c->l2, far = c->l3 < FAC_STREAM_OTHERS ? c->l3 / 2 : 0;
+    const size_t near = (size_t)c->pool.threads * c->l2, far = c->l3 / 2 < FAC_STREAM_FAR ? c->l3 / 2 : FAC_STREAM_FAR;
     return c->simd->streams->put && bytes > (near > far ? near : far);
 }
 /* Behind the last of a thread: other threads may read what it has put. */
