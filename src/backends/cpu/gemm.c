@@ -6,7 +6,7 @@
 
 enum {
     STEPS = 512,                        /* of the sum between two pieces of the next panel: less would be all overhead   */
-    TURNED = 8                          /* tiles of a transposed a that are packed at once: few of its lines are in two */
+    TURNED = 8                          /* tiles that are packed at once: few lines of a transposed a are in two of them */
 };
 
 static int64_t tile_row(const fac_simd *s, int64_t M, int64_t i) { return M * i / fac_gemm_tiles(s, M); }
@@ -19,8 +19,8 @@ static inline void copy_lanes(float *to, const float *from, int64_t n) {
     else memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-/* to[j][i] = from[i][j], element i, j of which lies at i row + j column; in squares where rows are no rows of memory either, so that
- * neither side walks through memory in large steps. */
+/* to[j][i] = from[i][j], element i, j of which lies at i row + j column; in squares where rows are no rows of memory either, so
+ * that neither side walks through memory in large steps. */
 static void turn(const fac_simd *s, const float *from, int64_t row, int64_t column, int64_t rows, int64_t columns, float *to,
                  int64_t to_row) {
     enum { SIDE = 16 };
@@ -90,7 +90,8 @@ static void panel(const fac_gemm_job *g, fac_gemm_block at, int64_t p, const flo
     const int64_t r_row = begins ? g->r_row : g->y_row;
     /* a product of few channels takes no longer than a division or two: only what changes is set for each tile */
     fac_conv_tile t = {
-        .x_pixel = pixel, .channels = (int)(at.k1 - at.k0), .R = 1, .S = 1, .w = w, .bias = begins && g->bias ? g->bias + n0 : NULL,
+        .x_pixel = pixel, .channels = (int)(at.k1 - at.k0), .R = 1, .S = 1, .w = w,
+        .bias = begins && g->bias ? g->bias + n0 : NULL, .past = g->past,
         .y_pixel = g->y_row, .y_vector = lanes, .r_pixel = r_row, .r_vector = lanes,
         .lo = ends ? g->e->lo : -INFINITY, .hi = ends ? g->e->hi : INFINITY,
         .ahead = next.at, .ahead_lines = next.lines, .ahead_step = next.step, .ahead_block = next.block };
@@ -122,7 +123,8 @@ static void slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64
         /* this slab of the next panel is fetched while this one is used */
         const float *w = b + (p - at.p0) * 2 * lanes * g->K + at.k0 * n * lanes;
         const int lines = p + 1 < at.p1 ? (int)((n * lanes * lanes / 16 + tiles - 1) / tiles) : 0;
-        panel(g, at, p, a, depth, row, w, (ahead){ w + 2 * lanes * g->K, lines, 0, 0, lines * blocks * 16, tiles }, (fac_tile_fill){ 0 }, edge);
+        const ahead next = { w + 2 * lanes * g->K, lines, 0, 0, lines * blocks * 16, tiles };
+        panel(g, at, p, a, depth, row, w, next, (fac_tile_fill){ 0 }, edge);
     }
 }
 
@@ -218,4 +220,21 @@ void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, 
             }
         }
     }
+}
+
+void fac_gemm_shallow(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, fac_gemm_matrix b, float alpha,
+                      float *scratch) {
+    const fac_simd *s = g->simd;
+    const int64_t wide = 2 * s->lanes, depth = fac_gemm_padded(s, g->K);
+    float *panels = scratch, *packed = panels + (at.p1 - at.p0) * wide * g->K, *edge = packed + TURNED * s->rows * depth;
+    for (int64_t p = at.p0; p < at.p1; p++)
+        fac_gemm_pack_b(s, b.at, b.row, b.column, g->K, g->N, p, panels + (p - at.p0) * wide * g->K);
+    for (int64_t t = at.t0, end; t < at.t1; t = end) {
+        end = t + TURNED < at.t1 ? t + TURNED : at.t1;
+        fac_gemm_pack_a(s, a.at, a.row, a.column, g->M, t, end, 0, g->K, alpha, packed);
+        slab(g, (fac_gemm_block){ t, end, at.p0, at.p1, 0, g->K }, packed, depth, 0, panels, edge);
+    }
+}
+size_t fac_gemm_shallow_floats(const fac_simd *s, int64_t panels, int64_t K) {
+    return (size_t)(panels * 2 * s->lanes * K + TURNED * s->rows * fac_gemm_padded(s, K)) + fac_gemm_edge(s);
 }

@@ -19,6 +19,7 @@ typedef struct fac_gemm_job {
     const float        *r;                  /* residual, or NULL */
     int64_t             r_row;
     const fac_epilogue *e;
+    bool                past;               /* y, whose rows begin with whole vectors, goes past the caches; nothing is added */
 } fac_gemm_job;
 
 static inline int64_t fac_gemm_tiles(const fac_simd *s, int64_t M) { return (M + s->rows - 1) / s->rows; }
@@ -42,13 +43,19 @@ typedef struct fac_gemm_block { int64_t t0, t1, p0, p1, k0, k1; } fac_gemm_block
 void fac_gemm_slab(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t depth, const float *b, float *edge);
 /* The same for a that is not packed but has its columns next to each other; a: row 0, column 0. */
 void fac_gemm_rows(const fac_gemm_job *g, fac_gemm_block at, const float *a, int64_t row, const float *b, float *edge);
-/* All of the sum from two operands as they lie, element i, j at i row + j column, times alpha, in slabs of `depth`, whole vectors:
- * the tiles of a are packed when they meet the first panel, and the next panel of b by pieces between the tiles of the one before
+/* All of the sum from two operands as they lie, element i, j at i row + j column, times alpha, slabs of `depth` (whole vectors).
+ * The tiles of a are packed when they meet the first panel, and the next panel of b by pieces between the tiles of the one before
  * it, and what is packed next is fetched meanwhile.  direct: a, whose columns lie next to each other, is not packed, alpha is 1.
  * scratch takes fac_gemm_both_floats. */
 typedef struct fac_gemm_matrix { const float *at; int64_t row, column; } fac_gemm_matrix;
 void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, fac_gemm_matrix b, float alpha, int64_t depth,
                    bool direct, float *scratch);
+
+/* The same for a sum of few terms, where writing y is what takes time: all panels are packed, then y is made some rows at a time.
+ */
+void fac_gemm_shallow(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, fac_gemm_matrix b, float alpha,
+                      float *scratch);
+size_t fac_gemm_shallow_floats(const fac_simd *s, int64_t panels, int64_t K);
 
 static inline size_t fac_gemm_edge(const fac_simd *s) { return (size_t)(s->rows * 4 * s->lanes); }     /* floats */
 static inline size_t fac_gemm_both_floats(const fac_simd *s, int64_t tiles, int64_t depth, bool direct) {

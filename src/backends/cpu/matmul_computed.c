@@ -1,5 +1,5 @@
-/* linear/computed, matmul/computed, gemm/computed: products of f32 whose b was computed in the run, as gradients and trained weights
- * are; of any size, transposed or not, in broadcast batches.
+/* linear/computed, matmul/computed, gemm/computed: products of f32 whose b was computed in the run, as gradients and trained
+ * weights are; of any size, transposed or not, in broadcast batches.
  *
  * y[m][n] = clip(alpha sum over k of a[m][k] b[k][n] + beta c + residual, ...).  To pack all of b first, as matmul.c does for
  * weights, would be a pass over memory, half of whose lines the other cores then fetch from the caches of those that wrote them.
@@ -11,11 +11,13 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/solvers.h"
+#include "backends/cpu/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 enum {
     DEEPEST = 1024,                     /* slab of the sum                  */
+    SHALLOW = 192,                      /* sums of few terms                */
     FEW_PANELS = 4,                     /* too few to pack a for            */
     SHARES = 4                          /* items for each thread are enough */
 };
@@ -26,6 +28,7 @@ typedef struct plan {
     fac_layout      a, b, y, r;
     const fac_cpu  *cpu;
     bool            direct;                     /* a is read where it lies            */
+    bool            shallow, past;              /* few terms; y goes past the caches  */
     int64_t         blocks, parts, together;    /* of rows; of panels, `together` each */
     int64_t         depth;                      /* of a slab                           */
     size_t          per_thread;                 /* floats of scratch                   */
@@ -46,11 +49,14 @@ static void item(void *arg, int i, int thread) {
     const float *r = m->c == FAC_C_WHOLE ? j->c : j->r;
     const fac_gemm_job g = { .simd = s, .M = m->M, .N = m->N, .K = m->K, .y = j->y + batch * matrix, .y_row = m->N,
                              .bias = m->c == FAC_C_COLUMNS ? j->c : NULL, .row_bias = m->c == FAC_C_ROWS ? j->c : NULL,
-                             .r = r ? r + batch * matrix : NULL, .r_row = m->N, .e = &p->e };
+                             .r = r ? r + batch * matrix : NULL, .r_row = m->N, .e = &p->e,
+                             .past = p->past && (uintptr_t)j->y % (uintptr_t)(4 * s->lanes) == 0 };
     const fac_gemm_block here = { .t0 = tiles * block / p->blocks, .t1 = tiles * (block + 1) / p->blocks, .p0 = p0, .p1 = p1 };
-    fac_gemm_both(&g, here, (fac_gemm_matrix){ j->a + at.a, m->a_row, m->a_column },
-                  (fac_gemm_matrix){ j->b + at.b, m->b_row, m->b_column }, (float)m->alpha, p->depth, p->direct,
-                  j->work + (size_t)thread * p->per_thread);
+    const fac_gemm_matrix a = { j->a + at.a, m->a_row, m->a_column }, b = { j->b + at.b, m->b_row, m->b_column };
+    float *scratch = j->work + (size_t)thread * p->per_thread;
+    if (p->shallow) fac_gemm_shallow(&g, here, a, b, (float)m->alpha, scratch);
+    else fac_gemm_both(&g, here, a, b, (float)m->alpha, p->depth, p->direct, scratch);
+    if (g.past) fac_streams_end();
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -119,6 +125,13 @@ static bool settle(plan *p, const fac_problem *problem) {
     cut(p);
     if (m->batches > INT_MAX / p->blocks || m->batches * p->blocks > INT_MAX / p->parts) return false;
     p->per_thread = fac_gemm_both_floats(s, (tiles + p->blocks - 1) / p->blocks, p->depth, p->direct);
+    if (p->direct || m->K > SHALLOW) return true;
+    const size_t all = fac_gemm_shallow_floats(s, p->together, m->K);
+    p->shallow = all * sizeof(float) <= p->cpu->l2 / 2;
+    if (!p->shallow) return true;
+    p->per_thread = all;
+    p->past = m->c != FAC_C_WHOLE && m->c != FAC_C_ROWS && p->e.residual < 0 && p->e.loops == 0 && m->N % s->lanes == 0 &&
+              fac_streams_past(p->cpu, (size_t)(m->batches * m->M) * (size_t)m->N * sizeof(float));
     return true;
 }
 
@@ -133,8 +146,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (q.e.residual >= 0) fac_want_plain(&p->in[q.e.residual]);
     o->packed[2] = (size_t)fac_matmul_packed_c(m, q.cpu->simd->lanes) * sizeof(float);
     const double products = (double)m->batches * (double)m->M * (double)m->N * (double)m->K;
-    const double a = (double)m->batches * (double)m->M * (double)(m->K + m->N), b = (double)m->b_count * (double)m->K * (double)m->N;
-    o->seconds = fac_cpu_seconds(q.cpu, 2 * products, 0.7, 4 * (a + b));
+    const double rows = (double)m->batches * (double)m->M * (double)(m->K + m->N), b = (double)m->b_count * (double)(m->K * m->N);
+    o->seconds = fac_cpu_seconds(q.cpu, 2 * products, 0.7, 4 * (rows + b));
     return true;
 }
 

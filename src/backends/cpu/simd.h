@@ -36,6 +36,7 @@ typedef struct fac_conv_tile {
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
     int64_t      ahead_step, ahead_block;   /* R = S = 1: instead a line for each channel, so far apart, and for each block */
+    bool         past;                      /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors; nothing is added     */
     fac_tile_fill copy;                     /* of FAC_TILE_NEAR, R = S = 1: done meanwhile, once at most for each channel block */
     int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
     const int64_t *x_at, *y_at, *r_at;      /* of FAC_TILE_LIST                                                             */
@@ -188,11 +189,18 @@ typedef struct fac_dots {
 } fac_dots;
 typedef void fac_dots_kernel(const fac_dots *t);
 
-/* y[i][j] = sum over k < depth of a[i a_row + k] b[k][j] for `rows` rows and two vectors of columns, in elements of one type; y
- * and b have no gaps.  Integers wrap. */
-typedef struct fac_typed_tile { const void *a, *b; void *y; int64_t a_row, depth; int rows; } fac_typed_tile;
+/* y[i][j] = (add: y[i][j] +) sum over k < depth of a[i][k] b[k][j] for `rows` rows and two vectors of columns, in elements of one
+ * type; a lies as [k / FAC_TYPED_CHUNK][i][k % FAC_TYPED_CHUNK], b has no gaps.  Integers wrap. */
+enum { FAC_TYPED_CHUNK = 8 };
+typedef struct fac_typed_tile {
+    const void *a, *b;
+    void       *y;
+    int64_t     y_row, depth;
+    int         rows;                       /* at most those of the set */
+    bool        add;
+} fac_typed_tile;
 typedef void fac_typed_kernel(const fac_typed_tile *t);
-typedef struct fac_typed_kernels { int rows; fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;     /* rows: at most */
+typedef struct fac_typed_kernels { fac_typed_kernel *f64, *u32, *u64; } fac_typed_kernels;
 
 /* Where the largest (least: the smallest) of n elements is, the first or the last of equals, for `lines` lines: stride 1: rows
  * without gaps, else columns side by side. */

@@ -1,7 +1,6 @@
 /* Products of f64, and of integers modulo 2^32 and 2^64: see fac_typed_tile in simd.h. */
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/rows.h"
 
-enum { TYPED_ROWS = 8 };
 #define T double
 #define NAME product_f64
 #include "backends/cpu/simd/product_type.h"
@@ -13,8 +12,4 @@ enum { TYPED_ROWS = 8 };
 #include "backends/cpu/simd/product_type.h"
 
 extern const fac_typed_kernels FAC_SIMD(fac_typed);
-#if defined(__AVX512F__) || defined(__aarch64__)
-const fac_typed_kernels FAC_SIMD(fac_typed) = { 8, product_f64, product_u32, product_u64 };
-#else
-const fac_typed_kernels FAC_SIMD(fac_typed) = { 4, product_f64, product_u32, product_u64 };
-#endif
+const fac_typed_kernels FAC_SIMD(fac_typed) = { product_f64, product_u32, product_u64 };

@@ -27,6 +27,7 @@ extern const fac_row_kernel FAC_SIMD(fac_row_sum);
 static void row_sum(const fac_row_panel *t) {
     int64_t at = 0;
     for (; at + VECTORS * VL <= t->width; at += VECTORS * VL) sum(VECTORS, t, at);
+    for (; at + 8 * VL <= t->width; at += 8 * VL) sum(8, t, at);
     for (; at + 4 * VL <= t->width; at += 4 * VL) sum(4, t, at);
     for (; at < t->width; at += VL) sum(1, t, at);
 }

@@ -53,8 +53,8 @@ INLINE void fetch_ends(const int m, const int n, const places y, int64_t vector)
 }
 
 /* added: there may be a row_bias or a residual */
-INLINE void finish(const int m, const int n, const int added, const fac_conv_tile *t, const float *row_bias, const places to,
-                   const places r, vec acc[MR][2]) {
+INLINE void finish(const int m, const int n, const int added, const int past, const fac_conv_tile *t, const float *row_bias,
+                   const places to, const places r, vec acc[MR][2]) {
     const vec lo = all(t->lo), hi = all(t->hi);         /* here: stores might change *t for all that the compiler knows */
     const int64_t y_vector = t->y_vector, r_vector = t->r_vector;
     UNROLL for (int p = 0; p < m; p++) {
@@ -63,7 +63,8 @@ INLINE void finish(const int m, const int n, const int added, const fac_conv_til
             vec v = acc[p][k];
             if (added && row_bias) v += all(row_bias[p]);
             if (added && r.p0) v += load(place(m, p, r) + k * r_vector);
-            store(y + k * y_vector, vmin(vmax(v, lo), hi));
+            if (past) stream(y + k * y_vector, vmin(vmax(v, lo), hi));
+            else store(y + k * y_vector, vmin(vmax(v, lo), hi));
         }
     }
 }
@@ -103,7 +104,7 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         int64_t at[MR];
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
         if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
-        fetch_ends(m, n, y, t->y_vector);
+        if (!copies || !t->past) fetch_ends(m, n, y, t->y_vector);
         if (r.p0) fetch_ends(m, n, r, t->r_vector);
 
         const float *w = t->w;
@@ -121,8 +122,9 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
         for (; c < t->channels; c += block, shift(&row, t->x_block))
             w = taps(m, n, block, block < VL ? block : t->channels - c, t, row, w, &ahead, hint, acc);
-        if (row_bias || r.p0) finish(m, n, 1, t, row_bias, y, r, acc);
-        else finish(m, n, 0, t, row_bias, y, r, acc);
+        if (row_bias || r.p0) finish(m, n, 1, 0, t, row_bias, y, r, acc);
+        else if (copies && t->past) finish(m, n, 0, 1, t, row_bias, y, r, acc);
+        else finish(m, n, 0, 0, t, row_bias, y, r, acc);
         if (row_bias) row_bias += m;
         if (listed) continue;
         shift(&x, m * px), shift(&y, m * y.pixel);
