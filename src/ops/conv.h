@@ -22,6 +22,8 @@ bool fac_conv_geometry(const fac_node *n, fac_conv_geom *g);
 /* The same from the attributes of a convolution with `rank` spatial dims (1, 2, 3) and the dims of x and w. */
 bool fac_conv_geometry_of(int rank, const void *attrs, const fac_dims *x, const fac_dims *w, fac_conv_geom *g);
 
+enum { FAC_FEW_PLANES = 4 };            /* channels of an image as it was loaded, at most */
+
 /* One spatial dim of it as a window. */
 static inline fac_window fac_conv_window(const fac_conv_geom *g, int k) {
     return (fac_window){ g->in[k], g->kernel[k], g->stride[k], g->dilation[k], g->pad[k], g->pad_end[k], g->out[k] };

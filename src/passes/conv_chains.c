@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include "facula/ops.h"
 #include "op_list.h"
+#include "ops/conv.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
 #include "passes/single.h"
@@ -30,7 +31,7 @@ static bool is_pointwise(const fac_node *n) {
 
 /* A convolution of an image as it was loaded, which is expanded too. */
 static bool is_first(const fac_node *n) {
-    return is_conv(n) && n->in[0]->type.dims.d[1] <= 4 && n->in[0]->type.dims.d[1] < n->out[0]->type.dims.d[1] &&
+    return is_conv(n) && n->in[0]->type.dims.d[1] <= FAC_FEW_PLANES && n->in[0]->type.dims.d[1] < n->out[0]->type.dims.d[1] &&
            fac_attr_int(n, "groups", 1) == 1;
 }
 

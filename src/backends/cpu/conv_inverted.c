@@ -36,6 +36,16 @@ fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inve
                             .bias = j->b[k] ? j->b[k] + chunk * 2 * lanes : NULL, .lo = c->lo, .hi = c->hi };
 }
 
+fac_depthwise fac_inverted_depthwise(const fac_inverted_job *j, int64_t block) {
+    const fac_inverted_part *d = &j->p->d;
+    const fac_conv_geom *g = &d->g;
+    const int64_t lanes = j->p->cpu->simd->lanes;
+    return (fac_depthwise){ .x_pixel = g->stride[2] * lanes, .x_row = j->p->row, .x_column = lanes,
+                            .w = j->w[1] + block * g->R * g->S * lanes, .bias = j->b[1] ? j->b[1] + block * lanes : NULL,
+                            .y_pixel = lanes, .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = 1, .lo = d->lo,
+                            .hi = d->hi };
+}
+
 static fac_status run(void (*way)(const fac_inverted_job *j), const void *plan_, const fac_span *in, const fac_span *out,
                       fac_span work) {
     const plan *p = plan_;

@@ -35,6 +35,8 @@ typedef struct fac_inverted_job { const fac_inverted *p; const float *x, *r, *w[
 void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t width, int n);
 /* One chunk of output channels of e (k 0) or p (k 2), without places. */
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c, int64_t chunk);
+/* A block of channels of d, without places. */
+fac_depthwise fac_inverted_depthwise(const fac_inverted_job *j, int64_t block);
 
 bool fac_inverted_rows_plan(fac_inverted *p, size_t *work);         /* all but the layouts; false: the sizes do not fit */
 void fac_inverted_rows(const fac_inverted_job *j);

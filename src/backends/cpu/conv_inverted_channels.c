@@ -62,12 +62,8 @@ static void convolve(const fac_inverted_job *j, const float *ring, float *strip,
     const fac_inverted *p = j->p;
     const fac_conv_geom *g = &p->d.g;
     const int64_t lanes = p->cpu->simd->lanes, n = fac_chunk_vectors(g->K, (int)lanes, chunk);
-    fac_depthwise t = { .x_pixel = g->stride[2] * lanes, .x_row = p->row, .x_column = lanes, .y_pixel = lanes, .width = g->Q,
-                        .R = (int)g->R, .S = (int)g->S, .group = 1, .lo = p->d.lo, .hi = p->d.hi };
     for (int64_t k = 0; k < n; k++) {
-        const int64_t block = 2 * chunk + k;
-        t.w = j->w[1] + block * g->R * g->S * lanes;
-        t.bias = j->b[1] ? j->b[1] + block * lanes : NULL;
+        fac_depthwise t = fac_inverted_depthwise(j, 2 * chunk + k);
         for (int64_t row = 0; row < g->P; row++) {
             t.x = ring + k * p->plane + row * g->stride[1] * p->row;
             t.y = strip + k * p->d_plane + row * g->Q * lanes;

@@ -51,12 +51,9 @@ static void convolve(const fac_inverted_job *j, const float *ring, float *strip,
     const fac_inverted *p = j->p;
     const fac_conv_geom *g = &p->d.g;
     const int64_t lanes = p->cpu->simd->lanes, end = 2 * chunk + fac_chunk_vectors(g->K, (int)lanes, chunk);
-    fac_depthwise t = { .x_pixel = g->stride[2] * lanes, .x_row = p->row, .x_column = lanes, .x_ring = p->ring * p->row,
-                        .y_pixel = lanes, .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = 1, .lo = p->d.lo,
-                        .hi = p->d.hi };
     for (int64_t block = 2 * chunk; block < end; block++) {
-        t.w = j->w[1] + block * g->R * g->S * lanes;
-        t.bias = j->b[1] ? j->b[1] + block * lanes : NULL;
+        fac_depthwise t = fac_inverted_depthwise(j, block);
+        t.x_ring = p->ring * p->row;
         for (int64_t i = 0; i < count; i++) {
             const int64_t slot = ((y0 + i) * g->stride[1] - g->pad[1] - from) % p->ring;
             t.x = ring + block * p->plane + slot * p->row;

@@ -4,8 +4,6 @@
 #include "backends/cpu/cpu.h"
 #include "ops/conv.h"
 
-enum { FAC_FEW_PLANES = 4 };            /* channels of an image as it was loaded, at most */
-
 typedef struct fac_padded {
     bool    needed;                     /* else the image itself will do: no padding, no window that looks behind it */
     int64_t height, row, plane;         /* rows of a plane; floats from row to row, from plane to plane               */
