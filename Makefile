@@ -30,14 +30,16 @@ check:
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
-# against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md (long; ONLY=networks,start: parts)
+# against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md.  It takes hours, says where it
+# is, and goes on where it was interrupted.  ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py
 VENV ?= $(BUILD)/venv
 bench:
 	@$(MAKE) --no-print-directory quiet
 	@[ -x $(VENV)/bin/python ] || python3 -m venv $(VENV)
 	@$(VENV)/bin/python -c 'import onnx, onnxruntime, torch, torchvision' 2>/dev/null || \
 		{ echo "installing onnxruntime and torch in $(VENV)"; $(VENV)/bin/pip install -q onnx onnxruntime torch torchvision; }
-	@$(VENV)/bin/python bench/all.py --facula $(BUILD)/facula --out $(BUILD)/bench.md $(if $(ONLY),--only $(ONLY)) $(BENCH)
+	@$(VENV)/bin/python bench/all.py --facula $(BUILD)/facula --out $(BUILD)/bench.md $(if $(ONLY),--only $(ONLY)) \
+		$(if $(LIGHT),--light $(LIGHT)) $(BENCH)
 
 install: build
 	@$(CMAKE) --install $(BUILD)
