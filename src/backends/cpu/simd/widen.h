@@ -9,10 +9,17 @@ typedef double  dvec __attribute__((vector_size(VL * 4)));
 typedef int64_t lvec __attribute__((vector_size(VL * 4)));
 typedef float   hvec __attribute__((vector_size(VL * 2)));
 
+/* gcc 12 makes two halves and puts them together where one instruction would do. */
 INLINE dvec widen_f32(const float *p) {
+#if defined(__AVX512F__)
+    return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif defined(__AVX2__)
+    return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
     hvec h;
     memcpy(&h, p, sizeof h);
     return __builtin_convertvector(h, dvec);
+#endif
 }
 INLINE dvec widen_f64(const double *p) {
     dvec v;
