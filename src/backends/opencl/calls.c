@@ -91,9 +91,10 @@ fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *te
 fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source, const fac_text *options, const char *name,
                            fac_cl_call **out, fac_error *err) {
     fac_text text = { 0 }, all = { 0 };
+    fac_text_add(&all, options->s ? options->s : "");
+    if (strstr(source, "FAC_EXCHANGE")) fac_cl_exchange_text(o, &text, &all);
     fac_text_add(&text, fac_cl_elements);
     fac_text_add(&text, source);
-    fac_text_add(&all, options->s ? options->s : "");
     fac_text_add(&all, fac_cl_option_bf16(o));
     text.failed |= options->failed | all.failed;
     fac_status status = fac_cl_call_text(o, plan, &text, all.s ? all.s : "", name, out, err);

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { PLACES = 64 };
+enum { PLACES = 64, MAX_NUM_SUB_GROUPS = 0x105C };          /* a question for devices of OpenCL 2.1 on */
 
 fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
@@ -188,7 +188,7 @@ static void find_limits(fac_opencl *o) {
     const char *extensions = o->extensions;
     fac_cl_limits *l = &o->limits;
     cl_ulong memory, largest, local;
-    cl_uint units, align;
+    cl_uint units, align, subgroups;
     char version[128] = "";
     ask(o, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
     ask(o, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
@@ -197,11 +197,13 @@ static void find_limits(fac_opencl *o) {
     ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
     ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
     ask(o, CL_DEVICE_MAX_PARAMETER_SIZE, &l->arguments, sizeof l->arguments);
+    ask(o, MAX_NUM_SUB_GROUPS, &subgroups, sizeof subgroups);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
     ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
     l->memory = memory, l->largest = largest, l->local = local, l->units = units, l->align = align / 8;
     l->fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
     l->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
+    l->subgroups = subgroups != 0;
     l->gpu = o->place.type & CL_DEVICE_TYPE_GPU;
     if (sscanf(version, "OpenCL C %d.%d", &l->major, &l->minor) != 2) l->major = 1, l->minor = 0;
 }

@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "backends/opencl/gemm.h"
+#include "backends/opencl/probe.h"
 #include "base/error.h"
 #include "tensor/tensor_internal.h"
 #include "cl_gemm_common.h"
@@ -43,15 +44,21 @@ static const char *const kernels[FAC_CL_WAYS] = { fac_cl_gemm_tile, fac_cl_gemm_
 
 static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t, bool sum, fac_cl_kernel *out,
                         fac_error *err) {
-    fac_text text = { 0 };
-    bool good = fac_cl_finish_text(r, o->limits.fp64, !sum && t->splits > 1, &text);
+    fac_text text = { 0 }, options = { 0 };
+    fac_cl_product p = *r;
+    p.half = !sum && t->way == FAC_CL_TILED && r->dtype == FAC_F16 && fac_cl_has_path(o, FAC_CL_HALF);
+    fac_text_add(&options, fac_cl_options(r));
+    bool good = sum || !r->quads || fac_cl_dot_text(o, &text, &options);
+    if (!sum && t->way == FAC_CL_THIN) fac_cl_exchange_text(o, &text, &options);
+    good &= fac_cl_finish_text(&p, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
     if (!sum) add_tile(t, &text);
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);
-    fac_status status = good && !text.failed
-        ? fac_cl_kernel_new(o, text.s, fac_cl_options(r), sum ? "sum_parts" : "product", out, err)
+    fac_status status = good && !text.failed && !options.failed
+        ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_text_free(&options);
     fac_text_free(&text);
     return status;
 }

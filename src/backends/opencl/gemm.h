@@ -32,6 +32,8 @@ typedef struct fac_cl_product {
     fac_cl_right     right;
     bool             split_k, places, deep;     /* the terms are images x pixels; y lies by a table; images have a depth */
     bool             padded;                    /* rows of a are there up to a multiple of four */
+    bool             quads;                     /* bytes: a factor is four of them, K and the steps along the sum count those */
+    bool             half;                      /* f16: factors stay what they are until they are multiplied */
     /* a lies in panels of so many rows, [panel][k][row], filled with zeros; 0: none */
     int              panel;
     fac_dtype        dtype, result;             /* of a and b; of y */

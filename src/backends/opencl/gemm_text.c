@@ -21,9 +21,21 @@ static void add_element(fac_text *t, fac_dtype dtype, const char *p, const char 
     else fac_text_print(t, "(%s)%s[%s]", fac_cl_computing(dtype), p, at);
 }
 
+/* Products are exact before they are added up, of halves in float, too. */
+static void add_factors(const fac_cl_product *r, fac_text *to) {
+    if (r->quads)
+        fac_text_print(to, "#define QUADS\n#define FACTOR uint\n#define MULTIPLY_ADD(a, b, c) fac_dot_%s(a, b, c)\n",
+                       r->dtype == FAC_I8 ? "signed" : "unsigned");
+    else if (r->half)
+        fac_text_add(to, "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#define HALVES\n#define FACTOR half\n"
+                     "#define MULTIPLY_ADD(a, b, c) ((float)(a) * (float)(b) + (c))\n");
+    else fac_text_add(to, "#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))\n");
+}
+
 static void add_types(const fac_cl_product *r, bool partial, fac_text *to) {
     const char *memory = fac_cl_in_memory(r->dtype), *sum = sum_type(r->dtype);
-    fac_text_print(to, "#define MEM %s\n#define ACC %s\n#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))\n", memory, sum);
+    fac_text_print(to, "#define MEM %s\n#define ACC %s\n", memory, sum);
+    add_factors(r, to);
     if (is_half(r->dtype)) fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", half_name(r->dtype));
     else fac_text_print(to, "#define LOAD(p, i) (%s)(p)[i]\n", sum);
     fac_text_print(to, "#define RESULT %s\n", partial ? sum : fac_cl_in_memory(r->result));

@@ -1,10 +1,11 @@
 /* product/tile, product/vector and product/thin of matmul, linear and gemm: operands of any strides in broadcast batches, where
- * they lie.
+ * they lie.  product/dot: tiles of bytes, by instructions that multiply four of them and add up.
  *
  * All dims of y but the last are rows; those that every operand steps over evenly are one (so a batch that meets one b is one
  * tall matrix), the last that is left is M, those in front of it are the batch. */
 #include <string.h>
 #include "backends/opencl/gemm.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -123,13 +124,26 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
 
 typedef struct plan { fac_cl_product r; fac_cl_gemm g; } plan;
 
-static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offer) {
-    const fac_opencl *o = fac_opencl_of(d);
+/* Four terms as one. */
+static bool in_quads(fac_opencl *o, fac_cl_product *r) {
+    if ((r->dtype != FAC_I8 && r->dtype != FAC_U8) || !r->s.K || r->s.K % 4) return false;
+    if (!fac_cl_has_path(o, FAC_CL_DOT8) && !fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA)) return false;
+    r->quads = true;
+    r->s.K /= 4, r->s.a.column *= 4, r->s.b.row *= 4;
+    return true;
+}
+
+static bool read(fac_opencl *o, const fac_problem *p, bool quads, fac_cl_product *r) {
+    return fac_cl_product_read(o, p, r) && (!quads || in_quads(o, r));
+}
+
+static bool offer(fac_cl_way way, bool quads, fac_device *d, fac_problem *p, fac_offer *offer) {
+    fac_opencl *o = fac_opencl_of(d);
     fac_cl_product r;
     fac_cl_tile t;
     for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!fac_cl_product_read(o, p, &r)) return false;
+    if (!read(o, p, quads, &r)) return false;
     r.variant = p->variant;
     if (!fac_cl_tile_choose(o, &r, way, &t)) return false;
     offer->variants = fac_cl_tile_variants(o, r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
@@ -148,14 +162,14 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status make(fac_cl_way way, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make(fac_cl_way way, bool quads, fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_tile t;
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    const bool read = fac_cl_product_read(o, p, &q->r);
+    const bool known = read(o, p, quads, &q->r);
     q->r.variant = p->variant;
-    fac_status status = read && fac_cl_tile_choose(o, &q->r, way, &t)
+    fac_status status = known && fac_cl_tile_choose(o, &q->r, way, &t)
         ? fac_cl_gemm_make(o, &q->r, &t, &q->g, err)
         : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     if (status) done(d, q);
@@ -170,17 +184,21 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return fac_cl_gemm_run(fac_opencl_of(d), &q->g, &q->r.s, &x, err);
 }
 
-static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, d, p, o); }
-static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_VECTOR, d, p, o); }
-static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_THIN, d, p, o); }
+static bool offer_tile(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, false, d, p, o); }
+static bool offer_vector(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_VECTOR, false, d, p, o); }
+static bool offer_thin(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_THIN, false, d, p, o); }
+static bool offer_dot(fac_device *d, fac_problem *p, fac_offer *o) { return offer(FAC_CL_TILED, true, d, p, o); }
 static fac_status make_tile(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_TILED, d, p, out, err);
+    return make(FAC_CL_TILED, false, d, p, out, err);
 }
 static fac_status make_vector(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_VECTOR, d, p, out, err);
+    return make(FAC_CL_VECTOR, false, d, p, out, err);
 }
 static fac_status make_thin(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make(FAC_CL_THIN, d, p, out, err);
+    return make(FAC_CL_THIN, false, d, p, out, err);
+}
+static fac_status make_dot(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make(FAC_CL_TILED, true, d, p, out, err);
 }
 
 const fac_solver fac_cl_matmul_tile = {
@@ -189,3 +207,5 @@ const fac_solver fac_cl_matmul_vector = {
     .name = "product/vector", .offer = offer_vector, .make = make_vector, .done = done, .run = run };
 const fac_solver fac_cl_matmul_thin = {
     .name = "product/thin", .offer = offer_thin, .make = make_thin, .done = done, .run = run };
+const fac_solver fac_cl_matmul_dot = {
+    .name = "product/dot", .offer = offer_dot, .make = make_dot, .done = done, .run = run };

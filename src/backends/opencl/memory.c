@@ -53,6 +53,19 @@ size_t fac_cl_trim(fac_opencl *o) {
     return freed;
 }
 
+/* Drivers of GPUs may find out that there is no memory only when something is written, so a byte of it is, at once.  NULL: *code
+ * says why. */
+static cl_mem buffer_new(fac_opencl *o, size_t bytes, cl_int *code) {
+    static const cl_uchar none = 0;
+    cl_mem memory = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, code);
+    if (*code) return NULL;
+    if (!o->limits.gpu || o->memory.apart) return memory;
+    *code = o->cl.EnqueueFillBuffer(o->queue, memory, &none, sizeof none, 0, sizeof none, 0, NULL, NULL);
+    if (!*code) return memory;
+    o->cl.ReleaseMemObject(memory);
+    return NULL;
+}
+
 /* A new segment with one free block. */
 static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out, fac_error *err) {
     if (bytes > o->limits.largest)
@@ -62,15 +75,16 @@ static fac_status segment_new(fac_opencl *o, size_t bytes, bool small, fac_cl_se
     fac_cl_block *b = fac_alloc(1, sizeof *b);
     cl_int code = CL_OUT_OF_HOST_MEMORY;
     if (s && b) {
-        s->memory = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
-        if (code && trim(o)) s->memory = o->cl.CreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+        s->memory = buffer_new(o, bytes, &code);
+        if (code && trim(o)) s->memory = buffer_new(o, bytes, &code);
     }
     if (code) {
         fac_release(s);
         fac_release(b);
         return fac_raise(err, FAC_E_NOMEM,
-                         "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, the device has %zu",
-                         o->device.name, bytes, o->memory.used, o->memory.reserved - o->memory.used, o->limits.memory);
+                         "%s: no %zu bytes of memory: %zu are in use, %zu more are held for reuse, the device has %zu "
+                         "for all that use it", o->device.name, bytes, o->memory.used, o->memory.reserved - o->memory.used,
+                         o->limits.memory);
     }
     *b = (fac_cl_block){ .segment = s, .bytes = bytes };
     s->bytes = bytes;
@@ -102,11 +116,11 @@ static void cut(fac_cl_block *b, size_t bytes) {
 }
 
 static fac_status take(fac_opencl *o, size_t bytes, fac_cl_block **out, fac_error *err) {
-    const bool small = bytes <= small_limit;
-    fac_cl_block *b = best_free(&o->memory, bytes, small);
+    const bool apart = o->memory.apart, small = bytes <= small_limit && !apart;
+    fac_cl_block *b = apart ? NULL : best_free(&o->memory, bytes, small);
     if (!b) {
         fac_cl_segment *s;
-        FAC_TRY(segment_new(o, small ? chunk : (bytes + chunk - 1) / chunk * chunk, small, &s, err));
+        FAC_TRY(segment_new(o, apart ? bytes : small ? chunk : (bytes + chunk - 1) / chunk * chunk, small, &s, err));
         b = s->first;
     }
     if (small || b->bytes - bytes >= small_limit) cut(b, bytes);
@@ -140,5 +154,6 @@ void fac_cl_give(fac_opencl *o, fac_cl_block *b) {
     o->memory.used -= b->bytes;
     if (b->next && !b->next->used) merge(b);
     if (b->prev && !b->prev->used) merge(b->prev);
+    if (o->memory.apart) trim(o);
     pthread_mutex_unlock(&o->memory.lock);
 }

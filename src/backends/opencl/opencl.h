@@ -35,6 +35,7 @@ typedef struct fac_cl_memory {
     fac_cl_segment *segments;
     size_t          reserved, used;             /* bytes */
     _Atomic size_t  released;                   /* segments, ever: a handle may come again as another buffer */
+    bool            apart;                      /* a buffer for each block, never used again: for tools that watch buffers */
 } fac_cl_memory;
 
 typedef struct fac_cl_limits {
@@ -42,7 +43,7 @@ typedef struct fac_cl_limits {
     size_t   group;                             /* most work items in a group */
     size_t   arguments;                         /* bytes of a kernel's; at least 1,024 */
     unsigned units;                             /* compute units */
-    bool     fp64, fp16, gpu;
+    bool     fp64, fp16, gpu, subgroups;
     int      major, minor;                      /* OpenCL C */
 } fac_cl_limits;
 

@@ -4,6 +4,8 @@
 #include "backends/opencl/cache.h"
 #include "backends/opencl/nvidia/nvidia.h"
 #include "base/memory.h"
+#include "cl_dot.h"
+#include "cl_exchange.h"
 #include "cl_nv_common.h"
 #include "cl_nv_probe.h"
 
@@ -15,30 +17,52 @@ static const char doubles[] =
     "y[i] = (int)((x * x - 1.0) * 0x1p39); }\n";
 static int doubles_say(int i) { return i; }
 
+/* Sums round to eleven bits, and a subnormal number is not zero. */
 static const char half[] =
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); half x = (half)i * (half)0.5f; "
-    "y[i] = (int)((float)(x * x + (half)1) * 4.0f); }\n";
-static int half_says(int i) { return i * i + 4; }
+    "kernel void probe(global int *y) { int i = get_local_id(0); half x = (half)2048.0f + (half)(float)i; "
+    "y[i] = (int)x + (int)((float)as_half((ushort)i) * 0x1p24f); }\n";
+static int half_says(int i) { return 2048 + (i & 1 ? i & 2 ? i + 1 : i - 1 : i) + i; }
 
 /* The size of a subgroup is the device's affair: the sum of ones over it is its size, and its first item's number is all's. */
 static const char subgroups[] =
-    "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
     "kernel void probe(global int *y) { int i = get_local_id(0), n = sub_group_reduce_add(1);\n"
     "  int first = sub_group_broadcast(i, 0); y[i] = n == (int)get_sub_group_size() && first <= i && i < first + n ? i : -1; }\n";
 static int subgroups_say(int i) { return i; }
 
-static const char shuffle[] =
-    "#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); float x = sub_group_shuffle_xor((float)i, 1u); "
-    "y[i] = (int)x; }\n";
-static int shuffle_says(int i) { return i ^ 1; }
+/* A power of two of items, numbered as in their group; an item without a partner in the group asks nobody. */
+static const char exchange[] =
+    "EXCHANGER(exchanged, int)\n"
+    "kernel void probe(global int *y) {\n"
+    "    const int i = get_local_id(0), lanes = fac_lanes();\n"
+    "    int good = lanes > 1 && (lanes & (lanes - 1)) == 0;\n"
+    "    for (int n = 1; n < lanes && n < 64; n *= 2) good &= exchanged(3 * i + 1, n) == 3 * (i ^ n) + 1;\n"
+    "    y[i] = good ? i : -1;\n"
+    "}\n";
+static int exchange_says(int i) { return i; }
+static void exchange_by(int way, fac_text *to) {
+    fac_text_print(to, "#define FAC_EXCHANGE %d\n", way);
+    fac_text_add(to, fac_cl_exchange);
+    fac_text_add(to, exchange);
+}
+static void shuffle(fac_text *to) { exchange_by(1, to); }
+static void shuffle_intel(fac_text *to) { exchange_by(2, to); }
 
+/* (i, -i, 3, -4) (2, 1, -5, 6) + 7, and the same bytes without signs: -i is 256 - i, if it is not 0. */
 static const char dot8[] =
-    "#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable\n"
-    "kernel void probe(global int *y) { int i = get_local_id(0); "
-    "char4 a = (char4)(i, -i, 3, -4), b = (char4)(2, 1, -5, 6); y[i] = dot(a, b) + 7; }\n";
-static int dot8_says(int i) { return 2 * i - i - 15 - 24 + 7; }
+    "kernel void probe(global int *y) {\n"
+    "    const int i = get_local_id(0);\n"
+    "    const uint a = as_uint((char4)(i, -i, 3, -4)), b = as_uint((char4)(2, 1, -5, 6));\n"
+    "    y[i] = (int)fac_dot_signed(a, b, 7) + 1000 * (int)fac_dot_unsigned(a, b, 7);\n"
+    "}\n";
+static int dot8_says(int i) { return i - 15 - 24 + 7 + 1000 * (2 * i + (i ? 256 - i : 0) + 3 * 251 + 252 * 6 + 7); }
+static void dot8_by(int way, fac_text *to) {
+    fac_text_print(to, "#define FAC_DOT %d\n", way);
+    fac_text_add(to, fac_cl_dot);
+    fac_text_add(to, dot8);
+}
+static void dot8_khr(fac_text *to) { dot8_by(1, to); }
+static void dot8_nvidia(fac_text *to) { dot8_by(2, to); }
 
 /* D = A B with A[r][c] = r + c (16 x 8) and B all ones but B[k][n] = 1 + n (8 x 8): D[r][n] = (1 + n) (8 r + 28). */
 static const char mma[] =
@@ -74,30 +98,44 @@ static const char local_memory[] =
     "  y[i] = wrong ? -1 : i; }\n";
 static int local_memory_says(int i) { return i; }
 
-/* key: in FACULA_WITHOUT; items: of the group, 64 or what is said; write: the source, where it is put together. */
+/* key: in FACULA_WITHOUT; newest: in the newest OpenCL C that the device speaks; items: of the group, 64 or what is said; write:
+ * the source, where it is put together. */
 static const struct path {
     const char *key, *name, *extension, *source, *options;
     int (*right)(int item);
     void (*write)(fac_text *to);
     size_t items;
+    bool newest;
 } paths[FAC_CL_PATHS] = {
-    [FAC_CL_DOUBLES] = { "doubles", "doubles", "cl_khr_fp64", doubles, "", doubles_say, NULL, 0 },
-    [FAC_CL_HALF] = { "half", "half arithmetic", "cl_khr_fp16", half, "", half_says, NULL, 0 },
-    [FAC_CL_SUBGROUPS] = { "subgroups", "subgroups", "cl_khr_subgroups", subgroups, "-cl-std=CL2.0", subgroups_say, NULL, 0 },
-    [FAC_CL_SHUFFLE] = { "shuffle", "subgroup shuffles", "cl_khr_subgroup_shuffle", shuffle, "-cl-std=CL2.0", shuffle_says, NULL, 0 },
-    [FAC_CL_DOT8] = { "dot8", "byte dot products", "cl_khr_integer_dot_product", dot8, "-cl-std=CL3.0", dot8_says, NULL, 0 },
-    [FAC_CL_MMA] = { "mma", "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0 },
-    [FAC_CL_WGMMA] = { "wgmma", "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128 },
+    [FAC_CL_DOUBLES] = { "doubles", "doubles", "cl_khr_fp64", doubles, "", doubles_say, NULL, 0, false },
+    [FAC_CL_HALF] = { "half", "half arithmetic", "cl_khr_fp16", half, "", half_says, NULL, 0, false },
+    [FAC_CL_SUBGROUPS] = { "subgroups", "subgroups", "cl_khr_subgroups", subgroups, "", subgroups_say, NULL, 0, true },
+    [FAC_CL_SHUFFLE] = { "shuffle", "subgroup shuffles", "cl_khr_subgroup_shuffle", NULL, "", exchange_says, shuffle, 0, true },
+    [FAC_CL_SHUFFLE_INTEL] = { "shuffle_intel", "subgroup shuffles of Intel", "cl_intel_subgroups", NULL, "", exchange_says,
+                               shuffle_intel, 0, true },
+    [FAC_CL_DOT8] = { "dot8", "byte dot products", "cl_khr_integer_dot_product", NULL, "", dot8_says, dot8_khr, 0, true },
+    [FAC_CL_DOT8_NVIDIA] = { "dot8_nvidia", "byte dot products (dp4a)", "cl_nv_device_attribute_query", NULL, "", dot8_says,
+                             dot8_nvidia, 0, false },
+    [FAC_CL_MMA] = { "mma", "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0, false },
+    [FAC_CL_WGMMA] = { "wgmma", "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128, false },
     [FAC_CL_LOCAL_99] = { "local99", "99 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=25344",
-                          local_memory_says, NULL, 0 },
+                          local_memory_says, NULL, 0, false },
     [FAC_CL_LOCAL_163] = { "local163", "163 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=41728",
-                           local_memory_says, NULL, 0 },
+                           local_memory_says, NULL, 0, false },
 };
 
 const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
 const char *fac_cl_path_extension(fac_cl_path path) { return paths[path].extension; }
 
+/* What came with OpenCL C 2.0 is not there for a compiler that was asked for nothing. */
+static const char *options_of(const fac_opencl *o, const struct path *p) {
+    if (!p->newest) return p->options;
+    return o->limits.major >= 3 ? " -cl-std=CL3.0" : o->limits.major == 2 ? " -cl-std=CL2.0" : "";
+}
+
+/* OpenCL 3.0 has subgroups as a feature, which needs no extension's name. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path) {
+    if (path == FAC_CL_SUBGROUPS && o->limits.subgroups) return true;
     const char *want = paths[path].extension;
     const size_t n = strlen(want);
     for (const char *at = o->extensions; (at = strstr(at, want)); at += n)
@@ -136,7 +174,7 @@ static bool runs(const fac_opencl *o, const struct path *p, const char *text, tr
     if (code) return false;
     t->memory = cl->CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof *y, NULL, &code);
     if (code) return false;
-    if (!builds(o, text, p->options, t)) return false;
+    if (!builds(o, text, options_of(o, p), t)) return false;
     t->kernel = cl->CreateKernel(t->program, "probe", &code);
     return !code && !cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory) &&
            !cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) &&
@@ -162,7 +200,7 @@ static bool works(const fac_opencl *o, const struct path *p, const char *text) {
 
 /* The cache keeps one byte under what a compiled probe would depend on. */
 static bool recalled(const fac_opencl *o, const struct path *p, const char *text) {
-    const fac_hash key = fac_hash_text(fac_cl_program_key(o, text, p->options), "probe");
+    const fac_hash key = fac_hash_text(fac_cl_program_key(o, text, options_of(o, p)), "probe");
     size_t bytes = 0;
     char *kept = fac_cl_cache_get(key, &bytes), answer = 0;
     if (kept && bytes == 1 && (*kept == 'y' || *kept == 'n')) answer = *kept;
@@ -192,9 +230,33 @@ static bool names(const char *list, const char *key) {
 }
 
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path) {
-    enum { UNKNOWN, GOOD, BAD };
     const struct path *p = &paths[path];
-    if (o->paths[path] == UNKNOWN)
-        o->paths[path] = fac_cl_promises(o, path) && !names(getenv("FACULA_WITHOUT"), p->key) && tried(o, p) ? GOOD : BAD;
-    return o->paths[path] == GOOD;
+    if (o->paths[path] == FAC_CL_UNKNOWN)
+        o->paths[path] = fac_cl_promises(o, path) && !names(getenv("FACULA_WITHOUT"), p->key) && tried(o, p) ? FAC_CL_GOOD
+                                                                                                            : FAC_CL_BAD;
+    return o->paths[path] == FAC_CL_GOOD;
+}
+
+/* ---- for kernels ---- */
+
+/* Defines `name` as the first of the ways that works here, counted from 1. */
+static bool add_way(fac_opencl *o, const fac_cl_path *ways, int n, const char *name, const char *text, fac_text *front,
+                    fac_text *options) {
+    int way = 0;
+    while (way < n && !fac_cl_has_path(o, ways[way])) way++;
+    if (way == n) return false;
+    fac_text_print(front, "#define %s %d\n", name, way + 1);
+    fac_text_add(front, text);
+    fac_text_add(options, options_of(o, &paths[ways[way]]));
+    return true;
+}
+
+bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options) {
+    static const fac_cl_path ways[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL };
+    return add_way(o, ways, 2, "FAC_EXCHANGE", fac_cl_exchange, front, options);
+}
+
+bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options) {
+    static const fac_cl_path ways[] = { FAC_CL_DOT8, FAC_CL_DOT8_NVIDIA };
+    return add_way(o, ways, 2, "FAC_DOT", fac_cl_dot, front, options);
 }

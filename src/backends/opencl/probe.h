@@ -3,13 +3,16 @@
 #ifndef FACULA_OPENCL_PROBE_H
 #define FACULA_OPENCL_PROBE_H
 #include "backends/opencl/opencl.h"
+#include "base/text.h"
 
 typedef enum fac_cl_path {
     FAC_CL_DOUBLES,             /* double                                            */
-    FAC_CL_HALF,                /* arithmetic in half                                */
-    FAC_CL_SUBGROUPS,           /* sub_group_reduce_add, sub_group_broadcast         */
-    FAC_CL_SHUFFLE,             /* sub_group_shuffle_xor of floats                   */
-    FAC_CL_DOT8,                /* dot products of four signed bytes, added to an int */
+    FAC_CL_HALF,                /* arithmetic in half, subnormal numbers included    */
+    FAC_CL_SUBGROUPS,           /* sub_group_reduce_add, sub_group_broadcast: told, but see kernels/exchange.cl */
+    FAC_CL_SHUFFLE,             /* sub_group_shuffle_xor                             */
+    FAC_CL_SHUFFLE_INTEL,       /* intel_sub_group_shuffle_xor                       */
+    FAC_CL_DOT8,                /* dot products of four bytes, added to an int       */
+    FAC_CL_DOT8_NVIDIA,         /* dp4a by inline PTX                                */
     FAC_CL_MMA,                 /* NVIDIA: mma.sync on TF32 by inline PTX            */
     FAC_CL_WGMMA,               /* NVIDIA: wgmma on TF32 by rewritten PTX            */
     FAC_CL_LOCAL_99,            /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
@@ -17,14 +20,22 @@ typedef enum fac_cl_path {
     FAC_CL_PATHS
 } fac_cl_path;
 
+/* What fac_opencl.paths holds of each; a test that hides a path, or lets it be probed again, writes there. */
+enum { FAC_CL_UNKNOWN, FAC_CL_GOOD, FAC_CL_BAD };
+
 /* Name and extension, for people. */
 const char *fac_cl_path_name(fac_cl_path path);
 const char *fac_cl_path_extension(fac_cl_path path);
 
 /* Runs the probe when nobody has: in a context of its own, since a bad path may break it.  FACULA_WITHOUT in the environment, as
- * "wgmma,local163", hides paths, so that what other cards get can be tried: doubles, half, subgroups, shuffle, dot8, mma, wgmma,
- * local99, local163. */
+ * "wgmma,local163", hides paths, so that what other cards get can be tried: doubles, half, subgroups, shuffle, shuffle_intel,
+ * dot8, dot8_nvidia, mma, wgmma, local99, local163. */
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
 /* The extension or version that it needs is there; nothing is run. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);
+
+/* What a kernel that uses such a path has in front, and the options of its compiler, added to what is there; false, and nothing is
+ * added, where the device has none. */
+bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options);      /* kernels/exchange.cl */
+bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options);           /* kernels/dot.cl      */
 #endif

@@ -40,6 +40,10 @@ static inline ACC lanes_of(VEC v) {
 #endif
 }
 
+#ifdef FAC_EXCHANGE
+EXCHANGER(exchanged, ACC)
+#endif
+
 kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void product(const shape s, global const MEM *restrict a, global const MEM *restrict b, global RESULT *y EXTRA_PARAMS) {
     const int id = get_local_id(0), M = s.M, N = s.N;
@@ -108,17 +112,23 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #else
     enum { APART = 1 };
 #endif
+    /* items of a subgroup read each other's registers, what is left goes through local memory */
     local ACC tree[OUTS][ITEMS];
-    UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] = out[o];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int n = L / 2; n > 0; n /= 2) {
-        if (lane < n)
-            UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] += tree[o][id + n * APART];
+    int within = 1;
+#ifdef FAC_EXCHANGE
+    for (; within < L && within * APART < fac_lanes(); within *= 2)
+        UNROLL for (int o = 0; o < OUTS; o++) out[o] += exchanged(out[o], within * APART);
+#endif
+    if (within < L) {
+        UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] = out[o];
         barrier(CLK_LOCAL_MEM_FENCE);
+        for (int n = L / 2; n >= within; n /= 2) {
+            if (lane < n)
+                UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] += tree[o][id + n * APART];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        UNROLL for (int o = 0; o < OUTS; o++) out[o] = tree[o][id - lane * APART + lane % within * APART];
     }
-#define TOTAL(o) tree[o][id - lane * APART]
-#else
-#define TOTAL(o) out[o]
 #endif
 
 #ifdef PARTIAL
@@ -127,13 +137,13 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     EXTRA_STARTS
     y += START(s.y);
 #endif
-    for (int o = lane; o < OUTS; o += L) {
+    UNROLL for (int o = 0; o < OUTS; o++) {         /* each lane its own of them, which stay in registers */
         const int m = o / CN, n = n0 + o % CN;
-        if (n >= N) continue;
+        if (o % L != lane || n >= N) continue;
 #ifdef PARTIAL
-        y[m * (long)N + n] = TOTAL(o);
+        y[m * (long)N + n] = out[o];
 #else
-        STORE(y, m * s.y.row + n * s.y.column, FINISH(TOTAL(o), m, 0, n));
+        STORE(y, m * s.y.row + n * s.y.column, FINISH(out[o], m, 0, n));
 #endif
     }
 }

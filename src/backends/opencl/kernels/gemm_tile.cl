@@ -4,7 +4,9 @@
  *
  * Items are laid 8 x 4 in each 32 of them, so that those that run together read 8 + 4 neighbouring pieces of four floats.
  * A_ALONG_M, B_ALONG_N: neighbouring items read along m, n; else along the sum.  VA, VB, VY: elements that are read, written at
- * once, 1 or 4.  PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
+ * once, 1 or 4.  PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N].
+ * FACTOR: the type of factors in local memory and registers, where it is not that of sums.  QUADS: a factor is four bytes, terms
+ * that follow one another, and steps along the sum are those of four. */
 #define TX (TN / RN)
 #define TY (TM / RM)
 #define ITEMS (TX * TY)
@@ -12,29 +14,46 @@
 #define LB (TN * TK / (ITEMS * VB))
 #define ACC4 FAC_CAT(ACC, 4)
 #define UNROLL _Pragma("unroll")
+#ifndef FACTOR
+#define FACTOR ACC
+#endif
+#define FACTOR4 FAC_CAT(FACTOR, 4)
+#ifdef QUADS
+static inline uint fetch(global const MEM *p, long i, long step) {
+    return (uint)(uchar)p[i] | (uint)(uchar)p[i + step] << 8 | (uint)(uchar)p[i + 2 * step] << 16 |
+           (uint)(uchar)p[i + 3 * step] << 24;
+}
+#define STEP(four) ((four) / 4)
+#elif defined(HALVES)
+#define fetch(p, i, step) as_half((p)[i])
+#define STEP(four) 0
+#else
+#define fetch(p, i, step) LOAD(p, i)
+#define STEP(four) 0
+#endif
 
-typedef struct { ACC v[4]; } four;
+typedef struct { FACTOR v[4]; } four;
 
 /* Without branches, so that loads overlap.  What is not there is read from a place that is; it becomes zero on its way to local
  * memory, when the slab at hand is done, so that nothing waits for a load before that. */
-static inline four read_a(global const MEM *p, long i) {
+static inline four read_a(global const MEM *p, long i, long step) {
     four r;
 #if VA == 4
     const ACC4 x = *(global const ACC4 *)(p + i);
     r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
 #else
-    r.v[0] = LOAD(p, i);
+    r.v[0] = fetch(p, i, step);
 #endif
     return r;
 }
 
-static inline four read_b(global const MEM *p, long i) {
+static inline four read_b(global const MEM *p, long i, long step) {
     four r;
 #if VB == 4
     const ACC4 x = *(global const ACC4 *)(p + i);
     r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
 #else
-    r.v[0] = LOAD(p, i);
+    r.v[0] = fetch(p, i, step);
 #endif
     return r;
 }
@@ -42,7 +61,7 @@ static inline four read_b(global const MEM *p, long i) {
 kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void product(const shape s, global const MEM *restrict a, global const MEM *restrict b,
              global RESULT *y TABLES_PARAMS PLACES_PARAMS EXTRA_PARAMS) {
-    local ACC la[2][TK][TM + 4] __attribute__((aligned(32))), lb[2][TK][TN + 4] __attribute__((aligned(32)));
+    local FACTOR la[2][TK][TM + 4] __attribute__((aligned(32))), lb[2][TK][TN + 4] __attribute__((aligned(32)));
     const int id = get_local_id(0), team = id / 32;
     const int tx = id % 8 + 8 * (team % (TX / 8)), ty = id % 32 / 8 + 4 * (team / (TX / 8));
     const int m0 = get_group_id(0) * TM, n0 = get_group_id(1) * TN, M = s.M, N = s.N, inner_n = s.inner_n;
@@ -102,7 +121,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 const long at = m * s.a.row + k * s.a.column;
 #endif
                 in_a[i] = m < M && k < end;
-                ra[i] = read_a(a, in_a[i] ? at : 0);
+                ra[i] = read_a(a, in_a[i] ? at : 0, STEP(s.a.column));
             }
 #if defined(BLOCKS)
             const int4 t = taps[s.taps + tap];
@@ -110,7 +129,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             UNROLL for (int i = 0; i < LB; i++) {
                 const int c = channel + bk + i * bk_step;
                 in_b[i] = inside & (c < (int)s.channels);
-                rb[i] = read_b(b, in_b[i] ? t.x + c * (int)s.b.row : safe);
+                rb[i] = read_b(b, in_b[i] ? t.x + c * (int)s.b.row : safe, 0);
             }
             if (++tap == (int)s.window) tap = 0, channel += TK;
 #elif defined(TAPS)
@@ -121,7 +140,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 const int n = n0 + bn + i * bn_step;
                 const int4 t = taps[s.taps + min(n, N - 1)];
                 in_b[i] = (k0 + bk < end) & (n < N) & SEES(p, t);
-                rb[i] = read_b(from, in_b[i] ? p.x + t.x : 0);
+                rb[i] = read_b(from, in_b[i] ? p.x + t.x : 0, 0);
             }
 #else
             UNROLL for (int i = 0; i < LB; i++) {
@@ -129,26 +148,27 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #if defined(PATCHES)
                 const int4 t = taps[s.taps + min(k, end - 1)];
                 in_b[i] = here & (k < end) & SEES(sees, t);
-                rb[i] = read_b(b, in_b[i] ? t.x : safe);
+                rb[i] = read_b(b, in_b[i] ? t.x : safe, 0);
 #elif B_ALONG_N
                 in_b[i] = n < N && k < end;
-                rb[i] = read_b(b, in_b[i] ? k * s.b.row : 0);
+                rb[i] = read_b(b, in_b[i] ? k * s.b.row : 0, STEP(s.b.row));
 #else
                 in_b[i] = n < N && k < end;
-                rb[i] = read_b(b, in_b[i] ? k * s.b.row + n / inner_n * s.b.outer + n % inner_n * s.b.column : 0);
+                rb[i] = read_b(b, in_b[i] ? k * s.b.row + n / inner_n * s.b.outer + n % inner_n * s.b.column : 0,
+                               STEP(s.b.row));
 #endif
             }
 #endif
         }
         if (k0 > first)                                 /* the slab at hand */
             UNROLL for (int k = 0; k < TK; k++) {
-                ACC va[RM], vb[RN];
+                FACTOR va[RM], vb[RN];
                 UNROLL for (int i = 0; i < RM; i += 4) {
-                    const ACC4 x = *(local const ACC4 *)&la[turn ^ 1][k][i * TY + ty * 4];
+                    const FACTOR4 x = *(local const FACTOR4 *)&la[turn ^ 1][k][i * TY + ty * 4];
                     va[i] = x.x, va[i + 1] = x.y, va[i + 2] = x.z, va[i + 3] = x.w;
                 }
                 UNROLL for (int j = 0; j < RN; j += 4) {
-                    const ACC4 x = *(local const ACC4 *)&lb[turn ^ 1][k][j * TX + tx * 4];
+                    const FACTOR4 x = *(local const FACTOR4 *)&lb[turn ^ 1][k][j * TX + tx * 4];
                     vb[j] = x.x, vb[j + 1] = x.y, vb[j + 2] = x.z, vb[j + 3] = x.w;
                 }
                 UNROLL for (int i = 0; i < RM; i++)
@@ -158,7 +178,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             UNROLL for (int i = 0; i < LA; i++) {
                 const int m = am + i * am_step, k = ak + i * ak_step;
 #if A_ALONG_M && VA == 4
-                *(local ACC4 *)&la[turn][k][m] = in_a[i] ? (ACC4)(ra[i].v[0], ra[i].v[1], ra[i].v[2], ra[i].v[3]) : (ACC4)(0);
+                *(local FACTOR4 *)&la[turn][k][m] =
+                    in_a[i] ? (FACTOR4)(ra[i].v[0], ra[i].v[1], ra[i].v[2], ra[i].v[3]) : (FACTOR4)(0);
 #else
                 UNROLL for (int c = 0; c < VA; c++) la[turn][k + c][m] = in_a[i] ? ra[i].v[c] : 0;
 #endif
@@ -166,7 +187,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             UNROLL for (int i = 0; i < LB; i++) {
                 const int n = bn + i * bn_step, k = bk + i * bk_step;
 #if B_ALONG_N && VB == 4
-                *(local ACC4 *)&lb[turn][k][n] = in_b[i] ? (ACC4)(rb[i].v[0], rb[i].v[1], rb[i].v[2], rb[i].v[3]) : (ACC4)(0);
+                *(local FACTOR4 *)&lb[turn][k][n] =
+                    in_b[i] ? (FACTOR4)(rb[i].v[0], rb[i].v[1], rb[i].v[2], rb[i].v[3]) : (FACTOR4)(0);
 #else
                 UNROLL for (int c = 0; c < VB; c++) lb[turn][k + c][n] = in_b[i] ? rb[i].v[c] : 0;
 #endif

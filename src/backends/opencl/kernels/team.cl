@@ -38,6 +38,34 @@ typedef T folded;
             for (int l = 0; l < n; l++) r.lane[l] = OP(r.lane[l], r.lane[l + n]); \
         return r.lane[0]; \
     }
+/* Where items read each other's registers (exchange.cl), a team folds without local memory as far as that reaches, in pairs whose
+ * numbers differ in one bit: OP must not care which of two comes first.  What is left is folded by all alike.  What a partner has
+ * gets a name: OP may write its operands more than once, and everybody must ask together. */
+#if G > 1 && defined(FAC_EXCHANGE) && !defined(COLUMNS) && C * G >= 32
+#define TEAM_FOLDER(name, type, OP) \
+    EXCHANGER(name##_exchanged, type) \
+    static inline type name##_paired(type x, int lanes) { \
+        _Pragma("unroll") for (int n = lanes / 2; n > 0; n /= 2) { \
+            const type other = name##_exchanged(x, n); \
+            x = OP(x, other); \
+        } \
+        return x; \
+    } \
+    __attribute__((always_inline)) static inline type name(local type *tree, type x) { \
+        const int lanes = min(G, fac_lanes()), rest = G / lanes; \
+        x = name##_paired(x, lanes); \
+        if (rest == 1) return x; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        if (MY_PART % lanes == 0) tree[TREE(MY_PART / lanes)] = x; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        x = name##_paired(tree[TREE(MY_PART % rest)], min(rest, lanes)); \
+        for (int n = lanes; n < rest; n += lanes) { \
+            const type other = name##_paired(tree[TREE((MY_PART + n) % rest)], lanes); \
+            x = OP(x, other); \
+        } \
+        return x; \
+    }
+#else
 /* Inlined at once: a compiler for CPUs that sees the same local array at each call takes it for one that all groups share.
  * In two steps, since barriers cost more than reading: HEADS items fold G / HEADS numbers each, everybody folds what they got. */
 #if G > 256
@@ -67,6 +95,7 @@ typedef T folded;
 #else
 #define TEAM_FOLDER(name, type, OP) \
     static inline type name(local type *tree, type x) { return x; }
+#endif
 #endif
 #define FOLDER(name, OP) \
     LANES_FOLDER(OP) \
