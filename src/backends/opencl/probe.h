@@ -34,8 +34,8 @@ bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
 /* The extension or version that it needs is there; nothing is run. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);
 
-/* What a kernel that uses such a path has in front, and the options of its compiler, added to what is there; false, and nothing is
- * added, where the device has none. */
+/* What a kernel that uses such a path has in front, and the options of its compiler, added to what is there; false, and nothing
+ * is added, where the device has none. */
 bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options);      /* kernels/exchange.cl */
 bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options);           /* kernels/dot.cl      */
 #endif
