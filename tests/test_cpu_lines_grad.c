@@ -38,8 +38,37 @@ static void others(void **state) {
                        "softmax_grad(f32[3,5,7], f32[3,5,7]) axis=1");
 }
 
+/* The gradient of a sum of products begins with ones, by which nothing is multiplied. */
+static void ones(void **state) {
+    (void)state;
+    fac_error err = { 0 };
+    fac_device *d;
+    fac_program *p;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(300, 500)), *dy = fac_input(g, "dy", FAC_F32, fac_shape(300, 500)), *dx;
+    fac_grad(fac_sum(fac_mul(fac_softmax(x, -1), dy), (fac_dims){ 0 }, false), 1, &x, &dx);
+    fac_output(g, "dx", dx);
+    assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
+    if (fac_program_new(g, d, NULL, &p, &err)) fail_msg("%s", err.text);
+    fac_tensor *in[2], *out[1] = { NULL };
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(300, 500), &in[k], &err), FAC_OK);
+        problem_fill(&(problem_check){ .seed = seed, .lo = -1, .hi = 1 }, k, in[k]);
+    }
+    if (fac_program_run(p, in, out, &err)) fail_msg("%s", err.text);
+    fac_step_stat s[8];
+    assert_int_equal(fac_program_steps(p, s, 8), 2);
+    assert_string_equal(s[1].solver, "softmax_grad");
+    for (int k = 0; k < 2; k++) fac_tensor_free(in[k]);
+    fac_tensor_free(out[0]);
+    fac_program_free(p);
+    fac_graph_free(g);
+    fac_device_free(d);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(softmaxes), cmocka_unit_test(layer_norms), cmocka_unit_test(others) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(softmaxes), cmocka_unit_test(layer_norms), cmocka_unit_test(others),
+                                        cmocka_unit_test(ones) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,16 @@
 #include "passes/passes.h"
 #include "passes/single.h"
 
-/* One operand is a one-element constant equal to x and the other already has the result's type: that other one. */
+/* One operand is a one-element constant equal to x, or that at every place, as gradients of sums begin with, and the other
+ * already has the result's type: that other one. */
 static fac_value *other_than(const fac_node *n, fac_value *const in[], double x, bool commutes) {
     double c;
-    for (int i = commutes ? 0 : 1; i < 2; i++)
-        if (fac_const_number(in[i], &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
+    for (int i = commutes ? 0 : 1; i < 2; i++) {
+        const fac_value *number = fac_node_is(in[i]->node, "expand") ? in[i]->node->in[0] : in[i];
+        if (fac_const_number(number, &c) && c == x && in[1 - i]->type.dtype == n->out[0]->type.dtype &&
             fac_dims_equal(&in[1 - i]->type.dims, &n->out[0]->type.dims))
             return in[1 - i];
+    }
     return NULL;
 }
 
