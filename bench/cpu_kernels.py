@@ -19,10 +19,9 @@ import subprocess
 import time
 
 import workloads
-from timing import rival_ms
+from timing import hold_to, rival_ms
 
 REST = 0.15     # seconds
-AVX2 = dict(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
 
 
 def problems(torch):
@@ -115,8 +114,7 @@ def main():
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = str(a.threads)
-    if a.isa == "avx2":
-        os.environ.update(AVX2)
+    hold_to(a.isa)
     import torch
     torch.set_num_threads(a.threads)
     torch.set_grad_enabled(False)
