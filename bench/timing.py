@@ -1,8 +1,19 @@
 """How long calls take: a rival's, and facula's own."""
 import json
+import os
 import statistics
 import subprocess
 import time
+
+AVX2 = dict(ATEN_CPU_CAPABILITY="avx2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")
+
+
+def hold_to(isa):
+    """Holds facula, and to AVX2 also rivals that are not imported yet, to an instruction set; None: to nothing."""
+    if isa:
+        os.environ["FACULA_ISA"] = isa
+    if isa == "avx2":
+        os.environ.update(AVX2)
 
 
 def rival_ms(call, seconds, wait=None, warm=1):
