@@ -1,6 +1,7 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride, dilation and padding; see
  * kernels/nv_conv_rows.cl.  Weights are packed once; where they change in the run, as a step of it.  conv/mma is the same on
- * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c. */
+ * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
+#include "backends/opencl/nvidia/conv_warps.h"
 #include "backends/opencl/nvidia/mma.h"
 #include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/solvers.h"
@@ -10,6 +11,7 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_look.h"
 #include "cl_nv_conv_rows.h"
+#include "cl_nv_conv_warps.h"
 #include "cl_nv_mma_conv.h"
 
 enum { VERSION = 1, OPTIONS = 96 };
@@ -26,7 +28,7 @@ static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
-    return t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
+    return t->warps ? 32 * t->warps : t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
 }
 static int64_t columns_of(const fac_nv_rows *r) { return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k); }
 
@@ -34,10 +36,9 @@ static int64_t columns_of(const fac_nv_rows *r) { return (int64_t)r->c.groups * 
 
 static void add_product(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
-    if (t->warp_rows) {
-        fac_mma_tiles_text(&m, to);
-        return;
-    }
+    if (t->warps) fac_nv_warps_text(c, t, to);
+    else if (t->warp_rows) fac_mma_tiles_text(&m, to);
+    if (t->warps || t->warp_rows) return;
     static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
     static const fac_nv_kind kinds[] = { FAC_NV_KIND_TF32, FAC_NV_KIND_TF32, FAC_NV_KIND_BF16, FAC_NV_KIND_F16 };
     fac_nv_wgmma_text(to, t->c.columns, kinds[c->mode], FAC_NV_A_REGISTERS);
@@ -62,9 +63,9 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     else if (c->channels % t->k.terms) fac_text_add(to, "#define RAGGED\n");
     if (t->splits > 1) fac_text_add(to, "#define SPLIT\n");
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
-    fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", 64 * t->c.teams, items_of(c, t));
+    fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", fac_nv_tile_rows(t), items_of(c, t));
     fac_text_add(to, fac_cl_nv_conv_look);
-    fac_text_add(to, t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
+    fac_text_add(to, t->warps ? fac_cl_nv_conv_warps : t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
     return good && !to->failed;
 }
 
@@ -82,7 +83,7 @@ bool fac_nv_rows_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_ti
 
 static fac_status make_counters(fac_device *d, fac_nv_rows *r, fac_error *err) {
     const fac_nv_phase f = fac_nv_phase_of(&r->c, 0);
-    const size_t tiles = (size_t)(fac_nv_parts(f.pixels, 64 * r->t.c.teams) * columns_of(r));
+    const size_t tiles = (size_t)(fac_nv_parts(f.pixels, fac_nv_tile_rows(&r->t)) * columns_of(r));
     if (r->t.splits < 2) return FAC_OK;
     uint32_t *zeros = fac_alloc(tiles, sizeof *zeros);
     if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", tiles);
@@ -148,7 +149,7 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
         args[n++] = fac_cl_arg_span(extra);
     }
     const size_t items = (size_t)items_of(&r->c, &r->t);
-    const fac_cl_range range = { 3, { items * (size_t)columns_of(r), (size_t)fac_nv_parts(f->pixels, 64 * r->t.c.teams),
+    const fac_cl_range range = { 3, { items * (size_t)columns_of(r), (size_t)fac_nv_parts(f->pixels, fac_nv_tile_rows(&r->t)),
                                       (size_t)r->t.splits }, { items, 1, 1 } };
     return fac_cl_launch(o, &r->kernel, &range, n, args, err);
 }
@@ -169,29 +170,37 @@ fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, 
 
 typedef struct plan { fac_nv_rows r; fac_cl_kernel pack; } plan;
 
-static bool choose(fac_opencl *o, const fac_nv_conv *c, int variant, bool mma, fac_nv_tile *t) {
-    return mma ? fac_mma_conv_choose(o, c, variant, t) : fac_nv_tile_choose(o, c, variant, t);
+typedef enum kernel_of { WGMMA, MMA, WARPS } kernel_of;
+
+static bool choose(fac_opencl *o, const fac_nv_conv *c, int variant, kernel_of k, fac_nv_tile *t) {
+    if (k == MMA) return fac_mma_conv_choose(o, c, variant, t);
+    return k == WARPS ? fac_nv_warps_choose(o, c, variant, t) : fac_nv_tile_choose(o, c, variant, t);
 }
 
-static bool offer_on(fac_device *d, fac_problem *p, bool mma, fac_offer *offer) {
+static int variants(const fac_nv_conv *c, kernel_of k) {
+    return k == MMA ? fac_mma_conv_variants(c) : k == WARPS ? fac_nv_warps_variants(c) : fac_nv_tile_variants(c);
+}
+
+static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
     fac_nv_tile t;
-    if (!fac_cl_has_path(o, mma ? FAC_CL_MMA : FAC_CL_WGMMA) || !fac_nv_conv_read(o, p, &c)) return false;
-    if (!choose(o, &c, p->variant, mma, &t)) return false;
+    if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
+    if (!choose(o, &c, p->variant, k, &t)) return false;
     offer->work = fac_nv_tile_work(&c, &t);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
     const double moved = fac_nv_conv_bytes(p) / 3.3e12;
     offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
-    if (mma) offer->seconds *= fac_mma_handicap(o);
-    offer->version = VERSION, offer->variants = mma ? fac_mma_conv_variants(&c) : fac_nv_tile_variants(&c);
+    if (k == MMA) offer->seconds *= fac_mma_handicap(o);
+    offer->version = VERSION, offer->variants = variants(&c, k);
     return true;
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, false, offer); }
-static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, true, offer); }
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, WGMMA, offer); }
+static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, MMA, offer); }
+static bool offer_warps(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, WARPS, offer); }
 
 static void done(fac_device *d, void *arg) {
     plan *q = arg;
@@ -201,27 +210,30 @@ static void done(fac_device *d, void *arg) {
     fac_release(q);
 }
 
-static fac_status build(fac_device *d, const fac_problem *p, bool mma, plan *q, fac_error *err) {
+static fac_status build(fac_device *d, const fac_problem *p, kernel_of k, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
-    if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, mma, &q->r.t))
+    if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, k, &q->r.t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->r.c, &q->r.t.k, &q->pack, err));
     return fac_nv_rows_make(d, &q->r, err);
 }
 
-static fac_status make_on(fac_device *d, const fac_problem *p, bool mma, void **out, fac_error *err) {
+static fac_status make_on(fac_device *d, const fac_problem *p, kernel_of k, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(d, p, mma, q, err);
+    fac_status status = build(d, p, k, q, err);
     if (status) done(d, q);
     else *out = q;
     return status;
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_on(d, p, false, out, err); }
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_on(d, p, WGMMA, out, err); }
 static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    return make_on(d, p, true, out, err);
+    return make_on(d, p, MMA, out, err);
+}
+static fac_status make_warps(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make_on(d, p, WARPS, out, err);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
@@ -249,3 +261,5 @@ const fac_solver fac_cl_conv_wgmma = {
     .name = "conv/wgmma", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
 const fac_solver fac_cl_conv_mma = {
     .name = "conv/mma", .offer = offer_mma, .make = make_mma, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cl_conv_warps = {
+    .name = "conv/warps", .offer = offer_warps, .make = make_warps, .done = done, .pack_key = pack_key, .pack = pack, .run = run };

@@ -14,8 +14,11 @@ typedef struct fac_nv_tile {
     int            promote, splits, each_k;     /* in k-tiles; of the phase that has most to do */
     int            warp_rows, warp_columns;     /* of the kernel on mma.sync (mma.h); 0: wgmma */
     int            at_once;                     /* the same: groups of a unit */
+    int            rows, warps, depth;          /* of the kernel whose warps share the sums (conv_warps.h); 0: another one */
     double         seconds;
 } fac_nv_tile;
+
+static inline int fac_nv_tile_rows(const fac_nv_tile *t) { return t->warps ? t->rows : 64 * t->c.teams; }
 
 /* ---- conv_tiles.c ---- */
 
