@@ -1,7 +1,7 @@
 /* How convolutions of few pixels are cut for kernels/nv_conv_warps.cl.
  *
- * By an estimate: the groups of a unit run at once; each takes a while to start and to end, then one wait for memory for each
- * DEPTH k-tiles of a warp, or as long as its bytes take on their way to the unit. */
+ * By an estimate: a unit runs some groups at once, in turns; each takes a while to start and to end, one wait for memory for each
+ * DEPTH k-tiles of a warp, and as long as its bytes take on their way to the unit. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv_warps.h"
@@ -36,13 +36,22 @@ static bool fits(const fac_nv_conv *c, const cut *k, fac_nv_tile *t) {
     return k->warps * k->pixels * k->columns * (int)sizeof(float) <= LOCAL_BYTES;
 }
 
+/* Registers of an item, about: operands on the way, sums, addresses. */
+static int registers_of(const fac_nv_conv *c, const fac_nv_tile *t, int row) {
+    const int loads = row / 64, parts = c->mode == FAC_NV_3XTF32 ? 2 : 1, most = 65536 / (32 * t->warps);
+    const int all = t->depth * loads * (t->rows / 2 + parts * t->c.columns / 2) + t->rows * t->c.columns / 32 + 40;
+    return all < most ? (all < 255 ? all : 255) : most;
+}
+
+/* The numbers are fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at batch 1 on an H200, cut in all ways. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, const fac_nv_tile *t) {
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f), row = t->k.terms * (c->r.dtype == FAC_F32 ? 4 : 2);
     const double groups = (double)fac_nv_parts(f->pixels, t->rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
-    const double rounds = ceil(groups / o->limits.units), each = (double)fac_nv_parts(k_tiles, t->warps);
+    const double each = ceil(groups / o->limits.units), waits = ceil((double)fac_nv_parts(k_tiles, t->warps) / t->depth);
+    const int by_registers = 65536 / (32 * t->warps * registers_of(c, t, row)), by_warps = 64 / t->warps;
+    const double turns = ceil(each / (by_registers < by_warps ? by_registers : by_warps));
     const double bytes = (double)k_tiles * (t->rows * row + fac_nv_tile_bytes(&t->k));
-    const double waits = ceil(each / t->depth) * 0.7e-6, moves = rounds * bytes / 60e9;
-    return 0.8e-6 + 0.25e-6 * rounds + (waits > moves ? waits : moves) + 0.4 * (waits < moves ? waits : moves);
+    return 0.8e-6 + 1.7e-6 * turns + 0.5e-6 * turns * waits + each * (0.28e-6 + bytes / 91e9);
 }
 
 static void consider(const fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
