@@ -25,7 +25,7 @@ typedef struct {
     int line, window, turned;           /* of the weights: a filter, taps of one channel; rows are their channels */
     int rows, channels, row_tiles, k_tiles, taps;
     int tile_rows, term_bits, order, few;
-    float larger;                       /* by this the weights are: FAC_NV_CUT or 1 */
+    float larger;                       /* by this the weights are: FAC_NV_CUT, FAC_NV_LOST */
     int staged, blocks, slabs, row_bits;                /* units: of a row of tiles, of a tile; rows of one */
     int runs, run, multiplier, shift;                   /* of a unit; the last two divide by run */
     int number[3], first_tap[3], each[3], size[2];      /* taps of this phase among the weights' own, by dim */

@@ -37,6 +37,7 @@ uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int inpu
     fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)c->kind << 32 | (uint64_t)c->groups);
     h = fac_hash_int(h, (uint64_t)k->rows << 32 | (uint64_t)k->terms);
     h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 1 | (uint64_t)k->few);
+    h = fac_hash_int(h, (uint64_t)k->run);
     for (int d = 0; d < 3 && c->kind == FAC_CL_GRAD_X; d++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[d]);
         h = fac_hash_int(h, (uint64_t)c->g.dilation[d] << 32 | (uint64_t)c->g.pad[d]);
@@ -91,6 +92,11 @@ size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
     return s->k_tiles ? (size_t)groups * (size_t)s->row_tiles * (size_t)s->slabs * (size_t)s->blocks : 0;
 }
 
+static float larger_by(const fac_nv_packing *k) {
+    const bool cut = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER;
+    return (float)(1 + (cut ? FAC_NV_CUT : k->mode == FAC_NV_3XTF32 ? FAC_NV_LOST * k->run : 0));
+}
+
 /* As many rows as the stage has room for, or single k-tiles without it. */
 static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
     const int terms = k->terms, room = stage_of(k->mode);
@@ -118,7 +124,7 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
                       .turned = w->weights->kind == FAC_CL_GRAD_X, .rows = c->rows, .channels = c->channels,
                       .row_tiles = fac_nv_row_tiles(c, k), .k_tiles = fac_nv_k_tiles(c, k, &f), .taps = f.taps,
                       .tile_rows = k->rows, .order = (int32_t)k->order, .few = k->few,
-                      .larger = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER ? FAC_NV_CUT : 1,
+                      .larger = larger_by(k),
                       .within = k->points ? (int32_t)g->groups : 0 };
     while (1 << s.term_bits < k->terms) s.term_bits++;
     for (int d = 0; d < 3; d++)
