@@ -10,11 +10,15 @@ const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_pool_solver, &fac_cl_lrn_solver, &fac_cl_batch_norm_solver, &fac_cl_norm_solver, &fac_cl_softmax_solver,
     &fac_cl_softmax_grad_solver, &fac_cl_layer_norm_grad_solver,
     &fac_cl_reduce_solver, &fac_cl_arg_solver, &fac_cl_scan_solver, &fac_cl_top_k, &fac_cl_sum_square_all,
-    &fac_cl_matmul_wgmma, &fac_cl_matmul_dot,
+    &fac_cl_matmul_wgmma, &fac_cl_matmul_mma, &fac_cl_matmul_dot,
     &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_matmul_thin, &fac_cl_fused_matmul,
     &fac_cl_conv_tile, &fac_cl_conv_vector,
     &fac_cl_conv_wgmma, &fac_cl_conv_wgmma_stream, &fac_cl_conv_wgmma_grad_w, &fac_cl_winograd_wgmma,
+<<<<<<< HEAD
     &fac_cl_conv_mma, &fac_cl_conv_warps,
+=======
+    &fac_cl_conv_mma,
+>>>>>>> 681991b (WIP mma)
     &fac_cl_winograd_2x2, &fac_cl_winograd_4x4, &fac_cl_conv_direct,
     &fac_cl_attention_wgmma, &fac_cl_attention_grad_wgmma,
     NULL };

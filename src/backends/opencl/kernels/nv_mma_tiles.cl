@@ -8,8 +8,8 @@
  *   WM, WN          of a warp: multiples of 16;  WARPS_M: warps along the rows of the tile
  *   A_ROW, B_ROW    bytes of a row
  *   KIND            0: tf32, 1: bf16, 2: f16
- *   SPLIT3          3XTF32: low high + high low + high high; every eight terms go to f32 sums at once, since the units cut off
- *                   what they add
+ *   SPLIT3          3XTF32: low high + high low + high high; every sixteen terms go to f32 sums, since the units cut off what they
+ *                   add
  *   B_LOW           low parts of b lie so many bytes behind it; 0: they are made here
  *   A_FLOATS        rows of a are f32 for 16-bit products: lane t of a row takes the channels 4 t .. of each 16 (the weights'
  *                   terms are packed so); then chunks lie at c ^ (r & 1) * 4 in rows of 128 bytes
@@ -68,40 +68,59 @@ INLINE void split4(uint *high, uint *low) {
     UNROLL for (int e = 0; e < 4; e++) low[e] = nv_low(as_float(high[e])), high[e] = nv_high(as_float(high[e]));
 }
 
-/* A k-tile's part of all sums of a warp. */
-INLINE void multiply(float (*sum)[8 * NS], uint a_tile, uint b_tile, seat s) {
-    uint a[2][MS][4];
-    read_a(a[0], a_tile, s, 0);
-    UNROLL for (int k = 0; k < STEPS; k++) {
-        const int now = k & 1;
-        if (k + 1 < STEPS) read_a(a[now ^ 1], a_tile, s, k + 1);
 #ifdef SPLIT3
-        uint low[MS][4];
-        UNROLL for (int m = 0; m < MS; m++) split4(a[now][m], low[m]);
+/* Sixteen terms at a time: the units' sums of them, six products long, go to f32 sums. */
+INLINE void multiply(float (*sum)[8 * NS], uint a_tile, uint b_tile, seat s) {
+    UNROLL for (int k = 0; k < STEPS; k += 2) {
+        uint high[2][MS][4], low[2][MS][4];
+        UNROLL for (int i = 0; i < 2; i++) {
+            read_a(high[i], a_tile, s, k + i);
+            UNROLL for (int m = 0; m < MS; m++) split4(high[i][m], low[i][m]);
+        }
         UNROLL for (int q = 0; q < NS; q++) {
-            uint b[4], b_low[4];
+            uint b[2][4], b_low[2][4];
             float d[MS][2][4];
-            read_b(b, b_tile, s, k, q);
-            if (B_LOW) read_b(b_low, b_tile + B_LOW, s, k, q);
-            else split4(b, b_low);
-            UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) nv_mma_tf32_first(d[m][h], low[m], b + 2 * h);
-            UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) MMA(d[m][h], a[now][m], b_low + 2 * h);
-            UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) MMA(d[m][h], a[now][m], b + 2 * h);
+            UNROLL for (int i = 0; i < 2; i++) {
+                read_b(b[i], b_tile, s, k + i, q);
+                if (B_LOW) read_b(b_low[i], b_tile + B_LOW, s, k + i, q);
+                else split4(b[i], b_low[i]);
+            }
+            UNROLL for (int i = 0; i < 2; i++) {
+                UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) {
+                    if (i) nv_mma_tf32(d[m][h], low[i][m], b[i] + 2 * h);
+                    else nv_mma_tf32_first(d[m][h], low[i][m], b[i] + 2 * h);
+                }
+                UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++)
+                    nv_mma_tf32(d[m][h], high[i][m], b_low[i] + 2 * h);
+                UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++)
+                    nv_mma_tf32(d[m][h], high[i][m], b[i] + 2 * h);
+            }
             UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) UNROLL for (int e = 0; e < 4; e++)
                 sum[m][8 * q + 4 * h + e] += d[m][h][e];
         }
-#else
-#ifdef ROUND_A
-        UNROLL for (int m = 0; m < MS; m++) round4(a[now][m]);
-#endif
-        UNROLL for (int q = 0; q < NS; q++) {
-            uint b[4];
-            read_b(b, b_tile, s, k, q);
-#ifdef ROUND_B
-            round4(b);
-#endif
-            UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++) MMA(sum[m] + 8 * q + 4 * h, a[now][m], b + 2 * h);
-        }
-#endif
     }
 }
+#else
+/* A k-tile's part of all sums of a warp: what the next products need is read while the last ones run. */
+INLINE void multiply(float (*sum)[8 * NS], uint a_tile, uint b_tile, seat s) {
+    uint a[2][MS][4], b[2][4];
+    read_a(a[0], a_tile, s, 0);
+    read_b(b[0], b_tile, s, 0, 0);
+    UNROLL for (int k = 0; k < STEPS; k++) {
+#ifdef ROUND_A
+        UNROLL for (int m = 0; m < MS; m++) round4(a[k & 1][m]);
+#endif
+        UNROLL for (int q = 0; q < NS; q++) {
+            const int now = (k * NS + q) & 1;
+            if (q + 1 < NS) read_b(b[now ^ 1], b_tile, s, k, q + 1);
+            else if (k + 1 < STEPS) read_b(b[now ^ 1], b_tile, s, k + 1, 0);
+            if (!q && k + 1 < STEPS) read_a(a[k + 1 & 1], a_tile, s, k + 1);
+#ifdef ROUND_B
+            round4(b[now]);
+#endif
+            UNROLL for (int m = 0; m < MS; m++) UNROLL for (int h = 0; h < 2; h++)
+                MMA(sum[m] + 8 * q + 4 * h, a[k & 1][m], b[now] + 2 * h);
+        }
+    }
+}
+#endif

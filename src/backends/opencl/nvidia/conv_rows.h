@@ -2,6 +2,7 @@
 #ifndef FACULA_OPENCL_NVIDIA_CONV_ROWS_H
 #define FACULA_OPENCL_NVIDIA_CONV_ROWS_H
 #include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/mma.h"
 
 /* A way to cut: columns and teams of 64 rows of a tile, bytes of a row of weights, stages, the next operand made ahead, most
  * registers (0: as many as it takes), for few channels, sums may be split; the share of the rate that it reaches. */
@@ -27,6 +28,13 @@ int    fac_nv_tile_variants(const fac_nv_conv *c);
 bool   fac_nv_tile_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t);
 size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t);        /* bytes, for parts of sums */
 static inline int64_t fac_nv_parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* ---- mma_conv_tiles.c ---- */
+
+int          fac_mma_conv_variants(const fac_nv_conv *c);
+/* As fac_nv_tile_choose, for conv/mma. */
+bool         fac_mma_conv_choose(fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t);
+fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t);
 
 /* ---- conv_rows.c ---- */
 

@@ -1,7 +1,8 @@
-/* product/wgmma: matmul, linear and gemm of f32, bf16 and f16 on NVIDIA's wgmma.  See matmul.h. */
+/* product/wgmma: matmul, linear and gemm of f32, bf16 and f16 on NVIDIA's wgmma; product/mma: on mma.sync.  See matmul.h. */
 #include <stddef.h>
 #include <string.h>
 #include "backends/opencl/nvidia/matmul.h"
+#include "backends/opencl/nvidia/mma.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -28,7 +29,7 @@ typedef struct plan {
     fac_span      counters;                     /* of the parts of each tile that are done; zero between launches */
 } plan;
 
-static bool read(const fac_opencl *o, fac_problem *p, fac_nv_matmul *m) {
+static bool read(fac_opencl *o, fac_problem *p, bool mma, fac_nv_matmul *m) {
     fac_cl_product r;
     bool before_run[2];
     for (int i = 0; i < p->nin; i++)
@@ -37,20 +38,25 @@ static bool read(const fac_opencl *o, fac_problem *p, fac_nv_matmul *m) {
         before_run[i] = p->in[i].time != FAC_RUN;
         if (before_run[i]) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);    /* what pack() reads */
     }
-    return fac_cl_product_read(o, p, &r) && fac_nv_matmul_read(o, &r, p->precision, before_run, p->variant, m);
+    if (!fac_cl_product_read(o, p, &r)) return false;
+    return mma ? fac_mma_matmul_read(o, &r, p->precision, before_run, p->variant, m)
+               : fac_nv_matmul_read(o, &r, p->precision, before_run, p->variant, m);
 }
 
-static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+static bool offer_on(fac_device *d, fac_problem *p, bool mma, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_matmul m;
-    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(o, p, &m)) return false;
-    offer->seconds = m.seconds;
+    if (!fac_cl_has_path(o, mma ? FAC_CL_MMA : FAC_CL_WGMMA) || !read(o, p, mma, &m)) return false;
+    offer->seconds = m.seconds * (mma ? fac_mma_handicap(o) : 1);
     offer->work = m.work;
     if (m.p.packed) offer->packed[m.p.input] = m.p.bytes;
     if (m.q.packed) offer->packed[m.q.input] = m.q.bytes;
-    offer->variants = fac_nv_matmul_variants(&m), offer->version = VERSION;
+    offer->variants = mma ? fac_mma_matmul_variants(o, &m) : fac_nv_matmul_variants(&m), offer->version = VERSION;
     return true;
 }
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, false, offer); }
+static bool offer_mma(fac_device *d, fac_problem *p, fac_offer *offer) { return offer_on(d, p, true, offer); }
 
 static size_t counter_bytes(const fac_nv_matmul *m) { return m->parts > 1 ? (size_t)m->tiles * sizeof(uint32_t) : 0; }
 
@@ -73,9 +79,9 @@ static fac_status kernel_of(fac_opencl *o, bool good, fac_text *text, const char
     return status;
 }
 
-static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
+static fac_status build(fac_opencl *o, const fac_problem *p, bool mma, plan *q, fac_error *err) {
     fac_problem settled = *p;
-    if (!read(o, &settled, &q->m))
+    if (!read(o, &settled, mma, &q->m))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     const fac_nv_matmul *m = &q->m;
     const fac_nv_side *const sides[] = { &m->p, &m->q };
@@ -95,13 +101,18 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
     return kernel_of(o, good, &text, options, "product", &q->product, err);
 }
 
-static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+static fac_status make_on(fac_device *d, const fac_problem *p, bool mma, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(fac_opencl_of(d), p, q, err);
+    fac_status status = build(fac_opencl_of(d), p, mma, q, err);
     if (status) done(d, q);
     else *out = q;
     return status;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_on(d, p, false, out, err); }
+static fac_status make_mma(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make_on(d, p, true, out, err);
 }
 
 /* ---- images ---- */
@@ -177,9 +188,10 @@ static fac_status launch(fac_opencl *o, const plan *q, fac_span p, fac_span b, f
         args[n++] = fac_cl_arg_span(q->counters);
     }
     for (int i = 0; i < extras; i++) args[n++] = fac_cl_arg_span(x->e[i]);
+    /* on wgmma groups stay and take one job after the other */
     const size_t slots = (size_t)o->limits.units * (size_t)m->cut.groups, jobs = (size_t)w->all,
-        groups = jobs < slots ? jobs : slots;
-    const fac_cl_range range = { 1, { groups * ITEMS }, { ITEMS } };
+        groups = m->mma || jobs < slots ? jobs : slots, items = m->mma ? (size_t)fac_mma_matmul_items(m) : ITEMS;
+    const fac_cl_range range = { 1, { groups * items }, { items } };
     return fac_cl_launch(o, &q->product, &range, n, args, err);
 }
 
@@ -208,3 +220,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cl_matmul_wgmma = {
     .name = "product/wgmma", .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run };
+const fac_solver fac_cl_matmul_mma = {
+    .name = "product/mma", .offer = offer_mma, .make = make_mma, .done = done, .pack_key = pack_key, .pack = pack, .run = run };

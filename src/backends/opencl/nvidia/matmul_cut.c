@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/nvidia/matmul.h"
+#include "backends/opencl/nvidia/mma.h"
 #include "tensor/tensor_internal.h"
 
 enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become the short side of a tile */
@@ -40,9 +41,10 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const int64_t chunk = half ? 8 : 4, K = m->r.s.K;
     /* low parts of a computed operand cost a third of the time where tiles are used often */
     const double much = m->swap ? 1 << 18 : 1 << 20;
-    const bool often = m->mode == FAC_NV_3XTF32 && s == &m->q && (double)s->rows * (double)K >= much;
+    const bool often = !m->mma && m->mode == FAC_NV_3XTF32 && s == &m->q && (double)s->rows * (double)K >= much;
     if (!as_is || often) return FAC_NV_IMAGES;
     if (s->term == 1 && K % chunk == 0 && steps_by(s, s->rows > 1 ? s->row : 0, chunk)) return FAC_NV_ROWS;
+    if (m->mma) return FAC_NV_IMAGES;
     /* tf32 takes rows side by side from registers only, so not of q */
     const bool turns = half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
     const bool columns = turns && s->row == 1 && s->rows % chunk == 0;
@@ -72,7 +74,7 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
     s->from = before_run ? FAC_NV_IMAGES : from_of(m, s);
     s->permuted = columns && s->from != FAC_NV_COLUMNS;
     s->make = fac_nv_terms(m) == 64 ? FAC_NV_HALVES : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED
-            : columns ? FAC_NV_SPLIT : FAC_NV_FLOATS;
+            : columns && !m->mma ? FAC_NV_SPLIT : FAC_NV_FLOATS;
     s->blocks = parts_of(s->rows, tile);
     int64_t count = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) count *= s->size[k];
@@ -127,7 +129,7 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     const fac_cl_shape *s = &m->r.s;
     const fac_nv_cut *c = &m->cut;
     const double slots = (double)o->limits.units * c->groups, batch = (double)s->batch, y = (double)(s->M * s->N) * batch;
-    const double rate = fac_nv_rate(o, m->mode) / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
+    const double rate = m->rate / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
     const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate, result = (double)c->rows * c->columns * 4;
     const double fetch = (c->rows + c->columns * halves) * 128 * c->groups / CACHE, step = tile > fetch ? tile : fetch;
     const double operands = source_bytes(m, &m->p) + source_bytes(m, &m->q);
@@ -175,27 +177,61 @@ int fac_nv_matmul_variants(const fac_nv_matmul *m) {
     return n;
 }
 
-bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run,
-                        int variant, fac_nv_matmul *m) {
+/* What does not depend on the cut. */
+static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fac_nv_matmul *m) {
     const fac_cl_shape *s = &r->s;
     memset(m, 0, sizeof *m);
-    m->r = *r;
+    m->r = *r, m->mma = mma;
     if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K) return false;
     if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535) return false;
     m->swap = s->M <= FEW && s->N > s->M;
     m->p = side_of(m, m->swap), m->q = side_of(m, !m->swap);
     m->fours = ends_of(m);
+    return true;
+}
+
+static void better(const fac_nv_matmul *m, fac_nv_matmul *best) {
+    if ((double)m->tiles * (double)m->parts > INT_MAX / 2) return;
+    if (!best->cut.rows || m->seconds < best->seconds) *best = *m;
+}
+
+bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run,
+                        int variant, fac_nv_matmul *m) {
+    if (!start(r, precision, false, m)) return false;
+    m->rate = fac_nv_rate(o, m->mode);
     fac_nv_matmul best = { 0 };
     const fac_nv_cut *c = cuts_of(m);
     for (int k = 0; c[k].rows; k++) {
         if (variant && variant != k + 1) continue;
         /* few rows: one tile takes them all, so that the other operand is read once; the shortest one that does */
-        if (!variant && m->swap && c[k].columns < s->M && c[k + 1].rows) continue;
+        if (!variant && m->swap && c[k].columns < r->s.M && c[k + 1].rows) continue;
         if (!variant && m->swap && best.cut.rows) break;
         cut(o, &c[k], before_run, m);
-        if ((double)m->tiles * (double)m->parts > INT_MAX / 2) continue;
-        if (!best.cut.rows || m->seconds < best.seconds) best = *m;
+        better(m, &best);
     }
     *m = best;
     return m->cut.rows != 0;
+}
+
+bool fac_mma_matmul_read(fac_opencl *o, const fac_cl_product *r, fac_precision precision, const bool *before_run, int variant,
+                         fac_nv_matmul *m) {
+    if (!start(r, precision, true, m)) return false;
+    m->rate = fac_mma_rate(o, m->mode);
+    fac_nv_matmul best = { 0 };
+    for (int k = 0; fac_mma_matmul_cut(o, k, m); k++) {
+        if ((variant && variant != k + 1) || !m->cut.groups) continue;
+        if (!variant && m->swap && (m->cut.columns < r->s.M || best.cut.rows)) continue;
+        const fac_nv_cut c = m->cut;
+        cut(o, &c, before_run, m);
+        better(m, &best);
+    }
+    *m = best;
+    return m->cut.rows != 0;
+}
+
+int fac_mma_matmul_variants(fac_opencl *o, const fac_nv_matmul *m) {
+    fac_nv_matmul any = *m;
+    int n = 0;
+    while (fac_mma_matmul_cut(o, n, &any)) n++;
+    return n;
 }

@@ -7,6 +7,7 @@
 #include "cl_nv_matmul.h"
 #include "cl_nv_matmul_jobs.h"
 #include "cl_nv_matmul_pack.h"
+#include "cl_nv_mma_matmul.h"
 
 enum { PROMOTE = 4 };                           /* k-tiles of 32 terms that the units may add up by themselves */
 
@@ -39,7 +40,8 @@ static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_add(to, fac_cl_nv_common);
-    add_instruction(m, to);
+    if (m->mma) fac_mma_matmul_text(m, to);
+    else add_instruction(m, to);
     const bool good = add_results(m, fp64, to);
     const bool half = fac_nv_terms(m) == 64;
     fac_text_print(to, "#undef MEM\n#define MEM %s\n#define HALF %d\n#define TM %d\n#define TN %d\n#define STAGES %d\n",
@@ -47,9 +49,10 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_print(to, "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT %d\n#define PROMOTE %d\n", m->p.from,
                    m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
     fac_text_add(to, fac_cl_gemm_common);
-    fac_text_print(to, "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n#define RESULT_COLUMNS TN\n");
+    if (!m->mma) fac_text_add(to, "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n"
+                                  "#define RESULT_COLUMNS TN\n");
     fac_text_add(to, fac_cl_nv_matmul_jobs);
-    fac_text_add(to, fac_cl_nv_matmul);
+    fac_text_add(to, m->mma ? fac_cl_nv_mma_matmul : fac_cl_nv_matmul);
     return good && !to->failed;
 }
 

@@ -3,7 +3,7 @@
  * problems are cut for these kernels and writes their texts. */
 #ifndef FACULA_OPENCL_NVIDIA_MMA_H
 #define FACULA_OPENCL_NVIDIA_MMA_H
-#include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/nvidia.h"
 
 /* ---- mma_tiles.c ---- */
 
@@ -27,11 +27,4 @@ static inline int fac_mma_items(const fac_mma_tile *t) {
     return 32 * (t->rows / t->warp_rows) * (t->columns / t->warp_columns);
 }
 void fac_mma_tiles_text(const fac_mma_tile *t, fac_text *to);
-
-/* ---- mma_conv_tiles.c ---- */
-
-int          fac_mma_conv_variants(const fac_nv_conv *c);
-/* As fac_nv_tile_choose, for conv/mma. */
-bool         fac_mma_conv_choose(fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t);
-fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t);
 #endif

@@ -4,7 +4,7 @@
  * storing its results.  Stages are as many as local memory has room for. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 
@@ -13,22 +13,22 @@ enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 typedef struct cut { int rows, columns, warp_rows, warp_columns, row, stages; bool few; int registers; double share; } cut;
 
 static const cut single[] = {                               /* TF32 */
-    { 128, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.65 },
-    { 256, 128, 64, 64, 128, 3, false, 230, 0.72 }, { 128, 128, 64, 64, 64, 4, false, 230, 0.62 },
-    { 128, 64, 64, 32, 128, 4, false, 128, 0.55 },  { 64, 64, 32, 32, 128, 4, false, 96, 0.42 },
-    { 64, 128, 32, 64, 128, 3, false, 128, 0.50 },  { 128, 64, 64, 32, 64, 4, false, 128, 0.50 },
-    { 128, 64, 64, 32, 64, 3, true, 128, 0.40 },    { 0 } };
+    { 128, 128, 64, 64, 128, 3, false, 230, 0.84 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.69 },
+    { 256, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 64, 64, 3, false, 230, 0.70 },
+    { 128, 64, 64, 32, 128, 3, false, 128, 0.75 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.50 },
+    { 64, 128, 32, 64, 128, 3, false, 128, 0.68 },  { 64, 128, 32, 64, 64, 4, false, 128, 0.60 },
+    { 128, 64, 64, 32, 64, 3, true, 128, 0.43 },    { 0 } };
 static const cut half[] = {                                 /* BF16, F16 */
-    { 128, 128, 64, 64, 128, 3, false, 230, 0.65 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.60 },
-    { 256, 128, 64, 64, 128, 3, false, 230, 0.66 }, { 128, 128, 64, 64, 64, 4, false, 230, 0.55 },
-    { 128, 64, 64, 32, 128, 4, false, 128, 0.50 },  { 64, 64, 32, 32, 128, 4, false, 96, 0.36 },
-    { 64, 128, 32, 64, 128, 3, false, 128, 0.42 },  { 128, 64, 64, 32, 64, 4, false, 128, 0.45 },
+    { 128, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.58 },
+    { 256, 128, 64, 64, 128, 3, false, 230, 0.56 }, { 128, 128, 64, 64, 64, 3, false, 230, 0.50 },
+    { 128, 64, 64, 32, 128, 3, false, 128, 0.62 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.43 },
+    { 64, 128, 32, 64, 128, 3, false, 128, 0.53 },  { 64, 128, 32, 64, 64, 4, false, 128, 0.50 },
     { 128, 64, 64, 32, 64, 3, true, 128, 0.25 },    { 0 } };
 static const cut triple[] = {                               /* 3XTF32 */
-    { 128, 128, 64, 32, 64, 4, false, 200, 0.75 },  { 128, 64, 64, 32, 64, 4, false, 200, 0.72 },
-    { 128, 128, 64, 64, 64, 3, false, 250, 0.75 },  { 64, 64, 32, 32, 64, 4, false, 128, 0.60 },
-    { 128, 64, 64, 32, 128, 3, false, 200, 0.72 },  { 64, 128, 32, 64, 64, 4, false, 200, 0.65 },
-    { 128, 64, 64, 32, 64, 3, true, 200, 0.60 },    { 0 } };
+    { 128, 128, 64, 32, 64, 3, false, 200, 0.72 },  { 128, 64, 64, 32, 64, 3, false, 200, 0.73 },
+    { 128, 64, 32, 32, 64, 3, false, 128, 0.72 },   { 64, 64, 32, 32, 64, 4, false, 128, 0.72 },
+    { 64, 128, 32, 64, 64, 3, false, 200, 0.80 },   { 64, 64, 32, 32, 128, 3, false, 128, 0.75 },
+    { 128, 64, 64, 32, 64, 3, true, 200, 0.69 },    { 0 } };
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
 static const cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
@@ -45,8 +45,7 @@ fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t) {
     const int row = t->k.terms * (is_half(c) ? 2 : 4);
     return (fac_mma_tile){ .rows = 64 * t->c.teams, .columns = t->c.columns, .warp_rows = t->warp_rows,
                            .warp_columns = t->warp_columns, .a_row = t->k.terms * (is_float(c) ? 4 : 2), .b_row = row,
-                           .mode = c->mode, .a_floats = is_float(c) && is_half(c), .round_a = c->mode == FAC_NV_TF32,
-                           .b_low = t->c.columns * row };
+                           .mode = c->mode, .a_floats = is_float(c) && is_half(c), .round_a = false };
 }
 
 static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *t) {
@@ -54,7 +53,9 @@ static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile 
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     *t = (fac_nv_tile){ .c = { .columns = k->columns, .teams = k->rows / 64, .row = k->row, .few = k->few, .split = true,
                                .share = k->share }, .warp_rows = k->warp_rows, .warp_columns = k->warp_columns };
-    t->k = (fac_nv_packing){ .rows = k->columns, .terms = k->row / bytes, .mode = c->mode, .few = c->few,
+    const bool whole = c->mode == FAC_NV_3XTF32;
+    t->k = (fac_nv_packing){ .rows = k->columns, .terms = k->row / bytes, .mode = whole ? FAC_NV_TF32 : c->mode, .few = c->few,
+                             .whole = whole,
                              .order = is_float(c) && is_half(c) ? FAC_NV_BY_FOURS : FAC_NV_IN_ORDER };
     if (is_float(c) && is_half(c)) t->k.terms = least;                  /* rows of pixels are twice as long */
     if (!c->few && fac_nv_parts(c->channels, least) * least < fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
