@@ -1,6 +1,6 @@
 /* conv/mma: on any machine the texts of its kernels for cards with little and with much local memory (written to the folder
- * FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80) and how problems are cut; where mma.sync works the solver on odd shapes against
- * the reference.  FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
+ * FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80) and how problems are cut; where mma.sync works the solver on odd shapes
+ * against the reference.  FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "nv_conv_check.h"
 #include "backends/opencl/nvidia/conv_rows.h"
 #include "backends/opencl/probe.h"

@@ -1,8 +1,9 @@
-/* Convolution as a product on mma.sync (nv_mma_tiles.cl), for sm_80 and newer: rows of tiles are pixels, columns are channels of y.
+/* Convolution as a product on mma.sync (nv_mma_tiles.cl), for sm_80 and newer: rows of tiles are pixels, columns are channels
+ * of y.
  *
- * Both operands come into local memory by asynchronous copies, STAGES - 1 k-tiles ahead: pixels by 16 bytes each, what lies outside
- * as zeros, weights as ready images (nvidia/conv.h).  One kernel for any window, stride, dilation and padding: a k-tile is BK
- * channels of one tap.
+ * Both operands come into local memory by asynchronous copies, STAGES - 1 k-tiles ahead: pixels by 16 bytes each, what lies
+ * outside as zeros, weights as ready images (nvidia/conv.h).  One kernel for any window, stride, dilation and padding: a k-tile is
+ * BK channels of one tap.
  *
  *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; items of a group
  *   STAGES              k-tiles in local memory; STAGE: bytes of one's weights
@@ -156,7 +157,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
         if (++next == STAGES) next = 0;
     }
 #ifdef SPLIT
-    if (!add_parts(sum[0], work + s.work, counters + s.counters, (local uint *)tiles)) return;     /* nobody reads tiles any more */
+    /* nobody reads tiles any more */
+    if (!add_parts(sum[0], work + s.work, counters + s.counters, (local uint *)tiles)) return;
 #endif
     finish_tile(&s, &e, sum, row + warp % WARPS_M * WM + (lane >> 2), first,
                 first % s.row_tiles * BN + warp / WARPS_M * WN + 4 * (lane & 3), y EXTRA_ARGS);

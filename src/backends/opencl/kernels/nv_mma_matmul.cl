@@ -1,8 +1,8 @@
 /* A matrix product on mma.sync (nv_mma_tiles.cl), for sm_80 and newer: a tile by each group of items, whose operands come by
  * asynchronous copies, STAGES - 1 steps ahead.
  *
- * Arguments, jobs and images are those of nv_matmul.cl.  A step is ROW bytes of each row of both operands: half of a k-tile or all of
- * it; from IMAGES, whose chunks were swizzled for rows of 128 bytes, or from matrices whose terms are neighbours (ROWS).
+ * Arguments, jobs and images are those of nv_matmul.cl.  A step is ROW bytes of each row of both operands: half of a k-tile or
+ * all of it; from IMAGES, whose chunks were swizzled for rows of 128 bytes, or from matrices whose terms are neighbours (ROWS).
  *
  *   TM, TN, ITEMS, STAGES, MEM, HALF, P_FROM, Q_FROM, SWAP, PARTS, FOURS      as there;  A_ROW = B_ROW = ROW */
 #define IMAGES 0
@@ -27,7 +27,8 @@ INLINE void copy_step(int kind, uint to, global const MEM *from, long step, int 
             nv_copy16(to + r * ROW + ((chunk ^ turn_of(r, ROW)) << 4), from + (r * 8 + (c ^ (r & 7))) * CHUNK, 16);
         } else {
             const int lies = permuted ? lying(r) : r, first = k + chunk * CHUNK, there = r < left && first < terms;
-            nv_copy16(to + lies * ROW + ((chunk ^ turn_of(lies, ROW)) << 4), there ? from + r * step + first : from, there ? 16 : 0);
+            const uint place = to + lies * ROW + ((chunk ^ turn_of(lies, ROW)) << 4);
+            nv_copy16(place, there ? from + r * step + first : from, there ? 16 : 0);
         }
     }
 }
@@ -54,8 +55,8 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
 #define FETCH(i, stage) \
     do { \
         const int tile = (i) / SUBS, sub = (i) % SUBS, k = j.first * TERMS + (i) * (TERMS / SUBS); \
-        copy_step(P_FROM, at + (stage) * ROOM, P_FROM == IMAGES ? p + (long)tile * (TM * TERMS) : p, w.p_step, TM, w.rows - j.row, \
-                  k, terms, sub, false); \
+        copy_step(P_FROM, at + (stage) * ROOM, P_FROM == IMAGES ? p + (long)tile * (TM * TERMS) : p, w.p_step, TM, \
+                  w.rows - j.row, k, terms, sub, false); \
         copy_step(Q_FROM, at + (stage) * ROOM + P_BYTES, Q_FROM == IMAGES ? q + (long)tile * (TN * TERMS) : q, w.q_step, TN, \
                   w.columns - j.column, k, terms, sub, true); \
     } while (0)
@@ -87,5 +88,6 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
 #else
 #define LINES_ARGS
 #endif
-    results(s, w, j, j.row + warp % WARPS_M * WM, j.column + warp / WARPS_M * WN, lane, sum[0] PLACE_ARGS LINES_ARGS, y EXTRA_ARGS);
+    results(s, w, j, j.row + warp % WARPS_M * WM, j.column + warp / WARPS_M * WN, lane, sum[0] PLACE_ARGS LINES_ARGS,
+            y EXTRA_ARGS);
 }

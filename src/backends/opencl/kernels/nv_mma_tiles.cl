@@ -8,8 +8,8 @@
  *   WM, WN          of a warp: multiples of 16;  WARPS_M: warps along the rows of the tile
  *   A_ROW, B_ROW    bytes of a row
  *   KIND            0: tf32, 1: bf16, 2: f16
- *   SPLIT3          3XTF32: low high + high low + high high; every sixteen terms go to f32 sums, since the units cut off what they
- *                   add
+ *   SPLIT3          3XTF32: low high + high low + high high; every sixteen terms go to f32 sums, since the units cut off what
+ *                   they add
  *   B_LOW           low parts of b lie so many bytes behind it; 0: they are made here
  *   A_FLOATS        rows of a are f32 for 16-bit products: lane t of a row takes the channels 4 t .. of each 16 (the weights'
  *                   terms are packed so); then chunks lie at c ^ (r & 1) * 4 in rows of 128 bytes
@@ -43,7 +43,7 @@ INLINE seat seat_of(int warp, int lane) {
 #else
     const int ra = lane & 15, ca = lane >> 4;               /* rows 0 .. 7, 8 .. 15 of chunk c, then of c + 1 */
 #endif
-    const int rb = (lane & 7) + (lane >> 4) * 8, cb = lane >> 3 & 1;        /* chunks c, c + 1 of columns 0 .. 7, then of 8 .. 15 */
+    const int rb = (lane & 7) + (lane >> 4) * 8, cb = lane >> 3 & 1;    /* chunks c, c + 1 of columns 0 .. 7, then 8 .. 15 */
     s.a = (uint)((warp % WARPS_M * WM + ra) * A_ROW + (ca ^ a_turn_of(ra)) * 16);
     s.b = (uint)((warp / WARPS_M * WN + rb) * B_ROW + (cb ^ turn_of(rb, B_ROW)) * 16);
     return s;

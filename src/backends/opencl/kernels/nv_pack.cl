@@ -25,7 +25,7 @@ typedef struct {
     int line, window, turned;           /* of the weights: a filter, taps of one channel; rows are their channels */
     int rows, channels, row_tiles, k_tiles, taps;
     int tile_rows, term_bits, order, few;
-    float larger;                       /* by this the weights are: FAC_NV_CUT, FAC_NV_LOST */
+    float larger;                       /* by this the weights are: FAC_NV_CUT, FAC_NV_LOST; 0: as they are */
     int staged, blocks, slabs, row_bits;                /* units: of a row of tiles, of a tile; rows of one */
     int runs, run, multiplier, shift;                   /* of a unit; the last two divide by run */
     int number[3], first_tap[3], each[3], size[2];      /* taps of this phase among the weights' own, by dim */
@@ -68,7 +68,7 @@ static void put(global TILE *y, const packing *s, int r, int place, const float 
     *(global chunk *)y = (chunk)(BITS(x[0]), BITS(x[1]), BITS(x[2]), BITS(x[3]), BITS(x[4]), BITS(x[5]), BITS(x[6]), BITS(x[7]));
 #else
     const float a = s->larger * x[0], b = s->larger * x[1], c = s->larger * x[2], d = s->larger * x[3];
-    const chunk high = s->larger ? (chunk)(to_tf32(a), to_tf32(b), to_tf32(c), to_tf32(d)) : (chunk)(x[0], x[1], x[2], x[3]);
+    const chunk high = s->larger != 0 ? (chunk)(to_tf32(a), to_tf32(b), to_tf32(c), to_tf32(d)) : (chunk)(x[0], x[1], x[2], x[3]);
     *(global chunk *)y = high;
     if (PARTS == 2)
         *(global chunk *)(y + (s->tile_rows << s->term_bits)) =

@@ -78,11 +78,8 @@ typedef struct fac_nv_packing {
     fac_nv_order order;
     bool         few;
     int          points;                        /* 36: weights of 3 x 3 transformed for F(4 x 4, 3 x 3); 0: as they are */
-<<<<<<< HEAD
     int          run;                           /* 3XTF32: terms that the units add up before the sum moves on */
-=======
     bool         whole;                         /* f32 as it is, which the kernel splits: mode is TF32 then */
->>>>>>> 681991b (WIP mma)
 } fac_nv_packing;
 
 int        fac_nv_tile_bytes(const fac_nv_packing *k);                          /* of one k-tile: what one bulk copy brings */

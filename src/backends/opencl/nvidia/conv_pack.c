@@ -36,12 +36,8 @@ size_t fac_nv_packed_bytes(const fac_nv_conv *c, const fac_nv_packing *k) { retu
 uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int input) {
     fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input), (uint64_t)c->kind << 32 | (uint64_t)c->groups);
     h = fac_hash_int(h, (uint64_t)k->rows << 32 | (uint64_t)k->terms);
-<<<<<<< HEAD
-    h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 1 | (uint64_t)k->few);
-    h = fac_hash_int(h, (uint64_t)k->run);
-=======
     h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 2 | (uint64_t)k->whole << 1 | (uint64_t)k->few);
->>>>>>> 681991b (WIP mma)
+    h = fac_hash_int(h, (uint64_t)k->run);
     for (int d = 0; d < 3 && c->kind == FAC_CL_GRAD_X; d++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[d]);
         h = fac_hash_int(h, (uint64_t)c->g.dilation[d] << 32 | (uint64_t)c->g.pad[d]);
@@ -98,6 +94,7 @@ size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
 
 static float larger_by(const fac_nv_packing *k) {
     const bool cut = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER;
+    if (k->whole) return 0;
     return (float)(1 + (cut ? FAC_NV_CUT : k->mode == FAC_NV_3XTF32 ? FAC_NV_LOST * k->run : 0));
 }
 
@@ -128,11 +125,7 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
                       .turned = w->weights->kind == FAC_CL_GRAD_X, .rows = c->rows, .channels = c->channels,
                       .row_tiles = fac_nv_row_tiles(c, k), .k_tiles = fac_nv_k_tiles(c, k, &f), .taps = f.taps,
                       .tile_rows = k->rows, .order = (int32_t)k->order, .few = k->few,
-<<<<<<< HEAD
                       .larger = larger_by(k),
-=======
-                      .larger = k->whole ? 0 : k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER ? FAC_NV_CUT : 1,
->>>>>>> 681991b (WIP mma)
                       .within = k->points ? (int32_t)g->groups : 0 };
     while (1 << s.term_bits < k->terms) s.term_bits++;
     for (int d = 0; d < 3; d++)

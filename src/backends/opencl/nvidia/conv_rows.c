@@ -1,13 +1,8 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride, dilation and padding; see
  * kernels/nv_conv_rows.cl.  Weights are packed once; where they change in the run, as a step of it.  conv/mma is the same on
-<<<<<<< HEAD
  * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
-#include "backends/opencl/nvidia/conv_warps.h"
-#include "backends/opencl/nvidia/mma.h"
-=======
- * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c. */
 #include "backends/opencl/nvidia/conv_rows.h"
->>>>>>> 681991b (WIP mma)
+#include "backends/opencl/nvidia/conv_warps.h"
 #include "backends/opencl/nvidia/pack.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"

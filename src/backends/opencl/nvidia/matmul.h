@@ -52,8 +52,8 @@ bool fac_mma_matmul_read(fac_opencl *o, const fac_cl_product *r, fac_precision p
 int  fac_mma_matmul_variants(fac_opencl *o, const fac_nv_matmul *m);
 static inline int fac_nv_terms(const fac_nv_matmul *m) { return m->mode == FAC_NV_3XTF32 || m->mode == FAC_NV_TF32 ? 32 : 64; }
 
-/* mma_matmul_cuts.c: the k-th tile for m's mode and side, with no groups where local memory has no room for it; false: there is none.
- * What differs in the text. */
+/* mma_matmul_cuts.c: the k-th tile for m's mode and side, with no groups where local memory has no room for it; false: there is
+ * none.  What differs in the text. */
 bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m);
 void fac_mma_matmul_text(const fac_nv_matmul *m, fac_text *to);
 static inline int fac_mma_matmul_items(const fac_nv_matmul *m) {

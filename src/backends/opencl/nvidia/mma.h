@@ -1,6 +1,6 @@
-/* Solvers on mma.sync, for sm_80 to sm_89 (A100, RTX 30 and 40, L4) and whatever else has it: conv/mma, conv/mma_grad_w, product/mma.
- * They are the solvers on wgmma with other kernels: conv_rows.c, conv_grad_w.c and matmul.c hold both, what is here says how
- * problems are cut for these kernels and writes their texts. */
+/* Solvers on mma.sync, for sm_80 to sm_89 (A100, RTX 30 and 40, L4) and whatever else has it: conv/mma, conv/mma_grad_w,
+ * product/mma.  The first and the last are the solvers on wgmma with other kernels: conv_rows.c and matmul.c hold both, what is
+ * here says how problems are cut for these kernels and writes their texts. */
 #ifndef FACULA_OPENCL_NVIDIA_MMA_H
 #define FACULA_OPENCL_NVIDIA_MMA_H
 #include "backends/opencl/nvidia/nvidia.h"

@@ -1,34 +1,34 @@
 /* How convolutions are cut for kernels/nv_mma_conv.cl.
  *
- * By an estimate as that of conv_tiles.c: rounds of tiles over the units, each as long as its products or as its copies take, and as
- * storing its results.  Stages are as many as local memory has room for. */
+ * By an estimate as that of conv_tiles.c: rounds of tiles over the units, each as long as its products or as its copies take,
+ * and as storing its results.  Stages are as many as local memory has room for. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 
-/* Rows and columns of a tile and of a warp, bytes of a row of weights, most stages, for few channels, registers of an item, share of
- * the rate that it reaches on large problems. */
+/* Rows and columns of a tile and of a warp, bytes of a row of weights, most stages, for few channels, registers of an item, share
+ * of the rate that it reaches on large problems. */
 typedef struct cut { int rows, columns, warp_rows, warp_columns, row, stages; bool few; int registers; double share; } cut;
 
 static const cut single[] = {                               /* TF32 */
-    { 128, 128, 64, 64, 128, 3, false, 230, 0.84 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.69 },
-    { 256, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 64, 64, 3, false, 230, 0.70 },
-    { 128, 64, 64, 32, 128, 3, false, 128, 0.75 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.50 },
-    { 64, 128, 32, 64, 128, 3, false, 128, 0.68 },  { 64, 128, 32, 64, 64, 4, false, 128, 0.60 },
+    { 128, 128, 64, 64, 128, 3, false, 230, 0.95 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.76 },
+    { 256, 128, 64, 64, 128, 3, false, 230, 0.76 }, { 128, 128, 64, 64, 64, 3, false, 230, 0.72 },
+    { 128, 64, 64, 32, 128, 3, false, 128, 0.66 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.55 },
+    { 64, 128, 32, 64, 128, 3, false, 128, 0.73 },  { 64, 128, 32, 64, 64, 4, false, 128, 0.62 },
     { 128, 64, 64, 32, 64, 3, true, 128, 0.43 },    { 0 } };
 static const cut half[] = {                                 /* BF16, F16 */
-    { 128, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.58 },
+    { 128, 128, 64, 64, 128, 3, false, 230, 0.70 }, { 128, 128, 64, 32, 128, 3, false, 128, 0.60 },
     { 256, 128, 64, 64, 128, 3, false, 230, 0.56 }, { 128, 128, 64, 64, 64, 3, false, 230, 0.50 },
-    { 128, 64, 64, 32, 128, 3, false, 128, 0.62 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.43 },
+    { 128, 64, 64, 32, 128, 3, false, 128, 0.52 },  { 64, 64, 32, 32, 128, 3, false, 96, 0.43 },
     { 64, 128, 32, 64, 128, 3, false, 128, 0.53 },  { 64, 128, 32, 64, 64, 4, false, 128, 0.50 },
     { 128, 64, 64, 32, 64, 3, true, 128, 0.25 },    { 0 } };
 static const cut triple[] = {                               /* 3XTF32 */
-    { 128, 128, 64, 32, 64, 3, false, 200, 0.72 },  { 128, 64, 64, 32, 64, 3, false, 200, 0.73 },
-    { 128, 64, 32, 32, 64, 3, false, 128, 0.72 },   { 64, 64, 32, 32, 64, 4, false, 128, 0.72 },
-    { 64, 128, 32, 64, 64, 3, false, 200, 0.80 },   { 64, 64, 32, 32, 128, 3, false, 128, 0.75 },
-    { 128, 64, 64, 32, 64, 3, true, 200, 0.69 },    { 0 } };
+    { 128, 128, 64, 32, 64, 3, false, 170, 0.74 },  { 128, 64, 64, 32, 64, 3, false, 168, 0.81 },
+    { 128, 64, 32, 32, 64, 3, false, 130, 0.73 },   { 64, 64, 32, 32, 64, 4, false, 130, 0.70 },
+    { 64, 128, 32, 64, 64, 3, false, 166, 0.84 },   { 64, 64, 32, 32, 128, 3, false, 130, 0.76 },
+    { 128, 64, 64, 32, 64, 3, true, 168, 0.79 },    { 0 } };
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
 static const cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
@@ -72,7 +72,8 @@ static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile 
 static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f);
-    const double tiles = (double)fac_nv_parts(f->pixels, m.rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
+    const double tiles = (double)fac_nv_parts(f->pixels, m.rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
+    const double units = o->limits.units;
     const double each_k = (double)fac_nv_parts(k_tiles, splits), count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = ceil(count / units), at_once = full < t->at_once ? full : t->at_once;
     const double warps = at_once * fac_mma_items(&m) / 32, busy = warps >= 8 ? 1 : warps >= 4 ? 0.7 : 0.4;

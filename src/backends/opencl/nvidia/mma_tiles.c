@@ -11,8 +11,7 @@ size_t fac_mma_local(fac_opencl *o) {
 /* By what the vendor says of an A100's units (156 TFLOP/s of TF32 on 108) and what was measured on an H200's (318 on 132); cards
  * with less local memory multiply TF32 little faster than f32. */
 double fac_mma_rate(fac_opencl *o, fac_nv_mode mode) {
-    const bool large = fac_cl_has_path(o, FAC_CL_LOCAL_163);
-    const double unit = fac_cl_promises(o, FAC_CL_MMA) && large ? 1e12 : 0.35e12;
+    const double unit = fac_cl_has_path(o, FAC_CL_LOCAL_163) ? 1e12 : 0.35e12;
     return o->limits.units * unit * (mode == FAC_NV_3XTF32 ? 1.0 / 3 : mode == FAC_NV_TF32 ? 1 : 2);
 }
 
