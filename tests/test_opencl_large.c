@@ -1,9 +1,9 @@
 /* Tensors of more than 2^32 bytes, and of more than 2^32 elements: sizes, places and counts of 64 bits in every solver that takes
  * such a problem.
  *
- * Rows of the inputs repeat with a short period, so the results do, too: what the reference driver makes of one period is all that
- * has to be compared with, and the device itself compares every element.  A device without memory for that does the same some of
- * them with few rows, which at least tries the test; FACULA_ALL=1: all of them. */
+ * Rows of the inputs repeat with a short period, so the results do, too: what the reference driver makes of one period is all
+ * that has to be compared with, and the device itself compares every element.  A device without memory for that does some of the
+ * same with few rows, which at least tries the test; FACULA_ALL=1: all of them. */
 #include "backends/opencl/launch.h"
 #include "opencl_solver_check.h"
 
@@ -301,7 +301,8 @@ static void tensors_of_more_than_2_to_the_32(void **state) {
     enum { CASES = sizeof cases / sizeof *cases, FEW = 4 };
     const int first = (int)(fac_random_bits(seed, ++stream, 0) % CASES);
     int full = 0;
-    for (int k = 0; k < CASES && (full == k || k < FEW || getenv("FACULA_ALL")); k++) full += try_case(&cases[(first + k) % CASES]);
+    for (int k = 0; k < CASES && (full == k || k < FEW || getenv("FACULA_ALL")); k++)
+        full += try_case(&cases[(first + k) % CASES]);
     if (full == CASES) return;
     print_message("full sizes: skipped, this device has not the memory for tensors of 4.4 GB\n");
     skip();

@@ -1,6 +1,6 @@
-/* Paths behind probes, each forced and hidden: exchanges in subgroups under folds of lines and products of few rows, half
- * factors, dot products of bytes.  Kernels are shaped for a GPU, whatever the device is.  Where a device has no such path all other
- * tests are of the plain kernels; here it is said that it is skipped. */
+/* Paths behind probes, each forced and hidden: exchanges in subgroups under folds of lines and products of few rows, factors that
+ * are halves, dot products of bytes.  Kernels are shaped for a GPU, whatever the device is.  Where a device has no such path all
+ * other tests are of the plain kernels; here it is said that it is skipped. */
 #include "backends/opencl/probe.h"
 #include "opencl_solver_check.h"
 
@@ -8,7 +8,7 @@
 static const fac_case lines[] = {
     { "softmax(f32[37,9]) axis=1", -4, 4, 1e-6 },            { "softmax(f32[5,100]) axis=1", -4, 4, 1e-6 },
     { "softmax(f32[3,1000]) axis=1", -4, 4, 1e-6 },          { "softmax(f32[2,9000]) axis=1", -4, 4, 1e-6 },
-    { "log_softmax(f16[3,1000]) axis=1", -4, 4, 1e-2 },      { "softmax(f32[2,40000]) axis=1", -4, 4, 1e-6 },
+    { "log_softmax(f16[3,1000]) axis=1", -4, 4, 1e-2 },  
     { "layer_norm(f32[9,40], f32[40], f32[40]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "layer_norm(f32[3,768], f32[768], f32[768]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "rms_norm(f32[2,5000], f32[5000]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
@@ -63,14 +63,16 @@ static void hide(const fac_cl_path *paths, int n, bool hidden) {
     for (int i = 0; i < n; i++) fac_opencl_of(device)->paths[paths[i]] = hidden ? FAC_CL_BAD : FAC_CL_UNKNOWN;
 }
 
-/* With each of the paths alone, then with none; how many problems were solved in all, 0 where the device has none of them. */
+/* With each of the paths alone, then with none; how many problems were solved in all, 0 where the device has none of them.  Ways
+ * behind the first that works differ from it in a word: some cases are enough. */
 static int forced_and_hidden(const fac_cl_path *paths, int n, const fac_case *cases, int ncases, const char *const *solvers) {
     fac_opencl *o = fac_opencl_of(device);
+    enum { SOME = 4 };
     int all = 0;
     for (int i = 0; i < n; i++) {
         hide(paths, n, true);
         hide(&paths[i], 1, false);
-        const int these = fac_cl_has_path(o, paths[i]) ? solved(cases, ncases, solvers) : 0;
+        const int these = fac_cl_has_path(o, paths[i]) ? solved(cases, all && ncases > SOME ? SOME : ncases, solvers) : 0;
         if (these) print_message("%s: %d problems\n", fac_cl_path_name(paths[i]), these);
         else print_message("%s: skipped, %s\n", fac_cl_path_name(paths[i]),
                            fac_cl_promises(o, paths[i]) ? "its probe fails" : "the device does not report it");
@@ -126,13 +128,18 @@ static void nothing_is_used_without_its_probe(void **state) {
     fac_opencl *o = fac_opencl_of(device);
     const fac_cl_path all[] = { FAC_CL_HALF, FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_DOT8, FAC_CL_DOT8_NVIDIA };
     fac_text front = { 0 }, options = { 0 };
+    const bool gpu = o->limits.gpu;
     hide(all, COUNT(all), true);
+    o->limits.gpu = true;
     assert_false(fac_cl_exchange_text(o, &front, &options));
     assert_false(fac_cl_dot_text(o, &front, &options));
     assert_true(!front.s && !options.s);
     hide(all, COUNT(all), false);
     const bool exchanges = fac_cl_has_path(o, FAC_CL_SHUFFLE) || fac_cl_has_path(o, FAC_CL_SHUFFLE_INTEL);
     assert_int_equal(fac_cl_exchange_text(o, &front, &options), exchanges);
+    o->limits.gpu = false;
+    assert_false(fac_cl_exchange_text(o, &front, &options));
+    o->limits.gpu = gpu;
     fac_text_free(&front);
     fac_text_free(&options);
 }

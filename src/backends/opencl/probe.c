@@ -251,9 +251,10 @@ static bool add_way(fac_opencl *o, const fac_cl_path *ways, int n, const char *n
     return true;
 }
 
+/* An item of a cpu works alone. */
 bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options) {
     static const fac_cl_path ways[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL };
-    return add_way(o, ways, 2, "FAC_EXCHANGE", fac_cl_exchange, front, options);
+    return o->limits.gpu && add_way(o, ways, 2, "FAC_EXCHANGE", fac_cl_exchange, front, options);
 }
 
 bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options) {
