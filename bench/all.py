@@ -51,8 +51,7 @@ def script(a, name, *args):
     with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True, env=environment(a)) as p:
         for line in p.stdout:
             lines.append(line)
-            if len(line) < 200:
-                print("    " + line.rstrip(), file=sys.stderr, flush=True)
+            print("    " + line.rstrip()[:120], file=sys.stderr, flush=True)
     if p.returncode:
         raise SystemExit(f"{name} failed")
     return "".join(lines)

@@ -1,7 +1,9 @@
 # Every src/backends/cpu/simd/<name>.c is compiled once per instruction set, as gen/simd/<name>_<isa>.c, with FAC_ISA naming it:
 # FAC_SIMD(x) is x_avx512, x_avx2 or x_base (SSE2, NEON or whatever the compiler makes of vectors of 16 bytes).
 set(SIMD_ISAS base)
-set(SIMD_FLAGS_base "")
+# The portable kernels compiled for a machine that has more, to compare them with its own: see bench/portable.py.
+set(FACULA_PORTABLE_FLAGS "" CACHE STRING "flags of the portable kernels")
+set(SIMD_FLAGS_base ${FACULA_PORTABLE_FLAGS})
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   list(APPEND SIMD_ISAS avx2 avx512)
   set(SIMD_FLAGS_avx2 -mavx2 -mfma)

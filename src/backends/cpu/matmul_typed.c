@@ -107,12 +107,20 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 typedef struct job { const plan *p; const char *a, *b, *c; char *y, *panels, *work; } job;
 
+/* The usual numbers of bytes, known when compiled: a call for each piece would take longer than the copy. */
+static inline void copy_bytes(char *to, const char *from, size_t n) {
+    if (n == 128) memcpy(to, from, 128);
+    else if (n == 64) memcpy(to, from, 64);
+    else if (n == 32) memcpy(to, from, 32);
+    else memcpy(to, from, n);
+}
+
 /* n elements, `step` apart, as sums are made of. */
 static void gather(const plan *p, const char *from, int64_t step, int64_t n, char *to) {
     enum { SOME = 64 };
     char some[SOME * sizeof(uint64_t)];
     if (step == 1) {
-        if (p->own == p->size) memcpy(to, from, (size_t)(n * p->own));
+        if (p->own == p->size) copy_bytes(to, from, (size_t)(n * p->own));
         else fac_convert(p->as, to, p->type, from, (size_t)n);
         return;
     }
@@ -162,7 +170,7 @@ static void pack_panel(void *arg, int i, int thread) {
     if (turned) turn(p->size, from, m->b_column, m->K, columns, to, p->wide);
     for (int64_t k = 0; k < m->K && !(turned && columns == p->wide); k++, to += p->wide * p->size) {
         if (!turned) gather(p, from + k * m->b_row * p->own, m->b_column, columns, to);
-        memset(to + columns * p->size, 0, (size_t)((p->wide - columns) * p->size));
+        if (columns < p->wide) memset(to + columns * p->size, 0, (size_t)((p->wide - columns) * p->size));
     }
 }
 

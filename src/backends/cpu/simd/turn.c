@@ -11,7 +11,7 @@ INLINE void swap_blocks(const int d, vec *a, vec *b) {
     *a = (vec)_mm512_permutex2var_ps((__m512)x, (__m512i)even_from, (__m512)y);
     *b = (vec)_mm512_permutex2var_ps((__m512)x, (__m512i)odd_from, (__m512)y);
 }
-#elif defined(__AVX2__)
+#elif VL == 8
 INLINE void swap_blocks(const int d, vec *a, vec *b) {
     const vec x = *a, y = *b;
     if (d == 1) {

@@ -18,7 +18,7 @@
 #if defined(__AVX512F__)
 #define VL 16
 #define MR 14
-#elif defined(__AVX2__)
+#elif defined(__AVX__)                  /* without __AVX2__: portable code for such a machine, see bench/portable.py */
 #define VL 8
 #define MR 6
 #elif defined(__aarch64__)
@@ -88,7 +88,7 @@ INLINE vec vmax(vec a, vec b) {
     return (vec)_mm512_max_ps((__m512)b, (__m512)a);
 #elif defined(__AVX2__)
     return (vec)_mm256_max_ps((__m256)b, (__m256)a);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && VL == 4
     return (vec)_mm_max_ps((__m128)b, (__m128)a);
 #else
     ivec take = a < b;
@@ -100,7 +100,7 @@ INLINE vec vmin(vec a, vec b) {
     return (vec)_mm512_min_ps((__m512)b, (__m512)a);
 #elif defined(__AVX2__)
     return (vec)_mm256_min_ps((__m256)b, (__m256)a);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && VL == 4
     return (vec)_mm_min_ps((__m128)b, (__m128)a);
 #else
     ivec take = a > b;
@@ -116,6 +116,13 @@ INLINE vec spread(vec v, const int group, const int i) {
 #elif defined(__AVX2__)
     const ivec from = ((ivec){ 0, 1, 2, 3, 4, 5, 6, 7 } & -group) + i;
     return (vec)_mm256_permutevar8x32_ps((__m256)v, (__m256i)from);
+#elif VL == 8
+    if (group == 2) return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2, 4, 4, 6, 6)
+                                  : __builtin_shufflevector(v, v, 1, 1, 3, 3, 5, 5, 7, 7);
+    return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4)
+         : i == 1 ? __builtin_shufflevector(v, v, 1, 1, 1, 1, 5, 5, 5, 5)
+         : i == 2 ? __builtin_shufflevector(v, v, 2, 2, 2, 2, 6, 6, 6, 6)
+                  : __builtin_shufflevector(v, v, 3, 3, 3, 3, 7, 7, 7, 7);
 #else
     return i == 0 ? __builtin_shufflevector(v, v, 0, 0, 2, 2) : __builtin_shufflevector(v, v, 1, 1, 3, 3);
 #endif
