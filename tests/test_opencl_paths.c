@@ -8,7 +8,7 @@
 static const fac_case lines[] = {
     { "softmax(f32[37,9]) axis=1", -4, 4, 1e-6 },            { "softmax(f32[5,100]) axis=1", -4, 4, 1e-6 },
     { "softmax(f32[3,1000]) axis=1", -4, 4, 1e-6 },          { "softmax(f32[2,9000]) axis=1", -4, 4, 1e-6 },
-    { "log_softmax(f16[3,1000]) axis=1", -4, 4, 1e-2 },  
+    { "log_softmax(f16[3,1000]) axis=1", -4, 4, 1e-2 },
     { "layer_norm(f32[9,40], f32[40], f32[40]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "layer_norm(f32[3,768], f32[768], f32[768]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
     { "rms_norm(f32[2,5000], f32[5000]) axis=-1 epsilon=1e-5", -1, 1, 1e-5 },
