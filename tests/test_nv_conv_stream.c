@@ -45,6 +45,18 @@ static const struct { const char *name, *problem; fac_precision precision; } cas
       FAC_PRECISION_HIGHEST },
     { "grad_x_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_HIGH },
+    { "moments_3x3", "conv2d_moments(f32[64,256,14,14], f32[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH },
+    { "moments_1x1", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGH },
+    { "moments_bf16", "conv2d_moments(bf16[64,64,56,56], bf16[256,64,1,1])", FAC_PRECISION_HIGH },
+    { "norm_1x1", "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], f32[64,64,56,56], f32[64], f32[64], "
+      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_3x3", "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], f32[64,256,14,14], f32[256], "
+      "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_sum", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_bf16", "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], bf16[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "moments_split", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGHEST },
 };
 
 static void keep(const char *name, int k, const fac_nv_stream *q, const fac_text *t) {

@@ -15,6 +15,10 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "batch_norm", "batch_norm(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c]) epsilon=1e-3 {relu}", 1e-4 },
     { "batch_norm", "batch_norm_grad(T[b,c,h,w], T[b,c,h,w], f32[c]) epsilon=1e-3", 1e-3 },
     { "batch_norm", "batch_norm_act_grad(T[b,c,h,w], T[b,c,h,w], f32[c], T[b,c,h,w]) epsilon=1e-3 hi=1", 1e-3 },
+    { "batch_norm", "batch_norm_given(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5 momentum=0.9", 1e-4 },
+    { "batch_norm", "batch_norm_given(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w]) epsilon=5 "
+                    "momentum=0.9 {add(_, x1) relu}", 1e-4 },
+    { "batch_norm", "batch_norm_grad_given(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5", 1e-4 },
     { "elementwise", "add(T[b,c,h,w], T[b,c,h,w])", 1e-6 },
     { "elementwise", "add(T[b,c,h,w], T[c,1,1])", 1e-6 },
     { "elementwise", "mul(T[m,c], T[m,1])", 1e-6 },

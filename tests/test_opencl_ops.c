@@ -51,6 +51,15 @@ static const char *solver_of(const fac_node *n) {
     return NULL;
 }
 
+/* Passes make these where a kernel takes them: on the cpu, or on NVIDIA's matrix units. */
+static bool made_for_kernels(const char *name) {
+    static const char *const names[] = { "fused_conv", "conv2d_moments", "conv2d_grad_x_norm", "batch_norm_given",
+                                         "batch_norm_grad_given" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
 static void nothing_falls_back(void **state) {
     (void)state;
     if (!device) skip();
@@ -61,7 +70,7 @@ static void nothing_falls_back(void **state) {
             if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
             const char *name = expanded(g->last) ? "(expanded)" : solver_of(g->last);
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
-            const bool ours = strcmp((*op)->name, "fused_conv");       /* made where a kernel takes it: on the cpu */
+            const bool ours = !made_for_kernels((*op)->name);
             const bool sized = strcmp((*op)->name, "nonzero");         /* its sizes are data */
             const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
             if (!name && ours && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {

@@ -89,6 +89,14 @@ fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);
 /* The same behind a batch norm of training: a residual add, relu or clip. */
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 
+/* Convolutions in front of batch norms of training give the statistics of what they make, where price(self, node) says that they
+ * take about as long, and the norms take these.  Changes rounding. */
+fac_graph *fac_pass_norm_moments(const fac_graph *g, fac_price *price, void *self);
+
+/* Gradients by x of convolutions whose x a norm of training made give the sums that the norm's gradient begins with; where
+ * norm_moments.c gave its statistics and price(self, node) says that they take about as long. */
+fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self);
+
 /* Chains of elementwise ops become one `fused` node each. */
 fac_graph *fac_pass_chains(const fac_graph *g);
 #endif

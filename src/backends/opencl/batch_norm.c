@@ -1,5 +1,5 @@
 /* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with
- * the mask of an activation; any float type.
+ * the mask of an activation; any float type.  batch_norm_given, whose statistics are operands: only with channels last on a GPU.
  *
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
  * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
@@ -22,6 +22,7 @@ typedef struct shape {
     int64_t images, channels, plane, count;
     int     near;                               /* neighbours in an access of what is applied */
     bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
+    bool    straight;                           /* the batch's statistics are given */
     bool    settles;                            /* the last group of a channel's settles what the parts make, without a launch */
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
@@ -29,7 +30,9 @@ typedef struct shape {
 static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->in[0].type.dtype); }
 
 static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
-static bool is_grad(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n); }
+static bool is_grad(const fac_node *n) {
+    return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n) || !strcmp(n->op->name, "batch_norm_grad_given");
+}
 
 /* From pixel to pixel, all channels of each lying side by side: more than there are in a slice.  0: other layouts. */
 static int64_t step_of(const fac_operand *x) {
@@ -62,13 +65,20 @@ static void share_sums(const fac_opencl *o, shape *s) {
 
 static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layout, &x->type.dims) && step_of(x); }
 
+/* Where the mean of the batch is among the operands, if it is; its variance is behind it. */
+static int own_of(const fac_node *n) {
+    return !strcmp(n->op->name, "batch_norm_given") ? 5 : !strcmp(n->op->name, "batch_norm_grad_given") ? 3 : 0;
+}
+static bool is_straight(const fac_node *n) { return own_of(n) > 0; }
+
 static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     const fac_dims *d = &p->in[0].type.dims;
-    *s = (shape){ .images = d->d[0], .channels = d->n > 1 ? d->d[1] : 1, .plane = 1, .grad = is_grad(p->node) };
+    *s = (shape){ .images = d->d[0], .channels = d->n > 1 ? d->d[1] : 1, .plane = 1, .grad = is_grad(p->node),
+                  .straight = is_straight(p->node) };
     for (int k = 2; k < d->n; k++) s->plane *= d->d[k];
     s->count = s->images * s->plane;
-    s->given = !s->grad && !fac_attr_flag(p->node, "training_mode");
-    s->last = d->n == 2 || is_last(&p->in[0]);
+    s->given = !s->grad && !s->straight && !fac_attr_flag(p->node, "training_mode");
+    s->last = d->n == 2 || is_last(&p->in[0]) || (s->straight && step_of(&p->in[0]));
     const int64_t step = s->last && d->n > 2 ? step_of(&p->in[0]) : s->channels;
     fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
     fac_cl_axes_put(&s->f.reduced, s->images, step * s->plane, 0);
@@ -76,10 +86,10 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     s->near = fac_cl_near_all(o, p);
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
-    s->settles = !s->given && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_MMA);
+    s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_MMA);
     if (s->settles) share_sums(o, s);
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
-    s->coefficients = s->given ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
+    s->coefficients = s->given || s->straight ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
 }
 
 /* The body, if any, works on one element and at most one more of the same place. */
@@ -89,9 +99,10 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     fac_text functions = { 0 }, statements = { 0 };
     const int more = p->nin - p->node->nports;
     if (!body) return true;
-    if (is_grad(p->node) || p->node->nports != PORTS || more > 1) return false;
-    if (more && (p->in[PORTS].type.dtype != p->in[0].type.dtype || !fac_dims_equal(&p->in[PORTS].type.dims,
-                                                                                   &p->in[0].type.dims))) return false;
+    const fac_operand *other = &p->in[p->node->nports];
+    if (is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
+    if (more && other->type.dtype != p->in[0].type.dtype) return false;
+    if (more && !fac_dims_equal(&other->type.dims, &p->in[0].type.dims)) return false;
     const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions,
                                                                                       &statements);
     fac_text_free(&functions);
@@ -107,6 +118,8 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         if (!fac_cl_has(o, v->type.dtype)) return false;
         v->layout.halo = 0;
         const bool like_x = fac_dims_equal(&v->type.dims, &x->type.dims) && v->type.dims.n > 1;
+        const bool wants_last = i == 0 && is_straight(p->node) && v->type.dims.n > 2 && !is_last(v);
+        if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
         if (like_x && is_last(x) && is_last(v)) continue;
         if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
         if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
@@ -117,11 +130,13 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     shape s;
-    if (!is_grad(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
+    if (!is_grad(p->node) && !is_straight(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
     if (!simple_body(o, p) || !settle_layouts(o, p)) return false;
     shape_of(o, p, &s);
+    if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own_of(p->node)].type.dtype != computing(p) ||
+                       p->in[own_of(p->node) + 1].type.dtype != computing(p))) return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
-    offer->seconds = fac_cl_price(o, p, s.given || s.settles ? 2 : 3);
+    offer->seconds = fac_cl_price(o, p, s.straight ? 1 : s.given || s.settles ? 2 : 3);
     return true;
 }
 
@@ -162,9 +177,9 @@ static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
     fac_cl_call_out(c, p, k < p->nout && p->out[k].type.dtype != FAC_NONE ? k : 0);
 }
 
-/* scale, bias, mean, var; gradients have a scale alone. */
+/* scale, bias, mean, var; gradients have a scale alone, and where sums are given dbias and dscale. */
 static void parameters_of(const shape *s, int *to) {
-    for (int k = 0; k < 4; k++) to[k] = s->grad ? 2 : 1 + k;
+    for (int k = 0; k < 4; k++) to[k] = !s->grad ? 1 + k : s->straight && k ? 7 - (k < 2 ? k : 2) : 2;
 }
 
 /* What settles: its types, its buffers, its numbers. */
@@ -180,7 +195,7 @@ static void add_settled_options(const fac_problem *p, const shape *s, fac_text *
 static void add_settled_buffers(fac_cl_call *c, const fac_problem *p, const shape *s) {
     int from[4];
     parameters_of(s, from);
-    fac_cl_call_work(c, s->coefficients, s->item);
+    if (!s->straight) fac_cl_call_work(c, s->coefficients, s->item);
     for (int k = 0; k < 4; k++) fac_cl_call_in(c, p, from[k]);
     add_out(c, p, 1);
     add_out(c, p, 2);
@@ -271,7 +286,7 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
         return fac_raise(err, FAC_E_INTERNAL, "batch_norm: its body has no expression any more");
     }
     fac_text_print(to, "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n", t,
-                   p->nin > PORTS ? ", T x1" : "", statements.s ? statements.s : "");
+                   p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
     to->failed |= statements.failed;
     fac_text_free(&statements);
     return FAC_OK;
@@ -279,7 +294,7 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
 
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
-    const bool gpu = o->limits.gpu, body = p->node->body[0], addend = body && p->nin > PORTS;
+    const bool gpu = o->limits.gpu, body = p->node->body[0], addend = body && p->nin > p->node->nports;
     const int sums = s->f.near > 1 ? s->f.near : 1, near = sums > 1 && inner % s->near == 0 ? s->near : sums;
     const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
@@ -290,22 +305,33 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width, near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "",
                    body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
     if (pixels) fac_text_print(&options, " -DPIXELS=%d", pixels);
+    if (s->straight) {
+        fac_text_add(&options, " -DSTRAIGHT");
+        add_settled_options(p, s, &options);
+    }
     fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
     options.failed |= front.failed;
     if (!status) status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
     fac_text_free(&options);
     fac_text_free(&front);
     FAC_TRY(status);
-    const int dy = s->grad ? 1 : addend ? PORTS : 0, mask = is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : addend ? p->node->nports : 0, mask = is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
     fac_cl_call_in(c, p, mask);
     fac_cl_call_out(c, p, 0);
-    fac_cl_call_work(c, s->coefficients, s->item);
+    if (s->straight) {
+        add_settled_buffers(c, p, s);
+        fac_cl_call_in(c, p, own_of(p->node));
+        fac_cl_call_in(c, p, own_of(p->node) + 1);
+    } else {
+        fac_cl_call_work(c, s->coefficients, s->item);
+    }
     const int64_t numbers[] = { units, runs, run, inner, s->channels, rows, step_in(p, s, &p->in[0]), step_in(p, s, &p->in[dy]),
                                 step_in(p, s, &p->in[mask]), step_in(p, s, &p->out[0]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     add_limits(c, p);
+    if (s->straight) add_settled_numbers(c, p, s);
     fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
     return FAC_OK;
 }
@@ -314,8 +340,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     shape s;
     shape_of(o, p, &s);
     if (!s.channels) return FAC_OK;
-    if (!s.given && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
-    if (!s.settles && (s.given || s.count || p->nout > 1)) FAC_TRY(add_settle(o, p, plan, &s, err));
+    if (!s.given && !s.straight && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
+    if (!s.settles && !s.straight && (s.given || s.count || p->nout > 1)) FAC_TRY(add_settle(o, p, plan, &s, err));
     return s.count ? add_apply(o, p, plan, &s, err) : FAC_OK;
 }
 

@@ -4,6 +4,7 @@
  *             deviation
  *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of scale and bias
  *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's body
+ *             STRAIGHT: the only launch, since the batch's mean and variance are operands
  * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
  * counts where lo < y < hi only; SETTLES: of the groups that have parts of the same channels the one that comes last adds the
@@ -271,14 +272,54 @@ TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
 #endif
 
 #ifdef APPLY
-typedef struct { long x, dy, mask, y, from, units, runs, run, inner, channels, pixels, step, dy_step, mask_step, y_step,
-                 lo, hi; } numbers;
+#ifdef STRAIGHT
+#define FROM_PLACES scale, bias, mean, var, out1, out2, own_mean, own_var
+#define FROM_NUMBERS , count, epsilon, keep, has
+#define FROM_PARAMS \
+    global const MEMORY(SCALE) *scale, global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, \
+    global const MEMORY(VAR) *var_in, global MEMORY(FIRST) *out1, global MEMORY(SECOND) *out2, global const T *own_mean, \
+    global const T *own_var
+#else
+#define FROM_PLACES from
+#define FROM_NUMBERS
+#define FROM_PARAMS global const T *from
+#endif
+typedef struct { long x, dy, mask, y, FROM_PLACES, units, runs, run, inner, channels, pixels, step, dy_step, mask_step, y_step,
+                 lo, hi FROM_NUMBERS; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
 STORER(store_y, X)
 
 typedef struct { TV mean, a, b, g; } factors;
+#ifdef STRAIGHT
+LOADER(load_scale, SCALE)
+LOADER(load_bias, BIAS)
+LOADER(load_mean, MEAN)
+
+/* settles: this item also makes the running statistics of its channels.  GRAD: bias and mean are the gradients of bias and
+ * scale. */
+static inline factors factors_of(const numbers s, pos c, pos left, bool settles, FROM_PARAMS) {
+    const TV var = load_c(own_var + s.own_var + c, left, 0);
+#ifdef GRAD
+    const TV inverse = (TV)(T)1 / sqrt(var + REAL(s.epsilon)), a = load_scale(scale + s.scale + c, left, 0) * inverse;
+    const factors f = { load_c(own_mean + s.own_mean + c, left, 0), a, a * load_bias(bias + s.bias + c, left, 0) / (T)s.count,
+                        a * inverse * load_mean(mean_in + s.mean + c, left, 0) / (T)s.count };
+    return f;
+#else
+    factors f = { load_c(own_mean + s.own_mean + c, left, 0),
+                  load_scale(scale + s.scale + c, left, 0) / sqrt(var + REAL(s.epsilon)),
+                  load_bias(bias + s.bias + c, left, 0), (TV)(T)0 };
+    const lanes m = { .v = f.mean }, v = { .v = var };
+    const T keep = REAL(s.keep);
+    for (int l = 0; settles && l < V && l < left; l++) {
+        if (s.has & 1) STORE(FIRST, out1, s.out1 + c + l, LOAD(MEAN, mean_in, s.mean + c + l) * keep + m.lane[l] * (1 - keep));
+        if (s.has & 2) STORE(SECOND, out2, s.out2 + c + l, LOAD(VAR, var_in, s.var + c + l) * keep + v.lane[l] * (1 - keep));
+    }
+    return f;
+#endif
+}
+#else
 static inline factors factors_of(global const T *from, pos channels, pos left) {
     factors f = { load_c(from, left, 0), load_c(from + channels, left, 0), load_c(from + 2 * channels, left, 0), (TV)(T)0 };
 #ifdef GRAD
@@ -286,6 +327,7 @@ static inline factors factors_of(global const T *from, pos channels, pos left) {
 #endif
     return f;
 }
+#endif
 
 /* dy: of a gradient, or what FINISH adds. */
 static inline TV applied(const numbers s, const factors f, TV x, TV dy, TV mask) {
@@ -321,11 +363,15 @@ static inline TV applied(const numbers s, const factors f, TV x, TV dy, TV mask)
 /* Channels last on a GPU: an item keeps its channels and does PIXELS pixels, `down` from one another, all of whose loads are on
  * their way before the first is needed. */
 kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                  global MEMORY(X) *y, global const T *from) {
+                  global MEMORY(X) *y, FROM_PARAMS) {
     const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, across = (channels + V - 1) / V, pixels = (pos)s.pixels;
     const pos down = (pos)s.units / across, first = unit / across, i = unit % across * V, left = channels - i;
     if (unit >= (pos)s.units) return;
+#ifdef STRAIGHT
+    const factors f = factors_of(s, i, left, first == 0, scale, bias, mean_in, var_in, out1, out2, own_mean, own_var);
+#else
     const factors f = factors_of(from + s.from + i, channels, left);
+#endif
     TV xs[PIXELS], dys[PIXELS], masks[PIXELS];
     x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
 #pragma unroll

@@ -179,7 +179,7 @@ INLINE void advance(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, 
 #endif
 
 /* Columns in groups of 16; several together, so that their loads are on the way at once. */
-#if EXTRAS < 2 || BN < 128 || defined(FEW)
+#if EXTRAS < 2 || BN < 128 || defined(FEW) || defined(NORM)
 #define TOGETHER 1
 #elif TEAMS == 4
 #define TOGETHER 2
@@ -201,18 +201,40 @@ INLINE void finish_tile(const look *s, const ends *e, float *sums, int row, int 
             more_of_channels(e, group + c, &m[q][i] EXTRA_ARGS);
             more_of_pixel(e, &at[i], group + c, &m[q][i] EXTRA_ARGS);
         }
-        UNROLL for (int q = 0; q < TOGETHER; q++) UNROLL for (int i = 0; i < 2; i++) {
-            const int c = column + 16 * (q0 + q), k = 8 * (q0 + q) + 2 * i;
-            if (c >= s->rows || row + 8 * i >= s->pixels) continue;
-            float v[4] = { sums[k], sums[k + 1], sums[k + 4], sums[k + 5] };
-            finish4(v, &m[q][i]);
-            store4(e, &at[i], group + c, v, y);
+        UNROLL for (int q = 0; q < TOGETHER; q++) {
+#ifdef NORM
+            float whole[2][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
+#endif
+            UNROLL for (int i = 0; i < 2; i++) {
+                const int c = column + 16 * (q0 + q), k = 8 * (q0 + q) + 2 * i;
+                if (c >= s->rows || row + 8 * i >= s->pixels) continue;
+                float v[4] = { sums[k], sums[k + 1], sums[k + 4], sums[k + 5] };
+                finish4(v, &m[q][i]);
+#ifdef NORM
+                float along[4];
+                norm4(v, along, &m[q][i]);
+                UNROLL for (int j = 0; j < 4; j++) whole[0][j] += v[j], whole[1][j] += along[j];
+#elif defined(MOMENTS)
+                sums[k] = v[0], sums[k + 1] = v[1], sums[k + 4] = v[2], sums[k + 5] = v[3];
+#endif
+                store4(e, &at[i], group + c, v, y);
+            }
+#ifdef NORM
+            float *const kept = sums + 8 * (q0 + q);
+            UNROLL for (int i = 0; i < 2; i++) UNROLL for (int j = 0; j < 4; j++) kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
+#endif
         }
     }
 }
+#ifdef MOMENTS
+typedef struct { long at, channels; } places;
+#define MOMENTS_PARAMS , global float *moments, const places left
+#else
+#define MOMENTS_PARAMS
+#endif
 
 kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x, global const uchar *restrict w,
-                                   global RESULT *y SPLIT_PARAMS EXTRA_PARAMS) {
+                                   global RESULT *y SPLIT_PARAMS MOMENTS_PARAMS EXTRA_PARAMS) {
     local uchar tiles[STAGES * STAGE] __attribute__((aligned(1024)));
     local ulong barriers[2 * STAGES];
     local TAP taps[TAPS_MOST];
@@ -282,4 +304,14 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     if (!add_parts(sums, work + s.work, counters + s.counters, &last)) return;
 #endif
     finish_tile(&s, &e, sums, row, first, t, y EXTRA_ARGS);
+#ifdef MOMENTS
+    barrier(CLK_LOCAL_MEM_FENCE);               /* nobody needs the weights any more */
+    const int team = item >> 7, part = get_group_id(1) * TEAMS + team, channel = first / s.row_tiles * s.rows;
+    const int parts = (s.pixels + 63) / 64, all = (int)left.channels, column = first % s.row_tiles * BN;
+    moments += left.at;
+    const int end = part < parts ? channel + s.rows : 0;        /* everybody meets */
+    nv_moments(sums, row < s.pixels, row + 8 < s.pixels, (local float *)tiles + team * MOMENT_FLOATS, 0, item,
+               channel + column, end, all, moments + (size_t)part * 2 * all,
+               moments + (size_t)parts * 2 * all + part);
+#endif
 }

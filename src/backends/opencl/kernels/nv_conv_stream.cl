@@ -24,6 +24,7 @@
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
  *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
+ *   MOMENTS        1: mean and m2 of each channel of 64 positions are left behind (nv_moments.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
@@ -41,13 +42,14 @@
 typedef struct { uint multiplier, shift; } divisor;
 typedef struct { int in, out, origin, stride, far, taps; } axis;       /* nvidia/conv.h */
 typedef struct {
-    long    x, w;                               /* where they begin, in 16 bytes */
+    long    x, w, moments;                      /* where they begin, in 16 bytes; in floats */
     int     positions, tiles, across, rows;     /* across: tiles along the rows of w, which are the channels of y */
     int     blocks, pieces;                     /* of channels: 128 bytes, the last one filled up with zeros; 16 bytes */
     int     x_image, x_row, x_column;           /* steps of x in 16 bytes */
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
+    int     parts, unused;                      /* of 64 positions */
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }

@@ -137,16 +137,28 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #define FOUR(sums, q, i) \
     { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
+#if MOMENTS
+#define MOMENTS_PARAMS , local float *own_moments, int consumer, global float *moments
+#define MOMENTS_ARGS , of_rows + consumer * MOMENT_FLOATS, consumer, moments
+#else
+#define MOMENTS_PARAMS
+#define MOMENTS_ARGS
+#endif
+
 /* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
  * stored: what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
-                        int row0, int warp, int lane EXTRA_PARAMS) {
+                        int row0, int warp, int lane MOMENTS_PARAMS EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int row = m * 64 + warp * 16 + g;
         spot to[2];
         bool there[2] = { true, true };
         if (!SLOTS) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+#ifdef NORM
+        bool real[2] = { there[0], there[1] };  /* a place in local memory may be none of the image */
+        if (SLOTS) UNROLL for (int i = 0; i < 2; i++) real[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+#endif
         UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
             more with[AHEAD][2];
             asm volatile("" ::: "memory");      /* and no further ahead: registers are few */
@@ -163,18 +175,36 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
                 }
             }
-            UNROLL for (int q = 0; q < AHEAD; q++)
+            UNROLL for (int q = 0; q < AHEAD; q++) {
+#ifdef NORM
+                float whole[2][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
+#endif
                 UNROLL for (int i = 0; i < 2; i++) {
                     const int channel = first + 16 * (q0 + q) + 4 * t;
                     float v[4] = FOUR(sums[m], q0 + q, i);
                     if (!there[i] || channel >= s->rows) continue;
                     finish4(v, &with[q][i]);
+#ifdef NORM
+                    float along[4];
+                    norm4(v, along, &with[q][i]);
+                    if (real[i]) UNROLL for (int j = 0; j < 4; j++) whole[0][j] += v[j], whole[1][j] += along[j];
+#endif
 #if SLOTS
                     LOCAL_PUT4(own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t, v);
 #else
                     store4(e, &to[i], channel, v, y);
 #endif
+#if MOMENTS && !defined(NORM)
+                    float *keep = sums[m] + 8 * (q0 + q) + 2 * i;
+                    keep[0] = v[0], keep[1] = v[1], keep[4] = v[2], keep[5] = v[3];
+#endif
                 }
+#ifdef NORM
+                float *const kept = sums[m] + 8 * (q0 + q);
+                UNROLL for (int i = 0; i < 2; i++)
+                    UNROLL for (int j = 0; j < 4; j++) kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
+#endif
+            }
         }
     }
 #if SLOTS
@@ -190,16 +220,33 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
         NV_BULK_COMMIT();
     }
 #endif
+#if MOMENTS
+    UNROLL for (int m = 0; m < ROWS; m++) {
+        const int row = row0 + m * 64 + warp * 16 + g, part = row0 / 64 + m;
+        spot unused;
+        if (part >= s->parts) continue;
+        nv_moments(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer, 32 * warp + lane,
+                   first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
+                   moments + s->moments + (long)s->parts * 2 * s->rows + part);
+    }
+#endif
 }
 
 kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const MEM *restrict x, global const MEM *restrict w,
-                                     global RESULT *restrict y EXTRA_PARAMS) {
+                                     global RESULT *restrict y EXTRA_PARAMS
+#if MOMENTS
+                                     , global float *restrict moments
+#endif
+                                     ) {
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
     local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
     local int2 rows[AROWS];
     local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS * SLOTS + TEAMS];
 #if SLOTS
     local RESULT results[CONSUMERS * SLOTS * SLOT] __attribute__((aligned(128)));
+#endif
+#if MOMENTS
+    local float of_rows[CONSUMERS * MOMENT_FLOATS];
 #endif
     const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
     ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
@@ -246,13 +293,13 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         }
         if (ADDED) nv_barrier_wait(full + 8 * slot, use / SLOTS & 1);
         else warp_meet();
-        finish_tile(&s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane EXTRA_ARGS);
+        finish_tile(&s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
         if (ADDED && SLOTS == 1 && lane < 16) {
             NV_BULK_WAIT_READ(0);
             nv_barrier_arrive(empty + 8 * slot);
         }
 #else
-        finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane EXTRA_ARGS);
+        finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
 #endif
     }
 #if SLOTS

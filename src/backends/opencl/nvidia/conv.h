@@ -24,6 +24,9 @@ typedef struct fac_nv_phase {
     int         taps;                           /* in all; 0: the sums are empty */
 } fac_nv_phase;
 
+/* conv2d_grad_x_norm: which extras of the product its operands are (-1: none), and its attributes. */
+typedef struct fac_nv_norm { int add, y, x, mean, var, scale, bias; double epsilon, lo, hi; } fac_nv_norm;
+
 typedef struct fac_nv_conv {
     fac_cl_conv_kind kind;                      /* forward or grad_x */
     fac_conv_geom    g;
@@ -31,6 +34,9 @@ typedef struct fac_nv_conv {
     fac_nv_mode      mode;
     int32_t          groups, rows, channels;    /* of a group: of y, and of x that its sums run over */
     int              promote_from;              /* 3XTF32: terms from which sums move on every FAC_NV_PROMOTE_TERMS */
+    bool             moments;                   /* outputs 1 and 2 are what parts of each channel make: conv2d_moments, or */
+    bool             sums;                      /* conv2d_grad_x_norm */
+    fac_nv_norm      norm;
     bool             few;                       /* 1 to 4 channels of one group, read by their steps wherever they lie */
     int              phases;
     fac_nv_place     x;                         /* steps of in[0] */
@@ -42,6 +48,21 @@ typedef struct fac_nv_conv {
 bool         fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c);
 fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase);
 fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
+/* ---- conv_moments.c: mean and variance of what a convolution makes, or the sums of conv2d_grad_x_norm ----
+ *
+ * Kernels leave those of 64 rows each, kernels/nv_moments.cl, as [part][mean, m2 or the sums][channels] and behind them [part]
+ * counts; one more launch joins them. */
+enum { FAC_NV_PART_ROWS = 64 };
+typedef struct fac_nv_moments { int64_t parts, channels; } fac_nv_moments;
+size_t     fac_nv_moments_bytes(const fac_nv_moments *m);
+fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, fac_cl_kernel *out, fac_error *err);
+/* in: the problem's inputs; to: its outputs */
+fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, const fac_cl_kernel *k, fac_span from,
+                              const fac_span *in, const fac_span *to, fac_error *err);
+bool       fac_nv_moments_text(const fac_nv_conv *c, fac_text *to);
+/* norm4(v, along, m): what is done to four sums behind finish4, and what is summed beside them. */
+void       fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
+
 /* Bytes that are moved at least. */
 double       fac_nv_conv_bytes(const fac_problem *p);
 

@@ -1,6 +1,8 @@
 /* Convolutions read for the matrix units: see conv.h. */
 #include <string.h>
 #include "backends/opencl/nvidia/conv.h"
+#include "backends/cpu/attr.h"
+#include "op_list.h"
 #include "tensor/tensor_internal.h"
 
 enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
@@ -30,12 +32,55 @@ static bool read_image(fac_problem *p, fac_nv_conv *c) {
     return false;
 }
 
+static bool settle_moments(fac_problem *p) {
+    for (int k = 1; k < p->nout; k++) {
+        if (p->out[k].type.dtype == FAC_NONE) return false;
+        p->out[k].layout = fac_layout_plain(&p->out[k].type.dims);
+    }
+    return p->nout == 3;
+}
+
+static int add_extra(const fac_problem *p, int input, fac_nv_conv *c) {
+    if (c->r.extras == FAC_CL_EXTRAS || p->in[input].type.dtype == FAC_NONE) return -1;
+    c->r.input[c->r.extras] = input, c->r.extra_dtype[c->r.extras] = p->in[input].type.dtype;
+    return c->r.extras++;
+}
+
+/* The operands of the norm, as extras that no body takes. */
+static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
+    enum { X = 3, MEAN, VAR, SCALE, BIAS, ADD, Y };
+    fac_nv_norm *n = &c->norm;
+    const bool y = p->nin > Y && p->in[Y].type.dtype != FAC_NONE;
+    for (int i = MEAN; i <= BIAS; i++) {
+        if (p->in[i].type.dtype != FAC_F32) return false;
+        p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
+    }
+    *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, 0, 0, 0 };
+    fac_attr_real(of, "epsilon", &n->epsilon), fac_attr_real(of, "lo", &n->lo), fac_attr_real(of, "hi", &n->hi);
+    if (p->nin > ADD) n->add = add_extra(p, ADD, c);
+    if (y) n->y = add_extra(p, Y, c);
+    n->x = add_extra(p, X, c), n->mean = add_extra(p, MEAN, c);
+    if (!y) n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c), n->bias = add_extra(p, BIAS, c);
+    return n->x >= 0 && n->mean >= 0 && (y ? n->y >= 0 : n->bias >= 0);
+}
+
 bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     const fac_conv_geom *g = &c->g;
     int bias;
+    const fac_node *own = p->node;
+    fac_node plain = *p->node;              /* the convolution without statistics: the same operands and attributes */
+    fac_problem conv = *p;
     memset(c, 0, sizeof *c);
+    c->moments = plain.op == &fac_op_conv2d_moments || plain.op == &fac_op_conv2d_grad_x_norm;
+    if (c->moments) {
+        if (p->in[0].type.dtype == FAC_F64 || !settle_moments(p)) return false;
+        c->sums = plain.op != &fac_op_conv2d_moments;
+        plain.op = c->sums ? &fac_op_conv2d_grad_x : &fac_op_conv2d;
+        plain.nout = conv.nout = 1, conv.node = &plain, p = &conv;
+    }
     if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) || !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode)) return false;
+    if (c->sums && !read_norm(own, p, c)) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t rows = (turned ? g->C : g->K) / g->groups, channels = (turned ? g->K : g->C) / g->groups;
     if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE) return false;
@@ -43,6 +88,7 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
+    if (c->sums && g->stride[0] * g->stride[1] * g->stride[2] > 1) return false;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;

@@ -13,6 +13,7 @@
 #include "cl_nv_conv_rows.h"
 #include "cl_nv_conv_warps.h"
 #include "cl_nv_mma_conv.h"
+#include "cl_nv_moments.h"
 
 enum { VERSION = 1, OPTIONS = 96 };
 
@@ -23,6 +24,8 @@ typedef struct look {
     uint32_t multiplier[3], shift[3];
     int32_t  pixels, rows, channels, row_tiles, k_tiles, each_k, all_taps, zero;
 } look;
+
+typedef struct moments { int64_t at, channels; } moments;
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
@@ -65,6 +68,10 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", fac_nv_tile_rows(t), items_of(c, t));
     fac_text_add(to, fac_cl_nv_conv_look);
+    if (c->moments) fac_text_add(to, "#define MOMENTS\n#define MOMENTS_MEET(id) barrier(CLK_LOCAL_MEM_FENCE)\n");
+    if (c->sums) fac_text_add(to, "#define NORM\n");
+    if (c->sums) fac_nv_norm_text(c, to);
+    if (c->moments) fac_text_add(to, fac_cl_nv_moments);
     fac_text_add(to, t->warps ? fac_cl_nv_conv_warps : t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
     return good && !to->failed;
 }
@@ -136,12 +143,18 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
     fac_nv_ends e = fac_nv_phase_ends(&r->c, f);
     s.x += (int64_t)(fac_cl_at(x) / bytes_of(p->dtype)), s.w = (int64_t)fac_cl_at(w);
     e.p[0].at += (int64_t)(fac_cl_at(y) / bytes_of(p->result));
-    fac_cl_arg args[7 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
+    fac_cl_arg args[9 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
                                            fac_cl_arg_span(x), fac_cl_arg_span(w), fac_cl_arg_span(y) };
+    moments left = { 0, (int64_t)r->c.groups * r->c.rows };
     int n = 5;
     if (r->t.splits > 1) {
         s.work = (int64_t)(fac_cl_at(work) / sizeof(float)), s.counters = (int64_t)(fac_cl_at(r->counters) / sizeof(uint32_t));
         args[n++] = fac_cl_arg_span(work), args[n++] = fac_cl_arg_span(r->counters);
+    }
+    if (r->c.moments) {
+        left.at = (int64_t)((fac_cl_at(work) + fac_nv_tile_work(&r->c, &r->t)) / sizeof(float));
+        args[n++] = fac_cl_arg_span(work);
+        args[n++] = fac_cl_arg_value(&left, sizeof left);
     }
     for (int i = 0; i < p->extras; i++) {
         const fac_span extra = in[p->input[i]];
@@ -168,7 +181,12 @@ fac_status fac_nv_rows_run(fac_opencl *o, const fac_nv_rows *r, int64_t images, 
 
 /* ---- the solver ------------------------------------------------------------------------------------------------------ */
 
-typedef struct plan { fac_nv_rows r; fac_cl_kernel pack; } plan;
+typedef struct plan { fac_nv_rows r; fac_cl_kernel pack, moments; } plan;
+
+static fac_nv_moments moments_of(const fac_nv_conv *c) {
+    const fac_nv_phase f = fac_nv_phase_of(c, 0);
+    return (fac_nv_moments){ fac_nv_parts(f.pixels, FAC_NV_PART_ROWS), (int64_t)c->groups * c->rows };
+}
 
 typedef enum kernel_of { WGMMA, MMA, WARPS } kernel_of;
 
@@ -186,12 +204,13 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     fac_nv_conv c;
     fac_nv_tile t;
     if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
-    if (!choose(o, &c, p->variant, k, &t)) return false;
-    offer->work = fac_nv_tile_work(&c, &t);
+    if ((c.moments && k != WGMMA) || !choose(o, &c, p->variant, k, &t)) return false;
+    const fac_nv_moments m = moments_of(&c);
+    offer->work = fac_nv_tile_work(&c, &t) + (c.moments ? fac_nv_moments_bytes(&m) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
     const double moved = fac_nv_conv_bytes(p) / 3.3e12;
-    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1);
+    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1 + c.moments);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
     offer->version = VERSION, offer->variants = variants(&c, k);
@@ -207,6 +226,7 @@ static void done(fac_device *d, void *arg) {
     if (!q) return;
     fac_nv_rows_free(d, &q->r);
     fac_cl_kernel_free(fac_opencl_of(d), &q->pack);
+    fac_cl_kernel_free(fac_opencl_of(d), &q->moments);
     fac_release(q);
 }
 
@@ -216,6 +236,7 @@ static fac_status build(fac_device *d, const fac_problem *p, kernel_of k, plan *
     if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, k, &q->r.t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->r.c, &q->r.t.k, &q->pack, err));
+    if (q->r.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->r.c, &q->moments, err));
     return fac_nv_rows_make(d, &q->r, err);
 }
 
@@ -254,7 +275,12 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *q = arg;
-    return fac_nv_rows_run(fac_opencl_of(d), &q->r, q->r.c.g.N, in[0], in[1], out[0], in, work, err);
+    fac_opencl *o = fac_opencl_of(d);
+    FAC_TRY(fac_nv_rows_run(o, &q->r, q->r.c.g.N, in[0], in[1], out[0], in, work, err));
+    if (!q->r.c.moments) return FAC_OK;
+    const fac_nv_moments m = moments_of(&q->r.c);
+    const fac_span from = { work.memory, work.at + fac_nv_tile_work(&q->r.c, &q->r.t) };
+    return fac_nv_moments_run(o, &q->r.c, &m, &q->moments, from, in, out, err);
 }
 
 const fac_solver fac_cl_conv_wgmma = {

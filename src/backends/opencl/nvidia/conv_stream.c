@@ -12,6 +12,7 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_stream.h"
 #include "cl_nv_conv_stream_use.h"
+#include "cl_nv_moments.h"
 
 enum { VERSION = 1, TAPS = 32, PIECE = 16, SUMMED = 4 };
 
@@ -19,15 +20,16 @@ enum { VERSION = 1, TAPS = 32, PIECE = 16, SUMMED = 4 };
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
 typedef struct axis { int32_t in, out, origin, stride, far, taps; } axis;
 typedef struct sizes {
-    int64_t x, w;
+    int64_t x, w, moments;
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    tall, wide;
+    int32_t parts, unused;
 } sizes;
 
 typedef struct plan {
     fac_nv_stream q;
-    fac_cl_kernel kernel, pack;
+    fac_cl_kernel kernel, pack, moments;
 } plan;
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
@@ -83,12 +85,24 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
 }
 
+/* Positions of a halo that are no pixels belong to parts, too. */
+static int64_t positions_of(const fac_nv_stream *q) {
+    const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
+    return q->c.g.N * (f.axis[1].out + q->t.halo) * (f.axis[2].out + q->t.halo);
+}
+static fac_nv_moments moments_of(const fac_nv_stream *q) {
+    return (fac_nv_moments){ (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS, q->c.rows };
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_stream q;
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
+    const fac_nv_moments m = moments_of(&q);
+    offer->work = q.c.moments ? fac_nv_moments_bytes(&m) : 0;
+    if (q.c.moments) offer->seconds += 3e-6;
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
@@ -135,9 +149,14 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->bn);
     fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
     fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots, t->slots ? q->added : 0,
-                   t->slots || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
+                   t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
+    fac_text_print(to, "#define MOMENTS %d\n", q->c.moments);
+    if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
+    if (q->c.sums) fac_text_add(to, "#define NORM\n");
+    if (q->c.sums) fac_nv_norm_text(&q->c, to);
+    if (q->c.moments) fac_text_add(to, fac_cl_nv_moments);
     fac_text_add(to, fac_cl_nv_conv_stream);
     fac_text_add(to, fac_cl_nv_conv_stream_use);
     return !to->failed;
@@ -150,6 +169,7 @@ static void done(fac_device *d, void *arg) {
     if (!q) return;
     fac_cl_kernel_free(fac_opencl_of(d), &q->kernel);
     fac_cl_kernel_free(fac_opencl_of(d), &q->pack);
+    fac_cl_kernel_free(fac_opencl_of(d), &q->moments);
     fac_release(q);
 }
 
@@ -159,6 +179,7 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
     if (!fac_nv_stream_read(o, &settled, &q->q))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
+    if (q->q.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &q->moments, err));
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
         ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
@@ -220,7 +241,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_nv_stream *q = &made->q;
     const fac_cl_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(d);
-    (void)work;
+    const fac_nv_moments m = moments_of(q);
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         if (!f.pixels) continue;
@@ -229,18 +250,20 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
         s.w = (int64_t)((fac_cl_at(in[1]) + fac_nv_packed_at(&q->c, &q->packing, i)) / PIECE);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
-        fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+        if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
+        fac_cl_arg args[6 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
             const fac_span x = in[r->input[k]];
             e.p[1 + k].at += (int64_t)(fac_cl_at(x) / bytes_of(r->extra_dtype[k]));
             args[5 + k] = fac_cl_arg_span(x);
         }
+        if (q->c.moments) args[5 + r->extras] = fac_cl_arg_span(work);
         const size_t items = 128 * (size_t)(q->t.consumers + 1), groups = (size_t)s.tiles;
         const fac_cl_range range = { 1, { (groups < o->limits.units ? groups : o->limits.units) * items }, { items } };
-        FAC_TRY(fac_cl_launch(o, &made->kernel, &range, 5 + r->extras, args, err));
+        FAC_TRY(fac_cl_launch(o, &made->kernel, &range, 5 + r->extras + q->c.moments, args, err));
     }
-    return FAC_OK;
+    return q->c.moments ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
 }
 
 const fac_solver fac_cl_conv_wgmma_stream = {

@@ -21,8 +21,9 @@ int fac_nv_stream_variants(void) { return TILES; }
 
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     const size_t stages = (size_t)((t->sa * t->a_rows + t->sb * t->bn) * parts(q)) * STEP,
-        results = (size_t)(64 * t->rows * t->consumers * t->slots * (t->bn + 16) * q->bytes);
-    return stages + results + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers * t->slots) + t->consumers) + 1024;
+        results = (size_t)(64 * t->rows * t->consumers * t->slots * (t->bn + 16) * q->bytes),
+        moments = q->c.moments ? sizeof(float) * (size_t)(t->consumers * (8 * t->bn + 4)) : 0;
+    return stages + results + moments + 1024 + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers * t->slots) + t->consumers);
 }
 
 /* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
@@ -91,6 +92,7 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
         if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
         /* two sets of sums: registers for so much */
         if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64) || (t.rows == 2 && t.team == 1))) continue;
+        if (q->c.sums && t.rows * t.bn > 128) continue;     /* so do the operands of a norm */
         if ((t.halo && !q->halo) || (t.slots && (!q->rows16 || q->moving != !!q->added))) continue;
         if (!settle(q, &f, &t)) continue;
         const double seconds = seconds_of(o, q, &t, bytes);

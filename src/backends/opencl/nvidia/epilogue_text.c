@@ -72,7 +72,7 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e) {
         fac_operand *x = &p->in[r->input[i]];
         fac_nv_place *at = &e->p[1 + i];
         if (!is_known(x->type.dtype)) return false;
-        if (r->biased && i == 0) {
+        if ((r->biased && i == 0) || (!r->body && x->type.dims.n == 1)) {      /* one number a channel */
             if (x->layout.block || x->layout.stride[0] > INT32_MAX / (d->d[1] + 1)) return false;
             *at = (fac_nv_place){ .at = x->layout.offset, .channel = (int32_t)x->layout.stride[0] };
             continue;

@@ -1,0 +1,64 @@
+/* Joining the moments and sums of parts: see conv.h and kernels/nv_moments_end.cl. */
+#include <math.h>
+#include "backends/opencl/nvidia/conv.h"
+#include "base/error.h"
+#include "cl_nv_common.h"
+#include "cl_nv_moments_end.h"
+
+enum { ITEMS = 512, CHANNELS = 8 };
+
+/* As the kernel has it. */
+typedef struct sizes { int64_t at, first, second, var; int32_t parts, channels; } sizes;
+
+size_t fac_nv_moments_bytes(const fac_nv_moments *m) { return (size_t)(m->parts * (2 * m->channels + 1)) * sizeof(float); }
+
+bool fac_nv_moments_text(const fac_nv_conv *c, fac_text *to) {
+    fac_text_add(to, fac_cl_nv_common);
+    if (c->sums) fac_text_print(to, "#define NORM\n#define EPSILON ((float)%.17g)\n", c->norm.epsilon);
+    fac_text_print(to, "#define ITEMS %d\n#define CHANNELS %d\n", ITEMS, CHANNELS);
+    fac_text_add(to, fac_cl_nv_moments_end);
+    return !to->failed;
+}
+
+fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, fac_cl_kernel *out, fac_error *err) {
+    fac_text text = { 0 };
+    fac_status status = fac_nv_moments_text(c, &text) ? fac_cl_kernel_new(o, text.s, "", "moments_end", out, err)
+                                                   : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
+    fac_text_free(&text);
+    return status;
+}
+
+/* The place of a span of floats, in elements. */
+static int64_t at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
+
+fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, const fac_cl_kernel *k, fac_span from,
+                              const fac_span *in, const fac_span *to, fac_error *err) {
+    enum { VAR = 5 };
+    const fac_span var = c->sums ? in[VAR] : to[2];
+    const sizes s = { at(from), at(to[1]), at(to[2]), at(var), (int32_t)m->parts, (int32_t)m->channels };
+    const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(from), fac_cl_arg_span(to[1]),
+                                fac_cl_arg_span(to[2]), fac_cl_arg_span(var) };
+    const size_t groups = (size_t)((m->channels + CHANNELS - 1) / CHANNELS);
+    const fac_cl_range range = { 1, { groups * ITEMS }, { ITEMS } };
+    return fac_cl_launch(o, k, &range, 5, args, err);
+}
+
+static void add_limit(fac_text *to, const char *how, double limit) {
+    if (isfinite(limit)) fac_text_print(to, "        if (!(y %s (float)%.17g)) v[k] = 0;\n", how, limit);
+}
+
+void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to) {
+    const fac_nv_norm *n = &c->norm;
+    fac_text_add(to, "INLINE float nv_rsqrt(float x) {\n    float r;\n"
+                     "    asm(\"rsqrt.approx.f32 %0, %1;\" : \"=f\"(r) : \"f\"(x));\n    return r;\n}\n");
+    fac_text_add(to, "INLINE void norm4(float *v, float *along, const more *m) {\n    UNROLL for (int k = 0; k < 4; k++) {\n");
+    if (n->add >= 0) fac_text_print(to, "        v[k] += m->v[%d][k];\n", n->add);
+    fac_text_print(to, "        const float e = m->v[%d][k] - m->v[%d][k];\n", n->x, n->mean);
+    if (n->y >= 0) fac_text_print(to, "        const float y = m->v[%d][k];\n", n->y);
+    else
+        fac_text_print(to, "        const float y = e * (m->v[%d][k] * nv_rsqrt(m->v[%d][k] + (float)%.17g)) + m->v[%d][k];\n",
+                       n->scale, n->var, n->epsilon, n->bias);
+    add_limit(to, ">", n->lo);
+    add_limit(to, "<", n->hi);
+    fac_text_add(to, "        along[k] = v[k] * e;\n    }\n}\n");
+}

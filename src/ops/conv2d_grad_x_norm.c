@@ -1,0 +1,94 @@
+/* The gradient of a convolution by its input, which a batch norm of training made of norm_x: with the two sums over each channel
+ * that the norm's gradient begins with, since kernels that have the result in registers need not read it again.  Made by
+ * src/passes/norm_sums.c.  Has no prototype.
+ *
+ *     dx = conv2d_grad_x(dy, w, x) + add  where lo < y < hi,  0 elsewhere
+ *     dbias = sum dx,   dscale = sum dx (norm_x - mean) / sqrt(var + epsilon)
+ *
+ * Without an operand y it is what the norm makes: (norm_x - mean) / sqrt(var + epsilon) scale + bias. */
+#include <limits.h>
+#include <math.h>
+#include "op_list.h"
+#include "base/error.h"
+#include "ops/conv_grad.h"
+
+/* The convolution's own first: what reads those of conv2d reads them here. */
+typedef struct attrs { fac_conv2d_opts conv; double epsilon, lo, hi; } attrs;
+#define AT(field) offsetof(attrs, conv.field)
+static const fac_attr table[] = {
+    { "stride", FAC_A_INT, AT(stride), 2, 1, 1, INT_MAX, NULL, "height, width" },
+    { "pad", FAC_A_INT, AT(pad), 4, 0, 0, INT_MAX, NULL, "top, left, bottom, right" },
+    { "dilation", FAC_A_INT, AT(dilation), 2, 1, 1, INT_MAX, NULL, "distance of kernel elements" },
+    { "groups", FAC_A_INT, AT(groups), 0, 1, 1, INT_MAX, NULL, "channels convolved apart" },
+    { "auto_pad", FAC_A_ENUM, AT(auto_pad), 0, 0, 0, 0, fac_auto_pad_names, "who chooses the padding" },
+    { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
+    { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL, "nothing passes where y is not above it" },
+    { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" }, { 0 } };
+#undef AT
+enum { PORTS = 10 };
+static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },     { "w", FAC_FLOATS, 0 },    { "x", FAC_FLOATS, FAC_SHAPE_ONLY },
+                               { "norm_x", FAC_FLOATS, 0 }, { "mean", FAC_FLOATS, 0 }, { "var", FAC_FLOATS, 0 },
+                               { "scale", FAC_FLOATS, 0 },  { "bias", FAC_FLOATS, 0 }, { "add", FAC_FLOATS, FAC_OPTIONAL },
+                               { "y", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL },
+                                { "dbias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+
+static bool infer(fac_node *n) {
+    fac_node conv = *n;
+    conv.op = &fac_op_conv2d_grad_x, conv.nin = 3;
+    if (!fac_conv_grad_infer(&conv)) return false;
+    const fac_type *dx = &n->out[0]->type;
+    for (int i = 3; i < PORTS; i++) {
+        const bool of_channels = i > 3 && i < 8;
+        const fac_type *t = n->in[i] ? &n->in[i]->type : NULL;
+        if (t && !of_channels && (t->dtype != dx->dtype || !fac_dims_equal(&t->dims, &dx->dims)))
+            return fac_fail(n, FAC_E_SHAPE, "%s differs from the gradient", in[i].name);
+        if (of_channels && (t->dims.n != 1 || (t->dims.d[0] != dx->dims.d[1] && t->dims.d[0] >= 0 && dx->dims.d[1] >= 0)))
+            return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each of the %lld channels", in[i].name,
+                            (long long)dx->dims.d[1]);
+    }
+    n->out[1]->type = n->out[2]->type = n->in[6]->type;
+    return true;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    FAC_TRY(fac_conv2d_grad_x_ref(r, err));
+    const attrs *a = r->attrs;
+    const fac_dims *d = &r->out[0].type.dims;
+    const int64_t plane = d->d[2] * d->d[3];
+    const double *x = r->in[3].f, *add = r->in[8].f, *y = r->in[9].f;
+    for (int64_t c = 0; c < d->d[1]; c++) {
+        const double mean = r->in[4].f[c], inverse = 1 / sqrt(r->in[5].f[c] + a->epsilon);
+        double sum = 0, along = 0;
+        for (int64_t i = 0; i < d->d[0] * plane; i++) {
+            const int64_t at = (i / plane * d->d[1] + c) * plane + i % plane;
+            const double hat = (x[at] - mean) * inverse, made = y ? y[at] : hat * r->in[6].f[c] + r->in[7].f[c];
+            double dx = r->out[0].f[at] + (add ? add[at] : 0);
+            if (!(made > a->lo && made < a->hi)) dx = 0;
+            r->out[0].f[at] = dx;
+            sum += dx, along += dx * hat;
+        }
+        if (r->out[1].f) r->out[1].f[c] = along;
+        if (r->out[2].f) r->out[2].f[c] = sum;
+    }
+    return FAC_OK;
+}
+
+static void cost(const fac_node *n, fac_cost *to) {
+    fac_node conv = *n;
+    conv.op = &fac_op_conv2d_grad_x;
+    fac_conv_grad_cost(&conv, to);
+}
+
+static const fac_case cases[] = {
+    { "conv2d_grad_x_norm(f32[2,5,5,8], f32[5,3,3,2], f32[2,3,9,8], f32[2,3,9,8], f32[3], f32[3], f32[3], f32[3]) stride=2,1 "
+      "pad=1,0,2,1 epsilon=0.1 hi=2", 0.1, 1, 1e-5 },
+    { "conv2d_grad_x_norm(f32[2,24,6,7], f32[24,16,1,1], f32[2,16,6,7], f32[2,16,6,7], f32[16], f32[16], f32[16], f32[16], "
+      "f32[2,16,6,7], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9", 0.1, 1, 1e-5 }, { 0 } };
+
+extern const fac_op fac_op_conv2d_grad_x_norm;
+const fac_op fac_op_conv2d_grad_x_norm = {
+    .name = "conv2d_grad_x_norm", .doc = "the gradient of a convolution by its input with the sums that the norm before it needs",
+    .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
+    .cost = cost, .cases = cases,
+};

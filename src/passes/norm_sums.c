@@ -1,0 +1,111 @@
+/* The gradient of a batch norm of training begins with two sums over dy.  Where dy comes from a convolution's gradient by x,
+ *
+ *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made; each part may be missing
+ *
+ * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them (batch_norm_grad_given).  y > lo is
+ * seen from the norm's own x where the activation stands directly behind it: then y need not be read. */
+#include <math.h>
+#include "facula/ops.h"
+#include "op_list.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+enum { PORTS = 10, GRAD_PORTS = 3 };
+static const double DEARER = 1.25;
+
+/* What the epilogue of a gradient by x adds, and what it is masked by. */
+typedef struct epilogue { fac_value *add, *y; double lo; } epilogue;
+
+/* The operand of conv that input v of its body is; NULL: what it made itself, or no input. */
+static fac_value *operand_of(const fac_node *conv, const fac_value *v) {
+    const fac_graph *body = conv->body[0];
+    for (size_t i = 1; i < body->ninputs; i++)
+        if (body->inputs[i] == v) return conv->in[conv->nports + (int)i - 1];
+    return NULL;
+}
+
+static bool read_epilogue(const fac_node *conv, epilogue *e) {
+    *e = (epilogue){ NULL, NULL, -INFINITY };
+    if (!conv->body[0]) return true;
+    const fac_graph *body = conv->body[0];
+    const fac_value *v = body->outputs[0].value;
+    double zero;
+    if (fac_node_is(v->node, "where")) {
+        const fac_node *n = v->node, *test = n->in[0]->node;
+        if (!fac_node_is(test, "greater") || !fac_const_number(n->in[2], &zero) || zero != 0) return false;
+        if (!fac_const_number(test->in[1], &e->lo) || !(e->y = operand_of(conv, test->in[0]))) return false;
+        v = n->in[1];
+    }
+    if (fac_node_is(v->node, "add")) {
+        const fac_node *n = v->node;
+        const int own = n->in[0] == body->inputs[0] ? 0 : 1;
+        if (!(e->add = operand_of(conv, n->in[1 - own]))) return false;
+        v = n->in[own];
+    }
+    return v == body->inputs[0];
+}
+
+/* y = relu(norm(x)), by a norm with these statistics. */
+static bool is_its_relu(const fac_value *y, const fac_value *x, const fac_value *scale) {
+    const fac_node *n = y->node;
+    if (!fac_node_is(n, "batch_norm_given") || y->index != 0 || n->nin != n->nports) return false;
+    if (n->in[0] != x || n->in[1] != scale) return false;
+    const fac_value *v = n->body[0] ? n->body[0]->outputs[0].value : NULL;
+    return v && fac_node_is(v->node, "relu") && v->node->in[0] == n->body[0]->inputs[0];
+}
+
+/* The norm that made statistics of x its own. */
+static const fac_node *norm_of(const fac_value *x, const fac_value *scale) {
+    for (const fac_use *u = x->uses; u; u = u->next)
+        if (fac_node_is(u->node, "batch_norm_given") && u->node->in[0] == x && u->node->in[1] == scale) return u->node;
+    return NULL;
+}
+
+static bool same_type(const fac_value *a, const fac_value *b) {
+    return !a || (a->type.dtype == b->type.dtype && fac_dims_equal(&a->type.dims, &b->type.dims));
+}
+
+static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
+    fac_value *x = n->in[0], *dy = n->in[1];
+    fac_node *conv = dy->node;
+    epilogue e;
+    fac_text how = { 0 };
+    if (!fac_node_is(x->node, "conv2d_moments") || x->index != 0 || !fac_node_is(conv, "conv2d_grad_x")) return;
+    const fac_node *norm = norm_of(x, n->in[2]);
+    if (!norm || conv->stage != n->stage || !read_epilogue(conv, &e)) return;
+    if (!same_type(e.add, dy) || !same_type(e.y, dy) || !same_type(x, dy)) return;
+    if (e.y && is_its_relu(e.y, x, n->in[2])) e.y = NULL;
+    else if (!e.y && e.lo > -INFINITY) return;
+    fac_attrs_print(conv->op, conv->attrs, &how);
+    fac_text_print(&how, " epsilon=%.17g lo=%.9g hi=inf", fac_attr_real(n, "epsilon", 0), e.lo);
+    fac_value *args[PORTS] = { conv->in[0], conv->in[1], conv->in[2], x, fac_value_other(x, 1), fac_value_other(x, 2), n->in[2],
+                               norm->in[2], e.add, e.y };
+    fac_value *d = how.failed ? NULL : fac_apply(g, &fac_op_conv2d_grad_x_norm, how.s, PORTS, args);
+    fac_text_free(&how);
+    if (!d || !d->node) return;
+    fac_value *dscale = fac_value_other(d, 1), *dbias = fac_value_other(d, 2);
+    char epsilon[48];
+    snprintf(epsilon, sizeof epsilon, "epsilon=%.17g", fac_attr_real(n, "epsilon", 0));
+    fac_value *given[] = { x, d, n->in[2], args[4], args[5], dscale, dbias };
+    fac_value *dx = fac_apply(g, &fac_op_batch_norm_grad_given, epsilon, 7, given);
+    if (!dx->node || price(self, dx->node) == INFINITY || !(price(self, d->node) <= DEARER * price(self, conv))) return;
+    d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;
+    dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
+    fac_replace(n->out[0], dx);
+    if (n->nout > 1) fac_replace(n->out[1], dscale);
+    if (n->nout > 2) fac_replace(n->out[2], dbias);
+    fac_replace(dy, d);
+}
+
+fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+    if (!to || to->error.status) return to;
+    fac_node *last = to->last;
+    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
+        next = n->next;
+        if (fac_node_is(n, "batch_norm_grad") && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
+    }
+    if (!to->error.status) fac_graph_sweep(to);
+    return to;
+}

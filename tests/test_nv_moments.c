@@ -1,0 +1,68 @@
+/* Convolutions that give statistics of what they make, by solvers of NVIDIA's matrix units, where these work. */
+#include "opencl_solver_check.h"
+#include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/conv_stream.h"
+#include "backends/opencl/solvers.h"
+
+enum { VARIANTS = 12 };
+
+/* Mean and variance of what is made, and the sums of gradients: first layers, groups, ragged channels, sums in parts, a mean far
+ * from zero. */
+static const struct statistics { const char *problem; fac_precision precision; double lo, tolerance; } statistics[] = {
+    { "conv2d_moments(f32[5,3,37,41], f32[20,3,7,7], f32[20]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_HIGH, -1, 2e-3 },
+    { "conv2d_moments(f32[3,24,13,11], f32[36,12,3,3], f32[36]) pad=1,1,1,1 groups=2", FAC_PRECISION_HIGH, -1, 2e-3 },
+    { "conv2d_moments(f32[1,256,14,14], f32[128,256,3,3], f32[128]) pad=1,1,1,1", FAC_PRECISION_HIGH, -1, 2e-3 },
+    { "conv2d_moments(bf16[2,256,14,13], bf16[200,256,3,3], bf16[200]) pad=1,1,1,1", FAC_PRECISION_HIGH, -1, 2e-2 },
+    { "conv2d_moments(f32[4,16,19,23], f32[140,16,1,1], f32[140])", FAC_PRECISION_HIGHEST, 10, 2e-3 },
+    { "conv2d_moments(f32[2,64,9,7], f32[64,64,3,3], f32[64]) stride=2,1 pad=1,1,1,1", FAC_PRECISION_HIGHEST, -1, 2e-5 },
+    /* gradients: masks by numbers that are operands, or made of few, since one at the limit may fall on either side of it */
+    { "conv2d_grad_x_norm(f32[3,36,13,11], f32[36,28,3,3], f32[3,28,13,11], f32[3,28,13,11], f32[28], f32[28], f32[28], "
+      "f32[28], f32[3,28,13,11], f32[3,28,13,11]) pad=1,1,1,1 epsilon=0.1 lo=0.7 hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[2,64,9,7], f32[64,132,1,1], f32[2,132,9,7], f32[2,132,9,7], f32[132], f32[132], f32[132], "
+      "f32[132]) epsilon=0.1 lo=0.7 hi=3", FAC_PRECISION_HIGHEST, 0.1, 2e-5 },
+    { "conv2d_grad_x_norm(bf16[4,64,19,7], bf16[64,72,3,3], bf16[4,72,19,7], bf16[4,72,19,7], f32[72], f32[72], f32[72], "
+      "f32[72], bf16[4,72,19,7]) pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-2 },
+    { "conv2d_grad_x_norm(f32[5,256,14,14], f32[256,64,1,1], f32[5,64,14,14], f32[5,64,14,14], f32[64], f32[64], f32[64], "
+      "f32[64]) epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 } };
+
+/* By one solver in some of its variants; all with FACULA_ALL. */
+static void solve_all(const fac_solver *solver, int variants) {
+    int taken_all = 0;
+    of_largest = true;
+    for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++) {
+        const struct statistics *s = &statistics[i];
+        fac_graph *g = NULL;
+        const fac_case c = { s->problem, s->lo, s->lo + 2, s->tolerance };
+        bool taken = false;
+        OK(fac_problem_graph(c.problem, false, &g, &err));
+        precision = s->precision;
+        for (int k = 0; k <= (getenv("FACULA_ALL") ? variants : 2); k++) {
+            variant = getenv("FACULA_ALL") || !k ? k : 1 + (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)variants);
+            channels_last = fac_random_bits(seed, ++stream, 0) & 1;
+            if (!solve(solver, g->last, &c, false)) continue;
+            print_message("%-3d %.1e  %s\n", variant, worst, c.problem);
+            taken = true;
+        }
+        taken_all += taken;
+        fac_graph_free(g);
+    }
+    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    assert_true(taken_all >= 6);
+}
+
+static void by_rows(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    solve_all(&fac_cl_conv_wgmma, VARIANTS);
+}
+
+static void by_stream(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    solve_all(&fac_cl_conv_wgmma_stream, fac_nv_stream_variants());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(by_stream), cmocka_unit_test(by_rows) };
+    return cmocka_run_group_tests_name("nv_moments", tests, open_device, close_device);
+}
