@@ -77,7 +77,13 @@ typedef struct fac_solver {
 /* Packs inputs of many steps at once, for solvers that it takes: a step of training packs all of its weights.
  * A job: the input of the solver's plan is source `from` of the run, and its packed form begins at byte `to` of the one memory of
  * all results.  The jobs do not depend on each other, and live as long as the plan. */
-typedef struct fac_pack_job { const fac_solver *solver; const void *plan; fac_type type; int input, from; size_t to; } fac_pack_job;
+typedef struct fac_pack_job {
+    const fac_solver *solver;
+    const void       *plan;
+    fac_type          type;
+    int               input, from;
+    size_t            to;
+} fac_pack_job;
 typedef struct fac_packer {
     bool       (*takes)(const fac_solver *s);
     fac_status (*make)(fac_device *d, const fac_pack_job *jobs, int n, void **plan, fac_error *err);
@@ -87,6 +93,16 @@ typedef struct fac_packer {
 
 /* One command that a device did: step as named by fac_backend.step; groups 0: a copy, no kernel. */
 typedef struct fac_command { const char *step; char name[40]; double start, end; size_t groups, items; } fac_command;
+
+/* Work that nobody waits for soon, beside the other work of a run.  What a thread submits between begin and end comes behind all
+ * that was submitted before, and beside what is submitted later, up to meet: what follows that comes behind all of it.  Only one
+ * thread at a time has this; of another one all of it runs in the order of the calls. */
+typedef struct fac_beside {
+    bool       (*able)(fac_device *d);
+    fac_status (*begin)(fac_device *d, fac_error *err);
+    fac_status (*end)(fac_device *d, fac_error *err);
+    fac_status (*meet)(fac_device *d, fac_error *err);
+} fac_beside;
 
 typedef struct fac_backend {
     unsigned    api;                                    /* FAC_BACKEND_API                                 */
@@ -123,6 +139,7 @@ typedef struct fac_backend {
     double     (*reorder)(const fac_device *d, const fac_type *t);
     bool       (*channels_last)(fac_device *d);
     const fac_packer *packer;                           /* NULL: steps are packed for one by one */
+    const fac_beside *beside;                           /* NULL: all work is done in the order of the calls */
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

@@ -71,6 +71,17 @@ static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_sl
     return fac_fetch(d, type, f->roots[slot->root], &slot->layout, (char *)d->backend->host(d, to.memory) + to.at, err);
 }
 
+/* Beside what follows, where the plan says so. */
+static fac_status run_there(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts,
+                            bool *meant, fac_error *err) {
+    const fac_beside *b = plan->device->backend->beside;
+    if (s->meet) FAC_TRY(b->meet(plan->device, err));
+    if (!s->aside) return run_step(plan, f, s, opts, meant, err);
+    FAC_TRY(b->begin(plan->device, err));
+    const fac_status status = run_step(plan, f, s, opts, meant, err), ended = b->end(plan->device, status ? NULL : err);
+    return status ? status : ended;
+}
+
 static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, const fac_program_opts *opts, fac_error *err) {
     const fac_backend *b = plan->device->backend;
     bool *meant = plan->anomalies ? fac_alloc((size_t)plan->graph->ids + 1, sizeof *meant) : NULL;
@@ -82,11 +93,13 @@ static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, cons
         if (status) break;
         double start = timed ? fac_now() : 0;
         if (b->step) b->step(plan->device, s->label);
-        status = run_step(plan, f, s, opts, meant, err);
+        status = run_there(plan, f, s, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
         if (timed && !b->watch && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
         if (timed) f->seconds[i] += fac_now() - start;
     }
+    const fac_status met = b->beside ? b->beside->meet(plan->device, status ? NULL : err) : FAC_OK;
+    if (!status) status = met;
     if (b->step) b->step(plan->device, NULL);
     fac_release(meant);
     return status;

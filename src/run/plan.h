@@ -3,6 +3,7 @@
  *   passes      (compile.c)   fewer and larger nodes
  *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
  *   packs.c                   weights that the run changes, packed together
+ *   aside.c                   gradients by weights beside the rest
  *   arena.c                   an address for every root that needs one
  *   prepare.c                 packed parameters, made again when one was written
  *   execute.c                 runs it */
@@ -40,7 +41,7 @@ typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK, FAC_STEP_PACKS } fac_s
 typedef struct fac_step {
     fac_step_kind     kind;
     const fac_solver *solver;
-    void             *plan;         /* the solver's; a pack step borrows that of the step it packs for, FAC_STEP_PACKS: packer's */
+    void             *plan;         /* the solver's, or packer's; a pack step borrows that of the step it packs for */
     int               input;        /* FAC_STEP_PACK: which input it packs */
     fac_pack_job     *jobs;         /* FAC_STEP_PACKS: one for each output */
     fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
@@ -48,6 +49,7 @@ typedef struct fac_step {
     fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
     int               work;         /* root of the scratch, or -1 */
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
+    bool              aside, meet;  /* done beside the steps that follow; behind all that are (aside.c) */
     bool              halo;         /* an output has zeros around its planes: written before the step */
     const char       *label;        /* of the nodes it does */
     const char       *layouts;      /* see fac_step_stat */
@@ -144,6 +146,9 @@ void       fac_plan_place(fac_plan *plan);                                      
 typedef struct fac_turn { double seconds; bool blocked; fac_layout layout; } fac_turn;
 /* packs.c, once roots have their places: the plans of steps that pack many weights. */
 fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
+
+/* aside.c, before roots have places: steps that others need not wait for. */
+fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */

@@ -74,7 +74,7 @@ static fac_status copy(fac_device *d, fac_span from, fac_span to, size_t bytes, 
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     cl_event event = NULL;
-    const cl_int code = o->cl.EnqueueCopyBuffer(o->queue, fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
+    const cl_int code = o->cl.EnqueueCopyBuffer(fac_cl_queue(o), fac_cl_buffer(from), fac_cl_buffer(to), fac_cl_at(from), fac_cl_at(to),
                                                 bytes, 0, NULL, fac_cl_watching(o) ? &event : NULL);
     fac_cl_watch_end(o, "copy", event);
     return check(o, code, "copying on the device", err);
@@ -109,7 +109,7 @@ static fac_status zero(fac_device *d, fac_span at, size_t bytes, fac_error *err)
     FAC_TRY(fac_cl_alive(o, err));
     if (!bytes) return FAC_OK;
     cl_event event = NULL;
-    const cl_int code = o->cl.EnqueueFillBuffer(o->queue, fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL,
+    const cl_int code = o->cl.EnqueueFillBuffer(fac_cl_queue(o), fac_cl_buffer(at), &none, sizeof none, fac_cl_at(at), bytes, 0, NULL,
                                                 fac_cl_watching(o) ? &event : NULL);
     fac_cl_watch_end(o, "fill", event);
     return check(o, code, "filling memory of the device", err);
@@ -285,6 +285,7 @@ void fac_cl_close(fac_opencl *o) {
     if (o->device.backend) fac_device_fini(&o->device);     /* brings home what only the device has */
     if (o->locks) fac_cl_builds_fini(o);
     fac_cl_watch_fini(o);
+    fac_cl_second_fini(o);
     if (o->queue) {
         o->cl.Finish(o->queue);
         if (o->locks) fac_cl_pending_clear(o, o->submitted);
@@ -324,5 +325,5 @@ const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts,
-    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer,
+    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer, .beside = &fac_cl_beside,
 };

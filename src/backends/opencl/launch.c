@@ -122,7 +122,7 @@ static fac_status submit(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_ran
     const bool leaves_event = o->traced || fac_cl_watching(o) || o->submitted % EVENT_EVERY == EVENT_EVERY - 1;
     cl_event event = NULL;
     if (!code)
-        code = o->cl.EnqueueNDRangeKernel(o->queue, s->kernel, (cl_uint)range->dims, NULL, items, range->group, 0, NULL,
+        code = o->cl.EnqueueNDRangeKernel(fac_cl_queue(o), s->kernel, (cl_uint)range->dims, NULL, items, range->group, 0, NULL,
                                           leaves_event ? &event : NULL);
     if (code) return fac_cl_raise_in(o, code, o->step, k->name, err);
     if (event && fac_cl_watching(o)) watch(o, k, range, items, event);

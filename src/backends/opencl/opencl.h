@@ -1,4 +1,4 @@
-/* The OpenCL device: one context and one in-order queue on one device of one platform.  What no kernel takes is solved by the cpu
+/* The OpenCL device: one context and one in-order queue (now and then a second one: beside.c) on one device of one platform.  What no kernel takes is solved by the cpu
  * (src/run/away.c).
  *
  * Everything is submitted to the queue in the order of the calls and nothing waits but reads: so memory that is given back may be
@@ -63,6 +63,9 @@ enum { FAC_CL_PENDING = 1024 };
 typedef struct fac_cl_pending { const char *step; cl_event event; } fac_cl_pending;
 
 typedef struct fac_cl_watched fac_cl_watched;
+
+/* A second queue, and the thread that has it: 0: none.  on: of that thread alone, it submits there. */
+typedef struct fac_cl_second { cl_command_queue queue; _Atomic uintptr_t thread; bool on; } fac_cl_second;
 typedef struct fac_opencl {
     fac_device        device;                   /* first */
     fac_cl_api        cl;
@@ -87,6 +90,7 @@ typedef struct fac_opencl {
     fac_cl_block     *complaint;                /* see complaint.h; NULL until one is made that may */
     fac_error         complained;               /* what nobody was told yet */
     fac_cl_watched   *watched;                  /* clock.c; NULL until somebody watches */
+    fac_cl_second     second;                   /* beside.c */
 } fac_opencl;
 
 static inline fac_opencl *fac_opencl_of(fac_device *d) { return (fac_opencl *)d; }
@@ -139,6 +143,13 @@ void      *fac_cl_program_binary(const fac_cl_api *cl, cl_program p, size_t *byt
 fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t bytes, fac_error *err);
 fac_status fac_cl_read(fac_opencl *o, fac_span from, void *to, size_t bytes, fac_error *err);
 void       fac_cl_staging_fini(fac_opencl *o);
+
+/* ---- beside.c ---- */
+
+extern const fac_beside fac_cl_beside;
+/* Where this thread submits what no one waits for: kernels, copies, fills. */
+cl_command_queue fac_cl_queue(const fac_opencl *o);
+void             fac_cl_second_fini(fac_opencl *o);
 
 /* ---- pending.c: errors of what was submitted come later, and are told with the step that they belong to ---- */
 
