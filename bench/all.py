@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from cpu_kernels import AVX2
+from timing import AVX2
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INFERENCE = {"vgg16": 2.5, "resnet18": 1.8, "alexnet": 1.6, "googlenet": 1.6, "resnet50": 1.35, "mobilenet_v2": 1.3}
