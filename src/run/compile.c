@@ -195,6 +195,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);
+    if (!status) status = fac_plan_aside(p, err);
     if (!status) fac_plan_place(p);
     if (!status) status = fac_plan_packs(p, err);
     if (!status && device->backend->settle) status = device->backend->settle(device, err);
