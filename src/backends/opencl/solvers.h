@@ -16,7 +16,7 @@ extern const fac_solver fac_cl_matmul_wgmma, fac_cl_matmul_dot;
 extern const fac_solver fac_cl_conv_wgmma_stream;
 extern const fac_solver fac_cl_conv_wgmma_grad_w;       /* nvidia/conv_grad_w.c */
 extern const fac_solver fac_cl_conv_wgmma, fac_cl_winograd_wgmma;
-extern const fac_solver fac_cl_conv_mma, fac_cl_matmul_mma;     /* nvidia/mma.h */
+extern const fac_solver fac_cl_conv_mma, fac_cl_conv_mma_grad_w, fac_cl_matmul_mma;     /* nvidia/mma.h */
 extern const fac_solver fac_cl_conv_warps;              /* nvidia/conv_warps.h */
 extern const fac_solver fac_cl_attention_wgmma, fac_cl_attention_grad_wgmma;
 
