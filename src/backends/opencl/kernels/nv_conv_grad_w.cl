@@ -21,7 +21,7 @@
 #endif
 
 typedef struct sizes {
-    long x, dy, parts;                              /* where they begin */
+    long x, dy, parts, dw, counters;                /* where they begin */
     long positions, each;                           /* of all images; of a part of the sum, a multiple of 64 */
     long height, width, high, wide;                 /* of x, of dy */
     long tall, broad, tall_m, tall_s, broad_m, broad_s;     /* rows and columns of positions, and to divide by them */
@@ -32,6 +32,7 @@ typedef struct sizes {
     long tiles_m, tiles_n;
     long ring, lead;
     long groups, turned, x_channel;
+    long splits, pitch;                             /* parts of the sum; floats of a row of them */
 } sizes;
 
 INLINE int nv_shuffle(int v, int lane) {
@@ -108,3 +109,190 @@ INLINE bool fits(uint most, uint scale) {
     const float m = as_float(most) * as_float(scale);
     return !most || most >> 23 == 255 || (m >= 4 && m <= 60000);
 }
+
+#ifdef SCALED
+/* Fillers: the first scales, by the largest numbers of a sample. */
+INLINE void begin_scales(local uint *peak, local uint *scales, float a, float b, int me, int fillers) {
+    atomic_max(&peak[0], as_uint(a)), atomic_max(&peak[1], as_uint(b));
+    nv_meet(1, fillers);
+    if (me < 2) scales[me] = scale_of(peak[me], 3);
+    nv_meet(1, fillers);
+}
+/* Fillers, when all has been read: whether it must be once more, with the scales that are then right.  items: of the group. */
+INLINE bool fill_again(local uint *peak, local uint *scales, local uint *again, float a, float b, int me, int round, int fillers,
+                       int items) {
+    atomic_max(&peak[0], as_uint(a)), atomic_max(&peak[1], as_uint(b));
+    nv_meet(1, fillers);
+    if (!me && !round) *again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
+    nv_meet(2, items);
+    const uint redo = *again;
+    nv_meet(2, items);
+    if (!redo || round) return false;
+    if (me < 2) scales[me] = scale_of(peak[me], 14);
+    nv_meet(1, fillers);
+    return true;
+}
+/* The others hear of it, and else what takes the scales back. */
+INLINE bool multiply_again(local uint *scales, local uint *again, int round, int items, float *back_a, float *back_b) {
+    nv_meet(2, items);
+    const uint redo = *again;
+    *back_a = inverse_of(scales[0]), *back_b = inverse_of(scales[1]);
+    nv_meet(2, items);
+    return redo && !round;
+}
+#endif
+
+#ifndef FEW
+/* Multiplies all stages as they come, from a: stages of `stage_bytes`, 16 rows of it after 16, and b: likewise, or with a ring of so many
+ * rows, of row_bytes, through that, from row `at` on.  low_a, low_b: how much further the low parts lie, in 16 bytes. */
+INLINE void multiply_all(float *acc, float *sum, int steps, int id, uint full, uint empty, int *stage, uint *parity, ulong a0, ulong b0,
+                         uint stage_bytes, uint low_a, uint low_b, uint ring, uint row_bytes, uint at) {
+    for (int t = 0; t < steps;) {
+        const int begin = t, stop = TERMS == 3 ? min(steps, t + PROMOTE) : steps;
+        for (; t < stop; t++) {
+            nv_barrier_wait(full + 8 * *stage, *parity);
+            nv_proxy_fence();
+            NV_WGMMA_FENCE();
+            UNROLL for (int k = 0; k < 4; k++) {
+                const uint step = *stage * (stage_bytes >> 4) + k * 128;
+                const ulong a = a0 + step, b = b0 + (ring ? at * (row_bytes / 16) : step);
+                MULTIPLY(acc, a, b);
+                if (TERMS == 3) {
+                    MULTIPLY(acc, a, b + low_b);
+                    MULTIPLY(acc, a + low_a, b);
+                }
+                at += 16;
+                if (at >= ring) at -= ring;
+            }
+            NV_WGMMA_COMMIT();
+            NV_WGMMA_WAIT(1);
+            if (t > begin && !(id & 127)) nv_barrier_arrive(empty + 8 * (*stage ? *stage - 1 : STAGES - 1));
+            if (++*stage == STAGES) *stage = 0, *parity ^= 1;
+        }
+        NV_WGMMA_WAIT(0);
+        if (!(id & 127)) nv_barrier_arrive(empty + 8 * (*stage ? *stage - 1 : STAGES - 1));
+        if (TERMS == 3) UNROLL for (int i = 0; i < SUMMED; i++) sum[i] += acc[i], acc[i] = 0;
+    }
+}
+#endif
+
+#ifdef JOINED
+/* Of a tile: how many of its groups have written their parts (the low 16 bits), how many of them would not wait longer (16 more), and in
+ * which run (32).  Behind all these words there is a flag for each group, in the order of their parts. */
+#define ARRIVALS(word) ((uint)(word) & 0xffff)
+#define LEFT(word) ((uint)(word) >> 16)
+enum { LEAVES, ADDS_ITS_SHARE, ADDS_OTHERS_TOO };
+
+INLINE ulong nv_add64(global ulong *p, ulong x) {
+    ulong before;
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(x) : "memory");
+    return before;
+}
+INLINE ulong nv_swap64(global ulong *p, ulong was, ulong x) {
+    ulong before;
+    asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(before) : "l"(p), "l"(was), "l"(x) : "memory");
+    return before;
+}
+INLINE ulong nv_look64(global ulong *p) {
+    ulong x;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
+INLINE long nv_clock(void) {
+    long x;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(x));
+    return x;
+}
+
+/* A group has written its part: it waits for the others of its tile, then adds its share of all parts.  Usually they are on the device
+ * at once.  Should they not be, for another program has a part of it, those that wait too long raise their flags and leave, for the
+ * last one, which never waits, adds their shares too. */
+INLINE int join(global ulong *word, global uint *flag, uint groups) {
+    const ulong before = nv_add64(word, 1);
+    const uint run = (uint)(before >> 32);
+    if (ARRIVALS(before) == groups - 1) {
+        nv_add64(word, ((ulong)1 << 32) - groups - ((ulong)LEFT(before) << 16));
+        return LEFT(before) ? ADDS_OTHERS_TOO : ADDS_ITS_SHARE;
+    }
+    const long begin = nv_clock();
+    for (;;) {
+        const ulong now = nv_look64(word);
+        if ((uint)(now >> 32) != run || ARRIVALS(now) == groups) return ADDS_ITS_SHARE;
+        if (nv_clock() - begin < PATIENCE) continue;
+        *(volatile global uint *)flag = 1;
+        if (nv_swap64(word, now, now + (1 << 16)) == now) return LEAVES;
+        *(volatile global uint *)flag = 0;
+    }
+}
+
+/* One unit of a tile's result: DEEP taps of WIDE channels from (k, tap, c) on. */
+typedef struct place { int k, tap, c; } place;
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit);
+
+/* Adds the parts of one share of a tile, in a fixed order: units of WIDE channels x DEEP taps of one k, `lanes` items each with four
+ * channels of a tap, in as many turns as there are items for; through local memory, where they lie as in dw.  Each item is FOUR of
+ * these, so that as many loads are on their way. */
+#define FOUR 4
+INLINE void add_parts(const sizes s, global const float *parts, global RESULT *dw, local float *sums, int tile_m, int tile_n, int units,
+                      int share, int id) {
+    const int splits = (int)s.splits, lanes = WIDE / 4 * DEEP, K = (int)s.rows;
+    const int C = (int)s.channels, taps = (int)s.taps, pitch = (int)s.pitch;
+    const long apart = s.groups * K * taps * pitch;
+    const int begin = units * share / splits, end = units * (share + 1) / splits;
+    const int at_once = clamp(end - begin, 1, FOUR * MULTIPLIERS / lanes), all = at_once * lanes;
+    const int turns = min(FOUR * MULTIPLIERS / all, splits);
+    for (int first = begin; first < end; first += at_once) {
+        global const float *from[FOUR];
+        int turn[FOUR], to[FOUR];
+        float4 x[FOUR], v[FOUR];
+        UNROLL for (int i = 0; i < FOUR; i++) {
+            const int task = (id + i * MULTIPLIERS) % all, unit = task / lanes;
+            const int c = task % (WIDE / 4) * 4, tap = task % lanes / (WIDE / 4);
+            const place u = place_of(s, tile_m, tile_n, first + unit);
+            turn[i] = (id + i * MULTIPLIERS) / all;
+            const bool there = turn[i] < turns && first + unit < end && u.k < K && u.tap + tap < taps && u.c + c < pitch;
+            from[i] = parts + (there ? (long)(u.k * taps + u.tap + tap) * pitch + u.c + c : 0);
+            to[i] = there ? turn[i] * all * 4 + unit * WIDE * DEEP + c * DEEP + tap : -1;
+            x[i] = (float4)(0);
+        }
+        for (int z = 0; z < splits; z += turns) {
+            UNROLL for (int i = 0; i < FOUR; i++) v[i] = *(global const float4 *)(from[i] + min(z + turn[i], splits - 1) * apart);
+            UNROLL for (int i = 0; i < FOUR; i++) x[i] += z + turn[i] < splits ? v[i] : (float4)(0);
+        }
+        UNROLL for (int i = 0; i < FOUR; i++) if (to[i] >= 0) {
+            local float *at = sums + to[i];
+            at[0] = x[i].x, at[DEEP] = x[i].y, at[2 * DEEP] = x[i].z, at[3 * DEEP] = x[i].w;
+        }
+        nv_meet(3, MULTIPLIERS);
+        for (int i = id; i < at_once * WIDE * DEEP; i += MULTIPLIERS) {
+            place u = place_of(s, tile_m, tile_n, first + i / (WIDE * DEEP));
+            u.c += i % (WIDE * DEEP) / DEEP, u.tap += i % DEEP;
+            if (first + i / (WIDE * DEEP) >= end || u.k >= K || u.c >= C || u.tap >= taps) continue;
+            float r = sums[i];
+            for (int t = 1; t < turns; t++) r += sums[t * all * 4 + i];
+            STORE(dw, ((long)u.k * C + u.c) * taps + u.tap, r);
+        }
+        nv_meet(3, MULTIPLIERS);
+    }
+}
+
+/* The end of a group: its part is written, tile is the number of its tile. */
+INLINE void finish(const sizes s, global const float *parts, global RESULT *dw, global ulong *counters, local float *sums,
+                   local uint *how, int tile, int tile_m, int tile_n, int units, int id) {
+    const int share = get_group_id(1), splits = (int)s.splits;
+    global uint *flags = (global uint *)(counters + s.counters + get_num_groups(0)) + tile * splits;
+    nv_fence_device();
+    nv_meet(3, MULTIPLIERS);
+    if (!id) *how = splits > 1 ? join(counters + s.counters + tile, flags + share, (uint)splits) : ADDS_ITS_SHARE;
+    nv_meet(3, MULTIPLIERS);
+    nv_fence_device();
+    if (*how == LEAVES) return;
+    add_parts(s, parts, dw, sums, tile_m, tile_n, units, share, id);
+    if (*how != ADDS_OTHERS_TOO) return;
+    for (int z = 0; z < splits; z++) {
+        if (!*(volatile global uint *)(flags + z)) continue;
+        add_parts(s, parts, dw, sums, tile_m, tile_n, units, z, id);
+        if (!id) flags[z] = 0;
+    }
+}
+#endif

@@ -10,7 +10,6 @@
  *
  * Each warp group of GROUPS multiplies 64 rows, two others fill.  BAND, SEGMENT, ... : the sizes that places in local memory and
  * in registers depend on are constants, a network has one such layer. */
-#define MULTIPLIERS (128 * GROUPS)
 #define BRINGERS 256
 #define PIXELS (BAND * SEGMENT)
 #define X_ROWS ((BAND - 1) * DOWN + (TAPS_H - 1) * FAR_H + 1)
@@ -57,8 +56,15 @@ INLINE void put_one(uint v, float scale, float *most, uint phase, int i) {
 #endif
 }
 
+#ifdef JOINED
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+    return (place){ tile_n * 64 + unit / GROUPS, 0, (tile_m * GROUPS + unit % GROUPS) * 64 };
+}
+#endif
+
 kernel GROUP(MULTIPLIERS + BRINGERS)
-void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *restrict parts) {
+void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
+            global ulong *counters) {
     local uchar memory[STAGES * STAGE] __attribute__((aligned(1024)));
     local ulong bars[2 * STAGES];
     local uint peak[2], scales[2], again;
@@ -75,53 +81,59 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     if (role >= GROUPS) {
         const int me = id - MULTIPLIERS, first_line = me / 32, y_row = me / 8, c = me % 8 * 8, y_left = K - k0 - c;
         const int height = (int)s.height, width = (int)s.width, high = (int)s.high, wide = (int)s.wide;
-        const int x_row = (int)s.x_row, x_column = (int)s.x_column, x_channel = (int)s.x_channel;
+        const int x_row = (int)s.x_row, x_channel = (int)s.x_channel;
         global const MEM *xp = x + s.x, *yp = dy + s.dy + k0 + c;
         const uint ya = base + y_row * 128 + (((y_row & 7) ^ (me % 8)) << 4), xa = base + Y_BYTES * PARTS;
         uint vx[X_TURNS][LOADS], vy[Y_TURNS][WORDS];
         float mx = 0, my = 0, scale_x = 1, scale_y = 1;
-#define BRING(t) \
+        global const MEM *x_from;
+        int image, p0, q0, w0, live;
+        /* where stage t is */
+#define FIND(t) \
         do { \
-            const int u_ = first + (t), image_ = u_ / (BANDS * SEGMENTS); \
-            const int p_ = u_ / SEGMENTS % BANDS * BAND, q_ = u_ % SEGMENTS * SEGMENT; \
-            const int w_ = q_ * ACROSS - (int)s.left + lane; \
-            UNROLL for (int i_ = 0; i_ < X_TURNS; i_++) { \
-                const int line_ = first_line + 8 * i_, h_ = p_ * DOWN - (int)s.up + line_ / CHANNELS; \
-                const bool in_ = u_ < end && line_ < LINES && (uint)h_ < (uint)height; \
-                const int at_ = image_ * (int)s.x_image + h_ * x_row + line_ % CHANNELS * x_channel + w_ * x_column; \
-                UNROLL for (int e_ = 0; e_ < LOADS; e_++) \
-                    vx[i_][e_] = load_one(xp + at_ + e_ * 32 * x_column, \
-                                          in_ && (uint)(w_ + e_ * 32) < (uint)width && lane + e_ * 32 < LENGTH); \
-            } \
-            UNROLL for (int i_ = 0; i_ < Y_TURNS; i_++) { \
-                const int row_ = y_row + 32 * i_, h_ = p_ + row_ / SEGMENT, c_ = q_ + row_ % SEGMENT; \
-                const bool in_ = u_ < end && row_ < PIXELS && h_ < high && c_ < wide; \
-                load_eight(vy[i_], yp, in_ ? image_ * (int)s.dy_image + h_ * (int)s.dy_row + c_ * (int)s.dy_column : -1, y_left); \
-            } \
+            const int u_ = first + (t); \
+            live = u_ < end, image = u_ / (BANDS * SEGMENTS), p0 = u_ / SEGMENTS % BANDS * BAND, q0 = u_ % SEGMENTS * SEGMENT; \
+            w0 = q0 * ACROSS - (int)s.left + lane, x_from = xp + image * (int)s.x_image + w0 * X_COLUMN; \
         } while (0)
-#define PUT(stage) \
+#define BRING_X(i) \
         do { \
-            UNROLL for (int i_ = 0; i_ < X_TURNS; i_++) if (first_line + 8 * i_ < LINES) \
-                UNROLL for (int e_ = 0; e_ < LOADS; e_++) { \
-                    const int at_ = lane + e_ * 32; \
-                    const uint phase_ = xa + (stage) * STAGE + ((first_line + 8 * i_) * ACROSS + at_ % ACROSS) * PHASE * 4; \
-                    put_one(vx[i_][e_], scale_x, &mx, phase_, at_ / ACROSS); \
-                } \
-            UNROLL for (int i_ = 0; i_ < Y_TURNS; i_++) if (y_row + 32 * i_ < PIXELS) { \
-                const uint to_ = ya + (stage) * STAGE + i_ * 4096; \
-                put_eight(vy[i_], scale_y, &my, to_, to_ + Y_BYTES, 0); \
-            } \
+            const int line_ = first_line + 8 * (i), h_ = p0 * DOWN - (int)s.up + line_ / CHANNELS; \
+            const bool in_ = live && line_ < LINES && (uint)h_ < (uint)height; \
+            global const MEM *from_ = x_from + (h_ * x_row + line_ % CHANNELS * x_channel); \
+            UNROLL for (int e_ = 0; e_ < LOADS; e_++) \
+                vx[i][e_] = load_one(from_ + e_ * 32 * X_COLUMN, \
+                                     in_ && (uint)(w0 + e_ * 32) < (uint)width && lane + e_ * 32 < LENGTH); \
+        } while (0)
+#define BRING_Y(i) \
+        do { \
+            const int row_ = y_row + 32 * (i), h_ = p0 + row_ / SEGMENT, c_ = q0 + row_ % SEGMENT; \
+            const bool in_ = live && row_ < PIXELS && h_ < high && c_ < wide; \
+            load_eight(vy[i], yp, in_ ? image * (int)s.dy_image + h_ * (int)s.dy_row + c_ * (int)s.dy_column : -1, y_left); \
+        } while (0)
+#define PUT_X(i, stage) \
+        if (first_line + 8 * (i) < LINES) UNROLL for (int e_ = 0; e_ < LOADS; e_++) { \
+            const int at_ = lane + e_ * 32; \
+            const uint phase_ = xa + (stage) * STAGE + ((first_line + 8 * (i)) * ACROSS + at_ % ACROSS) * PHASE * 4; \
+            put_one(vx[i][e_], scale_x, &mx, phase_, at_ / ACROSS); \
+        }
+#define PUT_Y(i, stage) \
+        if (y_row + 32 * (i) < PIXELS) { \
+            const uint to_ = ya + (stage) * STAGE + (i) * 4096; \
+            put_eight(vy[i], scale_y, &my, to_, to_ + Y_BYTES, 0); \
+        }
+#define BRING() \
+        do { \
+            UNROLL for (int i_ = 0; i_ < X_TURNS; i_++) BRING_X(i_); \
+            UNROLL for (int i_ = 0; i_ < Y_TURNS; i_++) BRING_Y(i_); \
         } while (0)
 #ifdef SCALED
         for (int i = 0; i < 2; i++) {               /* a sample */
-            BRING(i * (steps / 2));
+            FIND(i * (steps / 2));
+            BRING();
             UNROLL for (int j = 0; j < X_TURNS; j++) UNROLL for (int e = 0; e < LOADS; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
             UNROLL for (int j = 0; j < Y_TURNS; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
         }
-        atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
-        nv_meet(1, BRINGERS);
-        if (me < 2) scales[me] = scale_of(peak[me], 3);
-        nv_meet(1, BRINGERS);
+        begin_scales(peak, scales, mx, my, me, BRINGERS);
 #endif
         int stage = 0;
         uint parity = 1;
@@ -129,25 +141,24 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #ifdef SCALED
             scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
 #endif
-            BRING(0);
+            FIND(0);
+            BRING();
             for (int t = 0; t < steps; t++) {
                 nv_barrier_wait(empty + 8 * stage, parity);
-                PUT(stage);
-                nv_proxy_fence();
+                FIND(t + 1);
+                UNROLL for (int i = 0; i < X_TURNS; i++) {
+                    PUT_X(i, stage);
+                    BRING_X(i);
+                }
+                UNROLL for (int i = 0; i < Y_TURNS; i++) {
+                    PUT_Y(i, stage);
+                    BRING_Y(i);
+                }
                 nv_barrier_arrive(full + 8 * stage);
-                BRING(t + 1);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
-            atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
-            nv_meet(1, BRINGERS);
-            if (!me && !round) again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
-            nv_meet(2, MULTIPLIERS + BRINGERS);
-            const uint redo = again;
-            nv_meet(2, MULTIPLIERS + BRINGERS);
-            if (!redo || round) break;
-            if (me < 2) scales[me] = scale_of(peak[me], 14);
-            nv_meet(1, BRINGERS);
+            if (!fill_again(peak, scales, &again, mx, my, me, round, BRINGERS, MULTIPLIERS + BRINGERS)) break;
 #else
             break;
 #endif
@@ -177,6 +188,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         for (int t = 0; t < steps; t++) {
             uint a[2][PARTS][4];
             nv_barrier_wait(full + 8 * stage, parity);
+            nv_proxy_fence();
             UNROLL for (int k = 0; k < PIXELS / 16; k++) {
                 const uint at = stage * STAGE + k / (SEGMENT / 16) * (DOWN * CHANNELS * ACROSS * PHASE * 4) + k % (SEGMENT / 16) * 32;
                 const ulong b = by + (uint)(stage * (STAGE >> 4) + k * 128);
@@ -199,21 +211,22 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #endif
         }
 #ifdef SCALED
-        nv_meet(2, MULTIPLIERS + BRINGERS);
-        const uint redo = again;
-        const float back_x = inverse_of(scales[0]), back_y = inverse_of(scales[1]);
-        nv_meet(2, MULTIPLIERS + BRINGERS);
-        if (redo && !round) continue;
+        float back_x, back_y;
+        if (multiply_again(scales, &again, round, MULTIPLIERS + BRINGERS, &back_x, &back_y)) continue;
         UNROLL for (int i = 0; i < 32; i++) SUMS(i) = SUMS(i) * back_x * back_y;
 #endif
         break;
     }
-    parts += s.parts + (long)get_group_id(1) * K * ALL;
+    const int pitch = (int)s.pitch;
+    global float *mine = parts + s.parts + (long)get_group_id(1) * K * pitch;
     UNROLL for (int h = 0; h < 2; h++) {
         const int m = m0 + 8 * h;
         UNROLL for (int j = 0; j < 16; j++) {
             const int k = k0 + j / 2 * 8 + lane % 4 * 2 + j % 2;
-            if (m < ALL && k < K) parts[(long)k * ALL + m] = SUMS(4 * (j / 2) + 2 * h + j % 2);
+            if (m < pitch && k < K) mine[(long)k * pitch + m] = SUMS(4 * (j / 2) + 2 * h + j % 2);
         }
     }
+#ifdef JOINED
+    finish(s, parts + s.parts, dw + s.dw, counters, (local float *)memory, &again, get_group_id(0), tile_m, k0 / 64, 64 * GROUPS, id);
+#endif
 }

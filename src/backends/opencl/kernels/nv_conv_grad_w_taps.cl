@@ -8,7 +8,6 @@
  *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again behind
  *
  * The filler is `lead` blocks of 64 positions ahead with x. */
-#define MULTIPLIERS 384
 #define LANES (CHUNK / 8)                           /* items that bring a row of x */
 #define PASSES (CHUNK / 16)
 #define BYTES (CHUNK * 2)                           /* of a row of the ring */
@@ -16,8 +15,15 @@
 #define AGAIN 32                                    /* rows of the ring that are there twice */
 #define N (3 * CHUNK)
 
+#ifdef JOINED
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+    return (place){ tile_m * 64 + unit / (CHUNK / WIDE), 0, tile_n * CHUNK + unit % (CHUNK / WIDE) * WIDE };
+}
+#endif
+
 kernel GROUP(MULTIPLIERS + FILLERS)
-void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *restrict parts) {
+void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
+            global ulong *counters) {
     local uchar memory[LOCAL] __attribute__((aligned(1024)));
     local ulong bars[2 * STAGES];
     local uint peak[2], scales[2], again;
@@ -84,10 +90,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             UNROLL for (int j = 0; j < PASSES; j++) UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
             UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
         }
-        atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
-        nv_meet(1, FILLERS);
-        if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 3);
-        nv_meet(1, FILLERS);
+        begin_scales(peak, scales, mx, my, id & 127, FILLERS);
 #endif
         int stage = 0;
         uint parity = 1;                            /* of `empty`: nothing to wait for in the first round */
@@ -113,30 +116,18 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                 if (t + 1 < steps) LOAD_X();
                 PUT_Y(stage);
                 if (t + 1 < steps) LOAD_Y();
-                nv_proxy_fence();
                 nv_barrier_arrive(full + 8 * stage);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
-            atomic_max(&peak[0], as_uint(mx)), atomic_max(&peak[1], as_uint(my));
-            nv_meet(1, FILLERS);
-            if (!(id & 127) && !round) again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
-            nv_meet(2, MULTIPLIERS + FILLERS);
-            const uint redo = again;
-            nv_meet(2, MULTIPLIERS + FILLERS);
-            if (!redo || round) break;
-            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 14);
-            nv_meet(1, FILLERS);
+            if (!fill_again(peak, scales, &again, mx, my, id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
 #else
             break;
 #endif
         }
         return;
     }
-    float acc[N / 2];
-#if TERMS == 3
-    float sum[N / 2];
-#endif
+    float acc[SUMMED], sum[SUMMED];
     const uint ahead = (uint)role * (uint)s.far_h * (uint)s.broad % (uint)ring;
     const uint apart = (uint)s.far_w * BYTES;
 #if CHUNK == 64
@@ -148,56 +139,28 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     int stage = 0;
     uint parity = 0;
     for (int round = 0; round < 2; round++) {
-        uint at = ahead;
-        UNROLL for (int i = 0; i < N / 2; i++) acc[i] = 0;
-#if TERMS == 3
-        UNROLL for (int i = 0; i < N / 2; i++) sum[i] = 0;
-#endif
-        for (int t = 0; t < steps;) {
-            const int begin = t, stop = TERMS == 3 ? min(steps, t + PROMOTE) : steps;
-            for (; t < stop; t++) {
-                nv_barrier_wait(full + 8 * stage, parity);
-                NV_WGMMA_FENCE();
-                UNROLL for (int k = 0; k < 4; k++) {
-                    const ulong a = by + (uint)(stage * (STAGE >> 4) + k * 128), b = bx + at * (BYTES / 16);
-                    MULTIPLY(acc, a, b);
-#if TERMS == 3
-                    MULTIPLY(acc, a, b + (low >> 4));
-                    MULTIPLY(acc, a + 512, b);
-#endif
-                    at += 16;
-                    if (at >= (uint)ring) at -= ring;
-                }
-                NV_WGMMA_COMMIT();
-                NV_WGMMA_WAIT(1);
-                if (t > begin && !(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
-                if (++stage == STAGES) stage = 0, parity ^= 1;
-            }
-            NV_WGMMA_WAIT(0);
-            if (!(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
-#if TERMS == 3
-            UNROLL for (int i = 0; i < N / 2; i++) sum[i] += acc[i], acc[i] = 0;
-#endif
-        }
+        UNROLL for (int i = 0; i < SUMMED; i++) acc[i] = sum[i] = 0;
+        multiply_all(acc, sum, steps, id, full, empty, &stage, &parity, by, bx, STAGE, 512, low >> 4, ring, BYTES, ahead);
 #ifdef SCALED
-        nv_meet(2, MULTIPLIERS + FILLERS);
-        const uint redo = again;
-        const float back_x = inverse_of(scales[0]), back_y = inverse_of(scales[1]);
-        nv_meet(2, MULTIPLIERS + FILLERS);
-        if (redo && !round) continue;
-        UNROLL for (int i = 0; i < N / 2; i++) SUMS(i) = SUMS(i) * back_x * back_y;
+        float back_x, back_y;
+        if (multiply_again(scales, &again, round, MULTIPLIERS + FILLERS, &back_x, &back_y)) continue;
+        UNROLL for (int i = 0; i < SUMMED; i++) SUMS(i) = SUMS(i) * back_x * back_y;
 #endif
         break;
     }
     const int C = (int)s.channels, wide = 9 * C, rows = (int)s.rows;
-    parts += s.parts + (long)get_group_id(1) * s.groups * rows * wide + (long)group * rows * wide;
+    global float *mine = parts + s.parts + ((long)get_group_id(1) * s.groups + group) * rows * wide;
     UNROLL for (int h = 0; h < 2; h++) {
         const int k = k0 + warp * 16 + lane / 4 + 8 * h;
         UNROLL for (int j = 0; j < N / 8; j++) {
             const int c = c0 + j % (CHUNK / 8) * 8 + lane % 4 * 2;
             if (k < rows && c < C)
-                *(global float2 *)(parts + (long)k * wide + (3 * role + j / (CHUNK / 8)) * C + c) =
+                *(global float2 *)(mine + (long)k * wide + (3 * role + j / (CHUNK / 8)) * C + c) =
                     (float2)(SUMS(4 * j + 2 * h), SUMS(4 * j + 2 * h + 1));
         }
     }
+#ifdef JOINED
+    finish(s, parts + s.parts + (long)group * rows * wide, dw + s.dw + (long)group * rows * wide, counters, (local float *)memory,
+           &again, tile, k0 / 64, c0 / CHUNK, 64 * (CHUNK / WIDE), id);
+#endif
 }

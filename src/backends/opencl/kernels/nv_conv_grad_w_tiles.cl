@@ -3,14 +3,22 @@
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
  * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; the third fills
  * stages of 64 pixels.  It holds AHEAD chunks in registers, so that as many are on their way. */
-#define MULTIPLIERS 256
 #define ACROSS (COLUMNS / 64)
 #define CHUNKS (2 + ACROSS)
 #define PARTS (TERMS == 3 ? 2 : 1)
 #define STAGE (CHUNKS * 8192 * PARTS)
 
+#ifdef JOINED
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+    const int rows = s.turned ? COLUMNS : 128, each_tap = ((int)s.channels + 63) / 64;
+    const int seen = s.turned ? tile_m * 2 + unit / rows : tile_n * ACROSS + unit / rows;
+    return (place){ (s.turned ? tile_n : tile_m) * rows + unit % rows, seen / each_tap, seen % each_tap * 64 };
+}
+#endif
+
 kernel GROUP(MULTIPLIERS + FILLERS)
-void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *restrict parts) {
+void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
+            global ulong *counters) {
     local uchar memory[STAGES * STAGE] __attribute__((aligned(1024)));
     local ulong bars[2 * STAGES];
     local int4 chunks[CHUNKS];                      /* what it sees down and across, elements, rows or channels that are left */
@@ -79,10 +87,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                 most[1] = fmax(most[1], fabs(as_float(v[1][j][e])));
             }
         }
-        atomic_max(&peak[0], as_uint(most[0])), atomic_max(&peak[1], as_uint(most[1]));
-        nv_meet(1, FILLERS);
-        if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 3);
-        nv_meet(1, FILLERS);
+        begin_scales(peak, scales, most[0], most[1], id & 127, FILLERS);
 #endif
         int stage = 0;
         uint parity = 1;
@@ -99,74 +104,33 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                     if (i == CHUNKS - AHEAD) FIND(t + 1);
                     BRING(i % AHEAD, (i + AHEAD) % CHUNKS);
                 }
-                nv_proxy_fence();
                 nv_barrier_arrive(full + 8 * stage);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
-            atomic_max(&peak[0], as_uint(most[0])), atomic_max(&peak[1], as_uint(most[1]));
-            nv_meet(1, FILLERS);
-            if (!(id & 127) && !round) again = !fits(peak[0], scales[0]) || !fits(peak[1], scales[1]);
-            nv_meet(2, MULTIPLIERS + FILLERS);
-            const uint redo = again;
-            nv_meet(2, MULTIPLIERS + FILLERS);
-            if (!redo || round) break;
-            if ((id & 127) < 2) scales[id & 127] = scale_of(peak[id & 127], 14);
-            nv_meet(1, FILLERS);
+            if (!fill_again(peak, scales, &again, most[0], most[1], id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
 #else
             break;
 #endif
         }
         return;
     }
-    float acc[COLUMNS / 2];
-#if TERMS == 3
-    float sum[COLUMNS / 2];
-#endif
+    float acc[SUMMED], sum[SUMMED];
     const ulong ba = turned128(base + role * 8192, 0), bb = turned128(base + 2 * 8192, 8192);
     int stage = 0;
     uint parity = 0;
     for (int round = 0; round < 2; round++) {
-        UNROLL for (int i = 0; i < COLUMNS / 2; i++) acc[i] = 0;
-#if TERMS == 3
-        UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] = 0;
-#endif
-        for (int t = 0; t < steps;) {
-            const int begin = t, stop = TERMS == 3 ? min(steps, t + PROMOTE) : steps;
-            for (; t < stop; t++) {
-                nv_barrier_wait(full + 8 * stage, parity);
-                NV_WGMMA_FENCE();
-                UNROLL for (int k = 0; k < 4; k++) {
-                    const ulong a = ba + (uint)(stage * (STAGE >> 4) + k * 128), b = bb + (uint)(stage * (STAGE >> 4) + k * 128);
-                    MULTIPLY(acc, a, b);
-#if TERMS == 3
-                    MULTIPLY(acc, a, b + CHUNKS * 512);
-                    MULTIPLY(acc, a + CHUNKS * 512, b);
-#endif
-                }
-                NV_WGMMA_COMMIT();
-                NV_WGMMA_WAIT(1);
-                if (t > begin && !(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
-                if (++stage == STAGES) stage = 0, parity ^= 1;
-            }
-            NV_WGMMA_WAIT(0);
-            if (!(id & 127)) nv_barrier_arrive(empty + 8 * (stage ? stage - 1 : STAGES - 1));
-#if TERMS == 3
-            UNROLL for (int i = 0; i < COLUMNS / 2; i++) sum[i] += acc[i], acc[i] = 0;
-#endif
-        }
+        UNROLL for (int i = 0; i < SUMMED; i++) acc[i] = sum[i] = 0;
+        multiply_all(acc, sum, steps, id, full, empty, &stage, &parity, ba, bb, STAGE, CHUNKS * 512, CHUNKS * 512, 0, 0, 0);
 #ifdef SCALED
-        nv_meet(2, MULTIPLIERS + FILLERS);
-        const uint redo = again;
-        const float back_a = inverse_of(scales[0]), back_b = inverse_of(scales[1]);
-        nv_meet(2, MULTIPLIERS + FILLERS);
-        if (redo && !round) continue;
-        UNROLL for (int i = 0; i < COLUMNS / 2; i++) SUMS(i) = SUMS(i) * back_a * back_b;
+        float back_a, back_b;
+        if (multiply_again(scales, &again, round, MULTIPLIERS + FILLERS, &back_a, &back_b)) continue;
+        UNROLL for (int i = 0; i < SUMMED; i++) SUMS(i) = SUMS(i) * back_a * back_b;
 #endif
         break;
     }
     const int all = (int)s.taps * C;
-    parts += s.parts + (long)get_group_id(1) * s.groups * K * all + (long)group * K * all;
+    global float *mine = parts + s.parts + ((long)get_group_id(1) * s.groups + group) * K * all;
     /* of the chunk with taps: where its channels begin in a row, and how many they are */
     UNROLL for (int j = 0; j < ACROSS; j++) {
         const int chunk_m = tile_m * 2 + role, chunk_n = tile_n * ACROSS + j, seen = turned ? chunk_m : chunk_n;
@@ -177,12 +141,16 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             UNROLL for (int i = 0; i < 8; i++) {
                 const int n = i * 8 + lane % 4 * 2, e = 4 * (8 * j + i) + 2 * h;
                 if (turned) {
-                    if (c0 + m < C && k0 + n < K) parts[(long)(k0 + n) * all + tap * C + c0 + m] = SUMS(e);
-                    if (c0 + m < C && k0 + n + 1 < K) parts[(long)(k0 + n + 1) * all + tap * C + c0 + m] = SUMS(e + 1);
+                    if (c0 + m < C && k0 + n < K) mine[(long)(k0 + n) * all + tap * C + c0 + m] = SUMS(e);
+                    if (c0 + m < C && k0 + n + 1 < K) mine[(long)(k0 + n + 1) * all + tap * C + c0 + m] = SUMS(e + 1);
                 } else if (k0 + m < K && c0 + n < C) {
-                    *(global float2 *)(parts + (long)(k0 + m) * all + tap * C + c0 + n) = (float2)(SUMS(e), SUMS(e + 1));
+                    *(global float2 *)(mine + (long)(k0 + m) * all + tap * C + c0 + n) = (float2)(SUMS(e), SUMS(e + 1));
                 }
             }
         }
     }
+#ifdef JOINED
+    finish(s, parts + s.parts + (long)group * K * all, dw + s.dw + (long)group * K * all, counters, (local float *)memory, &again,
+           tile, tile_m, tile_n, 128 * ACROSS, id);
+#endif
 }

@@ -1,14 +1,15 @@
-/* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in two launches: parts of the sums, one for each
- * share of the pixels, then their sum in a fixed order (grad_w.h). */
+/* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in one launch or two: parts of the sums, one
+ * for each share of the pixels, then their sum in a fixed order (grad_w.h). */
 #include "backends/opencl/conv.h"
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/opencl/nvidia/grad_w.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {
@@ -80,12 +81,44 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* As kernels/nv_conv_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
+    /* of few channels, dw's rows are as they lie: channels of one tap */
+    const int64_t taps = q->few ? 1 : g->R * g->S, C = q->few ? q->C * g->R * g->S : q->C;
     const fac_nv_quotient tall = fac_nv_quotient_of((uint32_t)c->tall), broad = fac_nv_quotient_of((uint32_t)c->broad);
     const int64_t sizes[] = { c->positions, c->each, g->H, g->W, g->P, g->Q, c->tall, c->broad, tall.multiplier, tall.shift,
-                              broad.multiplier, broad.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K,
-                              g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], g->R * g->S, g->S,
-                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned, q->x_channel };
+                              broad.multiplier, broad.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], C, q->K,
+                              g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], taps, g->S,
+                              c->tiles_m, c->tiles_n, c->ring, c->lead, g->groups, c->turned, q->x_channel, c->splits,
+                              fac_nv_grad_w_pitch(q) };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
+}
+
+/* The parts' sum as a launch of its own. */
+static fac_status add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_plan *plan,
+                          fac_error *err) {
+    fac_cl_call *call;
+    fac_text sum = { 0 };
+    fac_nv_grad_w_sum_text(q, &sum);
+    const fac_status status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
+    fac_text_free(&sum);
+    FAC_TRY(status);
+    const int64_t count = q->g.K * q->C * q->g.R * q->g.S, taps = q->g.R * q->g.S, block = fac_nv_grad_w_block(c, taps);
+    fac_cl_call_items(call, (size_t)(q->g.K * ((q->C + block - 1) / block) * 256), 256);
+    fac_cl_call_work(call, 0, sizeof(float));
+    fac_cl_call_out(call, p, 0);
+    const int64_t sizes[] = { count, c->splits, q->C, taps, block };
+    for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
+    return FAC_OK;
+}
+
+/* What the groups of a tile tell each other (kernels/nv_conv_grad_w.cl): a word for each tile, a flag for each group; zero at first. */
+static fac_status add_words(fac_opencl *o, const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_plan *plan, fac_error *err) {
+    const size_t tiles = (size_t)(c->tiles_m * c->tiles_n * q->g.groups);
+    const size_t bytes = tiles * sizeof(uint64_t) + tiles * (size_t)c->splits * sizeof(uint32_t);
+    void *zeros = fac_alloc(bytes, 1);
+    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "conv/wgmma_grad_w: counters of %zu tiles", tiles);
+    const fac_status status = fac_cl_plan_table(o, plan, zeros, bytes, err);
+    fac_release(zeros);
+    return status;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
@@ -93,9 +126,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
     fac_cl_call *call;
-    fac_text text = { 0 }, sum = { 0 };
+    fac_text text = { 0 };
     if (!fac_nv_grad_w_read(&settled, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
+    FAC_TRY(add_words(o, &q, &c, plan, err));
     fac_nv_grad_w_text(&q, &c, &text);
     fac_status status = fac_cl_call_text(o, plan, &text, fac_nv_grad_w_options(&c), "grad_w", &call, err);
     fac_text_free(&text);
@@ -105,21 +139,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(call, p, 0);
     fac_cl_call_in(call, p, 1);
     fac_cl_call_work(call, 0, sizeof(float));
-    add_sizes(&q, &c, call);
-
-    fac_nv_grad_w_sum_text(&q, &sum);
-    status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
-    fac_text_free(&sum);
-    FAC_TRY(status);
-    /* of few channels the parts are in dw's order already: one row */
-    const int64_t count = q.g.K * q.C * q.g.R * q.g.S, taps = q.few ? 1 : q.g.R * q.g.S, channels = q.few ? count : q.C;
-    const int64_t block = fac_nv_grad_w_block(&c, taps), rows = q.few ? 1 : q.g.K;
-    fac_cl_call_items(call, (size_t)(rows * ((channels + block - 1) / block) * 256), 256);
-    fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
-    const int64_t sizes[] = { count, c.splits, channels, taps, block };
-    for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
-    return FAC_OK;
+    fac_cl_call_table(call, sizeof(uint64_t));
+    add_sizes(&q, &c, call);
+    return c.joined ? FAC_OK : add_sum(o, p, &q, &c, plan, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_error *err) {

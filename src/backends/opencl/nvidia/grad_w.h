@@ -14,7 +14,7 @@
 #include "backends/opencl/nvidia/nvidia.h"
 #include "ops/conv.h"
 
-enum { FAC_NV_GRAD_W_VARIANTS = 14 };
+enum { FAC_NV_GRAD_W_VARIANTS = 28 };
 
 typedef struct fac_nv_grad_w {
     fac_conv_geom g;
@@ -29,7 +29,7 @@ typedef struct fac_nv_grad_w {
  * tiles of (64 for each of `columns` warp groups) x 64, whose positions are stages of band x segment pixels; else tiles of
  * 128 x columns, turned when rows are channels of x. */
 typedef struct fac_nv_grad_w_cut {
-    bool    taps, few, turned;
+    bool    taps, few, turned, joined;          /* joined: the groups of a tile wait for each other and add its parts */
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */
     int     band, segment, line;                /* of few channels; line: words for one of x's in local memory */
     int64_t tiles_m, tiles_n;                   /* of a group */
@@ -47,7 +47,9 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
 /* Bytes for the parts of the sum. */
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
 
-/* Channels that a group of the last step adds. */
+/* Floats of a row of the parts. */
+int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q);
+/* Channels that a group of the last step adds, where it is one of its own. */
 int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps);
 
 /* The text of its kernel "grad_w", and of "grad_w_sum"; options of the first. */

@@ -93,9 +93,10 @@ static bool cut_few(const fac_nv_grad_w *q, int shape, fac_nv_grad_w_cut *c) {
     return least > 0;
 }
 
-/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, and shares of the matrix units' rate with
- * operands that are rounded, split, and taken as they are. */
-static const double UNIT_LOADS = 47e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
+/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels; shares of the matrix units' rate with
+ * operands that are rounded, split, and taken as they are; what a group takes to leave its part and add its share. */
+static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
+static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 12e-6;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4;
@@ -104,14 +105,17 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
     const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
-    const double multiply = macs * BLOCK / rate, load = loads / UNIT_LOADS;
+    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : LOADS_TILES;
+    const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
+    const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
     const double waves = (double)parts(groups, o->limits.units);
     const double each = multiply > load ? multiply : load, pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
     const double images = element * ((double)q->g.N * (double)(q->g.H * q->g.W) * (double)q->g.C + pixels * (double)q->g.K);
     const double memory = images / (1.2 * fac_cl_bandwidth(o));
-    const double busy = waves * ((steps + (double)c->lead) * each + 6e-6);
-    c->seconds = 8e-6 + (busy > memory ? busy : memory) + (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+    const double busy = waves * ((steps + (double)c->lead) * each + last);
+    c->seconds = 8e-6 + (busy > memory ? busy : memory);
+    if (!c->joined) c->seconds += SUM_APART + (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
 /* Groups of items for one or two rounds on the device. */
@@ -119,6 +123,7 @@ static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int round
     memset(c, 0, sizeof *c);
     c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned;
     if (q->few) c->taps = c->turned = false;
+    if (q->few && rounds > 1) return false;
     if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
@@ -128,6 +133,9 @@ static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int round
     splits = splits < 1 ? 1 : splits < most ? splits : most;
     c->each = parts(parts(c->positions, splits), block) * block;
     c->splits = parts(c->positions, c->each);
+    /* a tile of one tap of several writes far apart: worth a launch of its own when a group would have much of it */
+    const bool alone = c->splits == 1, far = !c->taps && !c->few && q->g.R * q->g.S > 1;
+    c->joined = alone ? !far : tiles * c->splits <= (int64_t)o->limits.units;
     price(o, q, c);
     return fac_nv_grad_w_work(q, c) < (size_t)1 << 31;
 }
@@ -135,7 +143,13 @@ static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int round
 bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out) {
     bool found = false;
     if (variant > FAC_NV_GRAD_W_VARIANTS) return false;
-    if (variant) return cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out);
+    if (variant) {                              /* behind half of them: never joined */
+        const bool apart = variant > 2 * KINDS;
+        variant -= apart ? 2 * KINDS : 0;
+        if (!cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) || (apart && (q->few || !out->joined))) return false;
+        if (apart) out->joined = false;
+        return true;
+    }
     for (int kind = 0; kind < KINDS; kind++)
         for (int rounds = 1; rounds <= 2; rounds++) {
             fac_nv_grad_w_cut c;
@@ -152,8 +166,11 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
     return 4 * (quads ? quads : 1);
 }
 
+int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) { return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C; }
+
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
-    return (size_t)(c->splits * q->g.K * q->C * q->g.R * q->g.S) * sizeof(float);
+    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S;
+    return (size_t)(c->splits * rows * fac_nv_grad_w_pitch(q)) * sizeof(float);
 }
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
@@ -171,8 +188,14 @@ static void few_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_te
     fac_text_print(to, "#define GROUPS %d\n#define BAND %d\n#define SEGMENT %d\n#define LINE %d\n#define BANDS %d\n#define SEGMENTS %d\n",
                    c->columns, c->band, c->segment, c->line, (int)(c->tall / c->broad), (int)c->broad);
     fac_text_print(to, "#define CHANNELS %d\n#define TAPS_H %d\n#define TAPS_W %d\n#define DOWN %d\n#define ACROSS %d\n"
-                   "#define FAR_H %d\n#define FAR_W %d\n", (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
-                   (int)g->dilation[1], (int)g->dilation[2]);
+                   "#define FAR_H %d\n#define FAR_W %d\n#define X_COLUMN %d\n", (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
+                   (int)g->dilation[1], (int)g->dilation[2], (int)q->x[2]);
+}
+
+static void result_text(const fac_nv_grad_w *q, fac_text *to) {
+    static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)", "fac_store_f16(p, i, v)" };
+    fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n", halves(q) ? "ushort" : "float",
+                   store[q->dtype == FAC_BF16 ? 1 : q->dtype == FAC_F16 ? 2 : 0]);
 }
 
 void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
@@ -186,7 +209,10 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float", split(q) ? 3 : 1);
     if (halves(q)) fac_text_add(to, "#define HALVES\n");
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
-    fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n", c->stages, PROMOTE);
+    fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages, PROMOTE, n / 2);
+    fac_text_print(to, "#define MULTIPLIERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", c->few ? 128 * c->columns : c->taps ? 384 : 256,
+                   c->taps ? 16 : 64, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "", c->few ? "#define FEW\n" : "");
+    result_text(q, to);
     if (c->few) few_sizes(q, c, to);
     else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
     else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n", c->columns, c->ahead);
@@ -195,9 +221,7 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
 }
 
 void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {
-    static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)", "fac_store_f16(p, i, v)" };
     fac_text_add(to, fac_cl_nv_common);
-    fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n", halves(q) ? "ushort" : "float",
-                   store[q->dtype == FAC_BF16 ? 1 : q->dtype == FAC_F16 ? 2 : 0]);
+    result_text(q, to);
     fac_text_add(to, fac_cl_nv_conv_grad_w_sum);
 }
