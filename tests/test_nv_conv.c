@@ -365,7 +365,8 @@ static void winograd_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_read),
                                         cmocka_unit_test(phases_meet_all_taps), cmocka_unit_test(weights_are_packed),
-                                        cmocka_unit_test(many_weights_are_packed), cmocka_unit_test(odd_shapes), cmocka_unit_test(split_sums),
+                                        cmocka_unit_test(many_weights_are_packed), cmocka_unit_test(odd_shapes),
+                                        cmocka_unit_test(split_sums),
                                         cmocka_unit_test(winograd_shapes) };
     return cmocka_run_group_tests_name("nv_conv", tests, open_device, close_device);
 }

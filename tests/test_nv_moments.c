@@ -50,6 +50,54 @@ static void solve_all(const fac_solver *solver, int variants) {
     assert_true(taken_all >= 6);
 }
 
+/* What parts leave becomes statistics; on any device. */
+static void parts_are_joined(void **state) {
+    (void)state;
+    if (!device) skip();
+    enum { CHANNELS = 20 };
+    for (int turn = 0; turn < 4; turn++) {
+        const bool sums = turn & 1;
+        const fac_nv_moments m = { turn & 2 ? 1400 : 70, CHANNELS };
+        const fac_nv_conv c = { .sums = sums, .norm.epsilon = 0.25 };
+        const size_t numbers = fac_nv_moments_bytes(&m) / sizeof(float);
+        float *from = contents((fac_type){ FAC_F32, fac_shape((int64_t)numbers) }, 3, 5), made[2][CHANNELS];
+        float *counts = from + m.parts * 2 * CHANNELS, var[CHANNELS];
+        fac_span at = { 0 }, in[6] = { { 0 } }, to[3] = { { 0 } };
+        fac_cl_kernel kernel;
+        for (int64_t i = 0; i < m.parts; i++) counts[i] = (float)(i % 9 ? 64 : i % 5);
+        for (int k = 0; k < CHANNELS; k++) var[k] = (float)k;
+        OK(fac_device_alloc(device, numbers * sizeof *from, &at.memory, &err));
+        OK(fac_device_alloc(device, sizeof var, &in[5].memory, &err));
+        for (int k = 1; k < 3; k++) OK(fac_device_alloc(device, sizeof var, &to[k].memory, &err));
+        OK(device->backend->write(device, at, from, numbers * sizeof *from, &err));
+        OK(device->backend->write(device, in[5], var, sizeof var, &err));
+        OK(fac_nv_moments_make(fac_opencl_of(device), &c, &m, &kernel, &err));
+        OK(fac_nv_moments_run(fac_opencl_of(device), &c, &m, &kernel, at, in, to, &err));
+        for (int k = 1; k < 3; k++) OK(device->backend->read(device, to[k], made[k - 1], sizeof var, &err));
+        for (int k = 0; k < CHANNELS; k++) {
+            double n = 0, sum = 0, square = 0, mean, want[2];
+            for (int64_t i = 0; i < m.parts; i++) {
+                const double weight = sums ? 1 : (double)counts[i];
+                n += weight, sum += weight * (double)from[i * 2 * CHANNELS + k];
+            }
+            mean = sum / n;
+            for (int64_t i = 0; i < m.parts; i++) {
+                const double d = (double)from[i * 2 * CHANNELS + k] - mean;
+                square += (double)from[(i * 2 + 1) * CHANNELS + k] + (sums ? 0 : (double)counts[i] * d * d);
+            }
+            want[0] = sums ? square / sqrt((double)var[k] + 0.25) : mean, want[1] = sums ? sum : square / n;
+            for (int j = 0; j < 2; j++)
+                if (!(fabs((double)made[j][k] - want[j]) <= 2e-6 * fabs(want[j])))
+                    fail_msg("turn %d, channel %d: %.9g, not %.9g", turn, k, (double)made[j][k], want[j]);
+        }
+        fac_cl_kernel_free(fac_opencl_of(device), &kernel);
+        fac_device_release(device, at.memory, numbers * sizeof *from);
+        fac_device_release(device, in[5].memory, sizeof var);
+        for (int k = 1; k < 3; k++) fac_device_release(device, to[k].memory, sizeof var);
+        free(from);
+    }
+}
+
 static void by_rows(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
@@ -63,6 +111,7 @@ static void by_stream(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(by_stream), cmocka_unit_test(by_rows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(parts_are_joined), cmocka_unit_test(by_stream),
+                                        cmocka_unit_test(by_rows) };
     return cmocka_run_group_tests_name("nv_moments", tests, open_device, close_device);
 }

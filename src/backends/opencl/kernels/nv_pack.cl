@@ -3,7 +3,7 @@
  * forward, of one channel of y for gradients; they are brought to local memory as they lie, and leave it as chunks of 16
  * bytes.
  *
- *   MEM, LOAD(p, i)     elements of the weights as floats
+ *   MEM, LOAD(p, i)     elements of the weights as floats; LOAD4(p): four neighbours, which come in one access
  *   HALF                elements of tiles have 16 bits: BITS(x) makes them
  *   PARTS               2: high and low parts
  *   STAGE               floats of local memory
@@ -27,11 +27,17 @@ typedef struct {
     int tile_rows, term_bits, order, few;
     float larger;                       /* by this the weights are: FAC_NV_CUT, FAC_NV_LOST; 0: as they are */
     int staged, blocks, slabs, row_bits;                /* units: of a row of tiles, of a tile; rows of one */
-    int runs, run, multiplier, shift;                   /* of a unit; the last two divide by run */
+    int runs, run, multiplier, shift;                   /* of a unit; the last two divide by a quarter of run */
     int number[3], first_tap[3], each[3], size[2];      /* taps of this phase among the weights' own, by dim */
     int within;                         /* F(4 x 4, 3 x 3), U = G w G' (winograd.cl): groups of the weights; 0: as they are */
     int spare;
 } packing;
+
+#ifdef SOURCES
+#define KEPT global const
+#else
+#define KEPT const
+#endif
 
 enum { PAD = 4, TAPS = 64, POINTS = 36 };
 
@@ -54,14 +60,14 @@ static int row_at(int r) {
 static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
 
 /* Where a tap of this phase lies among the weights' own. */
-static int tap_at(const packing *s, int tap) {
+static int tap_at(KEPT packing *s, int tap) {
     const int n2 = max(s->number[2], 1), n1 = max(s->number[1], 1), c = tap % n2, b = tap / n2 % n1, a = tap / n2 / n1;
     return ((s->first_tap[0] + s->each[0] * a) * s->size[0] + s->first_tap[1] + s->each[1] * b) * s->size[1] + s->first_tap[2] +
         s->each[2] * c;
 }
 
 /* One chunk of row r of a tile.  Rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3). */
-static void put(global TILE *y, const packing *s, int r, int place, const float *x) {
+static void put(global TILE *y, KEPT packing *s, int r, int place, const float *x) {
     const int turn = 1 << s->term_bits == 8 * CHUNK ? r & 7 : r >> 1 & 3;
     y += (r << s->term_bits) + (place ^ turn) * CHUNK;
 #ifdef HALF
@@ -89,7 +95,7 @@ static float point_of(local const float *w, int point, int turned) {
 }
 
 /* A unit whose weights fit the stage. */
-static void by_stage(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
+static void by_stage(KEPT packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
                      local float *stage, local int *place) {
     const int id = get_local_id(0), items = get_local_size(0), turned = s->turned;
     const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
@@ -97,10 +103,16 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
     const int there = turned ? channels : rows, long_as = (turned ? rows : channels) * s->window;
     x += (long)(turned ? first : row) * s->line + (turned ? row : first) * s->window;
     for (int tap = id; tap < s->taps && !s->within; tap += items) place[tap] = tap_at(s, tap);
+    const bool whole = !((size_t)x & (4 * sizeof(MEM) - 1));        /* all runs begin at a multiple of four elements from here */
+    const int length = s->run, fours = length / 4, multiplier = s->multiplier, shift = s->shift, line = s->line;
 #pragma unroll 4
-    for (int e = id; e < s->runs * s->run; e += items) {
-        const int run = mul_hi((uint)e, (uint)s->multiplier) >> s->shift, i = e - run * s->run;
-        stage[run * (s->run + PAD) + i] = run < there && i < long_as ? LOAD(x, (long)run * s->line + i) : 0;
+    for (int e = id; e < s->runs * fours; e += items) {
+        const int run = mul_hi((uint)e, (uint)multiplier) >> shift, i = 4 * (e - run * fours);
+        float4 v = 0;
+        global const MEM *from = x + ((long)run * line + i);
+        if (run < there && i < long_as)
+            v = whole ? LOAD4(from) : (float4)(LOAD(from, 0), LOAD(from, 1), LOAD(from, 2), LOAD(from, 3));
+        *(local float4 *)(stage + run * (length + PAD) + i) = v;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_step = turned ? s->window : s->run + PAD, channel_step = turned ? s->run + PAD : s->window;
@@ -110,6 +122,7 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
         const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits & ((1 << s->row_bits) - 1), tap = e >> each;
         local const float *w = stage + row_at(r) * row_step;
         float v[CHUNK];
+#pragma unroll
         for (int k = 0; k < CHUNK; k++) {
             const int at = channel_at(s->order, c * CHUNK + k) * channel_step;
             v[k] = s->within ? point_of(w + at, tap, turned) : w[at + place[tap]];
@@ -120,12 +133,13 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
 }
 
 /* 16 rows of one k-tile straight from where the weights lie: few channels, or large windows. */
-static void by_element(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int k) {
+static void by_element(KEPT packing *s, global const MEM *x, global TILE *y, int row, int from_row, int k) {
     const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), taps = max(s->taps, 1), block = k / taps << s->term_bits;
     const long row_step = s->turned ? s->window : s->line, channel_step = s->turned ? s->line : s->window;
     for (int e = get_local_id(0); e < 16 << chunk_bits; e += get_local_size(0)) {
         const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits, from = row + row_at(r);
         float v[CHUNK];
+#pragma unroll
         for (int j = 0; j < CHUNK; j++) {
             const int p = channel_at(s->order, c * CHUNK + j), term = (k << s->term_bits) + p;
             const int tap = s->few ? term / 4 : k % taps, channel = s->few ? term % 4 : block + p;
@@ -137,7 +151,7 @@ static void by_element(const packing *s, global const MEM *x, global TILE *y, in
 }
 
 /* x, y: where the weights and this phase's tiles begin. */
-static void make_unit(const packing *s, int unit, global const MEM *x, global TILE *y, local float *stage, local int *place) {
+static void make_unit(KEPT packing *s, int unit, global const MEM *x, global TILE *y, local float *stage, local int *place) {
     const int block = unit % s->blocks, t = unit / s->blocks, slab = t % s->slabs, tile = t / s->slabs;
     const int group = tile / s->row_tiles, from_row = slab << s->row_bits, row = tile % s->row_tiles * s->tile_rows + from_row;
     x += group * s->group;
@@ -151,18 +165,18 @@ static void make_unit(const packing *s, int unit, global const MEM *x, global TI
 typedef struct { long at[SOURCES], table, to, units; } places;
 
 kernel void packs(const places p PARAMETERS, global const int *restrict table, global TILE *restrict y) {
-    local float stage[STAGE];
+    local float stage[STAGE] __attribute__((aligned(16)));
     local int place[TAPS];
     const int unit = get_group_id(0);
     table += p.table;
-    const packing s = ((global const packing *)table)[table[p.units + unit]];
+    global const packing *s = (global const packing *)table + table[p.units + unit];
     global const MEM *x;
-    PICK(s.source)
-    make_unit(&s, unit - s.first, x, y + p.to + s.to, stage, place);
+    PICK(s->source)
+    make_unit(s, unit - s->first, x, y + p.to + s->to, stage, place);
 }
 #else
 kernel void pack(const packing s, const long at, global const MEM *restrict x, global TILE *restrict y) {
-    local float stage[STAGE];
+    local float stage[STAGE] __attribute__((aligned(16)));
     local int place[TAPS];
     make_unit(&s, get_group_id(0), x + at, y + s.to, stage, place);
 }

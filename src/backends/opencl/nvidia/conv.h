@@ -55,11 +55,10 @@ fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
 enum { FAC_NV_PART_ROWS = 64 };
 typedef struct fac_nv_moments { int64_t parts, channels; } fac_nv_moments;
 size_t     fac_nv_moments_bytes(const fac_nv_moments *m);
-fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, fac_cl_kernel *out, fac_error *err);
+fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, fac_cl_kernel *out, fac_error *err);
 /* in: the problem's inputs; to: its outputs */
 fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, const fac_cl_kernel *k, fac_span from,
                               const fac_span *in, const fac_span *to, fac_error *err);
-bool       fac_nv_moments_text(const fac_nv_conv *c, fac_text *to);
 /* norm4(v, along, m): what is done to four sums behind finish4, and what is summed beside them. */
 void       fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
 

@@ -2,27 +2,29 @@
 #include <math.h>
 #include "backends/opencl/nvidia/conv.h"
 #include "base/error.h"
-#include "cl_nv_common.h"
 #include "cl_nv_moments_end.h"
 
-enum { ITEMS = 512, CHANNELS = 8 };
+enum { FEW_PARTS = 256 };
+
+/* Many parts of few channels: large groups, which read 16 bytes of each; few parts of many: small ones. */
+static int items_of(const fac_nv_moments *m) { return m->parts > FEW_PARTS ? 1024 : 128; }
+static int across_of(const fac_nv_moments *m) { return m->parts > FEW_PARTS ? 1 : 2; }
 
 /* As the kernel has it. */
 typedef struct sizes { int64_t at, first, second, var; int32_t parts, channels; } sizes;
 
 size_t fac_nv_moments_bytes(const fac_nv_moments *m) { return (size_t)(m->parts * (2 * m->channels + 1)) * sizeof(float); }
 
-bool fac_nv_moments_text(const fac_nv_conv *c, fac_text *to) {
-    fac_text_add(to, fac_cl_nv_common);
+static bool write_text(const fac_nv_conv *c, const fac_nv_moments *m, fac_text *to) {
     if (c->sums) fac_text_print(to, "#define NORM\n#define EPSILON ((float)%.17g)\n", c->norm.epsilon);
-    fac_text_print(to, "#define ITEMS %d\n#define CHANNELS %d\n", ITEMS, CHANNELS);
+    fac_text_print(to, "#define ITEMS %d\n#define ACROSS %d\n", items_of(m), across_of(m));
     fac_text_add(to, fac_cl_nv_moments_end);
     return !to->failed;
 }
 
-fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, fac_cl_kernel *out, fac_error *err) {
+fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, fac_cl_kernel *out, fac_error *err) {
     fac_text text = { 0 };
-    fac_status status = fac_nv_moments_text(c, &text) ? fac_cl_kernel_new(o, text.s, "", "moments_end", out, err)
+    fac_status status = write_text(c, m, &text) ? fac_cl_kernel_new(o, text.s, "", "moments_end", out, err)
                                                    : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
     fac_text_free(&text);
     return status;
@@ -38,8 +40,9 @@ fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_
     const sizes s = { at(from), at(to[1]), at(to[2]), at(var), (int32_t)m->parts, (int32_t)m->channels };
     const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(from), fac_cl_arg_span(to[1]),
                                 fac_cl_arg_span(to[2]), fac_cl_arg_span(var) };
-    const size_t groups = (size_t)((m->channels + CHANNELS - 1) / CHANNELS);
-    const fac_cl_range range = { 1, { groups * ITEMS }, { ITEMS } };
+    const int channels = 4 * across_of(m);
+    const size_t groups = (size_t)((m->channels + channels - 1) / channels), items = (size_t)items_of(m);
+    const fac_cl_range range = { 1, { groups * items }, { items } };
     return fac_cl_launch(o, k, &range, 5, args, err);
 }
 

@@ -54,8 +54,13 @@ bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *
     const char *memory = fac_cl_in_memory(type);
     fac_text_print(to, "#define MEM %s\n#define STAGE %d\n#define PARTS %d\n", memory, stage_of(mode),
                    mode == FAC_NV_3XTF32 ? 2 : 1);
-    if (type != FAC_F32) fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", type == FAC_F16 ? "f16" : "bf16");
-    else fac_text_add(to, "#define LOAD(p, i) (p)[i]\n");
+    if (type == FAC_F32) fac_text_add(to, "#define LOAD(p, i) (p)[i]\n#define LOAD4(p) *(global const float4 *)(p)\n");
+    else if (type == FAC_F16)
+        fac_text_add(to, "#define LOAD(p, i) fac_load_f16(p, i)\n#define LOAD4(p) vload_half4(0, (global const half *)(p))\n");
+    else
+        fac_text_add(to, "#define LOAD(p, i) fac_load_bf16(p, i)\n#define LOAD4(p) four(*(global const ushort4 *)(p))\n"
+                         "static float4 four(ushort4 x) {\n    return (float4)(fac_from_bf16(x.x), fac_from_bf16(x.y), "
+                         "fac_from_bf16(x.z), fac_from_bf16(x.w));\n}\n");
     if (mode == FAC_NV_BF16 || mode == FAC_NV_F16)
         fac_text_print(to, "#define HALF\n#define BITS(x) fac_bits_%s(x)\n", mode == FAC_NV_F16 ? "f16" : "bf16");
     if (sources) {
@@ -105,7 +110,7 @@ static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
     for (; bits >= 4; bits--) {
         const int64_t rows = INT64_C(1) << bits, run = (s->turned ? rows : terms) * s->window, runs = s->turned ? terms : rows;
         if (k->few || s->taps > TAPS || k->rows % rows || runs * (run + PAD) > room) continue;
-        const fac_nv_divisor by = fac_nv_divide((uint32_t)run);
+        const fac_nv_divisor by = fac_nv_divide((uint32_t)run / 4);
         s->staged = 1, s->runs = (int32_t)runs, s->run = (int32_t)run, s->multiplier = by.multiplier, s->shift = by.shift;
         break;
     }

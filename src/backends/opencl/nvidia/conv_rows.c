@@ -236,7 +236,8 @@ static fac_status build(fac_device *d, const fac_problem *p, kernel_of k, plan *
     if (!fac_nv_conv_read(o, &settled, &q->r.c) || !choose(o, &q->r.c, p->variant, k, &q->r.t))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->r.c, &q->r.t.k, &q->pack, err));
-    if (q->r.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->r.c, &q->moments, err));
+    const fac_nv_moments m = moments_of(&q->r.c);
+    if (q->r.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->r.c, &m, &q->moments, err));
     return fac_nv_rows_make(d, &q->r, err);
 }
 

@@ -179,7 +179,8 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
     if (!fac_nv_stream_read(o, &settled, &q->q))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
-    if (q->q.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &q->moments, err));
+    const fac_nv_moments m = moments_of(&q->q);
+    if (q->q.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
         ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
