@@ -1,31 +1,13 @@
 /* product/wgmma: every cut of it on odd and even sizes, in every mode, from where operands lie and from images, against the
  * reference; without a GPU its texts and cuts.  FACULA_KERNELS=DIR writes the texts for scripts/check_ptx.sh. */
-#include "opencl_solver_check.h"
+#include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/matmul.h"
 #include "backends/opencl/solvers.h"
 
-static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
-
 static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA); }
 
-/* Errors against exact sums, of the largest result. */
-static double bound(const char *text, fac_precision p) {
-    if (strstr(text, "bf16")) return 1.2e-2;
-    if (strstr(text, "(f16")) return 2e-3;
-    return p == FAC_PRECISION_HIGH ? 2e-3 : p == FAC_PRECISION_MEDIUM ? 1.2e-2 : 3e-6;
-}
-
 static bool pose(const char *text, fac_precision p, int number, bool gaps) {
-    fac_graph *g = NULL;
-    const fac_case c = { text, -1, 1, bound(text, p) };
-    if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
-    precision = p, variant = number, of_largest = true;
-    const bool took = solve(&fac_cl_matmul_wgmma, g->last, &c, gaps);
-    if (getenv("FACULA_VERBOSE"))
-        print_message("%s: precision %d, variant %d: %s %.1e\n", text, p, number, took ? "error" : "refused", worst);
-    variant = 0;
-    fac_graph_free(g);
-    return took;
+    return pose_to(&fac_cl_matmul_wgmma, text, p, number, gaps);
 }
 
 /* Every cut that the problem has, or, since each has kernels of its own to compile, the one by estimates and another. */
@@ -38,56 +20,23 @@ static void pose_all(const char *text, fac_precision p, bool gaps) {
     } else assert_true(pose(text, p, 1 + below(2), gaps));
 }
 
-static const fac_precision levels[] = { FAC_PRECISION_HIGHEST, FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM };
-
 static void every_cut(void **state) {
-    static const char *const problems[] = {
-        "matmul(f32[300,136], f32[136,520])", "linear(f32[265,100], f32[388,100], f32[388]) {relu}",
-        "linear(f32[13,1160], f32[264,1160], f32[264])", "matmul(f32[60,77], f32[77,132])", "matmul(f32[131,33], f32[33,77])",
-        "gemm(f32[200,136], f32[264,200], f32[264]) trans_a trans_b", "matmul(f32[50,200], f32[200,264])" };
-    static const char *const halves[] = {
-        "matmul(bf16[300,136], bf16[136,520])", "linear(bf16[265,104], bf16[392,104], bf16[392]) {relu}",
-        "linear(f16[16,1160], f16[264,1160], f16[264])", "gemm(f16[200,136], f16[264,200], f16[264]) trans_a trans_b",
-        "matmul(f16[61,77], f16[77,131])" };
     (void)state;
     if (!has_units()) skip();
-    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
-        for (int k = 0; k < 3; k++)
-            if (getenv("FACULA_ALL") || (int)i % 3 == k) pose_all(problems[i], levels[k], false);
-    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
-        if (getenv("FACULA_ALL") || below(2)) pose_all(halves[i], FAC_PRECISION_DEFAULT, false);
+    for (int i = 0; i < PRODUCTS; i++)
+        for (int k = 0; k < (i < FLOATS ? 3 : 1); k++)
+            if (getenv("FACULA_ALL") || (i < FLOATS ? i % 3 == k : below(2)))
+                pose_all(products[i], i < FLOATS ? levels[k] : FAC_PRECISION_DEFAULT, false);
 }
 
-static int size(void) {
-    static const int sizes[] = { 1, 3, 4, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 129, 136, 200, 257, 392 };
-    return sizes[below(sizeof sizes / sizeof *sizes)];
-}
-
-/* Batches that broadcast, all transposes, bodies with further operands, gaps; terms up to where sums are carried on. */
+/* Random products, with gaps. */
 static void random_products(void **state) {
-    static const char *const types[] = { "f32", "f32", "f32", "bf16", "f16" };
     (void)state;
     if (!has_units()) skip();
     const int count = getenv("FACULA_ALL") ? 100 : 6;
     for (int k = 0; k < count; k++) {
-        const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3);
-        const bool turned = below(2);
-        const char *t = types[below(5)];
-        char text[320], a[48], b[48];
-        snprintf(a, sizeof a, "%s[%d,%d]", t, M, K), snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
-        switch (below(6)) {
-        case 0: snprintf(text, sizeof text, "matmul(%s, %s)", a, b); break;
-        case 1: snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N); break;
-        case 2: snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s)", t, B, M, K, b); break;
-        case 3: snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N); break;
-        case 4:
-            snprintf(text, sizeof text, "linear(%s, %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", a, t, N, K, t, N, t, M, N);
-            break;
-        default:
-            snprintf(b, sizeof b, "%s[%d,%d]", t, turned ? N : K, turned ? K : N);
-            snprintf(text, sizeof text, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b, t, N,
-                     turned ? " trans_b" : "");
-        }
+        char text[320];
+        write_product(text, sizeof text);
         assert_true(pose(text, levels[below(3)], 0, below(2)));
     }
 }

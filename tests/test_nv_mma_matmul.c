@@ -2,89 +2,41 @@
  * on odd and even sizes in every mode, from where operands lie and from images, against the reference.  FACULA_KERNELS=DIR writes
  * the texts for scripts/check_ptx.sh DIR sm_80; FACULA_ALL=1 tries all,
  * FACULA_FORM=0 .. 4 a fifth of the problems. */
-#include "opencl_solver_check.h"
+#include "nv_matmul_check.h"
 #include "backends/opencl/nvidia/matmul.h"
 #include "backends/opencl/nvidia/mma.h"
 #include "backends/opencl/solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 
-static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
-
 static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_MMA); }
 
-static double bound(const char *text, fac_precision p) {
-    if (strstr(text, "bf16")) return 1.2e-2;
-    if (strstr(text, "(f16")) return 2e-3;
-    return p == FAC_PRECISION_HIGH ? 2e-3 : p == FAC_PRECISION_MEDIUM ? 1.2e-2 : 3e-6;
-}
-
 static bool pose(const char *text, fac_precision p, int number, bool gaps) {
-    fac_graph *g = NULL;
-    const fac_case c = { text, -1, 1, bound(text, p) };
-    if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
-    precision = p, variant = number, of_largest = true;
-    const bool took = solve(&fac_cl_matmul_mma, g->last, &c, gaps);
-    if (took) print_message("%d %.1e  precision %d %s\n", number, worst, p, text);
-    variant = 0;
-    fac_graph_free(g);
-    return took;
+    return pose_to(&fac_cl_matmul_mma, text, p, number, gaps);
 }
-
-static const fac_precision levels[] = { FAC_PRECISION_HIGHEST, FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM };
-static const char *const problems[] = {
-    "matmul(f32[300,136], f32[136,520])", "linear(f32[265,100], f32[388,100], f32[388]) {relu}",
-    "linear(f32[13,1160], f32[264,1160], f32[264])", "matmul(f32[60,77], f32[77,132])", "matmul(f32[131,33], f32[33,77])",
-    "gemm(f32[200,136], f32[264,200], f32[264]) trans_a trans_b", "matmul(f32[50,200], f32[200,264])",
-    "linear(f32[70,2304], f32[136,2304], f32[136], f32[70,136]) {add(_, x1) relu}",
-    "matmul(bf16[300,136], bf16[136,520])", "linear(bf16[265,104], bf16[392,104], bf16[392]) {relu}",
-    "linear(f16[16,1160], f16[264,1160], f16[264])", "gemm(f16[200,136], f16[264,200], f16[264]) trans_a trans_b",
-    "matmul(f16[61,77], f16[77,131])" };
-enum { PROBLEMS = sizeof problems / sizeof *problems, FLOATS = 8 };
 
 static void every_cut(void **state) {
     (void)state;
     if (!has_units()) skip();
     const bool all = getenv("FACULA_ALL");
     const char *only = getenv("FACULA_FORM");
-    for (int i = 0; i < PROBLEMS; i++)
+    for (int i = 0; i < PRODUCTS; i++)
         for (int k = 0; k < (i < FLOATS ? 3 : 1); k++) {
             if (only ? i % 5 != atoi(only) : !all && below(3)) continue;
             const fac_precision p = i < FLOATS ? levels[k] : FAC_PRECISION_DEFAULT;
-            assert_true(pose(problems[i], p, 0, false));
-            for (int n = 1; n < 8 && all; n++) pose(problems[i], p, n, false);
+            assert_true(pose(products[i], p, 0, false));
+            for (int n = 1; n < 8 && all; n++) pose(products[i], p, n, false);
         }
 }
 
-static int size(void) {
-    static const int sizes[] = { 1, 3, 4, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 129, 136, 200, 257, 392 };
-    return sizes[below(sizeof sizes / sizeof *sizes)];
-}
-
-/* Batches that broadcast, all transposes, bodies with further operands, gaps. */
+/* Random products, with gaps. */
 static void random_products(void **state) {
-    static const char *const types[] = { "f32", "f32", "f32", "bf16", "f16" };
     (void)state;
     if (!has_units()) skip();
     const int count = getenv("FACULA_ALL") ? 20 : 6;
     for (int k = 0; k < count; k++) {
-        const int M = size(), N = size(), K = k % 8 ? size() : 1000 + 4 * below(300), B = 1 + below(3);
-        const bool turned = below(2);
-        const char *t = types[below(5)];
-        char text[320], a[48], b[48];
-        snprintf(a, sizeof a, "%s[%d,%d]", t, M, K), snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
-        switch (below(5)) {
-        case 0: snprintf(text, sizeof text, "matmul(%s, %s)", a, b); break;
-        case 1: snprintf(text, sizeof text, "matmul(%s[%d,3,%d,%d], %s[3,%d,%d])", t, B, M, K, t, K, N); break;
-        case 2: snprintf(text, sizeof text, "matmul(%s[%d,%d,%d], %s[%d,%d,%d])", t, B, M, K, t, B, K, N); break;
-        case 3:
-            snprintf(text, sizeof text, "linear(%s, %s[%d,%d], %s[%d], %s[%d,%d]) {add(_, x1) relu}", a, t, N, K, t, N, t, M, N);
-            break;
-        default:
-            snprintf(b, sizeof b, "%s[%d,%d]", t, turned ? N : K, turned ? K : N);
-            snprintf(text, sizeof text, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b, t, N,
-                     turned ? " trans_b" : "");
-        }
+        char text[320];
+        write_product(text, sizeof text);
         assert_true(pose(text, levels[below(3)], 0, below(2)));
     }
 }
@@ -146,10 +98,10 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
 static void cuts_and_texts(void **state) {
     (void)state;
     for (int card = 0; card < 3; card++)
-        for (int i = 0; i < PROBLEMS; i++)
+        for (int i = 0; i < PRODUCTS; i++)
             for (int number = 0; number < 8; number++) {
                 fac_nv_matmul m;
-                cut_of(problems[i], levels[(i + number) % 3], card, number, &m);
+                cut_of(products[i], levels[(i + number) % 3], card, number, &m);
                 assert_true(number || m.cut.rows);
             }
     fac_nv_matmul m;

@@ -92,20 +92,20 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
 }
 
-/* The parts' sum as a launch of its own. */
-static fac_status add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_plan *plan,
-                          fac_error *err) {
+fac_status fac_nv_grad_w_add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, int64_t splits, fac_cl_plan *plan,
+                                 fac_error *err) {
+    const fac_nv_grad_w_cut cut = { .splits = splits };
+    const int64_t taps = q->g.R * q->g.S, block = fac_nv_grad_w_block(&cut, taps);
+    const int64_t sizes[] = { q->g.K * q->C * taps, splits, q->C, taps, block };
     fac_cl_call *call;
     fac_text sum = { 0 };
     fac_nv_grad_w_sum_text(q, &sum);
     const fac_status status = fac_cl_call_text(o, plan, &sum, "", "grad_w_sum", &call, err);
     fac_text_free(&sum);
     FAC_TRY(status);
-    const int64_t count = q->g.K * q->C * q->g.R * q->g.S, taps = q->g.R * q->g.S, block = fac_nv_grad_w_block(c, taps);
     fac_cl_call_items(call, (size_t)(q->g.K * ((q->C + block - 1) / block) * 256), 256);
     fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
-    const int64_t sizes[] = { count, c->splits, q->C, taps, block };
     for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
     return FAC_OK;
 }
@@ -142,7 +142,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(call, p, 0);
     fac_cl_call_table(call, sizeof(uint64_t));
     add_sizes(&q, &c, call);
-    return c.joined ? FAC_OK : add_sum(o, p, &q, &c, plan, err);
+    return c.joined ? FAC_OK : fac_nv_grad_w_add_sum(o, p, &q, c.splits, plan, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_error *err) {

@@ -55,6 +55,9 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps);
 /* The text of its kernel "grad_w", and of "grad_w_sum"; options of the first. */
 void        fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to);
 void        fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to);
+/* conv_grad_w.c: the sum of the parts, [part][k][tap][c], as a launch of its own. */
+fac_status  fac_nv_grad_w_add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, int64_t splits, fac_cl_plan *plan,
+                                  fac_error *err);
 const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c);
 int         fac_nv_grad_w_items(const fac_nv_grad_w_cut *c);   /* of a group */
 #endif

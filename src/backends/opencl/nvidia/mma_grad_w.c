@@ -113,25 +113,6 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_c
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
 }
 
-/* Parts have the layout that grad_w_sum takes: [part][k][tap][c]. */
-static fac_status add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, int64_t splits, fac_cl_plan *plan,
-                          fac_error *err) {
-    const fac_nv_grad_w_cut cut = { .splits = splits };
-    const int64_t taps = q->g.R * q->g.S, block = fac_nv_grad_w_block(&cut, taps);
-    const int64_t sizes[] = { q->g.K * q->C * taps, splits, q->C, taps, block };
-    fac_cl_call *call;
-    fac_text text = { 0 };
-    fac_nv_grad_w_sum_text(q, &text);
-    const fac_status status = fac_cl_call_text(o, plan, &text, "", "grad_w_sum", &call, err);
-    fac_text_free(&text);
-    FAC_TRY(status);
-    fac_cl_call_items(call, (size_t)(q->g.K * ((q->C + block - 1) / block) * 256), 256);
-    fac_cl_call_work(call, 0, sizeof(float));
-    fac_cl_call_out(call, p, 0);
-    for (int i = 0; i < 5; i++) fac_cl_call_number(call, sizes[i]);
-    return FAC_OK;
-}
-
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     fac_problem settled = *p;                   /* its layouts are those that the offer asked for, so none is changed */
     fac_nv_grad_w q;
@@ -150,7 +131,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(call, p, 1);
     fac_cl_call_work(call, 0, sizeof(float));
     add_sizes(&q, &c, call);
-    return add_sum(o, p, &q, c.splits, plan, err);
+    return fac_nv_grad_w_add_sum(o, p, &q, c.splits, plan, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **plan, fac_error *err) {
