@@ -50,11 +50,11 @@ static void every_case_of_every_op(void **state) {
     exact = false;
     fac_opencl_of(device)->memory.apart = getenv("OCLGRIND_UNINITIALIZED");     /* it loses what is written behind the start */
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
-        if (!asked_for((*s)->name)) continue;
+        if (!asked_for((*s)->name) || !may_be_asked((*s)->name)) continue;
         int solved = try_solver(*s, getenv("FACULA_ALL") != NULL);
         if (!solved) solved = try_solver(*s, true);             /* one that takes few problems */
         print_message("%-24s %d problems\n", (*s)->name, solved);
-        if (may_be_asked((*s)->name)) assert_true(solved > 0);
+        assert_true(solved > 0);
     }
 }
 

@@ -124,6 +124,6 @@ bool fac_nv_tile_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, 
 
 size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
-    const int64_t rows = 64 * t->c.teams, tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
+    const int64_t rows = fac_nv_tile_rows(t), tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
     return t->splits < 2 ? 0 : (size_t)(tiles * t->splits * rows * t->c.columns) * sizeof(float);
 }
