@@ -84,6 +84,7 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     fac_cl_axes_put(&s->f.reduced, s->images, step * s->plane, 0);
     fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? step : 1, 0);
     s->near = fac_cl_near_all(o, p);
+    if (s->last && s->channels % s->near) s->near = 1;      /* of a single channel the neighbours are pixels, in plain order too */
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
     s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_MMA);
