@@ -91,6 +91,8 @@ def problems(c):
         yield f"softmax {r}x{w} {e}", f"softmax({x}) axis=-1", c.on(lambda x: f.softmax(x, -1), s, t=e), 2 * b
         yield (f"softmax gradient {r}x{w} {e}", f"softmax_grad({x}, {x}) axis=-1",
                grad(lambda y, dy, a: aten._softmax_backward_data(dy, y, -1, y.dtype)), 3 * b)
+        yield (f"log-softmax gradient {r}x{w} {e}", f"log_softmax_grad({x}, {x}) axis=-1",
+               grad(lambda y, dy, a: aten._log_softmax_backward_data(dy, y, -1, y.dtype)), 3 * b)
         yield (f"layer norm {r}x{w} {e}", f"layer_norm({x}, {a}, {a}) axis=-1 epsilon=1e-5",
                c.on(lambda x, a, b, w=w: f.layer_norm(x, (w,), a, b), s, (w,), (w,), t=e), 2 * b)
         yield f"layer norm gradient {r}x{w} {e}", f"layer_norm_grad({x}, {x}, {a}) axis=-1 epsilon=1e-5", grad(layer), 3 * b

@@ -110,6 +110,9 @@ static const struct template grads[] = {
     { "softmax_grad", "softmax_grad(T[c,m], T[c,m]) axis=-1", 1e-4 },
     { "softmax_grad", "softmax_grad(T[2,l], T[2,l]) axis=-1", 1e-4 },
     { "softmax_grad", "softmax_grad(T[b,c,h,w], T[b,c,h,w]) axis=1", 1e-4 },
+    { "log_softmax_grad", "log_softmax_grad(T[c,m], T[c,m]) axis=-1", 1e-4 },
+    { "log_softmax_grad", "log_softmax_grad(T[2,l], T[2,l]) axis=-1", 1e-4 },
+    { "log_softmax_grad", "log_softmax_grad(T[b,c,h,w], T[b,c,h,w]) axis=1", 1e-4 },
     { "layer_norm_grad", "layer_norm_grad(T[c,m], T[c,m], T[m]) axis=-1 epsilon=1e-5", 2e-4 },
     { "layer_norm_grad", "layer_norm_grad(T[m,h,c], T[m,h,c], -) axis=1 epsilon=1e-3", 2e-4 } };
 enum { GRADS = sizeof grads / sizeof *grads, RESULTS = 3 };

@@ -15,7 +15,8 @@ static const fac_case lines[] = {
     { "sum(f32[7,3000], i64{1})", -1, 1, 1e-5 },             { "sum(i64[5,777], i64{1})", -99, 99, 0 },
     { "sum(f64[5,777], i64{1})", -1, 1, 1e-12 },             { "reduce_max(f32[9,2000], i64{1})", -9, 9, 0 },
     { "reduce_prod(f64[4,300], i64{1})", 0.9, 1.1, 1e-9 },   { "mean(f32[100,17], i64{1})", -1, 1, 1e-5 },
-    { "softmax_grad(f32[3,700], f32[3,700]) axis=1", -1, 1, 1e-5 } };
+    { "softmax_grad(f32[3,700], f32[3,700]) axis=1", -1, 1, 1e-5 },
+    { "log_softmax_grad(f32[3,700], f32[3,700]) axis=1", -4, 1, 1e-5 } };
 
 static const fac_case thin[] = {
     { "matmul(f32[1,5000], f32[5000,33])", -1, 1, 1e-5 },    { "matmul(f32[3,1200], f32[1200,64])", -1, 1, 1e-5 },
@@ -89,7 +90,8 @@ static void subgroups_fold_lines(void **state) {
     (void)state;
     if (!device) skip();
     const fac_cl_path paths[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL };
-    const char *const folds[] = { "softmax", "norm", "reduce", "softmax_grad", NULL }, *const few[] = { "product/thin", NULL };
+    const char *const folds[] = { "softmax", "norm", "reduce", "softmax_grad", "log_softmax_grad", NULL };
+    const char *const few[] = { "product/thin", NULL };
     exact = false;
     const int all = forced_and_hidden(paths, COUNT(paths), lines, COUNT(lines), folds);
     if (!all) skip();

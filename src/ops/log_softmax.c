@@ -27,10 +27,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }
 
-/* dx = dy - exp(y) sum of dy */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    const fac_dims axis = fac_softmax_axis(n);
-    dx[0] = fac_sub(dy[0], fac_mul(fac_exp(n->out[0]), fac_sum(dy[0], axis, true)));
+    dx[0] = fac_log_softmax_grad(n->out[0], dy[0], ((const fac_softmax_attrs *)n->attrs)->axis);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {

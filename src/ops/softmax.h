@@ -6,6 +6,9 @@
 typedef struct fac_softmax_attrs { int64_t axis; } fac_softmax_attrs;
 extern const fac_attr fac_softmax_table[];
 bool fac_softmax_infer(fac_node *n);
+/* Of the gradients of softmax and log_softmax: dx from the result y and dy, which are alike. */
+extern const fac_port fac_softmax_grad_in[], fac_softmax_grad_out[];
+bool fac_softmax_grad_infer(fac_node *n);
 /* The axis of a node as that of a sum; none for a scalar. */
 fac_dims fac_softmax_axis(const fac_node *n);
 

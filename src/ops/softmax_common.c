@@ -12,6 +12,19 @@ bool fac_softmax_infer(fac_node *n) {
     return true;
 }
 
+const fac_port fac_softmax_grad_in[] = { { "y", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { 0 } };
+const fac_port fac_softmax_grad_out[] = { { "dx", FAC_FLOATS, 0 }, { 0 } };
+
+bool fac_softmax_grad_infer(fac_node *n) {
+    const fac_type *y = &n->in[0]->type, *dy = &n->in[1]->type;
+    if (y->dtype != dy->dtype) return fac_fail(n, FAC_E_DTYPE, "y and dy must have one dtype");
+    if (y->dims.n != dy->dims.n) return fac_fail(n, FAC_E_SHAPE, "y and dy differ");
+    for (int k = 0; k < y->dims.n; k++)
+        if (y->dims.d[k] >= 0 && dy->dims.d[k] >= 0 && y->dims.d[k] != dy->dims.d[k])
+            return fac_fail(n, FAC_E_SHAPE, "y and dy differ in dim %d", k);
+    return fac_softmax_infer(n);
+}
+
 fac_dims fac_softmax_axis(const fac_node *n) {
     return (fac_dims){ .n = n->out[0]->type.dims.n > 0, .d = { ((const fac_softmax_attrs *)n->attrs)->axis } };
 }

@@ -9,19 +9,6 @@
 fac_value *fac_softmax_grad(fac_value *y, fac_value *dy, int64_t axis);
 #endif
 
-static const fac_port in[] = { { "y", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, { 0 } };
-static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { 0 } };
-
-static bool infer(fac_node *n) {
-    const fac_type *y = &n->in[0]->type, *dy = &n->in[1]->type;
-    if (y->dtype != dy->dtype) return fac_fail(n, FAC_E_DTYPE, "y and dy must have one dtype");
-    if (y->dims.n != dy->dims.n) return fac_fail(n, FAC_E_SHAPE, "y and dy differ");
-    for (int k = 0; k < y->dims.n; k++)
-        if (y->dims.d[k] >= 0 && dy->dims.d[k] >= 0 && y->dims.d[k] != dy->dims.d[k])
-            return fac_fail(n, FAC_E_SHAPE, "y and dy differ in dim %d", k);
-    return fac_softmax_infer(n);
-}
-
 static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *y = n->in[0], *dy = n->in[1];
     to[0] = fac_mul(y, fac_sub(dy, fac_sum(fac_mul(dy, y), fac_softmax_axis(n), true)));
@@ -37,8 +24,9 @@ static const fac_case cases[] = {
 
 extern const fac_op fac_op_softmax_grad;
 const fac_op fac_op_softmax_grad = {
-    .name = "softmax_grad", .doc = "the gradient of softmax", .in = in, .out = out, .attrs = fac_softmax_table,
-    .attrs_size = sizeof(fac_softmax_attrs), .infer = infer, .expand = expand, .cost = cost, .cases = cases,
+    .name = "softmax_grad", .doc = "the gradient of softmax", .in = fac_softmax_grad_in, .out = fac_softmax_grad_out,
+    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .infer = fac_softmax_grad_infer, .expand = expand,
+    .cost = cost, .cases = cases,
 };
 fac_value *fac_softmax_grad(fac_value *y, fac_value *dy, int64_t axis) {
     return fac_emit(&fac_op_softmax_grad, &(fac_softmax_attrs){ axis }, 2, (fac_value *[]){ y, dy });

@@ -1,6 +1,7 @@
-/* Solvers "softmax_grad" and "layer_norm_grad": gradients along the last dims of contiguous f32, in two passes over each line
- * while it is in the first cache, so that memory is read and written once:
+/* Solvers "softmax_grad", "log_softmax_grad" and "layer_norm_grad": gradients along the last dims of contiguous f32, in two
+ * passes over each line while it is in the first cache, so that memory is read and written once:
  *   dx = y (dy - sum of dy y)
+ *   dx = dy - exp(y) sum of dy
  *   dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale,   dscale = sum dy hat,   dbias = sum dy
  * Sums over all lines are made by parts, whose number follows from the shape alone, in f32 each and put together in f64: no
  * number of threads changes a bit. */
@@ -18,7 +19,7 @@
 enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8 };
 
 typedef struct plan {
-    bool           norm, scaled, params;
+    bool           norm, log, scaled, params;
     int64_t        lines, size, parts;
     double         epsilon;
     bool           past;                    /* dx goes past the caches */
@@ -31,8 +32,10 @@ typedef struct job { const plan *p; const float *x, *dy, *scale; float *dx, *sum
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
-    *r = (plan){ .norm = !strcmp(p->node->op->name, "layer_norm_grad"), .lines = 1, .size = 1, .cpu = cpu, .problem = p };
-    if ((!r->norm && strcmp(p->node->op->name, "softmax_grad")) || p->node->body[0]) return false;
+    const char *op = p->node->op->name;
+    *r = (plan){ .norm = !strcmp(op, "layer_norm_grad"), .log = !strcmp(op, "log_softmax_grad"), .lines = 1, .size = 1,
+                 .cpu = cpu, .problem = p };
+    if ((!r->norm && !r->log && strcmp(op, "softmax_grad")) || p->node->body[0]) return false;
     if (d->n < 1 || !fac_attr_int(p->node, "axis", &axis)) return false;
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].type.dtype != FAC_NONE && p->in[i].type.dtype != FAC_F32) return false;
@@ -82,10 +85,11 @@ static void softmax_line(const job *j, int64_t line) {
     const int64_t n = j->p->size;
     const float *y = j->x + line * n, *dy = j->dy + line * n;
     float *dx = j->dx + line * n, part[FAC_STREAM_PART];
-    const float sum = (float)s->grads->dot(y, dy, n);
+    const float sum = (float)(j->p->log ? s->f32.row(FAC_FOLD_SUM, 0, dy, n) : s->grads->dot(y, dy, n));
+    fac_line_grad *const finish = j->p->log ? s->grads->log_softmax : s->grads->softmax;
     for (int64_t k = 0, size; k < n; k += size) {
         size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
-        s->grads->softmax(y + k, dy + k, j->past ? part : dx, size, sum);
+        finish(y + k, dy + k, j->past ? part : dx, size, sum);
         if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
     }
 }
@@ -149,4 +153,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_softmax_grad = { "softmax_grad", "softmax_grad", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_log_softmax_grad = { "log_softmax_grad", "log_softmax_grad", offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_layer_norm_grad = { "layer_norm_grad", "layer_norm_grad", offer, make, done, NULL, NULL, run };

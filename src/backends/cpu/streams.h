@@ -36,9 +36,10 @@ typedef struct fac_norm_line {
     float       *dscale, *dbias, mean, inverse;
     int64_t      n;
 } fac_norm_line;
+typedef void fac_line_grad(const float *y, const float *dy, float *dx, int64_t n, float sum);
 typedef struct fac_line_grads {
     double (*dot)(const float *x, const float *y, int64_t n);
-    void   (*softmax)(const float *y, const float *dy, float *dx, int64_t n, float sum);    /* dx = y (dy - sum) */
+    fac_line_grad *softmax, *log_softmax;       /* dx = y (dy - sum); dx = dy - exp(y) sum */
     /* with hat = (x - mean) inverse and g = dy scale: sums of g and g hat;  dscale += dy hat, dbias += dy */
     void   (*norm_sums)(const fac_norm_line *t, double *sum, double *along);
     /* elements first .. first + n - 1 of  inverse (g - a - hat b)  to dx[0..n) */

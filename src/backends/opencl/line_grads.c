@@ -1,5 +1,5 @@
-/* Solvers "softmax_grad" and "layer_norm_grad", for GPUs: one pass over lines that stay in registers.  Longer ones, and other
- * devices, do what the ops expand to. */
+/* Solvers "softmax_grad", "log_softmax_grad" and "layer_norm_grad", for GPUs: one pass over lines that stay in registers.  Longer
+ * ones, and other devices, do what the ops expand to. */
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/fold.h"
@@ -30,7 +30,7 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return status;
 }
 
-/* ---- softmax_grad ---- */
+/* ---- softmax_grad, log_softmax_grad ---- */
 
 static void lines_of(const fac_opencl *o, const fac_problem *p, int axis, fac_cl_fold *f) {
     const fac_operand *y = &p->in[0];
@@ -69,6 +69,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     const int held = fac_cl_fold_held(o, &f);
     fac_cl_fold_options(&f, &options);
     if (held && held * f.width <= 2 * HELD) fac_text_print(&options, " -DHELD=%d", held);
+    if (!strcmp(p->node->op->name, "log_softmax_grad")) fac_text_add(&options, " -DLOGARITHM");
     FAC_TRY(add_kernel(o, p, plan, fac_cl_softmax_grad, &options, "softmax_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
@@ -166,6 +167,9 @@ static fac_status make_norm(fac_device *d, const fac_problem *p, void **out, fac
 
 const fac_solver fac_cl_softmax_grad_solver = {
     .name = "softmax_grad", .op = "softmax_grad", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
+    .run = fac_cl_plan_run };
+const fac_solver fac_cl_log_softmax_grad_solver = {
+    .name = "log_softmax_grad", .op = "log_softmax_grad", .offer = offer_softmax, .make = make_softmax, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_layer_norm_grad_solver = {
     .name = "layer_norm_grad", .op = "layer_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,

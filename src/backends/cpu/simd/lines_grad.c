@@ -1,4 +1,5 @@
-/* Gradients of softmax and of layer_norm along one line, of one instruction set: see fac_line_grads in streams.h. */
+/* Gradients of softmax, log_softmax and layer_norm along one line, of one instruction set: see fac_line_grads in streams.h. */
+#include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/widen.h"
 
 enum { CHUNK = 256 };                                   /* vectors whose f32 sums become one f64 */
@@ -21,6 +22,13 @@ static void softmax(const float *y, const float *dy, float *dx, int64_t n, float
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(dx + i, load(y + i) * (load(dy + i) - sum));
     for (; i < n; i++) dx[i] = y[i] * (dy[i] - sum);
+}
+
+static void log_softmax(const float *y, const float *dy, float *dx, int64_t n, float sum) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) store(dx + i, load(dy + i) - exp_of(load(y + i)) * sum);
+    const int rest = (int)(n - i);
+    if (rest) store_some(dx + i, load_some(dy + i, rest) - exp_of(load_some(y + i, rest)) * sum, rest);
 }
 
 /* One vector of the sums over a line, and of those over all lines. */
@@ -76,4 +84,4 @@ static void norm(const fac_norm_line *t, int64_t first, int64_t n, float a, floa
 }
 
 extern const fac_line_grads FAC_SIMD(fac_line_grads);
-const fac_line_grads FAC_SIMD(fac_line_grads) = { dot, softmax, norm_sums, norm };
+const fac_line_grads FAC_SIMD(fac_line_grads) = { dot, softmax, log_softmax, norm_sums, norm };
