@@ -3,15 +3,19 @@
 
 static uint64_t seed;
 
-/* Many zeros make many equals; an infinite element and a NaN are the largest. */
+/* Many zeros make many equals, which are the largest or the smallest; an infinite element and a NaN are both.  Long rows are of
+ * several blocks. */
 static void places(void **state) {
     (void)state;
     static const char *const problems[] = {
         "arg_max(f32[37,100]) axis=1", "arg_min(f32[5,300,33]) axis=1", "arg_max(f32[700]) axis=0 keep", "arg_min(f32[70,3]) axis=-1",
-        "arg_max(f32[9,31]) axis=0", "arg_max(f32[2,40,300]) axis=1 keep", "arg_min(f32[17,1]) axis=1", "arg_max(f32[3,1000]) axis=1" };
+        "arg_max(f32[9,31]) axis=0", "arg_max(f32[2,40,300]) axis=1 keep", "arg_min(f32[17,1]) axis=1", "arg_max(f32[3,1000]) axis=1",
+        "arg_max(f32[3,9001]) axis=1", "arg_min(f32[2,8192]) axis=1" };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
-        for (int variant = 0; variant < 6; variant++) {
-            problem_check c = { .seed = seed + k, .lo = -3, .hi = 3, .zeros = variant % 3 * 0.45, .infinite = variant == 4 };
+        for (int variant = 0; variant < 8; variant++) {
+            const int kind = variant / 2;
+            problem_check c = { .seed = seed + k, .lo = kind == 1 ? 0 : -3, .hi = kind == 2 ? 0 : 3, .zeros = kind ? 0.45 : 0,
+                                .infinite = kind == 3 };
             char text[200];
             snprintf(text, sizeof text, "%s%s", problems[k], variant % 2 ? " select_last_index" : "");
             problem_everywhere(c, "arg", text);

@@ -1,6 +1,5 @@
 /* Places of the largest element, along rows and along columns: see fac_arg_lines in simd.h.  NaN is above everything. */
-#include <stdbool.h>
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/extreme.h"
 
 INLINE ivec above(vec a, vec b) { return (a > b) | ((a != a) & (b == b)); }
 INLINE bool above_one(float a, float b) { return a > b || (a != a && b == b); }
@@ -11,31 +10,38 @@ INLINE ivec choose_int(ivec mask, ivec yes, ivec no) { return (yes & mask) | (no
 INLINE ivec takes(vec v, vec best, const bool last) { return last ? ~above(best, v) : above(v, best); }
 INLINE bool takes_one(float v, float best, bool last) { return last ? !above_one(best, v) : above_one(v, best); }
 
-/* Lane k sees the elements k, k + VL, ... */
-INLINE int64_t row(const float *x, int64_t n, const float sign, const bool last) {
-    float best = sign * x[0];
-    int64_t at = 0, i = 1;
-    if (n >= 2 * VL) {
-        vec top = sign * load(x);
-        ivec place, now;
-        for (int k = 0; k < VL; k++) now[k] = k;
-        place = now;
-        for (i = VL; i + VL <= n; i += VL) {
-            const vec v = sign * load(x + i);
-            now += VL;
-            const ivec take = takes(v, top, last);
-            top = choose(take, v, top);
-            place = choose_int(take, now, place);
+/* Where the first (last) number is that equals one of them; where the first (last) NaN is, if that is NaN. */
+INLINE int64_t place_of(const float *x, int64_t n, const float value, const bool last) {
+    enum { STEP = 4 * VL };
+    const bool odd = value != value;
+    const vec v = all(value);
+    int64_t done = 0;
+    for (; done + STEP <= n; done += STEP) {
+        const float *at = last ? x + n - done - STEP : x + done;
+        ivec hit = { 0 };
+        UNROLL for (int k = 0; k < 4; k++) {
+            const vec u = load(at + k * VL);
+            hit |= odd ? u != u : u == v;
         }
-        best = top[0], at = place[0];
-        for (int k = 1; k < VL; k++) {
-            const bool more = above_one(top[k], best), equal = !more && !above_one(best, top[k]);
-            if (more || (equal && (last ? place[k] > at : place[k] < at))) best = top[k], at = place[k];
-        }
+        if (any_of(hit)) break;
     }
-    for (; i < n; i++)
-        if (takes_one(sign * x[i], best, last)) best = sign * x[i], at = i;
-    return at;
+    for (;; done++) {
+        const int64_t i = last ? n - 1 - done : done;
+        if (odd ? x[i] != x[i] : x[i] == value) return i;
+    }
+}
+
+/* The largest number is found at the speed of memory, block by block; then its place in the block that has it. */
+INLINE int64_t row(const float *x, int64_t n, const int least, const bool last) {
+    enum { BLOCK = 4096 };                              /* numbers that stay in the first cache */
+    const float sign = least ? -1 : 1;
+    float best = extreme_of(least, x, n < BLOCK ? n : BLOCK);
+    int64_t at = 0;
+    for (int64_t i = BLOCK; i < n; i += BLOCK) {
+        const float top = extreme_of(least, x + i, n - i < BLOCK ? n - i : BLOCK);
+        if (takes_one(sign * top, sign * best, last)) best = top, at = i;
+    }
+    return at + place_of(x + at, n - at < BLOCK ? n - at : BLOCK, best, last);
 }
 
 INLINE void columns(const fac_arg_lines *t, int64_t j, const float sign, const bool last) {
@@ -63,7 +69,7 @@ void FAC_SIMD(fac_arg)(const fac_arg_lines *t) {
     const float sign = t->least ? -1 : 1;
     if (t->stride == 1) {
         for (int64_t k = 0; k < t->lines; k++)
-            t->to[k] = t->last ? row(t->x + k * t->n, t->n, sign, true) : row(t->x + k * t->n, t->n, sign, false);
+            t->to[k] = t->least ? row(t->x + k * t->n, t->n, 1, t->last) : row(t->x + k * t->n, t->n, 0, t->last);
         return;
     }
     int64_t j = 0;

@@ -1,6 +1,7 @@
 /* Folds, softmax and normalization of one instruction set: see streams.h. */
 #include <math.h>
 #include "backends/cpu/simd/exp2.h"
+#include "backends/cpu/simd/extreme.h"
 #include "backends/cpu/simd/widen.h"
 #include "base/mathf.h"
 
@@ -15,37 +16,10 @@
 #define COLUMNS columns_f64
 #include "backends/cpu/simd/fold_type.h"
 
-/* The largest (smallest) number of a row needs no f64; a NaN is looked for by itself. */
-INLINE double extreme_f32(const int least, const float *x, int64_t n) {
-    const float start = least ? INFINITY : -INFINITY;
-    vec top[4] = { all(start), all(start), all(start), all(start) };
-    ivec odd = { 0 };
-    const int64_t part = n / (4 * VL) * VL;
-    for (int64_t i = 0; i < part; i += VL)
-        UNROLL for (int k = 0; k < 4; k++) {
-            const vec v = load(x + k * part + i);
-            top[k] = least ? vmin(top[k], v) : vmax(top[k], v);
-            odd |= v != v;
-        }
-    UNROLL for (int k = 1; k < 4; k++) top[0] = least ? vmin(top[0], top[k]) : vmax(top[0], top[k]);
-    float lane[VL];
-    int32_t bad[VL];
-    store(lane, top[0]);
-    memcpy(bad, &odd, sizeof bad);
-    UNROLL for (int half = VL / 2; half > 0; half /= 2)
-        UNROLL for (int k = 0; k < half; k++) {
-            const float a = lane[k], b = lane[k + half];
-            lane[k] = (least ? b < a : b > a) ? b : a, bad[k] |= bad[k + half];
-        }
-    float to = lane[0];
-    int32_t any = bad[0];
-    for (int64_t i = 4 * part; i < n; i++) to = (least ? x[i] < to : x[i] > to) ? x[i] : to, any |= x[i] != x[i];
-    return any ? (double)NAN : (double)to;
-}
-
+/* The largest (smallest) number of a row needs no f64. */
 static double fold_row_f32(int fold, double start, const void *x, int64_t n) {
-    if (fold == FAC_FOLD_MAX) return fold_number(FAC_FOLD_MAX, start, extreme_f32(0, x, n));
-    if (fold == FAC_FOLD_MIN) return fold_number(FAC_FOLD_MIN, start, extreme_f32(1, x, n));
+    if (fold == FAC_FOLD_MAX) return fold_number(FAC_FOLD_MAX, start, (double)extreme_of(0, x, n));
+    if (fold == FAC_FOLD_MIN) return fold_number(FAC_FOLD_MIN, start, (double)extreme_of(1, x, n));
     return row_f32(fold, start, x, n);
 }
 

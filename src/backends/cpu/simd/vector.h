@@ -1,6 +1,7 @@
 /* Vectors of one instruction set in portable GNU C, for the files of this folder.  FAC_ISA is set by cmake/simd.cmake. */
 #ifndef FACULA_CPU_VECTOR_H
 #define FACULA_CPU_VECTOR_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -105,6 +106,29 @@ INLINE vec vmin(vec a, vec b) {
 #else
     ivec take = a > b;
     return (vec)(((ivec)b & take) | ((ivec)a & ~take));
+#endif
+}
+/* Lanes where one of the two is NaN. */
+INLINE ivec unordered(vec a, vec b) {
+#if defined(__AVX512F__)
+    return (ivec)_mm512_maskz_set1_epi32(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q), -1);
+#elif defined(__AVX2__)
+    return (ivec)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+#else
+    return (a != a) | (b != b);
+#endif
+}
+/* Whether a bit is set anywhere. */
+INLINE bool any_of(ivec mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+    uint64_t half[VL / 2], all = 0;
+    memcpy(half, &mask, sizeof half);
+    for (int k = 0; k < VL / 2; k++) all |= half[k];
+    return all != 0;
 #endif
 }
 /* Every lane receives lane i of its group of `group` lanes (2, 4, 8; 1: v itself). */

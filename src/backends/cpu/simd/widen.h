@@ -9,12 +9,18 @@ typedef double  dvec __attribute__((vector_size(VL * 4)));
 typedef int64_t lvec __attribute__((vector_size(VL * 4)));
 typedef float   hvec __attribute__((vector_size(VL * 2)));
 
-/* gcc 12 makes two halves and puts them together where one instruction would do. */
+/* gcc 12 makes two halves and puts them together where one instruction would do; but not of the lower half of a wider vector. */
 INLINE dvec widen_f32(const float *p) {
 #if defined(__AVX512F__)
     return (dvec)_mm512_cvtps_pd(_mm256_loadu_ps(p));
 #elif defined(__AVX2__)
     return (dvec)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#elif VL == 8
+    typedef double wide __attribute__((vector_size(VL * 8)));
+    hvec h;
+    memcpy(&h, p, sizeof h);
+    const wide both = __builtin_convertvector(__builtin_shufflevector(h, h, 0, 1, 2, 3, -1, -1, -1, -1), wide);
+    return __builtin_shufflevector(both, both, 0, 1, 2, 3);
 #else
     hvec h;
     memcpy(&h, p, sizeof h);
