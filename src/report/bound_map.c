@@ -13,9 +13,9 @@
 #include "report/bound.h"
 
 static const struct { const char *op; double L; } smooth[] = {
-    { "gelu", 1.13 }, { "gelu_tanh", 1.13 }, { "silu", 1.1 }, { "hard_sigmoid", 1 }, { "hard_swish", 1.5 }, { "softsign", 1 },
-    { "sin", 1 }, { "cos", 1 }, { "mish", 1.1 }, { "sigmoid", 0.25 }, { "tanh", 1 }, { "erf", 1.13 }, { "softplus", 1 },
-    { "atan", 1 }, { "asinh", 1 }, { "leaky_relu", 1 } };       /* those with a slope: at least that */
+    { "gelu", 1.13 }, { "gelu_slope", 0.8 }, { "gelu_tanh", 1.13 }, { "silu", 1.1 }, { "hard_sigmoid", 1 }, { "hard_swish", 1.5 },
+    { "softsign", 1 }, { "sin", 1 }, { "cos", 1 }, { "mish", 1.1 }, { "sigmoid", 0.25 }, { "tanh", 1 }, { "erf", 1.13 },
+    { "softplus", 1 }, { "atan", 1 }, { "asinh", 1 }, { "leaky_relu", 1 } };        /* those with a slope: at least that */
 
 fac_value *fac_bound_smooth(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *e = fac_bound_of(b, in[0]), *round = times(fac_add(size_of(y), number(y->graph, 1)), 8 * UNIT);
