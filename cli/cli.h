@@ -64,7 +64,7 @@ typedef struct device_options {
     bool        cache_packed;
 } device_options;
 #define DEVICE_OPTIONS(o) \
-    { "--device", OPTION_TEXT, &(o).device, "NAME", "where to run; default cpu (see `facula devices`)" }, \
+    { "--device", OPTION_TEXT, &(o).device, "NAME", "cpu (default), opencl, opencl:N, opencl:NAME: see `facula devices`" }, \
     { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
     { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }, \

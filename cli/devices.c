@@ -60,13 +60,25 @@ static void print_backend(const fac_backend *b) {
 
 /* ---- for machines ---- */
 
-static void add_fact(void *to, const char *name, const char *value) { cJSON_AddStringToObject(to, name, value); }
+typedef struct told { cJSON *facts, *paths; } told;
+
+/* There are many paths, each as "NAME: whether". */
+static void add_fact(void *self, const char *name, const char *value) {
+    told *to = self;
+    const char *colon = strcmp(name, "path") ? NULL : strstr(value, ": ");
+    char path[64];
+    snprintf(path, sizeof path, "%.*s", colon ? (int)(colon - value) : 0, value);
+    if (colon) cJSON_AddStringToObject(to->paths, path, colon + 2);
+    else cJSON_AddStringToObject(to->facts, name, value);
+}
 
 static cJSON *device_json(fac_device *d) {
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "name", fac_device_name(d));
     cJSON_AddStringToObject(j, "about", fac_device_about(d));
-    fac_device_facts(d, add_fact, cJSON_AddObjectToObject(j, "facts"));
+    told to = { .facts = cJSON_AddObjectToObject(j, "facts") };
+    to.paths = cJSON_AddObjectToObject(j, "paths");
+    fac_device_facts(d, add_fact, &to);
     return j;
 }
 
@@ -116,5 +128,7 @@ static int devices(list args) {
 const verb verb_devices = {
     .name = "devices", .summary = "where programs can run, what is known of the devices, and their solvers",
     .usage = "facula devices [--json]", .options = options, .run = devices,
-    .more = "A path is a faster way that an extension of OpenCL promises; it is taken when a probe of it gave the right "
-            "numbers." };
+    .more = "--device takes the names on the left, and opencl:NAME, a part of the name of a device, its vendor or platform.\n"
+            "A path is a faster way that an extension of OpenCL promises; it is taken when a probe of it gave the right\n"
+            "numbers.  Compiled kernels are kept in ~/.cache/facula/opencl (XDG_CACHE_HOME moves it), at most 256 MB;\n"
+            "FACULA_CACHE names another folder, and when it is empty, none." };

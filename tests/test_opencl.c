@@ -171,15 +171,17 @@ static void run_twice(cl_program p) {
     fac_cl_give(o, b);
 }
 
-static int entries(void) {
-    char command[128];
+static int entries_of(const char *where) {
+    char command[256];
     int n = -1;
-    snprintf(command, sizeof command, "ls %s | wc -l", folder);
+    snprintf(command, sizeof command, "ls %s | wc -l", where);
     FILE *f = popen(command, "r");
     assert_int_equal(fscanf(f, "%d", &n), 1);
     pclose(f);
     return n;
 }
+
+static int entries(void) { return entries_of(folder); }
 
 static fac_cl_build *built(const char *source, const char *options) {
     fac_opencl *o = fac_opencl_of(device);
@@ -381,6 +383,25 @@ static void the_oldest_entries_go(void **state) {
     setenv("FACULA_CACHE", folder, 1);
 }
 
+/* Many small ones are as much as few large ones. */
+static void many_entries_are_counted(void **state) {
+    (void)state;
+    enum { MANY = 4500, LEFT = 4200, BYTES = 10 };
+    char part[160], path[256];
+    snprintf(part, sizeof part, "%s/many", folder);
+    assert_int_equal(mkdir(part, 0777), 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "%s/%032x.bin", part, i);
+        FILE *f = fopen(path, "w");
+        fprintf(f, "%0*d", BYTES, i);
+        fclose(f);
+    }
+    fac_cl_cache_prune(part, LEFT * BYTES);
+    assert_int_equal(entries_of(part), LEFT);
+    fac_cl_cache_prune(part, 0);
+    assert_int_equal(entries_of(part), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_found_by_number_and_name), cmocka_unit_test(blocks_keep_their_contents),
@@ -388,7 +409,7 @@ int main(void) {
         cmocka_unit_test(programs_are_kept), cmocka_unit_test(compilers_errors_are_told),
         cmocka_unit_test(programs_are_built_by_threads), cmocka_unit_test(paths_are_probed),
             cmocka_unit_test(damaged_entries_are_not_there), cmocka_unit_test(killed_writers_leave_no_damage),
-        cmocka_unit_test(the_oldest_entries_go),
+        cmocka_unit_test(the_oldest_entries_go), cmocka_unit_test(many_entries_are_counted),
     };
     return cmocka_run_group_tests_name("opencl", tests, open_device, close_device);
 }

@@ -1,6 +1,7 @@
 /* Programs on the OpenCL device: the same answers as on the cpu, for networks, trainings, tensors of either side, observers; what
  * a run borrows is given back.  Skipped where no driver is. */
 #include "opencl_pair.h"
+#include "allocations.h"
 
 static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolerance) {
     fac_type type = fac_tensor_type(a);
@@ -40,6 +41,29 @@ static void networks_answer_alike(void **state) {
     fac_tensor_free(y[0]);
     fac_tensor_free(y[1]);
     fac_tensor_free(x);
+    fac_graph_free(g);
+}
+
+/* Once its shapes were planned, with what it reads and writes on the device. */
+static void runs_allocate_nothing(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    fac_graph *g = NULL;
+    fac_program *p = NULL;
+    fac_tensor *x = random_tensor(opencl, fac_shape(2, 1, 28, 28), 1), *y = NULL;
+    OK(fac_zoo_new("lenet", NULL, 3, &g, &err));
+    OK(fac_program_new(g, opencl, NULL, &p, &err));
+    OK(fac_tensor_new(opencl, FAC_F32, fac_shape(2, 10), &y, &err));
+    for (int turn = 0; turn < 4; turn++) {
+        allocations_left = turn < 2 ? -1 : 0;
+        fac_status status = fac_program_run(p, &x, &y, &err);
+        if (!status) status = fac_device_sync(opencl, &err);
+        allocations_left = -1;
+        if (status) fail_msg("run %d: %s", turn, err.text);
+    }
+    fac_tensor_free(x);
+    fac_tensor_free(y);
+    fac_program_free(p);
     fac_graph_free(g);
 }
 
@@ -124,7 +148,8 @@ static void observers_see_every_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks_answer_alike), cmocka_unit_test(tensors_of_either_side), cmocka_unit_test(trainings_go_alike),
+        cmocka_unit_test(networks_answer_alike), cmocka_unit_test(runs_allocate_nothing),
+        cmocka_unit_test(tensors_of_either_side), cmocka_unit_test(trainings_go_alike),
         cmocka_unit_test(observers_see_every_node),
     };
     return cmocka_run_group_tests_name("opencl run", tests, open_devices, close_devices);

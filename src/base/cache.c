@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "base/memory.h"
 
-enum { PATH = 4096, ENTRIES = 4096 };
+enum { PATH = 4096 };
 
 bool fac_cache_folder(const char *name, char *to, size_t size) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -47,37 +47,38 @@ static bool is_left(const char *name, const char *ending, const struct stat *s) 
     return n > 4 && !strcmp(name + n - 4, ".tmp") && strstr(name, ending) && time(NULL) - s->st_mtim.tv_sec > 3600;
 }
 
-static int list(const char *folder, const char *ending, entry *to, size_t *all) {
+typedef struct entries { entry *at; size_t n, room, bytes; } entries;
+
+/* All of a folder, or what there is memory for. */
+static void list(const char *folder, const char *ending, entries *to) {
     DIR *d = opendir(folder);
     const size_t tail = strlen(ending);
-    int n = 0;
-    for (const struct dirent *e; d && n < ENTRIES && (e = readdir(d));) {
+    for (const struct dirent *e; d && fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at) && (e = readdir(d));) {
         struct stat s;
         size_t length = strlen(e->d_name);
         if (fstatat(dirfd(d), e->d_name, &s, 0) || !S_ISREG(s.st_mode)) continue;
         if (is_left(e->d_name, ending, &s)) unlinkat(dirfd(d), e->d_name, 0);
-        if (length < tail || length >= sizeof to->name || strcmp(e->d_name + length - tail, ending)) continue;
-        memcpy(to[n].name, e->d_name, length + 1);
-        to[n].used = s.st_mtim;
-        to[n].bytes = (size_t)s.st_size;
-        *all += to[n++].bytes;
+        entry *x = &to->at[to->n];
+        if (length < tail || length >= sizeof x->name || strcmp(e->d_name + length - tail, ending)) continue;
+        memcpy(x->name, e->d_name, length + 1);
+        x->used = s.st_mtim;
+        x->bytes = (size_t)s.st_size;
+        to->bytes += x->bytes;
+        to->n++;
     }
     if (d) closedir(d);
-    return n;
 }
 
 void fac_cache_prune(const char *folder, const char *ending, size_t most) {
-    entry *entries = fac_alloc(ENTRIES, sizeof *entries);
-    size_t all = 0;
-    if (!entries) return;
-    int n = list(folder, ending, entries, &all);
-    if (all > most) qsort(entries, (size_t)n, sizeof *entries, by_age);
-    for (int i = 0; i < n && all > most; i++) {
+    entries all = { 0 };
+    list(folder, ending, &all);
+    if (all.bytes > most) qsort(all.at, all.n, sizeof *all.at, by_age);
+    for (size_t i = 0; i < all.n && all.bytes > most; i++) {
         char path[PATH + 64];
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i].name);
-        if (!unlink(path)) all -= entries[i].bytes;
+        snprintf(path, sizeof path, "%s/%s", folder, all.at[i].name);
+        if (!unlink(path)) all.bytes -= all.at[i].bytes;
     }
-    fac_release(entries);
+    fac_release(all.at);
 }
 
 /* ---- hashes ---- */

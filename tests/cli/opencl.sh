@@ -17,6 +17,13 @@ for fact in platform driver memory 'compute units' 'doubles: '; do grep -q "$fac
 OCL_ICD_VENDORS="$dir" "$facula" run zoo:lenet --random --device opencl 2> "$dir/none" && bad "a device without a driver"
 grep -q pocl-opencl-icd "$dir/none" || bad "it does not say what to install: $(cat "$dir/none")"
 
+# devices that are not there: one line that names it
+for name in opencl:99 opencl:-1 'opencl:no such' openclx ''; do
+    "$facula" run zoo:lenet --random --device "$name" 2> "$dir/bad" && bad "device $name"
+    [ "$(wc -l < "$dir/bad")" -eq 1 ] && grep -qF "$name" "$dir/bad" && grep -qE 'there are: 0 \(|it has: cpu' "$dir/bad" ||
+        bad "device $name: $(cat "$dir/bad")"
+done
+
 same() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; exit !(d <= t && -d <= t) }'; }
 loss() { tail -n 1 "$1" | sed 's/.*"test_loss":\([-0-9.e]*\).*/\1/'; }
 
@@ -36,6 +43,18 @@ before=$(find "$FACULA_CACHE" -name '*.bin' | wc -l)
 "$facula" run zoo:lenet --random --device opencl > /dev/null || bad "the second start"
 after=$(find "$FACULA_CACHE" -name '*.bin' | wc -l)
 [ "$after" -eq "$before" ] && [ "$after" -gt 0 ] || bad "the cache had $before programs, then $after"
+
+# what is damaged is made again, and where nothing can be kept all works without
+"$facula" run zoo:lenet --random --seed 3 --device opencl --output "logits=$dir/b.npy" > /dev/null || bad "a warm start"
+for entry in "$FACULA_CACHE"/*.bin; do
+    head -c 100 "$entry" > "$dir/torn"
+    cp "$dir/torn" "$entry"
+done
+"$facula" run zoo:lenet --random --seed 3 --device opencl --output "logits=$dir/c.npy" > /dev/null || bad "a start with damaged entries"
+[ "$(find "$FACULA_CACHE" -name '*.bin' -size -101c | wc -l)" -lt "$after" ] || bad "damaged entries stay"
+FACULA_CACHE=/dev/null/none "$facula" run zoo:lenet --random --seed 3 --device opencl --output "logits=$dir/d.npy" > /dev/null ||
+    bad "a start without a cache"
+for other in b c d; do cmp "$dir/a.npy" "$dir/$other.npy" || bad "logits differ: $other"; done
 
 "$facula" op --support > "$dir/support" || bad "op --support"
 grep -q '^relu  *[0-9]* of [0-9]*  *[1-9][0-9]* of ' "$dir/support" || bad "op --support: $(grep ^relu "$dir/support")"

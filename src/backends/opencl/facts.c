@@ -33,7 +33,8 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
         const fac_cl_path path = (fac_cl_path)k;
         if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "%s: no, without %s", fac_cl_path_name(path),
                                                 fac_cl_path_extension(path));
-        else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "%s: yes", fac_cl_path_name(path));
+        else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "%s: yes, by %s", fac_cl_path_name(path),
+                                                    fac_cl_path_extension(path));
         else snprintf(text, sizeof text, "%s: no, its probe failed", fac_cl_path_name(path));
         tell(self, "path", text);
     }
