@@ -80,14 +80,29 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     return l;
 }
 
+/* What nobody wrote holds this in each byte: NaN as a floating point number of any size, an index far outside. */
+enum { POISON = 0xff };
+
 typedef struct side { fac_span span; char *host; size_t bytes; } side;
 
+/* A simulator that watches for values that nobody wrote must not see that we write these. */
+static inline bool watched(void) { return getenv("OCLGRIND_UNINITIALIZED") != NULL; }
+
+/* Memory of the device, poisoned. */
+static inline side room_for(size_t bytes) {
+    side s = { .host = malloc(bytes + 1), .bytes = bytes };
+    memset(s.host, POISON, bytes);
+    OK(fac_device_alloc(device, bytes, &s.span.memory, &err));
+    if (!watched()) OK(device->backend->write(device, s.span, s.host, bytes, &err));
+    return s;
+}
+
+/* flat: the contents; NULL: none yet. */
 static inline side put(const fac_operand *o, const void *flat) {
-    side s = { .bytes = fac_layout_bytes(&o->layout, &o->type) + 8 };
-    fac_layout plain = fac_layout_plain(&o->type.dims);
-    s.host = calloc(1, s.bytes);
-    if (flat) fac_copy_layout(&o->type, flat, &plain, s.host, &o->layout);
-    OK(fac_device_alloc(device, s.bytes, &s.span.memory, &err));
+    const fac_layout plain = fac_layout_plain(&o->type.dims);
+    side s = room_for(fac_layout_bytes(&o->layout, &o->type) + 8);
+    if (!flat) return s;
+    fac_copy_layout(&o->type, flat, &plain, s.host, &o->layout);
     OK(device->backend->write(device, s.span, s.host, s.bytes, &err));
     return s;
 }
@@ -98,6 +113,20 @@ static inline void drop(side *s) {
 }
 
 static bool of_largest;             /* differences are held against the largest element of the reference, not each against its own */
+/* Between the elements of a result, which may be others' of a larger tensor, all is as it was. */
+static inline void expect_nothing_between(const char *text, const fac_operand *o, const side *s) {
+    const fac_layout plain = fac_layout_plain(&o->type.dims);
+    const size_t bytes = fac_type_bytes(&o->type);
+    char *flat = malloc(bytes + 1);
+    if (!watched() && !o->layout.block && !o->layout.halo) {
+        memset(flat, POISON, bytes);
+        fac_copy_layout(&o->type, flat, &plain, s->host, &o->layout);
+        for (size_t i = 0; i < s->bytes; i++)
+            if ((unsigned char)s->host[i] != POISON) fail_msg("%s: byte %zu of the result's memory is no element, and written", text, i);
+    }
+    free(flat);
+}
+
 static double worst;                /* the largest difference of the last comparison, of the largest element */
 
 static inline void compare(const char *text, const fac_operand *o, const side *s, const void *want, double tolerance) {
@@ -116,6 +145,7 @@ static inline void compare(const char *text, const fac_operand *o, const side *s
         if (!(a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs(a[i] - b[i]) <= tolerance * (of_largest ? top : 1 + fabs(b[i]))))
             fail_msg("%s: element %zu is %.9g, the reference says %.9g", text, i, a[i], b[i]);
     free(a), free(b), free(flat);
+    expect_nothing_between(text, o, s);
 }
 
 /* What an operator means that only expands: the reference kernels on what it expands to.  The inputs of the node's graph are those
@@ -148,8 +178,8 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
                       .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin, .variant = variant };
     void *flat[OPERANDS] = { NULL }, *plan = NULL;
     fac_host host[OPERANDS] = { 0 };
-    side sides[OPERANDS] = { 0 };
-    fac_span spans[OPERANDS] = { 0 }, work = { 0 };
+    side sides[OPERANDS] = { 0 }, work = { 0 };
+    fac_span spans[OPERANDS] = { 0 };
     fac_offer offer = { 0 };
     if (n->nin + n->nout > OPERANDS) return false;
     for (int i = 0; i < n->nin + n->nout; i++) {
@@ -176,20 +206,19 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     side packed[FAC_OFFER_PACKED] = { 0 };
     for (int i = 0; i < FAC_OFFER_PACKED; i++) {
         if (!offer.packed[i]) continue;
-        packed[i].bytes = offer.packed[i];
-        OK(fac_device_alloc(device, packed[i].bytes, &packed[i].span.memory, &err));
+        packed[i] = room_for(offer.packed[i]);
         if (s->pack(plan, device, i, spans[i], packed[i].span, &err)) fail_msg("%s: %s", c->problem, err.text);
         spans[i] = packed[i].span;
     }
-    if (offer.work) OK(fac_device_alloc(device, offer.work, &work.memory, &err));
-    if (s->run(plan, device, spans, spans + n->nin, work, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (offer.work) work = room_for(offer.work);
+    if (s->run(plan, device, spans, spans + n->nin, work.span, &err)) fail_msg("%s: %s", c->problem, err.text);
     if (n->op->expand && !n->op->ref && !n->op->map && !n->op->move) expanded_reference(n, host, host + n->nin);
     else OK(fac_ref_node(n, host, host + n->nin, NULL, &err));
     for (int k = n->nin; k < n->nin + n->nout; k++)
         if (flat[k]) compare(c->problem, &o[k], &sides[k], flat[k], tolerance);
     if (s->done) s->done(device, plan);
     for (int i = 0; i < FAC_OFFER_PACKED; i++) if (packed[i].bytes) drop(&packed[i]);
-    fac_device_release(device, work.memory, offer.work);
+    if (offer.work) drop(&work);
     for (int i = 0; i < n->nin + n->nout; i++)
         if (sides[i].host) drop(&sides[i]), free(flat[i]);
     return true;

@@ -44,16 +44,23 @@ static bool may_be_asked(const char *solver) {
     return true;
 }
 
+/* How many were compiled or found on disk so far. */
+static size_t programs(void) {
+    const fac_cl_builds *b = &fac_opencl_of(device)->builds;
+    return b->compiled + b->found;
+}
+
 static void every_case_of_every_op(void **state) {
     (void)state;
     if (!device) skip();
     exact = false;
-    fac_opencl_of(device)->memory.apart = getenv("OCLGRIND_UNINITIALIZED");     /* it loses what is written behind the start */
+    fac_opencl_of(device)->memory.apart = watched();        /* the simulator takes a new buffer for an old one of its number */
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         if (!asked_for((*s)->name) || !may_be_asked((*s)->name)) continue;
+        const size_t before = programs();
         int solved = try_solver(*s, getenv("FACULA_ALL") != NULL);
         if (!solved) solved = try_solver(*s, true);             /* one that takes few problems */
-        print_message("%-24s %d problems\n", (*s)->name, solved);
+        print_message("%-24s %d problems, %zu programs\n", (*s)->name, solved, programs() - before);
         assert_true(solved > 0);
     }
 }

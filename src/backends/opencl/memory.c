@@ -154,6 +154,5 @@ void fac_cl_give(fac_opencl *o, fac_cl_block *b) {
     o->memory.used -= b->bytes;
     if (b->next && !b->next->used) merge(b);
     if (b->prev && !b->prev->used) merge(b->prev);
-    if (o->memory.apart) trim(o);
     pthread_mutex_unlock(&o->memory.lock);
 }

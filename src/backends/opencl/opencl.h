@@ -35,7 +35,7 @@ typedef struct fac_cl_memory {
     fac_cl_segment *segments;
     size_t          reserved, used;             /* bytes */
     _Atomic size_t  released;                   /* segments, ever: a handle may come again as another buffer */
-    bool            apart;                      /* a buffer for each block, never used again: for tools that watch buffers */
+    bool            apart;                      /* a buffer for each block, kept and never used again: for tools that watch buffers */
 } fac_cl_memory;
 
 typedef struct fac_cl_limits {

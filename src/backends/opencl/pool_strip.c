@@ -52,7 +52,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!read_problem(o, &settled, &s))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     const fac_window *h = &s.g.window[1], *w = &s.g.window[2];
-    fac_text_print(&options, "-DT=float -DV=%d -DX=%s -DY=%s -DLINE=%d%s", s.width, fac_cl_tag(x->type.dtype),
+    fac_text_print(&options, "-DT=float -DV=%d -DHALF=%d -DX=%s -DY=%s -DLINE=%d%s", s.width, s.width / 2, fac_cl_tag(x->type.dtype),
                    fac_cl_tag(y->type.dtype), LINE, s.average ? " -DAVERAGE" : "");
     fac_text_print(&options, " -DKR=%d -DKS=%d -DSR=%d -DSS=%d -DDR=%d -DDS=%d -DPAD_R=%d -DPAD_S=%d", (int)h->kernel,
                    (int)w->kernel, (int)h->stride, (int)w->stride, (int)h->dilation, (int)w->dilation, (int)h->pad, (int)w->pad);

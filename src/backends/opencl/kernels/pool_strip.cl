@@ -3,7 +3,7 @@
  * edges, and each element is read as often as a window is high.
  *
  * In front of this, behind elements.cl: KR, KS the window, SR, SS its strides, DR, DS its dilations, PAD_R, PAD_S; AVERAGE; LINE.
- * V is at most the width of x; what is left of a row is done again together with what is in front of it. */
+ * HALF is V / 2.  V is at most the width of x; what is left of a row is done again together with what is in front of it. */
 typedef struct {
     long x, y, channels, height, width, rows, columns, image, channel, row, to_image, to_channel, to_row, strip;
     long include, end_h, end_w;
@@ -16,6 +16,9 @@ typedef struct {
 #else
 #define FOLD(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))         /* a NaN wins */
 #define START (-INFINITY)
+#endif
+#if SS == 2
+typedef union { TV v; FAC_CAT(T, HALF) part[2]; } halves;
 #endif
 enum { FRONT = (PAD_S + V - 1) / V * V };
 
@@ -35,7 +38,9 @@ static inline TV across(local const T *line, pos q) {
 #if SS == 1
         const TV e = VECTOR(vload)(0, line + s * DS);
 #elif SS == 2
-        const TV a = VECTOR(vload)(0, line + s * DS), b = VECTOR(vload)(0, line + s * DS + V), e = (TV)(a.even, b.even);
+        const TV a = VECTOR(vload)(0, line + s * DS), b = VECTOR(vload)(0, line + s * DS + V);
+        const halves h = { .part = { a.even, b.even } };
+        const TV e = h.v;
 #else
         lanes r;
         UNROLL for (int l = 0; l < V; l++) r.lane[l] = line[s * DS + l * SS];
