@@ -10,7 +10,7 @@ all: build
 build:
 	@$(CMAKE) -S . -B $(BUILD) $(CFLAGS_CMAKE) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
-	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+	@$(CMAKE) --build $(BUILD) -j $(JOBS) $(if $(TARGETS),--target $(TARGETS))
 
 # what the compiler says goes to a file unless it fails
 quiet:
@@ -34,8 +34,9 @@ check:
 # is, and goes on where it was interrupted.  ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py
 VENV ?= $(BUILD)/venv
 bench:
-	@$(MAKE) --no-print-directory quiet
-	@[ -x $(VENV)/bin/python ] || python3 -m venv $(VENV)
+	@sh scripts/setup.sh bench
+	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON" TARGETS="facula bench_gradient"
+	@[ -x $(VENV)/bin/pip ] || python3 -m venv $(VENV)
 	@$(VENV)/bin/python -c 'import onnx, onnxruntime, torch, torchvision' 2>/dev/null || \
 		{ echo "installing onnxruntime and torch in $(VENV)"; $(VENV)/bin/pip install -q onnx onnxruntime torch torchvision; }
 	@$(VENV)/bin/python bench/all.py --facula $(BUILD)/facula --out $(BUILD)/bench.md $(if $(ONLY),--only $(ONLY)) \

