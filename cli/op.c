@@ -51,7 +51,7 @@ static void op_print(const fac_op *op) {
         char kind[64];
         op_attr_kind(a, kind, sizeof kind);
         printf("  attr    %-16s %s", a->name, kind);
-        if ((a->kind == FAC_A_INT || a->kind == FAC_A_REAL) && a->zero_means != 0) printf(", default %g", a->zero_means);
+        if (a->kind == FAC_A_INT || a->kind == FAC_A_REAL) printf(", default %g", a->zero_means);
         printf("%s%s\n", a->help ? ": " : "", a->help ? a->help : "");
     }
     printf("\n  meaning %s%s%s\n", op_meaning(op), op->map ? ": " : "", op->map ? op->map->text : "");

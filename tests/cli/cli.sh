@@ -22,6 +22,7 @@ expect 0 'zoo:resnet50' "$facula" zoo
 expect 0 'conv2d' "$facula" op
 expect 0 'onnx    Softmax' "$facula" op softmax
 expect 1 'no op "flux"' "$facula" op flux; one_line
+expect 0 'integer, default 0: the first normalized dim' "$facula" op layer_norm
 expect 1 'no device "gpu"' "$facula" bench zoo:lenet --device gpu; one_line
 
 # ---- run ----
