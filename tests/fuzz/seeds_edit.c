@@ -28,8 +28,8 @@ static const char *const seeds[] = {
     "  $s <= 0.3, type(x) = f32, dims(x) = {2,3,5}, same(x, y)\nreplace\n  y = relu(x)\nend\n"
     "rule top\nmatch\n  v, i = top_k(x, _) *\nreplace\n  v, i = top_k(x, i64(1)) like v\nend\n"
     "---\nrules\nset l slope=0.2\ninsert x t = exp(_); mul(t, _) neg\nsimplify\n",
-    "input a f32[2,5,7]\ninput b f32[2,7,6]\nparam k f32[3,2,5]\nm = matmul(a, b)\nc = conv1d(m, k, -) pad=1,1\noutput y = c\n"
-    "---\nrule loops\nmatch\n  y = matmul(a, b)\nreplace\n  y = matmul(a, b)\nend\n---\nrules\ntile 2 3\ntile 64 64\n" };
+    ("input a f32[2,5,7]\ninput b f32[2,7,6]\nparam k f32[3,2,5]\nm = matmul(a, b)\nc = conv1d(m, k, -) pad=1,1\noutput y = c\n"
+     "---\nrule loops\nmatch\n  y = matmul(a, b)\nreplace\n  y = matmul(a, b)\nend\n---\nrules\ntile 2 3\ntile 64 64\n") };
 
 void fac_seeds(fac_seed_taker *take, void *self) {
     char name[24];
