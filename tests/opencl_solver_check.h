@@ -122,7 +122,7 @@ static inline void expect_nothing_between(const char *text, const fac_operand *o
         memset(flat, POISON, bytes);
         fac_copy_layout(&o->type, flat, &plain, s->host, &o->layout);
         for (size_t i = 0; i < s->bytes; i++)
-            if ((unsigned char)s->host[i] != POISON) fail_msg("%s: byte %zu of the result's memory is no element, and written", text, i);
+            if ((unsigned char)s->host[i] != POISON) fail_msg("%s: byte %zu of the result, no element's, is written", text, i);
     }
     free(flat);
 }

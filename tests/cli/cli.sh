@@ -73,6 +73,7 @@ for solver in conv2d/direct conv2d/gemm ref; do
     expect 0 'ok' "$facula" bench "$problem" --runs 2 --verify --solver $solver
 done
 expect 1 'makes no offer' "$facula" bench "$problem" --solver conv2d/depthwise; one_line
+expect 1 'cpu has no solver "conv2d/nobody"' "$facula" bench "$problem" --solver conv2d/nobody; one_line
 expect 1 'conv2d' "$facula" bench 'conv2d(f32[2,3,4,4], f32[8,5,3,3])'; one_line
 expect 1 '' "$facula" bench 'conv2d(f32[2,3'; one_line
 expect 0 'images/s' "$facula" bench zoo:lenet --batch 3 --runs 3 --profile
