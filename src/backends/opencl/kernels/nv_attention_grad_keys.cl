@@ -49,7 +49,7 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
     const uint dyt_full = qt_empty + 8 * STAGES_T, dyt_empty = dyt_full + 8 * STAGES_T;
     int n = 0, turn = 0;                        /* blocks and tiles before */
     if (lid == 0) {
-        for (int i = 0; i < A_TILES; i++) nv_barrier_init(a_full + 8 * i, BRINGERS), nv_barrier_init(a_empty + 8 * i, GROUPS);
+        for (int i = 0; i < A_TILES; i++) nv_barrier_init(a_full + 8 * i, BRINGERS), nv_barrier_init(a_empty + 8 * i, 4 * GROUPS);
         for (int i = 0; i < STAGES; i++) {
             nv_barrier_init(q_full + 8 * i, BRINGERS), nv_barrier_init(dy_full + 8 * i, BRINGERS);
             nv_barrier_init(q_empty + 8 * i, 4 * GROUPS), nv_barrier_init(dy_empty + 8 * i, GROUPS);
@@ -208,7 +208,8 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
 #endif
         }
         WAIT0_D(sk);
-        nv_barrier_arrive_if(a_empty + turn % A_TILES * 8, boss);
+        /* every warp: a tile that no query sees has no product that would keep them together, and parity tells two phases only */
+        nv_barrier_arrive_if(a_empty + turn % A_TILES * 8, lane == 0);
 #if NUMBER == 4
         nv_barrier_arrive_if(qt_empty + 8 * ((n + STAGES_T - 1) % STAGES_T), w.steps > 0 && boss);
 #else
