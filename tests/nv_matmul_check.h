@@ -61,4 +61,19 @@ static inline void write_product(char *text, size_t room) {
         snprintf(text, room, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b, t, N, turned ? " trans_b" : "");
     }
 }
+
+/* Random products, with gaps. */
+static inline void pose_random(const fac_solver *solver, int count) {
+    for (int k = 0; k < count; k++) {
+        char text[320];
+        write_product(text, sizeof text);
+        assert_true(pose_to(solver, text, levels[below(3)], 0, below(2)));
+    }
+}
+
+/* Long sums keep f32's accuracy. */
+static inline void pose_long(const fac_solver *solver) {
+    assert_true(pose_to(solver, "linear(f32[64,9216], f32[136,9216], f32[136])", FAC_PRECISION_DEFAULT, 0, false));
+    assert_true(pose_to(solver, "matmul(f32[136,8192], f32[8192,128])", FAC_PRECISION_HIGHEST, 0, false));
+}
 #endif

@@ -88,23 +88,21 @@ typedef struct side { fac_span span; char *host; size_t bytes; } side;
 /* A simulator that watches for values that nobody wrote must not see that we write these. */
 static inline bool watched(void) { return getenv("OCLGRIND_UNINITIALIZED") != NULL; }
 
-/* Memory of the device, poisoned. */
-static inline side room_for(size_t bytes) {
+/* Memory of the device with contents that lie as o says; flat: NULL: poisoned. */
+static inline side room_for(size_t bytes, const fac_operand *o, const void *flat) {
     side s = { .host = malloc(bytes + 1), .bytes = bytes };
     memset(s.host, POISON, bytes);
+    if (flat) {
+        const fac_layout plain = fac_layout_plain(&o->type.dims);
+        fac_copy_layout(&o->type, flat, &plain, s.host, &o->layout);
+    }
     OK(fac_device_alloc(device, bytes, &s.span.memory, &err));
-    if (!watched()) OK(device->backend->write(device, s.span, s.host, bytes, &err));
+    if (flat || !watched()) OK(device->backend->write(device, s.span, s.host, bytes, &err));
     return s;
 }
 
-/* flat: the contents; NULL: none yet. */
 static inline side put(const fac_operand *o, const void *flat) {
-    const fac_layout plain = fac_layout_plain(&o->type.dims);
-    side s = room_for(fac_layout_bytes(&o->layout, &o->type) + 8);
-    if (!flat) return s;
-    fac_copy_layout(&o->type, flat, &plain, s.host, &o->layout);
-    OK(device->backend->write(device, s.span, s.host, s.bytes, &err));
-    return s;
+    return room_for(fac_layout_bytes(&o->layout, &o->type) + 8, o, flat);
 }
 
 static inline void drop(side *s) {
@@ -112,7 +110,6 @@ static inline void drop(side *s) {
     free(s->host);
 }
 
-static bool of_largest;             /* differences are held against the largest element of the reference, not each against its own */
 /* Between the elements of a result, which may be others' of a larger tensor, all is as it was. */
 static inline void expect_nothing_between(const char *text, const fac_operand *o, const side *s) {
     const fac_layout plain = fac_layout_plain(&o->type.dims);
@@ -127,6 +124,7 @@ static inline void expect_nothing_between(const char *text, const fac_operand *o
     free(flat);
 }
 
+static bool of_largest;             /* differences are held against the largest element of the reference, not each against its own */
 static double worst;                /* the largest difference of the last comparison, of the largest element */
 
 static inline void compare(const char *text, const fac_operand *o, const side *s, const void *want, double tolerance) {
@@ -206,11 +204,11 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     side packed[FAC_OFFER_PACKED] = { 0 };
     for (int i = 0; i < FAC_OFFER_PACKED; i++) {
         if (!offer.packed[i]) continue;
-        packed[i] = room_for(offer.packed[i]);
+        packed[i] = room_for(offer.packed[i], NULL, NULL);
         if (s->pack(plan, device, i, spans[i], packed[i].span, &err)) fail_msg("%s: %s", c->problem, err.text);
         spans[i] = packed[i].span;
     }
-    if (offer.work) work = room_for(offer.work);
+    if (offer.work) work = room_for(offer.work, NULL, NULL);
     if (s->run(plan, device, spans, spans + n->nin, work.span, &err)) fail_msg("%s: %s", c->problem, err.text);
     if (n->op->expand && !n->op->ref && !n->op->map && !n->op->move) expanded_reference(n, host, host + n->nin);
     else OK(fac_ref_node(n, host, host + n->nin, NULL, &err));

@@ -29,24 +29,16 @@ static void every_cut(void **state) {
                 pose_all(products[i], i < FLOATS ? levels[k] : FAC_PRECISION_DEFAULT, false);
 }
 
-/* Random products, with gaps. */
 static void random_products(void **state) {
     (void)state;
     if (!has_units()) skip();
-    const int count = getenv("FACULA_ALL") ? 100 : 6;
-    for (int k = 0; k < count; k++) {
-        char text[320];
-        write_product(text, sizeof text);
-        assert_true(pose(text, levels[below(3)], 0, below(2)));
-    }
+    pose_random(&fac_cl_matmul_wgmma, getenv("FACULA_ALL") ? 100 : 6);
 }
 
-/* Long sums keep their accuracy. */
 static void long_sums(void **state) {
     (void)state;
     if (!has_units()) skip();
-    assert_true(pose("linear(f32[64,9216], f32[136,9216], f32[136])", FAC_PRECISION_DEFAULT, 0, false));
-    assert_true(pose("matmul(f32[136,8192], f32[8192,128])", FAC_PRECISION_HIGHEST, 0, false));
+    pose_long(&fac_cl_matmul_wgmma);
 }
 
 /* ---- without a GPU ---- */

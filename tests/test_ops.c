@@ -146,7 +146,7 @@ static void compare(const trial *t, int k, const fac_tensor *y, const char *how)
     int64_t *b = calloc((size_t)n + 1, sizeof *b);
     fac_convert(real ? FAC_F64 : FAC_I64, b, type.dtype, want->data, (size_t)n);
     double least = 1;                   /* 16 bits: what sums of rounded numbers leave goes with the largest of them */
-    for (int64_t e = 0; e < n && real && fac_type_bytes(&(fac_type){ type.dtype, { 0 } }) == 2; e++)
+    for (int64_t e = 0; e < n && real && fac_dtype_get(type.dtype)->block_bytes == 2; e++)
         if (isfinite(((const double *)(void *)b)[e])) least = fmax(least, fabs(((const double *)(void *)b)[e]));
     for (int64_t e = 0; e < n; e++) {
         if (real) {
