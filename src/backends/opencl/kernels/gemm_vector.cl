@@ -31,7 +31,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         run += j && image[j] == image[0] + j && width[j] == width[0] + j;
     }
 #endif
-    for (int i = 0; i < (m1 - m0) * NR; i++) sums[i] = 0;
+    /* all of the last panel, too: its rows behind the last are computed, but not written */
+    for (int i = 0; i < (m1 - m0 + MR - 1) / MR * MR * NR; i++) sums[i] = 0;
     for (int k0 = first; k0 < end; k0 += KC) {
         const int kc = min(KC, end - k0);
         for (int k = 0; k < kc; k++) {
@@ -101,11 +102,10 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 }
             }
             UNROLL for (int i = 0; i < MR; i++)
-                if (m + i < m1)
-                    UNROLL for (int j = 0; j < NV; j++) {
-                        local ACC *to = sums + (m + i - m0) * NR;
-                        VSTORE(VLOAD(j, to) + sum[i][j], j, to);
-                    }
+                UNROLL for (int j = 0; j < NV; j++) {
+                    local ACC *to = sums + (m + i - m0) * NR;
+                    VSTORE(VLOAD(j, to) + sum[i][j], j, to);
+                }
         }
     }
 #ifdef PARTIAL
