@@ -1,8 +1,8 @@
 /* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
  * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root of
- * KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k]
- * [row].  REACH: an integer that holds the steps from the first image of the columns on: the wider, the fewer a vector has. */
+ * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root
+ * of KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k][row].
+ * REACH: an integer that holds the steps from the first image of the columns on: the wider, the fewer a vector has. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
 #define VLOAD FAC_CAT(vload, VW)
