@@ -147,7 +147,7 @@ static void try_grad(const struct template *t, const char *type, bool whole) {
     fac_tensor *in[4] = { NULL }, *ours[RESULTS] = { NULL }, *theirs[RESULTS] = { NULL };
     write_problem(t->text, type, whole, text, sizeof text);
     print_message("%s\n", text);
-    const double lo = !strcmp(t->solver, "log_softmax_grad") ? -3 : -1;     /* exp(y) is multiplied by a sum: f16 has to hold it */
+    const double lo = !strcmp(t->solver, "log_softmax_grad") ? -3 : -1;     /* exp(y) times a sum fits into f16 */
     OK(fac_problem_graph(text, false, &g, &err));
     OK(fac_device_open("cpu", NULL, &cpu, &err));
     for (int i = 0; i < fac_graph_inputs(g); i++) {
