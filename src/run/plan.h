@@ -157,6 +157,8 @@ fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);
+/* Whether opts.solver is one of the device's, or what does all that they leave; NULL: none was asked for. */
+fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err);
 /* An estimate, of a value from one layout to another. */
 double fac_reorder_seconds(const fac_device *d, const fac_type *type);
 /* What the best solvers for these operands estimate, with the reorders that they want, by where they put the first output: in [0]
