@@ -13,9 +13,11 @@ bad() { echo "FAILED: $*"; fails=$((fails + 1)); }
 grep -q '^opencl:0' "$dir/devices" || { cat "$dir/devices"; exit 77; }
 for fact in platform driver memory 'compute units' 'doubles: '; do grep -q "$fact" "$dir/devices" || bad "devices does not tell: $fact"; done
 
-# without a driver
-OCL_ICD_VENDORS="$dir" "$facula" run zoo:lenet --random --device opencl 2> "$dir/none" && bad "a device without a driver"
-grep -q pocl-opencl-icd "$dir/none" || bad "it does not say what to install: $(cat "$dir/none")"
+# without a driver; a loader that knows its drivers by other means still has them
+if ! OCL_ICD_VENDORS="$dir" "$facula" devices | grep -q '^opencl:0'; then
+    OCL_ICD_VENDORS="$dir" "$facula" run zoo:lenet --random --device opencl 2> "$dir/none" && bad "a device without a driver"
+    grep -q pocl-opencl-icd "$dir/none" || bad "it does not say what to install: $(cat "$dir/none")"
+fi
 
 # devices that are not there: one line that names it
 for name in opencl:99 opencl:-1 'opencl:no such' openclx ''; do
