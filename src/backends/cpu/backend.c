@@ -11,7 +11,7 @@
  * knows (src/run/ref.h). */
 static const fac_solver *const solvers[] = {
     &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
-    &fac_cpu_conv_direct, &fac_cpu_conv_first,
+    &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_first_winograd,
     &fac_cpu_conv_depthwise, &fac_cpu_conv_grouped, &fac_cpu_conv_inverted, &fac_cpu_conv_inverted_channels,
     &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
     &fac_cpu_linear_thin, &fac_cpu_matmul_thin, &fac_cpu_fused_matmul,

@@ -170,6 +170,38 @@ typedef struct fac_winograd {
 } fac_winograd;
 enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRAD_4_5, FAC_WINOGRADS };     /* outputs, kernel */
 
+/* The same along one row only, for images with few channels (simd/winograd_row.c): tiles of 4 outputs of a kernel of `taps`
+ * columns and a stride, made of `points` products: in() writes them for tiles side by side from the pixels of a row, pixel
+ * 4 stride t + c being x[c x_column + t] (up to one tile more than asked for, and all in whole vectors); sums() multiplies
+ * them with transformed filters, out() makes outputs of those. */
+enum { FAC_WINOGRAD_ROW_OUT = 4, FAC_WINOGRAD_ROW_POINTS = 7, FAC_WINOGRAD_ROW_KINDS = 3 };   /* of one phase: points at most */
+typedef struct fac_winograd_row_sums {      /* m[point][k][tile] = sum over c, r of w[point][c][r][k] v[point, c, r][tile] */
+    const float *v, *w;                     /* w has no gaps                                            */
+    int64_t      v_point, v_plane, v_row;
+    int          points, channels, rows;
+    float       *m;
+    int64_t      m_point;
+    const float *y;                         /* where the outputs will go, to bring that in meanwhile    */
+    int64_t      y_vector;
+} fac_winograd_row_sums;
+typedef void fac_winograd_row_kernel(const fac_winograd_row_sums *t);
+typedef struct fac_winograd_row_out {       /* of one vector of output channels */
+    const float *m, *bias;                  /* bias: NULL for none              */
+    int64_t      m_point;
+    float       *y;
+    int64_t      outputs;                   /* that lie inside of the image     */
+    float        lo, hi;
+} fac_winograd_row_out;
+typedef struct fac_winograd_row {
+    int    taps, stride;
+    void (*in)(const float *x, int64_t x_column, float *v, int64_t v_point, int64_t tiles);
+    void (*out)(const fac_winograd_row_out *t);
+} fac_winograd_row;
+typedef struct fac_winograd_rows {
+    fac_winograd_row         kind[FAC_WINOGRAD_ROW_KINDS];
+    fac_winograd_row_kernel *sums[FAC_TILE_ROWS + 1][2];        /* [tiles][vectors - 1] */
+} fac_winograd_rows;
+
 /* y[j] += sum over i < n of x[i] w[k[i]][j];  k NULL: row i.  Whole vectors. */
 typedef struct fac_row_panel {
     const float   *w, *x;
@@ -236,6 +268,7 @@ typedef struct fac_simd {
     fac_pool_kernel           *pool;
     fac_pool_grad_kernel      *pool_grad;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
+    const fac_winograd_rows   *winograd_rows;
     const struct fac_streams *streams;
     fac_turn_kernel           *turn;
     fac_pack_kernel           *pack_rows;
