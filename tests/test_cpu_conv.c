@@ -1,7 +1,8 @@
 /* Every convolution and pooling solver of the cpu against the reference: random and awkward shapes, all instruction sets. */
 #include "backends/cpu/cpu.h"
 #include "cpu_check.h"
-#include "ops/conv.h"
+#include "op_list.h"
+#include "ops/conv_pool.h"
 
 static fac_value *input(fac_graph *g, int i, fac_dims d) {
     char name[8];
@@ -166,6 +167,54 @@ static void winograd(fac_device *d, uint64_t seed) {
     assert_false(conv(d, solvers[0], &strided, seed));
 }
 
+/* A convolution and the 2 x 2 pool behind it, as one node.  pool_stride 2: what the solvers take. */
+static bool conv_pool(fac_device *d, const char *solver, const shape *s, int64_t pool_stride, uint64_t seed) {
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new();
+    fac_conv_pool_attrs a = { .conv = s->o, .pool = { 2, 2 }, .pool_stride = { pool_stride, 2 } };
+    fac_value *in[4] = { input(g, 0, fac_shape(s->N, s->C, s->H, s->W)),
+                         input(g, 1, fac_shape(s->K, s->C / s->groups, s->R, s->S)),
+                         s->bias ? input(g, 2, fac_shape(s->K)) : NULL };
+    a.conv.groups = s->groups;
+    for (int k = 0; k < 2; k++) a.conv.stride[k] = a.conv.dilation[k] = 1;
+    fac_value *bare = fac_emit(&fac_op_conv2d_max_pool, &a, 3, in);
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    in[3] = input(g, 3, bare->type.dims);
+    fac_graph *body = body_of(s->body, bare->type);
+    const int extra = s->body == 3 || s->body == 5;
+    fac_value *y = body ? fac_emit_body(g, bare->node->op, bare->node->attrs, 3 + extra, 3, in, body, NULL) : bare;
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    const bool took = check_solver(d, solver, y->node, bare->node, seed);
+    fac_graph_free(g);
+    return took;
+}
+
+static void pooled(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d_max_pool/winograd_2x2", "conv2d_max_pool/winograd_4x4",
+                                           "conv2d_max_pool/winograd_5x5", "conv2d_max_pool/winograd_4x4_5x5" };
+    const int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
+    check_largest = true;
+    for (uint64_t k = 0; k < 60; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
+        s.R = s.S = k % 4 >= 2 ? 5 : 3;
+        for (int i = 0; i < 4; i++) s.o.pad[i] = check_pick(seed + k, 21 + (uint64_t)i, 0, 2);
+        s.H += 5, s.W += 5;
+        check_tolerance = k % 4 == 3 ? 4e-6f : 1e-6f;
+        const bool added = s.body == 3 || s.body == 5;
+        assert_int_equal(conv_pool(d, solvers[k % 4], &s, 2, seed + k), !added);
+        s.body = 0;
+        assert_false(conv_pool(d, solvers[k % 4], &s, 1, seed + k));
+    }
+    check_tolerance = 1e-6f;
+    shape of[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 },      /* both schedules, odd sizes, one tile */
+                   { 3, 40, 2, 3, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 2 },
+                   { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 4 },
+                   { 2, 4 * lanes, 11, 9, 6 * lanes, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 1 } };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++)
+        for (int i = 0; i < 2; i++) assert_true(conv_pool(d, solvers[i], &of[k], 2, seed));
+    check_largest = false;
+}
+
 /* The rules of accuracy that conv_winograd.c and conv_first_winograd.c state: the largest error of a layer, of its largest
  * output, against that of the solver that does the textbook's multiplications. */
 static void accuracy(fac_device *d, uint64_t seed) {
@@ -321,6 +370,7 @@ static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
 static void test_first_winograd(void **s) { (void)s, check_everywhere(first_winograd, seed + 10000); }
 static void test_winograd(void **s) { (void)s, check_everywhere(winograd, seed + 6000); }
+static void test_pooled(void **s) { (void)s, check_everywhere(pooled, seed + 11000); }
 static void test_accuracy(void **s) { (void)s, check_everywhere(accuracy, seed + 9000); }
 static void test_exact(void **s) { (void)s, check_everywhere(exact, seed); }
 static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
@@ -333,7 +383,7 @@ static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_first_winograd),
-        cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_winograd), cmocka_unit_test(test_pooled),
         cmocka_unit_test(test_accuracy), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_depthwise), cmocka_unit_test(test_grouped), cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_volume), cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };

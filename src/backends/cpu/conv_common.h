@@ -9,9 +9,11 @@
  * The gradient of a convolution by its input is, for stride 1, such a convolution too: of dy with the kernel turned by half a
  * turn and its channels exchanged,
  *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
- * with the padding (R-1) dilation - pad, which must not be negative. */
+ * with the padding (R-1) dilation - pad, which must not be negative.
+ * A conv2d_max_pool with windows of 2 x 2 side by side is the convolution of its outputs that lie in such a window. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 static inline bool fac_conv_turned(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_grad_x"); }
+static inline bool fac_conv_pooled(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_max_pool"); }
 static inline bool fac_conv_biased(const fac_problem *p) { return !fac_conv_turned(p) && p->in[2].type.dtype != FAC_NONE; }
 
 /* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it is not one of f32 without body

@@ -161,6 +161,9 @@ typedef struct fac_winograd {
     int    out, kernel;
     void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point);
     void (*out_tile)(const fac_winograd_tile *t);
+    /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are those of the pool, which bias and
+     * limits come behind.  No residual. */
+    void (*out_pool)(const fac_winograd_tile *t);
     /* One vector of filters, kernel x kernel vectors without gaps, to u; computed in f64. */
     void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point);
     /* The adjoints, for gradients: of out_tile to the elements v from out x out of dy; of filter from the elements u, computed in
