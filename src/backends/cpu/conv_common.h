@@ -20,6 +20,9 @@ static inline bool fac_conv_biased(const fac_problem *p) { return !fac_conv_turn
  * and empty dims. */
 bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g);
 
+/* How much longer sums of few terms take than their steps: the way in and out of the registers is worth four. */
+static inline double fac_conv_short(const fac_conv_geom *g) { return 1 + 4 / (double)(g->C * g->R * g->S); }
+
 /* The zeros that it needs around the planes of x. */
 int64_t fac_conv_halo(const fac_conv_geom *g);
 

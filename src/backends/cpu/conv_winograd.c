@@ -252,7 +252,9 @@ static bool schedule(plan *p, int variant) {
     const double vectors = (double)p->tiles.count * (double)((g->C + lanes - 1) / lanes + (g->K + lanes - 1) / lanes);
     const double cycles = p->tiles.n == 4 ? 30 : p->tiles.n == 6 ? 110 : 250, hertz = p->cpu->flops / (4.0 * (double)lanes);
     const double image = 4.0 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q / (p->pool * p->pool));
-    p->seconds += 1e-6 + vectors * cycles / hertz + image / (4 * p->cpu->bandwidth);
+    /* less than a block of channels: the sums are as short as their way to M and back */
+    const double few = g->C < lanes ? 3 * (double)points(p) * (double)p->tiles.count * (double)((g->K + lanes - 1) / lanes) : 0;
+    p->seconds += 1e-6 + (vectors * cycles + few) / hertz + image / (4 * p->cpu->bandwidth);
     return true;
 }
 
