@@ -58,6 +58,18 @@ static void scatters(void **state) {
             }
 }
 
+/* Columns so long that they are done in panels. */
+static void panels(void **state) {
+    (void)state;
+    for (int t = FAC_F32; t <= FAC_F16; t += FAC_F16 - FAC_F32) {
+        fac_graph *g = fac_graph_new();
+        fac_value *x = in(g, "x", (fac_dtype)t, fac_shape(9000, 210)), *i = in(g, "i", FAC_I64, fac_shape(30, 200));
+        check c = { .seed = seed, .lo = -3, .hi = 3, .index = 9000, .tolerance = t == FAC_F32 ? 1e-5 : 2e-3, .strided = true };
+        everywhere(c, "scatter_elements", fac_scatter_elements(x, i, in(g, "u", (fac_dtype)t, fac_shape(30, 200)), 0, FAC_SCATTER_ADD));
+        fac_graph_free(g);
+    }
+}
+
 /* Sums of thousands of numbers that round differently in another order: the same bits with any number of threads. */
 static void order(void **state) {
     enum { N = 20000, PLACES = 3 };
@@ -94,7 +106,8 @@ static void order(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(gathers), cmocka_unit_test(scatters), cmocka_unit_test(order) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gathers), cmocka_unit_test(scatters), cmocka_unit_test(panels),
+                                       cmocka_unit_test(order) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

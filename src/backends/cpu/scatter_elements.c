@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "ops/scatter.h"
 
-enum { SERIAL = 4 << 10, AT_ONCE = 256 };
+enum { SERIAL = 4 << 10, AT_ONCE = 256, SHARES_MOST = 4096 };
 
 typedef struct meeting {                    /* of n updates with their places in y */
     const void    *from;
@@ -149,18 +149,29 @@ static void end(void *arg, int64_t first, int64_t last, int thread) {
     fac_convert(j->g->dtype, j->y + first * j->g->element, FAC_F32, j->work + first, (size_t)(last - first));
 }
 
+/* Shares of the turns of loop `split`, or of places.  Where turns lie side by side in x, few enough of them that all places of
+ * theirs stay in the second cache: updates go to any of those. */
+static int shares_of(const plan *g, const fac_cpu *c, int split) {
+    const fac_elements *e = &g->e;
+    if (e->count < SERIAL) return 1;
+    if (split < 0 || e->loop[split].step != 1 || e->size < 2) return c->pool.threads;
+    const int64_t fit = (int64_t)(c->l2 / 2) / (e->size * (g->widened ? (int64_t)sizeof(float) : g->element));
+    const int64_t panels = e->loop[split].count / (fit > 32 ? fit : 32);
+    return panels > SHARES_MOST ? SHARES_MOST : panels > c->pool.threads ? (int)panels : c->pool.threads;
+}
+
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *g = arg;
     const fac_elements *e = &g->e;
     const fac_pool *pool = &fac_cpu_of(d)->pool;
     job j = { g, fac_span_bytes(in[0]) + g->x, fac_span_bytes(in[2]) + g->u, fac_span_bytes(out[0]) + g->y, fac_span_packed(work), -1,
               { fac_span_bytes(in[1]) + e->at, e->dtype, e->bytes, e->count, e->size, e->count } };
-    const int copies = g->all < SERIAL ? 1 : pool->threads, shares = e->count < SERIAL ? 1 : pool->threads;
+    const int copies = g->all < SERIAL ? 1 : pool->threads, turns = e->count < SERIAL ? 1 : pool->threads;
     if (g->all) fac_parallel_ranges(pool, g->all, copies, start, &j);
     if (e->count) {
-        j.split = fac_elements_split(e, shares, false);
-        if (j.split >= 0 && e->loop[j.split].count < shares) j.split = -1;
-        fac_parallel_ranges(pool, j.split >= 0 ? e->loop[j.split].count : e->size, shares, run_share, &j);
+        j.split = fac_elements_split(e, turns, false);
+        if (j.split >= 0 && e->loop[j.split].count < turns) j.split = -1;
+        fac_parallel_ranges(pool, j.split >= 0 ? e->loop[j.split].count : e->size, shares_of(g, fac_cpu_of(d), j.split), run_share, &j);
     }
     if (g->all && g->widened) fac_parallel_ranges(pool, g->all, copies, end, &j);
     return fac_picks_check(&j.picks, err);
