@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from timing import AVX2
+from timing import AVX2, fork_join_us, peaks
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INFERENCE = {"vgg16": 2.5, "resnet18": 1.8, "alexnet": 1.6, "googlenet": 1.6, "resnet50": 1.35, "mobilenet_v2": 1.3}
@@ -55,16 +55,6 @@ def script(a, name, *args):
     if p.returncode:
         raise SystemExit(f"{name} failed")
     return "".join(lines)
-
-
-def peaks(a):
-    command = [a.facula, "peaks", "--json", "--threads", str(a.threads)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["peaks"]
-
-
-def state(a):
-    """Fork and join in microseconds, now."""
-    return 1e6 * statistics.median(peaks(a)[0]["fork_join_s"] for _ in range(3))
 
 
 def row(work, setting, rival, theirs, ours, ratio, goal, notes=""):
@@ -157,12 +147,12 @@ def report(p, done):
 def measure(a, name):
     part, _, a.isa = name.partition("@")
     a.held = hold(os.path.dirname(os.path.abspath(a.out))) if a.isa == "avx2" else None
-    before, rows = state(a), list(PARTS[part](a))
+    before, rows = fork_join_us(a.facula, a.threads), list(PARTS[part](a))
     if a.isa:
         for r in rows:
             r["setting"] += f", {a.isa}"
             r["rival"] += "" if a.held or r["rival"] != "ONNX Runtime" else " (not held)"
-    return dict(key=a.key, state=(before, state(a)), rows=rows)
+    return dict(key=a.key, state=(before, fork_join_us(a.facula, a.threads)), rows=rows)
 
 
 def main():
@@ -191,7 +181,7 @@ def main():
     if os.path.exists(kept) and not a.again:
         with open(kept) as f:
             done = {name: d for name, d in json.load(f).items() if d["key"] == a.key}
-    machine, text = peaks(a)[0], ""
+    machine, text = peaks(a.facula, a.threads), ""
     for k, name in enumerate(wanted):
         spent = time.strftime("%H:%M:%S", time.gmtime(time.time() - begun))
         print(f"[{k + 1}/{len(wanted)}] {name}{' (kept)' if name in done else ''}, {spent}", file=sys.stderr, flush=True)

@@ -9,7 +9,8 @@ ONNX's repository, tinydarknet, super_resolution and zoo:efficientnet_lite0, loo
 an open first dim is the batch, and a model without one is left out when the batch is not 1.
 
 Runs ROUNDS rounds in which each program takes its turn, and prints the median of the rounds' medians as a Markdown table, with
-the geometric mean of ONNX Runtime's time / facula's.  Needs onnxruntime, and torch + torchvision to make the models.
+the geometric mean of ONNX Runtime's time / facula's, under a line with the latency of a fork and join before and after: it says in
+which state the machine was.  Needs onnxruntime, and torch + torchvision to make the models.
 """
 import argparse
 import glob
@@ -20,6 +21,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from timing import fork_join_us
 
 NETWORKS = ["alexnet", "resnet18", "resnet50", "vgg16", "mobilenet_v2", "googlenet"]
 
@@ -115,7 +118,7 @@ def main():
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     os.makedirs(a.models, exist_ok=True)
-    rows, names = [], a.names or ([] if a.light else NETWORKS)
+    before, rows, names = None if a.json else fork_join_us(a.facula, a.threads), [], a.names or ([] if a.light else NETWORKS)
     names = names + (light(a.light) if a.light else [])
     for path in [path for name in names for path in locate(name, a.facula, a.models)]:
         name, rival = title(path), Rival(path, a.threads, a.batch)
@@ -134,6 +137,8 @@ def main():
     if a.json:
         print(json.dumps(rows))
         return
+    print(f"{a.threads} threads, batch {a.batch}, {a.rounds} rounds; fork and join {before:.2f} us before, "
+          f"{fork_join_us(a.facula, a.threads):.2f} after\n")
     print("| network | ONNX Runtime ms | facula ms | ONNX Runtime / facula (median of rounds) | facula / ONNX Runtime | rounds |")
     print("| --- | --- | --- | --- | --- | --- |")
     for r in rows:

@@ -33,6 +33,17 @@ def rival_ms(call, seconds, wait=None, warm=1):
     return statistics.median(times)
 
 
+def peaks(facula, threads):
+    """What the processor can do, by `facula peaks`."""
+    command = [facula, "peaks", "--json", "--threads", str(threads)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["peaks"][0]
+
+
+def fork_join_us(facula, threads):
+    """Latency of a fork and join, now: it says in which state a virtual machine is, with its cores in one cache domain or in two."""
+    return 1e6 * statistics.median(peaks(facula, threads)["fork_join_s"] for _ in range(3))
+
+
 def facula_json(facula, verb, problem, device, seconds, *options):
     """What `facula VERB PROBLEM --json` says; what it complains about ends the program."""
     command = [facula, verb, problem, "--json", "--device", device, "--seconds", str(seconds), *options]

@@ -1,6 +1,8 @@
 /* Every convolution and pooling solver of the cpu against the reference: random and awkward shapes, all instruction sets. */
 #include "backends/cpu/cpu.h"
 #include "cpu_check.h"
+#include "op_list.h"
+#include "ops/conv_pool.h"
 
 static fac_value *input(fac_graph *g, int i, fac_dims d) {
     char name[8];
@@ -105,6 +107,32 @@ static void first(fac_device *d, uint64_t seed) {
     assert_false(conv(d, "conv2d/first", &wide, seed));
 }
 
+/* Its kinds by columns and stride; rows of any kind.  Other kinds and what is added behind it are refused. */
+static void first_winograd(fac_device *d, uint64_t seed) {
+    static const int64_t columns[] = { 3, 7, 11 }, strides[] = { 1, 2, 4 };
+    const char *const solver = "conv2d/first_winograd";
+    check_largest = true;                           /* the outputs of a tile share their rounding errors */
+    for (uint64_t k = 0; k < 40; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 4));
+        s.S = columns[k % 3], s.o.stride[1] = strides[k % 3], s.o.dilation[1] = 1;
+        s.W = check_pick(seed + k, 21, 1, 90) + s.S;
+        const bool added = s.body == 3 || s.body == 5;
+        assert_int_equal(conv(d, solver, &s, seed + k), !added);
+    }
+    static const shape fixed[] = { { 1, 3, 67, 65, 64, 7, 7, 1, { .pad = { 3, 3, 3, 3 }, .stride = { 2, 2 } }, true, 1 },
+                                   { 2, 3, 63, 250, 40, 11, 11, 1, { .pad = { 2, 2, 2, 2 }, .stride = { 4, 4 } }, true, 1 },
+                                   { 1, 4, 30, 200, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 4 },
+                                   { 1, 1, 2, 3, 6, 3, 3, 1, { .pad = { 9, 40, 9, 50 } }, true, 2 } };
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++) assert_true(conv(d, solver, &fixed[k], seed));
+    static const shape refused[] = { { 1, 5, 8, 8, 12, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 0 },
+                                     { 1, 3, 9, 9, 12, 3, 3, 1, { .stride = { 1, 2 } }, true, 0 },
+                                     { 1, 3, 9, 9, 12, 3, 3, 1, { .dilation = { 1, 2 } }, true, 0 },
+                                     { 1, 3, 19, 19, 12, 7, 7, 1, { .groups = 1 }, true, 0 },
+                                     { 1, 4, 9, 9, 12, 3, 3, 2, { .groups = 2 }, true, 0 } };
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) assert_false(conv(d, solver, &refused[k], seed));
+    check_largest = false;
+}
+
 static void winograd(fac_device *d, uint64_t seed) {
     static const char *const solvers[] = { "conv2d/winograd_2x2", "conv2d/winograd_4x4", "conv2d/winograd_5x5",
                                            "conv2d/winograd_4x4_5x5" };
@@ -139,18 +167,69 @@ static void winograd(fac_device *d, uint64_t seed) {
     assert_false(conv(d, solvers[0], &strided, seed));
 }
 
-/* The rule of accuracy that conv_winograd.c states: the largest error of a layer, of its largest output, against direct's. */
+/* A convolution and the 2 x 2 pool behind it, as one node.  pool_stride 2: what the solvers take. */
+static bool conv_pool(fac_device *d, const char *solver, const shape *s, int64_t pool_stride, uint64_t seed) {
+    fac_error err = { 0 };
+    fac_graph *g = fac_graph_new();
+    fac_conv_pool_attrs a = { .conv = s->o, .pool = { 2, 2 }, .pool_stride = { pool_stride, 2 } };
+    fac_value *in[4] = { input(g, 0, fac_shape(s->N, s->C, s->H, s->W)),
+                         input(g, 1, fac_shape(s->K, s->C / s->groups, s->R, s->S)),
+                         s->bias ? input(g, 2, fac_shape(s->K)) : NULL };
+    a.conv.groups = s->groups;
+    for (int k = 0; k < 2; k++) a.conv.stride[k] = a.conv.dilation[k] = 1;
+    fac_value *bare = fac_emit(&fac_op_conv2d_max_pool, &a, 3, in);
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    in[3] = input(g, 3, bare->type.dims);
+    fac_graph *body = body_of(s->body, bare->type);
+    const int extra = s->body == 3 || s->body == 5;
+    fac_value *y = body ? fac_emit_body(g, bare->node->op, bare->node->attrs, 3 + extra, 3, in, body, NULL) : bare;
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    const bool took = check_solver(d, solver, y->node, bare->node, seed);
+    fac_graph_free(g);
+    return took;
+}
+
+static void pooled(fac_device *d, uint64_t seed) {
+    static const char *const solvers[] = { "conv2d_max_pool/winograd_2x2", "conv2d_max_pool/winograd_4x4",
+                                           "conv2d_max_pool/winograd_5x5", "conv2d_max_pool/winograd_4x4_5x5" };
+    const int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
+    check_largest = true;
+    for (uint64_t k = 0; k < 60; k++) {
+        shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
+        s.R = s.S = k % 4 >= 2 ? 5 : 3;
+        for (int i = 0; i < 4; i++) s.o.pad[i] = check_pick(seed + k, 21 + (uint64_t)i, 0, 2);
+        s.H += 5, s.W += 5;
+        check_tolerance = k % 4 == 3 ? 4e-6f : 1e-6f;
+        const bool added = s.body == 3 || s.body == 5;
+        assert_int_equal(conv_pool(d, solvers[k % 4], &s, 2, seed + k), !added);
+        s.body = 0;
+        assert_false(conv_pool(d, solvers[k % 4], &s, 1, seed + k));
+    }
+    check_tolerance = 1e-6f;
+    shape of[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 1 },      /* both schedules, odd sizes, one tile */
+                   { 3, 40, 2, 3, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 2 },
+                   { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 4 },
+                   { 2, 4 * lanes, 11, 9, 6 * lanes, 3, 3, 2, { .pad = { 1, 1, 1, 1 } }, true, 1 } };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++)
+        for (int i = 0; i < 2; i++) assert_true(conv_pool(d, solvers[i], &of[k], 2, seed));
+    check_largest = false;
+}
+
+/* The rules of accuracy that conv_winograd.c and conv_first_winograd.c state: the largest error of a layer, of its largest
+ * output, against that of the solver that does the textbook's multiplications. */
 static void accuracy(fac_device *d, uint64_t seed) {
-    static const struct { const char *solver; int64_t C, K, size, kernel; double times; } of[] = {
-        { "conv2d/winograd_2x2", 64, 48, 28, 3, 1 }, { "conv2d/winograd_2x2", 256, 32, 14, 3, 1 },
-        { "conv2d/winograd_4x4", 64, 48, 28, 3, 4 }, { "conv2d/winograd_4x4", 256, 32, 14, 3, 4 },
-        { "conv2d/winograd_5x5", 48, 32, 27, 5, 2 }, { "conv2d/winograd_4x4_5x5", 48, 32, 27, 5, 10 } };
+    static const struct { const char *solver; int64_t C, K, size, kernel, stride; double times; } of[] = {
+        { "conv2d/winograd_2x2", 64, 48, 28, 3, 1, 1 }, { "conv2d/winograd_2x2", 256, 32, 14, 3, 1, 1 },
+        { "conv2d/winograd_4x4", 64, 48, 28, 3, 1, 4 }, { "conv2d/winograd_4x4", 256, 32, 14, 3, 1, 4 },
+        { "conv2d/winograd_5x5", 48, 32, 27, 5, 1, 2 }, { "conv2d/winograd_4x4_5x5", 48, 32, 27, 5, 1, 10 },
+        { "conv2d/first_winograd", 3, 32, 60, 3, 1, 3 }, { "conv2d/first_winograd", 3, 32, 90, 7, 2, 3 },
+        { "conv2d/first_winograd", 4, 32, 140, 11, 4, 3 } };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const int64_t pad = of[k].kernel / 2;
-        shape s = { 1, of[k].C, of[k].size, of[k].size, of[k].K, of[k].kernel, of[k].kernel, 1, { .pad = { pad, pad, pad, pad } },
-                    true, 0 };
+        shape s = { 1, of[k].C, of[k].size, of[k].size, of[k].K, of[k].kernel, of[k].kernel, 1,
+                    { .pad = { pad, pad, pad, pad }, .stride = { of[k].stride, of[k].stride } }, true, 0 };
         check_largest = true, check_tolerance = 1e-5f;
-        assert_true(conv(d, "conv2d/direct", &s, seed));
+        assert_true(conv(d, of[k].C <= FAC_FEW_PLANES ? "conv2d/first" : "conv2d/direct", &s, seed));
         const double direct = check_error;
         assert_true(conv(d, of[k].solver, &s, seed));
         if (check_error > of[k].times * direct)
@@ -162,12 +241,14 @@ static void accuracy(fac_device *d, uint64_t seed) {
 
 /* A program that wants exact results keeps F(2, 3) alone. */
 static void exact(fac_device *d, uint64_t seed) {
-    static const char *const inexact[] = { "conv2d/winograd_4x4", "conv2d/winograd_5x5", "conv2d/winograd_4x4_5x5" };
+    static const char *const inexact[] = { "conv2d/winograd_4x4", "conv2d/winograd_5x5", "conv2d/winograd_4x4_5x5",
+                                           "conv2d/first_winograd" };
     (void)seed;
-    for (int64_t kernel = 3; kernel <= 5; kernel += 2) {
+    for (int64_t k = 0; k < 3; k++) {
+        const int64_t kernel = k == 1 ? 5 : 3, channels = k == 2 ? 3 : 16;
         fac_graph *g = fac_graph_new();
-        fac_value *w = input(g, 1, fac_shape(16, 16, kernel, kernel));
-        fac_value *y = fac_conv2d(input(g, 0, fac_shape(1, 16, 28, 28)), w, NULL, NULL);
+        fac_value *w = input(g, 1, fac_shape(16, channels, kernel, kernel));
+        fac_value *y = fac_conv2d(input(g, 0, fac_shape(1, channels, 28, 28)), w, NULL, NULL);
         int offers = 0;
         for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
             fac_operand in[3], out = { y->type, fac_layout_plain(&y->type.dims), FAC_RUN, NULL };
@@ -179,7 +260,7 @@ static void exact(fac_device *d, uint64_t seed) {
             fac_problem p = { .node = y->node, .precision = FAC_PRECISION_HIGHEST, .nin = y->node->nin, .nout = 1, .in = in, .out = &out };
             fac_offer o = { 0 };
             if (!(*s)->op || strcmp((*s)->op, "conv2d") || !(*s)->offer(d, &p, &o)) continue;
-            for (size_t k = 0; k < sizeof inexact / sizeof *inexact; k++) assert_string_not_equal((*s)->name, inexact[k]);
+            for (size_t i = 0; i < sizeof inexact / sizeof *inexact; i++) assert_string_not_equal((*s)->name, inexact[i]);
             offers += strstr((*s)->name, "winograd") != NULL;
         }
         assert_int_equal(offers, kernel == 3);
@@ -287,7 +368,9 @@ static void nans(fac_device *d, uint64_t seed) {
 static uint64_t seed;
 static void test_direct(void **s) { (void)s, check_everywhere(direct, seed); }
 static void test_first(void **s) { (void)s, check_everywhere(first, seed + 1000); }
+static void test_first_winograd(void **s) { (void)s, check_everywhere(first_winograd, seed + 10000); }
 static void test_winograd(void **s) { (void)s, check_everywhere(winograd, seed + 6000); }
+static void test_pooled(void **s) { (void)s, check_everywhere(pooled, seed + 11000); }
 static void test_accuracy(void **s) { (void)s, check_everywhere(accuracy, seed + 9000); }
 static void test_exact(void **s) { (void)s, check_everywhere(exact, seed); }
 static void test_depthwise(void **s) { (void)s, check_everywhere(depthwise, seed + 2000); }
@@ -299,7 +382,8 @@ static void test_nans(void **s) { (void)s, check_everywhere(nans, seed + 7000); 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_direct), cmocka_unit_test(test_first), cmocka_unit_test(test_first_winograd),
+        cmocka_unit_test(test_winograd), cmocka_unit_test(test_pooled),
         cmocka_unit_test(test_accuracy), cmocka_unit_test(test_exact),
         cmocka_unit_test(test_depthwise), cmocka_unit_test(test_grouped), cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_volume), cmocka_unit_test(test_pools), cmocka_unit_test(test_nans) };

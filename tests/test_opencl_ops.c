@@ -54,7 +54,7 @@ static const char *solver_of(const fac_node *n) {
 /* Passes make these where a kernel takes them: on the cpu, or on NVIDIA's matrix units. */
 static bool made_for_kernels(const char *name) {
     static const char *const names[] = { "fused_conv", "conv2d_moments", "conv2d_grad_x_norm", "batch_norm_given",
-                                         "batch_norm_grad_given" };
+                                         "batch_norm_grad_given", "conv2d_max_pool" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i])) return true;
     return false;

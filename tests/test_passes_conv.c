@@ -128,7 +128,7 @@ static void affine(fac_device *d, uint64_t seed) {
         builder b = { fac_graph_new(), seed + (uint64_t)k, 0, 0 };
         const int64_t C = k % 2 ? 19 : 48, H = k % 3 ? 7 : 31;
         fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1 + k % 2, 16, H, 9));
-        fac_value *y = fac_max_pool2d(conv(&b, x, C, 3, 1, 1), 2, 2, NULL);
+        fac_value *y = fac_avg_pool2d(conv(&b, x, C, 3, 1, 1), 2, 2, NULL);
         fac_value *p[4], *v = param(&b, fac_shape(C), 0.4f);
         for (int i = 0; i < 4; i++) p[i] = param(&b, fac_shape(C), 1);
         y = fac_batch_norm(y, p[0], p[1], p[2], fac_mul(v, v), 1e-3);

@@ -101,7 +101,7 @@ static void describe(const fac_scheduler *s, const fac_node *n, fac_problem *q) 
 /* Would this reader rather have channels in blocks? */
 static bool wants_blocks(const fac_node *n) {
     if (fac_node_is(n, "max_pool2d") || fac_node_is(n, "avg_pool2d") || fac_node_is(n, "fused_conv")) return true;
-    if (!fac_node_is(n, "conv2d")) return false;
+    if (!fac_node_is(n, "conv2d") && !fac_node_is(n, "conv2d_max_pool")) return false;
     const int64_t groups = fac_attr_int(n, "groups", 1);
     return groups == 1 || groups == n->in[0]->type.dims.d[1];
 }

@@ -11,7 +11,9 @@
  * knows (src/run/ref.h). */
 static const fac_solver *const solvers[] = {
     &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
-    &fac_cpu_conv_direct, &fac_cpu_conv_first,
+    &fac_cpu_conv_pool_winograd_4x4, &fac_cpu_conv_pool_winograd_2x2, &fac_cpu_conv_pool_winograd_4x4_5x5,
+    &fac_cpu_conv_pool_winograd_5x5,
+    &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_first_winograd,
     &fac_cpu_conv_depthwise, &fac_cpu_conv_grouped, &fac_cpu_conv_inverted, &fac_cpu_conv_inverted_channels,
     &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
     &fac_cpu_linear_thin, &fac_cpu_matmul_thin, &fac_cpu_fused_matmul,
@@ -32,7 +34,8 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_reorder, &fac_cpu_affine, &fac_cpu_fused, &fac_cpu_group, &fac_cpu_sum_square_all, &fac_cpu_reduce, &fac_cpu_softmax,
     &fac_cpu_arg,
     &fac_cpu_norm, &fac_cpu_softmax_grad, &fac_cpu_log_softmax_grad, &fac_cpu_layer_norm_grad, &fac_cpu_lrn,
-    &fac_cpu_concat, &fac_cpu_move, &fac_cpu_reshape, &fac_cpu_gather, &fac_cpu_gather_grad, &fac_cpu_pad, &fac_cpu_half, NULL };
+    &fac_cpu_concat, &fac_cpu_move, &fac_cpu_reshape, &fac_cpu_gather, &fac_cpu_gather_grad,
+    &fac_cpu_gather_elements, &fac_cpu_scatter_elements, &fac_cpu_pad, &fac_cpu_half, NULL };
 
 /* ---- memory ---- */
 

@@ -2,6 +2,7 @@
 #include "backends/cpu/conv_common.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"
+#include "ops/conv_pool.h"
 
 /* The convolution that the gradient of one by its input is. */
 static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
@@ -20,8 +21,21 @@ static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
     return true;
 }
 
+/* The convolution of what a pool with windows of 2 x 2 side by side looks at. */
+static bool pooled_geometry(const fac_node *n, fac_conv_geom *g) {
+    fac_pool_geom pool;
+    if (!fac_conv_pool_geometry(n, g, &pool) || !fac_conv_pool_halves(&pool)) return false;
+    g->P -= g->P % 2, g->Q -= g->Q % 2;
+    return true;
+}
+
+static bool geometry(const fac_problem *p, fac_conv_geom *g) {
+    if (fac_conv_turned(p)) return turned_geometry(p->node, g);
+    return fac_conv_pooled(p) ? pooled_geometry(p->node, g) : fac_conv_geometry(p->node, g);
+}
+
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
-    if (!(fac_conv_turned(p) ? turned_geometry(p->node, g) : fac_conv_geometry(p->node, g))) return false;
+    if (!geometry(p, g)) return false;
     for (int i = 0; i < p->nin; i++) if (p->in[i].type.dtype != FAC_F32 && p->in[i].type.dtype != FAC_NONE) return false;
     if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;

@@ -9,14 +9,19 @@
  * The gradient of a convolution by its input is, for stride 1, such a convolution too: of dy with the kernel turned by half a
  * turn and its channels exchanged,
  *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
- * with the padding (R-1) dilation - pad, which must not be negative. */
+ * with the padding (R-1) dilation - pad, which must not be negative.
+ * A conv2d_max_pool with windows of 2 x 2 side by side is the convolution of its outputs that lie in such a window. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 static inline bool fac_conv_turned(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_grad_x"); }
+static inline bool fac_conv_pooled(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_max_pool"); }
 static inline bool fac_conv_biased(const fac_problem *p) { return !fac_conv_turned(p) && p->in[2].type.dtype != FAC_NONE; }
 
 /* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it is not one of f32 without body
  * and empty dims. */
 bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g);
+
+/* How much longer sums of few terms take than their steps: the way in and out of the registers is worth four. */
+static inline double fac_conv_short(const fac_conv_geom *g) { return 1 + 4 / (double)(g->C * g->R * g->S); }
 
 /* The zeros that it needs around the planes of x. */
 int64_t fac_conv_halo(const fac_conv_geom *g);

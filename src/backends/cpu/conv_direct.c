@@ -287,6 +287,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[1] = packed * sizeof(float);
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.K, lanes);
     double macs = (double)packed * (double)(g.N * g.P * g.Q);
+    if (g.groups == 1 && g.C < c->simd->lanes) macs *= fac_conv_short(&g);
     o->seconds = fac_cpu_seconds(c, 2 * macs, 0.8, 4.0 * ((double)packed + (double)(g.N * (g.C * g.H * g.W + g.K * g.P * g.Q))));
     o->seconds += fac_conv_pack_seconds(c, p, (double)packed);
     return true;

@@ -109,7 +109,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     o->packed[1] = packed * sizeof(float);
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g->K, lanes);
-    double macs = (double)packed * (double)(g->N * g->P * g->Q);
+    double macs = (double)packed * (double)(g->N * g->P * g->Q) * fac_conv_short(g);
     o->seconds = fac_cpu_seconds(q.cpu, 2 * macs, 0.85, 4.0 * (double)(g->N * (g->C * g->H * g->W + g->K * g->P * g->Q)));
     o->seconds += fac_conv_pack_seconds(q.cpu, p, (double)packed);
     return true;

@@ -1,6 +1,7 @@
-/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5, and conv2d_grad_x likewise but for the last (conv_common.h): 3 x 3 and 5 x 5
- * convolution of stride 1 with fewer multiplications, on blocked images; groups of whole channel blocks one after the other
- * (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
+/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5, conv2d_max_pool likewise, whose 2 x 2 windows are pooled on the way out, and
+ * conv2d_grad_x likewise but for the last (conv_common.h): 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on
+ * blocked images; groups of whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray, "Fast
+ * algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
  *
@@ -33,6 +34,7 @@ typedef struct plan {
     const fac_cpu      *cpu;
     const fac_winograd *w;
     bool                turned, biased;         /* weights of the convolution whose gradient this is; there is a bias */
+    int                 pool;                   /* pixels of the result by those of the convolution, down and across: 1 or 2 */
     fac_tiles           tiles;
     int64_t             chunks, blocks;         /* of output channels; of tiles */
     bool                by_chunk;
@@ -65,8 +67,10 @@ static void input(const job *j, int64_t t, int64_t block, float *v) {
 /* Outputs of tile t in one block of output channels. */
 static void output(const job *j, int64_t t, int64_t block, const float *m) {
     const plan *p = j->p;
-    int64_t image, row, column, lanes = p->cpu->simd->lanes, out = p->w->out, rows = p->g.P, columns = p->g.Q;
+    int64_t image, row, column, lanes = p->cpu->simd->lanes, out = p->w->out / p->pool;
+    const int64_t rows = p->g.P / p->pool, columns = p->g.Q / p->pool;
     fac_tile_place(&p->tiles, t, &image, &row, &column);
+    row /= p->pool, column /= p->pool;
     float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
     fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
                             .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
@@ -75,19 +79,21 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
         w.r = j->r + image * p->r.stride[0] + block * p->r.stride[1] + row * p->r.stride[2] + column * lanes;
         w.r_row = p->r.stride[2];
     }
-    p->w->out_tile(&w);
+    if (p->pool == 1) p->w->out_tile(&w);
+    else p->w->out_pool(&w);
     for (int i = 0; i < w.rows && p->e.loops; i++) fac_epilogue_run(&p->e, y + i * w.y_row, (size_t)(w.columns * lanes));
 }
 
 /* Brings in the lines of outputs number from .. to - 1 of a chunk, in the order in which output() will write them. */
 static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t count, int64_t from, int64_t to) {
     const plan *p = j->p;
-    int64_t lanes = p->cpu->simd->lanes, out = p->w->out;
+    const int64_t lanes = p->cpu->simd->lanes, out = p->w->out / p->pool, height = p->g.P / p->pool;
     for (int64_t i = from; i < to; i++) {
         int64_t image, row, column, k = block + i / count;
         fac_tile_place(&p->tiles, first + i % count, &image, &row, &column);
+        row /= p->pool, column /= p->pool;
         const float *y = j->y + image * p->y.stride[0] + k * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
-        int64_t rows = p->g.P - row < out ? p->g.P - row : out, floats = out * lanes;
+        const int64_t rows = height - row < out ? height - row : out, floats = out * lanes;
         for (int64_t a = 0; a < rows; a++)
             for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
         if (!j->r) continue;
@@ -245,14 +251,18 @@ static bool schedule(plan *p, int variant) {
     /* measured: about 100 cycles for 6 x 6 points of a tile and block, in and out alike; and the image in and out of memory */
     const double vectors = (double)p->tiles.count * (double)((g->C + lanes - 1) / lanes + (g->K + lanes - 1) / lanes);
     const double cycles = p->tiles.n == 4 ? 30 : p->tiles.n == 6 ? 110 : 250, hertz = p->cpu->flops / (4.0 * (double)lanes);
-    const double image = 4.0 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q);
-    p->seconds += 1e-6 + vectors * cycles / hertz + image / (4 * p->cpu->bandwidth);
+    const double image = 4.0 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q / (p->pool * p->pool));
+    /* less than a block of channels: the sums are as short as their way to M and back */
+    const double few = g->C < lanes ? 3 * (double)points(p) * (double)p->tiles.count * (double)((g->K + lanes - 1) / lanes) : 0;
+    p->seconds += 1e-6 + (vectors * cycles + few) / hertz + image / (4 * p->cpu->bandwidth);
     return true;
 }
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
     if (!fac_cpu_conv(d, p, &q->whole, &q->e)) return false;
+    q->pool = fac_conv_pooled(p) ? 2 : 1;
+    if (q->pool > 1 && q->e.residual >= 0) return false;
     q->g = q->whole;
     q->g.C /= q->whole.groups, q->g.K /= q->whole.groups, q->g.groups = 1;
     return q->whole.groups == 1 || (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
@@ -356,6 +366,10 @@ const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER("conv2d", 2x2);
 const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER("conv2d", 4x4);
 const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER("conv2d", 5x5);
 const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER("conv2d", 4x4_5x5);
+const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER("conv2d_max_pool", 2x2);
+const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER("conv2d_max_pool", 4x4);
+const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER("conv2d_max_pool", 5x5);
+const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = SOLVER("conv2d_max_pool", 4x4_5x5);
 const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = SOLVER("conv2d_grad_x", 2x2);
 const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = SOLVER("conv2d_grad_x", 4x4);
 const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = SOLVER("conv2d_grad_x", 5x5);

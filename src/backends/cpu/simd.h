@@ -161,6 +161,9 @@ typedef struct fac_winograd {
     int    out, kernel;
     void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point);
     void (*out_tile)(const fac_winograd_tile *t);
+    /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are those of the pool, which bias and
+     * limits come behind.  No residual. */
+    void (*out_pool)(const fac_winograd_tile *t);
     /* One vector of filters, kernel x kernel vectors without gaps, to u; computed in f64. */
     void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point);
     /* The adjoints, for gradients: of out_tile to the elements v from out x out of dy; of filter from the elements u, computed in
@@ -169,6 +172,38 @@ typedef struct fac_winograd {
     void (*filter_grad)(const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg);
 } fac_winograd;
 enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRAD_4_5, FAC_WINOGRADS };     /* outputs, kernel */
+
+/* The same along one row only, for images with few channels (simd/winograd_row.c): tiles of 4 outputs of a kernel of `taps`
+ * columns and a stride, made of `points` products: in() writes them for tiles side by side from the pixels of a row, pixel
+ * 4 stride t + c being x[c x_column + t] (up to one tile more than asked for, and all in whole vectors); sums() multiplies
+ * them with transformed filters, out() makes outputs of those. */
+enum { FAC_WINOGRAD_ROW_OUT = 4, FAC_WINOGRAD_ROW_POINTS = 7, FAC_WINOGRAD_ROW_KINDS = 3 };   /* of one phase: points at most */
+typedef struct fac_winograd_row_sums {      /* m[point][k][tile] = sum over c, r of w[point][c][r][k] v[point, c, r][tile] */
+    const float *v, *w;                     /* w has no gaps                                            */
+    int64_t      v_point, v_plane, v_row;
+    int          points, channels, rows;
+    float       *m;
+    int64_t      m_point;
+    const float *y;                         /* where the outputs will go, to bring that in meanwhile    */
+    int64_t      y_vector;
+} fac_winograd_row_sums;
+typedef void fac_winograd_row_kernel(const fac_winograd_row_sums *t);
+typedef struct fac_winograd_row_out {       /* of one vector of output channels */
+    const float *m, *bias;                  /* bias: NULL for none              */
+    int64_t      m_point;
+    float       *y;
+    int64_t      outputs;                   /* that lie inside of the image     */
+    float        lo, hi;
+} fac_winograd_row_out;
+typedef struct fac_winograd_row {
+    int    taps, stride;
+    void (*in)(const float *x, int64_t x_column, float *v, int64_t v_point, int64_t tiles);
+    void (*out)(const fac_winograd_row_out *t);
+} fac_winograd_row;
+typedef struct fac_winograd_rows {
+    fac_winograd_row         kind[FAC_WINOGRAD_ROW_KINDS];
+    fac_winograd_row_kernel *sums[FAC_TILE_ROWS + 1][2];        /* [tiles][vectors - 1] */
+} fac_winograd_rows;
 
 /* y[j] += sum over i < n of x[i] w[k[i]][j];  k NULL: row i.  Whole vectors. */
 typedef struct fac_row_panel {
@@ -236,6 +271,7 @@ typedef struct fac_simd {
     fac_pool_kernel           *pool;
     fac_pool_grad_kernel      *pool_grad;
     const fac_winograd        *winograd;    /* [FAC_WINOGRADS]                              */
+    const fac_winograd_rows   *winograd_rows;
     const struct fac_streams *streams;
     fac_turn_kernel           *turn;
     fac_pack_kernel           *pack_rows;

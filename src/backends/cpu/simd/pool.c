@@ -8,17 +8,7 @@
 
 enum { PART = 128 };                    /* columns of x at a time: 8 KiB of the stack with the widest vectors */
 
-/* The larger of the two; NaN wins. */
-INLINE vec above(vec a, vec b) {
-#if defined(__AVX512F__)
-    const __mmask16 number = _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q);      /* else b stays */
-    return (vec)_mm512_mask_max_ps((__m512)b, number, (__m512)b, (__m512)a);
-#else
-    const ivec odd = b != b;
-    return (vec)(((ivec)b & odd) | ((ivec)vmax(a, b) & ~odd));
-#endif
-}
-INLINE vec join(const int average, vec a, vec b) { return average ? a + b : above(a, b); }
+INLINE vec join(const int average, vec a, vec b) { return average ? a + b : larger(a, b); }
 
 /* Outputs q .. last - 1, which see no column outside x0 .. x0 + PART. */
 INLINE void part(const int average, const fac_pool_row *t, int64_t q, int64_t last) {
@@ -47,7 +37,7 @@ INLINE void part(const int average, const fac_pool_row *t, int64_t q, int64_t la
 typedef struct column { const float *r0, *r1, *r2; int64_t in; } column;
 
 INLINE vec highest(const column *c, int64_t i) {
-    return above(above(load(c->r0 + i * VL), load(c->r1 + i * VL)), load(c->r2 + i * VL));
+    return larger(larger(load(c->r0 + i * VL), load(c->r1 + i * VL)), load(c->r2 + i * VL));
 }
 INLINE vec highest_inside(const column *c, int64_t i) { return i >= 0 && i < c->in ? highest(c, i) : all(-INFINITY); }
 
@@ -66,22 +56,22 @@ INLINE void small(const int S, const int stride, const fac_pool_row *t) {
             for (; q < end; q++) {
                 const int64_t i = q * stride - t->pad;
                 vec v;
-                if (S == 2) v = above(highest(&c, i), highest(&c, i + 1));
+                if (S == 2) v = larger(highest(&c, i), highest(&c, i + 1));
                 else if (stride == 1) {
                     const vec next = highest(&c, i + 2);
-                    v = above(above(last, middle), next);
+                    v = larger(larger(last, middle), next);
                     last = middle, middle = next;
                 } else {
-                    v = above(last, highest(&c, i + 1));
+                    v = larger(last, highest(&c, i + 1));
                     last = highest(&c, i + 2);
-                    v = above(v, last);
+                    v = larger(v, last);
                 }
                 store(t->y + q * VL, v);
             }
             if (q == t->width) break;
         }
         vec v = all(-INFINITY);
-        for (int s = 0; s < S; s++) v = above(v, highest_inside(&c, q * stride - t->pad + s));
+        for (int s = 0; s < S; s++) v = larger(v, highest_inside(&c, q * stride - t->pad + s));
         store(t->y + q * VL, v);
     }
 }

@@ -11,6 +11,7 @@ extern fac_depthwise_grad_kernel FAC_SIMD(fac_depthwise_grad);
 extern fac_pool_kernel      FAC_SIMD(fac_pool);
 extern fac_pool_grad_kernel FAC_SIMD(fac_pool_grad);
 extern const fac_winograd   FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
+extern const fac_winograd_rows FAC_SIMD(fac_winograd_rows);
 
 extern const fac_streams    FAC_SIMD(fac_streams);
 extern fac_turn_kernel      FAC_SIMD(fac_turn);
@@ -37,7 +38,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .tile = FAC_SIMD(fac_conv_tile),
     .outer = &FAC_SIMD(fac_outer),
     .depthwise = FAC_SIMD(fac_depthwise_row), .pool = FAC_SIMD(fac_pool), .winograd = FAC_SIMD(fac_winograd),
-    .pool_grad = FAC_SIMD(fac_pool_grad),
+    .winograd_rows = &FAC_SIMD(fac_winograd_rows), .pool_grad = FAC_SIMD(fac_pool_grad),
     .depthwise_grad = FAC_SIMD(fac_depthwise_grad), .lane = &FAC_SIMD(fac_lane_kernels),
     .streams = &FAC_SIMD(fac_streams), .turn = FAC_SIMD(fac_turn),
     .pack_rows = FAC_SIMD(fac_pack_rows), .attention = &FAC_SIMD(fac_attention),

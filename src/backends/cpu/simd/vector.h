@@ -108,6 +108,16 @@ INLINE vec vmin(vec a, vec b) {
     return (vec)(((ivec)b & take) | ((ivec)a & ~take));
 #endif
 }
+/* The larger of the two; NaN wins. */
+INLINE vec larger(vec a, vec b) {
+#if defined(__AVX512F__)
+    const __mmask16 number = _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q);      /* else b stays */
+    return (vec)_mm512_mask_max_ps((__m512)b, number, (__m512)b, (__m512)a);
+#else
+    const ivec odd = b != b;
+    return (vec)(((ivec)b & odd) | ((ivec)vmax(a, b) & ~odd));
+#endif
+}
 /* Lanes where one of the two is NaN. */
 INLINE ivec unordered(vec a, vec b) {
 #if defined(__AVX512F__)

@@ -91,8 +91,8 @@ INLINE void input_tile(const int n, const float *x, int64_t x_row, float *v, int
     }
 }
 
-/* whole: all outputs lie inside of the image */
-INLINE void output_tile(const int n, const int m, const int whole, const fac_winograd_tile *w) {
+/* whole: all outputs lie inside of the image; pooled: the largest of each 2 x 2 are the outputs */
+INLINE void output_tile(const int n, const int m, const int whole, const int pooled, const fac_winograd_tile *w) {
     vec t[8][4];
     const float *v = w->v, *r = w->r;
     for (int i = 0; i < n; i++) {
@@ -101,26 +101,37 @@ INLINE void output_tile(const int n, const int m, const int whole, const fac_win
         output_column(n, m, x, t[i]);
     }
     const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
-    const int rows = whole ? m : w->rows, columns = whole ? m : w->columns;
+    const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows, columns = whole ? m / times : w->columns;
     const int64_t y_row = w->y_row, r_row = w->r_row;
     float *to = w->y;
+    vec left[2];                            /* pooled: the larger of each two of the column before */
     UNROLL for (int j = 0; j < m; j++) {
         vec x[8], o[4];
         UNROLL for (int i = 0; i < n; i++) x[i] = t[i][j];
         output_column(n, m, x, o);
-        if (j >= columns) break;
-        UNROLL for (int i = 0; i < m; i++) {
+        if (pooled) {
+            UNROLL for (int i = 0; i < m / 2; i++) {
+                const vec down = larger(o[2 * i], o[2 * i + 1]);
+                o[i] = j % 2 ? larger(left[i], down) : down;
+                left[i] = down;
+            }
+            if (j % 2 == 0) continue;
+        }
+        const int column = j / times;
+        if (column >= columns) break;
+        UNROLL for (int i = 0; i < m / times; i++) {
             if (i >= rows) break;
             vec y = o[i] + bias;
-            if (r) y += load(r + i * r_row + j * VL);
-            store(to + i * y_row + j * VL, vmin(vmax(y, lo), hi));
+            if (r && !pooled) y += load(r + i * r_row + column * VL);
+            store(to + i * y_row + column * VL, vmin(vmax(y, lo), hi));
         }
     }
 }
 
-INLINE void output(const int n, const int m, const fac_winograd_tile *w) {
-    if (w->rows == m && w->columns == m) output_tile(n, m, 1, w);
-    else output_tile(n, m, 0, w);
+INLINE void output(const int n, const int m, const int pooled, const fac_winograd_tile *w) {
+    const int all_of = pooled ? m / 2 : m;
+    if (w->rows == all_of && w->columns == all_of) output_tile(n, m, 1, pooled, w);
+    else output_tile(n, m, 0, pooled, w);
 }
 
 /* x = A y, the adjoint of output_column */
@@ -203,10 +214,14 @@ INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix
 static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
 static void in6(const float *x, int64_t row, float *v, int64_t point) { input_tile(6, x, row, v, point); }
 static void in8(const float *x, int64_t row, float *v, int64_t point) { input_tile(8, x, row, v, point); }
-static void out4_2(const fac_winograd_tile *t) { output(4, 2, t); }
-static void out6_4(const fac_winograd_tile *t) { output(6, 4, t); }
-static void out6_2(const fac_winograd_tile *t) { output(6, 2, t); }
-static void out8_4(const fac_winograd_tile *t) { output(8, 4, t); }
+static void out4_2(const fac_winograd_tile *t) { output(4, 2, 0, t); }
+static void pool4_2(const fac_winograd_tile *t) { output(4, 2, 1, t); }
+static void out6_4(const fac_winograd_tile *t) { output(6, 4, 0, t); }
+static void pool6_4(const fac_winograd_tile *t) { output(6, 4, 1, t); }
+static void out6_2(const fac_winograd_tile *t) { output(6, 2, 0, t); }
+static void pool6_2(const fac_winograd_tile *t) { output(6, 2, 1, t); }
+static void out8_4(const fac_winograd_tile *t) { output(8, 4, 0, t); }
+static void pool8_4(const fac_winograd_tile *t) { output(8, 4, 1, t); }
 static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(4, 3, G, g, u, p); }
 static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 3, G, g, u, p); }
 static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 5, G, g, u, p); }
@@ -220,7 +235,7 @@ static void grad6_5(const fac_winograd_matrix *G, const float *u, int64_t p, flo
 
 extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
-    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2, filter4_3, out_grad4_2, grad4_3 },
-    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4, filter6_3, out_grad6_4, grad6_3 },
-    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, filter6_5, out_grad6_2, grad6_5 },
-    [FAC_WINOGRAD_4_5] = { 4, 5, in8, out8_4, filter8_5, NULL, NULL } };
+    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2, pool4_2, filter4_3, out_grad4_2, grad4_3 },
+    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4, pool6_4, filter6_3, out_grad6_4, grad6_3 },
+    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, pool6_2, filter6_5, out_grad6_2, grad6_5 },
+    [FAC_WINOGRAD_4_5] = { 4, 5, in8, out8_4, pool8_4, filter8_5, NULL, NULL } };

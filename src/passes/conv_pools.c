@@ -1,0 +1,102 @@
+/* Max pools behind convolutions: the two become one `conv2d_max_pool`, where nobody else reads what the convolution makes and a
+ * kernel does both in less time.  Behind epilogue.c, whose body goes along: it comes behind the pool then, which is the same for
+ * functions that do not fall, as the largest of what they give is what they give of the largest.  Preserves every bit but the
+ * sign of zeros that no body follows. */
+#include "op_list.h"
+#include "ops/conv_pool.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+enum { PORTS = 3 };
+
+static bool is_number(const fac_value *v) { return v && v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
+
+/* Does f(a) <= f(b) hold for all a <= b, of what n makes of `from`? */
+static bool never_falls(const fac_node *n, const fac_value *from) {
+    static const char *const names[] = { "relu", "clip", "max", "min", NULL };
+    const bool leaky = fac_node_is(n, "leaky_relu") && fac_attr_real(n, "slope", -1) >= 0;
+    if ((!leaky && !fac_op_is_one_of(n->op, names)) || n->nout != 1 || n->body[0]) return false;
+    int at = 0;
+    for (int i = 0; i < n->nin; i++) {
+        if (n->in[i] == from) at++;
+        else if (n->in[i] && !is_number(n->in[i])) return false;
+    }
+    return at == 1 && (!fac_node_is(n, "clip") || n->in[0] == from);
+}
+
+static bool body_never_falls(const fac_graph *body) {
+    if (body->ninputs != 1 || body->noutputs != 1) return false;
+    const fac_value *last = body->inputs[0];
+    for (const fac_node *n = body->first; n; n = n->next) {
+        if (!never_falls(n, last)) return false;
+        last = n->out[0];
+    }
+    return body->outputs[0].value == last;
+}
+
+/* The same body for an image of other sizes. */
+static fac_graph *body_for(const fac_graph *from, fac_type type) {
+    fac_graph *g = fac_graph_new();
+    fac_value *last = g ? fac_input(g, "x0", type.dtype, type.dims) : NULL;
+    for (const fac_node *n = from->first; n && g; n = n->next) {
+        fac_value *in[4] = { NULL }, *out[1] = { NULL };
+        for (int i = 0; i < n->nin && i < 4; i++)
+            if (n->in[i]) in[i] = is_number(n->in[i]) ? fac_const(g, n->in[i]->tensor) : last;
+        fac_node_copy(g, n, in, out);
+        last = out[0];
+    }
+    if (g) fac_output(g, "y", last);
+    if (g && g->error.status) {
+        fac_graph_free(g);
+        return NULL;
+    }
+    return g;
+}
+
+/* The pool as conv2d_max_pool has it; false: it has more to it. */
+static bool read_pool(const fac_node *n, fac_conv_pool_attrs *to) {
+    const fac_pool2d_attrs *p = n->attrs;
+    fac_pool_geom g;
+    if (n->out[1]->uses || n->out[1]->roots || !fac_pool_geometry(n, &g)) return false;
+    for (int k = 0; k < 2; k++) {
+        const fac_window *w = &g.window[1 + k];
+        if (w->dilation != 1 || (p->o.ceil_mode && (w->in + w->pad + w->pad_end - w->kernel) % w->stride)) return false;
+        to->pool[k] = w->kernel, to->pool_stride[k] = w->stride, to->pool_pad[k] = w->pad, to->pool_pad[2 + k] = w->pad_end;
+    }
+    return true;
+}
+
+static fac_node *convolution(const fac_value *v, int stage) {
+    fac_node *n = v->node;
+    if (!fac_node_is(n, "conv2d") || n->out[0]->time != FAC_RUN || n->nin != PORTS || n->stage != stage || !fac_used_once(v)) return NULL;
+    return !n->body[0] || body_never_falls(n->body[0]) ? n : NULL;
+}
+
+static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
+    fac_node *conv = convolution(n->in[0], n->stage);
+    fac_conv_pool_attrs attrs = { .pool = { 0 } };
+    if (!conv || !read_pool(n, &attrs)) return;
+    attrs.conv = *(const fac_conv2d_opts *)conv->attrs;
+    fac_value *y;
+    if (conv->body[0]) {
+        fac_graph *body = body_for(conv->body[0], n->out[0]->type);
+        if (!body) return;
+        y = fac_emit_body(g, &fac_op_conv2d_max_pool, &attrs, PORTS, PORTS, conv->in, body, NULL);
+    } else y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
+    if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n))) return;   /* nobody reads it: it is swept away */
+    y->node->name = conv->name, y->node->scope = conv->scope, y->node->stage = conv->stage;
+    fac_replace(n->out[0], y);
+}
+
+fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+    if (!to || to->error.status) return to;
+    fac_node *last = to->last;
+    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
+        next = n->next;
+        if (fac_node_is(n, "max_pool2d") && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
+    }
+    if (!to->error.status) fac_graph_sweep(to);
+    return to;
+}
