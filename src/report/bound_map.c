@@ -1,6 +1,6 @@
 /* Rounding of functions of one number, and of few.
  *
- *   f with |f'| <= L          e = L e_x + 8 u (1 + |y|)
+ *   f with |f'| <= L          e = L e_x + 8 u (1 + |y|), and 8 u |x| more where f is x times a function that may lie near 0 or 1
  *   f that only grows or falls  e = the larger of |f(x + d) - y| and |f(x - d) - y| with d = e_x + 2 u |x|, and 16 u |y|
  *   cosh                      f(|x| + d) - y: it grows at most there
  *   1 / x                     |y| e_x / (|x| - e_x), infinite where the exact x may be 0
@@ -12,16 +12,21 @@
 #include "passes/attr.h"
 #include "report/bound.h"
 
-static const struct { const char *op; double L; } smooth[] = {
-    { "gelu", 1.13 }, { "gelu_slope", 0.8 }, { "gelu_tanh", 1.13 }, { "silu", 1.1 }, { "hard_sigmoid", 1 }, { "hard_swish", 1.5 },
-    { "softsign", 1 }, { "sin", 1 }, { "cos", 1 }, { "mish", 1.1 }, { "sigmoid", 0.25 }, { "tanh", 1 }, { "erf", 1.13 },
-    { "softplus", 1 }, { "atan", 1 }, { "asinh", 1 }, { "leaky_relu", 1 } };        /* those with a slope: at least that */
+static const struct { const char *op; double L; bool times_x; } smooth[] = {
+    { "gelu", 1.13, true }, { "gelu_slope", 0.8 }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_sigmoid", 1 },
+    { "hard_swish", 1.5, true }, { "softsign", 1 }, { "sin", 1 }, { "cos", 1 }, { "mish", 1.1, true }, { "sigmoid", 0.25 },
+    { "tanh", 1 }, { "erf", 1.13 }, { "softplus", 1 }, { "atan", 1 }, { "asinh", 1 },
+    { "leaky_relu", 1 } };                                                          /* those with a slope: at least that */
 
 fac_value *fac_bound_smooth(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
-    fac_value *e = fac_bound_of(b, in[0]), *round = times(fac_add(size_of(y), number(y->graph, 1)), 8 * UNIT);
+    fac_value *e = fac_bound_of(b, in[0]), *scale = fac_add(size_of(y), number(y->graph, 1));
     double L = 0;
-    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++)
-        if (fac_node_is(n, smooth[k].op)) L = smooth[k].L;
+    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
+        if (!fac_node_is(n, smooth[k].op)) continue;
+        L = smooth[k].L;
+        if (smooth[k].times_x) scale = fac_add(scale, size_of(in[0]));
+    }
+    fac_value *round = times(scale, 8 * UNIT);
     if (fac_attr_find(n->op, "slope")) L = fmax(1, fabs(fac_attr_real(n, "slope", L)));
     return e ? fac_add(round, times(e, L)) : round;
 }
