@@ -16,7 +16,11 @@ INLINE void pass(ring *r, int count, int of) {
 
 /* A tap of the halo is as many rows further on. */
 INLINE int rows_apart(const sizes *s, int i, int j) {
+#if POOL
+    return i * SPAN + j;
+#else
     return HALO ? (s->tall.origin + 1 + i * s->tall.far) * s->line + s->wide.origin + 1 + j * s->wide.far : 0;
+#endif
 }
 
 #if SPLIT
@@ -113,7 +117,7 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
                 NV_WGMMA_FENCE();
                 UNROLL for (int k = 0; k < 4; k++)
                     UNROLL for (int m = 0; m < ROWS; m++)
-                        WGMMA(sums[m], from_a + 2 * k + m * (64 * STEP_BYTES >> 4), from_b + 2 * k);
+                        WGMMA(sums[m], from_a + 2 * k + m * (BLOCK_ROWS * STEP_BYTES >> 4), from_b + 2 * k);
                 NV_WGMMA_COMMIT();
                 NV_WGMMA_WAIT(1);
                 if (speaks) {                   /* the step before this one has read its stages */
@@ -270,7 +274,7 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
     }
     const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
               steps = s.blocks * s.tall.taps * s.wide.taps;
-    a.base = a.at, a.at += member * OWN_ROWS * STEP_BYTES;
+    a.base = a.at, a.at += member * MEMBER_ROWS * STEP_BYTES;
     int turn = 0;
     for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
         if (TEAMS > 1 && turn % TEAMS != team) {
@@ -282,8 +286,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
         multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
-        const int row0 = tile / s.across * BM + member * OWN_ROWS;
-#if SLOTS
+        const int row0 = tile / s.across * PLACES + member * MEMBER_ROWS;
+#if POOL
+        finish_pooled(&s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
+#elif SLOTS
         const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
         if (lane < 16) {
             /* stores have read their rows: of the tile before, or of the one before that */

@@ -1,6 +1,6 @@
 /* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
  * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  Each phase of a strided gradient is one
- * launch. */
+ * launch.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them (conv_stream_pool.c). */
 #include <stdlib.h>
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/nvidia/conv_stream.h"
@@ -11,6 +11,7 @@
 #include "tensor/tensor_internal.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_stream.h"
+#include "cl_nv_conv_stream_pool.h"
 #include "cl_nv_conv_stream_use.h"
 #include "cl_nv_moments.h"
 
@@ -65,8 +66,10 @@ static void read_extras(fac_nv_stream *q) {
 }
 
 bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
-    *q = (fac_nv_stream){ .halo = false };
-    if (!fac_nv_conv_read(o, p, &q->c)) return false;
+    fac_node node;
+    fac_problem whole;
+    *q = (fac_nv_stream){ .pooled = fac_nv_stream_unpool(p, &node, &whole) };
+    if (!fac_nv_conv_read(o, q->pooled ? &whole : p, &q->c)) return false;
     const fac_nv_conv *c = &q->c;
     const bool f32 = c->r.dtype == FAC_F32;
     if (c->few || c->groups != 1 || (f32 && c->mode == FAC_NV_BF16)) return false;
@@ -80,6 +83,7 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
         q->windows |= f.taps > 1;
         if (f.taps > TAPS) return false;
     }
+    if (q->pooled && !q->halo) return false;
     q->bytes = (int)bytes_of(c->r.result);
     read_extras(q);
     return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
@@ -88,7 +92,7 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
 /* Positions of a halo that are no pixels belong to parts, too. */
 static int64_t positions_of(const fac_nv_stream *q) {
     const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
-    return q->c.g.N * (f.axis[1].out + q->t.halo) * (f.axis[2].out + q->t.halo);
+    return fac_nv_stream_places_of(q, &q->t, &f).all;
 }
 static fac_nv_moments moments_of(const fac_nv_stream *q) {
     return (fac_nv_moments){ (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS, q->c.rows };
@@ -152,12 +156,13 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
-    fac_text_print(to, "#define MOMENTS %d\n", q->c.moments);
+    fac_text_print(to, "#define MOMENTS %d\n#define POOL %d\n", q->c.moments, q->pooled);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
     if (q->c.moments) fac_text_add(to, fac_cl_nv_moments);
     fac_text_add(to, fac_cl_nv_conv_stream);
+    if (q->pooled) fac_text_add(to, fac_cl_nv_conv_stream_pool);
     fac_text_add(to, fac_cl_nv_conv_stream_use);
     return !to->failed;
 }
@@ -225,14 +230,14 @@ static axis axis_of(const fac_nv_axis *a) { return (axis){ a->in, a->out, a->ori
 static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_conv *c = &q->c;
     const fac_nv_stream_tile *t = &q->t;
-    const int pieces = PIECE / (int)bytes_of(c->r.dtype), rows = fac_nv_stream_rows(t);
+    const int pieces = PIECE / (int)bytes_of(c->r.dtype);
+    const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
     s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
     s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
-    s.line = s.wide.out + t->halo, s.image = (s.tall.out + t->halo) * s.line;
-    s.positions = (int32_t)c->g.N * s.image;
+    s.line = places.line, s.image = places.image, s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
-    s.tiles = (s.positions + rows - 1) / rows * s.across;
+    s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
     s.by_image = divisor_of(s.image), s.by_line = divisor_of(s.line);
     return s;
 }

@@ -18,6 +18,7 @@ typedef struct fac_nv_stream {
     fac_nv_stream_tile t;
     fac_nv_packing     packing;
     bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
+    bool               pooled;                  /* conv2d_max_pool; c is the convolution in it, but for its result */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
@@ -34,6 +35,16 @@ int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
 bool   fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
+/* Positions that tiles run over (kernels/nv_conv_stream.cl): of a line, an image and all images; of a tile. */
+typedef struct fac_nv_stream_places { int32_t line, image, tile; int64_t all; } fac_nv_stream_places;
+fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f);
+
+/* ---- conv_stream_pool.c ---- */
+
+/* A conv2d_max_pool of 2 x 2 as the convolution in it, whose result is the pooled one; node, to: the caller's.  false: another op
+ * or another window. */
+bool fac_nv_stream_unpool(const fac_problem *p, fac_node *node, fac_problem *to);
+const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count);
 /* Of channels, 128 bytes each. */
 static inline int fac_nv_stream_blocks(const fac_nv_stream *q) {
     return (q->c.channels + q->packing.terms - 1) / q->packing.terms;
