@@ -15,7 +15,7 @@
 #include "cl_nv_mma_conv.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 1, OPTIONS = 96 };
+enum { VERSION = 2, OPTIONS = 96 };
 
 /* As the kernel has it. */
 typedef struct look {
