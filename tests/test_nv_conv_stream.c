@@ -205,7 +205,9 @@ static void pooled_shapes(void **state) {
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
         precision = m->precision, of_largest = true;
+        const char *all = getenv("FACULA_ALL");
         for (variant = 0; variant <= 4; variant++) {
+            if (variant && variant != 1 + i % 4 && !all) continue;
             channels_last = number(0, 1);
             const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
             if (!taken && (variant < 3 || rows > 64)) fail_msg("no offer of tile %d: %s", variant, text);
@@ -215,7 +217,7 @@ static void pooled_shapes(void **state) {
         fac_graph_free(g);
     }
     variant = 0, precision = FAC_PRECISION_DEFAULT;
-    assert_true(solved >= 3 * TIMES);
+    assert_true(solved >= TIMES);
 }
 
 int main(void) {
