@@ -34,6 +34,7 @@ typedef struct fac_nv_conv {
     fac_nv_mode      mode;
     int32_t          groups, rows, channels;    /* of a group: of y, and of x that its sums run over */
     int              promote_from;              /* 3XTF32: terms from which sums move on every FAC_NV_PROMOTE_TERMS */
+    bool             pooled;                    /* conv2d_max_pool of 2 x 2: g is the convolution, the result is pooled */
     bool             moments;                   /* outputs 1 and 2 are what parts of each channel make: conv2d_moments, or */
     bool             sums;                      /* conv2d_grad_x_norm */
     fac_nv_norm      norm;

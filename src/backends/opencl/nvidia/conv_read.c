@@ -3,6 +3,7 @@
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/cpu/attr.h"
 #include "op_list.h"
+#include "ops/conv_pool.h"
 #include "tensor/tensor_internal.h"
 
 enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
@@ -78,6 +79,13 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         plain.op = c->sums ? &fac_op_conv2d_grad_x : &fac_op_conv2d;
         plain.nout = conv.nout = 1, conv.node = &plain, p = &conv;
     }
+    if (plain.op == &fac_op_conv2d_max_pool) {
+        fac_pool_geom pool;
+        if (!fac_conv_pool_geometry(&plain, &c->g, &pool) || !fac_conv_pool_halves(&pool)) return false;
+        c->pooled = true;
+        plain.op = &fac_op_conv2d;              /* whose attributes come first */
+        conv.node = &plain, p = &conv;
+    }
     if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) || !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode)) return false;
     if (c->sums && !read_norm(own, p, c)) return false;
@@ -126,6 +134,7 @@ fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase) {
         f.pixels *= f.axis[d].out;
         f.taps *= f.axis[d].taps;
     }
+    if (c->pooled) f.pixels = 4 * c->g.N * (f.axis[1].out / 2) * (f.axis[2].out / 2);
     return f;
 }
 

@@ -66,10 +66,8 @@ static void read_extras(fac_nv_stream *q) {
 }
 
 bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
-    fac_node node;
-    fac_problem whole;
-    *q = (fac_nv_stream){ .pooled = fac_nv_stream_unpool(p, &node, &whole) };
-    if (!fac_nv_conv_read(o, q->pooled ? &whole : p, &q->c)) return false;
+    *q = (fac_nv_stream){ .halo = false };
+    if (!fac_nv_conv_read(o, p, &q->c)) return false;
     const fac_nv_conv *c = &q->c;
     const bool f32 = c->r.dtype == FAC_F32;
     if (c->few || c->groups != 1 || (f32 && c->mode == FAC_NV_BF16)) return false;
@@ -83,7 +81,7 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
         q->windows |= f.taps > 1;
         if (f.taps > TAPS) return false;
     }
-    if (q->pooled && !q->halo) return false;
+    if (c->pooled && !q->halo) return false;
     q->bytes = (int)bytes_of(c->r.result);
     read_extras(q);
     return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
@@ -156,13 +154,13 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
-    fac_text_print(to, "#define MOMENTS %d\n#define POOL %d\n", q->c.moments, q->pooled);
+    fac_text_print(to, "#define MOMENTS %d\n#define POOL %d\n", q->c.moments, q->c.pooled);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
     if (q->c.moments) fac_text_add(to, fac_cl_nv_moments);
     fac_text_add(to, fac_cl_nv_conv_stream);
-    if (q->pooled) fac_text_add(to, fac_cl_nv_conv_stream_pool);
+    if (q->c.pooled) fac_text_add(to, fac_cl_nv_conv_stream_pool);
     fac_text_add(to, fac_cl_nv_conv_stream_use);
     return !to->failed;
 }

@@ -18,7 +18,6 @@ typedef struct fac_nv_stream {
     fac_nv_stream_tile t;
     fac_nv_packing     packing;
     bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
-    bool               pooled;                  /* conv2d_max_pool; c is the convolution in it, but for its result */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
@@ -41,9 +40,6 @@ fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_n
 
 /* ---- conv_stream_pool.c ---- */
 
-/* A conv2d_max_pool of 2 x 2 as the convolution in it, whose result is the pooled one; node, to: the caller's.  false: another op
- * or another window. */
-bool fac_nv_stream_unpool(const fac_problem *p, fac_node *node, fac_problem *to);
 const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count);
 /* Of channels, 128 bytes each. */
 static inline int fac_nv_stream_blocks(const fac_nv_stream *q) {

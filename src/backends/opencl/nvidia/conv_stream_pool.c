@@ -1,7 +1,5 @@
-/* conv2d_max_pool on conv/wgmma_stream: which problems, which tiles (kernels/nv_conv_stream_pool.cl). */
+/* conv2d_max_pool on conv/wgmma_stream: its tiles, and the positions that they run over (kernels/nv_conv_stream_pool.cl). */
 #include "backends/opencl/nvidia/conv_stream.h"
-#include "op_list.h"
-#include "ops/conv_pool.h"
 
 /* Letters as in conv_stream_tiles.c.  Two teams where a tile is short, as one finishes while the other one multiplies. */
 static const fac_nv_stream_tile tiles[] = {
@@ -14,21 +12,11 @@ const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count) {
     return tiles;
 }
 
-bool fac_nv_stream_unpool(const fac_problem *p, fac_node *node, fac_problem *to) {
-    fac_conv_geom conv;
-    fac_pool_geom pool;
-    if (!fac_conv_pool_geometry(p->node, &conv, &pool) || !fac_conv_pool_halves(&pool)) return false;
-    *node = *p->node, *to = *p;
-    node->op = &fac_op_conv2d;                  /* whose attributes come first */
-    to->node = node;
-    return true;
-}
-
 fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
     const int32_t h = f->axis[1].out, w = f->axis[2].out, tile = fac_nv_stream_rows(t);
     fac_nv_stream_places s = { .line = w + t->halo, .tile = tile };
     s.image = (h + t->halo) * s.line;
-    if (q->pooled) s.line = (w + 2) / 2 * 2, s.image = h / 2 * s.line, s.tile = tile / 2;
+    if (q->c.pooled) s.line = (w + 2) / 2 * 2, s.image = h / 2 * s.line, s.tile = tile / 2;
     s.all = q->c.g.N * s.image;
     return s;
 }

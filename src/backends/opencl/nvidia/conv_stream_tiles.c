@@ -29,7 +29,7 @@ size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) 
 /* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
 static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_tile *t) {
     int best = 0;
-    t->a_rows = fac_nv_stream_rows(t) + (q->pooled ? fac_nv_stream_rows(t) + 8 : t->halo ? 2 * (f->axis[2].out + 2) : 0);
+    t->a_rows = fac_nv_stream_rows(t) + (q->c.pooled ? fac_nv_stream_rows(t) + 8 : t->halo ? 2 * (f->axis[2].out + 2) : 0);
     t->a_rows = (t->a_rows + 7) / 8 * 8;
     fac_nv_stream_tile with = *t;
     for (with.sa = 2; with.sa <= MOST_STAGES; with.sa++)
@@ -66,7 +66,7 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps) * measured(t);
-    const double results = (double)fac_nv_stream_rows(t) / (q->pooled ? 4 : 1) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
+    const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
     if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
@@ -87,7 +87,7 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
     const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
     bool found = false;
     int count = TILES;
-    const fac_nv_stream_tile *all = q->pooled ? fac_nv_stream_pool_tiles(&count) : tiles;
+    const fac_nv_stream_tile *all = q->c.pooled ? fac_nv_stream_pool_tiles(&count) : tiles;
     for (int i = 0; i < count; i++) {
         fac_nv_stream_tile t = all[i];
         if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
