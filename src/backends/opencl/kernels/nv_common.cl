@@ -124,6 +124,19 @@ INLINE uint nv_pack_f16(float a, float b) {
     return r;
 }
 
+/* A NaN wins. */
+INLINE float nv_larger(float a, float b) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+/* What the lane has whose number differs in these bits; all lanes of the warp ask. */
+INLINE float nv_of_lane(float x, int bits) {
+    float r;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x), "r"(bits));
+    return r;
+}
+
 /* ---- mma.sync: D[16][8] += A[16][k] B[k][8], by a warp; lane = 4 g + t ----
  * tf32 (k = 8): a = A[g][t], A[g + 8][t], A[g][t + 4], A[g + 8][t + 4]; b = B[t][g], B[t + 4][g]
  * bf16, f16 (k = 16): a = A[g][2t..], A[g + 8][2t..], A[g][2t + 8..], A[g + 8][2t + 8..]; b = B[2t..][g], B[2t + 8..][g]

@@ -4,22 +4,6 @@
 #error "moments are of what the convolution makes"
 #endif
 
-INLINE float larger(float a, float b) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
-INLINE float of_neighbour(float x) {
-    float r;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 4, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x));
-    return r;
-}
-INLINE float of_second(float x) {
-    float r;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 8, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x));
-    return r;
-}
-
 /* Lane 4 g + t has rows g and g + 8 of its warp's 16: windows g / 4 and g / 4 + 2.  Of neighbouring lanes g the even one goes on
  * with the first, the odd one with the other, and meets the next pair; the first of the two pairs stores.  row: of this lane. */
 INLINE void finish_pooled(const look *s, const ends *e, const float *sums, int row, int first, int t, global RESULT *y EXTRA_PARAMS) {
@@ -39,8 +23,8 @@ INLINE void finish_pooled(const look *s, const ends *e, const float *sums, int r
         }
         UNROLL for (int k = 0; k < 4; k++) {
             const float near = sums[8 * q + 4 * (k / 2) + k % 2], far = sums[8 * q + 4 * (k / 2) + k % 2 + 2];
-            v[k] = larger(odd ? far : near, of_neighbour(odd ? near : far));
-            v[k] = larger(v[k], of_second(v[k]));
+            v[k] = nv_larger(odd ? far : near, nv_of_lane(odd ? near : far, 4));
+            v[k] = nv_larger(v[k], nv_of_lane(v[k], 8));
         }
         if (there) {
             finish4(v, &m);

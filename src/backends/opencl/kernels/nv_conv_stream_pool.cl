@@ -20,17 +20,6 @@ INLINE bool find_window(const sizes *s, const ends *e, int p, spot *to) {
     return p < s->positions && at.w + 1 < s->wide.out;
 }
 
-INLINE float larger(float a, float b) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-    return r;
-}
-INLINE float of_neighbour(float x) {
-    float r;
-    asm volatile("shfl.sync.bfly.b32 %0, %1, 4, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x));
-    return r;
-}
-
 /* Lane 4 g + t has columns g and g + 8 of its warp's 16: of two neighbouring lanes g the even one takes the window of both columns
  * g, the odd one that of both columns g + 8.  Extras are of the pooled image.  place0: this consumer's first position. */
 INLINE void finish_pooled(const sizes *s, const ends *e, float sums[2][BN / 2], global RESULT *y, int tile, int place0, int warp,
@@ -53,8 +42,8 @@ INLINE void finish_pooled(const sizes *s, const ends *e, float sums[2][BN / 2], 
             float v[4];
             UNROLL for (int k = 0; k < 4; k++) {
                 const int at = 8 * (q0 + q) + 4 * (k / 2) + k % 2;
-                const float near = larger(sums[0][at], sums[1][at]), far = larger(sums[0][at + 2], sums[1][at + 2]);
-                v[k] = larger(odd ? far : near, of_neighbour(odd ? near : far));
+                const float near = nv_larger(sums[0][at], sums[1][at]), far = nv_larger(sums[0][at + 2], sums[1][at + 2]);
+                v[k] = nv_larger(odd ? far : near, nv_of_lane(odd ? near : far, 4));
             }
             if (there && channel < s->rows) {
                 finish4(v, &with[q]);
