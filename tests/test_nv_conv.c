@@ -40,7 +40,8 @@ static void kernels_are_written(void **state) {
     (void)state;
     pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) write_all(texts[i].name, texts[i].problem, texts[i].precision);
-    write_all("tf32_pool", "conv2d_max_pool(f32[64,512,28,28], f32[512,512,3,3], f32[512]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH);
+    write_all("tf32_pool", "conv2d_max_pool(f32[64,512,28,28], f32[512,512,3,3], f32[512]) pad=1,1,1,1 {relu}",
+              FAC_PRECISION_HIGH);
     write_all("split_pool", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}",
               FAC_PRECISION_DEFAULT);
     write_all("few_pool", "conv2d_max_pool(f32[64,3,32,32], f32[64,3,3,3], f32[64]) {relu}", FAC_PRECISION_HIGH);
@@ -382,7 +383,8 @@ static void pooled_shapes(void **state) {
         const bool few = i % 4 == 3;
         const int images = (int)number(1, 3), channels = few ? (int)number(1, 4) : m->channels * (int)number(1, 30);
         const int rows = 4 * (int)number(1, 40), r = (int)number(1, 4), down = (int)number(1, 2), pad = (int)number(0, 2);
-        const int h = (int)number(8, 30), w = (int)number(8, 30), p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - r) / down + 1;
+        const int h = (int)number(8, 30), w = (int)number(8, 30);
+        const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - r) / down + 1;
         char text[512], more[64] = "";
         fac_graph *g = NULL;
         if (i % 3 == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, p / 2, q / 2);

@@ -6,9 +6,11 @@
 
 /* Lane 4 g + t has rows g and g + 8 of its warp's 16: windows g / 4 and g / 4 + 2.  Of neighbouring lanes g the even one goes on
  * with the first, the odd one with the other, and meets the next pair; the first of the two pairs stores.  row: of this lane. */
-INLINE void finish_pooled(const look *s, const ends *e, const float *sums, int row, int first, int t, global RESULT *y EXTRA_PARAMS) {
+INLINE void finish_pooled(const look *s, const ends *e, const float *sums, int row, int first, int t,
+                          global RESULT *y EXTRA_PARAMS) {
     const bool odd = row & 1;
-    const int mine = (row & ~3) + (odd ? 8 : 0), column = first % s->row_tiles * BN + 4 * t, group = first / s->row_tiles * s->rows;
+    const int mine = (row & ~3) + (odd ? 8 : 0);
+    const int column = first % s->row_tiles * BN + 4 * t, group = first / s->row_tiles * s->rows;
     const bool stores = !(row & 2) && mine < s->pixels;
     const pixel p = pixel_of(s, mine);
     const spot at = spot_of(e, p.image, p.depth, p.row >> 1, p.column >> 1);

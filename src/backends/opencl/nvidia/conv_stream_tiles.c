@@ -66,7 +66,8 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps) * measured(t);
-    const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
+    const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
+    const double finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
     if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
