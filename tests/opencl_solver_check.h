@@ -124,6 +124,12 @@ static inline void expect_nothing_between(const char *text, const fac_operand *o
     free(flat);
 }
 
+/* A body that cuts off sums of so many products above three of their deviations: what their rounding may add up to grows like
+ * that, too, and is held against the largest result. */
+static inline void write_clip(int terms, char *to, size_t size) {
+    snprintf(to, size, " {add(_, x1) clip(_, -1, %d)}", (int)ceil(sqrt(terms)));
+}
+
 static bool of_largest;             /* differences are held against the largest element of the reference, not each against its own */
 static double worst;                /* the largest difference of the last comparison, of the largest element */
 

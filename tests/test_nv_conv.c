@@ -342,7 +342,7 @@ static void split_sums(void **state) {
 static void winograd_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
-    exact = false, of_largest = true;
+    exact = false, of_largest = true, precision = FAC_PRECISION_DEFAULT;
     for (int i = 0; i < (getenv("FACULA_ALL") ? 12 : 4); i++) {
         const int groups = i % 3 == 2 ? 2 : 1, channels = 16 * (int)number(1, 6), rows = 4 * (int)number(1, 40);
         const int n = (int)number(1, 5), h = (int)number(3, 30), w = (int)number(3, 30), p = (int)number(0, 2),
@@ -378,15 +378,16 @@ static void pooled_shapes(void **state) {
     enum { TIMES = 10 };
     int solved = 0;
     for (int i = 0; i < TIMES; i++) {
-        static const char *const bodies[] = { "", " {relu}", " {add(_, x1) clip(_, -1, 2)}" };
         const mode *m = &modes[i % MODES];
         const bool few = i % 4 == 3;
         const int images = (int)number(1, 3), channels = few ? (int)number(1, 4) : m->channels * (int)number(1, 30);
         const int rows = 4 * (int)number(1, 40), r = (int)number(1, 4), down = (int)number(1, 2), pad = (int)number(0, 2);
         const int h = (int)number(8, 30), w = (int)number(8, 30);
         const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - r) / down + 1;
-        char text[512], more[64] = "";
+        char text[512], more[64] = "", clip[64];
+        const char *const bodies[] = { "", " {relu}", clip };
         fac_graph *g = NULL;
+        write_clip(channels * r * r, clip, sizeof clip);
         if (i % 3 == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, p / 2, q / 2);
         snprintf(text, sizeof text, "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) stride=%d,%d pad=%d,%d,%d,%d%s",
                  m->type, images, channels, h, w, m->type, rows, channels, r, r, m->type, rows, more, down, down, pad, pad, pad,

@@ -194,11 +194,12 @@ static void pooled_shapes(void **state) {
     int solved = 0;
     for (int i = 0; i < TIMES; i++) {
         const mode *m = &modes[i % 3 + (i % 3 > 0)];            /* not by three products */
-        static const char *const bodies[] = { "", " {relu}", " {add(_, x1) clip(_, -1, 2)}" };
         const int images = (int)number(1, 4), channels = m->channels * (int)number(1, 40), rows = 4 * (int)number(1, 70);
         const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150), body = (int)number(0, 2);
-        char text[512], more[64] = "";
+        char text[512], more[64] = "", clip[64];
+        const char *const bodies[] = { "", " {relu}", clip };
         fac_graph *g = NULL;
+        write_clip(channels * 9, clip, sizeof clip);
         if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, h / 2, w / 2);
         snprintf(text, sizeof text, "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]%s) pad=1,1,1,1%s", m->type, images,
                  channels, h, w, m->type, rows, channels, m->type, rows, more, bodies[body]);
