@@ -55,17 +55,20 @@ static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, i
     return fmax(clocks, rows * copy) * (three ? unhidden : 1);
 }
 
-/* What tiles with a halo took on an H200, against the sum of their parts. */
-static double measured(const fac_nv_stream_tile *t) {
+/* What tiles with a halo took on an H200, against the sum of their parts.  Pooled ones finish in registers of two lanes. */
+static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
+    const bool shared = t->consumers == t->team;
     if (!t->halo) return 1;
+    if (q->c.pooled) return t->bn == 64 ? (shared ? 1.25 : 1.3) : shared ? 1.01 : 1.07;
     if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.05;
-    return t->consumers == t->team ? 1 : t->bn == 256 ? 0.9 : 1.12;
+    return shared ? 1 : t->bn == 256 ? 0.9 : 1.12;
 }
 
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
-    const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps) * measured(t);
+    const double steps = (double)fac_nv_stream_blocks(q) * f->taps;
+    const double multiply = steps * step_clocks(q, t, f->taps) * measured(q, t);
     const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
     const double finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;

@@ -32,7 +32,7 @@ static const fac_nv_cut triple[] = {                        /* 3XTF32 */
     { 64, 2, 128, 4, false, 0, false, true, 0.95 },     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
     { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 64, 6, true, 0, false, true, 0.60 },
     { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },
-    { 64, 1, 64, 4, false, 0, true, true, 0.80 },       { 64, 1, 128, 3, false, 0, true, true, 0.80 },      { 0 } };
+    { 64, 1, 64, 4, false, 0, true, true, 0.55 },       { 64, 1, 128, 3, false, 0, true, true, 0.55 },      { 0 } };
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
 static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
@@ -67,9 +67,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? 0.9 : teams >= 2 ? 0.85 : 0.5;
     const double rate = fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
-    /* taps see much of the same; few channels are read one by one, which shows where no other group hides it */
-    const double each_wait = f->taps < 2 ? 0.35e-6 : c->few && at_once < 2 ? 0.4e-6 : 0.2e-6;
-    const double wait = each_wait * (t->c.ahead ? 0.65 : 1) / at_once;
+    const double wait = (f->taps < 2 ? 0.35e-6 : 0.2e-6) * (t->c.ahead ? 0.65 : 1) / at_once;   /* taps see much of the same */
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
     const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 27e9;
     /* units get out of step in time, so that the last round is not full */
