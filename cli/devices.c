@@ -27,6 +27,11 @@ static void print_fact(void *self, const char *name, const char *value) {
     printf("           %-9s %s\n", name, value);
 }
 
+static void print_path(void *self, const char *name, const char *whether) {
+    (void)self;
+    printf("           path      %s: %s\n", name, whether);
+}
+
 static void print_solvers(const fac_backend *b) {
     int column = 19;
     printf("           solvers:");
@@ -53,6 +58,7 @@ static void print_backend(const fac_backend *b) {
         }
         printf("%-10s %s\n", fac_device_name(d), fac_device_about(d));
         fac_device_facts(d, print_fact, NULL);
+        fac_device_paths(d, print_path, NULL);
         fac_device_free(d);
         if (i == 0) print_solvers(b);
     }
@@ -60,25 +66,14 @@ static void print_backend(const fac_backend *b) {
 
 /* ---- for machines ---- */
 
-typedef struct told { cJSON *facts, *paths; } told;
-
-/* There are many paths, each as "NAME: whether". */
-static void add_fact(void *self, const char *name, const char *value) {
-    told *to = self;
-    const char *colon = strcmp(name, "path") ? NULL : strstr(value, ": ");
-    char path[64];
-    snprintf(path, sizeof path, "%.*s", colon ? (int)(colon - value) : 0, value);
-    if (colon) cJSON_AddStringToObject(to->paths, path, colon + 2);
-    else cJSON_AddStringToObject(to->facts, name, value);
-}
+static void add_fact(void *self, const char *name, const char *value) { cJSON_AddStringToObject(self, name, value); }
 
 static cJSON *device_json(fac_device *d) {
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "name", fac_device_name(d));
     cJSON_AddStringToObject(j, "about", fac_device_about(d));
-    told to = { .facts = cJSON_AddObjectToObject(j, "facts") };
-    to.paths = cJSON_AddObjectToObject(j, "paths");
-    fac_device_facts(d, add_fact, &to);
+    fac_device_facts(d, add_fact, cJSON_AddObjectToObject(j, "facts"));
+    fac_device_paths(d, add_fact, cJSON_AddObjectToObject(j, "paths"));
     return j;
 }
 

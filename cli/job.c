@@ -1,6 +1,5 @@
 /* See job.h. */
 #include <string.h>
-#include "facula/backend.h"
 #include "job.h"
 
 /* Behind the samples: labels and the learning rate. */
@@ -75,22 +74,10 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     return EXIT_OK;
 }
 
-/* One of the device's solvers, or what does all that they leave. */
-static int find_solver(const fac_device *d, const char *name) {
-    for (const fac_backend *const *b = fac_backends; *b; b++) {
-        if (strncmp(fac_device_name(d), (*b)->name, strlen((*b)->name))) continue;
-        if (!strcmp(name, "ref") || (!(*b)->host && !strcmp(name, "cpu"))) return EXIT_OK;
-        for (const fac_solver *const *s = (*b)->solvers; *s; s++)
-            if (!strcmp(name, (*s)->name)) return EXIT_OK;
-    }
-    return fail_text("%s has no solver \"%s\"; `facula devices` lists them", fac_device_name(d), name);
-}
-
 int job_settle(job *j, const verb *v, const job_options *o) {
     fac_error err = { 0 };
     numerics how;
     int code = precision_read(v, o->precision, &how);
-    if (!code && o->solver) code = find_solver(j->device, o->solver);
     if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;

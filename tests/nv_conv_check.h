@@ -1,17 +1,7 @@
-/* Convolutions for the tests of NVIDIA's matrix units: problems as solvers see them, texts that are kept, random shapes. */
+/* Convolutions for the tests of NVIDIA's matrix units: texts that are kept, random shapes. */
 #ifndef NV_CONV_CHECK_H
 #define NV_CONV_CHECK_H
-#include "opencl_solver_check.h"
-
-static fac_opencl pretended;        /* limits of a device that is not there */
-
-static inline void as_problem(const fac_node *n, fac_precision asked, fac_operand *o, fac_problem *p) {
-    *p = (fac_problem){ .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known } : (fac_operand){ 0 };
-    }
-}
+#include "nv_check.h"
 
 static const struct { const char *name, *problem; fac_precision precision; } texts[] = {
     { "tf32_3x3", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
@@ -55,10 +45,6 @@ static inline void keep(const char *kind, const char *name, int k, const fac_tex
     assert_non_null(f);
     fputs(t->s, f);
     fclose(f);
-}
-
-static inline int64_t number(int64_t least, int64_t most) {
-    return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
 }
 
 typedef struct mode { const char *type; fac_precision precision; double tolerance; int channels; } mode;

@@ -1,28 +1,14 @@
 /* conv/wgmma_grad_w.  On any machine: the texts of its kernels (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh), and
  * that every cut covers the sum and fits a unit.  Where wgmma works: all cuts on odd shapes against the reference driver, and numbers
  * far from one, which f16 holds only as they are scaled. */
-#include "opencl_solver_check.h"
 #include "backends/opencl/nvidia/grad_w.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
-
-static fac_opencl pretended;        /* limits of a device that is not there */
+#include "nv_check.h"
 
 static int setup(void **state) {
     pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     return open_device(state);
-}
-
-static void as_problem(const fac_node *n, fac_precision asked, fac_operand *o, fac_problem *p) {
-    *p = (fac_problem){ .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known } : (fac_operand){ 0 };
-    }
-}
-
-static int64_t number(int64_t least, int64_t most) {
-    return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
 }
 
 /* ---- texts ---- */

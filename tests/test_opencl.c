@@ -259,6 +259,15 @@ static void programs_are_built_by_threads(void **state) {
 }
 
 /* What is not promised is not there; an answer is kept on disk, and a kept one is believed. */
+static void same_as_probed(void *self, const char *name, const char *whether) {
+    int *told = self;
+    fac_opencl *o = fac_opencl_of(device);
+    assert_string_equal(name, fac_cl_path_name((fac_cl_path)*told));
+    assert_int_equal(!strncmp(whether, "yes, by ", 8), fac_cl_has_path(o, (fac_cl_path)*told));
+    assert_non_null(strstr(whether, fac_cl_has_path(o, (fac_cl_path)*told) ? fac_cl_path_extension((fac_cl_path)*told) : "no, "));
+    ++*told;
+}
+
 static void paths_are_probed(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -273,6 +282,9 @@ static void paths_are_probed(void **state) {
         assert_int_equal(entries(), before + promised);
     }
     assert_int_equal(fac_cl_has_path(o, FAC_CL_DOUBLES), o->limits.fp64);
+    int told = 0;
+    fac_device_paths(device, same_as_probed, &told);
+    assert_int_equal(told, FAC_CL_PATHS);
 }
 
 /* Torn, foreign and changed entries are as good as none. */

@@ -85,15 +85,15 @@ static void reference(const shape *c, int P, int Q, const float *x, const float 
                 }
 }
 
-/* 1e-5 of each number and of one; of the largest, for sums over up to a million products, for those of shifted numbers, which
- * cancel, and where matrix units multiply split numbers. */
+/* 1e-5 of each number and of one, and what adding so many products of up to one rounds off; of the largest, for sums over up to a
+ * million products, for those of shifted numbers, which cancel, and where matrix units multiply split numbers. */
 static void expect(const shape *c, const char *what, const fac_tensor *got, const double *want, size_t n, bool of_largest) {
     float *x = malloc((n + 1) * sizeof *x);
-    double top = 1;
+    double top = 1, rounded = 0x1p-26 * c->C * c->R * c->R;
     OK(fac_tensor_read(got, x, n * sizeof *x, &err));
     for (size_t i = 0; i < n && of_largest; i++) top = fmax(top, fabs(want[i]));
     for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - want[i]) <= 1e-5 * (of_largest ? top : 1 + fabs(want[i]))))
+        if (!(fabs((double)x[i] - want[i]) <= (of_largest ? 1e-5 * top : 1e-5 * (1 + fabs(want[i])) + rounded)))
             fail_msg("%s of %d,%d,%d,%d to %d by %d: element %zu is %.9g, not %.9g", what, c->N, c->C, c->H, c->W, c->K, c->R, i,
                      (double)x[i], want[i]);
     free(x);

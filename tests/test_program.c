@@ -171,6 +171,24 @@ static void written_weight_is_used_by_the_next_run(void **state) {
     fac_graph_free(g);
 }
 
+/* A name that the device does not have would let any other solver run. */
+static void solvers_are_asked_for_by_name(void **state) {
+    (void)state;
+    static const struct { const char *name; fac_status status; } cases[] = {
+        { "ref", FAC_OK }, { "conv2d/direct", FAC_OK }, { "conv2d/nobody", FAC_E_ARGUMENT }, { "", FAC_E_ARGUMENT } };
+    fac_graph *g = fac_graph_new();
+    fac_output(g, "y", fac_relu(fac_input(g, "x", FAC_F32, fac_shape(3))));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fac_program *p = NULL;
+        fac_error error = { 0 };
+        assert_int_equal(fac_program_new(g, device, &(fac_program_opts){ .solver = cases[i].name }, &p, &error), cases[i].status);
+        assert_true(!p == !!cases[i].status);
+        if (cases[i].status) assert_non_null(strstr(error.text, "has no solver"));
+        fac_program_free(p);
+    }
+    fac_graph_free(g);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void plan_memory_is_reported(void **state) {
@@ -410,7 +428,7 @@ int main(void) {
         cmocka_unit_test(updates_are_parallel),
         cmocka_unit_test(updated_weight_is_packed_each_run),
         cmocka_unit_test(written_weight_is_used_by_the_next_run),
-        cmocka_unit_test(plan_memory_is_reported),
+        cmocka_unit_test(solvers_are_asked_for_by_name), cmocka_unit_test(plan_memory_is_reported),
         cmocka_unit_test(programs_run_in_many_threads),
         cmocka_unit_test(observer_sees_every_node),
         cmocka_unit_test(contents_of_inputs_steer_shapes),

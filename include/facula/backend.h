@@ -129,6 +129,7 @@ typedef struct fac_backend {
     size_t     (*reserved)(fac_device *d);
     size_t     (*trim)(fac_device *d);
     void       (*facts)(fac_device *d, fac_fact *tell, void *self);
+    void       (*paths)(fac_device *d, fac_fact *tell, void *self);
     /* Measures what facula/tune.h says (optional). */
     fac_status (*peaks)(fac_device *d, fac_peaks *out, fac_error *err);
     /* When commands ran, by the device's own clock (optional).  out NULL: from now on; else until now: waits, and gives what was

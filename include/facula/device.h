@@ -47,10 +47,11 @@ void        fac_device_free(fac_device *device);        /* tensors and programs 
 const char *fac_device_name(const fac_device *device);  /* "cpu" */
 const char *fac_device_about(const fac_device *device); /* "avx512, 2 threads": for people */
 
-/* What the device is, one fact a call: platform, driver, memory, compute units, extensions that are used, fast paths and whether
- * their probes passed.  Nothing for the cpu. */
+/* What the device is, one fact a call: platform, driver, memory, compute units.  Paths: the faster ways that extensions promise, each
+ * with "yes, by" its extension or why not; their probes are run.  Nothing for the cpu. */
 typedef void fac_fact(void *self, const char *name, const char *value);
 void fac_device_facts(fac_device *device, fac_fact *tell, void *self);
+void fac_device_paths(fac_device *device, fac_fact *tell, void *self);
 
 /* Waits for all submitted work.  Errors of asynchronous work surface here and in fac_tensor_read, naming the node;
  * after FAC_E_DEVICE the device answers every call with the same error. */

@@ -50,7 +50,8 @@ typedef struct fac_program_opts {
     fac_precision precision;        /* of products inside f32 ops                                         */
     bool no_fuse;                   /* every node its own step                                            */
     bool no_inplace;                /* no step writes over its own input                                  */
-    const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer */
+    const char     *solver;         /* only this one for nodes of its op; FAC_E_UNSUPPORTED when it makes no offer,
+                                       FAC_E_ARGUMENT when the device has none of that name               */
     fac_observer    observe;
     void           *observe_self;
     fac_hook        hook;           /* before observe, which sees what it replaced                        */

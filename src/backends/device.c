@@ -63,6 +63,10 @@ void fac_device_facts(fac_device *d, fac_fact *tell, void *self) {
     if (d->backend->facts) d->backend->facts(d, tell, self);
 }
 
+void fac_device_paths(fac_device *d, fac_fact *tell, void *self) {
+    if (d->backend->paths) d->backend->paths(d, tell, self);
+}
+
 size_t fac_device_trim(fac_device *d) { return d->backend->trim ? d->backend->trim(d) : 0; }
 
 fac_status fac_device_init(fac_device *d, const fac_backend *backend, const char *name, const fac_device_opts *opts, fac_error *err) {

@@ -43,8 +43,18 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
 
 static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
 
+static bool is_last(const fac_device *d, const char *name) {
+    return !strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name);
+}
+
+fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err) {
+    bool known = !name || is_last(d, name);
+    for (const fac_solver *const *s = d->backend->solvers; *s && !known; s++) known = !strcmp(name, (*s)->name);
+    return known ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s has no solver \"%s\"", d->name, name);
+}
+
 static const fac_solver *find(const fac_device *d, const char *name, const fac_node *n) {
-    if (!strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name)) return fac_last_solver(d);
+    if (is_last(d, name)) return fac_last_solver(d);
     for (const fac_solver *const *s = d->backend->solvers; *s; s++)
         if (!strcmp(name, (*s)->name)) return solves(*s, n) ? *s : NULL;
     return NULL;

@@ -165,6 +165,21 @@ fac_type fac_plan_output(const fac_plan *plan, size_t i) {
     return type;
 }
 
+/* What each run has to know of all operands, in the order it is read. */
+static fac_status route(fac_plan *p, fac_error *err) {
+    size_t n = 0;
+    for (int i = 0; i < p->nsteps; i++) n += (size_t)(p->steps[i].problem->nin + p->steps[i].problem->nout);
+    int *at = fac_arena_alloc(&p->memory, n + 1, sizeof *at);
+    if (!at) return fac_raise(err, FAC_E_NOMEM, "no memory for the operands of %d steps", p->nsteps);
+    for (int i = 0; i < p->nsteps; i++) {
+        fac_step *s = &p->steps[i];
+        s->route = at, s->nin = s->problem->nin, s->nout = s->problem->nout;
+        for (int k = 0; k < s->nin; k++) *at++ = s->in[k].root;
+        for (int k = 0; k < s->nout; k++) *at++ = s->out[k].root;
+    }
+    return FAC_OK;
+}
+
 fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
                         const fac_program_opts *o, bool dry, fac_plan **out, fac_error *err) {
     fac_plan *p = fac_alloc(1, sizeof *p);
@@ -199,6 +214,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) status = fac_plan_aside(p, err);
     if (!status) fac_plan_place(p);
     if (!status) status = fac_plan_packs(p, err);
+    if (!status) status = route(p, err);
     if (!status && device->backend->settle) status = device->backend->settle(device, err);
     if (status) {
         fac_plan_free(p);

@@ -49,15 +49,13 @@ static fac_status zero_halo(fac_device *d, const fac_type *type, fac_span at, co
 
 static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, bool *meant,
                            fac_error *err) {
-    const fac_problem *q = s->problem;
-    fac_span *in = f->spans, *out = in + q->nin, none = { 0 };
-    for (int i = 0; i < q->nin; i++) in[i] = s->in[i].root < 0 ? none : f->roots[s->in[i].root];
-    for (int k = 0; k < q->nout; k++) out[k] = s->out[k].root < 0 ? none : f->roots[s->out[k].root];
+    fac_span *in = f->spans, *out = in + s->nin, none = { 0 };
+    for (int i = 0; i < s->nin + s->nout; i++) in[i] = s->route[i] < 0 ? none : f->roots[s->route[i]];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
     if (s->kind == FAC_STEP_PACKS)
         return plan->device->backend->packer->run(s->plan, plan->device, in, (fac_span){ f->arena, 0 }, err);
-    for (int k = 0; s->halo && k < q->nout; k++)
-        if (out[k].memory) FAC_TRY(zero_halo(plan->device, &q->out[k].type, out[k], &s->out[k].layout, err));
+    for (int k = 0; s->halo && k < s->nout; k++)
+        if (out[k].memory) FAC_TRY(zero_halo(plan->device, &s->problem->out[k].type, out[k], &s->out[k].layout, err));
     FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
     if (opts->hook || opts->observe) FAC_TRY(fac_call_hooks(plan, f, s, opts, err));
     return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;

@@ -39,19 +39,23 @@ typedef struct fac_item {
 
 typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK, FAC_STEP_PACKS } fac_step_kind;
 typedef struct fac_step {
+    /* what a run reads, first and near each other: a device's driver leaves nothing of it in the caches from one step to the next */
     fac_step_kind     kind;
+    bool              aside, meet;  /* done beside the steps that follow; behind all that are (aside.c) */
+    bool              halo;         /* an output has zeros around its planes: written before the step */
     const fac_solver *solver;
     void             *plan;         /* the solver's, or packer's; a pack step borrows that of the step it packs for */
+    const int        *route;        /* roots of the nin inputs, then of the nout outputs: those of in and out */
+    int               nin, nout;
+    int               work;         /* root of the scratch, or -1 */
     int               input;        /* FAC_STEP_PACK: which input it packs */
+    const char       *label;        /* of the nodes it does */
+
     fac_pack_job     *jobs;         /* FAC_STEP_PACKS: one for each output */
     fac_problem      *problem;      /* in the plan's memory: solvers may keep it */
     fac_slot         *in, *out;
     fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
-    int               work;         /* root of the scratch, or -1 */
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
-    bool              aside, meet;  /* done beside the steps that follow; behind all that are (aside.c) */
-    bool              halo;         /* an output has zeros around its planes: written before the step */
-    const char       *label;        /* of the nodes it does */
     const char       *layouts;      /* see fac_step_stat */
     double            macs, bytes;
     fac_step_op      *does;         /* see fac_step_stat */
@@ -153,6 +157,8 @@ fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);
+/* Whether opts.solver is one of the device's, or what does all that they leave; NULL: none was asked for. */
+fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err);
 /* An estimate, of a value from one layout to another. */
 double fac_reorder_seconds(const fac_device *d, const fac_type *type);
 /* What the best solvers for these operands estimate, with the reorders that they want, by where they put the first output: in [0]

@@ -15,6 +15,7 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
     if (!g || !device || !out)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
     FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_solver_known(device, opts ? opts->solver : NULL, err));
     if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");

@@ -32,10 +32,18 @@ grep -q 'steps on opencl:0' "$dir/verbose" || bad "run --verbose: $(cat "$dir/ve
 "$facula" bench zoo:lenet --device opencl --runs 2 --memory --profile --verify > "$dir/bench" || bad "bench: $(cat "$dir/bench")"
 for what in 'parameters and results' 'taken from the driver' 'solver'; do grep -q "$what" "$dir/bench" || bad "bench does not tell: $what"; done
 
-# a training on the device, alone and half of it on the cpu
-"$facula" train toy:xor --threads 1 --epochs 40 --out "$dir/cpu" --json > "$dir/cpu.log" || bad "train on the cpu"
-"$facula" train toy:xor --threads 1 --epochs 40 --out "$dir/cl" --device opencl --json > "$dir/cl.log" || bad "train on opencl"
-same "$(loss "$dir/cpu.log")" "$(loss "$dir/cl.log")" 1e-3 || bad "losses $(loss "$dir/cpu.log") and $(loss "$dir/cl.log")"
+# a training on the device, and one that moves at half its time, either way
+half() { "$facula" train toy:xor --threads 1 --epochs 20 --schedule constant --device "$1" --out "$dir/from-$1" --json > /dev/null &&
+    "$facula" train --resume "$dir/from-$1" --epochs 40 --threads 1 --device "$2" --json > "$dir/from-$1.log"; }
+for device in cpu opencl; do
+    "$facula" train toy:xor --threads 1 --epochs 40 --schedule constant --device $device --out "$dir/$device" --json > "$dir/$device.log" ||
+        bad "train on $device"
+done
+half cpu opencl || bad "a training of the cpu goes on on opencl"
+half opencl cpu || bad "a training of opencl goes on on the cpu"
+for other in opencl from-cpu from-opencl; do
+    same "$(loss "$dir/cpu.log")" "$(loss "$dir/$other.log")" 1e-5 || bad "losses $(loss "$dir/cpu.log") and, $other, $(loss "$dir/$other.log")"
+done
 
 # what was compiled is found: a second start writes nothing new
 "$facula" run zoo:lenet --random --device opencl > /dev/null || bad "the first start"

@@ -66,14 +66,57 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
 
 /* ---- while making ---- */
 
+/* The arrays of the calls lie behind them, in order. */
+static fac_cl_plan *plan_of(int calls, size_t buffers, size_t numbers) {
+    fac_cl_plan *plan = fac_alloc(1, sizeof *plan + (size_t)calls * sizeof *plan->call + buffers * sizeof(fac_cl_operand) +
+                                  numbers * sizeof(int64_t));
+    if (plan) plan->room = calls;
+    return plan;
+}
+
+fac_cl_plan *fac_cl_plan_open(int calls) {
+    const size_t n = (size_t)calls;
+    fac_cl_plan *plan = plan_of(calls, n * FAC_CL_BUFFERS, n * FAC_CL_NUMBERS);
+    if (!plan) return NULL;
+    fac_cl_operand *buffers = (fac_cl_operand *)(plan->call + calls);
+    int64_t *numbers = (int64_t *)(buffers + n * FAC_CL_BUFFERS);
+    for (size_t i = 0; i < n; i++) {
+        plan->call[i].buffer = buffers + i * FAC_CL_BUFFERS;
+        plan->call[i].number = numbers + i * FAC_CL_NUMBERS;
+    }
+    return plan;
+}
+
+fac_cl_plan *fac_cl_plan_close(fac_cl_plan *wide) {
+    size_t buffers = 0, numbers = 0;
+    for (int i = 0; i < wide->calls; i++) {
+        buffers += (size_t)wide->call[i].buffers;
+        numbers += (size_t)wide->call[i].numbers;
+    }
+    fac_cl_plan *plan = plan_of(wide->calls, buffers, numbers);
+    if (!plan) return NULL;
+    char *at = (char *)(plan->call + wide->calls);
+    plan->calls = wide->calls, plan->table = wide->table, plan->table_bytes = wide->table_bytes;
+    for (int i = 0; i < wide->calls; i++) {
+        fac_cl_call *c = &plan->call[i];
+        *c = wide->call[i];
+        c->buffer = memcpy(at, c->buffer, (size_t)c->buffers * sizeof *c->buffer);
+        at += (size_t)c->buffers * sizeof *c->buffer;
+        c->number = memcpy(at, c->number, (size_t)c->numbers * sizeof *c->number);
+        at += (size_t)c->numbers * sizeof *c->number;
+    }
+    fac_release(wide);
+    return plan;
+}
+
 fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add, void **out, fac_error *err) {
-    fac_cl_plan *plan = fac_alloc(1, sizeof *plan + (size_t)calls * sizeof *plan->call);
-    if (!plan) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan of %d launches", p->node->op->name, calls);
-    plan->room = calls;
-    fac_status status = add(fac_opencl_of(d), p, plan, err);
-    if (status) fac_cl_plan_done(d, plan);
+    fac_cl_plan *wide = fac_cl_plan_open(calls), *plan = NULL;
+    fac_status status = wide ? add(fac_opencl_of(d), p, wide, err) : FAC_OK;
+    if (wide && !status) plan = fac_cl_plan_close(wide);
+    if (!plan) fac_cl_plan_done(d, wide);
     else *out = plan;
-    return status;
+    if (plan || status) return status;
+    return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan of %d launches", p->node->op->name, calls);
 }
 
 fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text, const char *options, const char *name,

@@ -8,7 +8,9 @@
 #include "backends/opencl/launch.h"
 #include "base/text.h"
 
-/* What has more than 40 buffers asks limits.arguments: every device takes 1,024 bytes, a place and a pointer for each buffer. */
+/* The most that a call may have while it is made; what a plan keeps is cut to what it has: the driver's work drives it out of the
+ * caches between launches, so it should be few lines side by side.
+ * What has more than 40 buffers asks limits.arguments: every device takes 1,024 bytes, a place and a pointer for each buffer. */
 enum { FAC_CL_BUFFERS = 240, FAC_CL_NUMBERS = 120 };
 
 typedef enum fac_cl_origin { FAC_CL_IN, FAC_CL_OUT, FAC_CL_WORK, FAC_CL_TABLE, FAC_CL_COMPLAINT } fac_cl_origin;
@@ -19,8 +21,8 @@ typedef struct fac_cl_call {
     fac_cl_kernel  kernel;
     fac_cl_range   range;
     int            buffers, numbers, step;      /* step: which number names the step to kernels that may complain; -1: none */
-    fac_cl_operand buffer[FAC_CL_BUFFERS];
-    int64_t        number[FAC_CL_NUMBERS];
+    fac_cl_operand *buffer;
+    int64_t        *number;
 } fac_cl_call;
 
 typedef struct fac_cl_plan {
@@ -47,7 +49,12 @@ bool        fac_cl_settle_plain(const fac_opencl *o, fac_problem *p);
 
 /* ---- while making ---- */
 
-/* Adds the launches to a plan. */
+/* An empty plan with room for so many calls, and the same one cut to what it has, when all are added (NULL: no memory, and it is
+ * still there). */
+fac_cl_plan *fac_cl_plan_open(int calls);
+fac_cl_plan *fac_cl_plan_close(fac_cl_plan *plan);
+
+/* Adds the launches to a plan; all of it is done here. */
 typedef fac_status fac_cl_adder(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err);
 fac_status   fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add, void **out, fac_error *err);
 

@@ -140,7 +140,8 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
     if (c->kind == FAC_CL_GRAD_X) fac_text_add(&text, "#define TURNED\n");
     if (c->r.dtype == FAC_F32 || c->r.dtype == FAC_F64) fac_text_add(&text, "#define STRAIGHT\n");
     if (!by_w && has_window(o, c)) fac_text_add(&text, "#define WINDOW\n");
-    fac_text_print(&text, "#define PX %d\n#define ITEMS %d\n", neighbours(o, c), items_of(o));
+    const int each = neighbours(o, c);
+    fac_text_print(&text, "#define PX %d\n#define HALF %d\n#define ITEMS %d\n", each, each / 2, items_of(o));
     const strip t = strip_of(o, c);
     if (t.rows) fac_text_print(&text, "#define STRIP %lld\n#define LINE %lld\n", (long long)t.rows, (long long)t.line);
     fac_text_add(&text, fac_cl_gemm_common);

@@ -12,7 +12,7 @@ static void bytes_of(size_t bytes, char *to, size_t size) {
 }
 
 void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
-    fac_opencl *o = fac_opencl_of(d);
+    const fac_opencl *o = fac_opencl_of(d);
     const fac_cl_limits *l = &o->limits;
     char text[400], a[32], b[32], c[32];
     snprintf(text, sizeof text, "%s, %s", o->place.platform_name, o->place.vendor);
@@ -29,13 +29,17 @@ void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
     tell(self, "memory", text);
     snprintf(text, sizeof text, "%u compute units, groups of up to %zu items", l->units, l->group);
     tell(self, "work", text);
+}
+
+void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self) {
+    fac_opencl *o = fac_opencl_of(d);
+    char text[200];
     for (int k = 0; k < FAC_CL_PATHS; k++) {
         const fac_cl_path path = (fac_cl_path)k;
-        if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "%s: no, without %s", fac_cl_path_name(path),
-                                                fac_cl_path_extension(path));
-        else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "%s: yes, by %s", fac_cl_path_name(path),
-                                                    fac_cl_path_extension(path));
-        else snprintf(text, sizeof text, "%s: no, its probe failed", fac_cl_path_name(path));
-        tell(self, "path", text);
+        const char *by = fac_cl_path_extension(path);
+        if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "no, without %s", by);
+        else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "yes, by %s", by);
+        else snprintf(text, sizeof text, "no, its probe failed");
+        tell(self, fac_cl_path_name(path), text);
     }
 }

@@ -1,5 +1,6 @@
 /* Kernels of products, made and launched: see gemm.h. */
 #include <stddef.h>
+#include <limits.h>
 #include <string.h>
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
@@ -19,7 +20,13 @@ static void add_flags(const fac_cl_product *r, fac_text *to) {
     if (r->panel) fac_text_add(to, "#define PANELS\n");
 }
 
-static void add_tile(const fac_cl_tile *t, fac_text *to) {
+/* Columns side by side may be of several images. */
+static bool is_far(const fac_cl_product *r, int columns) {
+    const double images = (double)columns / (double)r->s.inner_n + 2;
+    return images * (double)r->s.b.outer > INT_MAX;
+}
+
+static void add_tile(const fac_cl_product *r, const fac_cl_tile *t, fac_text *to) {
     if (t->splits > 1) fac_text_add(to, "#define PARTIAL\n");
     if (t->blocks) fac_text_add(to, "#define BLOCKS\n");
     if (t->way == FAC_CL_THIN) {
@@ -32,6 +39,7 @@ static void add_tile(const fac_cl_tile *t, fac_text *to) {
     if (t->way == FAC_CL_VECTOR) {
         fac_text_print(to, "#define MB %d\n#define MR %d\n#define NV %d\n#define VW %d\n#define KC %d\n", t->TM, t->RM, t->RN,
                        t->VB, t->TK);
+        if (r->right == FAC_CL_PATCHES) fac_text_print(to, "#define REACH %s\n", is_far(r, t->RN * t->VB) ? "long" : "int");
         return;
     }
     fac_text_print(to, "#define TM %d\n#define TN %d\n#define TK %d\n#define RM %d\n#define RN %d\n", t->TM, t->TN, t->TK, t->RM,
@@ -52,7 +60,7 @@ static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     if (!sum && t->way == FAC_CL_THIN) fac_cl_exchange_text(o, &text, &options);
     good &= fac_cl_finish_text(&p, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
-    if (!sum) add_tile(t, &text);
+    if (!sum) add_tile(r, t, &text);
     if (!sum && t->once && fac_cl_has_path(o, FAC_CL_MMA)) fac_text_add(&text, "#define ONCE\n");     /* which is inline PTX */
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);

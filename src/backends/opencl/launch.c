@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { EVENT_EVERY = 16 };
+enum { EVENT_EVERY = 64 };
 
 /* An argument as the driver has it. */
 typedef struct given {
@@ -16,14 +16,14 @@ typedef struct given {
     bool            set;
     size_t          bytes, room;
     cl_mem          memory;
-    void           *value;
+    void           *value;                      /* room bytes of it, behind the arguments */
 } given;
 
 typedef struct fac_cl_setting {
     cl_kernel kernel;                           /* NULL until the program is built */
     size_t    released;                         /* segments that were gone when the buffers were set */
     int       n;
-    given    *args;
+    given    *args;                             /* with the values behind them, in one piece: few lines to read at each launch */
 } setting;
 
 fac_status fac_cl_kernel_new(fac_opencl *o, const char *source, const char *options, const char *name, fac_cl_kernel *out,
@@ -40,7 +40,6 @@ void fac_cl_kernel_free(fac_opencl *o, fac_cl_kernel *k) {
     setting *s = k->setting;
     if (s) {
         if (s->kernel) o->cl.ReleaseKernel(s->kernel);
-        for (int i = 0; i < s->n; i++) fac_release(s->args[i].value);
         fac_release(s->args);
         fac_release(s);
     }
@@ -61,27 +60,31 @@ static fac_status ready(fac_opencl *o, const fac_cl_kernel *k, fac_error *err) {
     return FAC_OK;
 }
 
-static fac_status room_for(fac_opencl *o, setting *s, int n, fac_error *err) {
+static size_t rounded(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+/* Room to note the arguments, as large as those of the first launch; more of them: all are set again. */
+static fac_status room_for(fac_opencl *o, setting *s, int n, const fac_cl_arg *args, fac_error *err) {
     if (n <= s->n) return FAC_OK;
-    given *more = fac_resize(s->args, (size_t)n, sizeof *more);
-    if (!more) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %d arguments", o->device.name, n);
-    memset(more + s->n, 0, (size_t)(n - s->n) * sizeof *more);
-    s->args = more;
+    size_t bytes = (size_t)n * sizeof *s->args;
+    for (int i = 0; i < n; i++) bytes += args[i].kind == FAC_CL_VALUE ? rounded(args[i].bytes) : 0;
+    given *all = fac_alloc(1, bytes);
+    if (!all) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %d arguments", o->device.name, n);
+    char *value = (char *)(all + n);
+    for (int i = 0; i < n; i++)
+        if (args[i].kind == FAC_CL_VALUE) {
+            all[i].value = value, all[i].room = rounded(args[i].bytes);
+            value += all[i].room;
+        }
+    fac_release(s->args);
+    s->args = all;
     s->n = n;
     return FAC_OK;
 }
 
-/* Notes a value; without memory for the note it is set at each launch. */
+/* Notes a value; one that there is no room for is set at each launch. */
 static void note(given *g, const fac_cl_arg *a) {
-    g->set = false;
-    if (g->room < a->bytes) {
-        fac_release(g->value);
-        g->value = fac_alloc(1, a->bytes);
-        g->room = g->value ? a->bytes : 0;
-    }
-    if (!g->value) return;
-    memcpy(g->value, a->value, a->bytes);
-    g->set = true;
+    g->set = a->bytes <= g->room;
+    if (g->set) memcpy(g->value, a->value, a->bytes);
 }
 
 static cl_int set(fac_opencl *o, cl_kernel k, cl_uint i, const fac_cl_arg *a, given *g) {
@@ -112,7 +115,7 @@ static fac_status submit(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_ran
     setting *s = k->setting;
     FAC_TRY(fac_cl_alive(o, err));
     FAC_TRY(ready(o, k, err));
-    FAC_TRY(room_for(o, s, n, err));
+    FAC_TRY(room_for(o, s, n, args, err));
     const size_t released = o->memory.released;
     for (int i = 0; s->released != released && i < s->n; i++) s->args[i].set &= s->args[i].kind != FAC_CL_BUFFER;
     s->released = released;

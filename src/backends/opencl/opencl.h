@@ -124,6 +124,7 @@ extern const fac_memory_ops fac_cl_memory_ops;
 /* ---- facts.c ---- */
 
 void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);
+void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self);
 
 /* ---- program.c: what build.c compiles ---- */
 

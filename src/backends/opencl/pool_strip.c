@@ -6,13 +6,13 @@
 #include "ops/pool.h"
 #include "cl_pool_strip.h"
 
-enum { LINE = 2048, TAPS = 64, STRIPS = 4 };
+enum { LINE = 2048, TAPS = 64, STRIPS = 4, ITEMS = 16 };      /* STRIPS, ITEMS: of a unit, where it has few planes or many */
 
 typedef struct pooling {
     fac_pool_geom g;
     bool          average;
     int           width;                        /* neighbours at once */
-    int64_t       strip;                        /* rows of an item */
+    int64_t       strip, each;                  /* rows of an item, and planes */
 } pooling;
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
@@ -32,6 +32,8 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     for (s->width = most; s->width > w->in; s->width /= 2) continue;
     const int64_t planes = s->g.N * s->g.C, want = (STRIPS * (int64_t)o->limits.units + planes - 1) / planes;
     s->strip = (h->out + want - 1) / want;
+    s->each = planes / (ITEMS * (int64_t)o->limits.units);
+    if (s->each < 1) s->each = 1;
     return true;
 }
 
@@ -64,9 +66,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(c, p, 0);
     const int64_t *from = x->layout.stride, *to = y->layout.stride;
     const int64_t numbers[] = { s.g.C, h->in, w->in, h->out, w->out, from[0], from[1], from[2], to[0], to[1], to[2], s.strip,
-                                s.g.count_include_pad, h->pad_end, w->pad_end };
+                                s.g.count_include_pad, h->pad_end, w->pad_end, s.g.N * s.g.C, s.each };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
-    c->range = (fac_cl_range){ 2, { (size_t)((h->out + s.strip - 1) / s.strip), (size_t)(s.g.N * s.g.C) }, { 1, 1 } };
+    c->range = (fac_cl_range){ 2, { (size_t)((h->out + s.strip - 1) / s.strip), (size_t)((s.g.N * s.g.C + s.each - 1) / s.each) }, { 1, 1 } };
     return FAC_OK;
 }
 

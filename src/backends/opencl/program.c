@@ -6,6 +6,7 @@
 #include "backends/opencl/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "facula/version.h"
 #include "cl_prelude.h"
 
@@ -33,6 +34,16 @@ static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_er
     fac_status status = fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name,
                                   fac_cl_error_name(code), log ? ": " : "", log ? log : "");
     fac_release(log);
+    return status;
+}
+
+/* From a text: without warnings, whose number some drivers print. */
+static fac_status compile(fac_opencl *o, cl_program p, const char *options, fac_error *err) {
+    fac_text all = { 0 };
+    fac_text_print(&all, "%s -w", options);
+    fac_status status = all.failed ? fac_raise(err, FAC_E_NOMEM, "%s: no memory for a compiler's options", o->device.name)
+                                   : build(o, p, all.s, err);
+    fac_text_free(&all);
     return status;
 }
 
@@ -94,7 +105,7 @@ fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const
     cl_program p = o->cl.CreateProgramWithSource(o->context, 3, texts, NULL, &code);
     if (code) return fac_cl_raise(o, code, "making a program", err);
     const bool marked = strstr(source, FAC_NV_MARK);
-    fac_status status = build(o, p, options, err);
+    fac_status status = compile(o, p, options, err);
     if (!status && marked) status = uncover(o, key, options, &p, err);
     if (status) {
         o->cl.ReleaseProgram(p);

@@ -27,6 +27,9 @@ typedef struct { int D, H, W, P, Q, O, channels, rows, pad_t, pad_r, pad_s, acro
 #endif
 
 #define UNROLL _Pragma("unroll")
+#if PX > 1
+typedef union { VEC all; FAC_CAT(ACC, HALF) part[2]; } halves;      /* in place of (VEC)(lo, hi), which ends a simulator */
+#endif
 #ifdef STRIP
 /* The rows of x that a strip sees are brought into local memory first, with zeros around them and columns in the order in which
  * taps see them, [row][column % SS][column / SS]: then there are no edges, and neighbours of one tap are neighbours in memory. */
@@ -105,7 +108,8 @@ static inline VEC look(global const MEM *row, long step, int q, int k, int width
         return FAC_CAT(vload, PX)(0, row + first);
 #elif STEP == 2 && defined(STRAIGHT)
         const VEC a = FAC_CAT(vload, PX)(0, row + first), b = FAC_CAT(vload, PX)(1, row + first);
-        return (VEC)(a.even, b.even);
+        const halves h = { .part = { a.even, b.even } };
+        return h.all;
 #endif
     }
 #endif

@@ -1,8 +1,8 @@
 /* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
  * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root of
- * KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k]
- * [row]. */
+ * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root
+ * of KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k][row].
+ * REACH: an integer that holds the steps from the first image of the columns on: the wider, the fewer a vector has. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
 #define VLOAD FAC_CAT(vload, VW)
@@ -15,23 +15,31 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     local ACC slab[KC * NR] __attribute__((aligned(64))), sums[MB * NR] __attribute__((aligned(64)));
     const int m0 = get_group_id(0) * MB, n0 = get_group_id(1) * NR, M = s.M, N = s.N, inner_n = s.inner_n;
     const int m1 = min(M, m0 + MB), columns = min(NR, N - n0);
+    const bool straight = n0 / inner_n == (n0 + columns - 1) / inner_n;     /* all columns of one image */
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
     a += START(s.a), b += START(s.b);
 #if defined(PATCHES)
     int depth[NR], height[NR], width[NR];
-    long image[NR];
+    const int of = n0 / inner_n;
+    REACH image[NR];                                /* from the first one of these columns */
+    b += of * s.b.outer;
     int run = 1;                                    /* pixels that are neighbours in one row */
     for (int j = 0; j < NR; j++) {
         const int n = min(n0 + j, N - 1);
         const int4 pixel = pixels[s.pixels + n % inner_n];
-        image[j] = n / inner_n * s.b.outer + pixel.x;
+        image[j] = (n / inner_n - of) * (REACH)s.b.outer + pixel.x;
         depth[j] = pixel.y, height[j] = pixel.z, width[j] = pixel.w;
         run += j && image[j] == image[0] + j && width[j] == width[0] + j;
     }
 #endif
-    for (int i = 0; i < (m1 - m0) * NR; i++) sums[i] = 0;
+    /* all of the last panel, too: its rows behind the last are computed, but not written */
+    for (int i = 0; i < (m1 - m0 + MR - 1) / MR * MR * NR; i++) sums[i] = 0;
+#if !defined(PATCHES) && !defined(TAPS)
+    const long first_column = n0 / inner_n * s.b.outer + n0 % inner_n;
+    if (columns < NR) for (int i = 0; i < min(KC, end - first) * NR; i++) slab[i] = 0;
+#endif
     for (int k0 = first; k0 < end; k0 += KC) {
         const int kc = min(KC, end - k0);
         for (int k = 0; k < kc; k++) {
@@ -62,12 +70,17 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             }
 #else
             global const MEM *from = b + (k0 + k) * s.b.row;
-            if (columns == NR && s.b.column == 1 && n0 / inner_n == (n0 + NR - 1) / inner_n) {
-                from += n0 / inner_n * s.b.outer + n0 % inner_n;
+            if (straight && s.b.column == 1 && columns == NR) {
+                from += first_column;
                 for (int j = 0; j < NR; j++) to[j] = LOAD(from, j);
+            } else if (straight && s.b.column == 1) {
+                int j = 0;                              /* eights are vectors */
+                from += first_column;
+                for (; j + 8 <= columns; j += 8) UNROLL for (int l = 0; l < 8; l++) to[j + l] = LOAD(from, j + l);
+                for (; j < columns; j++) to[j] = LOAD(from, j);
             } else
-                for (int j = 0; j < NR; j++) {
-                    const int n = min(n0 + j, N - 1);
+                for (int j = 0; j < columns; j++) {
+                    const int n = n0 + j;
                     to[j] = LOAD(from, n / inner_n * s.b.outer + n % inner_n * s.b.column);
                 }
 #endif
@@ -101,11 +114,10 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 }
             }
             UNROLL for (int i = 0; i < MR; i++)
-                if (m + i < m1)
-                    UNROLL for (int j = 0; j < NV; j++) {
-                        local ACC *to = sums + (m + i - m0) * NR;
-                        VSTORE(VLOAD(j, to) + sum[i][j], j, to);
-                    }
+                UNROLL for (int j = 0; j < NV; j++) {
+                    local ACC *to = sums + (m + i - m0) * NR;
+                    VSTORE(VLOAD(j, to) + sum[i][j], j, to);
+                }
         }
     }
 #ifdef PARTIAL
@@ -115,7 +127,6 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #else
     EXTRA_STARTS
     y += START(s.y);
-    const bool straight = n0 / inner_n == (n0 + columns - 1) / inner_n;     /* all columns of one image */
     for (int m = m0; m < m1; m++) {
         local const ACC *x = sums + (m - m0) * NR;
         if (straight)

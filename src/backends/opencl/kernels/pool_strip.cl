@@ -1,12 +1,12 @@
 /* Pools of planes whose elements of a row lie side by side, for items with vectors of their own: an item makes some rows of a
- * plane.  Rows of x are folded into a line of local memory first, with nothing around it, then its neighbours: so there are no
- * edges, and each element is read as often as a window is high.
+ * plane, or some planes one after the other.  Rows of x are folded into a line of local memory first, with nothing around it,
+ * then its neighbours: so there are no edges, and each element is read as often as a window is high.
  *
  * In front of this, behind elements.cl: KR, KS the window, SR, SS its strides, DR, DS its dilations, PAD_R, PAD_S; AVERAGE; LINE.
  * HALF is V / 2.  V is at most the width of x; what is left of a row is done again together with what is in front of it. */
 typedef struct {
     long x, y, channels, height, width, rows, columns, image, channel, row, to_image, to_channel, to_row, strip;
-    long include, end_h, end_w;
+    long include, end_h, end_w, planes, each;
 } numbers;
 
 #define UNROLL _Pragma("unroll")
@@ -54,7 +54,7 @@ static inline TV across(local const T *line, pos q) {
 kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void pool_strip(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
     local T line[LINE] __attribute__((aligned(64)));
-    const pos plane = (pos)get_global_id(1), n = plane / (pos)s.channels, c = plane % (pos)s.channels;
+    const pos first_plane = (pos)get_global_id(1) * (pos)s.each, end_plane = min(first_plane + (pos)s.each, (pos)s.planes);
     const pos W = (pos)s.width, H = (pos)s.height, Q = (pos)s.columns, p0 = (pos)get_global_id(0) * (pos)s.strip;
     const pos p1 = min(p0 + (pos)s.strip, (pos)s.rows);
 #ifdef AVERAGE
@@ -65,10 +65,11 @@ void pool_strip(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y)
         shares[q] = all;
     }
 #endif
-    x += s.x + n * (pos)s.image + c * (pos)s.channel;
-    y += s.y + n * (pos)s.to_image + c * (pos)s.to_channel;
+    x += s.x, y += s.y;
     for (pos i = 0; i < LINE; i++) line[i] = START;
-    for (pos p = p0; p < p1; p++) {
+    for (pos of = first_plane; of < end_plane; of++) for (pos p = p0; p < p1; p++) {
+        const pos n = of / (pos)s.channels, c = of % (pos)s.channels;
+        global const MEMORY(X) *from = x + n * (pos)s.image + c * (pos)s.channel;
         pos first, last, high;
         const pos h = p * SR - PAD_R;
         taps(h, KR, DR, H, (pos)s.include, (pos)s.end_h, &first, &last, &high);
@@ -76,12 +77,12 @@ void pool_strip(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y)
             const pos w = min(at, W - V);
             TV all = (TV)START;
             for (pos r = first; r < last; r++) {
-                const TV e = LOADV(X, x, (h + r * DR) * (pos)s.row + w);
+                const TV e = LOADV(X, from, (h + r * DR) * (pos)s.row + w);
                 all = FOLD(all, e);
             }
             VECTOR(vstore)(all, 0, line + FRONT + w);
         }
-        global MEMORY(Y) *to = y + p * (pos)s.to_row;
+        global MEMORY(Y) *to = y + n * (pos)s.to_image + c * (pos)s.to_channel + p * (pos)s.to_row;
         for (pos at = 0; at < Q; at += V) {
             const pos q = Q >= V ? min(at, Q - V) : at;
             lanes r = { .v = across(line, q) };

@@ -157,13 +157,13 @@ fac_status fac_nv_packs_make(fac_opencl *o, const fac_nv_weights *w, const fac_p
     for (int i = 0; i < n; i++) jobs[i] = (job){ .w = w[i], .job = &all[i] };
     sort(jobs, n);
     const int launches = cut(o, jobs, n);
-    fac_cl_plan *plan = fac_alloc(1, sizeof *plan + (size_t)launches * sizeof *plan->call);
-    if (plan) plan->room = launches;
-    fac_status status = plan ? add_launches(o, plan, jobs, n, err) : no_memory(n, err);
+    fac_cl_plan *wide = fac_cl_plan_open(launches), *plan = NULL;
+    fac_status status = wide ? add_launches(o, wide, jobs, n, err) : FAC_OK;
     fac_release(jobs);
-    if (status) fac_cl_plan_done(&o->device, plan);
+    if (wide && !status) plan = fac_cl_plan_close(wide);
+    if (!plan) fac_cl_plan_done(&o->device, wide);
     else *out = plan;
-    return status;
+    return plan || status ? status : no_memory(n, err);
 }
 
 static fac_status make(fac_device *d, const fac_pack_job *jobs, int n, void **out, fac_error *err) {
