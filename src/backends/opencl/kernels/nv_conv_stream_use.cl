@@ -145,6 +145,19 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #define MOMENTS_ARGS
 #endif
 
+#if FORESEEN
+/* What this warp's rows of a tile will be finished with, on its way to the second cache while they are multiplied: loads into
+ * registers, which are few, then wait for that cache only. */
+INLINE void foresee(const sizes *s, const ends *e, int tile, int row0, int warp, int lane EXTRA_PARAMS) {
+    const int first = tile % s->across * BN, rest = s->rows - first;
+    if (lane >= 16) return;
+    UNROLL for (int m = 0; m < ROWS; m++) {
+        spot at;
+        if (find(s, e, row0 + m * 64 + warp * 16 + lane, &at)) foresee_row(e, &at, first, rest < BN ? rest : BN EXTRA_ARGS);
+    }
+}
+#endif
+
 /* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
  * stored: what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
@@ -279,10 +292,13 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
             continue;
         }
         float sums[ROWS][BN / 2];
+        const int row0 = tile / s.across * BM + member * OWN_ROWS;
+#if FORESEEN
+        foresee(&s, &e, tile, row0, warp, lane EXTRA_ARGS);
+#endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
         multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
-        const int row0 = tile / s.across * BM + member * OWN_ROWS;
 #if SLOTS
         const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
         if (lane < 16) {

@@ -62,6 +62,12 @@ fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_
 /* norm4(v, along, m): what is done to four sums behind finish4, and what is summed beside them. */
 void       fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
 
+/* ---- conv_foresee.c ----
+ *
+ * Adds   foresee_row(&e, &p, c, n EXTRA_ARGS)   which asks the second cache for channels c .. c + n - 1 of a pixel, of all extras
+ * that differ between pixels and have whole rows of 16 bytes.  false: there are none. */
+bool       fac_nv_foresee_text(const fac_nv_conv *c, fac_text *to);
+
 /* Bytes that are moved at least. */
 double       fac_nv_conv_bytes(const fac_problem *p);
 
