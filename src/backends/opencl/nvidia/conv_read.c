@@ -2,6 +2,7 @@
 #include <string.h>
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/cpu/attr.h"
+#include "graph/graph_internal.h"
 #include "op_list.h"
 #include "tensor/tensor_internal.h"
 
@@ -144,7 +145,8 @@ double fac_nv_conv_bytes(const fac_problem *p) {
     double bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
-        if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
+        const bool unread = i < p->nin && (fac_port_flags(p->node, i) & FAC_SHAPE_ONLY);
+        if (t->dtype != FAC_NONE && !unread) bytes += (double)fac_type_bytes(t);
     }
     return bytes;
 }
