@@ -23,7 +23,11 @@ static const struct statistics { const char *problem; fac_precision precision; d
     { "conv2d_grad_x_norm(bf16[4,64,19,7], bf16[64,72,3,3], bf16[4,72,19,7], bf16[4,72,19,7], f32[72], f32[72], f32[72], "
       "f32[72], bf16[4,72,19,7]) pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-2 },
     { "conv2d_grad_x_norm(f32[5,256,14,14], f32[256,64,1,1], f32[5,64,14,14], f32[5,64,14,14], f32[64], f32[64], f32[64], "
-      "f32[64]) epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 } };
+      "f32[64]) epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    /* groups of items take several tiles and keep what they have seen */
+    { "conv2d_moments(f32[9,32,56,53], f32[136,32,1,1])", FAC_PRECISION_HIGH, -1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[7,32,56,53], f32[32,128,1,1], f32[7,128,56,53], f32[7,128,56,53], f32[128], f32[128], f32[128], "
+      "f32[128], f32[7,128,56,53], f32[7,128,56,53]) epsilon=0.1 lo=0.7 hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 } };
 
 /* By one solver in some of its variants; all with FACULA_ALL. */
 static void solve_all(const fac_solver *solver, int variants) {

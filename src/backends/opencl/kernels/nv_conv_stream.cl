@@ -25,7 +25,8 @@
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
  *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
- *   MOMENTS        1: mean and m2 of each channel of 64 positions are left behind (nv_moments.cl)
+ *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl) or of a group's tiles
+ *   KEEPS          1: and it can keep them from tile to tile (nv_conv_stream_end.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
@@ -50,7 +51,7 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, unused;                      /* of 64 positions */
+    int     parts, kept;                        /* of 64 positions; or what groups keep, nv_conv_stream_end.cl */
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }

@@ -137,9 +137,16 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #define FOUR(sums, q, i) \
     { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
+#if KEEPS
+#define KEPT_PARAM , moments_kept *kept
+#define KEPT_ARG , &kept
+#else
+#define KEPT_PARAM
+#define KEPT_ARG
+#endif
 #if MOMENTS
-#define MOMENTS_PARAMS , local float *own_moments, int consumer, global float *moments
-#define MOMENTS_ARGS , of_rows + consumer * MOMENT_FLOATS, consumer, moments
+#define MOMENTS_PARAMS , local float *own_moments, int consumer, global float *moments KEPT_PARAM
+#define MOMENTS_ARGS , of_rows + consumer * MOMENT_FLOATS, consumer, moments KEPT_ARG
 #else
 #define MOMENTS_PARAMS
 #define MOMENTS_ARGS
@@ -236,11 +243,19 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #if MOMENTS
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int row = row0 + m * 64 + warp * 16 + g, part = row0 / 64 + m;
+        float mean[MOMENT_COLUMNS], m2[MOMENT_COLUMNS];
         spot unused;
-        if (part >= s->parts) continue;
-        nv_moments(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer, 32 * warp + lane,
-                   first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
-                   moments + s->moments + (long)s->parts * 2 * s->rows + part);
+        if (row0 + m * 64 >= s->positions) continue;
+        const float n = nv_columns(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer,
+                                   32 * warp + lane, mean, m2);
+#if KEEPS
+        if (s->kept) {
+            keep_moments(kept, mean, m2, n);
+            continue;
+        }
+#endif
+        nv_put_columns(mean, m2, n, 32 * warp + lane, first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
+                       moments + s->moments + (long)s->parts * 2 * s->rows + part);
     }
 #endif
 }
@@ -249,6 +264,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
                                      global RESULT *restrict y EXTRA_PARAMS
 #if MOMENTS
                                      , global float *restrict moments
+#endif
+#if KEEPS
+                                     , const endings to, global float *of_channels0, global float *of_channels1,
+                                     global const float *var, global uint *done
 #endif
                                      ) {
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
@@ -260,6 +279,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
 #endif
 #if MOMENTS
     local float of_rows[CONSUMERS * MOMENT_FLOATS];
+#endif
+#if KEEPS
+    local uint last;
+    moments_kept kept = { .n = 0 };
 #endif
     const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
     ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
@@ -318,6 +341,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
 #endif
     }
+#if KEEPS
+    if (s.kept)
+        end_moments(&s, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0, of_channels1, var, done);
+#endif
 #if SLOTS
     if (lane < 16) NV_BULK_WAIT(0);
 #endif
