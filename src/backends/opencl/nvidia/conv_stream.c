@@ -32,7 +32,7 @@ typedef struct endings { int64_t first, second, var, done; } endings;
 typedef struct plan {
     fac_nv_stream q;
     fac_cl_kernel kernel, pack, moments;
-    fac_span      done;                         /* for each block of channels, groups that have left their moments: zero between runs */
+    fac_span      done;                         /* groups that left their moments, by blocks of channels: zero between runs */
     size_t        counted;                      /* bytes of it */
 } plan;
 
@@ -112,7 +112,8 @@ static crew crew_of(const fac_opencl *o, const fac_nv_stream *q) {
 /* Parts are what a group kept, or 64 positions. */
 static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
     const crew c = crew_of(o, q);
-    return (fac_nv_moments){ c.kept ? c.groups / c.across : (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS, q->c.rows };
+    const int64_t parts = (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
+    return (fac_nv_moments){ c.kept ? c.groups / c.across : parts, q->c.rows };
 }
 static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
     const fac_nv_moments m = moments_of(o, q);
