@@ -51,7 +51,8 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, kept;                        /* of 64 positions; or what groups keep, nv_conv_stream_end.cl */
+    int     parts, kept;                        /* of all phases: of 64 positions; or what groups keep, nv_conv_stream_end.cl */
+    int     first_part, unused;                 /* of this phase */
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }

@@ -1,8 +1,8 @@
 /* Moments that a group keeps while it takes tile after tile (behind nv_moments.cl and nv_conv_stream.cl): those of all rows that
  * a consumer has seen, a column or two in registers of each item.  So its tiles must have the same channels, `across` divides the
  * number of groups then (sizes.kept).  Behind the last tile consumers join theirs and leave them as [part][mean, m2][channels]
- * with a count for each group.  Of the groups with the same channels the one that comes last joins the parts, in their order, and
- * writes what nv_moments_end.cl would write in a launch of its own. */
+ * with a count for each group.  Of the groups with the same channels, of all phases, the one that comes last joins the parts, in
+ * their order, and writes what nv_moments_end.cl would write in a launch of its own. */
 #define CONSUMING (128 * CONSUMERS)
 enum { AT_END = 12 };                           /* a barrier that nobody else uses */
 
@@ -99,11 +99,11 @@ INLINE void join_parts(const sizes *s, const endings *e, global const float *mom
 INLINE void end_moments(const sizes *s, const endings *e, moments_kept *k, local float *own, local void *stages, local uint *last,
                         int item, global float *moments, global float *first, global float *second, global const float *var,
                         global uint *done) {
-    const int block = get_group_id(0) % s->across, part = get_group_id(0) / s->across;
+    const int block = get_group_id(0) % s->across, part = s->first_part + get_group_id(0) / s->across;
     moments += s->moments, done += e->done + block;
     join_consumers(k, own, item);
     if (item < 128) {
-        global float *counted = moments + (long)s->parts * 2 * s->rows + get_group_id(0);
+        global float *counted = moments + (long)s->parts * 2 * s->rows + part * s->across + block;
         nv_put_columns(k->mean, k->m2, k->n, item, block * BN, s->rows, s->rows, moments + (long)part * 2 * s->rows, counted);
         if (item == 0) *counted = k->n;
         nv_fence_device();

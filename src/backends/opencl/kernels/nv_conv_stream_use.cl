@@ -242,7 +242,7 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
 #if MOMENTS
     UNROLL for (int m = 0; m < ROWS; m++) {
-        const int row = row0 + m * 64 + warp * 16 + g, part = row0 / 64 + m;
+        const int row = row0 + m * 64 + warp * 16 + g, part = s->first_part + row0 / 64 + m;
         float mean[MOMENT_COLUMNS], m2[MOMENT_COLUMNS];
         spot unused;
         if (row0 + m * 64 >= s->positions) continue;

@@ -89,7 +89,6 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
-    if (c->sums && g->stride[0] * g->stride[1] * g->stride[2] > 1) return false;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;

@@ -204,7 +204,7 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     fac_nv_conv c;
     fac_nv_tile t;
     if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
-    if ((c.moments && k != WGMMA) || !choose(o, &c, p->variant, k, &t)) return false;
+    if ((c.moments && (k != WGMMA || c.phases > 1)) || !choose(o, &c, p->variant, k, &t)) return false;
     const fac_nv_moments m = moments_of(&c);
     offer->work = fac_nv_tile_work(&c, &t) + (c.moments ? fac_nv_moments_bytes(&m) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);

@@ -25,7 +25,7 @@ typedef struct sizes {
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    tall, wide;
-    int32_t parts, kept;
+    int32_t parts, kept, first_part, unused;
 } sizes;
 typedef struct endings { int64_t first, second, var, done; } endings;
 
@@ -93,32 +93,50 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
 static bool keeps(const fac_nv_stream *q) { return q->c.moments && q->t.rows * q->t.bn <= 128 && q->t.consumers == 2; }
 
 /* Those of a halo that are no pixels belong to tiles and parts, too. */
-static int64_t positions_of(const fac_nv_stream *q) {
-    const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
-    return q->c.g.N * (f.axis[1].out + q->t.halo) * (f.axis[2].out + q->t.halo);
+static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
+    return q->c.g.N * (f->axis[1].out + q->t.halo) * (f->axis[2].out + q->t.halo);
 }
+
+static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn - 1) / q->t.bn; }
 
 /* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles where that costs no round. */
 typedef struct crew { int64_t groups, across; bool kept; } crew;
-static crew crew_of(const fac_opencl *o, const fac_nv_stream *q) {
-    const int64_t rows = fac_nv_stream_rows(&q->t), across = (q->c.rows + q->t.bn - 1) / q->t.bn, units = o->limits.units;
-    const int64_t tiles = (positions_of(q) + rows - 1) / rows * across;
+static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
+    const int64_t rows = fac_nv_stream_rows(&q->t), across = across_of(q), units = o->limits.units;
+    const int64_t tiles = (positions_of(q, f) + rows - 1) / rows * across;
     crew c = { tiles < units ? tiles : units, across, false };
     const int64_t even = c.groups / across * across;
     if (!keeps(q) || !even || (tiles + even - 1) / even > (tiles + c.groups - 1) / c.groups) return c;
     return (crew){ even, across, true };
 }
 
+/* In all phases, or in none. */
+static bool kept(const fac_opencl *o, const fac_nv_stream *q) {
+    bool all = true, some = false;
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        all &= !f.pixels || crew_of(o, q, &f).kept, some |= f.pixels > 0;
+    }
+    return all && some;
+}
+
 /* Parts are what a group kept, or 64 positions. */
+static int64_t parts_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
+    const crew c = crew_of(o, q, f);
+    if (!f->pixels) return 0;
+    return kept(o, q) ? c.groups / c.across : (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
+}
 static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
-    const crew c = crew_of(o, q);
-    const int64_t parts = (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
-    return (fac_nv_moments){ c.kept ? c.groups / c.across : parts, q->c.rows };
+    fac_nv_moments m = { 0, q->c.rows };
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        m.parts += parts_of(o, q, &f);
+    }
+    return m;
 }
 static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
     const fac_nv_moments m = moments_of(o, q);
-    const crew c = crew_of(o, q);
-    return fac_nv_moments_bytes(&m) + (c.kept ? (size_t)(c.groups - m.parts) * sizeof(float) : 0);  /* a count for each group */
+    return fac_nv_moments_bytes(&m) + (kept(o, q) ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -128,7 +146,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
     offer->work = q.c.moments ? moments_bytes(o, &q) : 0;
-    if (q.c.moments) offer->seconds += crew_of(o, &q).kept ? 2e-6 : 3e-6;
+    if (q.c.moments) offer->seconds += kept(o, &q) ? 2e-6 : 3e-6;
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
@@ -205,10 +223,9 @@ static void done(fac_device *d, void *arg) {
 }
 
 static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
-    const crew c = crew_of(fac_opencl_of(d), &q->q);
-    const size_t bytes = (size_t)c.across * sizeof(uint32_t);
-    uint32_t *zeros = fac_alloc((size_t)c.across, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", (size_t)c.across);
+    const size_t blocks = (size_t)across_of(&q->q), bytes = blocks * sizeof(uint32_t);
+    uint32_t *zeros = fac_alloc(blocks, sizeof *zeros);
+    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", blocks);
     fac_status status = fac_device_alloc(d, bytes, &q->done.memory, err);
     q->counted = status ? 0 : bytes;
     if (!status) status = d->backend->write(d, q->done, zeros, bytes, err);
@@ -225,7 +242,7 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
     const fac_nv_moments m = moments_of(o, &q->q);
     if (keeps(&q->q)) FAC_TRY(make_counters(d, q, err));
-    if (q->q.c.moments && !crew_of(o, &q->q).kept) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
+    if (q->q.c.moments && !kept(o, &q->q)) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
         ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
@@ -291,16 +308,19 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_cl_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(d);
     const fac_nv_moments m = moments_of(o, q);
-    const crew c = crew_of(o, q);
+    const bool keeping = q->c.moments && kept(o, q);
+    int32_t first = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         if (!f.pixels) continue;
+        const crew c = crew_of(o, q, &f);
         sizes s = sizes_of(q, &f);
         fac_nv_ends e = fac_nv_phase_ends(&q->c, &f);
         s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
         s.w = (int64_t)((fac_cl_at(in[1]) + fac_nv_packed_at(&q->c, &q->packing, i)) / PIECE);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
-        if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts, s.kept = c.kept;
+        if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts, s.kept = keeping;
+        s.first_part = first, first += (int32_t)parts_of(o, q, &f);
         fac_cl_arg args[11 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
@@ -319,11 +339,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
             for (size_t k = 0; k < sizeof more / sizeof *more; k++) args[n++] = more[k];
         }
         const size_t items = 128 * (size_t)(q->t.consumers + 1), units = o->limits.units,
-                     groups = q->c.moments ? (size_t)c.groups : (size_t)s.tiles < units ? (size_t)s.tiles : units;
+                     groups = keeping ? (size_t)c.groups : (size_t)s.tiles < units ? (size_t)s.tiles : units;
         const fac_cl_range range = { 1, { groups * items }, { items } };
         FAC_TRY(fac_cl_launch(o, &made->kernel, &range, n, args, err));
     }
-    return q->c.moments && !c.kept ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
+    return q->c.moments && !keeping ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
 }
 
 const fac_solver fac_cl_conv_wgmma_stream = {
