@@ -99,14 +99,14 @@ static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
 
 static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn - 1) / q->t.bn; }
 
-/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles where that costs no round. */
+/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles where that costs few rounds. */
 typedef struct crew { int64_t groups, across; bool kept; } crew;
 static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
     const int64_t rows = fac_nv_stream_rows(&q->t), across = across_of(q), units = o->limits.units;
     const int64_t tiles = (positions_of(q, f) + rows - 1) / rows * across;
     crew c = { tiles < units ? tiles : units, across, false };
-    const int64_t even = c.groups / across * across;
-    if (!keeps(q) || !even || (tiles + even - 1) / even > (tiles + c.groups - 1) / c.groups) return c;
+    const int64_t even = c.groups / across * across, rounds = (tiles + c.groups - 1) / c.groups;
+    if (!keeps(q) || !even || 10 * ((tiles + even - 1) / even) > 11 * rounds) return c;
     return (crew){ even, across, true };
 }
 
@@ -146,7 +146,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
     offer->work = q.c.moments ? moments_bytes(o, &q) : 0;
-    if (q.c.moments) offer->seconds += kept(o, &q) ? 2e-6 : 3e-6;
+    if (q.c.moments) offer->seconds += kept(o, &q) ? 2e-6 : FAC_NV_JOINING;
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
