@@ -21,12 +21,15 @@
  *                  consumer (0: directly);  ADDED: extra ADDED - 1, which has a row for each of them, comes that way (0: none)
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
  *   NEAR           rows of A are read again by other taps: through the first cache
+ *   FORESEEN       extras are asked for (foresee_row, nvidia/conv_foresee.c)  1: before the products of their tile
+ *                  2: those are few: while the team's tile before is finished
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
  *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
  *   POOL           1: the largest of 2 x 2 neighbours is the result
- *   MOMENTS        1: mean and m2 of each channel of 64 positions are left behind (nv_moments.cl)
+ *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl) or of a group's tiles
+ *   KEEPS          1: of a group's tiles (nv_conv_stream_end.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
@@ -62,7 +65,7 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, unused;                      /* of 64 positions */
+    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups that share channels; this one's */
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/cpu/attr.h"
+#include "graph/graph_internal.h"
 #include "op_list.h"
 #include "ops/conv_pool.h"
 #include "tensor/tensor_internal.h"
@@ -96,7 +97,6 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
-    if (c->sums && g->stride[0] * g->stride[1] * g->stride[2] > 1) return false;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;
@@ -153,7 +153,8 @@ double fac_nv_conv_bytes(const fac_problem *p) {
     double bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
-        if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
+        const bool unread = i < p->nin && (fac_port_flags(p->node, i) & FAC_SHAPE_ONLY);
+        if (t->dtype != FAC_NONE && !unread) bytes += (double)fac_type_bytes(t);
     }
     return bytes;
 }

@@ -208,13 +208,14 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     fac_nv_conv c;
     fac_nv_tile t;
     if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
-    if (((c.moments || c.pooled) && k != WGMMA) || !choose(o, &c, p->variant, k, &t)) return false;
+    if ((c.pooled && k != WGMMA) || (c.moments && (k != WGMMA || c.phases > 1))) return false;
+    if (!choose(o, &c, p->variant, k, &t)) return false;
     const fac_nv_moments m = moments_of(&c);
     offer->work = fac_nv_tile_work(&c, &t) + (c.moments ? fac_nv_moments_bytes(&m) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
     const double moved = fac_nv_conv_bytes(p) / 3.3e12;
-    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1 + c.moments);
+    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1) + c.moments * FAC_NV_JOINING;
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
     offer->version = VERSION, offer->variants = variants(&c, k);

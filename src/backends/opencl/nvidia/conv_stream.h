@@ -20,6 +20,7 @@ typedef struct fac_nv_stream {
     bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
+    bool               kept;                    /* groups keep the moments of all their tiles */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
     double             seconds;
 } fac_nv_stream;

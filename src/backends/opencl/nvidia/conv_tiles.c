@@ -58,6 +58,16 @@ static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
     return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
 }
 
+/* Extras that differ between pixels. */
+static int images_read(const fac_nv_conv *c) {
+    int n = 0;
+    for (int i = 0; i < c->r.extras; i++) {
+        const fac_nv_place *p = &c->ends.p[1 + i];
+        n += (p->image | p->depth | p->row | p->column) != 0;
+    }
+    return n;
+}
+
 /* Seconds of one phase in so many splits. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
@@ -69,7 +79,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
     const double wait = (f->taps < 2 ? 0.35e-6 : 0.2e-6) * (t->c.ahead ? 0.65 : 1) / at_once;   /* taps see much of the same */
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
-    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 27e9;
+    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + images_read(c)) / 27e9;
     /* units get out of step in time, so that the last round is not full */
     const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
     double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
