@@ -14,6 +14,9 @@ static const struct { const char *name, *problem; fac_precision precision; } tex
     { "bf16_of_f32", "conv2d(f32[64,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_MEDIUM },
     { "bf16", "conv2d(bf16[64,256,14,14], bf16[256,256,3,3], bf16[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_DEFAULT },
     { "f16_1x1", "conv2d(f16[64,96,14,14], f16[256,96,1,1], f16[256]) {relu}", FAC_PRECISION_DEFAULT },
+    { "tf32_few_large", "conv2d(f32[1,3,224,224], f32[64,3,11,11], f32[64]) stride=4,4 pad=2,2,2,2 {relu}",
+      FAC_PRECISION_HIGH },
+    { "split_few_large", "conv2d(f32[1,3,224,224], f32[64,3,11,11], f32[64]) stride=4,4 pad=2,2,2,2", FAC_PRECISION_HIGHEST },
     { "f16_few", "conv2d(f16[8,3,64,64], f16[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT },
     { "grad_x", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_HIGH },
@@ -56,7 +59,9 @@ static inline void write_problem(int form, const mode *m, char *to, size_t size)
     const char *t = m->type;
     const int groups = form == 1 ? 2 : 1, channels = m->channels * (int)(number(0, 2) ? 4 * number(1, 8) : number(2, 24)),
         few = (int)number(1, 4);
-    const int rows = 4 * (int)number(1, 40), r = (int)number(1, 4), s = (int)number(1, 5), down = (int)number(1, 3);
+    const int most = form == 2 && number(0, 1) ? 8 : 4;         /* large windows of few channels: sums that may be split */
+    const int rows = 4 * (int)number(1, 40), r = (int)number(most / 2 - 1, most), s = (int)number(1, most + 1);
+    const int down = (int)number(1, 3);
     const int images = (int)number(1, 4), h = (int)number(10, 24), w = (int)number(10, 24),
         dilation = form == 0 ? (int)number(1, 2) : 1;
     const int pad = (int)number(0, 2), across = (int)number(1, 2), body = (int)number(0, 2);

@@ -62,6 +62,9 @@ static bool first_only;             /* nobody reads the outputs behind the first
 static bool channels_last;          /* where there are pixels, all channels of one lie side by side */
 static bool slices;                 /* with channels_last: as a slice of more channels */
 
+/* Changes random contents of inputs, which lie plainly, where rounding would decide what comes out. */
+static void (*decide)(const fac_node *, const fac_host *);
+
 /* Sometimes with gaps: each stride up to two elements longer than it need be. */
 static inline fac_layout place(const fac_dims *d, bool gaps) {
     fac_layout l = fac_layout_plain(d);
@@ -122,6 +125,12 @@ static inline void expect_nothing_between(const char *text, const fac_operand *o
             if ((unsigned char)s->host[i] != POISON) fail_msg("%s: byte %zu of the result, no element's, is written", text, i);
     }
     free(flat);
+}
+
+/* A body that cuts off sums of so many products above three of their deviations: what their rounding may add up to grows like
+ * that, too, and is held against the largest result. */
+static inline void write_clip(int terms, char *to, size_t size) {
+    snprintf(to, size, " {add(_, x1) clip(_, -1, %d)}", (int)ceil(sqrt(terms)));
 }
 
 static bool of_largest;             /* differences are held against the largest element of the reference, not each against its own */
@@ -196,9 +205,13 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
             continue;
         }
         flat[i] = in ? contents(o[i].type, c->lo, c->hi) : calloc(1, fac_type_bytes(&o[i].type) + 1);
-        sides[i] = put(&o[i], in ? flat[i] : NULL);
-        spans[i] = sides[i].span;
         host[i] = (fac_host){ o[i].type, flat[i], o[i].known };
+    }
+    if (decide) decide(n, host);
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        if (!flat[i]) continue;
+        sides[i] = put(&o[i], i < n->nin ? flat[i] : NULL);
+        spans[i] = sides[i].span;
     }
     if (s->make(device, &p, &plan, &err)) fail_msg("%s: %s", c->problem, err.text);
     side packed[FAC_OFFER_PACKED] = { 0 };

@@ -1,4 +1,4 @@
-/* Max pools become part of the convolutions before them: which do, that the result keeps its bits, and that no device takes longer. */
+/* Max pools become part of the convolutions before them: which do, and that the result keeps its bits. */
 #include "net_check.h"
 #include "op_list.h"
 #include "passes/passes.h"
@@ -76,7 +76,8 @@ static void the_same_bits(void **state) {
     for (size_t i = 0; i < FORMS; i++) {
         fac_graph *g = build(&forms[i], 30 + i), *with_bodies = fac_pass_epilogue(g, accept_all, NULL);
         double dear = 2, cheap = 1.9;
-        fac_graph *same = fac_pass_conv_pools(with_bodies, price_of, &dear), *to = fac_pass_conv_pools(with_bodies, price_of, &cheap);
+        fac_graph *same = fac_pass_conv_pools(with_bodies, price_of, &dear);
+        fac_graph *to = fac_pass_conv_pools(with_bodies, price_of, &cheap);
         if (fac_graph_check(to, &err) || fac_graph_check(same, &err)) fail_msg("%zu: %s", i, err.text);
         assert_int_equal(count(same, &fac_op_conv2d_max_pool), 0);
         assert_int_equal(count(same, &fac_op_max_pool2d), 1);
@@ -128,13 +129,15 @@ static void sizes(void **state) {
     fac_error err = { 0 };
     fac_graph *g = fac_graph_new();
     const int64_t N = fac_symbol(g, "N"), S = fac_symbol(g, "S");
-    fac_value *in[] = { fac_input(g, "x", FAC_F32, fac_shape(N, 3, S, 8)), fac_input(g, "w", FAC_F32, fac_shape(8, 3, 3, 3)), NULL };
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(N, 3, S, 8)), *w = fac_input(g, "w", FAC_F32, fac_shape(8, 3, 3, 3));
+    fac_value *in[] = { x, w, NULL };
     fac_value *y = fac_apply(g, &fac_op_conv2d_max_pool, "pad=1,1,1,1", 3, in);
     fac_value *other = fac_max_pool2d(fac_conv2d(in[0], in[1], NULL, &(fac_conv2d_opts){ .pad = { 1, 1, 1, 1 } }), 2, 2, NULL);
     assert_true(fac_dims_equal(&y->type.dims, &other->type.dims) && y->type.dims.d[0] == N && y->type.dims.d[3] == 4);
     assert_int_equal(fac_graph_check(g, &err), FAC_OK);
     fac_graph_free(g);
-    if (fac_problem_graph("conv2d_max_pool(f32[2,3,9,8], f32[5,3,3,3], f32[5]) pad=1,1,1,1", false, &g, &err)) fail_msg("%s", err.text);
+    static const char problem[] = "conv2d_max_pool(f32[2,3,9,8], f32[5,3,3,3], f32[5]) pad=1,1,1,1";
+    if (fac_problem_graph(problem, false, &g, &err)) fail_msg("%s", err.text);
     fac_cost c = { 0 };
     g->last->op->cost(g->last, &c);
     assert_true(c.macs == 2.0 * 5 * 72 * 27 && c.other == 2.0 * 5 * (72 + 4 * 16));
@@ -143,7 +146,8 @@ static void sizes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(the_same_bits), cmocka_unit_test(test_networks), cmocka_unit_test(sizes) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(the_same_bits), cmocka_unit_test(test_networks),
+                                        cmocka_unit_test(sizes) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

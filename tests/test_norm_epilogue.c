@@ -99,6 +99,28 @@ static fac_graph *with_sums(const fac_graph *g) {
     return to;
 }
 
+/* self: the price of a gradient by x with sums.  A norm's gradient is worth 2, one whose sums are given 1. */
+static double price_of(void *self, const fac_node *n) {
+    if (!strcmp(n->op->name, "conv2d_grad_x_norm")) return *(const double *)self;
+    return !strcmp(n->op->name, "batch_norm_grad") ? 2 : 1;
+}
+
+/* Sums come along where both nodes together are no dearer. */
+static void sums_have_a_price(void **state) {
+    (void)state;
+    fac_graph *g = step(), *one = fac_pass_epilogue(g, accept_all, NULL), *two = with_moments(one);
+    for (int dear = 0; dear < 2; dear++) {
+        double sums = dear ? 2.01 : 2;
+        fac_graph *to = fac_pass_norm_sums(two, price_of, &sums);
+        if (dear) assert_int_equal(count(to, "conv2d_grad_x_norm", false), 0);
+        else assert_true(count(to, "conv2d_grad_x_norm", false) >= 1);
+        fac_graph_free(to);
+    }
+    fac_graph_free(two);
+    fac_graph_free(one);
+    fac_graph_free(g);
+}
+
 /* Gradients and running statistics are those of the program without fusing. */
 static void results_are_the_same(void **state) {
     (void)state;
@@ -144,6 +166,7 @@ static void results_are_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller), cmocka_unit_test(results_are_the_same) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller), cmocka_unit_test(sums_have_a_price),
+                                        cmocka_unit_test(results_are_the_same) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

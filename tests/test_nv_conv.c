@@ -18,26 +18,35 @@ static bool write_rows(fac_problem *p, fac_text *to) {
            fac_nv_rows_text(&pretended, &c, &t, to);
 }
 
+static void write_all(const char *name, const char *problem, fac_precision asked) {
+    int written = 0;
+    fac_graph *g = NULL;
+    OK(fac_problem_graph(problem, false, &g, &err));
+    for (int k = 0; k < VARIANTS; k++) {
+        fac_operand o[OPERANDS];
+        fac_problem p;
+        fac_text t = { 0 };
+        as_problem(g->last, asked, o, &p);
+        p.variant = k;
+        if (write_rows(&p, &t)) written++, keep("conv_rows", name, k, &t);
+        fac_text_free(&t);
+    }
+    print_message("%-16s %d variants\n", name, written);
+    assert_true(written > 0);
+    fac_graph_free(g);
+}
+
 static void kernels_are_written(void **state) {
     (void)state;
     pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        int written = 0;
-        fac_graph *g = NULL;
-        OK(fac_problem_graph(texts[i].problem, false, &g, &err));
-        for (int k = 0; k < VARIANTS; k++) {
-            fac_operand o[OPERANDS];
-            fac_problem p;
-            fac_text t = { 0 };
-            as_problem(g->last, texts[i].precision, o, &p);
-            p.variant = k;
-            if (write_rows(&p, &t)) written++, keep("conv_rows", texts[i].name, k, &t);
-            fac_text_free(&t);
-        }
-        print_message("%-16s %d variants\n", texts[i].name, written);
-        assert_true(written > 0);
-        fac_graph_free(g);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) write_all(texts[i].name, texts[i].problem, texts[i].precision);
+    write_all("tf32_pool", "conv2d_max_pool(f32[64,512,28,28], f32[512,512,3,3], f32[512]) pad=1,1,1,1 {relu}",
+              FAC_PRECISION_HIGH);
+    write_all("split_pool", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}",
+              FAC_PRECISION_DEFAULT);
+    write_all("few_pool", "conv2d_max_pool(f32[64,3,32,32], f32[64,3,3,3], f32[64]) {relu}", FAC_PRECISION_HIGH);
+    write_all("bf16_pool", "conv2d_max_pool(bf16[1,512,14,14], bf16[512,512,3,3], bf16[512]) pad=1,1,1,1 {relu}",
+              FAC_PRECISION_DEFAULT);
 }
 
 /* ---- phases ---- */
@@ -333,7 +342,7 @@ static void split_sums(void **state) {
 static void winograd_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
-    exact = false, of_largest = true;
+    exact = false, of_largest = true, precision = FAC_PRECISION_DEFAULT;
     for (int i = 0; i < (getenv("FACULA_ALL") ? 12 : 4); i++) {
         const int groups = i % 3 == 2 ? 2 : 1, channels = 16 * (int)number(1, 6), rows = 4 * (int)number(1, 40);
         const int n = (int)number(1, 5), h = (int)number(3, 30), w = (int)number(3, 30), p = (int)number(0, 2),
@@ -362,11 +371,48 @@ static void winograd_shapes(void **state) {
     variant = 0, exact = true;
 }
 
+/* With a max pool of 2 x 2 behind any convolution; odd sizes lose a line or a column. */
+static void pooled_shapes(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    enum { TIMES = 10 };
+    int solved = 0;
+    for (int i = 0; i < TIMES; i++) {
+        const mode *m = &modes[i % MODES];
+        const bool few = i % 4 == 3;
+        const int images = (int)number(1, 3), channels = few ? (int)number(1, 4) : m->channels * (int)number(1, 30);
+        const int rows = 4 * (int)number(1, 40), r = (int)number(1, 4), down = (int)number(1, 2), pad = (int)number(0, 2);
+        const int h = (int)number(8, 30), w = (int)number(8, 30);
+        const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - r) / down + 1;
+        char text[512], more[64] = "", clip[64];
+        const char *const bodies[] = { "", " {relu}", clip };
+        fac_graph *g = NULL;
+        write_clip(channels * r * r, clip, sizeof clip);
+        if (i % 3 == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, p / 2, q / 2);
+        snprintf(text, sizeof text, "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d]%s) stride=%d,%d pad=%d,%d,%d,%d%s",
+                 m->type, images, channels, h, w, m->type, rows, channels, r, r, m->type, rows, more, down, down, pad, pad, pad,
+                 pad, bodies[i % 3]);
+        OK(fac_problem_graph(text, false, &g, &err));
+        const fac_case c = { text, -1, 1, m->tolerance };
+        precision = m->precision, of_largest = true;
+        for (int k = 0; k < 2; k++) {
+            variant = k * (int)number(1, VARIANTS), channels_last = number(0, 1);
+            const bool taken = solve(&fac_cl_conv_wgmma, g->last, &c, number(0, 3) == 0);
+            if (!taken && !k) fail_msg("no offer: %s", text);
+            if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
+            solved += taken;
+        }
+        fac_graph_free(g);
+    }
+    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    assert_true(solved >= TIMES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(odd_shapes_are_read),
                                         cmocka_unit_test(phases_meet_all_taps), cmocka_unit_test(weights_are_packed),
                                         cmocka_unit_test(many_weights_are_packed), cmocka_unit_test(odd_shapes),
-                                        cmocka_unit_test(split_sums),
+                                        cmocka_unit_test(split_sums), cmocka_unit_test(pooled_shapes),
                                         cmocka_unit_test(winograd_shapes) };
     return cmocka_run_group_tests_name("nv_conv", tests, open_device, close_device);
 }

@@ -56,6 +56,9 @@ static const struct { const char *name, *problem; fac_precision precision; } cas
       "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
     { "norm_bf16", "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], bf16[64,256,56,56], f32[256], "
       "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "pool_64", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
+    { "pool_256", "conv2d_max_pool(f32[16,256,56,56], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
+    { "pool_bf16", "conv2d_max_pool(bf16[16,128,112,112], bf16[128,128,3,3], bf16[128]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
     { "moments_split", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGHEST },
 };
 
@@ -95,7 +98,7 @@ static void kernels_are_written(void **state) {
             keep(cases[i].name, k, &q, &t);
             fac_text_free(&t);
         }
-        assert_true(written >= 3);
+        assert_true(written >= 2);
         fac_graph_free(g);
     }
 }
@@ -109,7 +112,12 @@ static void others_are_refused(void **state) {
         { "conv2d(bf16[2,92,9,9], bf16[64,92,3,3])", FAC_PRECISION_HIGH },
         { "conv2d(f32[2,64,9,9], f32[64,32,3,3]) groups=2", FAC_PRECISION_HIGH },
         { "conv2d(f32[2,64,19,19], f32[64,64,7,7])", FAC_PRECISION_HIGH },
-        { "conv3d(f32[2,64,9,9,9], f32[64,64,3,3,3])", FAC_PRECISION_HIGH } };
+        { "conv3d(f32[2,64,9,9,9], f32[64,64,3,3,3])", FAC_PRECISION_HIGH },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGHEST },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3])", FAC_PRECISION_HIGH },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,1,1])", FAC_PRECISION_HIGH },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool=3,3 pool_stride=2,2", FAC_PRECISION_HIGH },
+        { "conv2d_max_pool(f32[2,64,9,9], f32[64,64,3,3]) pad=1,1,1,1 pool_pad=1,1,1,1", FAC_PRECISION_HIGH } };
     for (size_t i = 0; i < sizeof not / sizeof *not; i++) {
         fac_graph *g = NULL;
         fac_operand o[OPERANDS];
@@ -178,8 +186,43 @@ static void odd_shapes(void **state) {
     assert_true(solved >= asked);
 }
 
+/* With the pool behind them: odd sizes lose a line or a column, small images end within tiles. */
+static void pooled_shapes(void **state) {
+    (void)state;
+    if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
+    enum { TIMES = 16 };
+    int solved = 0;
+    for (int i = 0; i < TIMES; i++) {
+        const mode *m = &modes[i % 3 + (i % 3 > 0)];            /* not by three products */
+        const int images = (int)number(1, 4), channels = m->channels * (int)number(1, 40), rows = 4 * (int)number(1, 70);
+        const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150), body = (int)number(0, 2);
+        char text[512], more[64] = "", clip[64];
+        const char *const bodies[] = { "", " {relu}", clip };
+        fac_graph *g = NULL;
+        write_clip(channels * 9, clip, sizeof clip);
+        if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", m->type, images, rows, h / 2, w / 2);
+        snprintf(text, sizeof text, "conv2d_max_pool(%s[%d,%d,%d,%d], %s[%d,%d,3,3], %s[%d]%s) pad=1,1,1,1%s", m->type, images,
+                 channels, h, w, m->type, rows, channels, m->type, rows, more, bodies[body]);
+        OK(fac_problem_graph(text, false, &g, &err));
+        const fac_case c = { text, -1, 1, m->tolerance };
+        precision = m->precision, of_largest = true;
+        const char *all = getenv("FACULA_ALL");
+        for (variant = 0; variant <= 4; variant++) {
+            if (variant && variant != 1 + i % 4 && !all) continue;
+            channels_last = number(0, 1);
+            const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
+            if (!taken && (variant < 3 || rows > 64)) fail_msg("no offer of tile %d: %s", variant, text);
+            if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
+            solved += taken;
+        }
+        fac_graph_free(g);
+    }
+    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    assert_true(solved >= TIMES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(others_are_refused),
-                                        cmocka_unit_test(odd_shapes) };
+                                        cmocka_unit_test(odd_shapes), cmocka_unit_test(pooled_shapes) };
     return cmocka_run_group_tests_name("nv_conv_stream", tests, setup, close_device);
 }

@@ -3,6 +3,7 @@
  * tried; FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/gemm.h"
+#include "backends/opencl/probe.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
@@ -105,6 +106,12 @@ static void thin_products(void **state) {
         assert_true(try_text("product/thin", text, false, 1e-5 * (1 + K / 200.0)));
     }
     assert_true(try_text("product/thin", "gemm(f32[64,4], f32[40,64], f32[40]) trans_a trans_b", false, 2e-5));
+    /* more than a second cache holds, and ends that neither vectors nor columns of an item divide */
+    if (fac_cl_has_path(fac_opencl_of(device), FAC_CL_MMA)) {
+        fac_opencl_of(device)->limits.gpu = true;
+        assert_true(pose_text("product/thin", "linear(f32[1,3124], f32[4107,3124], f32[4107]) {relu}", false, 1e-4));
+        assert_true(pose_text("product/thin", "linear(f32[3,6412], f32[2051,6412], f32[2051])", false, 1e-4));
+    }
 }
 
 /* A dilation of two behind a stride of two meets every other line only: the phases between see no tap. */

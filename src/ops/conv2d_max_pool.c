@@ -29,7 +29,8 @@ fac_pool2d_attrs fac_conv_pool_of(const fac_conv_pool_attrs *a) {
     return p;
 }
 
-static bool geometry(const fac_conv_pool_attrs *a, const fac_dims *x, const fac_dims *w, fac_conv_geom *conv, fac_pool_geom *pool) {
+static bool geometry(const fac_conv_pool_attrs *a, const fac_dims *x, const fac_dims *w, fac_conv_geom *conv,
+                     fac_pool_geom *pool) {
     const fac_pool2d_attrs p = fac_conv_pool_of(a);
     if (!fac_conv_geometry_of(2, &a->conv, x, w, conv)) return false;
     const fac_dims made = fac_shape(conv->N, conv->K, conv->P, conv->Q);

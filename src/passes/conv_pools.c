@@ -69,7 +69,8 @@ static bool read_pool(const fac_node *n, fac_conv_pool_attrs *to) {
 
 static fac_node *convolution(const fac_value *v, int stage) {
     fac_node *n = v->node;
-    if (!fac_node_is(n, "conv2d") || n->out[0]->time != FAC_RUN || n->nin != PORTS || n->stage != stage || !fac_used_once(v)) return NULL;
+    if (!fac_node_is(n, "conv2d") || n->out[0]->time != FAC_RUN || n->nin != PORTS || n->stage != stage) return NULL;
+    if (!fac_used_once(v)) return NULL;
     return !n->body[0] || body_never_falls(n->body[0]) ? n : NULL;
 }
 
@@ -84,7 +85,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
         if (!body) return;
         y = fac_emit_body(g, &fac_op_conv2d_max_pool, &attrs, PORTS, PORTS, conv->in, body, NULL);
     } else y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
-    if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n))) return;   /* nobody reads it: it is swept away */
+    if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n))) return;   /* what nobody reads is swept away */
     y->node->name = conv->name, y->node->scope = conv->scope, y->node->stage = conv->stage;
     fac_replace(n->out[0], y);
 }

@@ -1,7 +1,6 @@
 /* Batch norms of training behind convolutions: the convolution gives the mean and variance of what it makes (conv2d_moments), and
- * the norm takes them (batch_norm_given), so that the image is not read for its statistics alone.  Behind norm_epilogue.c, whose
- * bodies go along. */
-#include <math.h>
+ * the norm takes them (batch_norm_given), so that the image is not read for its statistics alone.  Done where both nodes together
+ * are no dearer than before.  Behind norm_epilogue.c, whose bodies go along. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/attr.h"
@@ -9,7 +8,6 @@
 #include "passes/single.h"
 
 enum { PORTS = 5, OPERANDS = PORTS + 3 };
-static const double DEARER = 1.2;
 
 static bool trains(const fac_node *n) {
     return fac_node_is(n, "batch_norm") && fac_attr_flag(n, "training_mode") && n->out[0]->time == FAC_RUN &&
@@ -37,8 +35,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
         return;
     }
     if (body) y = fac_emit_body(g, y->node->op, y->node->attrs, PORTS + 2 + n->nin - PORTS, PORTS + 2, args, body, NULL);
-    if (!y->node || price(self, y->node) == INFINITY) return;           /* what nobody reads is swept away */
-    if (!(price(self, made->node) <= DEARER * price(self, conv))) return;
+    if (!y->node || !(price(self, made->node) + price(self, y->node) <= price(self, conv) + price(self, n))) return;
     name_as(made->node, conv);
     name_as(y->node, n);
     fac_replace(conv->out[0], made);

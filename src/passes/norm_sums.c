@@ -3,7 +3,8 @@
  *     dy = where(y > lo, conv2d_grad_x(...) + add, 0)          the epilogue that epilogue.c made; each part may be missing
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them (batch_norm_grad_given).  y > lo is
- * seen from the norm's own x where the activation stands directly behind it: then y need not be read. */
+ * seen from the norm's own x where the activation stands directly behind it: then y need not be read.  Done where both nodes
+ * together are no dearer than before: the norm's gradient reads x and dy once less, the convolution's x once more. */
 #include <math.h>
 #include "facula/ops.h"
 #include "op_list.h"
@@ -12,7 +13,6 @@
 #include "passes/single.h"
 
 enum { PORTS = 10, GRAD_PORTS = 3 };
-static const double DEARER = 1.25;
 
 /* What the epilogue of a gradient by x adds, and what it is masked by. */
 typedef struct epilogue { fac_value *add, *y; double lo; } epilogue;
@@ -89,7 +89,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     snprintf(epsilon, sizeof epsilon, "epsilon=%.17g", fac_attr_real(n, "epsilon", 0));
     fac_value *given[] = { x, d, n->in[2], args[4], args[5], dscale, dbias };
     fac_value *dx = fac_apply(g, &fac_op_batch_norm_grad_given, epsilon, 7, given);
-    if (!dx->node || price(self, dx->node) == INFINITY || !(price(self, d->node) <= DEARER * price(self, conv))) return;
+    if (!dx->node || !(price(self, d->node) + price(self, dx->node) <= price(self, conv) + price(self, n))) return;
     d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;
     dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
     fac_replace(n->out[0], dx);

@@ -7,6 +7,7 @@
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/fold.h"
+#include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
@@ -128,6 +129,18 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
     return true;
 }
 
+/* Operands once, and for the batch's own statistics those that these are made of once more. */
+static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape *s) {
+    const int launches = s->straight ? 1 : s->given || s->settles ? 2 : 3;
+    const double image = (double)fac_type_bytes(&p->in[0].type);
+    double bytes = s->straight || s->given ? 0 : image * (s->grad ? is_masked(p->node) ? 3 : 2 : 1);
+    for (int i = 0; i < p->nin + p->nout; i++) {
+        const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
+        if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
+    }
+    return 5e-6 * launches + bytes / fac_cl_bandwidth(o);
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     shape s;
@@ -137,7 +150,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own_of(p->node)].type.dtype != computing(p) ||
                        p->in[own_of(p->node) + 1].type.dtype != computing(p))) return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
-    offer->seconds = fac_cl_price(o, p, s.straight ? 1 : s.given || s.settles ? 2 : 3);
+    offer->seconds = seconds_of(o, p, &s);
     return true;
 }
 

@@ -61,6 +61,7 @@ static fac_status build(fac_opencl *o, const fac_cl_product *r, const fac_cl_til
     good &= fac_cl_finish_text(&p, o->limits.fp64, !sum && t->splits > 1, &text);
     add_flags(r, &text);
     if (!sum) add_tile(r, t, &text);
+    if (!sum && t->once && fac_cl_has_path(o, FAC_CL_MMA)) fac_text_add(&text, "#define ONCE\n");     /* which is inline PTX */
     fac_text_add(&text, fac_cl_gemm_common);
     fac_text_add(&text, sum ? fac_cl_gemm_sum : kernels[t->way]);
     fac_status status = good && !text.failed && !options.failed

@@ -54,7 +54,7 @@ typedef struct fac_cl_tile {
     bool    a_along_m, b_along_n;
     int     TM, TN, TK, RM, RN, VA, VB, VY;     /* the letters of gemm_tile.cl */
     int     items, lanes, ahead;                /* of gemm_thin.c: items of a group; those that share a sum; loads at once */
-    bool    aligned;
+    bool    aligned, once;                      /* of gemm_thin.c: b is read once, and is more than a second cache holds */
     int64_t splits, each_k;
     bool    blocks;                             /* the terms of patches are in blocks of TK channels */
     double  seconds;                            /* the estimate */

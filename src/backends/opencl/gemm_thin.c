@@ -2,8 +2,9 @@
 #include "backends/opencl/gemm.h"
 #include "tensor/tensor_internal.h"
 
-/* LINE: items side by side, each with four columns; MANY: columns that are done in pairs */
-enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32, MANY = 4096 };
+/* LINE: items side by side, each with four columns; MANY: columns that are done in pairs, unless each has LONG terms, which give
+ * loads enough; CACHED: bytes of a second cache */
+enum { ROWS = 8, ITEMS = 256, WARP = 32, LINE = 8, WAVES = 4, SPLITS = 32, MANY = 4096, LONG = 4096, CACHED = 48 << 20 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
@@ -49,7 +50,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         t->lanes = o->limits.gpu ? items / least(items, t->VB == 4 ? LINE : WARP) : 1;
         t->TN = items / t->lanes * t->VB;
     } else {
-        t->RN = s->M == 1 ? (s->N * s->batch >= MANY ? 2 : 1) : s->M <= 4 ? 2 : 4;
+        t->RN = s->M == 1 ? (s->N * s->batch >= MANY && s->K < LONG ? 2 : 1) : s->M <= 4 ? 2 : 4;
         if (!o->limits.gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
         while (t->lanes < items && parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
@@ -60,6 +61,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     }
     const double groups = (double)parts(s->N, t->TN) * (double)s->batch, element = fac_dtype_get(r->dtype)->block_bytes;
     const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
+    t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB == 4 && !t->b_along_n && s->batch == 1 && bytes > CACHED;
     for (int64_t splits = 1; splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
         const int64_t each = parts(parts(s->K ? s->K : 1, splits), 4) * 4;
         double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB == 4);

@@ -1,7 +1,9 @@
-/* pool/quads: pools of images with channels last and their gradients, four channels an item; bodies behind them. */
+/* pool/quads: pools of images with channels last and their gradients, four channels an item; bodies behind them.  The result of a
+ * pool may be plain: the last image of a network is read as a row by a linear layer, and need not be turned for that. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"
@@ -17,6 +19,7 @@ typedef struct pooling {
     bool          grad, average;
     fac_cl_tail   tail;
     fac_cl_tiling  q;
+    int64_t       apart;                        /* elements between channels of a plain result; 0: side by side */
 } pooling;
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
@@ -36,7 +39,9 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     fac_operand *from = &p->in[s->grad ? 1 : 0];
     if (reads_x) fac_cl_quad_lay(&p->in[0]);
     fac_cl_quad_lay(from);
-    fac_cl_quad_lay(&p->out[0]);
+    if (!s->grad && !fac_cl_quad_image(&p->out[0]) && fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims))
+        s->apart = p->out[0].layout.stride[1];
+    else fac_cl_quad_lay(&p->out[0]);
     if (s->grad ? p->node->body[0] != NULL || from->type.dtype != t : !fac_cl_tail_read(o, p, -1, &s->tail)) return false;
     s->tail.from = t, s->tail.result = p->out[0].type.dtype;
     s->q = (fac_cl_tiling){ .h = *h, .w = *w, .turned = s->grad, .N = g->N, .C = g->C };
@@ -50,6 +55,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!o->limits.gpu || !read_problem(o, p, &s)) return false;
     offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
     offer->seconds = fac_cl_streaming(o, p, 1);
+    /* each element in a line of memory of its own, of which caches join some */
+    if (s.apart) offer->seconds += 7 * (double)fac_type_bytes(&p->out[0].type) / fac_cl_bandwidth(o);
     return true;
 }
 
@@ -65,6 +72,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     s.q.ptx = s.q.h.kernel * s.q.w.kernel <= SMALL && fac_cl_has_path(o, FAC_CL_MMA);           /* which is inline PTX */
     fac_cl_tiling_text(&s.q, in->type.dtype, p->out[0].type.dtype, &text);
     if (s.average) fac_text_add(&text, "#define AVERAGE\n");
+    if (s.apart) fac_text_add(&text, "#define APART\n");
     text.failed |= !fac_cl_tail_text(&s.tail, o->limits.fp64, &text);
     fac_text_add(&text, largest ? fac_cl_pool_quads_grad : fac_cl_pool_quads);
     fac_status status = fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant", largest ? "pool_grad" : "pool", &c,
@@ -77,8 +85,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_tail_buffers(&s.tail, p, c);
     fac_cl_tiling_numbers(&s.q, in, &p->out[0], c);
     const int64_t *step = p->in[0].layout.stride;
-    const int64_t means[] = { s.g.count_include_pad, s.q.h.pad_end, s.q.w.pad_end }, seen[] = { step[0], step[2], step[3] };
-    for (int i = 0; i < 3; i++) fac_cl_call_number(c, largest ? seen[i] : means[i]);
+    const int64_t means[] = { s.g.count_include_pad, s.q.h.pad_end, s.q.w.pad_end, s.apart };
+    const int64_t seen[] = { step[0], step[2], step[3] };
+    for (int i = 0; i < (largest ? 3 : 4); i++) fac_cl_call_number(c, largest ? seen[i] : means[i]);
     fac_cl_tail_numbers(&s.tail, c);
     fac_cl_tiling_range(&s.q, c);
     return FAC_OK;

@@ -62,6 +62,10 @@ INLINE void nv_bulk_load(uint to, global const void *from, uint bytes, uint b) {
 INLINE void nv_bulk_store(global void *to, uint from, uint bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
+/* Into the second cache only, and nobody waits for it: where many rows are needed soon, one item asks for a whole one. */
+INLINE void nv_bulk_ahead(global const void *from, uint bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
 #define NV_BULK_COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define NV_BULK_WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
 #define NV_BULK_WAIT(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
@@ -121,6 +125,19 @@ INLINE uint nv_pack_bf16(float a, float b) {
 INLINE uint nv_pack_f16(float a, float b) {
     uint r;
     asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(r) : "f"(a), "f"(b));
+    return r;
+}
+
+/* A NaN wins. */
+INLINE float nv_larger(float a, float b) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+/* What the lane has whose number differs in these bits; all lanes of the warp ask. */
+INLINE float nv_of_lane(float x, int bits) {
+    float r;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x), "r"(bits));
     return r;
 }
 

@@ -2,7 +2,8 @@
  * and taps lie, and sums whose parts are done by several groups.
  *
  *   BM, BN, ITEMS           the tile, items of a group
- *   FEW, X16, DEEP, SPLIT   as those kernels have them */
+ *   FEW, X16, DEEP, SPLIT   as those kernels have them
+ *   POOL                    four rows are the pixels of a window of 2 x 2; out: how many windows there are */
 #define SUMS (BM * BN / ITEMS)                  /* of an item */
 typedef struct {
     long x, w, work, counters;                  /* where they begin: elements; w: bytes */
@@ -26,8 +27,15 @@ INLINE uint quotient(uint x, uint multiplier, uint shift) { return (uint)((ulong
 typedef struct { int image, depth, row, column; } pixel;
 INLINE pixel pixel_of(const look *s, uint m) {
     pixel p;
+#ifdef POOL
+    const uint corner = m & 3;
+    m >>= 2;
+#endif
     const uint line = quotient(m, s->multiplier[2], s->shift[2]), plane = quotient(line, s->multiplier[1], s->shift[1]);
     p.column = m - line * s->out[2], p.row = line - plane * s->out[1];
+#ifdef POOL
+    p.column = 2 * p.column + (corner & 1), p.row = 2 * p.row + (corner >> 1);
+#endif
 #ifdef DEEP
     p.image = quotient(plane, s->multiplier[0], s->shift[0]), p.depth = plane - p.image * s->out[0];
 #else

@@ -16,6 +16,7 @@
  *   RAGGED              the last k-tile of a tap has less than BK channels
  *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts, in their order
  *   DEEP                images have a depth
+ *   POOL                the largest of 2 x 2 neighbours is the result: nv_conv_rows_pool.cl
  *   MULTIPLY(d, a, b)   the instruction */
 #if !defined(X16) || defined(FEW)
 #define FLOATS 1
@@ -303,7 +304,11 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
 #ifdef SPLIT
     if (!add_parts(sums, work + s.work, counters + s.counters, &last)) return;
 #endif
+#ifdef POOL
+    finish_pooled(&s, &e, sums, row, first, t, y EXTRA_ARGS);
+#else
     finish_tile(&s, &e, sums, row, first, t, y EXTRA_ARGS);
+#endif
 #ifdef MOMENTS
     barrier(CLK_LOCAL_MEM_FENCE);               /* nobody needs the weights any more */
     const int team = item >> 7, part = get_group_id(1) * TEAMS + team, channel = first / s.row_tiles * s.rows;

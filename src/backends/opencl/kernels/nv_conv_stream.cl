@@ -11,6 +11,7 @@
  *          of a line is the left one of the next).  A stage holds the tile's positions and the line and pixel on both sides, so
  *          all nine taps read it through descriptors that are shifted by whole rows.
  *   else   positions are the pixels of y, a stage holds one tap: any window, stride, dilation and padding, at most 32 taps.
+ * POOL is a form of HALO: nv_conv_stream_pool.cl.
  *
  * Written in front of this by nvidia/conv_stream.c, behind the text of nvidia/epilogue.h:
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO
@@ -20,15 +21,30 @@
  *                  consumer (0: directly);  ADDED: extra ADDED - 1, which has a row for each of them, comes that way (0: none)
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
  *   NEAR           rows of A are read again by other taps: through the first cache
+ *   FORESEEN       extras are asked for (foresee_row, nvidia/conv_foresee.c)  1: before the products of their tile
+ *                  2: those are few: while the team's tile before is finished
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
  *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
- *   MOMENTS        1: mean and m2 of each channel of 64 positions are left behind (nv_moments.cl)
+ *   POOL           1: the largest of 2 x 2 neighbours is the result
+ *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl) or of a group's tiles
+ *   KEEPS          1: of a group's tiles (nv_conv_stream_end.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
 #define BM (64 * ROWS * TEAM)
+/* Positions of a tile; rows of a stage between the blocks of a consumer, and between consumers. */
+#if POOL
+#define PLACES (64 * TEAM)
+#define SPAN (PLACES + 2)
+#define BLOCK_ROWS SPAN
+#define MEMBER_ROWS 64
+#else
+#define PLACES BM
+#define BLOCK_ROWS 64
+#define MEMBER_ROWS OWN_ROWS
+#endif
 #define FILLERS 64
 #define STEP_BYTES 128
 #define A_BYTES (AROWS * STEP_BYTES)
@@ -49,7 +65,7 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, unused;                      /* of 64 positions */
+    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups that share channels; this one's */
 } sizes;
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }
@@ -70,8 +86,20 @@ INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
 
 /* ---- what the first four warps do ---- */
 
-/* Position p in a stage: where its pixel begins in x, in 16 bytes, and which taps see it (bits). */
-INLINE int2 sight(const sizes *s, int p) {
+/* Row j of a stage of the tile that begins with position place0: where its pixel begins in x, in 16 bytes, and which taps see it
+ * (bits). */
+#if POOL
+INLINE int2 sight(const sizes *s, int place0, int j) {
+    const int part = j / SPAN, p = place0 + j % SPAN - 1;
+    if (p < 0 || p >= s->positions) return (int2)(0, 0);
+    const pixel at = pixel_of(s, p);
+    const int top = 2 * at.h + part - 1;
+    const bool seen = (uint)top < (uint)s->tall.in && at.w < s->wide.in;
+    return (int2)(at.n * s->x_image + top * s->x_row + at.w * s->x_column, seen);
+}
+#else
+INLINE int2 sight(const sizes *s, int place0, int j) {
+    const int p = place0 + j - (HALO ? s->line + 1 : 0);
     if (p < 0 || p >= s->positions) return (int2)(0, 0);
     const pixel at = pixel_of(s, p);
     const int top = HALO ? at.h : at.h * s->tall.stride + s->tall.origin,
@@ -83,6 +111,7 @@ INLINE int2 sight(const sizes *s, int p) {
                 seen |= 1u << k;
     return (int2)(at.n * s->x_image + top * s->x_row + left * s->x_column, (int)seen);
 }
+#endif
 
 /* Eight rows at a time, their places read first: the copies would keep the reads in order. */
 INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int tap, int apart, bool inside,
@@ -107,10 +136,10 @@ INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint
     int stage = 0;
     uint parity = 1;
     for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
-        const int first = tile / s->across * BM - (HALO ? s->line + 1 : 0);
+        const int place0 = tile / s->across * PLACES;
         warp_meet();
         nv_meet(1, FILLERS);
-        for (int j = item; j < AROWS; j += FILLERS) rows[j] = sight(s, first + j);
+        for (int j = item; j < AROWS; j += FILLERS) rows[j] = sight(s, place0, j);
         nv_meet(1, FILLERS);
         global const char *from = x + ((item & 7) << 4);
         for (int block = 0; block < s->blocks; block++, from += STEP_BYTES)

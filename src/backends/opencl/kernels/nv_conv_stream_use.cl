@@ -16,7 +16,11 @@ INLINE void pass(ring *r, int count, int of) {
 
 /* A tap of the halo is as many rows further on. */
 INLINE int rows_apart(const sizes *s, int i, int j) {
+#if POOL
+    return i * SPAN + j;
+#else
     return HALO ? (s->tall.origin + 1 + i * s->tall.far) * s->line + s->wide.origin + 1 + j * s->wide.far : 0;
+#endif
 }
 
 #if SPLIT
@@ -113,7 +117,7 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
                 NV_WGMMA_FENCE();
                 UNROLL for (int k = 0; k < 4; k++)
                     UNROLL for (int m = 0; m < ROWS; m++)
-                        WGMMA(sums[m], from_a + 2 * k + m * (64 * STEP_BYTES >> 4), from_b + 2 * k);
+                        WGMMA(sums[m], from_a + 2 * k + m * (BLOCK_ROWS * STEP_BYTES >> 4), from_b + 2 * k);
                 NV_WGMMA_COMMIT();
                 NV_WGMMA_WAIT(1);
                 if (speaks) {                   /* the step before this one has read its stages */
@@ -137,19 +141,50 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #define FOUR(sums, q, i) \
     { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
+#if KEEPS
+#define KEPT_PARAM , moments_kept *kept
+#define KEPT_ARG , &kept
+#else
+#define KEPT_PARAM
+#define KEPT_ARG
+#endif
 #if MOMENTS
-#define MOMENTS_PARAMS , local float *own_moments, int consumer, global float *moments
-#define MOMENTS_ARGS , of_rows + consumer * MOMENT_FLOATS, consumer, moments
+#define MOMENTS_PARAMS , local float *own_moments, int consumer, global float *moments KEPT_PARAM
+#define MOMENTS_ARGS , of_rows + consumer * MOMENT_FLOATS, consumer, moments KEPT_ARG
 #else
 #define MOMENTS_PARAMS
 #define MOMENTS_ARGS
 #endif
 
+#if FORESEEN
+/* What 16 rows of a tile will be finished with, `count` of its channels from `from` on, on its way to the second cache: loads into
+ * registers, which are few, then wait for that cache only.  tile may be behind the last one. */
+INLINE void foresee(const sizes *s, const ends *e, int tile, int row, int from, int count, int lane EXTRA_PARAMS) {
+    const int first = tile % s->across * BN + from, rest = s->rows - first;
+    spot at;
+    if (lane < 16 && tile < s->tiles && rest > 0 && find(s, e, row + lane, &at))
+        foresee_row(e, &at, first, rest < count ? rest : count EXTRA_ARGS);
+}
+
+/* All of a warp's rows and channels. */
+INLINE void foresee_tile(const sizes *s, const ends *e, int tile, int row0, int warp, int lane EXTRA_PARAMS) {
+    UNROLL for (int m = 0; m < ROWS; m++) foresee(s, e, tile, row0 + m * 64 + warp * 16, 0, BN, lane EXTRA_ARGS);
+}
+#endif
+
+/* Groups of 16 channels that are asked for at once: 128 bytes of f32. */
+#define ASKED (AHEAD > 2 ? AHEAD : 2)
+
 /* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
- * stored: what is stored would hold back what is read behind it.  own: this consumer's rows in local memory, if results go so. */
+ * stored: what is stored would hold back what is read behind it.  FORESEEN 2: where those of this tile have been read, those of
+ * the team's next one are asked for, so that memory always has work and the second cache never holds more than one tile's.
+ * own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
                         int row0, int warp, int lane MOMENTS_PARAMS EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
+#if FORESEEN == 2
+    const int next = tile + TEAMS * get_num_groups(0), next_row = row0 + (next / s->across - tile / s->across) * BM + warp * 16;
+#endif
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int row = m * 64 + warp * 16 + g;
         spot to[2];
@@ -175,6 +210,9 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
                 }
             }
+#if FORESEEN == 2
+            if (q0 % ASKED == 0) foresee(s, e, next, next_row + m * 64, 16 * q0, 16 * ASKED, lane EXTRA_ARGS);
+#endif
             UNROLL for (int q = 0; q < AHEAD; q++) {
 #ifdef NORM
                 float whole[2][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
@@ -222,12 +260,19 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
 #if MOMENTS
     UNROLL for (int m = 0; m < ROWS; m++) {
-        const int row = row0 + m * 64 + warp * 16 + g, part = row0 / 64 + m;
+        const int row = row0 + m * 64 + warp * 16 + g;
+        float mean[MOMENT_COLUMNS], m2[MOMENT_COLUMNS];
         spot unused;
-        if (part >= s->parts) continue;
-        nv_moments(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer, 32 * warp + lane,
-                   first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
-                   moments + s->moments + (long)s->parts * 2 * s->rows + part);
+        if (row0 + m * 64 >= s->positions) continue;
+        const float n = nv_columns(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer,
+                                   32 * warp + lane, mean, m2);
+#if KEEPS
+        keep_moments(kept, mean, m2, n);
+#else
+        const int part = s->first_part + row0 / 64 + m;
+        nv_put_columns(mean, m2, n, 32 * warp + lane, first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
+                       moments + s->moments + (long)s->parts * 2 * s->rows + part);
+#endif
     }
 #endif
 }
@@ -236,6 +281,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
                                      global RESULT *restrict y EXTRA_PARAMS
 #if MOMENTS
                                      , global float *restrict moments
+#endif
+#if KEEPS
+                                     , const endings to, global float *of_channels0, global float *of_channels1,
+                                     global const float *var, global uint *done
 #endif
                                      ) {
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
@@ -247,6 +296,10 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
 #endif
 #if MOMENTS
     local float of_rows[CONSUMERS * MOMENT_FLOATS];
+#endif
+#if KEEPS
+    local uint last;
+    moments_kept kept = { .n = 0 };
 #endif
     const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
     ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
@@ -270,8 +323,12 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
     }
     const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
               steps = s.blocks * s.tall.taps * s.wide.taps;
-    a.base = a.at, a.at += member * OWN_ROWS * STEP_BYTES;
+    a.base = a.at, a.at += member * MEMBER_ROWS * STEP_BYTES;
     int turn = 0;
+#if FORESEEN == 2
+    const int begin = get_group_id(0) + team * get_num_groups(0);
+    foresee_tile(&s, &e, begin, begin / s.across * BM + member * OWN_ROWS, warp, lane EXTRA_ARGS);
+#endif
     for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
         if (TEAMS > 1 && turn % TEAMS != team) {
             pass(&a, HALO ? s.blocks : steps, SA);
@@ -279,11 +336,16 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
             continue;
         }
         float sums[ROWS][BN / 2];
+        const int row0 = tile / s.across * PLACES + member * MEMBER_ROWS;
+#if FORESEEN == 1
+        foresee_tile(&s, &e, tile, row0, warp, lane EXTRA_ARGS);
+#endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
         multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
-        const int row0 = tile / s.across * BM + member * OWN_ROWS;
-#if SLOTS
+#if POOL
+        finish_pooled(&s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
+#elif SLOTS
         const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
         if (lane < 16) {
             /* stores have read their rows: of the tile before, or of the one before that */
@@ -302,6 +364,9 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
 #endif
     }
+#if KEEPS
+    end_moments(&s, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0, of_channels1, var, done);
+#endif
 #if SLOTS
     if (lane < 16) NV_BULK_WAIT(0);
 #endif

@@ -40,12 +40,14 @@ INLINE float nv_halve(float *v, float n, int lane, int apart, int count) {
     return n + of_n;
 }
 
-/* v: rows g and g + 8 of this warp's 16, which are there or not; is used up.  item of 128, which meet by MOMENTS_MEET(id).
- * to: means of `all` channels and behind them their m2, of which this tile has those from `first` to `end`. */
-INLINE void nv_moments(float *v, bool row0, bool row1, local float *own, int id, int item, int first, int end, int all,
-                       global float *to, global float *counted) {
+/* Columns of an item of 128: item % 128 + 128 k. */
+#define MOMENT_COLUMNS ((BN + 127) / 128)
+
+/* v: rows g and g + 8 of this warp's 16, which are there or not; is used up.  item of 128, which meet by MOMENTS_MEET(id).  What
+ * the 64 rows make of this item's columns, and how many of them there are. */
+INLINE float nv_columns(float *v, bool row0, bool row1, local float *own, int id, int item, float *mean, float *m2) {
     const int lane = item & 31, warp = item >> 5 & 3, g = lane >> 2, t = lane & 3;
-    float n = (float)row0 + (float)row1;
+    float n = (float)row0 + (float)row1, have = 0;
 #ifndef NORM
     const float w0 = row1 ? 1 / n : 0;
     UNROLL for (int f = 0; f < BN / 4; f++) {
@@ -62,15 +64,35 @@ INLINE void nv_moments(float *v, bool row0, bool row1, local float *own, int id,
     }
     if (lane == 0) own[8 * BN + warp] = n;
     MOMENTS_MEET(id);
-    for (int c = item & 127; c < BN && first + c < end; c += 128) {
-        float mean = own[c], m2 = own[BN + c], have = own[8 * BN];
+    UNROLL for (int i = 0; i < MOMENT_COLUMNS; i++) {
+        const int c = (item & 127) + 128 * i;
+        mean[i] = m2[i] = 0;
+        if (BN % 128 && c >= BN) continue;
+        mean[i] = own[c], m2[i] = own[BN + c], have = own[8 * BN];
         UNROLL for (int k = 1; k < 4; k++) {
             const float more = own[8 * BN + k], w = more > 0 ? more / (have + more) : 0;
-            nv_join(&mean, &m2, own[2 * BN * k + c], own[2 * BN * k + BN + c], w, have * w);
+            nv_join(&mean[i], &m2[i], own[2 * BN * k + c], own[2 * BN * k + BN + c], w, have * w);
             have += more;
         }
-        to[first + c] = mean, to[all + first + c] = m2;
-        if (first + c == 0) *counted = have;
     }
     MOMENTS_MEET(id);
+    return have;
+}
+
+/* to: means of `all` channels and behind them their m2, of which this tile has those from `first` to `end`. */
+INLINE void nv_put_columns(const float *mean, const float *m2, float n, int item, int first, int end, int all, global float *to,
+                           global float *counted) {
+    UNROLL for (int i = 0; i < MOMENT_COLUMNS; i++) {
+        const int c = (item & 127) + 128 * i;
+        if (c >= BN || first + c >= end) continue;
+        to[first + c] = mean[i], to[all + first + c] = m2[i];
+        if (first + c == 0) *counted = n;
+    }
+}
+
+INLINE void nv_moments(float *v, bool row0, bool row1, local float *own, int id, int item, int first, int end, int all,
+                       global float *to, global float *counted) {
+    float mean[MOMENT_COLUMNS], m2[MOMENT_COLUMNS];
+    const float n = nv_columns(v, row0, row1, own, id, item, mean, m2);
+    nv_put_columns(mean, m2, n, item, first, end, all, to, counted);
 }

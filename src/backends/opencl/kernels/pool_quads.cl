@@ -1,6 +1,19 @@
 /* Pools of images with channels last, and the gradient of a mean by x (TURNED): behind quads.cl.  AVERAGE: the mean, else the
- * maximum.  Rows are folded first, then shared by the tile's windows that see them. */
-typedef struct { long x, y; EXTRA_PLACES quads g; long include, end_h, end_w; EXTRA_STEPS } numbers;
+ * maximum.  Rows are folded first, then shared by the tile's windows that see them.  APART: the result's channels are s.apart
+ * elements from each other. */
+typedef struct { long x, y; EXTRA_PLACES quads g; long include, end_h, end_w, apart; EXTRA_STEPS } numbers;
+#ifdef APART
+#define STEP_OF_CHANNELS s.apart
+#define PUT(to, at, v) \
+    do { \
+        const float4 put = v; \
+        STORE1(OUT, to, at, put.s0), STORE1(OUT, to, at + s.apart, put.s1); \
+        STORE1(OUT, to, at + 2 * s.apart, put.s2), STORE1(OUT, to, at + 3 * s.apart, put.s3); \
+    } while (0)
+#else
+#define STEP_OF_CHANNELS 1
+#define PUT(to, at, v) STORE_EXACT4(OUT, (to) + (at), v)
+#endif
 
 #ifdef AVERAGE
 #define FOLD(a, b) ((a) + (b))
@@ -47,7 +60,7 @@ void pool(const numbers s, global const MEMORY(IN) *restrict x, global MEMORY(OU
                 if (ROW_TAP(i, a) >= 0) all[i][j] = FOLD(all[i][j], folded[j]);
     }
     EXTRA_ONCE
-    global MEMORY(OUT) *to = y + s.y + at.image * s.g.out.step.n + at.channel;
+    global MEMORY(OUT) *to = y + s.y + at.image * s.g.out.step.n + at.channel * STEP_OF_CHANNELS;
     UNROLL for (int i = 0; i < TP; i++)
         UNROLL for (int j = 0; j < TQ; j++) {
             const int p = at.p + i, q = at.q + j;
@@ -57,7 +70,6 @@ void pool(const numbers s, global const MEMORY(IN) *restrict x, global MEMORY(OU
                           counted(q * SS - PAD_S, KS, DS, s.g.in.width, s.include, s.end_w);
             all[i][j] = n > 0 ? all[i][j] / (float)n : 0;
 #endif
-            STORE_EXACT4(OUT, to + (p * (int)s.g.out.step.h + q * (int)s.g.out.step.w),
-                         FINISH(all[i][j], at.image, p, q, at.channel));
+            PUT(to, p * (int)s.g.out.step.h + q * (int)s.g.out.step.w, FINISH(all[i][j], at.image, p, q, at.channel));
         }
 }

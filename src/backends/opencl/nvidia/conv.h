@@ -34,6 +34,7 @@ typedef struct fac_nv_conv {
     fac_nv_mode      mode;
     int32_t          groups, rows, channels;    /* of a group: of y, and of x that its sums run over */
     int              promote_from;              /* 3XTF32: terms from which sums move on every FAC_NV_PROMOTE_TERMS */
+    bool             pooled;                    /* conv2d_max_pool of 2 x 2: g is the convolution, the result is pooled */
     bool             moments;                   /* outputs 1 and 2 are what parts of each channel make: conv2d_moments, or */
     bool             sums;                      /* conv2d_grad_x_norm */
     fac_nv_norm      norm;
@@ -52,7 +53,8 @@ fac_nv_ends  fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
  *
  * Kernels leave those of 64 rows each, kernels/nv_moments.cl, as [part][mean, m2 or the sums][channels] and behind them [part]
  * counts; one more launch joins them. */
-enum { FAC_NV_PART_ROWS = 64 };
+#define FAC_NV_JOINING 7e-6                     /* seconds of that launch, on an H200 */
+enum { FAC_NV_PART_ROWS = 64, FAC_NV_NORM_VAR = 5 };   /* and which input of conv2d_grad_x_norm its variance is */
 typedef struct fac_nv_moments { int64_t parts, channels; } fac_nv_moments;
 size_t     fac_nv_moments_bytes(const fac_nv_moments *m);
 fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m, fac_cl_kernel *out, fac_error *err);
@@ -61,6 +63,12 @@ fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_
                               const fac_span *in, const fac_span *to, fac_error *err);
 /* norm4(v, along, m): what is done to four sums behind finish4, and what is summed beside them. */
 void       fac_nv_norm_text(const fac_nv_conv *c, fac_text *to);
+
+/* ---- conv_foresee.c ----
+ *
+ * Adds   foresee_row(&e, &p, c, n EXTRA_ARGS)   which asks the second cache for channels c .. c + n - 1 of a pixel, of all extras
+ * that differ between pixels and have whole rows of 16 bytes.  false: there are none. */
+bool       fac_nv_foresee_text(const fac_nv_conv *c, fac_text *to);
 
 /* Bytes that are moved at least. */
 double       fac_nv_conv_bytes(const fac_problem *p);

@@ -2,7 +2,9 @@
 #include <string.h>
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/cpu/attr.h"
+#include "graph/graph_internal.h"
 #include "op_list.h"
+#include "ops/conv_pool.h"
 #include "tensor/tensor_internal.h"
 
 enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
@@ -78,6 +80,13 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         plain.op = c->sums ? &fac_op_conv2d_grad_x : &fac_op_conv2d;
         plain.nout = conv.nout = 1, conv.node = &plain, p = &conv;
     }
+    if (plain.op == &fac_op_conv2d_max_pool) {
+        fac_pool_geom pool;
+        if (!fac_conv_pool_geometry(&plain, &c->g, &pool) || !fac_conv_pool_halves(&pool)) return false;
+        c->pooled = true;
+        plain.op = &fac_op_conv2d;              /* whose attributes come first */
+        conv.node = &plain, p = &conv;
+    }
     if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) || !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode)) return false;
     if (c->sums && !read_norm(own, p, c)) return false;
@@ -88,7 +97,6 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
-    if (c->sums && g->stride[0] * g->stride[1] * g->stride[2] > 1) return false;
     c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
     const int64_t *out = turned ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;
@@ -126,6 +134,7 @@ fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase) {
         f.pixels *= f.axis[d].out;
         f.taps *= f.axis[d].taps;
     }
+    if (c->pooled) f.pixels = 4 * c->g.N * (f.axis[1].out / 2) * (f.axis[2].out / 2);
     return f;
 }
 
@@ -144,7 +153,8 @@ double fac_nv_conv_bytes(const fac_problem *p) {
     double bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
-        if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
+        const bool unread = i < p->nin && (fac_port_flags(p->node, i) & FAC_SHAPE_ONLY);
+        if (t->dtype != FAC_NONE && !unread) bytes += (double)fac_type_bytes(t);
     }
     return bytes;
 }

@@ -11,11 +11,12 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_look.h"
 #include "cl_nv_conv_rows.h"
+#include "cl_nv_conv_rows_pool.h"
 #include "cl_nv_conv_warps.h"
 #include "cl_nv_mma_conv.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 1, OPTIONS = 96 };
+enum { VERSION = 2, OPTIONS = 96 };
 
 /* As the kernel has it. */
 typedef struct look {
@@ -66,12 +67,14 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     else if (c->channels % t->k.terms) fac_text_add(to, "#define RAGGED\n");
     if (t->splits > 1) fac_text_add(to, "#define SPLIT\n");
     if (c->g.rank > 2) fac_text_add(to, "#define DEEP\n");
+    if (c->pooled) fac_text_add(to, "#define POOL\n");
     fac_text_print(to, "#define BM %d\n#define ITEMS %d\n", fac_nv_tile_rows(t), items_of(c, t));
     fac_text_add(to, fac_cl_nv_conv_look);
     if (c->moments) fac_text_add(to, "#define MOMENTS\n#define MOMENTS_MEET(id) barrier(CLK_LOCAL_MEM_FENCE)\n");
     if (c->sums) fac_text_add(to, "#define NORM\n");
     if (c->sums) fac_nv_norm_text(c, to);
     if (c->moments) fac_text_add(to, fac_cl_nv_moments);
+    if (c->pooled) fac_text_add(to, fac_cl_nv_conv_rows_pool);
     fac_text_add(to, t->warps ? fac_cl_nv_conv_warps : t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
     return good && !to->failed;
 }
@@ -128,8 +131,9 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
                .k_tiles = fac_nv_k_tiles(c, &r->t.k, f), .each_k = r->t.each_k, .all_taps = f->taps };
     for (int d = 0; d < 3; d++) {
         const fac_nv_axis *a = &f->axis[d];
-        const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(a->out ? a->out : 1));
-        s.in[d] = a->in, s.out[d] = a->out, s.origin[d] = a->origin, s.stride[d] = a->stride, s.far[d] = a->far,
+        const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
+        const fac_nv_quotient by = fac_nv_quotient_of((uint32_t)(out ? out : 1));
+        s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride, s.far[d] = a->far,
             s.taps[d] = a->taps;
         s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;
     }
@@ -204,13 +208,14 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     fac_nv_conv c;
     fac_nv_tile t;
     if (!fac_cl_has_path(o, k == WGMMA ? FAC_CL_WGMMA : FAC_CL_MMA) || !fac_nv_conv_read(o, p, &c)) return false;
-    if ((c.moments && k != WGMMA) || !choose(o, &c, p->variant, k, &t)) return false;
+    if ((c.pooled && k != WGMMA) || (c.moments && (k != WGMMA || c.phases > 1))) return false;
+    if (!choose(o, &c, p->variant, k, &t)) return false;
     const fac_nv_moments m = moments_of(&c);
     offer->work = fac_nv_tile_work(&c, &t) + (c.moments ? fac_nv_moments_bytes(&m) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
     const double moved = fac_nv_conv_bytes(p) / 3.3e12;
-    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1 + c.moments);
+    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1) + c.moments * FAC_NV_JOINING;
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
     offer->version = VERSION, offer->variants = variants(&c, k);

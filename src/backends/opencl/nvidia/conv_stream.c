@@ -1,6 +1,6 @@
 /* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
  * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  Each phase of a strided gradient is one
- * launch. */
+ * launch.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them (conv_stream_pool.c). */
 #include <stdlib.h>
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/nvidia/conv_stream.h"
@@ -11,10 +11,12 @@
 #include "tensor/tensor_internal.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_stream.h"
+#include "cl_nv_conv_stream_end.h"
+#include "cl_nv_conv_stream_pool.h"
 #include "cl_nv_conv_stream_use.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 1, TAPS = 32, PIECE = 16, SUMMED = 4 };
+enum { VERSION = 2, TAPS = 32, PIECE = 16, SUMMED = 4, FEW_STEPS = 16 };
 
 /* As the kernel has them. */
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
@@ -24,12 +26,15 @@ typedef struct sizes {
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    tall, wide;
-    int32_t parts, unused;
+    int32_t parts, first_part;
 } sizes;
+typedef struct endings { int64_t first, second, var, done; } endings;
 
 typedef struct plan {
     fac_nv_stream q;
     fac_cl_kernel kernel, pack, moments;
+    fac_span      done;                         /* groups that left their moments, by blocks of channels: zero between runs */
+    size_t        counted;                      /* bytes of it */
 } plan;
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
@@ -64,6 +69,37 @@ static void read_extras(fac_nv_stream *q) {
     if (q->moving > 1) q->added = 0;
 }
 
+/* Registers for the moments of all its tiles, too. */
+static bool can_keep(const fac_nv_stream *q) { return q->c.moments && q->t.rows * q->t.bn <= 128 && q->t.consumers == 2; }
+
+/* Those of a halo that are no pixels belong to tiles and parts, too. */
+static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
+    return fac_nv_stream_places_of(q, &q->t, f).all;
+}
+
+static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn - 1) / q->t.bn; }
+
+/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles where that costs few rounds. */
+typedef struct crew { int64_t groups, across; bool kept; } crew;
+static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
+    const fac_nv_stream_places places = fac_nv_stream_places_of(q, &q->t, f);
+    const int64_t across = across_of(q), units = o->limits.units, tiles = (places.all + places.tile - 1) / places.tile * across;
+    crew c = { tiles < units ? tiles : units, across, false };
+    const int64_t even = c.groups / across * across, rounds = (tiles + c.groups - 1) / c.groups;
+    if (!can_keep(q) || !even || 10 * ((tiles + even - 1) / even) > 11 * rounds) return c;
+    return (crew){ even, across, true };
+}
+
+/* In all phases, or in none. */
+static bool keeps(const fac_opencl *o, const fac_nv_stream *q) {
+    bool all = true, some = false;
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        all &= !f.pixels || crew_of(o, q, &f).kept, some |= f.pixels > 0;
+    }
+    return all && some;
+}
+
 bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     *q = (fac_nv_stream){ .halo = false };
     if (!fac_nv_conv_read(o, p, &q->c)) return false;
@@ -80,18 +116,31 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
         q->windows |= f.taps > 1;
         if (f.taps > TAPS) return false;
     }
+    if (c->pooled && !q->halo) return false;
     q->bytes = (int)bytes_of(c->r.result);
     read_extras(q);
-    return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
+    if (!fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q)) return false;
+    q->kept = keeps(o, q);
+    return true;
 }
 
-/* Positions of a halo that are no pixels belong to parts, too. */
-static int64_t positions_of(const fac_nv_stream *q) {
-    const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
-    return q->c.g.N * (f.axis[1].out + q->t.halo) * (f.axis[2].out + q->t.halo);
+/* Parts are what a group kept, or 64 positions. */
+static int64_t parts_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
+    const crew c = crew_of(o, q, f);
+    if (!f->pixels) return 0;
+    return q->kept ? c.groups / c.across : (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
 }
-static fac_nv_moments moments_of(const fac_nv_stream *q) {
-    return (fac_nv_moments){ (positions_of(q) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS, q->c.rows };
+static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
+    fac_nv_moments m = { 0, q->c.rows };
+    for (int i = 0; i < q->c.phases; i++) {
+        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
+        m.parts += parts_of(o, q, &f);
+    }
+    return m;
+}
+static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
+    const fac_nv_moments m = moments_of(o, q);
+    return fac_nv_moments_bytes(&m) + (q->kept ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -100,9 +149,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
-    const fac_nv_moments m = moments_of(&q);
-    offer->work = q.c.moments ? fac_nv_moments_bytes(&m) : 0;
-    if (q.c.moments) offer->seconds += 3e-6;
+    offer->work = q.c.moments ? moments_bytes(o, &q) : 0;
+    if (q.c.moments) offer->seconds += q.kept ? 2e-6 : FAC_NV_JOINING;
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
@@ -152,12 +200,18 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
-    fac_text_print(to, "#define MOMENTS %d\n", q->c.moments);
+    const bool few = !q->windows && fac_nv_stream_blocks(q) <= FEW_STEPS;
+    const bool foreseen = !t->slots && !q->c.pooled && fac_nv_foresee_text(&q->c, to);
+    fac_text_print(to, "#define FORESEEN %d\n", foreseen ? 1 + few : 0);
+    fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n", q->c.moments, q->kept, q->c.pooled);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
+    if (q->c.sums) fac_text_print(to, "#define EPSILON %.17g\n", q->c.norm.epsilon);
     if (q->c.moments) fac_text_add(to, fac_cl_nv_moments);
     fac_text_add(to, fac_cl_nv_conv_stream);
+    if (q->c.pooled) fac_text_add(to, fac_cl_nv_conv_stream_pool);
+    if (q->kept) fac_text_add(to, fac_cl_nv_conv_stream_end);
     fac_text_add(to, fac_cl_nv_conv_stream_use);
     return !to->failed;
 }
@@ -170,17 +224,31 @@ static void done(fac_device *d, void *arg) {
     fac_cl_kernel_free(fac_opencl_of(d), &q->kernel);
     fac_cl_kernel_free(fac_opencl_of(d), &q->pack);
     fac_cl_kernel_free(fac_opencl_of(d), &q->moments);
+    fac_device_release(d, q->done.memory, q->counted);
     fac_release(q);
 }
 
-static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error *err) {
+static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
+    const size_t blocks = (size_t)across_of(&q->q), bytes = blocks * sizeof(uint32_t);
+    uint32_t *zeros = fac_alloc(blocks, sizeof *zeros);
+    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", blocks);
+    fac_status status = fac_device_alloc(d, bytes, &q->done.memory, err);
+    q->counted = status ? 0 : bytes;
+    if (!status) status = d->backend->write(d, q->done, zeros, bytes, err);
+    fac_release(zeros);
+    return status;
+}
+
+static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
+    fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
     fac_text text = { 0 };
     if (!fac_nv_stream_read(o, &settled, &q->q))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(fac_nv_pack_make(o, &q->q.c, &q->q.packing, &q->pack, err));
-    const fac_nv_moments m = moments_of(&q->q);
-    if (q->q.c.moments) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
+    const fac_nv_moments m = moments_of(o, &q->q);
+    if (q->q.kept) FAC_TRY(make_counters(d, q, err));
+    if (q->q.c.moments && !q->q.kept) FAC_TRY(fac_nv_moments_make(o, &q->q.c, &m, &q->moments, err));
     fac_status status = fac_nv_stream_text(&q->q, o->limits.fp64, &text)
         ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->q.c.r), "conv_stream", &q->kernel, err)
         : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
@@ -191,7 +259,7 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    fac_status status = build(fac_opencl_of(d), p, q, err);
+    fac_status status = build(d, p, q, err);
     if (status) done(d, q);
     else *out = q;
     return status;
@@ -225,46 +293,62 @@ static axis axis_of(const fac_nv_axis *a) { return (axis){ a->in, a->out, a->ori
 static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_conv *c = &q->c;
     const fac_nv_stream_tile *t = &q->t;
-    const int pieces = PIECE / (int)bytes_of(c->r.dtype), rows = fac_nv_stream_rows(t);
+    const int pieces = PIECE / (int)bytes_of(c->r.dtype);
+    const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
     s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
     s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
-    s.line = s.wide.out + t->halo, s.image = (s.tall.out + t->halo) * s.line;
-    s.positions = (int32_t)c->g.N * s.image;
+    s.line = places.line, s.image = places.image, s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
-    s.tiles = (s.positions + rows - 1) / rows * s.across;
+    s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
     s.by_image = divisor_of(s.image), s.by_line = divisor_of(s.line);
     return s;
 }
+
+/* The place of a span of floats or counters, in elements. */
+static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *made = arg;
     const fac_nv_stream *q = &made->q;
     const fac_cl_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(d);
-    const fac_nv_moments m = moments_of(q);
+    const fac_nv_moments m = moments_of(o, q);
+    int32_t first = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         if (!f.pixels) continue;
+        const crew c = crew_of(o, q, &f);
         sizes s = sizes_of(q, &f);
         fac_nv_ends e = fac_nv_phase_ends(&q->c, &f);
         s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
         s.w = (int64_t)((fac_cl_at(in[1]) + fac_nv_packed_at(&q->c, &q->packing, i)) / PIECE);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
         if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
-        fac_cl_arg args[6 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+        s.first_part = first, first += (int32_t)parts_of(o, q, &f);
+        fac_cl_arg args[11 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
             const fac_span x = in[r->input[k]];
             e.p[1 + k].at += (int64_t)(fac_cl_at(x) / bytes_of(r->extra_dtype[k]));
             args[5 + k] = fac_cl_arg_span(x);
         }
-        if (q->c.moments) args[5 + r->extras] = fac_cl_arg_span(work);
-        const size_t items = 128 * (size_t)(q->t.consumers + 1), groups = (size_t)s.tiles;
-        const fac_cl_range range = { 1, { (groups < o->limits.units ? groups : o->limits.units) * items }, { items } };
-        FAC_TRY(fac_cl_launch(o, &made->kernel, &range, 5 + r->extras + q->c.moments, args, err));
+        int n = 5 + r->extras;
+        endings to;
+        if (q->c.moments) args[n++] = fac_cl_arg_span(work);
+        if (q->kept) {
+            const fac_span var = q->c.sums ? in[FAC_NV_NORM_VAR] : out[2];
+            to = (endings){ floats_at(out[1]), floats_at(out[2]), floats_at(var), floats_at(made->done) };
+            const fac_cl_arg more[] = { fac_cl_arg_value(&to, sizeof to), fac_cl_arg_span(out[1]), fac_cl_arg_span(out[2]),
+                                        fac_cl_arg_span(var), fac_cl_arg_span(made->done) };
+            for (size_t k = 0; k < sizeof more / sizeof *more; k++) args[n++] = more[k];
+        }
+        const size_t items = 128 * (size_t)(q->t.consumers + 1), units = o->limits.units,
+                     groups = q->kept ? (size_t)c.groups : (size_t)s.tiles < units ? (size_t)s.tiles : units;
+        const fac_cl_range range = { 1, { groups * items }, { items } };
+        FAC_TRY(fac_cl_launch(o, &made->kernel, &range, n, args, err));
     }
-    return q->c.moments ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
+    return q->c.moments && !q->kept ? fac_nv_moments_run(o, &q->c, &m, &made->moments, work, in, out, err) : FAC_OK;
 }
 
 const fac_solver fac_cl_conv_wgmma_stream = {

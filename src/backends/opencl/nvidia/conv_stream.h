@@ -20,6 +20,7 @@ typedef struct fac_nv_stream {
     bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
+    bool               kept;                    /* groups keep the moments of all their tiles */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
     double             seconds;
 } fac_nv_stream;
@@ -34,6 +35,13 @@ int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
 bool   fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
+/* Positions that tiles run over (kernels/nv_conv_stream.cl): of a line, an image and all images; of a tile. */
+typedef struct fac_nv_stream_places { int32_t line, image, tile; int64_t all; } fac_nv_stream_places;
+fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f);
+
+/* ---- conv_stream_pool.c ---- */
+
+const fac_nv_stream_tile *fac_nv_stream_pool_tiles(int *count);
 /* Of channels, 128 bytes each. */
 static inline int fac_nv_stream_blocks(const fac_nv_stream *q) {
     return (q->c.channels + q->packing.terms - 1) / q->packing.terms;

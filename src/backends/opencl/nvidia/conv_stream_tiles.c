@@ -7,7 +7,7 @@
 static const fac_nv_stream_tile tiles[] = {
     { 2, 1, 1, 128, 2, false, 0, 0, 0 }, { 3, 1, 1, 128, 1, false, 0, 0, 0 }, { 2, 2, 1, 128, 1, false, 0, 0, 0 },
     { 2, 1, 1, 256, 1, false, 0, 0, 0 }, { 3, 3, 1, 128, 1, false, 0, 0, 0 }, { 2, 1, 2, 128, 1, false, 0, 0, 0 },
-    { 2, 1, 2, 64, 1, false, 0, 0, 0 },  { 2, 2, 1, 128, 0, false, 0, 0, 0 }, { 2, 2, 1, 256, 0, false, 0, 0, 0 },
+    { 2, 1, 2, 64, 1, false, 0, 0, 0 },  { 2, 1, 1, 128, 0, false, 0, 0, 0 }, { 2, 2, 1, 128, 0, false, 0, 0, 0 }, { 2, 2, 1, 256, 0, false, 0, 0, 0 },
     { 2, 1, 1, 256, 0, false, 0, 0, 0 }, { 3, 3, 1, 64, 0, false, 0, 0, 0 },  { 2, 2, 1, 64, 0, false, 0, 0, 0 },
     { 2, 2, 1, 128, 0, true, 0, 0, 0 },  { 2, 2, 1, 256, 0, true, 0, 0, 0 },  { 3, 3, 1, 128, 0, true, 0, 0, 0 },
     { 2, 1, 1, 256, 0, true, 0, 0, 0 },  { 2, 1, 2, 128, 0, true, 0, 0, 0 },  { 2, 2, 2, 64, 0, true, 0, 0, 0 },
@@ -29,7 +29,7 @@ size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) 
 /* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
 static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_tile *t) {
     int best = 0;
-    t->a_rows = fac_nv_stream_rows(t) + (t->halo ? 2 * (f->axis[2].out + 2) : 0);
+    t->a_rows = fac_nv_stream_rows(t) + (q->c.pooled ? fac_nv_stream_rows(t) + 8 : t->halo ? 2 * (f->axis[2].out + 2) : 0);
     t->a_rows = (t->a_rows + 7) / 8 * 8;
     fac_nv_stream_tile with = *t;
     for (with.sa = 2; with.sa <= MOST_STAGES; with.sa++)
@@ -55,19 +55,22 @@ static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, i
     return fmax(clocks, rows * copy) * (three ? unhidden : 1);
 }
 
-/* What tiles with a halo took on an H200, against the sum of their parts. */
-static double measured(const fac_nv_stream_tile *t) {
+/* What tiles with a halo took on an H200, against the sum of their parts.  Pooled ones finish in registers of two lanes. */
+static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
+    const bool shared = t->consumers == t->team;
     if (!t->halo) return 1;
+    if (q->c.pooled) return t->bn == 64 ? (shared ? 1.25 : 1.3) : shared ? 1.01 : 1.07;
     if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.05;
-    return t->consumers == t->team ? 1 : t->bn == 256 ? 0.9 : 1.12;
+    return shared ? 1 : t->bn == 256 ? 0.9 : 1.12;
 }
 
 static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
-    const fac_nv_axis *h = &f->axis[1], *w = &f->axis[2];
-    const double positions = t->halo ? (double)q->c.g.N * (h->out + 1) * (w->out + 1) : (double)f->pixels;
-    const double count = ceil(positions / fac_nv_stream_rows(t)) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
-    const double steps = (double)fac_nv_stream_blocks(q) * f->taps, multiply = steps * step_clocks(q, t, f->taps) * measured(t);
-    const double results = (double)fac_nv_stream_rows(t) * t->bn * q->bytes, finish = results * (1 + q->moving) / 24 + 1500;
+    const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
+    const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
+    const double steps = (double)fac_nv_stream_blocks(q) * f->taps;
+    const double multiply = steps * step_clocks(q, t, f->taps) * measured(q, t);
+    const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
+    const double finish = results * (1 + q->moving) / 24 + 1500;
     const double rounds = ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
     if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
@@ -87,8 +90,10 @@ static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_
 bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {
     const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
     bool found = false;
-    for (int i = 0; i < TILES; i++) {
-        fac_nv_stream_tile t = tiles[i];
+    int count = TILES;
+    const fac_nv_stream_tile *all = q->c.pooled ? fac_nv_stream_pool_tiles(&count) : tiles;
+    for (int i = 0; i < count; i++) {
+        fac_nv_stream_tile t = all[i];
         if ((variant && variant != i + 1) || (t.bn > 64 && t.bn / 2 >= q->c.rows)) continue;
         /* two sets of sums: registers for so much */
         if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64) || (t.rows == 2 && t.team == 1))) continue;

@@ -16,20 +16,23 @@ static const fac_nv_cut single[] = {                        /* TF32 */
     { 64, 4, 128, 6, false, 128, false, false, 0.52 },  { 64, 2, 128, 4, false, 0, false, true, 0.49 },
     { 64, 1, 128, 5, true, 0, false, true, 0.40 },      { 128, 1, 128, 5, true, 0, false, true, 0.52 },
     { 64, 2, 64, 4, false, 0, true, false, 0.74 },      { 64, 4, 64, 4, false, 128, true, false, 0.51 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.28 },       { 0 } };
+    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.28 },
+    { 64, 1, 64, 4, false, 0, true, true, 0.40 },       { 64, 1, 128, 4, false, 0, true, true, 0.40 },      { 0 } };
 static const fac_nv_cut half[] = {                          /* BF16, F16 */
     { 256, 2, 128, 4, true, 0, false, false, 0.80 },    { 128, 4, 128, 6, false, 128, false, false, 0.62 },
     { 128, 2, 128, 5, false, 128, false, true, 0.45 },  { 128, 2, 128, 6, true, 0, false, true, 0.50 },
     { 64, 4, 128, 6, false, 128, false, false, 0.41 },  { 64, 2, 128, 4, false, 0, false, true, 0.52 },
     { 64, 1, 128, 5, true, 0, false, true, 0.42 },      { 128, 1, 128, 5, true, 0, false, true, 0.39 },
     { 64, 2, 64, 4, false, 0, true, false, 0.20 },      { 64, 4, 64, 4, false, 128, true, false, 0.21 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.38 },       { 0 } };
+    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.38 },
+    { 64, 1, 64, 4, false, 0, true, true, 0.20 },       { 0 } };
 static const fac_nv_cut triple[] = {                        /* 3XTF32 */
     { 128, 2, 64, 5, true, 0, false, true, 0.80 },      { 128, 2, 64, 5, false, 0, false, true, 0.93 },
     { 64, 2, 64, 6, false, 0, false, true, 0.90 },      { 64, 4, 64, 6, false, 128, false, false, 0.81 },
     { 64, 2, 128, 4, false, 0, false, true, 0.95 },     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
     { 64, 1, 128, 3, false, 128, false, true, 0.90 },   { 64, 1, 64, 6, true, 0, false, true, 0.60 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },    { 0 } };
+    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.87 },
+    { 64, 1, 64, 4, false, 0, true, true, 0.55 },       { 64, 1, 128, 3, false, 0, true, true, 0.55 },      { 0 } };
 
 static bool is_half(const fac_nv_conv *c) { return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16; }
 static const fac_nv_cut *cuts(const fac_nv_conv *c) { return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single; }
@@ -55,6 +58,16 @@ static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
     return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
 }
 
+/* Extras that differ between pixels. */
+static int images_read(const fac_nv_conv *c) {
+    int n = 0;
+    for (int i = 0; i < c->r.extras; i++) {
+        const fac_nv_place *p = &c->ends.p[1 + i];
+        n += (p->image | p->depth | p->row | p->column) != 0;
+    }
+    return n;
+}
+
 /* Seconds of one phase in so many splits. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
@@ -66,7 +79,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
     const double wait = (f->taps < 2 ? 0.35e-6 : 0.2e-6) * (t->c.ahead ? 0.65 : 1) / at_once;   /* taps see much of the same */
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
-    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + c->r.extras - c->r.biased) / 27e9;
+    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + images_read(c)) / 27e9;
     /* units get out of step in time, so that the last round is not full */
     const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
     double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);

@@ -61,7 +61,7 @@ static void describe_product(plan *q) {
 static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
     const fac_nv_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    if (p->precision != FAC_PRECISION_DEFAULT || !fac_nv_conv_read(o, p, &q->c) || q->c.moments) return false;
+    if (p->precision != FAC_PRECISION_DEFAULT || !fac_nv_conv_read(o, p, &q->c) || q->c.moments || q->c.pooled) return false;
     if (c->mode != FAC_NV_3XTF32 || c->few || g->rank != 2) return false;
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1 || g->pad[k] > 2) return false;
