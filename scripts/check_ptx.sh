@@ -42,7 +42,12 @@ for f in "$dir"/*.cl; do
             -Xclang -target-feature -Xclang +ptx72 -O3 -cl-single-precision-constant -w $options -S -o "$work/$name.ptx" "$work/$name.cl"; then
         echo "$name: does not compile"; bad=1; continue
     fi
-    sed -e 's,//@@,,' -e "s/^\.target .*/.target $arch/" -e 's/^\.version .*/.version 8.0/' "$work/$name.ptx" > "$work/$name.90.ptx"
+    sed -e 's,//@@,,' -e "s/^\.target .*/.target $arch/" -e 's/^\.version .*/.version 8.3/' "$work/$name.ptx" > "$work/$name.90.ptx"
+    if grep -q '//@alone' "$work/$name.ptx"; then         # as ptx.c does; this clang tells no sizes of groups, the driver's does
+        items=$(($(clang -E -P -x cl $options "$work/$name.cl" 2> "$work/log" | tr '\n' ' ' |
+                   sed 's/.*reqd_work_group_size(\([^,]*\),.*/\1/')))
+        sed -i "/^\.visible .entry/,/^)/ s/^)/) .reqntid $items, 1, 1 .minnctapersm 1/" "$work/$name.90.ptx"
+    fi
     if ! "$ptxas" -arch="$arch" $most -v -o "$work/$name.cubin" "$work/$name.90.ptx" > "$work/log" 2>&1; then
         echo "$name: does not assemble"; head -20 "$work/log"; bad=1; continue
     fi

@@ -7,6 +7,8 @@
 #include "cl_dot.h"
 #include "cl_exchange.h"
 #include "cl_nv_common.h"
+#include "cl_nv_maps.h"
+#include "cl_nv_maps_probe.h"
 #include "cl_nv_probe.h"
 
 enum { ITEMS = 64 };
@@ -89,6 +91,21 @@ static int wgmma_says(int i) {
     return (4 * t + 3) * (8 * r + 28 + 8 * (r + 8) + 28);
 }
 
+static void maps_by(int way, fac_text *to) {
+    fac_text_print(to, "#define SM90A \"" FAC_NV_MARK "\"\n#define MAPS %d\n", way);
+    fac_text_add(to, fac_cl_nv_common);
+    fac_text_add(to, fac_cl_nv_maps);
+    fac_text_add(to, fac_cl_nv_maps_probe);
+}
+static void maps(fac_text *to) { maps_by(1, to); }
+static void maps_16(fac_text *to) { maps_by(2, to); }
+static int maps_say(int i) {
+    const int row = i / 8, piece = i % 8, first = 8 * (row + 1) + 4;
+    int sum = 0;
+    for (int k = 0; k < 4; k++) sum += (k + 1) * (1000 + (first + k) * (first + k));
+    return row < 2 && piece == row ? sum : 0;           /* piece 0 of a row is swizzled by the row's number */
+}
+
 /* Static local memory may be larger than the device reports, which is what arguments may have: all of it is written and read. */
 static const char local_memory[] =
     "kernel void probe(global int *y) { local int x[SIZE]; int i = get_local_id(0);\n"
@@ -118,6 +135,9 @@ static const struct path {
                              dot8_nvidia, 0, false },
     [FAC_CL_MMA] = { "mma", "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "", mma_says, NULL, 0, false },
     [FAC_CL_WGMMA] = { "wgmma", "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "", wgmma_says, wgmma, 128, false },
+    [FAC_CL_MAPS] = { "maps", "tensor maps (sm_90)", "cl_nv_device_attribute_query", NULL, "", maps_say, maps, 0, false },
+    [FAC_CL_MAPS_16] = { "maps16", "tensor maps, strides in 16 bytes (sm_90)", "cl_nv_device_attribute_query", NULL, "", maps_say,
+                         maps_16, 0, false },
     [FAC_CL_LOCAL_99] = { "local99", "99 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=25344",
                           local_memory_says, NULL, 0, false },
     [FAC_CL_LOCAL_163] = { "local163", "163 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=41728",

@@ -12,10 +12,22 @@ kernel GROUP(256) void delta(const args a, global const MEMORY(X) *y, global con
     if (row < a.rows) {
         global const MEMORY(X) *p = y + a.y + b * a.y_batch + h * a.y_head + row * a.y_row;
         global const MEMORY(X) *q = dy + a.dy + b * a.dy_batch + h * a.dy_head + row * a.dy_row;
+#if defined(ALIGNED) && defined(SAME)
+        for (int i = lane * 8; i < a.e; i += 64) {
+            const uint4 v = *(global const uint4 *)(p + i), w = *(global const uint4 *)(q + i);
+            const uint x[] = { v.x, v.y, v.z, v.w }, z[] = { w.x, w.y, w.z, w.w };
+            UNROLL for (int j = 0; j < 4; j++) {
+                float m[2], n[2];
+                FAC_CAT(apart_, X)(m, x[j]), FAC_CAT(apart_, X)(n, z[j]);
+                sum = fma(m[1], n[1], fma(m[0], n[0], sum));
+            }
+        }
+#else
         for (int i = lane * 4; i < a.e; i += 32) {
             UNROLL for (int j = 0; j < 4; j++)
                 if (i + j < a.e) sum = fma(FROM(X, p[i + j]), FROM(X, q[i + j]), sum);
         }
+#endif
     }
     sum += nv_other_lane(sum, 1);
     sum += nv_other_lane(sum, 2);

@@ -9,9 +9,9 @@
  * image's tile. */
 typedef struct args {
 #ifdef KEYS
-    long q, k, v, dy, qt, dyt, stats, mask, y0, y1;
+    long q, k, v, dy, qt, dyt, stats, mask, y0, y1, maps;
 #else
-    long q, k, v, dy, kt, stats, mask, y0;
+    long q, k, v, dy, kt, stats, mask, y0, maps;
 #endif
     long H, ratio, queries, keys, q_tiles, k_tiles, before, d, e, y0_batch, y0_head, y0_row, y1_batch, y1_head, y1_row;
     long q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, dy_batch, dy_head, dy_row;
@@ -59,27 +59,41 @@ typedef struct args {
 
 /* ---- bringing rows of one head ---- */
 
-#ifdef DIRECT
-typedef lines source;
-#define SOURCE(x, head, of, tiles, there, wide, SIZE) \
-    { x + a.x + b * a.x##_batch + (head) * a.x##_head, a.x##_row, (int)a.there, (int)a.wide, PANELS(SIZE) }
-INLINE void expect(uint b, uint bytes) {}
-INLINE void fetch(uint to, source s, int first, int n, uint b, int item) { bring_rows(to, s, first, n, item); }
-INLINE void fetch_stats(uint to, global const float2 *from, uint b, int item) {
-    if (item < BLOCK / 2) nv_copy16(to + item * 16, from + item * 2, 16);
+/* MAPS: by maps of boxes of 64 rows, in the order of the operands. */
+enum { BOX = 64, ALL_MAPS = 4 };
+#define MAP_q 0
+#define MAP_k 1
+#define MAP_v 2
+#define MAP_dy 3
+typedef struct source { global const uchar *x; int panels, head, batch; } source;
+#ifdef MAPS
+#define SOURCE(x, head, of, tiles, SIZE) { map + MAP_##x * 128, PANELS(SIZE), (head), b }
+INLINE void fetch(uint to, source s, int first, int n, uint b) {
+    for (int k = 0; k < n; k += BOX)
+        for (int p = 0; p < s.panels; p++)
+            nv_map_load(to + p * (n * 128) + k * 128, s.x, p * PANEL, first + k, s.head, s.batch, b);
 }
-INLINE void fetched(uint b) { nv_barrier_arrive_copies(b); }
+INLINE void make_maps(const args *a, uint room, global uchar *maps, global const MEMORY(X) *q, global const MEMORY(X) *k,
+                      global const MEMORY(X) *v, global const MEMORY(X) *dy, long batches, int item) {
+    const long G = a->H / a->ratio;
+    const nv_rows rows[] = { ROWS_OF(q, *a, batches, a->H, a->queries, a->d, BOX), ROWS_OF(k, *a, batches, G, a->keys, a->d, BOX),
+                             ROWS_OF(v, *a, batches, G, a->keys, a->e, BOX),
+                             ROWS_OF(dy, *a, batches, a->H, a->queries, a->e, BOX) };
+    UNROLL for (int i = 0; i < ALL_MAPS; i++)
+        if (item >> 5 == i) nv_map_make(room + i * 128, maps + i * 128, rows[i], item & 31);
+    nv_meet(15, 128);
+}
 #else
-typedef struct source { global const uchar *x; int panels; } source;
-#define SOURCE(x, head, of, tiles, there, wide, SIZE) \
-    { x + a.x + ((long)b * (of) + (head)) * a.tiles * ROWS_BYTES(TILE, SIZE), PANELS(SIZE) }
-INLINE void expect(uint b, uint bytes) { nv_barrier_expect(b, bytes); }
-INLINE void fetch(uint to, source s, int first, int n, uint b, int item) {
+#define SOURCE(x, head, of, tiles, SIZE) \
+    { x + a.x + ((long)b * (of) + (head)) * a.tiles * ROWS_BYTES(TILE, SIZE), PANELS(SIZE), 0, 0 }
+INLINE void fetch(uint to, source s, int first, int n, uint b) {
     global const uchar *from = s.x + (long)(first / TILE) * (s.panels * TILE * 128);
     for (int k = 0; k < n / TILE; k++)
         for (int p = 0; p < s.panels; p++)
             nv_bulk_load(to + p * (n * 128) + k * (TILE * 128), from + (k * s.panels + p) * (TILE * 128), TILE * 128, b);
 }
-INLINE void fetch_stats(uint to, global const float2 *from, uint b, int item) { nv_bulk_load(to, from, BLOCK * 8, b); }
-INLINE void fetched(uint b) {}
 #endif
+
+/* Blocks of BLOCK rows that begin before row n. */
+INLINE int blocks_before(int n) { return n <= 0 ? 0 : (n + BLOCK - 1) / BLOCK; }
+INLINE int between(int n, int least, int most) { return n < least ? least : n > most ? most : n; }

@@ -2,8 +2,8 @@
  * memory, how these get there, and how products leave.  Behind nv_common.cl.
  *
  * Options: X the type of the operands (f32, bf16, f16); KIND what the units multiply (tf32, bf16, f16); SAME: both are one; SPLIT:
- * f32 as the sum of two tf32; ALIGNED: rows of X begin at multiples of 16 bytes; M, BOOLS: the type of a mask; DIRECT, PACK and
- * further ones: see below. */
+ * f32 as the sum of two tf32; ALIGNED: rows of X begin at multiples of 16 bytes; M, BOOLS: the type of a mask; CHUNKS: 16
+ * bytes of all results can be stored at once; MAPS, PACK and further ones: see below. */
 INLINE void put_chunk(uint a, uint4 v) {
     const uint x[] = { v.x, v.y, v.z, v.w };
     nv_local_store4(a, x);
@@ -16,6 +16,12 @@ INLINE float nv_exp2(float x) {
 INLINE float nv_other_lane(float x, int mask) {
     float y;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(y) : "f"(x), "r"(mask));
+    return y;
+}
+
+INLINE uint nv_other_word(uint x, int mask) {
+    uint y;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(mask));
     return y;
 }
 
@@ -112,32 +118,24 @@ INLINE void load_chunk(uint4 *v, global const MEMORY(X) *p, int n) {
 #define LESS() asm volatile("//@alone\n"); NV_REGISTERS_LESS(LEAST)
 #define MORE() NV_REGISTERS_MORE(REGISTERS)
 
-/* Rows of one head where they lie, of the type that the units multiply: rows first .. first + n - 1 by 128 items, 16 bytes each;
- * what is not there as zeros. */
-typedef struct lines { global const MEMORY(X) *x; long step; int rows, size, panels; } lines;
-INLINE void bring_rows(uint to, lines l, int first, int n, int item) {
-    const int c = item & 7, r = item >> 3;
-    to += r * 128 + ((c ^ (r & 7)) << 4);
-    for (int p = 0; p < l.panels; p++) {
-        const int left = NUMBER * (l.size - p * PANEL) - 16 * c, bytes = left < 0 ? 0 : left > 16 ? 16 : left;
-        global const MEMORY(X) *from = l.x + (bytes ? p * PANEL + c * CHUNK : 0);
-        for (int i = r; i < n; i += 16) {
-            const int row = first + i;
-            nv_copy16(to + p * (n * 128) + (i - r) * 128, from + (row < l.rows ? row : 0) * l.step, row < l.rows ? bytes : 0);
-        }
-    }
+/* MAPS: operands are brought from where they lie by tensor maps (nv_maps.cl); else by bulk copies from images.  Either way one
+ * item asks for all. */
+#ifdef MAPS
+/* An operand as its map wants it: strides in numbers. */
+#define ROWS_OF(x, a, batch_count, head_count, row_count, wide, box) \
+    { (ulong)((x) + (a).x), (uint)(wide), (uint)(row_count), (uint)(head_count), (uint)(batch_count), \
+      2 * (ulong)(a).x##_row, 2 * (ulong)(a).x##_head, 2 * (ulong)(a).x##_batch, (box) }
+/* The maps of this group of items, which the four warps that bring data make: at multiples of 128 bytes. */
+INLINE global uchar *maps_at(global uchar *maps, long place, int n) {
+    return (global uchar *)(((ulong)(maps + place) + 127) / 128 * 128) + (long)get_group_id(0) * (n * 128);
 }
-INLINE void all_brought(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
-/* DIRECT: all operands are read so, by the four warps that bring data; else from images by bulk copies that one item asks for. */
-#ifdef DIRECT
-#define BRINGERS 128
+/* n rows of a head, from `first` on. */
+INLINE void bring_box(uint to, global const uchar *map, int panels, int n, int first, int head, int batch, uint b) {
+    for (int p = 0; p < panels; p++) nv_map_load(to + p * (n * 128), map, p * PANEL, first, head, batch, b);
+}
 #define STREAM MEMORY(X)
-#define ARRIVED() nv_proxy_fence()
 #else
-#define BRINGERS 1
 #define STREAM uchar
-#define ARRIVED()
 #endif
 
 INLINE ulong describe(uint a, uint lead) {
@@ -165,12 +163,40 @@ INLINE void as_operand(uint *p, const float *s) {
 }
 
 /* Rows first and first + 8 of sums, `wide` numbers each, of which `size` are there. */
+#if defined(CHUNKS) && defined(SAME)
+#define STORED_AT_ONCE 8                /* 16 bytes of y at once, where `wide` is a multiple of 32: four lanes have them together */
+#else
+#define STORED_AT_ONCE 2
+#endif
+/* v[i] of lane t and v[t] of lane i change places, of four lanes each. */
+INLINE void turn_words(uint *v, int t) {
+    UNROLL for (int i = 0; i < 4; i += 2) {
+        const uint got = nv_other_word(t & 1 ? v[i] : v[i + 1], 1);
+        v[i] = t & 1 ? got : v[i], v[i + 1] = t & 1 ? v[i + 1] : got;
+    }
+    UNROLL for (int i = 0; i < 2; i++) {
+        const uint got = nv_other_word(t & 2 ? v[i] : v[i + 2], 2);
+        v[i] = t & 2 ? got : v[i], v[i + 2] = t & 2 ? v[i + 2] : got;
+    }
+}
 INLINE void put_rows(global MEMORY(X) *y, long step, int first, int rows, int size, int wide, int t, const float *x,
                      float factor) {
     UNROLL for (int k = 0; k < 2; k++) {
         const int row = first + 8 * k;
-        if (row >= rows) continue;
         global MEMORY(X) *to = y + row * step;
+#if STORED_AT_ONCE == 8
+        if (wide % 32 == 0) {
+            UNROLL for (int i = 0; i < wide / 8; i += 4) {
+                uint v[4];
+                UNROLL for (int u = 0; u < 4; u++)
+                    v[u] = FAC_CAT(nv_pack_, KIND)(x[4 * (i + u) + 2 * k] * factor, x[4 * (i + u) + 2 * k + 1] * factor);
+                turn_words(v, t);
+                if (row < rows && 8 * (i + t) < size) *(global uint4 *)(to + 8 * (i + t)) = (uint4)(v[0], v[1], v[2], v[3]);
+            }
+            continue;
+        }
+#endif
+        if (row >= rows) continue;
         UNROLL for (int i = 0; i < wide / 8; i++) {
             const int col = 8 * i + 2 * t;
             const float x0 = x[4 * i + 2 * k] * factor, x1 = x[4 * i + 2 * k + 1] * factor;
@@ -196,17 +222,45 @@ INLINE float mask_at(global const MEMORY(M) *p) {
 }
 #endif
 
-/* Which tile of which head number `id` of all is.  CAUSAL: of 16 heads at a time, so that their operands stay in the cache, the
- * long tiles first; else all tiles of a head. */
-INLINE int2 place_of(int id, int all, int tiles, bool last_is_long) {
+/* Which tiles of all heads a group of items takes, one after the other.  CAUSAL, where there are more of them than groups: a long
+ * one and then the short one of the same head that makes up for it, so that all pairs see about as many keys; 16 heads at a time,
+ * whose operands stay in the cache; what has no partner comes last.  Else the long ones come first. */
+typedef struct turn { int at, second; } turn;
+#ifndef PACK
+INLINE int pairs_of(int all, int tiles) { return all > (int)get_num_groups(0) ? tiles / 2 : 0; }       /* of a head */
+INLINE turn first_turn(void) { const turn u = { (int)get_group_id(0), 0 }; return u; }
+INLINE bool is_turn(turn u, int all, int tiles) {
 #ifdef CAUSAL
-    const int heads = all / tiles, section = id / (16 * tiles), in = id % (16 * tiles);
-    const int left = heads - section * 16, together = left < 16 ? left : 16, tile = in / together;
-    return (int2)(last_is_long ? tiles - 1 - tile : tile, section * 16 + in % together);
+    return u.at < all - pairs_of(all, tiles) * (all / tiles);
 #else
-    return (int2)(id % tiles, id / tiles);
+    return u.at < all;
 #endif
 }
+INLINE turn next_turn(turn u, int all, int tiles) {
+    turn next = { u.at + (int)get_num_groups(0), 0 };
+#ifdef CAUSAL
+    if (!u.second && u.at < pairs_of(all, tiles) * (all / tiles)) next.at = u.at, next.second = 1;
+#endif
+    return next;
+}
+/* Its tile and its head. */
+INLINE int2 place_of(turn u, int all, int tiles, bool last_is_long) {
+#ifdef CAUSAL
+    const int heads = all / tiles, pairs = pairs_of(all, tiles), single = u.at - pairs * heads;
+    int tile, head;
+    if (single < 0) {
+        const int section = u.at / (16 * pairs), in = u.at % (16 * pairs);
+        const int left = heads - section * 16, together = left < 16 ? left : 16, pair = in / together;
+        tile = u.second ? tiles - 1 - pair : pair, head = section * 16 + in % together;
+    } else {
+        tile = pairs + single / heads, head = single % heads;
+    }
+    return (int2)(last_is_long ? tiles - 1 - tile : tile, head);
+#else
+    return (int2)(u.at % tiles, u.at / tiles);
+#endif
+}
+#endif
 
 #ifdef PACK
 /* Images of tiles of rows of x, as wgmma reads them from local memory: panels of ROWS rows of 128 bytes, whose eight chunks of 16

@@ -5,11 +5,11 @@
 #include "base/error.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
-enum { LAUNCHES = 3 };
+enum { LAUNCHES = 3, MAPS = 3 };
 
 typedef struct plan { fac_nv_attention a; fac_nv_attention_cut cut; fac_nv_images k, v; size_t work; } plan;
 
-static bool read(fac_problem *p, plan *r) {
+static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
     double softcap = 0;
     fac_attr_real(p->node, "softcap", &softcap);
@@ -18,13 +18,17 @@ static bool read(fac_problem *p, plan *r) {
         if (p->in[i].type.dtype != FAC_NONE) return false;
     for (int k = 1; k < 4; k++)
         if (p->out[k].type.dtype != FAC_NONE) return false;
-    if (p->out[0].type.dtype == FAC_NONE || !fac_nv_attention_read(p, MASK, &p->out[0], &r->a)) return false;
+    if (p->out[0].type.dtype == FAC_NONE || !fac_nv_attention_read(p, MASK, &p->out[0], fac_nv_maps_of(o), &r->a))
+        return false;
     if (p->out[4].type.dtype != FAC_NONE) p->out[4].layout = fac_layout_plain(&p->out[4].type.dims);
     const fac_nv_attention *a = &r->a;
     const int block = (r->cut = fac_nv_attention_cut_of(a, FAC_NV_FORWARD)).block;
     const int64_t tiles = fac_nv_up(a->T, block);
     r->work = 0;
-    if (a->direct) return tiles <= UINT16_MAX;
+    if (a->maps) {
+        r->work = fac_nv_maps_bytes(o, MAPS);
+        return true;
+    }
     r->k = fac_nv_images_of(a, &a->k, block, tiles, false, &r->work);
     r->v = fac_nv_images_of(a, &a->v, block, tiles, fac_nv_tf32(a), &r->work);
     return tiles <= UINT16_MAX;
@@ -33,7 +37,7 @@ static bool read(fac_problem *p, plan *r) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan r = { .work = 0 };
-    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(p, &r)) return false;
+    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(o, p, &r)) return false;
     const fac_nv_attention *a = &r.a;
     const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T * (double)(a->D + a->E) / (a->causal ? 2 : 1);
     offer->work = r.work;
@@ -46,10 +50,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     plan r = { .work = 0 };
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
-    if (!read(&settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
+    if (!read(o, &settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention: not the problem that was offered for");
     const fac_nv_attention *a = &r.a;
     const bool lse = p->out[4].type.dtype != FAC_NONE;
-    if (!a->direct) {
+    if (!a->maps) {
         FAC_TRY(fac_nv_images_add(o, p, to, a, &r.k, K, err));
         FAC_TRY(fac_nv_images_add(o, p, to, a, &r.v, V, err));
     }
@@ -58,11 +62,12 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     fac_text_free(&text);
     FAC_TRY(status);
     fac_cl_call_in(c, p, Q);
-    if (a->direct) fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
+    if (a->maps) fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
     else fac_cl_call_work(c, r.k.at, 1), fac_cl_call_work(c, r.v.at, 1);
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, lse ? 4 : 0);
+    fac_cl_call_work(c, 0, 1);              /* maps */
     const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, r.k.tiles, 0, a->D, a->E };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&a->q, c);

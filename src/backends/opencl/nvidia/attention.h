@@ -1,9 +1,9 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
- * Operands are first copied into images (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory,
+ * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps (kernels/nv_maps.cl).  Other
+ * operands are first copied into images (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory,
  * converted to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any strides and types, and
- * one item brings their data by bulk copies.  bf16 and f16 whose rows begin at multiples of 16 bytes may be read where they lie
- * instead, which is slower than images but saves the copies: it pays where sequences are short or heads narrow.
+ * one item brings their data by copies of whole tiles.
  * Heads are at most 128 wide. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
@@ -14,7 +14,7 @@
 typedef struct fac_nv_heads {
     int64_t batch, head, row;
     int64_t heads, rows, size;              /* size: of a row */
-    bool    aligned, pairs;                 /* rows begin at multiples of 16 bytes; of two elements */
+    bool    aligned, chunks, pairs;         /* rows begin at multiples of 16 bytes; and end there; of two elements */
 } fac_nv_heads;
 
 typedef struct fac_nv_mask { fac_dtype type; int64_t batch, head, row, key; } fac_nv_mask;  /* type FAC_NONE: none */
@@ -24,15 +24,17 @@ typedef struct fac_nv_attention {
     fac_dtype   dtype;
     int64_t     B, H, G, Q, T, D, E;        /* sequences, heads of q, of k and v, queries, keys, sizes of a row of k and v */
     int         d, e;                       /* D and E up to multiples of 16 */
-    bool        causal, direct;             /* direct: operands are read where they lie, without images */
+    bool        causal;
+    bool        chunks;                     /* 16 bytes of every result can be stored at once */
+    int         maps;                       /* operands are read where they lie, by maps of kernels/nv_maps.cl's kind; 0: images */
     double      scale;
     fac_nv_heads q, k, v, y;
     fac_nv_mask  mask;
 } fac_nv_attention;
 
 /* What the node says, and the layouts, asking for other ones where rows are not contiguous.  q, k, v and mask are inputs 0, 1, 2
- * and `mask`, y is an output or, for the gradient, input 3.  false: not for these kernels. */
-bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_attention *a);
+ * and `mask`, y is an output or, for the gradient, input 3.  maps: the kind that the device has.  false: not for these kernels. */
+bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a);
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads);
 void fac_nv_heads_want(fac_operand *o);
 
@@ -62,9 +64,10 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
 /* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of items for each compute unit, and
  * the number of all tiles as the call's last number. */
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c);
-/* Whether an operand can be read where it lies; whether it pays, for sequences up to so many queries where heads are wide. */
-bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h);
-bool fac_nv_direct_pays(const fac_nv_attention *a, int64_t queries);
+/* The kind of maps that the device has, 0: none; whether an operand can have one; bytes that so many of each group take. */
+int    fac_nv_maps_of(fac_opencl *o);
+bool   fac_nv_heads_mapped(const fac_nv_heads *h);
+size_t fac_nv_maps_bytes(const fac_opencl *o, int maps);
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }

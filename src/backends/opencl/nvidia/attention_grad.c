@@ -5,13 +5,13 @@
 #include "base/error.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { IMAGES = 7, LAUNCHES = IMAGES + 3, ROWS = 128, WIDE = 3000 };    /* ROWS: of two groups, whole tiles of images */
+enum { IMAGES = 7, LAUNCHES = IMAGES + 3, MAPS = 4, ROWS = 128 };    /* ROWS: of two groups, whole tiles of images */
 
 typedef struct plan {
     fac_nv_attention a;
     fac_nv_heads     dy, out[3];
     fac_nv_images    q, k, v, y, q_turned, k_turned, y_turned;
-    size_t           stats, work;
+    size_t           stats, maps, work;
     int64_t          q_tiles, k_tiles;
     int              tile;
 } plan;
@@ -29,28 +29,30 @@ static void images(plan *r) {
     }
 }
 
-static bool read(fac_problem *p, plan *r) {
+static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     fac_nv_heads_want(&p->in[DY]);
-    if (!fac_nv_attention_read(p, MASK, &p->in[Y], &r->a) || r->a.mode == FAC_NV_3XTF32) return false;
+    if (!fac_nv_attention_read(p, MASK, &p->in[Y], fac_nv_maps_of(o), &r->a) || r->a.mode == FAC_NV_3XTF32) return false;
     const fac_nv_attention *a = &r->a;
     if (a->T != a->k.rows) return false;                    /* keys behind a short mask would need zeros */
     p->in[LSE].layout = fac_layout_plain(&p->in[LSE].type.dims);
     if (p->in[LSE].type.dtype != FAC_F32) return false;
     r->dy = fac_nv_heads_of(&p->in[DY], a->H);
-    r->a.y.pairs = true;                                    /* of all outputs */
+    r->a.y.chunks = a->y.chunks && r->dy.chunks;            /* of what delta reads */
+    r->a.y.pairs = r->a.chunks = true;                      /* of all outputs */
     for (int k = 0; k < 3; k++) {
         if (p->out[k].type.dtype == FAC_NONE) return false;
         fac_nv_heads_want(&p->out[k]);
         r->out[k] = fac_nv_heads_of(&p->out[k], k ? a->G : a->H);
         r->a.y.pairs = r->a.y.pairs && r->out[k].pairs;
+        r->a.chunks = r->a.chunks && r->out[k].chunks;
     }
     r->tile = fac_nv_grad_tile(a);
     r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile), r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
     r->work = 0;
-    const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
-    r->a.direct = fac_nv_direct_pays(a, WIDE);
-    for (int k = 0; k < 4; k++) r->a.direct = a->direct && fac_nv_heads_direct(a, heads[k]);
-    if (!a->direct) images(r);
+    if (!fac_nv_heads_mapped(&r->dy)) r->a.maps = 0;
+    if (!a->maps) images(r);
+    r->maps = r->work;
+    if (a->maps) r->work += fac_nv_maps_bytes(o, MAPS);
     r->stats = r->work;
     r->work += (size_t)(a->B * a->H) * (size_t)(r->q_tiles * r->tile) * 2 * sizeof(float);
     return r->q_tiles <= UINT16_MAX && r->k_tiles <= UINT16_MAX;
@@ -59,7 +61,7 @@ static bool read(fac_problem *p, plan *r) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan r = { .work = 0 };
-    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(p, &r)) return false;
+    if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(o, p, &r)) return false;
     const fac_nv_attention *a = &r.a;
     const double scores = (double)(a->B * a->H) * (double)a->Q * (double)a->T / (a->causal ? 2 : 1);
     const double macs = scores * (double)(4 * a->D + 3 * a->E);
@@ -105,7 +107,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     fac_cl_call *c = NULL;
     FAC_TRY(add_call(o, to, a, kernel, &cut, keys ? "attention_grad_keys" : "attention_grad_queries", &c, err));
     for (int k = 0; k < 4; k++) {
-        if (a->direct) fac_cl_call_in(c, p, (const int[]){ Q, K, V, DY }[k]);
+        if (a->maps) fac_cl_call_in(c, p, (const int[]){ Q, K, V, DY }[k]);
         else fac_cl_call_work(c, images[k]->at, 1);
     }
     if (keys) fac_cl_call_work(c, r->q_turned.at, 1), fac_cl_call_work(c, r->y_turned.at, 1);
@@ -114,6 +116,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, keys ? 1 : 0);
     if (keys) fac_cl_call_out(c, p, 2);
+    fac_cl_call_work(c, r->maps, 1);
     const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, r->q_tiles, r->k_tiles, 0, a->D, a->E };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&r->out[keys ? 1 : 0], c);
@@ -128,10 +131,10 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
     fac_problem settled = *p;
     plan r = { .work = 0 };
-    if (!read(&settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention_grad: not the problem that was offered for");
+    if (!read(o, &settled, &r)) return fac_raise(err, FAC_E_INTERNAL, "attention_grad: not the problem that was offered for");
     const fac_nv_images *const images[IMAGES] = { &r.q, &r.k, &r.v, &r.y, &r.q_turned, &r.k_turned, &r.y_turned };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
-    for (int k = 0; k < (r.a.direct ? 0 : r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
+    for (int k = 0; k < (r.a.maps ? 0 : r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
         FAC_TRY(fac_nv_images_add(o, p, to, &r.a, images[k], inputs[k], err));
     FAC_TRY(add_delta(o, p, to, &r, err));
     FAC_TRY(add_grad(o, p, to, &r, true, err));

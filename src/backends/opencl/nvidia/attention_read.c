@@ -3,7 +3,7 @@
 #include "backends/cpu/attr.h"
 #include "backends/opencl/nvidia/attention.h"
 
-enum { WIDEST = 128, WIDE_FORWARD = 768, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
+enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
 
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t *s = o->layout.stride, *d = o->type.dims.d;
@@ -14,14 +14,17 @@ fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t all = h.batch | h.head | h.row | o->layout.offset;
     h.aligned = all % (16 / fac_dtype_get(o->type.dtype)->block_bytes) == 0;
     h.pairs = (all | h.size) % 2 == 0;
+    h.chunks = h.aligned && h.size % (16 / fac_dtype_get(o->type.dtype)->block_bytes) == 0;
     return h;
 }
 
-bool fac_nv_heads_direct(const fac_nv_attention *a, const fac_nv_heads *h) {
-    return a->dtype != FAC_F32 && h->aligned && h->size % 8 == 0;
+/* What maps can say: sizes below 2^32, strides below 2^40 bytes and not backwards. */
+bool fac_nv_heads_mapped(const fac_nv_heads *h) {
+    const int64_t most = (int64_t)1 << 38, least = h->batch < h->head ? h->batch : h->head;
+    return h->chunks && least > 0 && h->row > 0 && h->batch < most && h->head < most && h->row < most;
 }
 
-bool fac_nv_direct_pays(const fac_nv_attention *a, int64_t queries) { return a->d + a->e <= 128 || a->Q <= queries; }
+int fac_nv_maps_of(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MAPS) ? 1 : fac_cl_has_path(o, FAC_CL_MAPS_16) ? 2 : 0; }
 
 void fac_nv_heads_want(fac_operand *o) {
     const int last = o->type.dims.n - 1;
@@ -40,7 +43,7 @@ static fac_nv_mask mask_of(fac_operand *o) {
     return m;
 }
 
-bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_attention *a) {
+bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a) {
     int64_t q_heads = 0, kv_heads = 0;
     *a = (fac_nv_attention){ .dtype = p->in[0].type.dtype };
     if (p->node->body[0] || !fac_nv_mode_of(a->dtype, p->precision, &a->mode)) return false;
@@ -66,7 +69,9 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, fac_nv_atte
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
         if (keys < a->T) a->T = keys;           /* a shorter mask lets the keys behind it take no part */
     }
-    a->direct = fac_nv_heads_direct(a, &a->k) && fac_nv_heads_direct(a, &a->v) && fac_nv_direct_pays(a, WIDE_FORWARD);
+    const bool mapped = fac_nv_heads_mapped(&a->q) && fac_nv_heads_mapped(&a->k) && fac_nv_heads_mapped(&a->v);
+    a->chunks = a->y.chunks;
+    a->maps = mapped && a->dtype != FAC_F32 ? maps : 0;
     return a->T > 0;
 }
 

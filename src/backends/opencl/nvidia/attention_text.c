@@ -9,6 +9,7 @@
 #include "cl_nv_attention_grad_queries.h"
 #include "cl_nv_attention_tiles.h"
 #include "cl_nv_common.h"
+#include "cl_nv_maps.h"
 
 enum { PACKERS = 256 };
 
@@ -17,11 +18,10 @@ static const char *const names[] = { [FAC_NV_3XTF32] = "tf32", [FAC_NV_TF32] = "
 
 /* ---- how ---- */
 
-/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  Those that read
- * operands where they lie need 40 themselves, unless two wide sums leave them no more than 24. */
+/* Registers of an item that multiplies, where four warps more give theirs away: 65,536 are there for all.  The one that asks for
+ * operands of gradients needs 40 itself, unless two wide sums leave it no more than 24. */
 static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel, const fac_nv_attention_cut *cut) {
-    const bool wide = kernel == FAC_NV_KEYS && a->d + a->e > 192;
-    return cut->groups == 3 ? 160 : a->direct && !wide ? 232 : 240;
+    return cut->groups == 3 ? 160 : kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
 }
 
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c) {
@@ -31,12 +31,13 @@ void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut
     fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
 }
 
-/* Found by measuring on an H200. */
+/* Found by measuring on an H200.  Narrow blocks are used up faster than memory answers: more of them are on their way. */
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel) {
     const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
+    const int stages = narrow && a->maps ? 4 : 2;
     if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
-    if (kernel == FAC_NV_FORWARD) return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, 2, 1 };
-    return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : 2, 1 };
+    if (kernel == FAC_NV_FORWARD) return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, stages, 1 };
+    return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : stages, 1 };
 }
 
 /* ---- texts ---- */
@@ -94,12 +95,13 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     define(to, "STAGES", cut->stages);
     define(to, "STAGES_T", cut->turned_stages);
     define(to, "TILE", fac_nv_grad_tile(a));
-    if (a->direct) fac_text_add(to, "#define DIRECT\n");
+    if (a->maps && kernel != FAC_NV_DELTA) define(to, "MAPS", a->maps);
     if (a->causal) fac_text_add(to, "#define CAUSAL\n");
     if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
     if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
-    if (forward && a->q.aligned) fac_text_add(to, "#define ALIGNED\n");
+    if (forward ? a->q.aligned : kernel == FAC_NV_DELTA && a->y.chunks) fac_text_add(to, "#define ALIGNED\n");
     if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
+    if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
     if (lse) fac_text_add(to, "#define LSE\n");
     fac_text_add(to, fac_cl_nv_common);
     if (kernel != FAC_NV_DELTA) {
@@ -111,6 +113,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
             add_waits("E", a->e, a->e == cut->block || (!forward && a->e == a->d), to);
         }
     }
+    if (a->maps && kernel != FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_maps);
     fac_text_add(to, fac_cl_nv_attention_tiles);
     if (forward) fac_text_add(to, fac_cl_nv_attention);
     if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_cl_nv_attention_delta);
@@ -118,6 +121,10 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (kernel == FAC_NV_KEYS) fac_text_add(to, fac_cl_nv_attention_grad_keys);
     if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad_queries);
 }
+
+/* ---- maps ---- */
+
+size_t fac_nv_maps_bytes(const fac_opencl *o, int maps) { return 128 + (size_t)o->limits.units * (size_t)maps * 128; }
 
 /* ---- images ---- */
 
