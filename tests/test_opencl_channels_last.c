@@ -1,6 +1,7 @@
 /* Kernels whose work items take vectors of neighbours: on shapes that are whole vectors and such that are not, with channels last
  * and plain, in f32, bf16 and f16, shaped for a GPU.  Lines are held in registers, read twice, or cut into parts.  Some of the
  * problems are tried, FACULA_ALL=1 tries all.  Skipped where no driver is. */
+#include "backends/opencl/probe.h"
 #include "opencl_solver_check.h"
 
 static int64_t number(int64_t least, int64_t most) {
@@ -188,6 +189,51 @@ static void vectors(void **state) {
     }
 }
 
+/* More work than a GPU of one compute unit holds: items take several vectors, groups several lines. */
+static const struct template many[] = {
+    { "elementwise", "relu(T[40968])", 1e-6 },
+    { "elementwise", "gelu(T[40968])", 1e-6 },
+    { "elementwise", "gelu_slope(T[40968])", 1e-6 },
+    { "elementwise", "cast(T[40968]) to=f32", 1e-6 },
+    { "elementwise", "mul(T[81928], T[])", 1e-6 },
+    { "dropout", "dropout(T[81,520], i64[]) ratio=0.3 training", 1e-5 },
+    { "dropout", "dropout(T[81,520], i64[]) ratio=0 training", 1e-5 },
+    { "dropout", "dropout(T[81,520]) ratio=0.3", 1e-5 },
+    { "concat", "concat(T[67,1032], T[67,1048]) axis=1", 0 },
+    { "copy", "transpose(T[136,200]) perm=1,0", 0 },
+    { "copy", "transpose(T[2,48,3,72]) perm=0,3,2,1", 0 },
+    { "softmax", "softmax(T[131,512]) axis=-1", 1e-5 },
+    { "softmax", "log_softmax(T[131,520]) axis=-1", 1e-5 },
+    { "softmax", "softmax(T[601,64]) axis=-1", 1e-5 },
+    { "norm", "layer_norm(T[131,512], T[512], T[512]) axis=-1 epsilon=1e-5", 1e-4 },
+    { "norm", "rms_norm(T[131,520], T[520]) axis=-1 epsilon=1e-5", 1e-4 },
+    { "norm", "group_norm(T[2,24,36,132], f32[24], f32[24]) groups=6 epsilon=1e-5", 1e-4 },      /* in local memory, if f32 */
+    { "norm", "layer_norm(T[601,64], T[64], T[64]) axis=-1 epsilon=1e-5", 1e-4 },
+    { "batch_norm", "batch_norm(T[1900,136], f32[136], f32[136], f32[136], f32[136]) epsilon=1e-3 training_mode {relu}", 1e-4 },
+    { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 } };
+enum { MANY = sizeof many / sizeof *many, SOME_OF_MANY = 7, LOCAL = 100 << 10 };
+
+static void one_unit(void **state) {
+    (void)state;
+    if (!device) skip();
+    const bool all = getenv("FACULA_ALL") != NULL;
+    const int first = (int)number(0, MANY - 1);
+    fac_opencl *o = fac_opencl_of(device);
+    const unsigned units = o->limits.units;
+    const int room = o->paths[FAC_CL_LOCAL_163], fences = o->paths[FAC_CL_FENCES];
+    o->limits.gpu = true, o->limits.units = 1, channels_last = false;
+    if (room != FAC_CL_GOOD && o->limits.local >= LOCAL) o->paths[FAC_CL_LOCAL_163] = FAC_CL_GOOD;
+    if (number(0, 1)) o->paths[FAC_CL_FENCES] = FAC_CL_GOOD;   /* which a CPU has */
+    for (int k = 0; k < (all ? MANY : SOME_OF_MANY); k++)
+        for (int j = 0; j < (all ? 3 : 1); j++)
+            try_one(&many[(first + k * (all ? 1 : 3)) % MANY], types[all ? j : number(0, 2)], true);
+    try_grad(&(struct template){ "", "layer_norm_grad(T[67,512], T[67,512], T[512]) axis=-1 epsilon=1e-5", 2e-4 },
+             types[number(0, 2)], true);
+    o->limits.units = units;
+    o->paths[FAC_CL_LOCAL_163] = room;
+    o->paths[FAC_CL_FENCES] = fences;
+}
+
 /* A window on a tensor of the device begins where no vector may: it is lent as a copy, as an input and as a result. */
 static void windows(void **state) {
     (void)state;
@@ -217,7 +263,7 @@ static void windows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(parts), cmocka_unit_test(gradients),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(parts), cmocka_unit_test(gradients), cmocka_unit_test(one_unit),
                                         cmocka_unit_test(windows) };
     return cmocka_run_group_tests_name("opencl channels last", tests, open_device, close_device);
 }

@@ -89,7 +89,7 @@ static int forced_and_hidden(const fac_cl_path *paths, int n, const fac_case *ca
 static void subgroups_fold_lines(void **state) {
     (void)state;
     if (!device) skip();
-    const fac_cl_path paths[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL };
+    const fac_cl_path paths[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_SHUFFLE_NVIDIA };
     const char *const folds[] = { "softmax", "norm", "reduce", "softmax_grad", "log_softmax_grad", NULL };
     const char *const few[] = { "product/thin", NULL };
     exact = false;
@@ -128,7 +128,7 @@ static void nothing_is_used_without_its_probe(void **state) {
     (void)state;
     if (!device) skip();
     fac_opencl *o = fac_opencl_of(device);
-    const fac_cl_path all[] = { FAC_CL_HALF, FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_DOT8, FAC_CL_DOT8_NVIDIA };
+    const fac_cl_path all[] = { FAC_CL_HALF, FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_SHUFFLE_NVIDIA, FAC_CL_DOT8, FAC_CL_DOT8_NVIDIA };
     fac_text front = { 0 }, options = { 0 };
     const bool gpu = o->limits.gpu;
     hide(all, COUNT(all), true);
@@ -137,7 +137,8 @@ static void nothing_is_used_without_its_probe(void **state) {
     assert_false(fac_cl_dot_text(o, &front, &options));
     assert_true(!front.s && !options.s);
     hide(all, COUNT(all), false);
-    const bool exchanges = fac_cl_has_path(o, FAC_CL_SHUFFLE) || fac_cl_has_path(o, FAC_CL_SHUFFLE_INTEL);
+    const bool exchanges = fac_cl_has_path(o, FAC_CL_SHUFFLE) || fac_cl_has_path(o, FAC_CL_SHUFFLE_INTEL) ||
+                           fac_cl_has_path(o, FAC_CL_SHUFFLE_NVIDIA);
     assert_int_equal(fac_cl_exchange_text(o, &front, &options), exchanges);
     o->limits.gpu = false;
     assert_false(fac_cl_exchange_text(o, &front, &options));

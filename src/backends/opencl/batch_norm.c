@@ -11,12 +11,15 @@
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "cl_batch_norm.h"
+#include "cl_batch_norm_apply.h"
+#include "cl_last.h"
 #include "cl_team.h"
 
 enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4,
-       SUMMING = 256, GROUPS = 2, EACH = 8 };   /* items of a group that sums, groups on a unit, accesses of an item at least */
+       SUMMING = 256, GROUPS = 2, EACH = 8,     /* items of a group that sums, groups on a unit, accesses of an item at least, */
+       AHEAD = 8,               /* and of those of 16 bits that are on their way, at most */
+       SHORT = 2, FEW_BYTES = 32 << 20 };   /* bytes of x's elements; of all of x, so few that a launch counts */
 
 typedef struct shape {
     fac_cl_fold f;
@@ -24,6 +27,7 @@ typedef struct shape {
     int     near;                               /* neighbours in an access of what is applied */
     bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
     bool    straight;                           /* the batch's statistics are given */
+    bool    backwards;                          /* elements are short: much of x is in the cache still when it is applied */
     bool    settles;                            /* the last group of a channel's settles what the parts make, without a launch */
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
@@ -50,7 +54,7 @@ static int64_t step_of(const fac_operand *x) {
     return step == d->d[1] || (step > d->d[1] && d->d[1] > 1) ? step : 0;
 }
 
-/* On NVIDIA's GPUs groups are short and wide, so that each channel has few parts, which the last group adds. */
+/* Where the last group adds the parts of a channel, groups are short and wide, so that there are few. */
 static void share_sums(const fac_opencl *o, shape *s) {
     fac_cl_fold *f = &s->f;
     if (!f->columns || f->reduced.n > 1) return;
@@ -81,6 +85,7 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     s->given = !s->grad && !s->straight && !fac_attr_flag(p->node, "training_mode");
     s->last = d->n == 2 || is_last(&p->in[0]) || (s->straight && step_of(&p->in[0]));
     const int64_t step = s->last && d->n > 2 ? step_of(&p->in[0]) : s->channels;
+    const int64_t bytes = fac_dtype_get(p->in[0].type.dtype)->block_bytes;
     fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
     fac_cl_axes_put(&s->f.reduced, s->images, step * s->plane, 0);
     fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? step : 1, 0);
@@ -88,7 +93,9 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     if (s->last && s->channels % s->near) s->near = 1;      /* of a single channel the neighbours are pixels, in plain order too */
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
-    s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_MMA);
+    s->backwards = o->limits.gpu && bytes <= SHORT;
+    s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_FENCES);
+    s->settles &= !s->backwards || s->count * s->channels * bytes <= FEW_BYTES;
     if (s->settles) share_sums(o, s);
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
     s->coefficients = s->given || s->straight ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
@@ -169,7 +176,10 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
     fac_text_add(&source, fac_cl_team);
+    if (s->settles) fac_text_add(&source, fac_cl_last);
     fac_text_add(&source, fac_cl_batch_norm);
+    fac_text_add(&source, fac_cl_batch_norm_apply);
+    if (s->backwards) fac_text_add(options, " -DBACKWARDS");
     options->failed |= source.failed;
     fac_status status = fac_cl_call_new(o, plan, source.s, options, name, out, err);
     fac_text_free(options);
@@ -227,16 +237,6 @@ static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shap
     fac_cl_call_number(c, has);
 }
 
-/* For each group of channels, how many groups have added their part: zero between runs. */
-static fac_status make_counters(fac_opencl *o, fac_cl_plan *plan, const shape *s, fac_error *err) {
-    const size_t n = (size_t)((s->f.units + s->f.beside - 1) / s->f.beside);
-    uint32_t *zeros = fac_alloc(n, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", n);
-    fac_status status = fac_cl_plan_table(o, plan, zeros, n * sizeof *zeros, err);
-    fac_release(zeros);
-    return status;
-}
-
 /* From pixel to pixel, where channels lie last; else as x has it. */
 static int64_t step_in(const fac_problem *p, const shape *s, const fac_operand *v) {
     return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? step_of(v) : s->channels;
@@ -249,11 +249,12 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     const int dy = s->grad ? 1 : 0, mask = is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
     if (s->settles) {
-        FAC_TRY(make_counters(o, plan, s, err));
+        FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)((s->f.units + s->f.beside - 1) / s->f.beside), err));
         fac_text_add(&options, " -DSETTLES");
         add_settled_options(p, s, &options);
     }
     fac_cl_fold_options(&s->f, &options);
+    fac_text_print(&options, " -DAHEAD=%d", !s->backwards ? 1 : s->grad ? AHEAD / 2 : AHEAD);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
@@ -313,7 +314,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
     const int64_t run = gpu ? width : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
-    const int64_t units = pixels ? (rows + pixels - 1) / pixels * runs : rows * runs;
+    const int64_t side = s->backwards && 4 * GROUP / runs > 1 ? 4 * GROUP / runs : 1, block = pixels * side;    /* of a group */
+    const int64_t units = pixels ? (rows + block - 1) / block * side * runs : rows * runs;
     fac_text options = { 0 }, front = { 0 };
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width, near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "",

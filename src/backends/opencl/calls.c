@@ -183,6 +183,14 @@ fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data,
     return o->device.backend->write(&o->device, plan->table, data, bytes, err);
 }
 
+fac_status fac_cl_plan_counters(fac_opencl *o, fac_cl_plan *plan, size_t n, fac_error *err) {
+    uint32_t *zeros = fac_alloc(n, sizeof *zeros);
+    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", n);
+    fac_status status = fac_cl_plan_table(o, plan, zeros, n * sizeof *zeros, err);
+    fac_release(zeros);
+    return status;
+}
+
 void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
     bool wide = false;
     for (int i = 0; i < p->nin + p->nout; i++) {

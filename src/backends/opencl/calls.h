@@ -74,6 +74,8 @@ static inline void fac_cl_call_number(fac_cl_call *c, int64_t x) { c->number[c->
 void         fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing);   /* for REAL() */
 /* The plan's own memory, filled. */
 fac_status   fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes, fac_error *err);
+/* A table of zeros, at which groups count (kernels/last.cl), who leave zeros. */
+fac_status fac_cl_plan_counters(fac_opencl *o, fac_cl_plan *plan, size_t n, fac_error *err);
 
 /* Whether places in all operands fit 31 bits; the option says so otherwise. */
 void         fac_cl_option_wide(const fac_problem *p, fac_text *options);

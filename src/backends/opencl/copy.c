@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "cl_copy.h"
 
-enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, NEAR_TILE = 64, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16 };
+enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, NEAR_TILE = 64, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16,
+       AHEAD = 4, HOLDS = 2048 };  /* units of an item at most; items of a compute unit */
 
 const char *fac_cl_bits(size_t bytes) {
     return bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong"
@@ -93,6 +94,9 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
     else if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
     size_t count = 1;
     for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];
+    int ahead = 1;
+    while (ahead < AHEAD && count / (size_t)(2 * ahead) >= (size_t)o->limits.units * HOLDS) ahead *= 2;
+    if (o->limits.gpu && across < 0) fac_text_print(&options, " -DAHEAD=%d", ahead);
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_cl_copy, &options, across >= 0 ? "transpose" : "copy", &c, err);
     fac_text_free(&options);
@@ -120,6 +124,8 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
     fac_cl_call_number(c, runs);
     fac_cl_call_number(c, run);
     push(c, &m);
-    fac_cl_call_items(c, units, o->limits.gpu ? GROUP : run * FEW > LONG_RUN ? 1 : FEW);
+    const size_t each = (size_t)GROUP * (size_t)ahead;
+    if (o->limits.gpu) fac_cl_call_items(c, (units + each - 1) / each * GROUP, GROUP);
+    else fac_cl_call_items(c, units, run * FEW > LONG_RUN ? 1 : FEW);
     return FAC_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cl_dropout.h"
 
-enum { GROUP = 128 };
+enum { GROUP = 128, AHEAD = 2, HOLDS = 2048 };    /* HOLDS: items of a compute unit */
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
@@ -29,10 +29,12 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_attr_real(p->node, "ratio", &ratio);
     fac_attr_int(p->node, "stream", &stream);
     const int near = fac_cl_near_all(o, p);
+    const int ahead = o->limits.gpu && count / near >= (int64_t)o->limits.units * HOLDS * AHEAD ? AHEAD : 1;
     fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DI=%s", near, fac_cl_computing(t), fac_cl_tag(t),
                    training ? fac_cl_tag(p->in[1].type.dtype) : "u8");
     if (near > 1) fac_text_add(&options, " -DALIGNED");
-    if (training) fac_text_add(&options, " -DTRAINING");
+    if (training && ratio > 0) fac_text_add(&options, " -DNOISE");
+    fac_text_print(&options, " -DAHEAD=%d", ahead);
     if (mask) fac_text_add(&options, " -DMASK");
     fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
@@ -42,10 +44,11 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(c, p, mask ? 1 : 0);
     fac_cl_call_in(c, p, training ? 1 : 0);
     fac_cl_call_number(c, count);
-    fac_cl_call_number(c, (int64_t)ceil(ratio * 0x1p53));
+    fac_cl_call_number(c, (int64_t)(((uint64_t)ceil(ratio * 0x1p53) << 11) - 1));
     fac_cl_call_number(c, stream);
-    fac_cl_call_real(c, training ? 1 - ratio : 1, t);
-    fac_cl_call_items(c, (size_t)(count / near), GROUP);
+    fac_cl_call_real(c, training ? 1 / (1 - ratio) : 1, t);
+    const int64_t each = (int64_t)GROUP * ahead;
+    fac_cl_call_items(c, (size_t)((count / near + each - 1) / each * GROUP), GROUP);
     return FAC_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 enum { GROUP = 256, FEW = 16, LONG_RUN = 4096, ACCESS = 16, MOST_NEAR = 8,
+       ASKED = 32, HOLDS = 2048,   /* bytes that an item asks for at once; items of a compute unit */
        LARGEST_ARGUMENTS = 4096,   /* more is not everywhere what it is said to be */
        WORDS = 128 };      /* of 8 bytes: what every device takes as arguments */
 
@@ -96,8 +97,7 @@ static bool is_wide(const fac_cl_walk *w) {
     return w->count >= INT32_MAX / 2;
 }
 
-/* The arguments, and pointers x0, x1, ... at the first element of this item's run. */
-static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_sets *sets) {
+static void add_arguments(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_sets *sets) {
     fac_text_print(t, "typedef struct { long at[%d], first[%d], count[%d], runs, run, size[%d], stride[%d][%d]; } shape;\n",
                    sets->n * w->operands, sets->n + 1, sets->n, w->dims, w->operands, w->dims);
     fac_text_print(t, "typedef %s pos;\nkernel void elementwise(const shape s", is_wide(w) ? "long" : "int");
@@ -105,7 +105,12 @@ static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, co
         const int i = sets->operand[k];
         fac_text_print(t, ", global %s%s *y%d", i < p->nin ? "const " : "", fac_cl_in_memory(operand(p, i)->type.dtype), k);
     }
-    fac_text_add(t, ") {\n    const pos unit = get_global_id(0);\n    pos in_set, n;\n");
+    fac_text_add(t, ") {\n");
+}
+
+/* Pointers x0, x1, ... at the first element of this item's run. */
+static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_sets *sets) {
+    fac_text_add(t, "    const pos unit = get_global_id(0);\n    pos in_set, n;\n");
     for (int k = 0; k < w->operands; k++) {
         const int i = sets->operand[k];
         fac_text_print(t, "    global %s%s *x%d;\n", i < p->nin ? "const " : "", fac_cl_in_memory(operand(p, i)->type.dtype), k);
@@ -141,40 +146,104 @@ static void add_places(fac_text *t, const fac_cl_walk *w) {
     }
 }
 
-/* A whole run of `near` elements: they come and go in one access each, and x0, x1, ... are what came. */
-static void add_near(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e, const fac_cl_sets *sets,
-                     int near) {
-    const int last = w->dims - 1;
-    fac_text_add(t, "    {\n");
-    for (int k = 0; k < w->operands; k++) {
-        const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype);
-        const bool in = sets->operand[k] < p->nin;
-        if (!in) fac_text_print(t, "        global %s%d *to%d = (global %s%d *)x%d;\n", type, near, k, type, near, k);
-        else if (w->stride[k][last])
-            fac_text_print(t, "        const %s%d in%d = *(global const %s%d *)x%d;\n", type, near, k, type, near, k);
-        else fac_text_print(t, "        const %s in%d = x%d[0];\n", type, k, k);
-    }
+/* Whether a body takes so long that an item should ask for more at once; others are as fast without. */
+static bool is_slow(const fac_cl_expression *e) {
+    static const char *const slow[] = { "EXP", "LOG", "TANH", "ERF", "SIGMOID", "GELU", "POW" };
+    for (size_t k = 0; e->functions.s && k < sizeof slow / sizeof *slow; k++)
+        if (strstr(e->functions.s, slow[k])) return true;
+    return false;
+}
+
+/* What operand k of a set comes and goes in, `near` elements at once. */
+static const char *access_of(const fac_problem *p, const fac_cl_expression *e, const fac_cl_sets *sets, int k, int near,
+                             char *to, size_t size) {
+    const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype);
+    if (near == 8 && !strcmp(type, "ushort") && is_slow(e)) return "uint4";
+    snprintf(to, size, "%s%d", type, near);
+    return to;
+}
+
+/* One access: x0, x1, ... are what came as in0, in1, ... (`which`: of several); results go to to0, to1, ... */
+static void add_access(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
+                       const fac_cl_sets *sets, int near, const char *which, const char *where) {
+    char name[24];
     fac_text_add(t, "        {\n");
     for (int k = 0; k < w->operands; k++) {
         const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype);
-        const bool in = sets->operand[k] < p->nin, many = w->stride[k][last];
+        const bool in = sets->operand[k] < p->nin, many = w->stride[k][w->dims - 1];
+        const bool words = !strcmp(access_of(p, e, sets, k, near, name, sizeof name), "uint4");
         fac_text_print(t, "        %s x%d[%d];\n", type, k, many ? near : 1);
-        if (in && many) fac_text_print(t, "        vstore%d(in%d, 0, x%d);\n", near, k, k);
+        if (in && many && words) fac_text_print(t, "        fac_split(in%d%s, x%d);\n", k, which, k);
+        else if (in && many) fac_text_print(t, "        vstore%d(in%d%s, 0, x%d);\n", near, k, which, k);
         else if (in) fac_text_print(t, "        x%d[0] = in%d;\n", k, k);
     }
     fac_text_print(t, "#pragma unroll\n        for (pos i = 0; i < %d; i++) {\n", near);
     add_places(t, w);
     fac_text_add(t, e->statements.s ? e->statements.s : "");
     fac_text_add(t, "        }\n");
+    for (int k = 0; k < w->operands; k++) {
+        if (sets->operand[k] < p->nin) continue;
+        const bool words = !strcmp(access_of(p, e, sets, k, near, name, sizeof name), "uint4");
+        if (words) fac_text_print(t, "        to%d[%s] = fac_join(x%d);\n", k, where, k);
+        else fac_text_print(t, "        to%d[%s] = vload%d(0, x%d);\n", k, where, near, k);
+    }
+    fac_text_add(t, "        }\n");
+}
+
+/* A whole run of `near` elements comes and goes in one access of each operand. */
+static void add_near(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e, const fac_cl_sets *sets,
+                     int near) {
+    char name[24];
+    fac_text_add(t, "    {\n");
+    for (int k = 0; k < w->operands; k++) {
+        const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype), *access =
+                access_of(p, e, sets, k, near, name, sizeof name);
+        const bool in = sets->operand[k] < p->nin;
+        if (!in) fac_text_print(t, "        global %s *to%d = (global %s *)x%d;\n", access, k, access, k);
+        else if (w->stride[k][w->dims - 1])
+            fac_text_print(t, "        const %s in%d = *(global const %s *)x%d;\n", access, k, access, k);
+        else fac_text_print(t, "        const %s in%d = x%d[0];\n", type, k, k);
+    }
+    add_access(t, p, w, e, sets, near, "", "0");
+    fac_text_add(t, "    }\n");
+}
+
+/* One long run: an item does `ahead` accesses of each operand, a group's width from one another, all of whose inputs are on their
+ * way before the first is needed. */
+static void add_ahead(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
+                      const fac_cl_sets *sets, int near, int ahead) {
+    char name[24];
+    fac_text_print(t, "    const pos all = (pos)s.first[1], side = (pos)get_local_size(0);\n"
+                      "    const pos unit = (pos)get_group_id(0) * side * %d + (pos)get_local_id(0);\n", ahead);
+    for (int k = 0; k < w->operands; k++) {
+        const char *type = fac_cl_in_memory(operand(p, sets->operand[k])->type.dtype), *access =
+                access_of(p, e, sets, k, near, name, sizeof name);
+        const bool in = sets->operand[k] < p->nin;
+        if (!in) fac_text_print(t, "    global %s *to%d = (global %s *)(y%d + s.at[%d]);\n", access, k, access, k, k);
+        else if (w->stride[k][0])
+            fac_text_print(t, "    global const %s *from%d = (global const %s *)(y%d + s.at[%d]);\n    %s in%d[%d];\n",
+                           access, k, access, k, k, access, k, ahead);
+        else fac_text_print(t, "    const %s in%d = y%d[s.at[%d]];\n", type, k, k, k);
+    }
+    fac_text_print(t, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n"
+                      "        const pos at = min(unit + j * side, all - 1);\n", ahead);
     for (int k = 0; k < w->operands; k++)
-        if (sets->operand[k] >= p->nin) fac_text_print(t, "        *to%d = vload%d(0, x%d);\n", k, near, k);
-    fac_text_add(t, "        }\n    }\n");
+        if (sets->operand[k] < p->nin && w->stride[k][0]) fac_text_print(t, "        in%d[j] = from%d[at];\n", k, k);
+    fac_text_print(t, "    }\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n        const pos at = unit + j * side;\n"
+                      "        if (at >= all) break;\n", ahead);
+    add_access(t, p, w, e, sets, near, "[j]", "at");
+    fac_text_add(t, "    }\n}\n");
 }
 
 /* near: how many elements an item of a GPU does; 0 on others.  rest: some sets end with fewer. */
 static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w, const fac_cl_expression *e,
-                       const fac_cl_sets *sets, int near, bool rest) {
+                       const fac_cl_sets *sets, int near, int ahead, bool rest) {
     fac_text_add(t, e->functions.s ? e->functions.s : "");
+    add_arguments(t, p, w, sets);
+    if (ahead > 1) {
+        add_ahead(t, p, w, e, sets, near, ahead);
+        return;
+    }
     add_head(t, p, w, sets);
     if (near > 1 && rest) fac_text_print(t, "    if (n == %d)\n", near);
     if (near > 1) add_near(t, p, w, e, sets, near);
@@ -212,6 +281,20 @@ static int near_of(const fac_problem *p, const fac_cl_sets *sets) {
     return near < 1 ? 1 : near;
 }
 
+/* How many accesses an item of a slow body does: until it asks for `ASKED` bytes at once, where there is one long run, and still an
+ * item for each that a GPU can hold. */
+static int ahead_of(const fac_opencl *o, const fac_problem *p, const fac_cl_expression *e, const fac_cl_sets *sets, int near,
+                    bool rest) {
+    const fac_cl_walk *w = sets->walk[0];
+    int bytes = 0, ahead = 1;
+    if (near < 2 || rest || sets->n > 1 || w->dims > 1 || !is_slow(e)) return 1;
+    for (int k = 0; k < w->operands; k++)
+        if (sets->operand[k] < p->nin && w->stride[k][0])
+            bytes += near * fac_dtype_get(operand(p, sets->operand[k])->type.dtype)->block_bytes;
+    while (bytes && bytes * ahead * 2 <= ASKED) ahead *= 2;
+    return w->count / (uint64_t)(near * ahead) < (uint64_t)o->limits.units * HOLDS ? 1 : ahead;
+}
+
 fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const fac_cl_expression *e,
                                   const fac_cl_sets *sets, fac_error *err) {
     const fac_cl_walk *w = sets->walk[0];
@@ -226,7 +309,8 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
         if (size > longest) longest = size;
         rest |= near && size % near;
     }
-    add_kernel(&text, p, w, e, sets, near, rest);
+    const int ahead = ahead_of(o, p, e, sets, near, rest);
+    add_kernel(&text, p, w, e, sets, near, ahead, rest);
     fac_text_add(&options, e->doubles ? "" : "-cl-single-precision-constant");
     fac_text_add(&options, fac_cl_option_bf16(o));
     text.failed |= options.failed;
@@ -251,8 +335,9 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
     for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, (int64_t)w->size[k]);
     for (int i = 0; i < w->operands; i++)
         for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, w->stride[i][k]);
-    fac_cl_call_items(c, (size_t)first[sets->n], o->limits.gpu ? o->limits.group < GROUP ? o->limits.group : GROUP :
-                      run * FEW > LONG_RUN ? 1 : FEW);
+    const size_t group = o->limits.gpu ? least(o->limits.group, GROUP) : run * FEW > LONG_RUN ? 1 : FEW;
+    const size_t each = group * (size_t)ahead;
+    fac_cl_call_items(c, ((size_t)first[sets->n] + each - 1) / each * group, group);
     return FAC_OK;
 }
 

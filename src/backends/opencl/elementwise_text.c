@@ -98,13 +98,14 @@ static void add_number(fac_text *t, double x, fac_dtype as) {
     else fac_text_print(t, "(%s)%.17g", type_name(as), x);
 }
 
-/* f3(x, y): the op's expression in the type `as`, with its attributes as constants. */
-static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dtype as) {
+/* f3(x, y): the op's expression in the type `as`, with its attributes as constants; rough: its result is rounded to 16 bits. */
+static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dtype as, bool rough) {
     static const char *const args[] = { "x", "y", "z" };
     fac_text *t = &w->functions;
     int count = 0;
     for (const fac_attr *a = op->attrs; a && a->name; a++) count++;
-    fac_text_print(t, "#define T %s\nstatic inline T f%d(", type_name(as), w->nfunctions);
+    fac_text_print(t, "#define T %s\n#define FORM %s\nstatic inline T f%d(", type_name(as), rough ? "rough" : "exact",
+                   w->nfunctions);
     for (int i = 0; i < op->map->inputs; i++) fac_text_print(t, "%sconst T %s", i ? ", " : "", args[i]);
     fac_text_add(t, ") {");
     for (int i = 0; i < count; i++) {
@@ -112,7 +113,7 @@ static int add_function(writer *w, const fac_op *op, const double *attrs, fac_dt
         add_number(t, attrs[i], as);
         fac_text_add(t, ";");
     }
-    fac_text_print(t, " return (T)(%s); }\n#undef T\n", op->map->text);
+    fac_text_print(t, " return (T)(%s); }\n#undef T\n#undef FORM\n", op->map->text);
     return w->nfunctions++;
 }
 
@@ -145,7 +146,8 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
     fac_dtype as = doubles || (floats && integers) ? FAC_F64 : floats ? FAC_F32 : words && op->map->u64 ? FAC_U64 : FAC_I64;
     if (!has_loop(op->map, as) || (as == FAC_F64 && !w->fp64)) return false;
     bool narrow = result != as && kind_of(result) != 'b';
-    int f = add_function(w, op, attrs, as), to = new_variable(w, key, result, narrow ? natural(result) : as);
+    const bool rough = as == FAC_F32 && (result == FAC_F16 || result == FAC_BF16);
+    int f = add_function(w, op, attrs, as, rough), to = new_variable(w, key, result, narrow ? natural(result) : as);
     if (to < 0) return false;
     fac_text call = { 0 };
     fac_text_print(&call, "f%d(", f);

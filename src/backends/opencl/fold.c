@@ -1,5 +1,6 @@
 /* Sharing out folds, see fold.h. */
 #include "backends/opencl/fold.h"
+#include "backends/opencl/probe.h"
 #include "tensor/tensor_internal.h"
 
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
@@ -8,7 +9,11 @@ enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 
        SIDE_ITEMS = 1024,  /* fewer where lines lie side by side: each part of them is read again */
        HELD = 64, FEW_HELD = 16,   /* elements in an item's registers */
        ALONE = 8,          /* so few accesses an item does alone */
-       LARGEST = 1024 };   /* items of a group */
+       LARGEST = 1024,     /* items of a group */
+       WORDS = 8,          /* elements of an access, when they are short */
+       REGISTERS = 65536,  /* of a compute unit */
+       AT_WORK = 1024,     /* items that are there at once */
+       STORED = 160 << 10 };   /* bytes of local memory for a line */
 
 /* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n elements. */
 static bool in_runs_of(const fac_operand *x, int n) {
@@ -168,6 +173,19 @@ int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f) {
     return held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD) ? 0 : held ? (int)held : 1;
 }
 
+void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool may, bool stores, fac_text *options) {
+    const int64_t access = f->columns ? 1 : f->width, group = (int64_t)f->team * f->beside;
+    const int64_t at_work = (int64_t)o->limits.units * AT_WORK / group, groups = (f->units + f->beside - 1) / f->beside;
+    const bool alone = stores && group == AT_WORK && f->width * (int64_t)sizeof(float) == ACCESS && groups >= 2 * at_work &&
+                       held * group * ACCESS <= STORED && fac_cl_has_path(o, FAC_CL_LOCAL_163);
+    if (!held) return;
+    fac_text_print(options, " -DHELD=%d%s", held, held * f->team * access == f->count ? " -DFULL" : "");
+    if (!may || f->columns || !f->unit || (f->width < WORDS && !alone) || at_work < 1 || groups < 2 * at_work) return;
+    fac_text_print(options, " -DNEXT%s", alone ? " -DSTORED" : "");
+    if (fac_cl_has_path(o, FAC_CL_MMA)) fac_text_print(options, " -cl-nv-maxrregcount=%d", REGISTERS / AT_WORK);
+    f->groups = at_work;
+}
+
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
     fac_text_print(options, " -DV=%d%s -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width, f->near > 1 ? " -DALIGNED" : "",
                    f->team, f->beside, f->kept.n, f->reduced.n, f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
@@ -183,5 +201,6 @@ void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {
 
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c) {
     const size_t group = (size_t)f->team * (size_t)f->beside;
-    fac_cl_call_items(c, (size_t)((f->units + f->beside - 1) / f->beside * f->parts) * group, group);
+    const int64_t groups = f->groups ? f->groups : (f->units + f->beside - 1) / f->beside * f->parts;
+    fac_cl_call_items(c, (size_t)groups * group, group);
 }

@@ -13,7 +13,7 @@ typedef struct fac_cl_fold {
     bool        columns, unit;                  /* neighbours in memory: are of different lines; are of one line */
     int64_t     lines, count;                   /* results; elements of each */
     int         width, team, beside, across;    /* V, G, C; how many of a team work on one row */
-    int64_t     units, parts;
+    int64_t     units, parts, groups;           /* groups: 0: as many as units need */
 } fac_cl_fold;
 
 /* How many neighbours of these operands (absent ones do not count) a work item of a GPU reads and writes in one access: as many
@@ -35,6 +35,11 @@ void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
 /* In how many accesses of each item a GPU's team has a whole line, where its registers can hold it; else 0.  For long lines the
  * team grows to as many items as a group may have. */
 int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f);
+/* Of lines that are held: HELD; FULL, where the accesses are exactly the line; NEXT, where elements are short, so that one line
+ * is too little to be on its way to an item, and there are more lines than groups at work at once: then f->groups are all; and
+ * STORED, the same for lines so long that a group has a compute unit for itself.  may, stores: the kernel can. */
+void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool may, bool stores,
+                                fac_text *options);
 static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in,
                                    int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }
 #endif

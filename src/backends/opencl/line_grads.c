@@ -3,13 +3,16 @@
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/fold.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "cl_norm_grad.h"
 #include "cl_softmax_grad.h"
 #include "cl_team.h"
 
-enum { GROUP = 256, HELD = 16, ITEMS = 2048 };  /* elements of a row in an item's registers; items of a compute unit */
+/* Elements of a row in an item's registers, wanted and at most; items of a compute unit, and where the next row is on its way (of
+ * 16 bits: other rows are as fast, and groups as many as fit), all of which are there at once; its registers. */
+enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, ITEMS = 2048, NEXT_ITEMS = 512, REGISTERS = 65536 };
 
 static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
 static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
@@ -86,7 +89,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
 
 /* ---- layer_norm_grad ---- */
 
-typedef struct rows { int64_t count, size; int near, team, held; int64_t groups; } rows;
+typedef struct rows { int64_t count, size; int near, team, held; int64_t groups; bool next; } rows;
 
 static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
@@ -95,10 +98,13 @@ static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     const fac_operand none = { 0 }, *const all[] = { &p->in[0], &p->in[1], &p->out[0], p->nin > 2 ? &p->in[2] : &none };
     r->near = fac_cl_near(o, all, 4);
     if (r->size % r->near) r->near = 1;
-    while (r->team < GROUP && r->team * r->near * 4 <= r->size) r->team *= 2;
+    r->next = r->near > FEW / 2;
+    if (r->next) while (r->team < WIDE_GROUP && (size_t)r->team * 2 <= o->limits.group && r->team * FEW < r->size) r->team *= 2;
+    else while (r->team < GROUP && r->team * r->near * 4 <= r->size) r->team *= 2;
     while (r->team * HELD < r->size && (size_t)r->team * 2 <= o->limits.group) r->team *= 2;
     while ((int64_t)r->held * r->team * r->near < r->size && r->held * r->near < HELD) r->held *= 2;
-    r->groups = (int64_t)o->limits.units * ITEMS / r->team;
+    r->groups = (int64_t)o->limits.units * (r->next ? NEXT_ITEMS : ITEMS) / r->team;
+    if (r->groups < o->limits.units) r->groups = o->limits.units;
     if (r->groups > r->count) r->groups = r->count;
 }
 
@@ -115,20 +121,24 @@ static bool offer_norm(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* dscale (1) or dbias (2). */
-static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const rows *r, int k, fac_error *err) {
-    enum { BESIDE = 32, TEAM = 8 };
+/* dscale and dbias, or one of them. */
+static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const rows *r, fac_error *err) {
+    enum { BESIDE = 32 };
+    const int team = o->limits.group < 32 * BESIDE ? 8 : 32;
+    const int first = wants(p, 1) ? 1 : 2, last = wants(p, 2) ? 2 : 1;
+    const int64_t columns = (last - first + 1) * r->size;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    fac_text_print(&options, "-DV=1 -DG=%d -DC=%d -DCOLUMNS", TEAM, BESIDE);
+    fac_text_print(&options, "-DV=1 -DG=%d -DC=%d -DCOLUMNS", team, BESIDE);
     FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "gather", &c, err));
     fac_cl_call_work(c, 0, item(p));
-    fac_cl_call_out(c, p, k);
-    fac_cl_call_number(c, r->size);
+    fac_cl_call_out(c, p, first);
+    fac_cl_call_out(c, p, last);
+    fac_cl_call_number(c, columns);
     fac_cl_call_number(c, r->size);
     fac_cl_call_number(c, r->groups);
-    fac_cl_call_number(c, k - 1);
-    fac_cl_call_items(c, (size_t)((r->size + BESIDE - 1) / BESIDE) * BESIDE * TEAM, BESIDE * TEAM);
+    fac_cl_call_number(c, (first - 1) * r->size);
+    fac_cl_call_items(c, (size_t)((columns + BESIDE - 1) / BESIDE * BESIDE * team), (size_t)(BESIDE * team));
     return FAC_OK;
 }
 
@@ -140,8 +150,11 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     rows r;
     rows_of(o, p, &r);
     fac_attr_real(p->node, "epsilon", &epsilon);
-    fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
+    fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
+                   (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
+    if (r.next) fac_text_add(&options, " -DNEXT");
+    if (r.next && fac_cl_has_path(o, FAC_CL_MMA)) fac_text_print(&options, " -cl-nv-maxrregcount=%d", REGISTERS / NEXT_ITEMS);
     FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "norm_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
@@ -153,9 +166,7 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call_number(c, r.groups);
     fac_cl_call_real(c, epsilon, fac_cl_folding(type_of(p)));
     fac_cl_call_items(c, (size_t)r.groups * (size_t)r.team, (size_t)r.team);
-    for (int k = 1; k < 3; k++)
-        if (wants(p, k)) FAC_TRY(add_gather(o, p, plan, &r, k, err));
-    return FAC_OK;
+    return sums ? add_gather(o, p, plan, &r, err) : FAC_OK;
 }
 
 static fac_status make_softmax(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

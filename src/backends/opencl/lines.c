@@ -90,8 +90,8 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     const int held = fac_cl_fold_held(o, &l.f);
     if (is(p->node, "log_softmax")) fac_text_add(&options, " -DLOGARITHM");
     else if (y == FAC_F32 || y == FAC_F64) fac_text_add(&options, " -DKEEP");
-    if (held) fac_text_print(&options, " -DHELD=%d", held);
-    else if (o->limits.gpu) fac_text_add(&options, " -DONLINE");
+    fac_cl_fold_held_options(o, &l.f, held, y == p->in[0].type.dtype && l.out == 1, false, &options);
+    if (!held && o->limits.gpu) fac_text_add(&options, " -DONLINE");
     if (o->limits.gpu && (y == FAC_BF16 || y == FAC_F16)) fac_text_add(&options, " -DROUGH");
     fac_status status = options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
     if (!status) status = add_call(o, p, plan, &l, fac_cl_softmax, "softmax", options.s ? options.s : "", err);

@@ -125,8 +125,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     option(&options, "INVERSE", p->nout > 2 ? &p->out[2] : NULL);
     f.columns = false;
     fac_text_print(&options, " -DV=%d%s -DG=%d -DC=%d", f.width, f.near > 1 ? " -DALIGNED" : "", f.team, f.beside);
-    if (held) fac_text_print(&options, " -DHELD=%d", held);
-    else if (o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
+    fac_cl_fold_held_options(o, &f, held, true, computing == FAC_F32, &options);
+    if (!held && o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);
     fac_text_add(&source, fac_cl_norm);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "cl_dot.h"
 #include "cl_exchange.h"
+#include "cl_last.h"
 #include "cl_nv_common.h"
 #include "cl_nv_maps.h"
 #include "cl_nv_maps_probe.h"
@@ -49,6 +50,7 @@ static void exchange_by(int way, fac_text *to) {
 }
 static void shuffle(fac_text *to) { exchange_by(1, to); }
 static void shuffle_intel(fac_text *to) { exchange_by(2, to); }
+static void shuffle_nvidia(fac_text *to) { exchange_by(3, to); }
 
 /* (i, -i, 3, -4) (2, 1, -5, 6) + 7, and the same bytes without signs: -i is 256 - i, if it is not 0. */
 static const char dot8[] =
@@ -115,6 +117,26 @@ static const char local_memory[] =
     "  y[i] = wrong ? -1 : i; }\n";
 static int local_memory_says(int i) { return i; }
 
+/* One group alone is the last each time, and leaves a zero; the items count at numbers of their own, too. */
+static void fences(fac_text *to) {
+    fac_text_add(to, "#define FAC_NV_BF16\n");
+    fac_text_add(to, fac_cl_last);
+    fac_text_add(to,
+        "kernel void probe(global int *y) {\n"
+        "    local uint before;\n"
+        "    const int i = get_local_id(0);\n"
+        "    y[i] = 0;\n"
+        "    barrier(CLK_GLOBAL_MEM_FENCE);\n"
+        "    bool good = is_last((global uint *)y, 1, &before);\n"
+        "    barrier(CLK_GLOBAL_MEM_FENCE);\n"
+        "    good &= y[0] == 0;\n"
+        "    barrier(CLK_GLOBAL_MEM_FENCE);\n"
+        "    y[i] = 3 * i;\n"
+        "    y[i] = good && fac_count_up((global uint *)y + i) == 3 * i ? i : -1;\n"
+        "}\n");
+}
+static int fences_say(int i) { return i; }
+
 /* key: in FACULA_WITHOUT; newest: in the newest OpenCL C that the device speaks; items: of the group, 64 or what is said; write:
  * the source, where it is put together. */
 static const struct path {
@@ -130,6 +152,8 @@ static const struct path {
     [FAC_CL_SHUFFLE] = { "shuffle", "subgroup shuffles", "cl_khr_subgroup_shuffle", NULL, "", exchange_says, shuffle, 0, true },
     [FAC_CL_SHUFFLE_INTEL] = { "shuffle_intel", "subgroup shuffles of Intel", "cl_intel_subgroups", NULL, "", exchange_says,
                                shuffle_intel, 0, true },
+    [FAC_CL_SHUFFLE_NVIDIA] = { "shuffle_nvidia", "shuffles of warps", "cl_nv_device_attribute_query", NULL, "", exchange_says,
+                                shuffle_nvidia, 0, false },
     [FAC_CL_DOT8] = { "dot8", "byte dot products", "cl_khr_integer_dot_product", NULL, "", dot8_says, dot8_khr, 0, true },
     [FAC_CL_DOT8_NVIDIA] = { "dot8_nvidia", "byte dot products (dp4a)", "cl_nv_device_attribute_query", NULL, "", dot8_says,
                              dot8_nvidia, 0, false },
@@ -142,6 +166,8 @@ static const struct path {
                           local_memory_says, NULL, 0, false },
     [FAC_CL_LOCAL_163] = { "local163", "163 KiB of local memory", "cl_nv_device_attribute_query", local_memory, "-DSIZE=41728",
                            local_memory_says, NULL, 0, false },
+    [FAC_CL_FENCES] = { "fences", "fences between groups", "cl_nv_device_attribute_query", NULL, "", fences_say, fences, 0,
+                        false },
 };
 
 const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
@@ -273,8 +299,8 @@ static bool add_way(fac_opencl *o, const fac_cl_path *ways, int n, const char *n
 
 /* An item of a cpu works alone. */
 bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options) {
-    static const fac_cl_path ways[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL };
-    return o->limits.gpu && add_way(o, ways, 2, "FAC_EXCHANGE", fac_cl_exchange, front, options);
+    static const fac_cl_path ways[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_SHUFFLE_NVIDIA };
+    return o->limits.gpu && add_way(o, ways, 3, "FAC_EXCHANGE", fac_cl_exchange, front, options);
 }
 
 bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options) {

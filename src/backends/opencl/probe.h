@@ -11,6 +11,7 @@ typedef enum fac_cl_path {
     FAC_CL_SUBGROUPS,           /* sub_group_reduce_add, sub_group_broadcast: told, but see kernels/exchange.cl */
     FAC_CL_SHUFFLE,             /* sub_group_shuffle_xor                             */
     FAC_CL_SHUFFLE_INTEL,       /* intel_sub_group_shuffle_xor                       */
+    FAC_CL_SHUFFLE_NVIDIA,      /* shfl.sync, by inline PTX                          */
     FAC_CL_DOT8,                /* dot products of four bytes, added to an int       */
     FAC_CL_DOT8_NVIDIA,         /* dp4a by inline PTX                                */
     FAC_CL_MMA,                 /* NVIDIA: mma.sync on TF32 by inline PTX            */
@@ -19,6 +20,7 @@ typedef enum fac_cl_path {
     FAC_CL_MAPS_16,             /* NVIDIA: the same for an assembler that wants strides in 16 bytes */
     FAC_CL_LOCAL_99,            /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
     FAC_CL_LOCAL_163,           /* NVIDIA: with 163 KiB (sm_80)                      */
+    FAC_CL_FENCES,              /* NVIDIA: groups that see what others wrote, by inline PTX (kernels/last.cl) */
     FAC_CL_PATHS
 } fac_cl_path;
 
@@ -31,7 +33,7 @@ const char *fac_cl_path_extension(fac_cl_path path);
 
 /* Runs the probe when nobody has: in a context of its own, since a bad path may break it.  FACULA_WITHOUT in the environment, as
  * "wgmma,local163", hides paths, so that what other cards get can be tried: doubles, half, subgroups, shuffle, shuffle_intel,
- * dot8, dot8_nvidia, mma, wgmma, maps, maps16, local99, local163. */
+ * shuffle_nvidia, dot8, dot8_nvidia, mma, wgmma, maps, maps16, local99, local163, fences. */
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
 /* The extension or version that it needs is there; nothing is run. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);

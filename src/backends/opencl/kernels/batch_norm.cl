@@ -7,8 +7,10 @@
  *             STRAIGHT: the only launch, since the batch's mean and variance are operands
  * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
- * counts where lo < y < hi only; SETTLES: of the groups that have parts of the same channels the one that comes last adds the
- * parts, in their order, and does what settle does: a launch less, by instructions of NVIDIA's. */
+ * counts where lo < y < hi only; AHEAD: how many vectors of each operand an item asks for before it adds the first; BACKWARDS: what
+ * is read last is applied first; SETTLES: of
+ * the groups that have parts of the same channels the one that comes last adds the parts, in their order, and does what settle
+ * does: a launch less (last.cl). */
 enum { SAMPLES = 8, BLOCK = 64 };
 #ifdef GRAD
 enum { QUANTITIES = 4 };
@@ -87,6 +89,25 @@ FOLDER(fold, PLUS)
 #define AT(row, i, by, fill) LOAD(X, row, (i) * step)
 #endif
 
+#ifdef MASK
+#define MASK_AT(row, i) AT(mask + (row), i, (pos)s.mask_step, 0)
+#else
+#define MASK_AT(row, i) (TV)(T)0
+#endif
+
+/* One more element in the four sums; what is not there is k, so that it adds nothing. */
+#ifdef GRAD
+#define ADD(x_, dy_, mask_) { \
+        const TV e = (x_) - around, g = MASKED(dy_, mask_); \
+        a += e, b += e * e, c += g, d += g * e; \
+    }
+#else
+#define ADD(x_, dy_, mask_) { \
+        const TV e = (x_) - around; \
+        a += e, b += e * e; \
+    }
+#endif
+
 /* Partial sums lie as to[part][quantity][channel]; behind them k[channel]. */
 static inline void put(global T *to, pos left, folded x) {
 #ifdef COLUMNS
@@ -109,22 +130,6 @@ static inline folded get(global const T *from, pos left) {
 #else
     return from[0];
 #endif
-}
-
-/* Of the groups with parts of this line the last one gets true, and sees what the others wrote. */
-static inline bool is_last(global uint *done, uint groups, local uint *before) {
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        uint n;
-        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(n) : "l"(done) : "memory");
-        *before = n;
-        if (n == groups - 1) *done = 0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const bool last = *before == groups - 1;
-    if (last) asm volatile("fence.acq_rel.gpu;" ::: "memory");
-    return last;
 }
 #endif
 
@@ -166,8 +171,14 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     const lanes k = { .v = around };
 #define K_OF_LINE k.lane[0]
 #endif
+    const pos across = (pos)s.across, down = G / across;
+    pos stride = across * WIDE_STEP;
+#if defined(COLUMNS) && defined(BACKWARDS)
+    /* Parts go through memory side by side: what was read last, and is in the cache still, is the end of all of it. */
+    if (last == 1) begin = part * stride, stride *= parts;
+    else
+#endif
     part_of(parts, part, &first, &last, &begin, &end);
-    const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP;
     TV sum = (TV)(T)0, squares = (TV)(T)0, dsum = (TV)(T)0, along = (TV)(T)0;
     if (live)
         for (pos o = first + MY_PART / across; o < last; o += down) {
@@ -176,14 +187,29 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
             while (i < end) {
                 TV a = (TV)(T)0, b = (TV)(T)0, c = (TV)(T)0, d = (TV)(T)0;
                 const pos stop = i + min((end - i + stride - 1) / stride, (pos)BLOCK) * stride;
-#pragma unroll 4
-                for (; i < stop; i += stride) {
-                    const TV e = AT(x + row, i, step, K_OF_LINE) - around; /* what is not there is k, so that it adds nothing */
-                    a += e, b += e * e;
+#if AHEAD > 1
+                for (; i + (AHEAD - 1) * stride < stop; i += AHEAD * stride) {
+                    TV xs[AHEAD], dys[AHEAD], masks[AHEAD];
+#pragma unroll
+                    for (int n = 0; n < AHEAD; n++) {
+                        xs[n] = AT(x + row, i + n * stride, step, K_OF_LINE);
 #ifdef GRAD
-                    const TV g = MASKED(AT(dy + row, i, (pos)s.dy_step, 0), AT(mask + row, i, (pos)s.mask_step, 0));
-                    c += g, d += g * e;
+                        dys[n] = AT(dy + row, i + n * stride, (pos)s.dy_step, 0);
+                        masks[n] = MASK_AT(row, i + n * stride);
 #endif
+                    }
+#pragma unroll
+                    for (int n = 0; n < AHEAD; n++) ADD(xs[n], dys[n], masks[n])
+                }
+#else
+#pragma unroll 4
+#endif
+                for (; i < stop; i += stride) {
+                    const TV each = AT(x + row, i, step, K_OF_LINE);
+#ifdef GRAD
+                    const TV slope = AT(dy + row, i, (pos)s.dy_step, 0), marked = MASK_AT(row, i);
+#endif
+                    ADD(each, slope, marked)
                 }
                 sum += a, squares += b, dsum += c, along += d;
             }
@@ -269,147 +295,4 @@ TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
     settle_sums(s, c, channels, parts ? from[parts * each + c] : 0, sum, squares, dsum, along, SETTLED_ARGS);
 #endif
 }
-#endif
-
-#ifdef APPLY
-#ifdef STRAIGHT
-#define FROM_PLACES scale, bias, mean, var, out1, out2, own_mean, own_var
-#define FROM_NUMBERS , count, epsilon, keep, has
-#define FROM_PARAMS \
-    global const MEMORY(SCALE) *scale, global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, \
-    global const MEMORY(VAR) *var_in, global MEMORY(FIRST) *out1, global MEMORY(SECOND) *out2, global const T *own_mean, \
-    global const T *own_var
-#else
-#define FROM_PLACES from
-#define FROM_NUMBERS
-#define FROM_PARAMS global const T *from
-#endif
-typedef struct { long x, dy, mask, y, FROM_PLACES, units, runs, run, inner, channels, pixels, step, dy_step, mask_step, y_step,
-                 lo, hi FROM_NUMBERS; } numbers;
-
-LOADER(load_x, X)
-LOADER(load_c, COMPUTED)
-STORER(store_y, X)
-
-typedef struct { TV mean, a, b, g; } factors;
-#ifdef STRAIGHT
-LOADER(load_scale, SCALE)
-LOADER(load_bias, BIAS)
-LOADER(load_mean, MEAN)
-
-/* settles: this item also makes the running statistics of its channels.  GRAD: bias and mean are the gradients of bias and
- * scale. */
-static inline factors factors_of(const numbers s, pos c, pos left, bool settles, FROM_PARAMS) {
-    const TV var = load_c(own_var + s.own_var + c, left, 0);
-#ifdef GRAD
-    const TV inverse = (TV)(T)1 / sqrt(var + REAL(s.epsilon)), a = load_scale(scale + s.scale + c, left, 0) * inverse;
-    const factors f = { load_c(own_mean + s.own_mean + c, left, 0), a, a * load_bias(bias + s.bias + c, left, 0) / (T)s.count,
-                        a * inverse * load_mean(mean_in + s.mean + c, left, 0) / (T)s.count };
-    return f;
-#else
-    factors f = { load_c(own_mean + s.own_mean + c, left, 0),
-                  load_scale(scale + s.scale + c, left, 0) / sqrt(var + REAL(s.epsilon)),
-                  load_bias(bias + s.bias + c, left, 0), (TV)(T)0 };
-    const lanes m = { .v = f.mean }, v = { .v = var };
-    const T keep = REAL(s.keep);
-    for (int l = 0; settles && l < V && l < left; l++) {
-        if (s.has & 1) STORE(FIRST, out1, s.out1 + c + l, LOAD(MEAN, mean_in, s.mean + c + l) * keep + m.lane[l] * (1 - keep));
-        if (s.has & 2) STORE(SECOND, out2, s.out2 + c + l, LOAD(VAR, var_in, s.var + c + l) * keep + v.lane[l] * (1 - keep));
-    }
-    return f;
-#endif
-}
-#else
-static inline factors factors_of(global const T *from, pos channels, pos left) {
-    factors f = { load_c(from, left, 0), load_c(from + channels, left, 0), load_c(from + 2 * channels, left, 0), (TV)(T)0 };
-#ifdef GRAD
-    f.g = load_c(from + 3 * channels, left, 0);
-#endif
-    return f;
-}
-#endif
-
-/* dy: of a gradient, or what FINISH adds. */
-static inline TV applied(const numbers s, const factors f, TV x, TV dy, TV mask) {
-    const TV e = x - f.mean;
-#ifdef GRAD
-    return MASKED(dy, mask) * f.a - f.b - e * f.g;
-#else
-    lanes r = { .v = e * f.a + f.b };
-#ifdef FINISH
-#ifdef ADDEND
-    lanes other = { .v = dy };
-    for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l], other.lane[l]);
-#else
-    for (int l = 0; l < V; l++) r.lane[l] = finish(r.lane[l]);
-#endif
-#endif
-    return r.v;
-#endif
-}
-
-#if defined(GRAD) || defined(ADDEND)
-#define LOAD_DY(at, left) load_x(dy + (at), left, 0)
-#else
-#define LOAD_DY(at, left) (TV)(T)0
-#endif
-#ifdef MASK
-#define LOAD_MASK(at, left) load_x(mask + (at), left, 0)
-#else
-#define LOAD_MASK(at, left) (TV)(T)0
-#endif
-
-#ifdef PIXELS
-/* Channels last on a GPU: an item keeps its channels and does PIXELS pixels, `down` from one another, all of whose loads are on
- * their way before the first is needed. */
-kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                  global MEMORY(X) *y, FROM_PARAMS) {
-    const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, across = (channels + V - 1) / V, pixels = (pos)s.pixels;
-    const pos down = (pos)s.units / across, first = unit / across, i = unit % across * V, left = channels - i;
-    if (unit >= (pos)s.units) return;
-#ifdef STRAIGHT
-    const factors f = factors_of(s, i, left, first == 0, scale, bias, mean_in, var_in, out1, out2, own_mean, own_var);
-#else
-    const factors f = factors_of(from + s.from + i, channels, left);
-#endif
-    TV xs[PIXELS], dys[PIXELS], masks[PIXELS];
-    x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
-#pragma unroll
-    for (int n = 0; n < PIXELS; n++) {
-        const pos at = min(first + n * down, pixels - 1);
-        xs[n] = load_x(x + at * (pos)s.step, left, 0);
-        dys[n] = LOAD_DY(at * (pos)s.dy_step, left), masks[n] = LOAD_MASK(at * (pos)s.mask_step, left);
-    }
-#pragma unroll
-    for (int n = 0; n < PIXELS; n++) {
-        const pos p = first + n * down;
-        if (p < pixels) store_y(y + p * (pos)s.y_step, left, applied(s, f, xs[n], dys[n], masks[n]));
-    }
-}
-#else
-/* Rows of `inner` neighbours: pixels of one channel or (LAST) all channels of one pixel. */
-kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                  global MEMORY(X) *y, global const T *from) {
-    const pos unit = (pos)get_global_id(0), channels = (pos)s.channels, inner = (pos)s.inner;
-    if (unit >= (pos)s.units) return;
-    const pos row = unit / (pos)s.runs, begin = unit % (pos)s.runs * (pos)s.run, end = min(begin + (pos)s.run, inner);
-    from += s.from;
-    x += s.x + row * (pos)s.step, dy += s.dy + row * (pos)s.dy_step, mask += s.mask + row * (pos)s.mask_step;
-    y += s.y + row * (pos)s.y_step;
-#ifndef LAST
-    from += row % channels;
-    factors f = { (TV)from[0], (TV)from[channels], (TV)from[2 * channels], (TV)(T)0 };
-#ifdef GRAD
-    f.g = (TV)from[3 * channels];
-#endif
-#endif
-    for (pos i = begin; i < end; i += V) {
-        const pos left = end - i;
-#ifdef LAST
-        const factors f = factors_of(from + i, channels, left);
-#endif
-        store_y(y + i, left, applied(s, f, load_x(x + i, left, 0), LOAD_DY(i, left), LOAD_MASK(i, left)));
-    }
-}
-#endif
 #endif

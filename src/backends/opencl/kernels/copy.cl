@@ -1,7 +1,32 @@
 /* y[to] = x[from] where both places are affine in the same R coordinates: reorders, transpositions, windows, repetitions.
- * Options: M, a type as large as an element; R, how many dims, the last one the one that moves least in y; WIDE; TILE. */
+ * Options: M, a type as large as an element; R, how many dims, the last one the one that moves least in y; WIDE; AHEAD; TILE. */
 typedef struct { long x, y, units, runs, run, size[R], from[R], to[R]; } numbers;
 
+#ifdef AHEAD
+/* On a GPU a unit is an element; an item does AHEAD of them, a group's width from one another, which are all on their way before
+ * the first has come. */
+kernel void copy(const numbers s, global const M *x, global M *y) {
+    const pos side = (pos)get_local_size(0), units = (pos)s.units, unit = (pos)get_group_id(0) * side * AHEAD + (pos)get_local_id(0);
+    M v[AHEAD];
+    pos to[AHEAD];
+    x += s.x, y += s.y;
+#pragma unroll
+    for (int n = 0; n < AHEAD; n++) {
+        pos rest = min(unit + n * side, units - 1), from = 0;
+        to[n] = 0;
+        for (int k = R - 1; k >= 0; k--) {
+            const pos c = k ? rest % (pos)s.size[k] : rest;
+            if (k) rest /= (pos)s.size[k];
+            from += c * (pos)s.from[k];
+            to[n] += c * (pos)s.to[k];
+        }
+        v[n] = x[from];
+    }
+#pragma unroll
+    for (int n = 0; n < AHEAD; n++)
+        if (unit + n * side < units) y[to[n]] = v[n];
+}
+#else
 /* A unit is a run of neighbours along the last dim. */
 kernel void copy(const numbers s, global const M *x, global M *y) {
     if ((pos)get_global_id(0) >= (pos)s.units) return;
@@ -20,6 +45,7 @@ kernel void copy(const numbers s, global const M *x, global M *y) {
     else if (a == 0 && b == 1) for (pos i = 0; i < n; i++) y[i] = x[0];
     else for (pos i = 0; i < n; i++) y[i * b] = x[i * a];
 }
+#endif
 
 /* Neighbours in x lie along dim R - 2, neighbours in y along dim R - 1: squares of TILE x TILE go through local memory, read and
  * written in rows.  A group is TILE items in a row, ROWS rows; its local rows are one longer, so that columns meet all banks. */

@@ -111,14 +111,55 @@ typedef union { TV v; T lane[V]; } lanes;
 #ifdef ALIGNED
 #define MANY(type, p, i) (*(global const VECTOR(type) *)((p) + (i)))
 #define MANY_TO(type, p, i, x) (*(global VECTOR(type) *)((p) + (i)) = CONVERT(type)(x))
+#if V != 8
 #define loads_f16(p, i) CONVERT(T)(VECTOR(vloada_half)(0, (global const half *)((p) + (i))))
 #define stores_f16(p, i, x) FAC_CAT(VECTOR(vstorea_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
+#endif
 #else
 #define MANY(type, p, i) VECTOR(vload)(0, (p) + (i))
 #define MANY_TO(type, p, i, x) VECTOR(vstore)(CONVERT(type)(x), 0, (p) + (i))
 #define loads_f16(p, i) CONVERT(T)(VECTOR(vload_half)(0, (global const half *)((p) + (i))))
 #define stores_f16(p, i, x) FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
 #endif
+#if V == 8 && defined(ALIGNED)
+/* Eight elements of 16 bits come and go as four words: of a vector of eight numbers compilers make two accesses. */
+#define WORDS_OF_EIGHT
+static inline TV seen_bf16(uint4 words) {
+    uint8 bits;
+    bits.even = words << 16, bits.odd = words & 0xffff0000;
+    return CONVERT(T)(as_float8(bits));
+}
+static inline TV seen_f16(uint4 words) {
+    union { uint4 words; ushort each[8]; } from = { .words = words };
+    union { float8 v; float lane[8]; } r;
+    for (int l = 0; l < 8; l++) r.lane[l] = fac_from_f16(from.each[l]);
+    return CONVERT(T)(r.v);
+}
+static inline uint4 words_f16(float8 v) {
+    union { float8 v; float lane[8]; } from = { .v = v };
+    union { uint4 words; ushort each[8]; } r;
+    for (int l = 0; l < 8; l++) r.each[l] = fac_bits_f16(from.lane[l]);
+    return r.words;
+}
+#define loads_bf16(p, i) seen_bf16(come_bf16(p, i))
+#define loads_f16(p, i) seen_f16(come_f16(p, i))
+#define stores_bf16(p, i, x) (*(global uint4 *)((p) + (i)) = words_bf16(CONVERT(float)(x)))
+#define stores_f16(p, i, x) (*(global uint4 *)((p) + (i)) = words_f16(CONVERT(float)(x)))
+#ifdef FAC_NV_BF16
+static inline uint4 words_bf16(float8 v) {
+    union { float8 v; float lane[8]; } from = { .v = v };
+    union { uint4 words; uint pair[4]; } to;
+    for (int l = 0; l < 4; l++)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to.pair[l]) : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
+    return to.words;
+}
+#else
+static inline uint4 words_bf16(float8 v) {
+    const uint8 u = as_uint8(v), bits = select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
+    return bits.even | bits.odd << 16;
+}
+#endif
+#else
 #define loads_bf16(p, i) CONVERT(T)(VECTOR(as_float)(CONVERT(uint)(MANY(ushort, p, i)) << 16))
 #define stores_bf16(p, i, x) MANY_TO(ushort, p, i, bits_bf16(CONVERT(float)(x)))
 #ifdef FAC_NV_BF16
@@ -134,6 +175,7 @@ static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
     const VECTOR(uint) u = VECTOR(as_uint)(v);
     return select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
 }
+#endif
 #endif
 #define loads_f32(p, i) CONVERT(T)(MANY(float, p, i))
 #define loads_f64(p, i) CONVERT(T)(MANY(double, p, i))
@@ -189,3 +231,30 @@ static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
 #define stores_u32(p, i, x) STORE_LANES(u32, p, i, x)
 #define stores_i64(p, i, x) STORE_LANES(i64, p, i, x)
 #define stores_u64(p, i, x) STORE_LANES(u64, p, i, x)
+
+/* ---- V that have been asked for ---- */
+
+/* CAME(tag): V neighbours as they come, COME(tag, p, i) asks for them, SEEN(tag, c) are the numbers.  What is only kept in a
+ * register nobody waits for, while a conversion would. */
+#define CAME(tag) FAC_CAT(came_, tag)
+#define COME(tag, p, i) FAC_CAT(come_, tag)(p, i)
+#define SEEN(tag, c) FAC_CAT(seen_, tag)(c)
+typedef TV came_f32;
+#define come_f32 loads_f32
+#define seen_f32(c) (c)
+#ifdef FAC_FP64
+typedef TV came_f64;
+#define come_f64 loads_f64
+#define seen_f64(c) (c)
+#endif
+#ifdef WORDS_OF_EIGHT
+typedef uint4 came_bf16, came_f16;
+#define come_bf16(p, i) (*(global const uint4 *)((p) + (i)))
+#define come_f16 come_bf16
+#else
+typedef TV came_bf16, came_f16;
+#define come_bf16 loads_bf16
+#define come_f16 loads_f16
+#define seen_bf16(c) (c)
+#define seen_f16(c) (c)
+#endif

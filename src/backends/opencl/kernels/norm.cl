@@ -2,8 +2,9 @@
  * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
  * step, plus what the D dims of a row say.
  * Options: those of elements.cl and team.cl (a line is a row); X; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
- * HELD: a row is HELD accesses of each item at most, and stays in registers; SHIFTED: otherwise both sums are taken
- * in one pass, of x - k where k is the mean of the row's first elements. */
+ * HELD: a row is HELD accesses of each item at most, and stays in registers; NEXT: a group does several rows, the next of which
+ * is on its way while one is worked on (STORED: and that one lies in local memory); SHIFTED: otherwise both sums are taken in one
+ * pass, of x - k where k is the mean of the row's first elements. */
 typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D],
                  bias_by[D]; } numbers;
 
@@ -39,13 +40,78 @@ FOLDER(fold, PLUS)
 PARAMETER(load_scale, SCALE)
 PARAMETER(load_bias, BIAS)
 
+/* What an item has of a row; where it has nothing, the last that there is once more: a branch would wait for what is in it. */
+#define PLACE(k) min((MY_PART + (k) * G) * V, (pos)s.size - V)
+#define ASK(came, from) _Pragma("unroll") for (int k = 0; k < HELD; k++) came[k] = COME(X, from, PLACE(k));
+
 TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const MEMORY(SCALE) *scale,
                  global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
-    const pos size = live ? (pos)s.size : 0;
-    x += s.x + unit * (pos)s.size;
-    y += s.y + unit * (pos)s.size;
+    pos size = (pos)s.size;
+    x += s.x, y += s.y;
+#ifdef NEXT
+#ifdef STORED
+    local TV stored[HELD * G];
+#define E(k) stored[(k) * G + MY_PART]
+#define AGAIN _Pragma("unroll 1")               /* unrolled, all places would be kept in registers */
+#else
+    TV e[HELD];
+#define E(k) e[k]
+#define AGAIN _Pragma("unroll")
+#endif
+    const pos inner = (pos)s.size_of[D - 1];
+    CAME(X) came[HELD];
+    pos group = (pos)get_group_id(0);
+    bool more;
+    ASK(came, x + unit * size)
+    do {
+        TV sum = (TV)(T)0, squares = (TV)(T)0;
+        T mean = 0;
+        group += (pos)get_num_groups(0);
+        more = group * C < (pos)s.units;
+        const pos next = min(group * C + MY_LINE, (pos)s.units - 1), which = unit % (pos)s.rows;
+        global const MEMORY(X) *behind = x + (more ? next : unit) * size;
+#pragma unroll
+        for (int k = 0; k < HELD; k++) {
+            const TV v = IN_LINE((MY_PART + k * G) * V) ? SEEN(X, came[k]) : (TV)(T)0;
+            sum += v, E(k) = v;
+            came[k] = COME(X, behind, PLACE(k));
+        }
+#ifndef RMS
+        mean = fold(tree, sum) / (T)s.size;
+#endif
+        AGAIN for (int k = 0; k < HELD; k++) {
+            const TV v = IN_LINE((MY_PART + k * G) * V) ? E(k) - mean : (TV)(T)0;
+            squares += v * v;
+        }
+        const T inverse = (T)1 / sqrt(fold(tree, squares) / (T)s.size + REAL(s.epsilon));
+#ifndef NO_MEAN
+        if (live && MY_PART == 0) STORE(MEAN, mean_out, s.mean + unit, mean);
+#endif
+#ifndef NO_INVERSE
+        if (live && MY_PART == 0) STORE(INVERSE, inverse_out, s.inverse + unit, inverse);
+#endif
+        global const MEMORY(SCALE) *a = scale + s.scale + which * (pos)s.scale_row;
+        global const MEMORY(BIAS) *b = bias + s.bias + which * (pos)s.bias_row;
+        AGAIN for (int k = 0; k < HELD; k++) {
+            const pos i = (MY_PART + k * G) * V, o = D == 1 ? 0 : i / inner, left = size - i;
+            if (!live || !IN_LINE(i)) continue;
+            TV r = (E(k) - mean) * inverse;
+#ifndef NO_SCALE
+            r *= load_scale_of(a + place(s.size_of, s.scale_by, D - 1, o), s.scale_by[D - 1], i - o * inner, left);
+#endif
+#ifndef NO_BIAS
+            r += load_bias_of(b + place(s.size_of, s.bias_by, D - 1, o), s.bias_by[D - 1], i - o * inner, left);
+#endif
+            store_y(y + unit * size + i, left, r);
+        }
+        live = group * C + MY_LINE < (pos)s.units;
+        unit = next;
+    } while (more);
+#else
+    if (!live) size = 0;
+    x += unit * (pos)s.size, y += unit * (pos)s.size;
     TV sum = (TV)(T)0, squares = (TV)(T)0;
     T mean = 0;
 #ifdef HELD
@@ -136,5 +202,6 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
             store_y(y + o * inner + i, left, e);
         }
     }
+#endif
 #endif
 }

@@ -3,8 +3,9 @@
  *   hat = (x - mean) inverse,   dx = (g - mean g - hat mean(g hat)) inverse
  * A group goes on to every `rows`-th row and adds up dy hat and dy of its columns: partial sums of dscale and dbias, which the
  * second kernel folds in the order of the groups.
- * Options: those of elements.cl and team.cl (C == 1); X; HELD: accesses of each item; SCALED: there is a scale; SUMS: dscale or
- * dbias is wanted. */
+ * Options: those of elements.cl and team.cl (C == 1); X; HELD: accesses of each item; FULL: which are exactly the row; SCALED:
+ * there is a scale; SUMS: dscale or dbias is wanted; NEXT: the next row is on its way while one is worked on, fewer groups having
+ * room: where elements are short. */
 LOADER(load_x, X)
 STORER(store_x, X)
 
@@ -15,42 +16,80 @@ TEAM_FOLDER(fold, four, PLUS)
 typedef struct { long x, dy, scale, dx, to, units, size, rows, epsilon; } numbers;
 LOADER(load_t, COMPUTED)
 STORER(store_t, COMPUTED)
-enum { SAMPLES = 8 };
+enum { SAMPLES = V < 8 ? 8 / V : 1 };
+
+/* What an item has of a row; where it has nothing, the last that there is once more: a branch would wait for what is in it. */
+#define PLACE(k) min((MY_PART + (k) * G) * V, size - V)
+#define ASK(row) \
+    _Pragma("unroll") for (int k = 0; k < HELD; k++) { \
+        xs[k] = COME(X, x, (row) * size + PLACE(k)), dys[k] = COME(X, dy, (row) * size + PLACE(k)); \
+    } \
+    _Pragma("unroll") for (int k = 0; k < SAMPLES; k++) samples[k] = COME(X, x, (row) * size + min((pos)k * V, size - V));
+#if defined(SCALED) && defined(NEXT)
+#define FACTOR(k) SEEN(X, factors[k])
+#elif defined(SCALED)
+#define FACTOR(k) factors[k]
+#else
+#define FACTOR(k) (T)1
+#endif
 
 TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *scale,
                       global MEMORY(X) *dx, global T *to) {
     local four tree[TREE_SIZE];
-    const pos size = (pos)s.size, samples = min(size, (pos)SAMPLES), group = (pos)get_group_id(0);
+    const pos size = (pos)s.size, rows = (pos)s.rows, units = (pos)s.units, group = (pos)get_group_id(0);
     const T n = (T)s.size;
-    TV dscale[HELD], dbias[HELD], factor[HELD];
+    TV dscale[HELD], dbias[HELD];
+#ifdef NEXT
+    CAME(X) xs[HELD], dys[HELD], samples[SAMPLES], factors[HELD];
+#else
+    TV factors[HELD];
+#endif
     x += s.x, dy += s.dy, dx += s.dx;
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
-        const pos i = (MY_PART + k * G) * V;
         dscale[k] = dbias[k] = (TV)(T)0;
-#ifdef SCALED
-        factor[k] = i < size ? load_x(scale + s.scale + i, size - i, 0) : (TV)(T)0;
-#else
-        factor[k] = (TV)(T)1;
+#if defined(SCALED) && !defined(NEXT)
+        factors[k] = load_x(scale + s.scale + PLACE(k), V, 0);
 #endif
     }
-    for (pos row = group; row < (pos)s.units; row += (pos)s.rows) {
-        const pos at = row * size;
+#ifdef NEXT
+    ASK(group)
+#endif
+    for (pos row = group; row < units; row += rows) {
         TV e[HELD], d[HELD], sum = (TV)(T)0, squares = (TV)(T)0, gsum = (TV)(T)0, along = (TV)(T)0;
-        T around = 0;
+        TV first = (TV)(T)0;
+#ifdef NEXT
+#pragma unroll
+        for (int k = 0; k < SAMPLES; k++) first += SEEN(X, samples[k]);
+        const T around = FOLD_LANES(PLUS, first) / (T)(SAMPLES * V);
+#ifdef SCALED
+#pragma unroll
+        for (int k = 0; k < HELD; k++) factors[k] = COME(X, scale, s.scale + PLACE(k));
+#endif
+#pragma unroll
+        for (int k = 0; k < HELD; k++) {
+            const bool there = IN_LINE((MY_PART + k * G) * V);
+            e[k] = there ? SEEN(X, xs[k]) - around : (TV)(T)0, d[k] = there ? SEEN(X, dys[k]) : (TV)(T)0;
+        }
+        if (row + rows < units) {
+            ASK(row + rows)
+        }
+#else
 #pragma unroll
         for (int k = 0; k < HELD; k++) {
             const pos i = (MY_PART + k * G) * V;
-            e[k] = i < size ? load_x(x + at + i, size - i, 0) : (TV)(T)0;
-            d[k] = i < size ? load_x(dy + at + i, size - i, 0) : (TV)(T)0;
+            e[k] = IN_LINE(i) ? load_x(x + row * size + i, size - i, 0) : (TV)(T)0;
+            d[k] = IN_LINE(i) ? load_x(dy + row * size + i, size - i, 0) : (TV)(T)0;
         }
-        for (pos i = 0; i < samples; i++) around += LOAD(X, x, at + i);
-        around /= (T)samples;
+#pragma unroll
+        for (int k = 0; k < SAMPLES; k++) first += load_x(x + row * size + min((pos)k * V, size - V), V, 0);
+        const T around = FOLD_LANES(PLUS, first) / (T)(SAMPLES * V);
+#pragma unroll
+        for (int k = 0; k < HELD; k++) e[k] = IN_LINE((MY_PART + k * G) * V) ? e[k] - around : (TV)(T)0;
+#endif
 #pragma unroll
         for (int k = 0; k < HELD; k++) {
-            const pos left = size - (MY_PART + k * G) * V;
-            const TV g = d[k] * factor[k];
-            e[k] = left > 0 ? e[k] - around : (TV)(T)0;
+            const TV g = d[k] * FACTOR(k);
             sum += e[k], squares += e[k] * e[k], gsum += g, along += g * e[k];
         }
         const four all = fold(tree, (four)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares), FOLD_LANES(PLUS, gsum),
@@ -62,8 +101,8 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
         for (int k = 0; k < HELD; k++) {
             const pos i = (MY_PART + k * G) * V;
             const TV c = e[k] - moved;
-            if (i < size) store_x(dx + at + i, size - i, (d[k] * factor[k] - mean_g - c * mean_ge) * inverse);
-            dscale[k] += d[k] * c * inverse, dbias[k] += d[k];
+            if (IN_LINE(i)) store_x(dx + row * size + i, size - i, (d[k] * FACTOR(k) - mean_g - c * mean_ge) * inverse);
+            dscale[k] += d[k] * (c * inverse), dbias[k] += d[k];
         }
     }
 #ifdef SUMS
@@ -80,15 +119,21 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
 
 FOLDER(fold, PLUS)
 
-/* y[i] = sum over groups of from[group][which][i]: C columns side by side, G items for each. */
-typedef struct { long from, y, units, size, rows, which; } numbers;
-TEAM_KERNEL gather(const numbers s, global const T *from, global MEMORY(X) *y) {
+/* sum over groups of from[group][which][i]: C columns side by side, G items for each, several of whose numbers are on their way.
+ * The
+ * first `size` columns go to `first`, the others to `second`; those before `begin` nobody wants. */
+typedef struct { long from, first, second, units, size, rows, begin; } numbers;
+TEAM_KERNEL gather(const numbers s, global const T *from, global MEMORY(X) *first, global MEMORY(X) *second) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
+    const pos column = unit + (pos)s.begin, size = (pos)s.size;
     T sum = 0;
-    from += s.from + s.which * s.size + unit;
-    for (pos r = MY_PART; r < (pos)s.rows; r += G) sum += from[r * 2 * (pos)s.size];
+    from += s.from + column;
+#pragma unroll 8
+    for (pos r = MY_PART; r < (pos)s.rows; r += G) sum += from[r * 2 * size];
     const T all = fold(tree, sum);
-    if (live && MY_PART == 0) STORE(X, y, s.y + unit, all);
+    if (!live || MY_PART) return;
+    if (column < size) STORE(X, first, s.first + column, all);
+    else STORE(X, second, s.second + column - size, all);
 }
 #endif

@@ -21,8 +21,7 @@
  *                  consumer (0: directly);  ADDED: extra ADDED - 1, which has a row for each of them, comes that way (0: none)
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
  *   NEAR           rows of A are read again by other taps: through the first cache
- *   FORESEEN       extras are asked for (foresee_row, nvidia/conv_foresee.c)  1: before the products of their tile
- *                  2: those are few: while the team's tile before is finished
+ *   FORESEEN       1: extras are asked for before the products of their tile (foresee_row, nvidia/conv_foresee.c)
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the high part of what lies in A,
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both

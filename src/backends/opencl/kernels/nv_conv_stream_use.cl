@@ -157,34 +157,24 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #endif
 
 #if FORESEEN
-/* What 16 rows of a tile will be finished with, `count` of its channels from `from` on, on its way to the second cache: loads into
- * registers, which are few, then wait for that cache only.  tile may be behind the last one. */
-INLINE void foresee(const sizes *s, const ends *e, int tile, int row, int from, int count, int lane EXTRA_PARAMS) {
-    const int first = tile % s->across * BN + from, rest = s->rows - first;
-    spot at;
-    if (lane < 16 && tile < s->tiles && rest > 0 && find(s, e, row + lane, &at))
-        foresee_row(e, &at, first, rest < count ? rest : count EXTRA_ARGS);
-}
-
-/* All of a warp's rows and channels. */
-INLINE void foresee_tile(const sizes *s, const ends *e, int tile, int row0, int warp, int lane EXTRA_PARAMS) {
-    UNROLL for (int m = 0; m < ROWS; m++) foresee(s, e, tile, row0 + m * 64 + warp * 16, 0, BN, lane EXTRA_ARGS);
+/* What this warp's rows of a tile will be finished with, on its way to the second cache while they are multiplied: loads into
+ * registers, which are few, then wait for that cache only. */
+INLINE void foresee(const sizes *s, const ends *e, int tile, int row0, int warp, int lane EXTRA_PARAMS) {
+    const int first = tile % s->across * BN, rest = s->rows - first;
+    if (lane >= 16) return;
+    UNROLL for (int m = 0; m < ROWS; m++) {
+        spot at;
+        if (find(s, e, row0 + m * 64 + warp * 16 + lane, &at)) foresee_row(e, &at, first, rest < BN ? rest : BN EXTRA_ARGS);
+    }
 }
 #endif
 
-/* Groups of 16 channels that are asked for at once: 128 bytes of f32. */
-#define ASKED (AHEAD > 2 ? AHEAD : 2)
-
 /* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
- * stored: what is stored would hold back what is read behind it.  FORESEEN 2: where those of this tile have been read, those of
- * the team's next one are asked for, so that memory always has work and the second cache never holds more than one tile's.
+ * stored: what is stored would hold back what is read behind it.
  * own: this consumer's rows in local memory, if results go so. */
 INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
                         int row0, int warp, int lane MOMENTS_PARAMS EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
-#if FORESEEN == 2
-    const int next = tile + TEAMS * get_num_groups(0), next_row = row0 + (next / s->across - tile / s->across) * BM + warp * 16;
-#endif
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int row = m * 64 + warp * 16 + g;
         spot to[2];
@@ -210,9 +200,6 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
                 }
             }
-#if FORESEEN == 2
-            if (q0 % ASKED == 0) foresee(s, e, next, next_row + m * 64, 16 * q0, 16 * ASKED, lane EXTRA_ARGS);
-#endif
             UNROLL for (int q = 0; q < AHEAD; q++) {
 #ifdef NORM
                 float whole[2][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
@@ -325,10 +312,6 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
               steps = s.blocks * s.tall.taps * s.wide.taps;
     a.base = a.at, a.at += member * MEMBER_ROWS * STEP_BYTES;
     int turn = 0;
-#if FORESEEN == 2
-    const int begin = get_group_id(0) + team * get_num_groups(0);
-    foresee_tile(&s, &e, begin, begin / s.across * BM + member * OWN_ROWS, warp, lane EXTRA_ARGS);
-#endif
     for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
         if (TEAMS > 1 && turn % TEAMS != team) {
             pass(&a, HALO ? s.blocks : steps, SA);
@@ -337,8 +320,8 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         }
         float sums[ROWS][BN / 2];
         const int row0 = tile / s.across * PLACES + member * MEMBER_ROWS;
-#if FORESEEN == 1
-        foresee_tile(&s, &e, tile, row0, warp, lane EXTRA_ARGS);
+#if FORESEEN
+        foresee(&s, &e, tile, row0, warp, lane EXTRA_ARGS);
 #endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));

@@ -41,7 +41,7 @@ typedef T folded;
 /* Where items read each other's registers (exchange.cl), a team folds without local memory as far as that reaches, in pairs whose
  * numbers differ in one bit: OP must not care which of two comes first.  What is left is folded by all alike.  What a partner has
  * gets a name: OP may write its operands more than once, and everybody must ask together. */
-#if G > 1 && defined(FAC_EXCHANGE) && !defined(COLUMNS) && C * G >= 32
+#if G > 1 && defined(FAC_EXCHANGE) && !defined(COLUMNS) && C * G % 32 == 0
 #define TEAM_FOLDER(name, type, OP) \
     EXCHANGER(name##_exchanged, type) \
     static inline type name##_paired(type x, int lanes) { \
@@ -117,8 +117,15 @@ typedef T folded;
 /* unit: the line of this item; those that have none (not live) go through the first once more, for the barriers. */
 #define LINE_OF_TEAM(group) \
     pos unit = (pos)(group) * C + MY_LINE; \
-    const bool live = unit < (pos)s.units; \
+    bool live = unit < (pos)s.units; \
     unit = live ? unit : 0;
+
+/* Whether element i is one of the `size` that the line has; FULL: the team's accesses are exactly the line. */
+#ifdef FULL
+#define IN_LINE(i) true
+#else
+#define IN_LINE(i) ((i) < size)
+#endif
 
 /* How many neighbours of a line an access is. */
 #if defined(UNIT) && !defined(COLUMNS)

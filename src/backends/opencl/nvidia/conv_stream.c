@@ -16,7 +16,7 @@
 #include "cl_nv_conv_stream_use.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 2, TAPS = 32, PIECE = 16, SUMMED = 4, FEW_STEPS = 16 };
+enum { VERSION = 2, TAPS = 32, PIECE = 16, SUMMED = 4 };
 
 /* As the kernel has them. */
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
@@ -200,9 +200,8 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
     if (t->slots) add_memory(q->c.r.result, to);
-    const bool few = !q->windows && fac_nv_stream_blocks(q) <= FEW_STEPS;
     const bool foreseen = !t->slots && !q->c.pooled && fac_nv_foresee_text(&q->c, to);
-    fac_text_print(to, "#define FORESEEN %d\n", foreseen ? 1 + few : 0);
+    fac_text_print(to, "#define FORESEEN %d\n", foreseen);
     fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n", q->c.moments, q->kept, q->c.pooled);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
