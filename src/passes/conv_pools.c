@@ -82,7 +82,10 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_value *y;
     if (conv->body[0]) {
         fac_graph *body = body_for(conv->body[0], n->out[0]->type);
-        if (!body) return;
+        if (!body) {
+            fac_graph_raise(g, FAC_E_NOMEM, "no memory for what follows a max pool");
+            return;
+        }
         y = fac_emit_body(g, &fac_op_conv2d_max_pool, &attrs, PORTS, PORTS, conv->in, body, NULL);
     } else y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
     if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n))) return;   /* what nobody reads is swept away */

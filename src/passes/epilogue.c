@@ -45,11 +45,16 @@ static fac_value *rebuilt(fac_graph *body, const fac_node *f, int k, fac_value *
     return made[0];
 }
 
+static void no_memory(fac_graph *to, const fac_node *m) {
+    fac_graph_raise(to, FAC_E_NOMEM, "no memory for what follows %s", m->op->name);
+}
+
 /* The anchor with n at the end of its body; NULL when that cannot be.  absorbs: with what absorbed() finds; *some: it did. */
 static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_value *const in[], int a, bool absorbs, bool *some) {
     fac_value *args[OPERANDS + 1], *ops[OPERANDS], *made[1];
     int count = m->nin;
     fac_graph *body = m->body[0] ? fac_graph_rebuild(m->body[0], &(fac_rebuild){ .keep_dead = false }, NULL) : fac_graph_new();
+    if (!body || body->error.status == FAC_E_NOMEM) no_memory(to, m);
     if (!body || body->error.status || n->nout != 1 || n->nin > OPERANDS) {
         fac_graph_free(body);
         return NULL;
@@ -83,6 +88,7 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
         made[0]->roots++;
     } else fac_output(body, "y", made[0]);
     if (body->error.status) {
+        if (body->error.status == FAC_E_NOMEM) no_memory(to, m);
         fac_graph_free(body);
         return NULL;
     }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/bodies.h"
+#include "ops/conv_pool.h"
 #include "run/schedule.h"
 
 int fac_root_new(fac_scheduler *s, fac_root root) {
@@ -117,16 +118,22 @@ static double elements_of(const fac_value *v) {
 }
 
 /* Of a node: itself, unless its body is all that it means, and the nodes of its body or epilogue; a body that runs more or less than
- * once (if, loop) is part of its node.  to NULL: only how many. */
+ * once (if, loop) is part of its node; a convolution with its pool is both.  to NULL: only how many. */
 static int list_ops(const fac_node *n, double slices, fac_step_op *to) {
     const bool fused = n->op->cost == fac_bodies_cost, inside = fused || !(n->op->is & FAC_OP_BODIES);
     int count = 0;
+    fac_conv_geom conv;
+    fac_pool_geom pool;
+    const bool both = fac_conv_pool_geometry(n, &conv, &pool);          /* two nodes of the model */
     if (!fused) {
         fac_cost cost = { 0 };
         if (n->op->cost) n->op->cost(n, &cost);
-        if (to) *to = (fac_step_op){ n->op->name, cost.macs * slices, cost.other * slices, elements_of(n->out[0]) * slices };
+        const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
+        if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * slices, cost.other * slices, made * slices };
         count++;
     }
+    if (both && to) to[count] = (fac_step_op){ "max_pool2d", 0, 0, elements_of(n->out[0]) * slices };
+    count += both;
     for (const fac_node *m = inside && n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         count += list_ops(m, slices, to ? to + count : NULL);
     return count;
