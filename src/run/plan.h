@@ -128,6 +128,9 @@ typedef struct fac_plan {
  * names; bound inputs become constants.  Symbols that remain are an error that names the value. */
 fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *const in[], fac_error *err);
 
+/* does.c: fills step->does for the step of a node; false: no memory. */
+bool fac_step_count(fac_plan *p, fac_step *s);
+
 /* batch.c: how many images of a batch (the first dim of all inputs) are done at once: all, or fewer when no image sees another one
  * and near, the bytes that the cores' own caches hold, are too few for what lies between two layers.  g is specialized. */
 int64_t    fac_batch_slice(const fac_graph *g, size_t near);

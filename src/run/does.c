@@ -1,0 +1,40 @@
+/* The ops that a step does, as the model has them: what analyses and profiles count. */
+#include "ops/bodies.h"
+#include "ops/conv_pool.h"
+#include "run/plan.h"
+
+static double elements_of(const fac_value *v) {
+    const int64_t n = fac_dims_count(&v->type.dims);
+    return n > 0 ? (double)n : 0;
+}
+
+/* Of a node: itself, unless its body is all that it means, and the nodes of its body or epilogue; a body that runs more or less than
+ * once (if, loop) is part of its node; a convolution with its pool is both.  to NULL: only how many. */
+static int list_ops(const fac_node *n, double slices, fac_step_op *to) {
+    const bool fused = n->op->cost == fac_bodies_cost, inside = fused || !(n->op->is & FAC_OP_BODIES);
+    int count = 0;
+    fac_conv_geom conv;
+    fac_pool_geom pool;
+    const bool both = fac_conv_pool_geometry(n, &conv, &pool);          /* two nodes of the model */
+    if (!fused) {
+        fac_cost cost = { 0 };
+        if (n->op->cost) n->op->cost(n, &cost);
+        const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
+        if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * slices, cost.other * slices, made * slices };
+        count++;
+    }
+    if (both && to) to[count] = (fac_step_op){ "max_pool2d", 0, 0, elements_of(n->out[0]) * slices };
+    count += both;
+    for (const fac_node *m = inside && n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
+        count += list_ops(m, slices, to ? to + count : NULL);
+    return count;
+}
+
+bool fac_step_count(fac_plan *p, fac_step *s) {
+    const fac_node *n = s->problem->node;
+    if (s->kind != FAC_STEP_RUN || !n->graph) return true;
+    s->ndoes = list_ops(n, (double)p->slices, NULL);
+    s->does = fac_arena_alloc(&p->memory, (size_t)s->ndoes + 1, sizeof *s->does);
+    if (s->does) list_ops(n, (double)p->slices, s->does);
+    return s->does != NULL;
+}
