@@ -194,7 +194,7 @@ static void pooled_shapes(void **state) {
     int solved = 0;
     for (int i = 0; i < TIMES; i++) {
         const mode *m = &modes[i % 3 + (i % 3 > 0)];            /* not by three products */
-        const int images = (int)number(1, 4), channels = m->channels * (int)number(1, 40), rows = 4 * (int)number(1, 70);
+        const int images = (int)number(1, 4), channels = m->channels * (int)number(2, 40), rows = 4 * (int)number(1, 70);
         const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150), body = (int)number(0, 2);
         char text[512], more[64] = "", clip[64];
         const char *const bodies[] = { "", " {relu}", clip };

@@ -48,6 +48,12 @@ static bool may_be_asked(const char *solver) {
     return true;
 }
 
+/* Takes no case of an operator: it leaves scores and keys to others, or works in no precision that f32 has by default.  They have
+ * tests of their own (test_nv_attention.c). */
+static bool is_tested_elsewhere(const char *solver) {
+    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma");
+}
+
 /* How many were compiled or found on disk so far. */
 static size_t programs(void) {
     const fac_cl_builds *b = &fac_opencl_of(device)->builds;
@@ -67,7 +73,7 @@ static void every_case_of_every_op(void **state) {
         int solved = try_solver(*s, getenv("FACULA_ALL") ? ALL : ONE);
         if (!solved) solved = try_solver(*s, UNTIL_TAKEN);      /* one that takes few problems */
         print_message("%-24s %d problems, %zu programs\n", (*s)->name, solved, programs() - before);
-        assert_true(solved > 0);
+        assert_int_equal(solved > 0, !is_tested_elsewhere((*s)->name));
     }
 }
 

@@ -13,10 +13,10 @@
 #include "report/bound.h"
 
 static const struct { const char *op; double L; bool times_x; } smooth[] = {
-    { "gelu", 1.13, true }, { "gelu_slope", 0.8 }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_sigmoid", 1 },
-    { "hard_swish", 1.5, true }, { "softsign", 1 }, { "sin", 1 }, { "cos", 1 }, { "mish", 1.1, true }, { "sigmoid", 0.25 },
-    { "tanh", 1 }, { "erf", 1.13 }, { "softplus", 1 }, { "atan", 1 }, { "asinh", 1 },
-    { "leaky_relu", 1 } };                                                          /* those with a slope: at least that */
+    { "gelu", 1.13, true }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_swish", 1.5, true }, { "mish", 1.1, true },
+    { "gelu_slope", 0.8, false }, { "hard_sigmoid", 1, false }, { "softsign", 1, false }, { "sin", 1, false }, { "cos", 1, false },
+    { "sigmoid", 0.25, false }, { "tanh", 1, false }, { "erf", 1.13, false }, { "softplus", 1, false }, { "atan", 1, false },
+    { "asinh", 1, false }, { "leaky_relu", 1, false } };                            /* those with a slope: at least that */
 
 fac_value *fac_bound_smooth(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *e = fac_bound_of(b, in[0]), *scale = fac_add(size_of(y), number(y->graph, 1));
