@@ -1,5 +1,6 @@
 /* See job.h. */
 #include <string.h>
+#include "facula/backend.h"
 #include "job.h"
 
 /* Behind the samples: labels and the learning rate. */
