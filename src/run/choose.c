@@ -43,21 +43,20 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
 
 static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
 
-static bool is_last(const fac_device *d, const char *name) {
-    return !strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name);
+static const fac_solver *named(const fac_device *d, const char *name) {
+    if (!strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name)) return fac_last_solver(d);
+    for (const fac_solver *const *s = d->backend->solvers; *s; s++)
+        if (!strcmp(name, (*s)->name)) return *s;
+    return NULL;
 }
 
 fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err) {
-    bool known = !name || is_last(d, name);
-    for (const fac_solver *const *s = d->backend->solvers; *s && !known; s++) known = !strcmp(name, (*s)->name);
-    return known ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s has no solver \"%s\"", d->name, name);
+    return !name || named(d, name) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s has no solver \"%s\"", d->name, name);
 }
 
 static const fac_solver *find(const fac_device *d, const char *name, const fac_node *n) {
-    if (is_last(d, name)) return fac_last_solver(d);
-    for (const fac_solver *const *s = d->backend->solvers; *s; s++)
-        if (!strcmp(name, (*s)->name)) return solves(*s, n) ? *s : NULL;
-    return NULL;
+    const fac_solver *s = named(d, name);
+    return s && solves(s, n) ? s : NULL;
 }
 
 /* The best offer so far, and room for the next. */
