@@ -87,7 +87,7 @@ fac_cl_plan *fac_cl_plan_open(int calls) {
     return plan;
 }
 
-fac_cl_plan *fac_cl_plan_close(fac_cl_plan *wide) {
+static fac_cl_plan *cut(const fac_cl_plan *wide) {
     size_t buffers = 0, numbers = 0;
     for (int i = 0; i < wide->calls; i++) {
         buffers += (size_t)wide->call[i].buffers;
@@ -105,18 +105,23 @@ fac_cl_plan *fac_cl_plan_close(fac_cl_plan *wide) {
         c->number = memcpy(at, c->number, (size_t)c->numbers * sizeof *c->number);
         at += (size_t)c->numbers * sizeof *c->number;
     }
-    fac_release(wide);
     return plan;
 }
 
+fac_status fac_cl_plan_close(fac_device *d, fac_cl_plan *wide, fac_status added, void **out, fac_error *err) {
+    fac_cl_plan *plan = wide && !added ? cut(wide) : NULL;
+    if (!plan) {
+        fac_cl_plan_done(d, wide);
+        return added ? added : fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", d->name);
+    }
+    fac_release(wide);
+    *out = plan;
+    return FAC_OK;
+}
+
 fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add, void **out, fac_error *err) {
-    fac_cl_plan *wide = fac_cl_plan_open(calls), *plan = NULL;
-    fac_status status = wide ? add(fac_opencl_of(d), p, wide, err) : FAC_OK;
-    if (wide && !status) plan = fac_cl_plan_close(wide);
-    if (!plan) fac_cl_plan_done(d, wide);
-    else *out = plan;
-    if (plan || status) return status;
-    return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan of %d launches", p->node->op->name, calls);
+    fac_cl_plan *plan = fac_cl_plan_open(calls);
+    return fac_cl_plan_close(d, plan, plan ? add(fac_opencl_of(d), p, plan, err) : FAC_OK, out, err);
 }
 
 fac_status fac_cl_call_text(fac_opencl *o, fac_cl_plan *plan, const fac_text *text, const char *options, const char *name,

@@ -49,10 +49,10 @@ bool        fac_cl_settle_plain(const fac_opencl *o, fac_problem *p);
 
 /* ---- while making ---- */
 
-/* An empty plan with room for so many calls, and the same one cut to what it has, when all are added (NULL: no memory, and it is
- * still there). */
+/* An empty plan with room for so many calls (NULL: no memory), and the same one cut to what it has when all are added; added: how
+ * that went.  After an error it is gone. */
 fac_cl_plan *fac_cl_plan_open(int calls);
-fac_cl_plan *fac_cl_plan_close(fac_cl_plan *plan);
+fac_status   fac_cl_plan_close(fac_device *d, fac_cl_plan *plan, fac_status added, void **out, fac_error *err);
 
 /* Adds the launches to a plan; all of it is done here. */
 typedef fac_status fac_cl_adder(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err);

@@ -157,13 +157,10 @@ fac_status fac_nv_packs_make(fac_opencl *o, const fac_nv_weights *w, const fac_p
     for (int i = 0; i < n; i++) jobs[i] = (job){ .w = w[i], .job = &all[i] };
     sort(jobs, n);
     const int launches = cut(o, jobs, n);
-    fac_cl_plan *wide = fac_cl_plan_open(launches), *plan = NULL;
-    fac_status status = wide ? add_launches(o, wide, jobs, n, err) : FAC_OK;
+    fac_cl_plan *plan = fac_cl_plan_open(launches);
+    const fac_status status = plan ? add_launches(o, plan, jobs, n, err) : FAC_OK;
     fac_release(jobs);
-    if (wide && !status) plan = fac_cl_plan_close(wide);
-    if (!plan) fac_cl_plan_done(&o->device, wide);
-    else *out = plan;
-    return plan || status ? status : no_memory(n, err);
+    return fac_cl_plan_close(&o->device, plan, status, out, err);
 }
 
 static fac_status make(fac_device *d, const fac_pack_job *jobs, int n, void **out, fac_error *err) {
