@@ -48,14 +48,12 @@ static void push(chain *c, const fac_node *n) {
 /* The one node that reads the end of the chain, whatever it is. */
 static const fac_node *reader(const chain *c) { return fac_used_once(c->last) ? c->last->uses->node : NULL; }
 
-static bool is_number(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
-
 /* An activation: an elementwise op of one operand and numbers. */
 static void take_activation(chain *c) {
     const fac_node *n = reader(c);
     if (!n || !n->op->map || n->body[0] || n->nout != 1 || n->in[0] != c->last) return;
     for (int i = 1; i < n->nin; i++)
-        if (n->in[i] && !is_number(n->in[i])) return;
+        if (n->in[i] && !fac_is_number(n->in[i])) return;
     if (fac_dims_equal(&n->out[0]->type.dims, &c->last->type.dims)) push(c, n);
 }
 
@@ -91,7 +89,7 @@ static fac_graph *body_of(const chain *c, fac_value *outer[OPERANDS], int *count
         for (int i = 0; i < n->nin && i < OPERANDS; i++) {
             fac_value *v = n->in[i];
             if (v && s && v == c->step[s - 1]->out[0]) in[i] = last;
-            else if (v && is_number(v)) in[i] = fac_const(g, v->tensor);
+            else if (v && fac_is_number(v)) in[i] = fac_const(g, v->tensor);
             else if (v) {
                 int k = 0;              /* weights are packed, each in a form of its own */
                 while (k < *count && (outer[k] != v || v->time != FAC_RUN)) k++;

@@ -5,53 +5,28 @@
 #include "op_list.h"
 #include "ops/conv_pool.h"
 #include "passes/attr.h"
+#include "passes/body_chain.h"
 #include "passes/passes.h"
 #include "passes/single.h"
 
 enum { PORTS = 3 };
 
-static bool is_number(const fac_value *v) { return v && v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
-
-/* Does f(a) <= f(b) hold for all a <= b, of what n makes of `from`? */
-static bool never_falls(const fac_node *n, const fac_value *from) {
+/* Does f(a) <= f(b) hold for all a <= b, of what a node of a chain makes of its one operand and numbers? */
+static bool never_falls(const fac_node *n) {
     static const char *const names[] = { "relu", "clip", "max", "min", NULL };
     const bool leaky = fac_node_is(n, "leaky_relu") && fac_attr_real(n, "slope", -1) >= 0;
-    if ((!leaky && !fac_op_is_one_of(n->op, names)) || n->nout != 1 || n->body[0]) return false;
-    int at = 0;
+    int operands = 0;
     for (int i = 0; i < n->nin; i++) {
-        if (n->in[i] == from) at++;
-        else if (n->in[i] && !is_number(n->in[i])) return false;
+        if (n->in[i] && n->in[i]->leaf != FAC_CONST) operands++;
+        else if (n->in[i] && !fac_is_number(n->in[i])) return false;
     }
-    return at == 1 && (!fac_node_is(n, "clip") || n->in[0] == from);
+    return (leaky || fac_op_is_one_of(n->op, names)) && operands == 1 && (!fac_node_is(n, "clip") || n->in[0]->leaf != FAC_CONST);
 }
 
 static bool body_never_falls(const fac_graph *body) {
-    if (body->ninputs != 1 || body->noutputs != 1) return false;
-    const fac_value *last = body->inputs[0];
-    for (const fac_node *n = body->first; n; n = n->next) {
-        if (!never_falls(n, last)) return false;
-        last = n->out[0];
-    }
-    return body->outputs[0].value == last;
-}
-
-/* The same body for an image of other sizes. */
-static fac_graph *body_for(const fac_graph *from, fac_type type) {
-    fac_graph *g = fac_graph_new();
-    fac_value *last = g ? fac_input(g, "x0", type.dtype, type.dims) : NULL;
-    for (const fac_node *n = from->first; n && g; n = n->next) {
-        fac_value *in[4] = { NULL }, *out[1] = { NULL };
-        for (int i = 0; i < n->nin && i < 4; i++)
-            if (n->in[i]) in[i] = is_number(n->in[i]) ? fac_const(g, n->in[i]->tensor) : last;
-        fac_node_copy(g, n, in, out);
-        last = out[0];
-    }
-    if (g) fac_output(g, "y", last);
-    if (g && g->error.status) {
-        fac_graph_free(g);
-        return NULL;
-    }
-    return g;
+    bool never = fac_body_is_chain(body);
+    for (const fac_node *n = body->first; n && never; n = n->next) never = never_falls(n);
+    return never;
 }
 
 /* The pool as conv2d_max_pool has it; false: it has more to it. */
@@ -81,11 +56,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     attrs.conv = *(const fac_conv2d_opts *)conv->attrs;
     fac_value *y;
     if (conv->body[0]) {
-        fac_graph *body = body_for(conv->body[0], n->out[0]->type);
-        if (!body) {
-            fac_graph_raise(g, FAC_E_NOMEM, "no memory for what follows a max pool");
-            return;
-        }
+        fac_graph *body = fac_body_resized(g, conv->body[0], n->out[0]->type);
+        if (!body) return;
         y = fac_emit_body(g, &fac_op_conv2d_max_pool, &attrs, PORTS, PORTS, conv->in, body, NULL);
     } else y = fac_emit(&fac_op_conv2d_max_pool, &attrs, PORTS, conv->in);
     if (!y->node || !(price(self, y->node) < price(self, conv) + price(self, n))) return;   /* what nobody reads is swept away */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "facula/ops.h"
 #include "passes/attr.h"
+#include "passes/body_chain.h"
 #include "passes/passes.h"
 
 enum { BLOCK = 16, MOST = 8 };          /* channels of the widest vectors; convolutions of one image */
@@ -19,24 +20,12 @@ static bool read_in_blocks(const fac_value *v) {
     return v->uses && !v->roots;
 }
 
-/* The bodies are chains of ops of one operand and constants. */
-static bool is_chain(const fac_graph *body) {
-    const fac_value *v = body ? body->inputs[0] : NULL;
-    for (const fac_node *n = body ? body->first : NULL; n; n = n->next) {
-        if (n->nout != 1 || n->body[0] || n->nin > MOST) return false;
-        for (int i = 0; i < n->nin; i++)
-            if (n->in[i] && n->in[i] != v && (n->in[i]->leaf != FAC_CONST || !n->in[i]->tensor)) return false;
-        v = n->out[0];
-    }
-    return !body || (body->ninputs == 1 && body->outputs[0].value == v);
-}
-
 static bool candidate(const fac_node *n) {
     if (!fac_node_is(n, "conv2d") || n->nin != n->nports || n->out[0]->time != FAC_RUN) return false;
     if (fac_attr_int(n, "groups", 1) != 1) return false;
     const fac_value *w = n->in[1], *b = n->in[2];
     if (n->in[0]->type.dims.n != 4 || w->time == FAC_RUN || w->type.dims.d[2] != 1 || w->type.dims.d[3] != 1) return false;
-    return (!b || b->time != FAC_RUN) && is_chain(n->body[0]) && read_in_blocks(n->out[0]);
+    return (!b || b->time != FAC_RUN) && fac_body_is_chain(n->body[0]) && read_in_blocks(n->out[0]);
 }
 
 static bool same_bodies(const fac_graph *a, const fac_graph *b) {
@@ -60,32 +49,14 @@ static bool siblings(const fac_node *a, const fac_node *b) {
            a->in[1]->type.dtype == b->in[1]->type.dtype && same_bodies(a->body[0], b->body[0]);
 }
 
-/* The same chain on a result of this type; NULL without memory. */
-static fac_graph *widened(const fac_graph *body, const fac_type *type) {
-    fac_graph *g = fac_graph_new();
-    fac_value *v = g ? fac_input(g, "x0", type->dtype, type->dims) : NULL;
-    for (const fac_node *n = body->first; g && n; n = n->next) {
-        fac_value *in[MOST], *out[1];
-        for (int i = 0; i < n->nin; i++)
-            in[i] = !n->in[i] ? NULL : n->in[i]->leaf == FAC_CONST ? fac_const(g, n->in[i]->tensor) : v;
-        fac_node_copy(g, n, in, out);
-        v = out[0];
-    }
-    if (g) fac_output(g, "y", v);
-    return g;
-}
-
 static void merge(fac_graph *g, fac_node *const *all, int n, fac_accept *accept, void *self) {
     fac_value *w[MOST], *b[MOST];
     int64_t K = 0;
     for (int i = 0; i < n; i++) w[i] = all[i]->in[1], b[i] = all[i]->in[2], K += w[i]->type.dims.d[0];
     fac_type type = all[0]->out[0]->type;
     type.dims.d[1] = K;
-    fac_graph *body = all[0]->body[0] ? widened(all[0]->body[0], &type) : NULL;
-    if ((all[0]->body[0] && !body) || (body && body->error.status)) {
-        fac_graph_free(body);
-        return;
-    }
+    fac_graph *body = all[0]->body[0] ? fac_body_resized(g, all[0]->body[0], type) : NULL;
+    if (all[0]->body[0] && !body) return;
     fac_value *args[3] = { all[0]->in[0], fac_concat(w, n, 0), b[0] ? fac_concat(b, n, 0) : NULL };
     fac_value *y = fac_emit_body(g, all[0]->op, all[0]->attrs, 3, 3, args, body, NULL);
     if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */

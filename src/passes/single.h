@@ -6,10 +6,14 @@
 /* One use in all: neither read twice nor an output of the graph nor the next contents of a parameter. */
 static inline bool fac_used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
 
+static inline bool fac_is_number(const fac_value *v) {
+    return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1;
+}
+
 /* The number of a one-element constant. */
 static inline bool fac_const_number(const fac_value *v, double *x) {
     fac_tensor *wide = NULL;
-    if (!v || v->leaf != FAC_CONST || !v->tensor || fac_dims_count(&v->type.dims) != 1 || v->type.dtype == FAC_TEXT) return false;
+    if (!v || !fac_is_number(v) || v->type.dtype == FAC_TEXT) return false;
     if (fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL)) return false;
     const bool ok = !fac_tensor_read(wide, x, sizeof *x, NULL);
     fac_tensor_free(wide);

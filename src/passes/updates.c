@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "graph/build.h"
+#include "passes/single.h"
 #include "passes/updates.h"
 
 /* ---- which nodes ---- */
@@ -43,8 +44,6 @@ static int root_of(fac_tail *t, int i) {
     while (t->leader[i] != i) i = t->leader[i] = t->leader[t->leader[i]];
     return i;
 }
-
-static bool is_number(const fac_value *v) { return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1; }
 
 /* n belongs together with the others that read or make v.  first: by value id, one such node. */
 static void join(fac_tail *t, const fac_node *n, const fac_value *v, int *first) {
@@ -91,7 +90,7 @@ static fac_value *inside(fac_tail *t, fac_tail_part *p, fac_value *v) {
         p->refused = true;
         return NULL;
     }
-    if (is_number(v)) return fac_const(p->body, v->tensor);
+    if (fac_is_number(v)) return fac_const(p->body, v->tensor);
     for (int i = 0; i < p->nin; i++)
         if (p->in[i] == v) return p->body->inputs[i];
     if (p->nin == FAC_TAIL_INPUTS) {
