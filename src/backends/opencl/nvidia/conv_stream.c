@@ -61,9 +61,9 @@ static void read_extras(fac_nv_stream *q) {
     q->rows16 = by_sixteen(&q->c.ends.p[0], q->bytes) && q->c.rows * q->bytes % PIECE == 0;
     for (int i = 0; i < r->extras; i++) {
         const fac_nv_place *p = &q->c.ends.p[1 + i];
-        if (!(p->image | p->row | p->column)) continue;
+        if (!(p->image | p->row | p->column) && p->apart < 2) continue;
         q->moving++;
-        const bool fits = fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
+        const bool fits = p->apart < 2 && fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
         if (fits && bytes_of(r->extra_dtype[i]) == (size_t)q->bytes && r->extra_dtype[i] == r->result) q->added = 1 + i;
     }
     if (q->moving > 1) q->added = 0;
