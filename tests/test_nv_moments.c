@@ -33,6 +33,10 @@ static const struct statistics { const char *problem; fac_precision precision; d
     /* phases: all of them in one sum */
     { "conv2d_grad_x_norm(f32[3,64,14,12], f32[64,96,3,3], f32[3,96,28,23], f32[3,96,28,23], f32[96], f32[96], f32[96], "
       "f32[96]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[9,40,29,27], f32[40,200,3,3], f32[9,200,57,53], f32[9,200,57,53], f32[200], f32[200], f32[200], "
+      "f32[200], f32[9,200,57,53]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[3,64,29,53], f32[64,96,1,1], f32[3,96,57,53], f32[3,96,57,53], f32[96], f32[96], f32[96], "
+      "f32[96]) stride=2,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
     /* groups of items take several tiles and keep what they have seen */
     { "conv2d_moments(f32[9,32,56,53], f32[136,32,1,1])", FAC_PRECISION_HIGH, -1, 2e-3 },
     { "conv2d_grad_x_norm(f32[7,32,56,53], f32[32,128,1,1], f32[7,128,56,53], f32[7,128,56,53], f32[128], f32[128], f32[128], "
