@@ -65,6 +65,22 @@ static fac_graph *step_with_shortcut(void) {
     return gradients_of(model);
 }
 
+/* Of one with a max pool behind relu. */
+static fac_graph *step_with_pool(void) {
+    fac_graph *model = fac_graph_new();
+    fac_nn_seed(model, 7);
+    fac_value *x = fac_input(model, "x", FAC_F32, fac_shape(3, 5, 9, 11));
+    fac_value *a = fac_relu(conv_bn(x, "conv1", "bn1", 20));
+    a = fac_max_pool2d(a, 3, 3, &(fac_pool2d_opts){ .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } });
+    for (int k = 2; k < 5; k++) {
+        char conv[8], norm[8];
+        snprintf(conv, sizeof conv, "conv%d", k), snprintf(norm, sizeof norm, "bn%d", k);
+        a = fac_relu(conv_bn(a, conv, norm, 20));
+    }
+    fac_output(model, "y", fac_mul(a, a));
+    return gradients_of(model);
+}
+
 static bool accept_all(void *self, const fac_node *n) { return (void)self, (void)n, true; }
 
 static int count(const fac_graph *g, const char *op, bool with_body) {
@@ -95,7 +111,8 @@ static double price_one(void *self, const fac_node *n) { return (void)self, (voi
 
 /* The statistics of each norm come from the convolution before it. */
 static fac_graph *with_moments(const fac_graph *g) {
-    fac_graph *short_of = fac_pass_norm_epilogue(g, accept_all, NULL), *to = fac_pass_norm_moments(short_of, price_one, NULL);
+    fac_graph *pools = fac_pass_relu_pools(g, accept_all, NULL), *short_of = fac_pass_norm_epilogue(pools, accept_all, NULL);
+    fac_graph *to = fac_pass_norm_moments(short_of, price_one, NULL);
     fac_error err = { 0 };
     assert_int_equal(fac_graph_check(to, &err), FAC_OK);
     assert_int_equal(count(to, "conv2d_moments", false), 4);
@@ -103,6 +120,7 @@ static fac_graph *with_moments(const fac_graph *g) {
     assert_true(count(to, "batch_norm_given", true) >= 3);
     assert_int_equal(count(to, "batch_norm", false) + count(to, "conv2d", false), 0);
     fac_graph_free(short_of);
+    fac_graph_free(pools);
     return to;
 }
 
@@ -156,6 +174,23 @@ static void strided_shortcuts_are_thin(void **state) {
     fac_graph_free(g);
 }
 
+/* The mask of relu before a max pool is the pool's, none is left to the norm. */
+static void pools_see_what_relu_passes(void **state) {
+    (void)state;
+    fac_graph *g = step_with_pool(), *one = fac_pass_relu_pools(g, accept_all, NULL);
+    fac_graph *to = fac_pass_norm_epilogue(one, accept_all, NULL);
+    fac_error err = { 0 };
+    assert_int_equal(fac_graph_check(to, &err), FAC_OK);
+    assert_int_equal(count(g, "max_pool2d_grad", false), 1);
+    assert_int_equal(count(to, "max_pool2d_relu_grad", false), 1);
+    assert_int_equal(count(to, "max_pool2d_grad", false), 0);
+    assert_int_equal(count(to, "batch_norm_grad", false), 1);
+    assert_int_equal(count(to, "batch_norm_act_grad", false), 3);
+    fac_graph_free(to);
+    fac_graph_free(one);
+    fac_graph_free(g);
+}
+
 /* Gradients and running statistics are those of the program without fusing. */
 static void check_results(fac_graph *(*make)(void)) {
     fac_error err = { 0 };
@@ -203,11 +238,13 @@ static void results_are_the_same(void **state) {
     (void)state;
     check_results(step);
     check_results(step_with_shortcut);
+    check_results(step_with_pool);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(graph_is_smaller), cmocka_unit_test(sums_have_a_price),
                                         cmocka_unit_test(strided_shortcuts_are_thin),
+                                        cmocka_unit_test(pools_see_what_relu_passes),
                                         cmocka_unit_test(results_are_the_same) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static const fac_attr table[] = {
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL, "nothing passes where y is not above it" },
     { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" },
-    { "apart", FAC_A_INT, offsetof(attrs, apart), 0, 1, 1, INT_MAX, NULL, "rows and columns from one of add to the next" }, { 0 } };
+    { "apart", FAC_A_INT, offsetof(attrs, apart), 0, 1, 1, INT_MAX, NULL, "rows, columns from one of add to the next" }, { 0 } };
 #undef AT
 enum { PORTS = 10 };
 static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },     { "w", FAC_FLOATS, 0 },    { "x", FAC_FLOATS, FAC_SHAPE_ONLY },

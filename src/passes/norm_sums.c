@@ -50,8 +50,8 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     return v == body->inputs[0];
 }
 
-/* What conv adds, without the zeros that a stride of 1 x 1 leaves, and how far its pixels are apart; *from: what made it.  Else add
- * itself. */
+/* What conv adds, without the zeros that a stride of 1 x 1 leaves, and how far its pixels are apart; *from: what made it.  Else
+ * add itself. */
 static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from, int64_t *apart) {
     enum { HEIGHT = 2, WIDTH };
     fac_node *n = add ? add->node : NULL;
@@ -65,7 +65,7 @@ static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from,
     for (int k = 0; k < 4; k++)
         if (how.pad[k]) return add;
     how.stride[0] = how.stride[1] = 1;
-    fac_value *x = fac_slice(fac_slice(n->in[2], HEIGHT, 0, INT64_MAX, stride), WIDTH, 0, INT64_MAX, stride);  /* its shape alone */
+    fac_value *x = fac_slice(fac_slice(n->in[2], HEIGHT, 0, INT64_MAX, stride), WIDTH, 0, INT64_MAX, stride);  /* a shape */
     fac_value *thin = fac_conv2d_grad_x(n->in[0], n->in[1], x, &how);
     if (!thin->node) return add;
     thin->node->name = n->name, thin->node->scope = n->scope;

@@ -69,7 +69,7 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups that share channels; this one's */
+    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups of equal channels; this one's */
     /* PHASES > 1: tiles and parts of a phase; from pixel to pixel of one; where each is (two bits, the row's first); what those
      * that begin with the second row or column see; from one's weights to those of the next */
     int     each, each_part, step_row, step_column, row, column, order;

@@ -329,7 +329,7 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
 #endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
-        /* without a step nothing else keeps the warps of a team together, and one that comes two turns late would wait for ever */
+        /* without a step nothing else keeps the warps of a team together, and one that comes two turns late waits for ever */
         if (TEAMS > 1 && s->tall.taps * s->wide.taps == 0) nv_meet(EMPTY_TILE + consumer, 128);
         multiply(s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
 #if POOL

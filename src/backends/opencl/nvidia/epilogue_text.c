@@ -128,8 +128,8 @@ static void add_loads(const fac_cl_product *r, const fac_nv_ends *e, bool still,
         const fac_nv_place *p = &e->p[1 + i];
         const fac_nv_run run = fac_nv_run_of(p);
         if (is_still(p) != still) continue;
-        if (is_thin(p)) fac_text_print(to, "    UNROLL for (int k = 0; k < 4; k++) m->v[%d][k] = 0;\n    if (s->at[%d] >= 0)\n", i,
-                                       1 + i);
+        if (is_thin(p))
+            fac_text_print(to, "    UNROLL for (int k = 0; k < 4; k++) m->v[%d][k] = 0;\n    if (s->at[%d] >= 0)\n", i, 1 + i);
         fac_text_print(to, "    {\n        global const %s *x = e%d + e->p[%d].at", fac_cl_in_memory(r->extra_dtype[i]), i,
                        1 + i);
         if (!still) fac_text_print(to, " + s->at[%d]", 1 + i);
