@@ -16,7 +16,7 @@
 #define N (3 * CHUNK)
 
 #ifdef JOINED
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+INLINE place unit_at(const sizes s, int tile_m, int tile_n, int unit) {
     return (place){ tile_m * 64 + unit / (CHUNK / WIDE), 0, tile_n * CHUNK + unit % (CHUNK / WIDE) * WIDE };
 }
 #endif

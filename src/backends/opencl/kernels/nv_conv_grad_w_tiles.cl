@@ -9,11 +9,18 @@
 #define STAGE (CHUNKS * 8192 * PARTS)
 
 #ifdef JOINED
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
-    const int rows = s.turned ? COLUMNS : 128, each_tap = ((int)s.channels + 63) / 64;
-    const int seen = s.turned ? tile_m * 2 + unit / rows : tile_n * ACROSS + unit / rows;
-    return (place){ (s.turned ? tile_n : tile_m) * rows + unit % rows, seen / each_tap, seen % each_tap * 64 };
+/* A part lies as its items have it: quad q of item i at (256 q + i).  A unit is a quad of a warp: 16 rows x 8 columns of the tile, of
+ * which numbers follow each other as they do in dw. */
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number) {
+    const int each_tap = ((int)s.channels + 63) / 64, turned = (int)s.turned, quad = unit / 8;
+    const int m = turned ? number % 16 : number / 8, n = turned ? number / 16 : number % 8;
+    const int chunk_m = tile_m * 2 + unit % 8 / 4, chunk_n = tile_n * ACROSS + quad / 8;
+    const int row = unit % 4 * 16 + m, column = quad % 8 * 8 + n, seen = turned ? chunk_m : chunk_n;
+    return (place){ turned ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap, seen % each_tap * 64 + (turned ? row : column),
+                    (m % 8 * 4 + n / 2) * 4 + m / 8 * 2 + n % 2 };
 }
+INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) { return (unit * 32 + lane) * 4; }
+INLINE int parts_apart(const sizes s) { return (int)get_num_groups(0) * (SUMMED * MULTIPLIERS); }
 #endif
 
 kernel GROUP(MULTIPLIERS + FILLERS)
@@ -129,6 +136,12 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #endif
         break;
     }
+#ifdef JOINED
+    global float *mine = parts + s.parts + (long)tile * (SUMMED * MULTIPLIERS), *to = mine + get_group_id(1) * parts_apart(s) + id * 4;
+    UNROLL for (int i = 0; i < SUMMED; i += 4) nv_store4(to + i * MULTIPLIERS, SUMS(i), SUMS(i + 1), SUMS(i + 2), SUMS(i + 3));
+    finish(s, mine, dw + s.dw + (long)group * K * (int)s.taps * C, counters, (local float *)memory, &again, tile, tile_m, tile_n,
+           SUMMED / 4 * 8, id);
+#else
     const int all = (int)s.taps * C;
     global float *mine = parts + s.parts + ((long)get_group_id(1) * s.groups + group) * K * all;
     /* of the chunk with taps: where its channels begin in a row, and how many they are */
@@ -149,8 +162,5 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             }
         }
     }
-#ifdef JOINED
-    finish(s, parts + s.parts + (long)group * K * all, dw + s.dw + (long)group * K * all, counters, (local float *)memory, &again,
-           tile, tile_m, tile_n, 128 * ACROSS, id);
 #endif
 }

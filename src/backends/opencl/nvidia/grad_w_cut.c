@@ -169,8 +169,9 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
 int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) { return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C; }
 
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
-    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S;
-    return (size_t)(c->splits * rows * fac_nv_grad_w_pitch(q)) * sizeof(float);
+    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S, tiles = c->tiles_m * c->tiles_n * q->g.groups;
+    const bool whole = c->joined && !c->taps && !c->few;                /* tiles as their items have them */
+    return (size_t)(c->splits * (whole ? tiles * 128 * c->columns : rows * fac_nv_grad_w_pitch(q))) * sizeof(float);
 }
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
@@ -211,11 +212,12 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
     fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages, PROMOTE, n / 2);
     fac_text_print(to, "#define MULTIPLIERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", c->few ? 128 * c->columns : c->taps ? 384 : 256,
-                   c->taps ? 16 : 64, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "", c->few ? "#define FEW\n" : "");
+                   c->taps ? 16 : c->few ? 64 : 128, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
+                   c->few ? "#define FEW\n" : "");
     result_text(q, to);
     if (c->few) few_sizes(q, c, to);
     else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
-    else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n", c->columns, c->ahead);
+    else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n#define IN_ITEMS\n", c->columns, c->ahead);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
     fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
 }
