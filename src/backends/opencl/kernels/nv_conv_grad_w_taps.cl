@@ -68,9 +68,9 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const bool in_ = p_ < bound && (uint)w_ < (uint)wide && (uint)h_ < (uint)high; \
             at = in_ ? (int)n_ * image_step + h_ * row_step + w_ * column_step : -1; \
         } while (0)
-#define LOAD_X() UNROLL for (int i_ = 0; i_ < PASSES; i_++) \
+#define LOAD_X(vx, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) \
             load_eight(vx[i_], xp, nv_shuffle(at, i_ * (32 / LANES) + lane / LANES), left_x)
-#define LOAD_Y() UNROLL for (int i_ = 0; i_ < 4; i_++) load_eight(vy[i_], yp, nv_shuffle(at, 16 + i_ * 4 + lane / 8), left_y)
+#define LOAD_Y(vy, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vy[i_], yp, nv_shuffle(at, 16 + i_ * 4 + lane / 8), left_y)
 #define PUT_X(block) \
         do { \
             UNROLL for (int i_ = 0; i_ < PASSES; i_++) { \
@@ -82,14 +82,19 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #define PUT_Y(stage) UNROLL for (int i_ = 0; i_ < 4; i_++) \
             put_eight(vy[i_], scale_y, &my, ya + (stage) * STAGE + i_ * 2048, ya + (stage) * STAGE + 8192 + i_ * 2048, 0)
 #ifdef SCALED
-        /* a sample: the first block and the middle one */
-        for (int i = 0; i < 2; i++) {
-            FIND(lead + i * (steps / 2), i * (steps / 2));
-            LOAD_X();
-            LOAD_Y();
-            UNROLL for (int j = 0; j < PASSES; j++) UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
-            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
-        }
+        /* a sample: a few positions in the middle, and what comes first */
+        uint few[2][1][WORDS];
+        FIND(lead + steps / 2, steps / 2);
+        LOAD_X(few[0], 1);
+        LOAD_Y(few[1], 1);
+#endif
+        FIND(0, 0);
+        LOAD_X(vx, PASSES);
+        LOAD_Y(vy, 4);
+#ifdef SCALED
+        UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(few[0][0][e]))), my = fmax(my, fabs(as_float(few[1][0][e])));
+        UNROLL for (int j = 0; j < PASSES; j++) UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
+        UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
         begin_scales(peak, scales, mx, my, id & 127, FILLERS);
 #endif
         int stage = 0;
@@ -99,28 +104,28 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #ifdef SCALED
             scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
 #endif
-            FIND(0, 0);
-            LOAD_X();
             for (int u = 0; u < lead; u++) {
                 PUT_X(block);
                 if (++block == ring / 64) block = 0;
                 FIND(u + 1, 0);
-                LOAD_X();
+                LOAD_X(vx, PASSES);
             }
-            LOAD_Y();
             for (int t = 0; t < steps; t++) {
                 FIND(lead + t + 1, t + 1);
                 nv_barrier_wait(empty + 8 * stage, parity);
                 PUT_X(block);
                 if (++block == ring / 64) block = 0;
-                if (t + 1 < steps) LOAD_X();
+                if (t + 1 < steps) LOAD_X(vx, PASSES);
                 PUT_Y(stage);
-                if (t + 1 < steps) LOAD_Y();
+                if (t + 1 < steps) LOAD_Y(vy, 4);
                 nv_barrier_arrive(full + 8 * stage);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
             if (!fill_again(peak, scales, &again, mx, my, id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            FIND(0, 0);
+            LOAD_X(vx, PASSES);
+            LOAD_Y(vy, 4);
 #else
             break;
 #endif

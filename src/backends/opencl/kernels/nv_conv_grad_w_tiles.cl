@@ -41,13 +41,13 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 2);
         nv_barriers_made();
         peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
-        for (int i = 0; i < CHUNKS; i++) {
-            const int chunk = i < 2 ? tile_m * 2 + i : tile_n * ACROSS + i - 2;
-            const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps, q = tap % (int)s.width_taps;
-            if ((i < 2) != turned) chunks[i] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
-            else chunks[i] = (int4)(r * (int)s.far_h, q * (int)s.far_w, group * C + c + r * (int)s.far_h * (int)s.x_row +
-                                    q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
-        }
+    }
+    if (id < CHUNKS) {
+        const int chunk = id < 2 ? tile_m * 2 + id : tile_n * ACROSS + id - 2;
+        const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps, q = tap % (int)s.width_taps;
+        if ((id < 2) != turned) chunks[id] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
+        else chunks[id] = (int4)(r * (int)s.far_h, q * (int)s.far_w, group * C + c + r * (int)s.far_h * (int)s.x_row +
+                                 q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (role == 2) {
@@ -72,28 +72,31 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             h = p_ < end ? ((int)q_ - (int)n_ * tall) * down - up : -(1 << 30), w = (p_ - (int)q_ * broad) * across - left; \
             at = (int)n_ * image_step + ((int)q_ - (int)n_ * tall) * down * row_step - up * row_step + w * column_step; \
         } while (0)
-#define BRING(buffer, i) \
+#define BRING(v, rows, i) \
         do { \
             const bool sees_ = ((i) < 2) == turned; \
             const int4 k_ = chunks[i]; \
             const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
             const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
-            UNROLL for (int j_ = 0; j_ < 4; j_++) \
-                load_eight(v[buffer][j_], sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w - c); \
+            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
+                load_eight(v[j_], sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w - c); \
         } while (0)
 #define PUT(buffer, i, stage) UNROLL for (int j_ = 0; j_ < 4; j_++) \
             put_eight(v[buffer][j_], scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + j_ * 2048, \
                       to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + j_ * 2048, 0)
 #ifdef SCALED
-        UNROLL for (int i = 0; i < 2; i++) {
-            FIND(i * (steps / 2));
-            BRING(0, 0);
-            BRING(1, 2);
-            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) {
-                most[0] = fmax(most[0], fabs(as_float(v[0][j][e])));
-                most[1] = fmax(most[1], fabs(as_float(v[1][j][e])));
-            }
-        }
+        /* a sample: a few pixels in the middle, and what comes first */
+        uint few[2][1][WORDS];
+        FIND(steps / 2);
+        BRING(few[0], 1, 0);
+        BRING(few[1], 1, 2);
+#endif
+        FIND(0);
+        UNROLL for (int i = 0; i < AHEAD; i++) BRING(v[i], 4, i);
+#ifdef SCALED
+        UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 8; e++) most[i] = fmax(most[i], fabs(as_float(few[i][0][e])));
+        UNROLL for (int i = 0; i < AHEAD; i++) UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++)
+            most[i >= 2] = fmax(most[i >= 2], fabs(as_float(v[i][j][e])));
         begin_scales(peak, scales, most[0], most[1], id & 127, FILLERS);
 #endif
         int stage = 0;
@@ -102,20 +105,20 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #ifdef SCALED
             scale[0] = as_float(scales[0]), scale[1] = as_float(scales[1]);
 #endif
-            FIND(0);
-            UNROLL for (int i = 0; i < AHEAD; i++) BRING(i, i);
             for (int t = 0; t < steps; t++) {
                 nv_barrier_wait(empty + 8 * stage, parity);
                 UNROLL for (int i = 0; i < CHUNKS; i++) {
                     PUT(i % AHEAD, i, stage);
                     if (i == CHUNKS - AHEAD) FIND(t + 1);
-                    BRING(i % AHEAD, (i + AHEAD) % CHUNKS);
+                    BRING(v[i % AHEAD], 4, (i + AHEAD) % CHUNKS);
                 }
                 nv_barrier_arrive(full + 8 * stage);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
             if (!fill_again(peak, scales, &again, most[0], most[1], id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            FIND(0);
+            UNROLL for (int i = 0; i < AHEAD; i++) BRING(v[i], 4, i);
 #else
             break;
 #endif
