@@ -53,6 +53,23 @@ INLINE void load_eight(uint *v, global const MEM *p, int off, int left) {
     load_words(v, p + (off < 0 ? 0 : off), off >= 0 && left > 0);
     if (WORDS == 8) load_words(v + 4, p + (off < 0 ? 0 : off) + 4, off >= 0 && left > 4);
 }
+#ifndef HALVES
+/* f32 come by asynchronous copies, into local memory behind the stages: as many as there is room for are on their way, and no register
+ * waits for them.  `lanes` neighbours bring a row, first its first half, then the other: each instruction whole lines, since the
+ * second cache is asked for a line's halves one by one.  Each takes eight neighbours of the row then, which others of its warp brought;
+ * 16-byte pieces of the second half are swapped in pairs, so that they come out of different banks. */
+INLINE void nv_warp_meet(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+INLINE void ask_row(uint row, global const float *p, int off, int left, int lane, int lanes) {
+    p += off < 0 ? 0 : off;
+    nv_copy16(row + lane * 16, p + lane * 4, off >= 0 && lane * 4 < left ? 16 : 0);
+    nv_copy16(row + ((lanes + lane) ^ 1) * 16, p + (lanes + lane) * 4, off >= 0 && (lanes + lane) * 4 < left ? 16 : 0);
+}
+INLINE void take_eight(uint *v, uint row, int lane, int lanes) {
+    const int second = 2 * lane >= lanes;
+    nv_local_load4(v, row + (2 * lane ^ second) * 16);
+    nv_local_load4(v + 4, row + ((2 * lane + 1) ^ second) * 16);
+}
+#endif
 INLINE void store_words(uint at, uint a, uint b, uint c, uint d) {
     asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }

@@ -48,9 +48,11 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const int across = c->columns / 64, chunks = 2 + across;
     if (split(q) && across > 2) return false;
     c->tall = g->P, c->broad = g->Q, c->chunk = 64;
-    c->stages = LOCAL / (chunks * BLOCK * 128 * (split(q) ? 2 : 1));
-    if (c->stages > 8) c->stages = 8;
-    c->ahead = halves(q) ? chunks : across == 2 ? 2 : 3;
+    const int stage = chunks * BLOCK * 128 * (split(q) ? 2 : 1), chunk = BLOCK * 64 * 4;     /* as it comes, of f32 */
+    c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
+    if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
+    c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
+    if (c->ahead > 8) c->ahead = 8;
     c->tiles_m = parts(c->turned ? seen : rows, 2), c->tiles_n = parts(c->turned ? rows : seen, across);
     return true;
 }
