@@ -37,7 +37,10 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
-    if (both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2) > LOCAL) return false;
+    const int64_t room = LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
+    c->ahead = halves(q) ? 1 : (int)(room / (BLOCK * 4 * (64 + c->chunk)));     /* blocks of f32 as they come */
+    if (room < 0 || c->ahead < 1) return false;
+    if (c->ahead > 4) c->ahead = 4;
     c->tiles_m = parts(q->K, 64), c->tiles_n = parts(q->C, c->chunk);
     return true;
 }
@@ -218,7 +221,7 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
                    c->few ? "#define FEW\n" : "");
     result_text(q, to);
     if (c->few) few_sizes(q, c, to);
-    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
+    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk, LOCAL, c->ahead);
     else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n#define IN_ITEMS\n", c->columns, c->ahead);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
     fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
