@@ -87,13 +87,15 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
     return w;
 }
 
-/* One tile after the other: the next one begins behind the pixels of this one. */
+/* One tile after the other: the next one begins behind the pixels of this one, or where the caller says. */
 INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const int copies,
                   const fac_conv_tile *t) {
     places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
     const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / (VL * t->R * t->S);
     const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
     const float *ahead = t->ahead, *row_bias = t->row_bias;
+    const int64_t x_next = t->x_next ? t->x_next : m * px, y_next = t->x_next ? t->y_next : m * y.pixel;
+    const int64_t r_next = t->x_next ? t->r_next : m * r.pixel;
     fac_tile_fill copy = t->copy;
     for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
         vec acc[MR][2];
@@ -104,7 +106,7 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         int64_t at[MR];
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
         if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
-        if (!copies || !t->past) fetch_ends(m, n, y, t->y_vector);
+        if (!t->here && (!copies || !t->past)) fetch_ends(m, n, y, t->y_vector);
         if (r.p0) fetch_ends(m, n, r, t->r_vector);
 
         const float *w = t->w;
@@ -127,8 +129,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         else finish(m, n, 0, 0, t, row_bias, y, r, acc);
         if (row_bias) row_bias += m;
         if (listed) continue;
-        shift(&x, m * px), shift(&y, m * y.pixel);
-        if (r.p0) shift(&r, m * r.pixel);
+        shift(&x, x_next), shift(&y, y_next);
+        if (r.p0) shift(&r, r_next);
     }
 }
 
