@@ -52,7 +52,8 @@ INLINE const float *steps(const int m, const int n, const int block, int here, c
     return w;
 }
 
-/* Brings in the lines that the end will touch while the reduction runs, where steps do not: a burst holds up what else is under way. */
+/* Brings in the lines that the end will touch while the reduction runs, where steps do not: a burst holds up what else is under
+ * way. */
 INLINE void fetch_ends(const int m, const int n, const places y, int64_t vector) {
     UNROLL for (int k = 0; k < n; k++)
         UNROLL for (int p = 0; p < m; p++) __builtin_prefetch(place(m, p, y) + k * vector, 1, 3);
@@ -90,7 +91,8 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
                          const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
     for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
         places column = row;
-        for (int s = 0; s < t->S; s++, shift(&column, t->x_column)) w = steps(m, n, block, here, column, NOTHING, w, ahead, hint, acc);
+        for (int s = 0; s < t->S; s++, shift(&column, t->x_column))
+            w = steps(m, n, block, here, column, NOTHING, w, ahead, hint, acc);
     }
     return w;
 }
@@ -115,7 +117,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
         if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
         const bool pointwise = block == VL && t->R == 1 && t->S == 1, fetch = !t->here && (!copies || !t->past);
-        const bool spread = MR > 6 && pointwise && !listed;             /* steps of few pixels have no room for more hints */
+        /* a step for each pixel; and steps of few pixels have no room for more hints */
+        const bool spread = VL >= MR && MR > 6 && pointwise && !listed;
         const int y_blocks = spread && fetch && t->channels >= n * VL ? n : 0;
         const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0;
         if (fetch && !y_blocks) fetch_ends(m, n, y, t->y_vector);
