@@ -21,7 +21,8 @@ enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEA
        HELD_ITEMS = 512, MORE_ITEMS = 768,      /* items that a unit holds at once; more where they add up x of 16 bits alone; */
        REGISTERS = 65536,       /* what it has for them; */
        AHEAD = 8,               /* accesses of an item that are on their way, at most */
-       SHORT = 2, FEW_BYTES = 32 << 20 };   /* bytes of x's elements; of all of x, so few that a launch counts */
+       SHORT = 2, FEW_BYTES = 32 << 20,     /* bytes of x's elements; of all of x, so few that a launch counts */
+       MOST_NEAR = 8 };         /* elements that come in one access */
 
 typedef struct shape {
     fac_cl_fold f;
@@ -143,6 +144,8 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         const bool wants_last = i == 0 && is_straight(p->node) && v->type.dims.n > 2 && !is_last(v);
         if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
         if (like_x && is_last(x) && is_last(v)) continue;
+        const bool vector = is_straight(p->node) && i < p->nin && !like_x;      /* read as many at once as of x */
+        if (vector && v->layout.offset % MOST_NEAR) v->layout = fac_layout_plain(&v->type.dims);
         if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
         if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
     }
