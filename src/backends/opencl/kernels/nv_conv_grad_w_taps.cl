@@ -71,6 +71,14 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const bool in_ = p_ < bound && (uint)w_ < (uint)wide && (uint)h_ < (uint)high; \
             at = in_ ? (int)n_ * image_step + h_ * row_step + w_ * column_step : -1; \
         } while (0)
+/* The pixel nearest to a position: a sample that lay in a row of pads would have the whole part read twice. */
+#define FIND_NEAR(bx, by) \
+        do { \
+            const int p_ = min(first + (mine ? (bx) : (by)) * 64 + row, bound - 1); \
+            const uint q_ = nv_quot(p_, bm, bs), n_ = nv_quot(q_, tm, ts); \
+            const int w_ = clamp(p_ - (int)q_ * broad - left, 0, wide - 1), h_ = clamp((int)q_ - (int)n_ * tall - up, 0, high - 1); \
+            at = (int)n_ * image_step + h_ * row_step + w_ * column_step; \
+        } while (0)
 #define X_OF(pass) nv_shuffle(at, (pass) * (32 / LANES) + lane / LANES)
 #define Y_OF(pass) nv_shuffle(at, 16 + (pass) * 4 + lane / 8)
 #define LOAD_X(vx, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vx[i_], xp + cx, X_OF(i_), left_x)
@@ -114,7 +122,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         /* a sample: some of the first positions and of those in the middle */
         uint sample_x[2][1][WORDS], sample_y[2][1][WORDS];
         UNROLL for (int i = 0; i < 2; i++) {
-            FIND(lead + i * (steps / 2), i * (steps / 2));
+            FIND_NEAR(lead + i * (steps / 2), i * (steps / 2));
             LOAD_X(sample_x[i], 1);
             LOAD_Y(sample_y[i], 1);
         }

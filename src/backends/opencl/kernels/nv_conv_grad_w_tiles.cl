@@ -84,9 +84,21 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const int4 k_ = chunks[i]; \
             const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
             const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
-            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
-                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w); \
+            EACH_ROW(rows, ACT); \
         } while (0)
+/* The pixels nearest to those: a sample that lay in a row of pads would have the whole part read twice. */
+#define ROWS_NEAR(rows, i, ACT) \
+        do { \
+            const bool sees_ = ((i) < 2) == turned; \
+            const int4 k_ = chunks[i]; \
+            const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
+            const int near_ = (clamp(h_, 0, high - 1) - h_) * row_step + (clamp(w_, 0, wide - 1) - w_) * column_step; \
+            const int o_ = h > -(1 << 29) ? at + k_.z + near_ : -1; \
+            EACH_ROW(rows, ACT); \
+        } while (0)
+#define EACH_ROW(rows, ACT) \
+            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
+                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w)
 #define PUT(v, j, i, stage) \
             put_eight(v, scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + (j) * 2048, \
                       to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + (j) * 2048, 0)
@@ -121,7 +133,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             FIND(i * (steps / 2));
             UNROLL for (int k = 0; k < 2; k++) {
 #define INTO(j, p, off, left) load_eight(sample[i][k][j], (p) + c, off, (left) - c)
-                ROWS(2, 2 * k, INTO);
+                ROWS_NEAR(2, 2 * k, INTO);
 #undef INTO
             }
         }
