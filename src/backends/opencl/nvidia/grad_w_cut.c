@@ -101,8 +101,8 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
 
 /* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels; shares of the matrix units' rate with
  * operands that are rounded, split, and taken as they are; what a group takes to leave its part and add its share. */
-static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
-static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 12e-6;
+static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
+static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 8e-6, MEMORY = 1.27;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4;
@@ -111,17 +111,17 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
     const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
-    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : LOADS_TILES;
+    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : halves(q) ? LOADS_HALVES : LOADS_TILES;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
     const double waves = (double)parts(groups, o->limits.units);
     const double each = multiply > load ? multiply : load, pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
-    const double images = element * ((double)q->g.N * (double)(q->g.H * q->g.W) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (1.2 * fac_cl_bandwidth(o));
-    const double busy = waves * ((steps + (double)c->lead) * each + last);
-    c->seconds = 8e-6 + (busy > memory ? busy : memory);
-    if (!c->joined) c->seconds += SUM_APART + (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+    const double all = (double)q->g.N * (double)(q->g.H * q->g.W), taps = pixels * (double)(q->g.R * q->g.S);
+    const double images = element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
+    const double memory = images / (MEMORY * fac_cl_bandwidth(o)), busy = waves * (steps + (double)c->lead) * each;
+    c->seconds = 8e-6 + (busy > memory ? busy : memory) + waves * last;
+    if (!c->joined) c->seconds += SUM_APART + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
 /* Groups of items for one or two rounds on the device. */
