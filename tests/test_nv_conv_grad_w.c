@@ -14,23 +14,23 @@ static int setup(void **state) {
 /* ---- texts ---- */
 
 static const struct { const char *name, *problem; fac_precision precision; int cuts; } cases[] = {
-    { "high_3x3", "conv2d_grad_w(f32[64,64,56,56], f32[64,64,56,56], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 21 },
-    { "high_224", "conv2d_grad_w(f32[64,64,224,224], f32[64,64,224,224], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 21 },
+    { "high_3x3", "conv2d_grad_w(f32[64,64,56,56], f32[64,64,56,56], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 27 },
+    { "high_224", "conv2d_grad_w(f32[64,64,224,224], f32[64,64,224,224], f32[64,64,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 27 },
     { "f32_3x3", "conv2d_grad_w(f32[64,512,7,7], f32[64,512,7,7], f32[512,512,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 11 },
     { "highest_1x1", "conv2d_grad_w(f32[16,256,14,14], f32[16,1024,14,14], f32[1024,256,1,1])", FAC_PRECISION_HIGHEST, 12 },
-    { "high_1x1", "conv2d_grad_w(f32[64,256,56,56], f32[64,64,56,56], f32[64,256,1,1])", FAC_PRECISION_HIGH, 18 },
+    { "high_1x1", "conv2d_grad_w(f32[64,256,56,56], f32[64,64,56,56], f32[64,256,1,1])", FAC_PRECISION_HIGH, 24 },
     { "medium_stride", "conv2d_grad_w(f32[64,128,56,56], f32[64,128,28,28], f32[128,128,3,3]) stride=2,2 pad=1,1,1,1",
-      FAC_PRECISION_MEDIUM, 18 },
+      FAC_PRECISION_MEDIUM, 24 },
     { "bf16_3x3", "conv2d_grad_w(bf16[64,256,14,14], bf16[64,256,14,14], bf16[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 19 },
     { "f16_1x1", "conv2d_grad_w(f16[8,64,28,28], f16[8,256,28,28], f16[256,64,1,1])", FAC_PRECISION_DEFAULT, 24 },
-    { "high_stem", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,112,112], f32[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_HIGH, 4 },
+    { "high_stem", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,112,112], f32[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_HIGH, 8 },
     { "f32_stem", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,112,112], f32[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_DEFAULT, 4 },
-    { "bf16_stem", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,112,112], bf16[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_DEFAULT, 4 },
-    { "high_first", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,224,224], f32[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 4 },
-    { "bf16_first", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,224,224], bf16[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 4 },
-    { "high_alex", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,55,55], f32[64,3,11,11]) stride=4,4 pad=2,2,2,2", FAC_PRECISION_HIGH, 2 },
-    { "high_lite", "conv2d_grad_w(f32[64,3,224,224], f32[64,32,112,112], f32[32,3,3,3]) stride=2,2 pad=1,1,1,1", FAC_PRECISION_HIGH, 4 },
-    { "high_5x5", "conv2d_grad_w(f32[64,1,28,28], f32[64,32,28,28], f32[32,1,5,5]) pad=2,2,2,2", FAC_PRECISION_HIGH, 4 },
+    { "bf16_stem", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,112,112], bf16[64,3,7,7]) stride=2,2 pad=3,3,3,3", FAC_PRECISION_DEFAULT, 8 },
+    { "high_first", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,224,224], f32[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH, 8 },
+    { "bf16_first", "conv2d_grad_w(bf16[64,3,224,224], bf16[64,64,224,224], bf16[64,3,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT, 8 },
+    { "high_alex", "conv2d_grad_w(f32[64,3,224,224], f32[64,64,55,55], f32[64,3,11,11]) stride=4,4 pad=2,2,2,2", FAC_PRECISION_HIGH, 4 },
+    { "high_lite", "conv2d_grad_w(f32[64,3,224,224], f32[64,32,112,112], f32[32,3,3,3]) stride=2,2 pad=1,1,1,1", FAC_PRECISION_HIGH, 8 },
+    { "high_5x5", "conv2d_grad_w(f32[64,1,28,28], f32[64,32,28,28], f32[32,1,5,5]) pad=2,2,2,2", FAC_PRECISION_HIGH, 8 },
 };
 
 static void keep(const char *name, int k, const char *options, const fac_text *t) {

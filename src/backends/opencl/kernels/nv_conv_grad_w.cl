@@ -4,7 +4,7 @@
  *
  * The sum runs over pixels, in memory channels lie side by side: both operands have rows that run along m and n, which wgmma
  * takes of 16-bit elements only (the transposed form).  So f32 tensors are rounded, or split into high and low, on their way into
- * local memory, by a warp group of its own (the filler); three others multiply.
+ * local memory, by warp groups of their own (FILLERS items); others multiply.
  *
  *   TERMS 1   one number of 16 bits          3   high high + high low + low high
  *   SCALED    f16 made of f32: 11 digits as TF32's, 22 in two parts.  f16's range is small, so both tensors are multiplied by
@@ -13,7 +13,6 @@
  *
  * MEM: float, or ushort (then TERMS 1, not SCALED); PACK(a, b): two floats as 16 bits each.  Rows of 64 elements are 128 bytes,
  * 16-byte chunk c of row r at c ^ (r & 7); of 32 elements 64 bytes, chunk c at c ^ (r / 2 & 3). */
-#define FILLERS 128
 #if TERMS == 3
 #define SUMS(i) sum[i]
 #else

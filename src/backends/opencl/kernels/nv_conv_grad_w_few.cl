@@ -8,9 +8,9 @@
  *
  *   local memory, a stage: dy (PIXELS rows of 64, high and low), x (LINES lines x ACROSS phases x 2 copies x LINE words, high, low)
  *
- * Each warp group of GROUPS multiplies 64 rows, two others fill.  BAND, SEGMENT, ... : the sizes that places in local memory and
+ * Each warp group of GROUPS multiplies 64 rows, two or four others fill.  BAND, SEGMENT, ... : the sizes that places in local memory and
  * in registers depend on are constants, a network has one such layer. */
-#define BRINGERS 256
+#define WARPS (FILLERS / 32)
 #define PIXELS (BAND * SEGMENT)
 #define X_ROWS ((BAND - 1) * DOWN + (TAPS_H - 1) * FAR_H + 1)
 #define LINES (X_ROWS * CHANNELS)
@@ -20,9 +20,10 @@
 #define Y_BYTES (PIXELS * 128)
 #define X_BYTES (LINES * ACROSS * PHASE * 4)
 #define STAGE ((Y_BYTES + X_BYTES) * PARTS + 1023 & ~1023)
-#define X_TURNS ((LINES + 7) / 8)                   /* a warp brings every eighth line, */
+#define X_TURNS ((LINES + WARPS - 1) / WARPS)       /* a warp brings every so many-th line, */
 #define LOADS ((LENGTH + 31) / 32)                  /* an item every 32nd number of it, */
-#define Y_TURNS ((PIXELS + 31) / 32)                /* and eight channels of every 32nd pixel */
+#define Y_ROWS (FILLERS / 8)
+#define Y_TURNS ((PIXELS + Y_ROWS - 1) / Y_ROWS)    /* and eight channels of every 32nd or 64th pixel */
 #define ALL (CHANNELS * TAPS_H * TAPS_W)
 
 INLINE uint load_one(global const MEM *p, int there) {
@@ -62,7 +63,7 @@ INLINE place unit_at(const sizes s, int tile_m, int tile_n, int unit) {
 }
 #endif
 
-kernel GROUP(MULTIPLIERS + BRINGERS)
+kernel GROUP(MULTIPLIERS + FILLERS)
 void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
             global ulong *counters) {
     local uchar memory[STAGES * STAGE] __attribute__((aligned(1024)));
@@ -73,7 +74,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     const int first = (int)get_group_id(1) * (int)s.each, end = min(first + (int)s.each, (int)s.positions), steps = end - first;
     const uint full = LOCAL_AT(bars), empty = full + 8 * STAGES, base = LOCAL_AT(memory);
     if (!id) {
-        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, BRINGERS), nv_barrier_init(empty + 8 * i, 4 * GROUPS);
+        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 4 * GROUPS);
         nv_barriers_made();
         peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
     }
@@ -97,7 +98,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         } while (0)
 #define BRING_X(i) \
         do { \
-            const int line_ = first_line + 8 * (i), h_ = p0 * DOWN - (int)s.up + line_ / CHANNELS; \
+            const int line_ = first_line + WARPS * (i), h_ = p0 * DOWN - (int)s.up + line_ / CHANNELS; \
             const bool in_ = live && line_ < LINES && (uint)h_ < (uint)height; \
             global const MEM *from_ = x_from + (h_ * x_row + line_ % CHANNELS * x_channel); \
             UNROLL for (int e_ = 0; e_ < LOADS; e_++) \
@@ -106,19 +107,19 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         } while (0)
 #define BRING_Y(i) \
         do { \
-            const int row_ = y_row + 32 * (i), h_ = p0 + row_ / SEGMENT, c_ = q0 + row_ % SEGMENT; \
+            const int row_ = y_row + Y_ROWS * (i), h_ = p0 + row_ / SEGMENT, c_ = q0 + row_ % SEGMENT; \
             const bool in_ = live && row_ < PIXELS && h_ < high && c_ < wide; \
             load_eight(vy[i], yp, in_ ? image * (int)s.dy_image + h_ * (int)s.dy_row + c_ * (int)s.dy_column : -1, y_left); \
         } while (0)
 #define PUT_X(i, stage) \
-        if (first_line + 8 * (i) < LINES) UNROLL for (int e_ = 0; e_ < LOADS; e_++) { \
+        if (first_line + WARPS * (i) < LINES) UNROLL for (int e_ = 0; e_ < LOADS; e_++) { \
             const int at_ = lane + e_ * 32; \
-            const uint phase_ = xa + (stage) * STAGE + ((first_line + 8 * (i)) * ACROSS + at_ % ACROSS) * PHASE * 4; \
+            const uint phase_ = xa + (stage) * STAGE + ((first_line + WARPS * (i)) * ACROSS + at_ % ACROSS) * PHASE * 4; \
             put_one(vx[i][e_], scale_x, &mx, phase_, at_ / ACROSS); \
         }
 #define PUT_Y(i, stage) \
-        if (y_row + 32 * (i) < PIXELS) { \
-            const uint to_ = ya + (stage) * STAGE + (i) * 4096; \
+        if (y_row + Y_ROWS * (i) < PIXELS) { \
+            const uint to_ = ya + (stage) * STAGE + (i) * (FILLERS * 16); \
             put_eight(vy[i], scale_y, &my, to_, to_ + Y_BYTES, 0); \
         }
 #define BRING() \
@@ -133,7 +134,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             UNROLL for (int j = 0; j < X_TURNS; j++) UNROLL for (int e = 0; e < LOADS; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
             UNROLL for (int j = 0; j < Y_TURNS; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
         }
-        begin_scales(peak, scales, mx, my, me, BRINGERS);
+        begin_scales(peak, scales, mx, my, me, FILLERS);
 #endif
         int stage = 0;
         uint parity = 1;
@@ -158,7 +159,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
 #ifdef SCALED
-            if (!fill_again(peak, scales, &again, mx, my, me, round, BRINGERS, MULTIPLIERS + BRINGERS)) break;
+            if (!fill_again(peak, scales, &again, mx, my, me, round, FILLERS, MULTIPLIERS + FILLERS)) break;
 #else
             break;
 #endif
@@ -212,7 +213,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         }
 #ifdef SCALED
         float back_x, back_y;
-        if (multiply_again(scales, &again, round, MULTIPLIERS + BRINGERS, &back_x, &back_y)) continue;
+        if (multiply_again(scales, &again, round, MULTIPLIERS + FILLERS, &back_x, &back_y)) continue;
         UNROLL for (int i = 0; i < 32; i++) SUMS(i) = SUMS(i) * back_x * back_y;
 #endif
         break;

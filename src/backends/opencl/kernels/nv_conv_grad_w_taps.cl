@@ -8,9 +8,12 @@
  *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again behind;
  *   f32 as they come, AHEAD times a block of x and one of dy
  *
- * The filler is `lead` blocks of 64 positions ahead with x. */
+ * The fillers are `lead` blocks of 64 positions ahead with x. */
 #define LANES (CHUNK / 8)                           /* items that bring a row of x */
-#define PASSES (CHUNK / 16)
+#define X_ROWS (FILLERS / LANES)                    /* of x and dy that are brought at once */
+#define Y_ROWS (FILLERS / 8)
+#define PASSES (64 / X_ROWS)
+#define Y_PASSES (64 / Y_ROWS)
 #define BYTES (CHUNK * 2)                           /* of a row of the ring */
 #define PARTS (TERMS == 3 ? 2 : 1)
 #define STAGE (8192 * PARTS)
@@ -44,13 +47,14 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (role == 3) {
+    if (role >= 3) {
         /* lanes 0 .. 15 find this warp's rows of x, the others those of dy */
         const bool mine = lane < 16;
-        const int row = mine ? lane / (32 / LANES) * (128 / LANES) + warp * (32 / LANES) + lane % (32 / LANES)
-                             : (lane - 16) / 4 * 16 + warp * 4 + lane % 4;
+        const int me = id - MULTIPLIERS, brings = me / 32;
+        const int row = mine ? lane / (32 / LANES) * X_ROWS + brings * (32 / LANES) + lane % (32 / LANES)
+                             : (lane - 16) / 4 * Y_ROWS + brings * 4 + lane % 4;
         const int cx = id % LANES * 8, cy = id % 8 * 8, left_x = (int)s.channels - c0 - cx, left_y = (int)s.rows - k0 - cy;
-        const int xrow = (id & 127) / LANES, yrow = (id & 127) / 8;
+        const int xrow = me / LANES, yrow = me / 8;
         const int bound = mine ? (int)s.positions : end, tall = (int)s.tall, broad = (int)s.broad;
         const int high = mine ? (int)s.height : (int)s.high, wide = mine ? (int)s.width : (int)s.wide;
         const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
@@ -71,26 +75,34 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const bool in_ = p_ < bound && (uint)w_ < (uint)wide && (uint)h_ < (uint)high; \
             at = in_ ? (int)n_ * image_step + h_ * row_step + w_ * column_step : -1; \
         } while (0)
+/* The pixel nearest to a position: a sample that lay in a row of pads would have the whole part read twice. */
+#define FIND_NEAR(bx, by) \
+        do { \
+            const int p_ = min(first + (mine ? (bx) : (by)) * 64 + row, bound - 1); \
+            const uint q_ = nv_quot(p_, bm, bs), n_ = nv_quot(q_, tm, ts); \
+            const int w_ = clamp(p_ - (int)q_ * broad - left, 0, wide - 1), h_ = clamp((int)q_ - (int)n_ * tall - up, 0, high - 1); \
+            at = (int)n_ * image_step + h_ * row_step + w_ * column_step; \
+        } while (0)
 #define X_OF(pass) nv_shuffle(at, (pass) * (32 / LANES) + lane / LANES)
 #define Y_OF(pass) nv_shuffle(at, 16 + (pass) * 4 + lane / 8)
 #define LOAD_X(vx, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vx[i_], xp + cx, X_OF(i_), left_x)
 #define LOAD_Y(vy, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vy[i_], yp + cy, Y_OF(i_), left_y)
 #define PUT_X(v, i, block) \
         do { \
-            const uint to_ = xa + (uint)((block) * 64 + (i) * (128 / LANES)) * BYTES; \
-            const bool twice_ = (block) == 0 && (i) * (128 / LANES) < AGAIN && xrow + (i) * (128 / LANES) < AGAIN; \
+            const uint to_ = xa + (uint)((block) * 64 + (i) * X_ROWS) * BYTES; \
+            const bool twice_ = (block) == 0 && (i) * X_ROWS < AGAIN && xrow + (i) * X_ROWS < AGAIN; \
             put_eight(v, scale_x, &mx, to_, to_ + low, twice_ ? (uint)ring * BYTES : 0); \
         } while (0)
 #define PUT_Y(v, i, stage) \
-            put_eight(v, scale_y, &my, ya + (stage) * STAGE + (i) * 2048, ya + (stage) * STAGE + 8192 + (i) * 2048, 0)
+            put_eight(v, scale_y, &my, ya + (stage) * STAGE + (i) * Y_ROWS * 128, ya + (stage) * STAGE + 8192 + (i) * Y_ROWS * 128, 0)
         int stage = 0;
         uint parity = 1;                            /* of `empty`: nothing to wait for in the first round */
 #ifdef HALVES
-        uint vx[PASSES][WORDS], vy[4][WORDS];
+        uint vx[PASSES][WORDS], vy[Y_PASSES][WORDS];
         int block = 0;
         FIND(0, 0);
         LOAD_X(vx, PASSES);
-        LOAD_Y(vy, 4);
+        LOAD_Y(vy, Y_PASSES);
         for (int u = 0; u < lead; u++) {
             UNROLL for (int i = 0; i < PASSES; i++) PUT_X(vx[i], i, block);
             if (++block == ring / 64) block = 0;
@@ -103,8 +115,8 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             UNROLL for (int i = 0; i < PASSES; i++) PUT_X(vx[i], i, block);
             if (++block == ring / 64) block = 0;
             if (t + 1 < steps) LOAD_X(vx, PASSES);
-            UNROLL for (int i = 0; i < 4; i++) PUT_Y(vy[i], i, stage);
-            if (t + 1 < steps) LOAD_Y(vy, 4);
+            UNROLL for (int i = 0; i < Y_PASSES; i++) PUT_Y(vy[i], i, stage);
+            if (t + 1 < steps) LOAD_Y(vy, Y_PASSES);
             nv_barrier_arrive(full + 8 * stage);
             if (++stage == STAGES) stage = 0, parity ^= 1;
         }
@@ -114,7 +126,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         /* a sample: some of the first positions and of those in the middle */
         uint sample_x[2][1][WORDS], sample_y[2][1][WORDS];
         UNROLL for (int i = 0; i < 2; i++) {
-            FIND(lead + i * (steps / 2), i * (steps / 2));
+            FIND_NEAR(lead + i * (steps / 2), i * (steps / 2));
             LOAD_X(sample_x[i], 1);
             LOAD_Y(sample_y[i], 1);
         }
@@ -127,10 +139,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                     const uint to_ = arriving + next * ARRIVING; \
                     FIND(asked, asked - lead); \
                     UNROLL for (int i_ = 0; i_ < PASSES; i_++) \
-                        ask_row(to_ + (xrow + i_ * (128 / LANES)) * (4 * CHUNK), xp, X_OF(i_), left_x + cx, id % LANES, LANES); \
+                        ask_row(to_ + (xrow + i_ * X_ROWS) * (4 * CHUNK), xp, X_OF(i_), left_x + cx, id % LANES, LANES); \
                     if (asked >= lead) \
-                        UNROLL for (int i_ = 0; i_ < 4; i_++) \
-                            ask_row(to_ + ARRIVING_X + (yrow + i_ * 16) * 256, yp, Y_OF(i_), left_y + cy, id % 8, 8); \
+                        UNROLL for (int i_ = 0; i_ < Y_PASSES; i_++) \
+                            ask_row(to_ + ARRIVING_X + (yrow + i_ * Y_ROWS) * 256, yp, Y_OF(i_), left_y + cy, id % 8, 8); \
                 } \
                 NV_COPIES_COMMIT(); \
                 asked++; \
@@ -141,22 +153,22 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             if (!round) {
                 UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 8; e++)
                     mx = fmax(mx, fabs(as_float(sample_x[i][0][e]))), my = fmax(my, fabs(as_float(sample_y[i][0][e])));
-                begin_scales(peak, scales, mx, my, id & 127, FILLERS);
+                begin_scales(peak, scales, mx, my, me, FILLERS);
             }
             scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
 #endif
             for (int u = 0; u < lead + steps; u++) {
                 const uint from = arriving + place * ARRIVING;
-                uint v[4][WORDS];
+                uint v[Y_PASSES][WORDS];
                 NV_COPIES_WAIT(AHEAD - 1);
                 nv_warp_meet();
                 if (u >= lead) nv_barrier_wait(empty + 8 * stage, parity);
-                UNROLL for (int i = 0; i < PASSES; i++) take_eight(v[i], from + (xrow + i * (128 / LANES)) * (4 * CHUNK), id % LANES, LANES);
+                UNROLL for (int i = 0; i < PASSES; i++) take_eight(v[i], from + (xrow + i * X_ROWS) * (4 * CHUNK), id % LANES, LANES);
                 UNROLL for (int i = 0; i < PASSES; i++) PUT_X(v[i], i, block);
                 if (++block == ring / 64) block = 0;
                 if (u >= lead) {
-                    UNROLL for (int i = 0; i < 4; i++) take_eight(v[i], from + ARRIVING_X + (yrow + i * 16) * 256, id % 8, 8);
-                    UNROLL for (int i = 0; i < 4; i++) PUT_Y(v[i], i, stage);
+                    UNROLL for (int i = 0; i < Y_PASSES; i++) take_eight(v[i], from + ARRIVING_X + (yrow + i * Y_ROWS) * 256, id % 8, 8);
+                    UNROLL for (int i = 0; i < Y_PASSES; i++) PUT_Y(v[i], i, stage);
                     nv_barrier_arrive(full + 8 * stage);
                     if (++stage == STAGES) stage = 0, parity ^= 1;
                 }
@@ -166,7 +178,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             }
             NV_COPIES_WAIT(0);
 #ifdef SCALED
-            if (!fill_again(peak, scales, &again, mx, my, id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            if (!fill_again(peak, scales, &again, mx, my, me, round, FILLERS, MULTIPLIERS + FILLERS)) break;
             nv_warp_meet();
 #else
             break;

@@ -1,13 +1,15 @@
 /* Gradient by the weights of any convolution whose channels lie side by side: see nv_conv_grad_w.cl.
  *
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
- * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; the third fills
- * stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory behind the
+ * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; one or two others
+ * fill stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory behind the
  * stages. */
 #define ACROSS (COLUMNS / 64)
 #define CHUNKS (2 + ACROSS)
 #define PARTS (TERMS == 3 ? 2 : 1)
 #define STAGE (CHUNKS * 8192 * PARTS)
+#define ROWS_AT_ONCE (FILLERS / 8)
+#define PASSES (64 / ROWS_AT_ONCE)
 #ifdef HALVES
 #define ARRIVING 0
 #else
@@ -56,10 +58,11 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
                                  q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (role == 2) {
+    if (role >= 2) {
         /* lanes 0 .. 15 find this warp's rows in x, the others in dy */
         const bool mine = lane < 16;
-        const int row = (lane & 15) / 4 * 16 + warp * 4 + lane % 4, c = id % 8 * 8, my_row = (id & 127) / 8;
+        const int me = id - MULTIPLIERS, my_row = me / 8, c = id % 8 * 8;
+        const int row = (lane & 15) / 4 * ROWS_AT_ONCE + me / 32 * 4 + lane % 4;
         const int tall = (int)s.tall, broad = (int)s.broad, down = mine ? (int)s.down : 1, across = mine ? (int)s.across : 1;
         const int high = mine ? (int)s.height : (int)s.high, wide = mine ? (int)s.width : (int)s.wide;
         const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
@@ -84,29 +87,41 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const int4 k_ = chunks[i]; \
             const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
             const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
-            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
-                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w); \
+            EACH_ROW(rows, ACT); \
         } while (0)
+/* The pixels nearest to those: a sample that lay in a row of pads would have the whole part read twice. */
+#define ROWS_NEAR(rows, i, ACT) \
+        do { \
+            const bool sees_ = ((i) < 2) == turned; \
+            const int4 k_ = chunks[i]; \
+            const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
+            const int near_ = (clamp(h_, 0, high - 1) - h_) * row_step + (clamp(w_, 0, wide - 1) - w_) * column_step; \
+            const int o_ = h > -(1 << 29) ? at + k_.z + near_ : -1; \
+            EACH_ROW(rows, ACT); \
+        } while (0)
+#define EACH_ROW(rows, ACT) \
+            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
+                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w)
 #define PUT(v, j, i, stage) \
-            put_eight(v, scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + (j) * 2048, \
-                      to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + (j) * 2048, 0)
+            put_eight(v, scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + (j) * ROWS_AT_ONCE * 128, \
+                      to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + (j) * ROWS_AT_ONCE * 128, 0)
         int stage = 0;
         uint parity = 1;
 #ifdef HALVES
-        uint v[AHEAD][4][WORDS];
+        uint v[AHEAD][PASSES][WORDS];
         FIND(0);
         UNROLL for (int i = 0; i < AHEAD; i++) {
 #define INTO(j, p, off, left) load_eight(v[i][j], (p) + c, off, (left) - c)
-            ROWS(4, i, INTO);
+            ROWS(PASSES, i, INTO);
 #undef INTO
         }
         for (int t = 0; t < steps; t++) {
             nv_barrier_wait(empty + 8 * stage, parity);
             UNROLL for (int i = 0; i < CHUNKS; i++) {
-                UNROLL for (int j = 0; j < 4; j++) PUT(v[i % AHEAD][j], j, i, stage);
+                UNROLL for (int j = 0; j < PASSES; j++) PUT(v[i % AHEAD][j], j, i, stage);
                 if (i == CHUNKS - AHEAD) FIND(t + 1);
 #define INTO(j, p, off, left) load_eight(v[i % AHEAD][j], (p) + c, off, (left) - c)
-                ROWS(4, (i + AHEAD) % CHUNKS, INTO);
+                ROWS(PASSES, (i + AHEAD) % CHUNKS, INTO);
 #undef INTO
             }
             nv_barrier_arrive(full + 8 * stage);
@@ -121,7 +136,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             FIND(i * (steps / 2));
             UNROLL for (int k = 0; k < 2; k++) {
 #define INTO(j, p, off, left) load_eight(sample[i][k][j], (p) + c, off, (left) - c)
-                ROWS(2, 2 * k, INTO);
+                ROWS_NEAR(2, 2 * k, INTO);
 #undef INTO
             }
         }
@@ -129,10 +144,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         for (int round = 0; round < 2; round++) {
             int asked_step = 0, asked_chunk = 0;            /* what is asked for next */
             uint place = arriving;
-#define INTO(j, p, off, left) ask_row(place + (j) * 4096, p, off, left, lane % 8, 8)
+#define INTO(j, p, off, left) ask_row(place + (j) * ROWS_AT_ONCE * 256, p, off, left, lane % 8, 8)
 #define ASK() \
             do { \
-                ROWS(4, asked_chunk, INTO); \
+                ROWS(PASSES, asked_chunk, INTO); \
                 NV_COPIES_COMMIT(); \
                 if (++asked_chunk == CHUNKS) { \
                     asked_chunk = 0, asked_step++; \
@@ -147,18 +162,18 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             if (!round) {
                 UNROLL for (int i = 0; i < 8; i++) UNROLL for (int e = 0; e < 8; e++)
                     most[i / 2 % 2] = fmax(most[i / 2 % 2], fabs(as_float(sample[i / 4][i / 2 % 2][i % 2][e])));
-                begin_scales(peak, scales, most[0], most[1], id & 127, FILLERS);
+                begin_scales(peak, scales, most[0], most[1], me, FILLERS);
             }
             scale[0] = as_float(scales[0]), scale[1] = as_float(scales[1]);
 #endif
             for (int t = 0; t < steps; t++) {
                 nv_barrier_wait(empty + 8 * stage, parity);
                 UNROLL for (int i = 0; i < CHUNKS; i++) {
-                    uint v[4][WORDS];
+                    uint v[PASSES][WORDS];
                     NV_COPIES_WAIT(AHEAD - 1);
                     nv_warp_meet();
-                    UNROLL for (int j = 0; j < 4; j++) take_eight(v[j], place + j * 4096, lane % 8, 8);
-                    UNROLL for (int j = 0; j < 4; j++) PUT(v[j], j, i, stage);
+                    UNROLL for (int j = 0; j < PASSES; j++) take_eight(v[j], place + j * ROWS_AT_ONCE * 256, lane % 8, 8);
+                    UNROLL for (int j = 0; j < PASSES; j++) PUT(v[j], j, i, stage);
                     nv_warp_meet();
                     ASK();
                 }
@@ -167,7 +182,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             }
             NV_COPIES_WAIT(0);
 #ifdef SCALED
-            if (!fill_again(peak, scales, &again, most[0], most[1], id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            if (!fill_again(peak, scales, &again, most[0], most[1], me, round, FILLERS, MULTIPLIERS + FILLERS)) break;
             nv_warp_meet();
 #else
             break;

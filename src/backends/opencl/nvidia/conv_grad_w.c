@@ -9,7 +9,7 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {

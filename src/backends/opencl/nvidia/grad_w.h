@@ -14,7 +14,7 @@
 #include "backends/opencl/nvidia/nvidia.h"
 #include "ops/conv.h"
 
-enum { FAC_NV_GRAD_W_VARIANTS = 28 };
+enum { FAC_NV_GRAD_W_VARIANTS = 36 };
 
 typedef struct fac_nv_grad_w {
     fac_conv_geom g;
@@ -31,6 +31,7 @@ typedef struct fac_nv_grad_w {
 typedef struct fac_nv_grad_w_cut {
     bool    taps, few, turned, joined;          /* joined: the groups of a tile wait for each other and add its parts */
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64, of taps blocks of positions, that are on their way at once */
+    int     fillers;                            /* items that bring what the others multiply */
     int     band, segment, line;                /* of few channels; line: words for one of x's in local memory */
     int64_t tiles_m, tiles_n;                   /* of a group */
     int64_t tall, broad, positions;             /* rows and columns of an image's positions; all positions */

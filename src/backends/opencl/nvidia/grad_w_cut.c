@@ -17,9 +17,11 @@ static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
 /* ---- kinds of cuts ------------------------------------------------------------------------------------------------------- */
 
-/* Columns of the second kernel, and what turns; columns 0: the kernel of taps. */
-static const struct { int columns; bool turned; } kinds[] = { { 0, false },   { 64, false },  { 64, true }, { 128, false },
-                                                              { 128, true }, { 256, false }, { 256, true } };
+/* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32 are rounded by one warp
+ * group or, where registers allow, two. */
+static const struct { int columns; bool turned; int fillers; } kinds[] = {
+    { 0, false, 128 },   { 64, false, 128 }, { 64, true, 128 },  { 128, false, 128 }, { 128, true, 128 }, { 256, false, 128 },
+    { 256, true, 128 },  { 128, false, 256 }, { 128, true, 256 } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Rows or columns of positions: every pixel of x behind the pad in front, and as many behind it as taps reach across: what they
@@ -60,24 +62,23 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
-/* Of few channels: registers of an item that fills for what is on its way, by the number of warp groups that multiply. */
-static const int ROOM[] = { 0, 80, 60, 56 };
-enum { FILLING_WARPS = 8, MOST_STAGES = 4 };
+/* Of few channels: registers of an item that fills for what is on its way, by how many groups of 8 warps fill and of 4 multiply. */
+static const int ROOM[][4] = { { 0 }, { 0, 80, 60, 56 }, { 0, 56, 40, 32 } };
+enum { MOST_STAGES = 4 };
 /* Shapes of stages, the fastest first: the shortest segment, the most pixels. */
 static const struct { int segment, pixels; } shapes[] = { { 112, 224 }, { 64, 224 }, { 16, 224 }, { 16, 112 } };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static int few_items(const fac_nv_grad_w_cut *c) { return 128 * c->columns + 32 * FILLING_WARPS; }
-
 /* Stages of band rows x segment pixels of dy: what fits, and makes the whole cheapest.  A line in local memory has place for all that a
  * warp brings at once and one more; lines begin 5 banks apart, so that the registers of a warp come from different ones. */
-static bool cut_few(const fac_nv_grad_w *q, int shape, fac_nv_grad_w_cut *c) {
+static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
     const int64_t groups = parts(q->C * g->R * g->S, 64), wide = parts(g->Q, 16) * 16;
+    const int shape = kind % SHAPES, rooms = kind < SHAPES ? 2 : 1, warps = 8 * rooms;
     double least = 0;
-    if (shape >= SHAPES) return false;
+    if (kind >= 2 * SHAPES || (rooms == 2 && split(q))) return false;
     const int64_t shortest = shapes[shape].segment < wide ? shapes[shape].segment : wide;
-    c->few = true, c->chunk = 64;
+    c->few = true, c->chunk = 64, c->fillers = 32 * warps;
     c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m), c->tiles_n = parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
         for (int64_t band = 1; band * segment <= shapes[shape].pixels; band++) {
@@ -85,11 +86,11 @@ static bool cut_few(const fac_nv_grad_w *q, int shape, fac_nv_grad_w_cut *c) {
             const int64_t loads = parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
             const int64_t need = parts(parts(loads * 32, g->stride[2]) + 1, 2), line = parts(need - 5, 32) * 32 + 5;
             const int64_t pixels = band * segment, words = halves(q) ? 4 : 8;
-            const int64_t held = parts(lines, FILLING_WARPS) * loads + parts(pixels, 32) * words;
+            const int64_t held = parts(lines, warps) * loads + parts(pixels, 4 * warps) * words;
             const int64_t bytes = parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1), 1024) * 1024;
             const int64_t bands = parts(g->P, band), segments = parts(g->Q, segment);
             const double cost = (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
-            if (held > ROOM[c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least)) continue;
+            if (held > ROOM[rooms][c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least)) continue;
             least = cost;
             c->band = (int)band, c->segment = (int)segment, c->line = (int)line, c->stages = (int)(LOCAL / bytes);
             c->broad = segments, c->tall = bands * segments;
@@ -100,8 +101,8 @@ static bool cut_few(const fac_nv_grad_w *q, int shape, fac_nv_grad_w_cut *c) {
 
 /* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels; shares of the matrix units' rate with
  * operands that are rounded, split, and taken as they are; what a group takes to leave its part and add its share. */
-static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
-static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 12e-6;
+static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
+static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 8e-6, MEMORY = 1.27;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const double units = o->limits.units, element = halves(q) ? 2 : 4;
@@ -110,25 +111,25 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
     const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
-    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : LOADS_TILES;
+    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : halves(q) ? LOADS_HALVES : LOADS_TILES;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
     const double waves = (double)parts(groups, o->limits.units);
     const double each = multiply > load ? multiply : load, pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
-    const double images = element * ((double)q->g.N * (double)(q->g.H * q->g.W) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (1.2 * fac_cl_bandwidth(o));
-    const double busy = waves * ((steps + (double)c->lead) * each + last);
-    c->seconds = 8e-6 + (busy > memory ? busy : memory);
-    if (!c->joined) c->seconds += SUM_APART + (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+    const double all = (double)q->g.N * (double)(q->g.H * q->g.W), taps = pixels * (double)(q->g.R * q->g.S);
+    const double images = element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
+    const double memory = images / (MEMORY * fac_cl_bandwidth(o)), busy = waves * (steps + (double)c->lead) * each;
+    c->seconds = 8e-6 + (busy > memory ? busy : memory) + waves * last;
+    if (!c->joined) c->seconds += SUM_APART + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
 /* Groups of items for one or two rounds on the device. */
 static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
-    c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned;
+    c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns, c->turned = kinds[kind].turned, c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->turned = false;
-    if (q->few && rounds > 1) return false;
+    if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
     if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
@@ -181,12 +182,15 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
 
-int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return c->few ? few_items(c) : c->taps ? 512 : 384; }
+static int multipliers(const fac_nv_grad_w_cut *c) { return c->few ? 128 * c->columns : c->taps ? 384 : 256; }
+
+int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return multipliers(c) + c->fillers; }
 
 /* What 65,536 registers allow a group of so many items. */
 const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c) {
     const int items = fac_nv_grad_w_items(c);
-    return items > 512 ? "-cl-nv-maxrregcount=96" : items > 384 ? "-cl-nv-maxrregcount=128" : "-cl-nv-maxrregcount=168";
+    return items > 768 ? "-cl-nv-maxrregcount=72" : items > 640 ? "-cl-nv-maxrregcount=80" : items > 512 ? "-cl-nv-maxrregcount=96"
+         : items > 384 ? "-cl-nv-maxrregcount=128" : "-cl-nv-maxrregcount=168";
 }
 
 static void few_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
@@ -216,7 +220,7 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     if (halves(q)) fac_text_add(to, "#define HALVES\n");
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
     fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages, PROMOTE, n / 2);
-    fac_text_print(to, "#define MULTIPLIERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", c->few ? 128 * c->columns : c->taps ? 384 : 256,
+    fac_text_print(to, "#define MULTIPLIERS %d\n#define FILLERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", multipliers(c), c->fillers,
                    c->taps ? 16 : c->few ? 64 : 128, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
                    c->few ? "#define FEW\n" : "");
     result_text(q, to);
