@@ -33,12 +33,6 @@ typedef struct {
     int spare;
 } packing;
 
-#ifdef SOURCES
-#define KEPT global const
-#else
-#define KEPT const
-#endif
-
 enum { PAD = 4, TAPS = 64, POINTS = 36 };
 
 /* Which of its k-tile's channels stands at position p: what the lanes of a warp hold of the other operand (nv_common.cl). */
@@ -60,14 +54,14 @@ static int row_at(int r) {
 static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
 
 /* Where a tap of this phase lies among the weights' own. */
-static int tap_at(KEPT packing *s, int tap) {
+static int tap_at(const packing *s, int tap) {
     const int n2 = max(s->number[2], 1), n1 = max(s->number[1], 1), c = tap % n2, b = tap / n2 % n1, a = tap / n2 / n1;
     return ((s->first_tap[0] + s->each[0] * a) * s->size[0] + s->first_tap[1] + s->each[1] * b) * s->size[1] + s->first_tap[2] +
         s->each[2] * c;
 }
 
 /* One chunk of row r of a tile.  Rows of 128 bytes: chunk ^ (row & 7); of 64: chunk ^ (row / 2 & 3). */
-static void put(global TILE *y, KEPT packing *s, int r, int place, const float *x) {
+static void put(global TILE *y, const packing *s, int r, int place, const float *x) {
     const int turn = 1 << s->term_bits == 8 * CHUNK ? r & 7 : r >> 1 & 3;
     y += (r << s->term_bits) + (place ^ turn) * CHUNK;
 #ifdef HALF
@@ -95,7 +89,7 @@ static float point_of(local const float *w, int point, int turned) {
 }
 
 /* A unit whose weights fit the stage. */
-static void by_stage(KEPT packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
+static void by_stage(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
                      local float *stage, local int *place) {
     const int id = get_local_id(0), items = get_local_size(0), turned = s->turned;
     const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
@@ -118,22 +112,29 @@ static void by_stage(KEPT packing *s, global const MEM *x, global TILE *y, int r
     const int row_step = turned ? s->window : s->run + PAD, channel_step = turned ? s->run + PAD : s->window;
     const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), each = chunk_bits + s->row_bits;
     const long tile = (long)(PARTS * s->tile_rows) << s->term_bits;
+    const int c = id & ((1 << chunk_bits) - 1);                 /* of all of an item's chunks: a group has times as many items */
+    int at[CHUNK];
+#pragma unroll
+    for (int k = 0; k < CHUNK; k++) at[k] = channel_at(s->order, c * CHUNK + k) * channel_step;
     for (int e = id; e < (s->within ? POINTS : s->taps) << each; e += items) {
-        const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits & ((1 << s->row_bits) - 1), tap = e >> each;
+        const int r = e >> chunk_bits & ((1 << s->row_bits) - 1), tap = e >> each;
         local const float *w = stage + row_at(r) * row_step;
         float v[CHUNK];
+        if (s->within) {
 #pragma unroll
-        for (int k = 0; k < CHUNK; k++) {
-            const int at = channel_at(s->order, c * CHUNK + k) * channel_step;
-            v[k] = s->within ? point_of(w + at, tap, turned) : w[at + place[tap]];
+            for (int k = 0; k < CHUNK; k++) v[k] = point_of(w + at[k], tap, turned);
+            put(y + ((long)tap * s->within * s->row_tiles * s->k_tiles + block) * tile, s, from_row + r, c, v);
+        } else {
+            w += place[tap];
+#pragma unroll
+            for (int k = 0; k < CHUNK; k++) v[k] = w[at[k]];
+            put(y + (block * s->taps + tap) * tile, s, from_row + r, c, v);
         }
-        if (s->within) put(y + ((long)tap * s->within * s->row_tiles * s->k_tiles + block) * tile, s, from_row + r, c, v);
-        else put(y + (block * s->taps + tap) * tile, s, from_row + r, c, v);
     }
 }
 
 /* 16 rows of one k-tile straight from where the weights lie: few channels, or large windows. */
-static void by_element(KEPT packing *s, global const MEM *x, global TILE *y, int row, int from_row, int k) {
+static void by_element(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int k) {
     const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), taps = max(s->taps, 1), block = k / taps << s->term_bits;
     const long row_step = s->turned ? s->window : s->line, channel_step = s->turned ? s->line : s->window;
     for (int e = get_local_id(0); e < 16 << chunk_bits; e += get_local_size(0)) {
@@ -151,7 +152,7 @@ static void by_element(KEPT packing *s, global const MEM *x, global TILE *y, int
 }
 
 /* x, y: where the weights and this phase's tiles begin. */
-static void make_unit(KEPT packing *s, int unit, global const MEM *x, global TILE *y, local float *stage, local int *place) {
+static void make_unit(const packing *s, int unit, global const MEM *x, global TILE *y, local float *stage, local int *place) {
     const int block = unit % s->blocks, t = unit / s->blocks, slab = t % s->slabs, tile = t / s->slabs;
     const int group = tile / s->row_tiles, from_row = slab << s->row_bits, row = tile % s->row_tiles * s->tile_rows + from_row;
     x += group * s->group;
@@ -169,10 +170,10 @@ kernel void packs(const places p PARAMETERS, global const int *restrict table, g
     local int place[TAPS];
     const int unit = get_group_id(0);
     table += p.table;
-    global const packing *s = (global const packing *)table + table[p.units + unit];
+    const packing s = ((global const packing *)table)[table[p.units + unit]];
     global const MEM *x;
-    PICK(s->source)
-    make_unit(s, unit - s->first, x, y + p.to + s->to, stage, place);
+    PICK(s.source)
+    make_unit(&s, unit - s.first, x, y + p.to + s.to, stage, place);
 }
 #else
 kernel void pack(const packing s, const long at, global const MEM *restrict x, global TILE *restrict y) {

@@ -10,6 +10,7 @@
  * Channels of x lie side by side (channels last), only a first layer's one to four may lie anywhere. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_H
 #define FACULA_OPENCL_NVIDIA_CONV_H
+#include <math.h>
 #include "backends/opencl/conv.h"
 #include "backends/opencl/nvidia/epilogue.h"
 #include "backends/opencl/nvidia/nvidia.h"
@@ -43,6 +44,13 @@ typedef struct fac_nv_conv {
     fac_nv_place     x;                         /* steps of in[0] */
     fac_nv_ends      ends;                      /* of the result and the extras, whole (phases: fac_nv_phase_ends) */
 } fac_nv_conv;
+
+/* How long two things take that go on at once: the longer one, and more the more alike they are and the less
+ * the power is (INFINITY: no more). */
+static inline double fac_nv_both(double a, double b, double power) {
+    const double longer = fmax(a, b), other = fmin(a, b);
+    return longer > 0 ? longer * pow(1 + pow(other / longer, power), 1 / power) : 0;
+}
 
 /* A conv1d..3d, one of their gradients by x, or a transpose, whose channels are multiples of 4 (8 for 16-bit types) and rows
  * multiples of 4.  Asks for channels last where they are not there (only an offer may: p is changed).  false: not for this. */

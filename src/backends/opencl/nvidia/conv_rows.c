@@ -214,8 +214,10 @@ static bool offer_on(fac_device *d, fac_problem *p, kernel_of k, fac_offer *offe
     offer->work = fac_nv_tile_work(&c, &t) + (c.moments ? fac_nv_moments_bytes(&m) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     if (offer->work > (size_t)1 << 30 || !offer->packed[1]) return false;
-    const double moved = fac_nv_conv_bytes(p) / 3.3e12;
-    offer->seconds = (t.seconds > moved ? t.seconds : moved) + 2e-6 + 3e-6 * (c.phases - 1) + c.moments * FAC_NV_JOINING;
+    const bool fitted = k == WGMMA && c.mode == FAC_NV_TF32;
+    const double moved = fac_nv_conv_bytes(p) / (fitted ? 3.8e12 : 3.3e12);
+    offer->seconds = fac_nv_both(t.seconds, moved, fitted ? 2 : INFINITY);
+    offer->seconds += 2e-6 + 3e-6 * (c.phases - 1) + c.moments * FAC_NV_JOINING;
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / 2e12;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
     offer->version = VERSION, offer->variants = variants(&c, k);

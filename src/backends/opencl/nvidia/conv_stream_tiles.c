@@ -1,4 +1,5 @@
-/* Which tile conv/wgmma_stream takes: estimates by what a unit must do for each tile, and how evenly tiles go round. */
+/* Which tile conv/wgmma_stream takes: estimates by what a unit must do for each tile, and how evenly tiles go round.  The numbers
+ * were fitted to measurements on an H200, together with those of conv_tiles.c. */
 #include <math.h>
 #include "backends/opencl/nvidia/conv_stream.h"
 
@@ -41,27 +42,37 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
     return best > 0;
 }
 
-/* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock), bytes from the
- * second cache (56), and rows of A, which two warps copy one after the other (10 clocks each).  Three products read three times,
- * and low parts are written from what is read.  With two or three stages some of the way to memory is not hidden. */
+/* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock, of which teams read
+ * some together), the way from the second cache, which is shared by the steps whose stages are on it, and rows of A, which two
+ * warps copy one after the other.  Three products read three times, and low parts are written from what is read. */
 static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
-    static const double copy = 10, two_stages = 1.6, three_stages = 1.1, unhidden = 1.25;
+    static const double copy = 9.7, way = 1000, unshared = 0.97, together = 0.74, unhidden = 1.25,
+        power = 3.3;
     const bool three = parts(q) == 2;
     const double rows = (double)t->a_rows / (t->halo ? taps : 1), a = rows * STEP, b = (double)t->bn * STEP * parts(q);
-    const double blocks = t->rows * t->team;
+    const double blocks = t->rows * t->team, stages = t->halo || t->sb < t->sa ? t->sb : t->sa;
     const double products = (three ? 3 : 1) * blocks * t->bn * 2,
                  local = ((three ? 3 : 1) * blocks * 4 * (2048 + 32 * t->bn) + a + b + (three ? 2 * a : 0)) / 128;
-    const double clocks = fmax(fmax(products, local), (a + b) / 56) * (t->sb == 2 ? two_stages : t->sb == 3 ? three_stages : 1);
-    return fmax(clocks, rows * copy) * (three ? unhidden : 1);
+    double clocks = fac_nv_both(products, together * local, power);
+    clocks = fac_nv_both(clocks, way / (stages - unshared), power);
+    return fac_nv_both(clocks, rows * copy, power) * (three ? unhidden : 1);
 }
 
 /* What tiles with a halo took on an H200, against the sum of their parts.  Pooled ones finish in registers of two lanes. */
 static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     const bool shared = t->consumers == t->team;
     if (!t->halo) return 1;
-    if (q->c.pooled) return t->bn == 64 ? (shared ? 1.25 : 1.3) : shared ? 1.01 : 1.07;
-    if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.05;
-    return shared ? 1 : t->bn == 256 ? 0.9 : 1.12;
+    if (q->c.pooled) return t->bn == 64 ? (shared ? 1.2 : 1.15) : shared ? 1 : 0.93;
+    if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.1;
+    return shared ? 0.91 : t->bn == 256 ? 0.91 : 0.9;
+}
+
+/* Clocks for each byte of results on the way out.  Directly, wide tiles have few registers left for what they read meanwhile;
+ * staged, the operands of a norm do not come that way. */
+static double end_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
+    const bool wide = t->rows * t->bn >= 256;
+    if (t->slots) return (1 + 1.1 * q->moving + 0.47 * q->c.sums) / 11;
+    return (1 + 0.73 * q->moving * (wide ? 7.2 : 1) + 2.1 * q->c.sums * (t->bn >= 128 ? 1.7 : 1)) / 27;
 }
 
 /* joined: other phases follow in the same launch. */
@@ -72,21 +83,21 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps;
     const double multiply = steps * step_clocks(q, t, f->taps) * measured(q, t);
     const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
-    const double finish = results * (1 + q->moving) / 24 + 1500;
+    const double finish = results * end_clocks(q, t) + 1200;
     const double rounds = joined ? count / units : ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
-    if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + (joined ? 0 : finish);
-    return rounds * (multiply + (t->slots ? finish / 2 : finish));
+    if (teams > 1) return fac_nv_both(rounds * multiply, rounds / teams * (multiply + finish), 2.6) + (joined ? 0 : finish);
+    return rounds * (multiply + (t->slots ? 0.52 * finish : finish));
 }
 
 static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, double bytes) {
-    static const double clock = 1.6e9, bandwidth = 3.6e12, launch = 3e-6, start = 1.5e-6;
+    static const double clock = 1.6e9, bandwidth = 3.8e12, power = 12, launch = 3.7e-6;
     double seconds = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        seconds += fmax(phase_clocks(o, q, t, &f, q->joined && i > 0) / clock, bytes / q->c.phases / bandwidth);
+        seconds += fac_nv_both(phase_clocks(o, q, t, &f, q->joined && i > 0) / clock, bytes / q->c.phases / bandwidth, power);
     }
-    return seconds + fac_nv_stream_launches(q) * (launch + start);
+    return seconds + fac_nv_stream_launches(q) * launch;
 }
 
 bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {

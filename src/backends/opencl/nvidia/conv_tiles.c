@@ -1,9 +1,10 @@
 /* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
  *
  * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so many teams reach, or as
- * waiting for pixels takes, and as storing its results; never faster than the bytes that must be moved.  Few tiles are split
- * along the sum.  The numbers were fitted to measurements on an H200: ResNet-50's and VGG16's layers at three batches, each cut
- * in all ways. */
+ * waiting for pixels takes, and as storing its results.  Few tiles are split along the sum.  The numbers were fitted to
+ * measurements on an H200: those of TF32 all together, and with those of conv_stream_tiles.c, to what choosing by estimates costs
+ * (the layers of five networks at three batches and of ResNet-50's training); those of other modes to ResNet-50's and VGG16's
+ * layers, each cut in all ways. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv_rows.h"
@@ -11,13 +12,13 @@
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
 static const fac_nv_cut single[] = {                        /* TF32 */
-    { 256, 2, 128, 4, true, 0, false, false, 0.96 },    { 128, 4, 128, 6, false, 128, false, false, 0.78 },
-    { 128, 2, 128, 5, false, 128, false, true, 0.60 },  { 128, 2, 128, 6, true, 0, false, true, 0.60 },
-    { 64, 4, 128, 6, false, 128, false, false, 0.52 },  { 64, 2, 128, 4, false, 0, false, true, 0.49 },
-    { 64, 1, 128, 5, true, 0, false, true, 0.40 },      { 128, 1, 128, 5, true, 0, false, true, 0.52 },
-    { 64, 2, 64, 4, false, 0, true, false, 0.74 },      { 64, 4, 64, 4, false, 128, true, false, 0.51 },
-    { 128, 2, 64, 4, true, 0, false, true, 0.41 },      { 64, 2, 64, 4, true, 0, false, true, 0.28 },
-    { 64, 1, 64, 4, false, 0, true, true, 0.40 },       { 64, 1, 128, 4, false, 0, true, true, 0.40 },      { 0 } };
+    { 256, 2, 128, 4, true, 0, false, false, 1.00 },    { 128, 4, 128, 6, false, 128, false, false, 0.72 },
+    { 128, 2, 128, 5, false, 128, false, true, 0.46 },  { 128, 2, 128, 6, true, 0, false, true, 0.47 },
+    { 64, 4, 128, 6, false, 128, false, false, 0.35 },  { 64, 2, 128, 4, false, 0, false, true, 0.40 },
+    { 64, 1, 128, 5, true, 0, false, true, 0.32 },      { 128, 1, 128, 5, true, 0, false, true, 0.49 },
+    { 64, 2, 64, 4, false, 0, true, false, 0.88 },      { 64, 4, 64, 4, false, 128, true, false, 0.14 },
+    { 128, 2, 64, 4, true, 0, false, true, 0.46 },      { 64, 2, 64, 4, true, 0, false, true, 0.24 },
+    { 64, 1, 64, 4, false, 0, true, true, 0.21 },       { 64, 1, 128, 4, false, 0, true, true, 0.23 },      { 0 } };
 static const fac_nv_cut half[] = {                          /* BF16, F16 */
     { 256, 2, 128, 4, true, 0, false, false, 0.80 },    { 128, 4, 128, 6, false, 128, false, false, 0.62 },
     { 128, 2, 128, 5, false, 128, false, true, 0.45 },  { 128, 2, 128, 6, true, 0, false, true, 0.50 },
@@ -68,21 +69,33 @@ static int images_read(const fac_nv_conv *c) {
     return n;
 }
 
+typedef struct numbers {
+    double one_tap, taps, ahead;                /* seconds of waiting for a k-tile's pixels; by so much less where it is ahead */
+    double results, images, sums;               /* bytes a second; what an image to read and a norm's sums add to them */
+    double start, apart;                        /* seconds of a tile; rounds by which units get out of step */
+    double three, two, one;                     /* of the rate, by so many teams */
+    double power;                               /* how multiplying and waiting add up (fac_nv_both) */
+} numbers;
+static const numbers tf32 = { 0.05e-6, 0.45e-6, 0.89, 38e9, 0.43, 2.4, 0.82e-6, 0.41, 0.95, 0.84, 0.57, 5.7 };
+static const numbers others = { 0.35e-6, 0.2e-6, 0.65, 27e9, 1, 0, 1.8e-6, 0.8, 0.9, 0.85, 0.5, INFINITY };
+
 /* Seconds of one phase in so many splits. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits, const fac_nv_tile *t) {
+    const numbers *of = c->mode == FAC_NV_TF32 ? &tf32 : &others;
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
     const double tiles = (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups, units = o->limits.units;
     const double each_k = (double)fac_nv_parts(k_tiles, splits), count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units), at_once = full < room ? full : room;
-    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? 0.9 : teams >= 2 ? 0.85 : 0.5;
+    const double teams = at_once * t->c.teams, busy = teams >= 4 ? 1 : teams >= 3 ? of->three : teams >= 2 ? of->two : of->one;
     const double rate = fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
-    const double wait = (f->taps < 2 ? 0.35e-6 : 0.2e-6) * (t->c.ahead ? 0.65 : 1) / at_once;   /* taps see much of the same */
+    const double wait = (f->taps < 2 ? of->one_tap : of->taps) * (t->c.ahead ? of->ahead : 1) / at_once;
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
-    const double end = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2) * (1 + images_read(c)) / 27e9;
+    const double stores = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2),
+                 end = stores * (1 + of->images * images_read(c) + of->sums * c->sums) / of->results;
     /* units get out of step in time, so that the last round is not full */
-    const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
-    double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
+    const double rounds = full < 3 || full < count / units + of->apart ? full : count / units + of->apart;
+    double seconds = rounds * (each_k * fac_nv_both(product, wait, of->power) + end + of->start / at_once);
     if (splits > 1) seconds += 2.6e-6 + 8.0 * count * rows * t->c.columns / 3.5e12;
     return seconds;
 }
