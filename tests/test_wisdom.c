@@ -232,7 +232,7 @@ static void test_key(void **state) {
     fac_device_free(narrow);
 }
 
-/* Wisdom that comes with the library: by the whole key, or by all of it up to a comma. */
+/* Wisdom that comes with the library: by the whole key, or by some of its parts in their order. */
 static void test_pick(void **state) {
     (void)state;
     static const char text[] = "facula wisdom 1\n\ndevice gpu, big\nrelu/x:3 1 2 4 relu(f32[3])\n# remark\n\ndevice gpu, bigger, 2\n"
@@ -250,6 +250,26 @@ static void test_pick(void **state) {
     w = NULL;
     OK(fac_wisdom_pick(text, "gpu, bigger", &w, err));          /* the 2 is part of what was measured */
     assert_null(w);
+    static const struct { const char *device, *key; bool serves; } rules[] = {
+        { "gpu", "gpu, big", true },                    { "gpu, 132 units, sm_90", "gpu, big, 132 units, 99 GB, sm_90", true },
+        { "gpu, sm_90", "gpu, big, sm_90", true },      { "gpu, sm_9", "gpu, big, sm_90", false },
+        { "gpu, sm_90", "gpu, big, sm_9", false },      { "gpu, sm_90, big", "gpu, big, sm_90", false },
+        { "sm_90", "gpu, big, sm_90", false },          { "gpu, big, big", "gpu, big", false },
+        { "gpu, big", "gpu", false },                   { "", "gpu", false } };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char own[128];
+        snprintf(own, sizeof own, "device %s\nrelu/x 1 2 4 relu(f32[3])\n", rules[i].device);
+        OK(fac_wisdom_pick(own, rules[i].key, &w, err));
+        if (!w == rules[i].serves) fail_msg("\"%s\" for \"%s\"", rules[i].device, rules[i].key);
+        fac_wisdom_free(w);
+        w = NULL;
+    }
+    static const char twice[] = "device gpu\nrelu/x 1 2 4 relu(f32[3])\n\ndevice gpu, big\nrelu/y 1 2 4 relu(f32[3])\n";
+    OK(fac_wisdom_pick(twice, "gpu, big", &w, err));
+    assert_true(fac_wisdom_find(w, "gpu, big", "relu(f32[3])", &e));
+    assert_string_equal(e.solver, "relu/y");
+    fac_wisdom_free(w);
+    w = NULL;
     OK(fac_wisdom_pick("facula wisdom 1\n", "gpu, big", &w, err));
     assert_null(w);
     assert_int_equal(fac_wisdom_pick("device a\nnonsense\n", "a, b", &w, &said), FAC_E_FORMAT);

@@ -21,9 +21,25 @@ bool fac_wisdom_path(char *to, size_t size) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
+static const char *behind_part(const char *s, size_t length) { return s[length] ? s + length + strspn(s + length, ", ") : s + length; }
+
+/* Every part of the line is one of the key's, in their order, and the first of both is the same. */
 static bool names(const char *line, size_t length, const char *key) {
-    const size_t word = strlen("device "), n = length > word ? length - word : 0;
-    return n && !strncmp(line, "device ", word) && !strncmp(key, line + word, n) && (!key[n] || key[n] == ',');
+    const char *part = line + strlen("device "), *end = line + length;
+    if (part >= end) return false;
+    for (bool first = true; part < end; first = false) {
+        size_t n = strcspn(part, ",\n"), have = 0;
+        if (n > (size_t)(end - part)) n = (size_t)(end - part);
+        for (; *key; key = behind_part(key, have)) {
+            have = strcspn(key, ",");
+            if ((have == n && !memcmp(key, part, n)) || first) break;
+        }
+        if (!*key || have != n || memcmp(key, part, n)) return false;
+        key = behind_part(key, have);
+        part += n;
+        while (part < end && (*part == ',' || *part == ' ')) part++;
+    }
+    return true;
 }
 
 fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, fac_error *err) {

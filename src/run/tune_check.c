@@ -16,21 +16,25 @@ static double tolerance(fac_dtype t, fac_precision p) {
     }
 }
 
-/* Uniform in [-1, 1) for floats, 0 and 1 for the others, which may be indices. */
+/* Uniform in [-1, 1) for floats, 0 and 1 for the others, which may be indices; large tensors repeat, with a prime period that no
+ * tile or row has. */
 static fac_status random_fill(fac_tensor *t, uint64_t stream, fac_error *err) {
+    enum { PERIOD = 1048573 };
     const fac_type type = fac_tensor_type(t);
-    const int64_t n = fac_dims_count(&type.dims);
+    const int64_t n = fac_dims_count(&type.dims), own = n < PERIOD ? n : PERIOD;
     const bool real = fac_dtype_get(type.dtype)->kind == 'f';
     const size_t size = (size_t)fac_dtype_get(type.dtype)->block_bytes;
     void *data;
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not tuned");
     FAC_TRY(fac_tensor_begin_write(t, &data, err));
     if (!data) return fac_raise(err, FAC_E_INTERNAL, "contents that the host cannot reach");
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < own; i++) {
         double x = 2 * fac_random_uniform(1, stream, (uint64_t)i) - 1;
         if (!real) x = x > 0;
         fac_convert(type.dtype, (char *)data + (size_t)i * size, FAC_F64, &x, 1);
     }
+    for (int64_t i = own; i < n; i += own)
+        memcpy((char *)data + (size_t)i * size, data, (size_t)(n - i < own ? n - i : own) * size);
     return FAC_OK;
 }
 

@@ -21,6 +21,17 @@ holds here/below/w 'conv2d(f32[1,8,9,9]' 'relu(f32[3,3])'
 expect 0 'us before' "$facula" tune --list --wisdom here/below/w --threads 1
 holds out 'relu(f32[3,3])' 'device cpu, '
 expect 0 '2 entries of cpu' "$facula" tune --export --wisdom here/below/w -o mine --threads 1
+expect 2 'is for --export' "$facula" tune zoo:lenet --faster
+expect 2 'positive' "$facula" tune zoo:lenet --most -1
+printf 'facula wisdom 1\n%s\nrelu 0 1 2 relu(f32[3])\nrelu 0 2 2 relu(f32[4])\n' "$(grep '^device' mine)" >two
+expect 0 '1 entries of cpu' "$facula" tune --export --faster --wisdom two -o better --threads 1
+holds better 'relu(f32[3])'
+checks=$((checks + 1))
+grep -q 'relu(f32\[4\])' better && { bad=$((bad + 1)); echo "FAILED: --faster exports what is not faster"; }
+expect 2 'is for --json' "$facula" tune zoo:lenet --all
+expect 0 '"estimate_us":' "$facula" tune 'relu(f32[3,3])' $quick --wisdom one --json --all
+holds out '"measured":' '"us":' '"winners":' '"confirmed":' '"together_ms":'
+expect 0 '"candidates":	1,' "$facula" tune 'relu(f32[3,3])' $quick --wisdom one --json --most 1
 expect 0 '8 entries in all' "$facula" tune --merge home/.local/share/facula/wisdom mine -o all
 expect 0 'a run:' "$facula" tune zoo:lenet --train --batch 2 $quick --wisdom train
 holds train '!run=' 'conv2d_grad_w('
