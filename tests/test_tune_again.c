@@ -143,11 +143,25 @@ static void test_noise(void **state) {
     assert_int_equal(variant, 0);
 }
 
+/* Contents that make results numbers: variances are positive.  What is NaN nearly everywhere proves nothing. */
+static void test_proofs(void **state) {
+    (void)state;
+    static const struct { const char *problem; bool right; } cases[] = {
+        { "batch_norm_given(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4], f32[4], f32[4]) !run=1,2,3,4,5,6", true },
+        { "batch_norm_given(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4], f32[4], f32[4]) epsilon=-9 !run=1,2,3,4,5,6", false } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        bool right = !cases[k].right;
+        OK(fac_tune_check(device, cases[k].problem, "ref", 0, 0, &right, err));
+        if (right != cases[k].right) fail_msg("%s", cases[k].problem);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_are_tried, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_most, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_luck, open_device, close_device),
-        cmocka_unit_test_setup_teardown(test_noise, open_device, close_device) };
+        cmocka_unit_test_setup_teardown(test_noise, open_device, close_device),
+        cmocka_unit_test_setup_teardown(test_proofs, open_device, close_device) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

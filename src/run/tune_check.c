@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "run/tune.h"
 
+enum { TURNS = 500000 };
+
 /* Of the largest value of an output.  Winograd's F(4,3) stays below 4e-6; TF32 keeps 11 bits of the operands, half types 8 to 11. */
 static double tolerance(fac_dtype t, fac_precision p) {
     switch (t) {
@@ -16,9 +18,9 @@ static double tolerance(fac_dtype t, fac_precision p) {
     }
 }
 
-/* Uniform in [-1, 1) for floats, 0 and 1 for the others, which may be indices; large tensors repeat, with a prime period that no
- * tile or row has. */
-static fac_status random_fill(fac_tensor *t, uint64_t stream, fac_error *err) {
+/* Uniform in [-1, 1) for floats, but in [0.5, 1.5) for variances; 0 and 1 for the others, which may be indices; large tensors repeat,
+ * with a prime period that no tile or row has. */
+static fac_status random_fill(fac_tensor *t, uint64_t stream, bool variance, fac_error *err) {
     enum { PERIOD = 1048573 };
     const fac_type type = fac_tensor_type(t);
     const int64_t n = fac_dims_count(&type.dims), own = n < PERIOD ? n : PERIOD;
@@ -30,6 +32,7 @@ static fac_status random_fill(fac_tensor *t, uint64_t stream, fac_error *err) {
     if (!data) return fac_raise(err, FAC_E_INTERNAL, "contents that the host cannot reach");
     for (int64_t i = 0; i < own; i++) {
         double x = 2 * fac_random_uniform(1, stream, (uint64_t)i) - 1;
+        if (variance) x = 1 + x / 2;
         if (!real) x = x > 0;
         fac_convert(type.dtype, (char *)data + (size_t)i * size, FAC_F64, &x, 1);
     }
@@ -44,6 +47,14 @@ typedef struct trial {
     fac_tensor **in, **got, **want;
     size_t       nin, nout;
 } trial;
+
+/* Does the node of the problem read it as the variance of a norm?  Any other contents would make all of its results NaN. */
+static bool is_variance(const trial *t, const fac_value *v) {
+    const fac_node *n = t->g->outputs[0].value->node;
+    for (int i = 0; n && n->op->in && i < n->nports && n->op->in[i].name; i++)
+        if (n->in[i] == v && strstr(n->op->in[i].name, "var")) return true;
+    return false;
+}
 
 static fac_status pose(trial *t, const char *key, fac_error *err) {
     char *text = fac_copy_text(key);
@@ -60,13 +71,15 @@ static fac_status pose(trial *t, const char *key, fac_error *err) {
     t->got = t->in + t->nin, t->want = t->got + t->nout;
     for (size_t i = 0; i < t->nin; i++) {
         FAC_TRY(fac_tensor_new_on(NULL, NULL, t->g->inputs[i]->type, true, &t->in[i], err));
-        FAC_TRY(random_fill(t->in[i], i, err));
+        FAC_TRY(random_fill(t->in[i], i, is_variance(t, t->g->inputs[i]), err));
     }
-    for (size_t i = 0; i < t->g->nparams; i++) FAC_TRY(random_fill(t->g->params[i]->tensor, 1000 + i, err));
+    for (size_t i = 0; i < t->g->nparams; i++)
+        FAC_TRY(random_fill(t->g->params[i]->tensor, 1000 + i, is_variance(t, t->g->params[i]), err));
     return FAC_OK;
 }
 
-/* Largest difference of an output against the tolerance for the largest value; NaN is equal to NaN only. */
+/* Differences of an output against the tolerance for the largest value; NaN is equal to NaN only, and most must be numbers.  One of
+ * half a million may lie where a comparison turns at the last bit (masks of relu in gradients). */
 static fac_status agree(const fac_tensor *got, const fac_tensor *want, fac_precision p, bool *right, fac_error *err) {
     fac_tensor *a = NULL, *b = NULL;
     const fac_type type = fac_tensor_type(want);
@@ -74,13 +87,14 @@ static fac_status agree(const fac_tensor *got, const fac_tensor *want, fac_preci
     if (!status) status = fac_tensor_convert(want, FAC_F64, &b, err);
     if (!status) {
         const double *x = fac_tensor_data(a), *y = fac_tensor_data(b);
-        double top = 0, worst = 0;
-        for (int64_t i = 0; i < fac_dims_count(&type.dims); i++) {
-            if (isfinite(y[i])) top = fmax(top, fabs(y[i]));
-            if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i]))) continue;
-            worst = isfinite(x[i]) && isfinite(y[i]) ? fmax(worst, fabs(x[i] - y[i])) : INFINITY;
-        }
-        *right = worst <= tolerance(type.dtype, p) * top;
+        const int64_t n = fac_dims_count(&type.dims);
+        double top = 0;
+        int64_t finite = 0, off = 0;
+        for (int64_t i = 0; i < n; i++)
+            if (isfinite(y[i])) top = fmax(top, fabs(y[i])), finite++;
+        const double most = tolerance(type.dtype, p) * top;
+        for (int64_t i = 0; i < n; i++) off += !(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= most);
+        *right = off <= n / TURNS && 2 * finite >= n;
     }
     fac_tensor_free(a);
     fac_tensor_free(b);
