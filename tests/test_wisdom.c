@@ -264,7 +264,8 @@ static void test_pick(void **state) {
         fac_wisdom_free(w);
         w = NULL;
     }
-    static const char twice[] = "device gpu\nrelu/x 1 2 4 relu(f32[3])\n\ndevice gpu, big\nrelu/y 1 2 4 relu(f32[3])\n";
+    static const char twice[] =
+        "device gpu\nrelu/x 1 2 4 relu(f32[3])\n\ndevice gpu, big\nrelu/y 1 2 4 relu(f32[3])\n";
     OK(fac_wisdom_pick(twice, "gpu, big", &w, err));
     assert_true(fac_wisdom_find(w, "gpu, big", "relu(f32[3])", &e));
     assert_string_equal(e.solver, "relu/y");

@@ -21,7 +21,7 @@ bool fac_wisdom_path(char *to, size_t size) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
-static const char *behind_part(const char *s, size_t length) { return s[length] ? s + length + strspn(s + length, ", ") : s + length; }
+static const char *behind_part(const char *s, size_t length) { return s + length + strspn(s + length, ", "); }
 
 /* Every part of the line is one of the key's, in their order, and the first of both is the same. */
 static bool names(const char *line, size_t length, const char *key) {

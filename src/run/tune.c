@@ -61,33 +61,19 @@ static int place_of(const subject *s, const fac_solver *solver, int variant) {
     return -1;
 }
 
-/* By estimates, those alike in the order of the solvers. */
-static void sort(fac_candidate *all, int n) {
-    for (int i = 1; i < n; i++) {
-        const fac_candidate c = all[i];
-        int k = i;
-        for (; k > 0 && all[k - 1].seconds > c.seconds; k--) all[k] = all[k - 1];
-        all[k] = c;
-    }
-}
-
 static fac_status fill(tuning *t, subject *s, const fac_step *step) {
     const int n = fac_candidates(t->p->device, step->problem, NULL, 0), most = t->o->most > 0 && t->o->most < n ? t->o->most : n;
     fac_candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
     s->at = fac_alloc((size_t)n + 1, sizeof *s->at);
-    if (!all || !s->at) {
-        fac_release(all);
-        return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %s", s->key);
-    }
-    fac_candidates(t->p->device, step->problem, all, n);
-    sort(all, n);
-    for (int i = 0; i < n; i++) {
+    if (all) fac_candidates(t->p->device, step->problem, all, n);
+    for (int i = 0; all && s->at && i < n; i++) {
         const bool usual = all[i].solver == step->solver && all[i].variant == step->problem->variant;
         if (!usual && (all[i].seconds > HOPELESS * all[0].seconds || s->n - (s->usual >= 0) >= most - 1)) continue;
         if (usual) s->usual = s->n;
         s->at[s->n++] = (candidate){ all[i], INFINITY };
     }
     fac_release(all);
+    if (!all || !s->at) return fac_raise(t->err, FAC_E_NOMEM, "no memory to tune %s", s->key);
     if (s->usual < 0) {                 /* the last resort of the planner */
         s->usual = s->n;
         s->at[s->n++] = (candidate){ { step->solver, step->problem->variant, 0, INFINITY }, INFINITY };

@@ -18,8 +18,8 @@ static double tolerance(fac_dtype t, fac_precision p) {
     }
 }
 
-/* Uniform in [-1, 1) for floats, but in [0.5, 1.5) for variances; 0 and 1 for the others, which may be indices; large tensors repeat,
- * with a prime period that no tile or row has. */
+/* Uniform in [-1, 1) for floats, but in [0.5, 1.5) for variances; 0 and 1 for the others, which may be indices; large tensors
+ * repeat, with a prime period that no tile or row has. */
 static fac_status random_fill(fac_tensor *t, uint64_t stream, bool variance, fac_error *err) {
     enum { PERIOD = 1048573 };
     const fac_type type = fac_tensor_type(t);
@@ -78,8 +78,8 @@ static fac_status pose(trial *t, const char *key, fac_error *err) {
     return FAC_OK;
 }
 
-/* Differences of an output against the tolerance for the largest value; NaN is equal to NaN only, and most must be numbers.  One of
- * half a million may lie where a comparison turns at the last bit (masks of relu in gradients). */
+/* Differences of an output against the tolerance for the largest value; NaN is equal to NaN only, and most must be numbers.  One
+ * of half a million may lie where a comparison turns at the last bit (masks of relu in gradients). */
 static fac_status agree(const fac_tensor *got, const fac_tensor *want, fac_precision p, bool *right, fac_error *err) {
     fac_tensor *a = NULL, *b = NULL;
     const fac_type type = fac_tensor_type(want);
