@@ -45,6 +45,12 @@ static const struct { const char *name, *problem; fac_precision precision; } cas
       FAC_PRECISION_HIGHEST },
     { "grad_x_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_HIGH },
+    { "split_stride", "conv2d_grad_x(f32[64,128,28,28], f32[128,64,3,3], f32[64,64,56,56]) stride=2,2 pad=1,1,1,1",
+      FAC_PRECISION_HIGHEST },
+    { "sums_stride", "conv2d_grad_x_norm(f32[64,128,28,28], f32[128,128,3,3], f32[64,128,56,56], f32[64,128,56,56], f32[128], "
+      "f32[128], f32[128], f32[128]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "sums_thin", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,28,28], f32[64,256,56,56]) epsilon=0.1 lo=0 hi=inf apart=2", FAC_PRECISION_HIGH },
     { "moments_3x3", "conv2d_moments(f32[64,256,14,14], f32[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_HIGH },
     { "moments_1x1", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGH },
     { "moments_bf16", "conv2d_moments(bf16[64,64,56,56], bf16[256,64,1,1])", FAC_PRECISION_HIGH },

@@ -25,9 +25,18 @@ static const struct statistics { const char *problem; fac_precision precision; d
       "f32[72], bf16[4,72,19,7]) pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-2 },
     { "conv2d_grad_x_norm(f32[5,256,14,14], f32[256,64,1,1], f32[5,64,14,14], f32[5,64,14,14], f32[64], f32[64], f32[64], "
       "f32[64]) epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    /* what is added has every second, every third pixel alone */
+    { "conv2d_grad_x_norm(f32[3,64,13,12], f32[64,136,1,1], f32[3,136,13,12], f32[3,136,13,12], f32[136], f32[136], f32[136], "
+      "f32[136], f32[3,136,7,6], f32[3,136,13,12]) epsilon=0.1 lo=0.7 hi=inf apart=2", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(bf16[2,64,11,10], bf16[64,72,3,3], bf16[2,72,11,10], bf16[2,72,11,10], f32[72], f32[72], f32[72], "
+      "f32[72], bf16[2,72,4,4]) pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf apart=3", FAC_PRECISION_HIGH, 0.1, 2e-2 },
     /* phases: all of them in one sum */
     { "conv2d_grad_x_norm(f32[3,64,14,12], f32[64,96,3,3], f32[3,96,28,23], f32[3,96,28,23], f32[96], f32[96], f32[96], "
       "f32[96]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[9,40,29,27], f32[40,200,3,3], f32[9,200,57,53], f32[9,200,57,53], f32[200], f32[200], f32[200], "
+      "f32[200], f32[9,200,57,53]) stride=2,2 pad=1,1,1,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
+    { "conv2d_grad_x_norm(f32[3,64,29,53], f32[64,96,1,1], f32[3,96,57,53], f32[3,96,57,53], f32[96], f32[96], f32[96], "
+      "f32[96]) stride=2,1 epsilon=0.1 lo=-inf hi=inf", FAC_PRECISION_HIGH, 0.1, 2e-3 },
     /* groups of items take several tiles and keep what they have seen */
     { "conv2d_moments(f32[9,32,56,53], f32[136,32,1,1])", FAC_PRECISION_HIGH, -1, 2e-3 },
     { "conv2d_grad_x_norm(f32[7,32,56,53], f32[32,128,1,1], f32[7,128,56,53], f32[7,128,56,53], f32[128], f32[128], f32[128], "

@@ -152,6 +152,9 @@ static void pools(void **state) {
         snprintf(text, sizeof text, "max_pool2d_grad(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s", t, N, C, w.H, w.W, t, N, C, w.P,
                  w.Q, attrs);
         assert_true(pose("pool/quads", text, 2 * errors[type]));
+        snprintf(text, sizeof text, "max_pool2d_relu_grad(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s", t, N, C, w.H, w.W, t, N, C, w.P,
+                 w.Q, attrs);
+        assert_true(pose("pool/quads", text, 2 * errors[type]));
         snprintf(text, sizeof text, "avg_pool2d(%s[%d,%d,%d,%d]) %s%s", t, N, C, w.H, w.W, attrs, include);
         assert_true(pose("pool/quads", text, errors[type]));
         snprintf(text, sizeof text, "avg_pool2d_grad(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) %s%s", t, N, C, w.H, w.W, t, N, C, w.P,

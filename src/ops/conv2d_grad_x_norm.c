@@ -5,7 +5,8 @@
  *     dx = conv2d_grad_x(dy, w, x) + add  where lo < y < hi,  0 elsewhere
  *     dbias = sum dx,   dscale = sum dx (norm_x - mean) / sqrt(var + epsilon)
  *
- * Without an operand y it is what the norm makes: (norm_x - mean) / sqrt(var + epsilon) scale + bias. */
+ * Without an operand y it is what the norm makes: (norm_x - mean) / sqrt(var + epsilon) scale + bias.  With `apart` > 1 add has
+ * only each apart-th row and column of the result, as the gradient of a strided convolution of 1 x 1 does: others are 0. */
 #include <limits.h>
 #include <math.h>
 #include "op_list.h"
@@ -13,7 +14,7 @@
 #include "ops/conv_grad.h"
 
 /* The convolution's own first: what reads those of conv2d reads them here. */
-typedef struct attrs { fac_conv2d_opts conv; double epsilon, lo, hi; } attrs;
+typedef struct attrs { fac_conv2d_opts conv; double epsilon, lo, hi; int64_t apart; } attrs;
 #define AT(field) offsetof(attrs, conv.field)
 static const fac_attr table[] = {
     { "stride", FAC_A_INT, AT(stride), 2, 1, 1, INT_MAX, NULL, "height, width" },
@@ -23,7 +24,8 @@ static const fac_attr table[] = {
     { "auto_pad", FAC_A_ENUM, AT(auto_pad), 0, 0, 0, 0, fac_auto_pad_names, "who chooses the padding" },
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL, "nothing passes where y is not above it" },
-    { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" }, { 0 } };
+    { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" },
+    { "apart", FAC_A_INT, offsetof(attrs, apart), 0, 1, 1, INT_MAX, NULL, "rows, columns from one of add to the next" }, { 0 } };
 #undef AT
 enum { PORTS = 10 };
 static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },     { "w", FAC_FLOATS, 0 },    { "x", FAC_FLOATS, FAC_SHAPE_ONLY },
@@ -33,7 +35,17 @@ static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },     { "w", FAC_FLOATS, 0
 static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL },
                                 { "dbias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
+/* Of add, whose pixels are `apart` from one another in the result. */
+static fac_dims dims_of(const fac_dims *dx, int64_t apart) {
+    fac_dims d = *dx;
+    for (int k = 2; k < d.n; k++)
+        if (d.d[k] >= 0) d.d[k] = (d.d[k] + apart - 1) / apart;
+    return d;
+}
+
 static bool infer(fac_node *n) {
+    enum { ADD = 8 };
+    const attrs *a = n->attrs;
     fac_node conv = *n;
     conv.op = &fac_op_conv2d_grad_x, conv.nin = 3;
     if (!fac_conv_grad_infer(&conv)) return false;
@@ -41,7 +53,8 @@ static bool infer(fac_node *n) {
     for (int i = 3; i < PORTS; i++) {
         const bool of_channels = i > 3 && i < 8;
         const fac_type *t = n->in[i] ? &n->in[i]->type : NULL;
-        if (t && !of_channels && (t->dtype != dx->dtype || !fac_dims_equal(&t->dims, &dx->dims)))
+        const fac_dims dims = dims_of(&dx->dims, i == ADD ? a->apart : 1);
+        if (t && !of_channels && (t->dtype != dx->dtype || !fac_dims_equal(&t->dims, &dims)))
             return fac_fail(n, FAC_E_SHAPE, "%s differs from the gradient", in[i].name);
         if (of_channels && (t->dims.n != 1 || (t->dims.d[0] != dx->dims.d[1] && t->dims.d[0] >= 0 && dx->dims.d[1] >= 0)))
             return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each of the %lld channels", in[i].name,
@@ -55,7 +68,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     FAC_TRY(fac_conv2d_grad_x_ref(r, err));
     const attrs *a = r->attrs;
     const fac_dims *d = &r->out[0].type.dims;
-    const int64_t plane = d->d[2] * d->d[3];
+    const int64_t plane = d->d[2] * d->d[3], s = a->apart, wide = (d->d[3] + s - 1) / s, own = (d->d[2] + s - 1) / s * wide;
     const double *x = r->in[3].f, *add = r->in[8].f, *y = r->in[9].f;
     for (int64_t c = 0; c < d->d[1]; c++) {
         const double mean = r->in[4].f[c], inverse = 1 / sqrt(r->in[5].f[c] + a->epsilon);
@@ -63,7 +76,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         for (int64_t i = 0; i < d->d[0] * plane; i++) {
             const int64_t at = (i / plane * d->d[1] + c) * plane + i % plane;
             const double hat = (x[at] - mean) * inverse, made = y ? y[at] : hat * r->in[6].f[c] + r->in[7].f[c];
-            double dx = r->out[0].f[at] + (add ? add[at] : 0);
+            const int64_t h = i % plane / d->d[3], w = i % plane % d->d[3];
+            double dx = r->out[0].f[at];
+            if (add && h % s == 0 && w % s == 0) dx += add[(i / plane * d->d[1] + c) * own + h / s * wide + w / s];
             if (!(made > a->lo && made < a->hi)) dx = 0;
             r->out[0].f[at] = dx;
             sum += dx, along += dx * hat;
@@ -84,7 +99,9 @@ static const fac_case cases[] = {
     { "conv2d_grad_x_norm(f32[2,5,5,8], f32[5,3,3,2], f32[2,3,9,8], f32[2,3,9,8], f32[3], f32[3], f32[3], f32[3]) stride=2,1 "
       "pad=1,0,2,1 epsilon=0.1 hi=2", 0.1, 1, 1e-5 },
     { "conv2d_grad_x_norm(f32[2,24,6,7], f32[24,16,1,1], f32[2,16,6,7], f32[2,16,6,7], f32[16], f32[16], f32[16], f32[16], "
-      "f32[2,16,6,7], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9", 0.1, 1, 1e-5 }, { 0 } };
+      "f32[2,16,6,7], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9", 0.1, 1, 1e-5 },
+    { "conv2d_grad_x_norm(f32[2,24,6,7], f32[24,16,1,1], f32[2,16,6,7], f32[2,16,6,7], f32[16], f32[16], f32[16], f32[16], "
+      "f32[2,16,2,3], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9 apart=3", 0.1, 1, 1e-5 }, { 0 } };
 
 extern const fac_op fac_op_conv2d_grad_x_norm;
 const fac_op fac_op_conv2d_grad_x_norm = {

@@ -4,8 +4,12 @@
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them (batch_norm_grad_given).  y > lo is
  * seen from the norm's own x where the activation stands directly behind it: then y need not be read.  Done where both nodes
- * together are no dearer than before: the norm's gradient reads x and dy once less, the convolution's x once more. */
+ * together are no dearer than before: the norm's gradient reads x and dy once less, the convolution's x once more.
+ *
+ * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most of it is zeros: then it is made
+ * and added without them. */
 #include <math.h>
+#include <stdint.h>
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/attr.h"
@@ -46,6 +50,30 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     return v == body->inputs[0];
 }
 
+/* What conv adds, without the zeros that a stride of 1 x 1 leaves, and how far its pixels are apart; *from: what made it.  Else
+ * add itself. */
+static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from, int64_t *apart) {
+    enum { HEIGHT = 2, WIDTH };
+    fac_node *n = add ? add->node : NULL;
+    *from = NULL, *apart = 1;
+    if (!fac_node_is(n, "conv2d_grad_x") || n->body[0] || !fac_used_once(add)) return add;
+    const fac_conv2d_opts *own = conv->attrs;
+    if (own->stride[0] > 1 || own->stride[1] > 1) return add;       /* its pixels fall into phases of their own */
+    fac_conv2d_opts how = *(const fac_conv2d_opts *)n->attrs;
+    const int64_t *kernel = n->in[1]->type.dims.d + HEIGHT, stride = how.stride[0];
+    if (kernel[0] != 1 || kernel[1] != 1 || stride < 2 || how.stride[1] != stride || how.auto_pad) return add;
+    for (int k = 0; k < 4; k++)
+        if (how.pad[k]) return add;
+    how.stride[0] = how.stride[1] = 1;
+    fac_value *x = fac_slice(fac_slice(n->in[2], HEIGHT, 0, INT64_MAX, stride), WIDTH, 0, INT64_MAX, stride);  /* a shape */
+    fac_value *thin = fac_conv2d_grad_x(n->in[0], n->in[1], x, &how);
+    if (!thin->node) return add;
+    thin->node->name = n->name, thin->node->scope = n->scope;
+    thin->node->stage = x->node->stage = x->node->in[0]->node->stage = n->stage;
+    *from = n, *apart = stride;
+    return thin;
+}
+
 /* y = relu(norm(x)), by a norm with these statistics. */
 static bool is_its_relu(const fac_value *y, const fac_value *x, const fac_value *scale) {
     const fac_node *n = y->node;
@@ -77,8 +105,11 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     if (!same_type(e.add, dy) || !same_type(e.y, dy) || !same_type(x, dy)) return;
     if (e.y && is_its_relu(e.y, x, n->in[2])) e.y = NULL;
     else if (!e.y && e.lo > -INFINITY) return;
+    int64_t apart;
+    fac_node *shortcut;
+    e.add = thinned(conv, e.add, &shortcut, &apart);
     fac_attrs_print(conv->op, conv->attrs, &how);
-    fac_text_print(&how, " epsilon=%.17g lo=%.9g hi=inf", fac_attr_real(n, "epsilon", 0), e.lo);
+    fac_text_print(&how, " epsilon=%.17g lo=%.9g hi=inf apart=%lld", fac_attr_real(n, "epsilon", 0), e.lo, (long long)apart);
     fac_value *args[PORTS] = { conv->in[0], conv->in[1], conv->in[2], x, fac_value_other(x, 1), fac_value_other(x, 2), n->in[2],
                                norm->in[2], e.add, e.y };
     fac_value *d = how.failed ? NULL : fac_apply(g, &fac_op_conv2d_grad_x_norm, how.s, PORTS, args);
@@ -89,7 +120,10 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     snprintf(epsilon, sizeof epsilon, "epsilon=%.17g", fac_attr_real(n, "epsilon", 0));
     fac_value *given[] = { x, d, n->in[2], args[4], args[5], dscale, dbias };
     fac_value *dx = fac_apply(g, &fac_op_batch_norm_grad_given, epsilon, 7, given);
-    if (!dx->node || !(price(self, d->node) + price(self, dx->node) <= price(self, conv) + price(self, n))) return;
+    if (!dx->node) return;
+    double before = price(self, conv) + price(self, n), after = price(self, d->node) + price(self, dx->node);
+    if (shortcut) before += price(self, shortcut), after += price(self, e.add->node);
+    if (!(after <= before)) return;
     d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;
     dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
     fac_replace(n->out[0], dx);

@@ -86,6 +86,9 @@ fac_graph *fac_pass_weight_casts(const fac_graph *g, fac_accept *accept, void *s
  * independent ones of these one `group`, where accept(self, node) says that a kernel takes it. */
 fac_graph *fac_pass_updates(const fac_graph *g, fac_accept *accept, void *self);
 
+/* Masks of relu behind gradients of max pools become part of these, where accept(self, node) says that a kernel takes it. */
+fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *self);
+
 /* The same behind a batch norm of training: a residual add, relu or clip. */
 fac_graph *fac_pass_norm_epilogue(const fac_graph *g, fac_accept *accept, void *self);
 

@@ -105,6 +105,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     FAC_TRY(take(plan, fac_pass_weight_casts(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_epilogue(plan->graph, accept, plan), err));
+    FAC_TRY(take(plan, fac_pass_relu_pools(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
     if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_moments(plan->graph, price, plan), err));
     if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_sums(plan->graph, price, plan), err));

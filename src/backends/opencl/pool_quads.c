@@ -8,6 +8,7 @@
 #include "backends/opencl/quads.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "op_list.h"
 #include "ops/pool_grad.h"
 #include "cl_pool_quads.h"
 #include "cl_pool_quads_grad.h"
@@ -16,7 +17,7 @@ enum { SMALL = 9, TAPS = 64 };
 
 typedef struct pooling {
     fac_pool_geom g;
-    bool          grad, average;
+    bool          grad, average, positive;      /* positive: relu is before it, only what is above 0 counts */
     fac_cl_tail   tail;
     fac_cl_tiling  q;
     int64_t       apart;                        /* elements between channels of a plain result; 0: side by side */
@@ -24,7 +25,10 @@ typedef struct pooling {
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3) };
-    if (fac_pool_grad_geometry(p->node, &s->g)) s->grad = true;
+    fac_node plain = *p->node;
+    s->positive = plain.op == &fac_op_max_pool2d_relu_grad;
+    if (s->positive) plain.op = &fac_op_max_pool2d_grad;
+    if (fac_pool_grad_geometry(&plain, &s->g)) s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g)) return false;
     const fac_pool_geom *g = &s->g;
     const fac_window *h = &g->window[1], *w = &g->window[2];
@@ -73,6 +77,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_tiling_text(&s.q, in->type.dtype, p->out[0].type.dtype, &text);
     if (s.average) fac_text_add(&text, "#define AVERAGE\n");
     if (s.apart) fac_text_add(&text, "#define APART\n");
+    if (s.positive) fac_text_add(&text, "#define POSITIVE\n");
     text.failed |= !fac_cl_tail_text(&s.tail, o->limits.fp64, &text);
     fac_text_add(&text, largest ? fac_cl_pool_quads_grad : fac_cl_pool_quads);
     fac_status status = fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant", largest ? "pool_grad" : "pool", &c,

@@ -53,6 +53,23 @@ INLINE void load_eight(uint *v, global const MEM *p, int off, int left) {
     load_words(v, p + (off < 0 ? 0 : off), off >= 0 && left > 0);
     if (WORDS == 8) load_words(v + 4, p + (off < 0 ? 0 : off) + 4, off >= 0 && left > 4);
 }
+#ifndef HALVES
+/* f32 come by asynchronous copies, into local memory behind the stages: as many as there is room for are on their way, and no register
+ * waits for them.  `lanes` neighbours bring a row, first its first half, then the other: each instruction whole lines, since the
+ * second cache is asked for a line's halves one by one.  Each takes eight neighbours of the row then, which others of its warp brought;
+ * 16-byte pieces of the second half are swapped in pairs, so that they come out of different banks. */
+INLINE void nv_warp_meet(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+INLINE void ask_row(uint row, global const float *p, int off, int left, int lane, int lanes) {
+    p += off < 0 ? 0 : off;
+    nv_copy16(row + lane * 16, p + lane * 4, off >= 0 && lane * 4 < left ? 16 : 0);
+    nv_copy16(row + ((lanes + lane) ^ 1) * 16, p + (lanes + lane) * 4, off >= 0 && (lanes + lane) * 4 < left ? 16 : 0);
+}
+INLINE void take_eight(uint *v, uint row, int lane, int lanes) {
+    const int second = 2 * lane >= lanes;
+    nv_local_load4(v, row + (2 * lane ^ second) * 16);
+    nv_local_load4(v + 4, row + ((2 * lane + 1) ^ second) * 16);
+}
+#endif
 INLINE void store_words(uint at, uint a, uint b, uint c, uint d) {
     asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
@@ -225,39 +242,41 @@ INLINE int join(global ulong *word, global uint *flag, uint groups) {
     }
 }
 
-/* One unit of a tile's result: DEEP taps of WIDE channels from (k, tap, c) on. */
-typedef struct place { int k, tap, c; } place;
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit);
+/* One unit of a tile's result: WIDE x DEEP numbers, which lie in a part as WIDE x DEEP / 4 quads; quad `lane` of a unit is kept with its
+ * numbers DEEP apart, so that all of a unit lie as `place_of` knows them by their numbers.  Its kernel says where things are: */
+typedef struct place { int k, tap, c, at; } place;          /* of a number in dw; at: in the unit's numbers as they are kept */
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number);
+INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane);          /* in a part; nothing there: -1 */
+INLINE int parts_apart(const sizes s);
 
-/* Adds the parts of one share of a tile, in a fixed order: units of WIDE channels x DEEP taps of one k, `lanes` items each with four
- * channels of a tap, in as many turns as there are items for; through local memory, where they lie as in dw.  Each item is FOUR of
- * these, so that as many loads are on their way. */
+/* Adds the parts of one share of a tile, in a fixed order: `lanes` quads of each unit, in as many turns as there are items for; through
+ * local memory, where they lie as in dw.  Each item has FOUR quads, and asks for SOON parts of each at once: what counts is how many
+ * loads are on their way. */
 #define FOUR 4
+#define SOON 4
 INLINE void add_parts(const sizes s, global const float *parts, global RESULT *dw, local float *sums, int tile_m, int tile_n, int units,
                       int share, int id) {
-    const int splits = (int)s.splits, lanes = WIDE / 4 * DEEP, K = (int)s.rows;
-    const int C = (int)s.channels, taps = (int)s.taps, pitch = (int)s.pitch;
-    const long apart = s.groups * K * taps * pitch;
+    const int splits = (int)s.splits, lanes = WIDE * DEEP / 4, C = (int)s.channels, taps = (int)s.taps;
+    const int apart = parts_apart(s);                   /* all parts are less than 2 GiB */
     const int begin = units * share / splits, end = units * (share + 1) / splits;
     const int at_once = clamp(end - begin, 1, FOUR * MULTIPLIERS / lanes), all = at_once * lanes;
     const int turns = min(FOUR * MULTIPLIERS / all, splits);
     for (int first = begin; first < end; first += at_once) {
-        global const float *from[FOUR];
-        int turn[FOUR], to[FOUR];
-        float4 x[FOUR], v[FOUR];
+        int from[FOUR], turn[FOUR], to[FOUR];
+        float4 x[FOUR], v[SOON][FOUR];
         UNROLL for (int i = 0; i < FOUR; i++) {
-            const int task = (id + i * MULTIPLIERS) % all, unit = task / lanes;
-            const int c = task % (WIDE / 4) * 4, tap = task % lanes / (WIDE / 4);
-            const place u = place_of(s, tile_m, tile_n, first + unit);
+            const int task = (id + i * MULTIPLIERS) % all, unit = task / lanes, lane = task % lanes;
             turn[i] = (id + i * MULTIPLIERS) / all;
-            const bool there = turn[i] < turns && first + unit < end && u.k < K && u.tap + tap < taps && u.c + c < pitch;
-            from[i] = parts + (there ? (long)(u.k * taps + u.tap + tap) * pitch + u.c + c : 0);
-            to[i] = there ? turn[i] * all * 4 + unit * WIDE * DEEP + c * DEEP + tap : -1;
+            const int at = turn[i] < turns && first + unit < end ? quad_at(s, tile_m, tile_n, first + unit, lane) : -1;
+            from[i] = at < 0 ? 0 : at;
+            to[i] = at < 0 ? -1 : turn[i] * all * 4 + unit * WIDE * DEEP + lane % (WIDE / 4) * 4 * DEEP + lane / (WIDE / 4);
             x[i] = (float4)(0);
         }
-        for (int z = 0; z < splits; z += turns) {
-            UNROLL for (int i = 0; i < FOUR; i++) v[i] = *(global const float4 *)(from[i] + min(z + turn[i], splits - 1) * apart);
-            UNROLL for (int i = 0; i < FOUR; i++) x[i] += z + turn[i] < splits ? v[i] : (float4)(0);
+        for (int z = 0; z < splits; z += SOON * turns) {
+            UNROLL for (int j = 0; j < SOON; j++) UNROLL for (int i = 0; i < FOUR; i++)
+                v[j][i] = *(global const float4 *)(parts + (from[i] + min(z + j * turns + turn[i], splits - 1) * apart));
+            UNROLL for (int j = 0; j < SOON; j++) UNROLL for (int i = 0; i < FOUR; i++)
+                x[i] += z + j * turns + turn[i] < splits ? v[j][i] : (float4)(0);
         }
         UNROLL for (int i = 0; i < FOUR; i++) if (to[i] >= 0) {
             local float *at = sums + to[i];
@@ -265,27 +284,45 @@ INLINE void add_parts(const sizes s, global const float *parts, global RESULT *d
         }
         nv_meet(3, MULTIPLIERS);
         for (int i = id; i < at_once * WIDE * DEEP; i += MULTIPLIERS) {
-            place u = place_of(s, tile_m, tile_n, first + i / (WIDE * DEEP));
-            u.c += i % (WIDE * DEEP) / DEEP, u.tap += i % DEEP;
-            if (first + i / (WIDE * DEEP) >= end || u.k >= K || u.c >= C || u.tap >= taps) continue;
-            float r = sums[i];
-            for (int t = 1; t < turns; t++) r += sums[t * all * 4 + i];
+            const int unit = i / (WIDE * DEEP);
+            const place u = place_of(s, tile_m, tile_n, first + unit, i % (WIDE * DEEP));
+            if (first + unit >= end || u.k >= (int)s.rows || u.c >= C || u.tap >= taps) continue;
+            local const float *at = sums + unit * WIDE * DEEP + u.at;
+            float r = at[0];
+            for (int t = 1; t < turns; t++) r += at[t * all * 4];
             STORE(dw, ((long)u.k * C + u.c) * taps + u.tap, r);
         }
         nv_meet(3, MULTIPLIERS);
     }
 }
 
+#ifndef IN_ITEMS
+/* Parts as the step of its own reads them, [k][tap][c]. */
+INLINE place unit_at(const sizes s, int tile_m, int tile_n, int unit);
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number) {
+    const place u = unit_at(s, tile_m, tile_n, unit);
+    return (place){ u.k, u.tap + number % DEEP, u.c + number / DEEP, number };
+}
+INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) {
+    const place u = unit_at(s, tile_m, tile_n, unit);
+    const int c = u.c + lane % (WIDE / 4) * 4, tap = u.tap + lane / (WIDE / 4), taps = (int)s.taps, pitch = (int)s.pitch;
+    return u.k < (int)s.rows && tap < taps && c < pitch ? (u.k * taps + tap) * pitch + c : -1;
+}
+INLINE int parts_apart(const sizes s) { return (int)(s.groups * s.rows * s.taps * s.pitch); }
+#endif
+
 /* The end of a group: its part is written, tile is the number of its tile. */
 INLINE void finish(const sizes s, global const float *parts, global RESULT *dw, global ulong *counters, local float *sums,
                    local uint *how, int tile, int tile_m, int tile_n, int units, int id) {
     const int share = get_group_id(1), splits = (int)s.splits;
     global uint *flags = (global uint *)(counters + s.counters + get_num_groups(0)) + tile * splits;
-    nv_fence_device();
+    nv_meet(3, MULTIPLIERS);                        /* the first item's fences stand for all that met before or meet behind them */
+    if (!id) {
+        nv_fence_device();
+        *how = splits > 1 ? join(counters + s.counters + tile, flags + share, (uint)splits) : ADDS_ITS_SHARE;
+        nv_fence_device();
+    }
     nv_meet(3, MULTIPLIERS);
-    if (!id) *how = splits > 1 ? join(counters + s.counters + tile, flags + share, (uint)splits) : ADDS_ITS_SHARE;
-    nv_meet(3, MULTIPLIERS);
-    nv_fence_device();
     if (*how == LEAVES) return;
     add_parts(s, parts, dw, sums, tile_m, tile_n, units, share, id);
     if (*how != ADDS_OTHERS_TOO) return;

@@ -57,7 +57,7 @@ INLINE void put_one(uint v, float scale, float *most, uint phase, int i) {
 }
 
 #ifdef JOINED
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+INLINE place unit_at(const sizes s, int tile_m, int tile_n, int unit) {
     return (place){ tile_n * 64 + unit / GROUPS, 0, (tile_m * GROUPS + unit % GROUPS) * 64 };
 }
 #endif

@@ -5,18 +5,22 @@
  * chunks of the ring that lie one position apart.  Positions are pixels of dy with pads behind each row and each image (tall x
  * broad), where dy is zero; x's are shifted by the pads, so tap (r, s) is the row r far_h broad + s far_w further on.
  *
- *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again behind
+ *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low), its first rows again behind;
+ *   f32 as they come, AHEAD times a block of x and one of dy
  *
  * The filler is `lead` blocks of 64 positions ahead with x. */
 #define LANES (CHUNK / 8)                           /* items that bring a row of x */
 #define PASSES (CHUNK / 16)
 #define BYTES (CHUNK * 2)                           /* of a row of the ring */
-#define STAGE (8192 * (TERMS == 3 ? 2 : 1))
+#define PARTS (TERMS == 3 ? 2 : 1)
+#define STAGE (8192 * PARTS)
 #define AGAIN 32                                    /* rows of the ring that are there twice */
 #define N (3 * CHUNK)
+#define ARRIVING_X (256 * CHUNK)                    /* bytes of a block of x, and of x and dy, as they come */
+#define ARRIVING (ARRIVING_X + 16384)
 
 #ifdef JOINED
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
+INLINE place unit_at(const sizes s, int tile_m, int tile_n, int unit) {
     return (place){ tile_m * 64 + unit / (CHUNK / WIDE), 0, tile_n * CHUNK + unit % (CHUNK / WIDE) * WIDE };
 }
 #endif
@@ -53,11 +57,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         const int image_step = mine ? (int)s.x_image : (int)s.dy_image, row_step = mine ? (int)s.x_row : (int)s.dy_row;
         const int column_step = mine ? (int)s.x_column : (int)s.dy_column;
         const uint tm = (uint)s.tall_m, ts = (uint)s.tall_s, bm = (uint)s.broad_m, bs = (uint)s.broad_s;
-        global const MEM *xp = x + s.x + group * (int)s.channels + c0 + cx, *yp = dy + s.dy + group * (int)s.rows + k0 + cy;
+        global const MEM *xp = x + s.x + group * (int)s.channels + c0, *yp = dy + s.dy + group * (int)s.rows + k0;
         /* bytes of this item's first row; further passes are 8 rows or a multiple further: the swizzle is the same */
         const uint xa = xs + xrow * BYTES + (((CHUNK == 64 ? xrow & 7 : xrow >> 1 & 3) ^ (id % LANES)) << 4);
         const uint ya = ys + yrow * 128 + (((yrow & 7) ^ (id % 8)) << 4);
-        uint vx[PASSES][WORDS], vy[4][WORDS];
         float mx = 0, my = 0, scale_x = 1, scale_y = 1;
         int at;
 #define FIND(bx, by) \
@@ -68,63 +71,108 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             const bool in_ = p_ < bound && (uint)w_ < (uint)wide && (uint)h_ < (uint)high; \
             at = in_ ? (int)n_ * image_step + h_ * row_step + w_ * column_step : -1; \
         } while (0)
-#define LOAD_X() UNROLL for (int i_ = 0; i_ < PASSES; i_++) \
-            load_eight(vx[i_], xp, nv_shuffle(at, i_ * (32 / LANES) + lane / LANES), left_x)
-#define LOAD_Y() UNROLL for (int i_ = 0; i_ < 4; i_++) load_eight(vy[i_], yp, nv_shuffle(at, 16 + i_ * 4 + lane / 8), left_y)
-#define PUT_X(block) \
+#define X_OF(pass) nv_shuffle(at, (pass) * (32 / LANES) + lane / LANES)
+#define Y_OF(pass) nv_shuffle(at, 16 + (pass) * 4 + lane / 8)
+#define LOAD_X(vx, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vx[i_], xp + cx, X_OF(i_), left_x)
+#define LOAD_Y(vy, passes) UNROLL for (int i_ = 0; i_ < (passes); i_++) load_eight(vy[i_], yp + cy, Y_OF(i_), left_y)
+#define PUT_X(v, i, block) \
         do { \
-            UNROLL for (int i_ = 0; i_ < PASSES; i_++) { \
-                const uint to_ = xa + (uint)((block) * 64 + i_ * (128 / LANES)) * BYTES; \
-                const bool twice_ = (block) == 0 && i_ * (128 / LANES) < AGAIN && xrow + i_ * (128 / LANES) < AGAIN; \
-                put_eight(vx[i_], scale_x, &mx, to_, to_ + low, twice_ ? (uint)ring * BYTES : 0); \
-            } \
+            const uint to_ = xa + (uint)((block) * 64 + (i) * (128 / LANES)) * BYTES; \
+            const bool twice_ = (block) == 0 && (i) * (128 / LANES) < AGAIN && xrow + (i) * (128 / LANES) < AGAIN; \
+            put_eight(v, scale_x, &mx, to_, to_ + low, twice_ ? (uint)ring * BYTES : 0); \
         } while (0)
-#define PUT_Y(stage) UNROLL for (int i_ = 0; i_ < 4; i_++) \
-            put_eight(vy[i_], scale_y, &my, ya + (stage) * STAGE + i_ * 2048, ya + (stage) * STAGE + 8192 + i_ * 2048, 0)
-#ifdef SCALED
-        /* a sample: the first block and the middle one */
-        for (int i = 0; i < 2; i++) {
-            FIND(lead + i * (steps / 2), i * (steps / 2));
-            LOAD_X();
-            LOAD_Y();
-            UNROLL for (int j = 0; j < PASSES; j++) UNROLL for (int e = 0; e < 8; e++) mx = fmax(mx, fabs(as_float(vx[j][e])));
-            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) my = fmax(my, fabs(as_float(vy[j][e])));
-        }
-        begin_scales(peak, scales, mx, my, id & 127, FILLERS);
-#endif
+#define PUT_Y(v, i, stage) \
+            put_eight(v, scale_y, &my, ya + (stage) * STAGE + (i) * 2048, ya + (stage) * STAGE + 8192 + (i) * 2048, 0)
         int stage = 0;
         uint parity = 1;                            /* of `empty`: nothing to wait for in the first round */
-        for (int round = 0; round < 2; round++) {
-            int block = 0;
+#ifdef HALVES
+        uint vx[PASSES][WORDS], vy[4][WORDS];
+        int block = 0;
+        FIND(0, 0);
+        LOAD_X(vx, PASSES);
+        LOAD_Y(vy, 4);
+        for (int u = 0; u < lead; u++) {
+            UNROLL for (int i = 0; i < PASSES; i++) PUT_X(vx[i], i, block);
+            if (++block == ring / 64) block = 0;
+            FIND(u + 1, 0);
+            LOAD_X(vx, PASSES);
+        }
+        for (int t = 0; t < steps; t++) {
+            FIND(lead + t + 1, t + 1);
+            nv_barrier_wait(empty + 8 * stage, parity);
+            UNROLL for (int i = 0; i < PASSES; i++) PUT_X(vx[i], i, block);
+            if (++block == ring / 64) block = 0;
+            if (t + 1 < steps) LOAD_X(vx, PASSES);
+            UNROLL for (int i = 0; i < 4; i++) PUT_Y(vy[i], i, stage);
+            if (t + 1 < steps) LOAD_Y(vy, 4);
+            nv_barrier_arrive(full + 8 * stage);
+            if (++stage == STAGES) stage = 0, parity ^= 1;
+        }
+#else
+        const uint arriving = xs + PARTS * low;
 #ifdef SCALED
+        /* a sample: some of the first positions and of those in the middle */
+        uint sample_x[2][1][WORDS], sample_y[2][1][WORDS];
+        UNROLL for (int i = 0; i < 2; i++) {
+            FIND(lead + i * (steps / 2), i * (steps / 2));
+            LOAD_X(sample_x[i], 1);
+            LOAD_Y(sample_y[i], 1);
+        }
+#endif
+        for (int round = 0; round < 2; round++) {
+            int block = 0, asked = 0, next = 0, place = 0;          /* blocks of x that were asked for; where the next one comes, and lies */
+#define ASK() \
+            do { \
+                if (asked < lead + steps) { \
+                    const uint to_ = arriving + next * ARRIVING; \
+                    FIND(asked, asked - lead); \
+                    UNROLL for (int i_ = 0; i_ < PASSES; i_++) \
+                        ask_row(to_ + (xrow + i_ * (128 / LANES)) * (4 * CHUNK), xp, X_OF(i_), left_x + cx, id % LANES, LANES); \
+                    if (asked >= lead) \
+                        UNROLL for (int i_ = 0; i_ < 4; i_++) \
+                            ask_row(to_ + ARRIVING_X + (yrow + i_ * 16) * 256, yp, Y_OF(i_), left_y + cy, id % 8, 8); \
+                } \
+                NV_COPIES_COMMIT(); \
+                asked++; \
+                if (++next == AHEAD) next = 0; \
+            } while (0)
+            for (int i = 0; i < AHEAD; i++) ASK();
+#ifdef SCALED
+            if (!round) {
+                UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 8; e++)
+                    mx = fmax(mx, fabs(as_float(sample_x[i][0][e]))), my = fmax(my, fabs(as_float(sample_y[i][0][e])));
+                begin_scales(peak, scales, mx, my, id & 127, FILLERS);
+            }
             scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
 #endif
-            FIND(0, 0);
-            LOAD_X();
-            for (int u = 0; u < lead; u++) {
-                PUT_X(block);
+            for (int u = 0; u < lead + steps; u++) {
+                const uint from = arriving + place * ARRIVING;
+                uint v[4][WORDS];
+                NV_COPIES_WAIT(AHEAD - 1);
+                nv_warp_meet();
+                if (u >= lead) nv_barrier_wait(empty + 8 * stage, parity);
+                UNROLL for (int i = 0; i < PASSES; i++) take_eight(v[i], from + (xrow + i * (128 / LANES)) * (4 * CHUNK), id % LANES, LANES);
+                UNROLL for (int i = 0; i < PASSES; i++) PUT_X(v[i], i, block);
                 if (++block == ring / 64) block = 0;
-                FIND(u + 1, 0);
-                LOAD_X();
+                if (u >= lead) {
+                    UNROLL for (int i = 0; i < 4; i++) take_eight(v[i], from + ARRIVING_X + (yrow + i * 16) * 256, id % 8, 8);
+                    UNROLL for (int i = 0; i < 4; i++) PUT_Y(v[i], i, stage);
+                    nv_barrier_arrive(full + 8 * stage);
+                    if (++stage == STAGES) stage = 0, parity ^= 1;
+                }
+                nv_warp_meet();
+                ASK();
+                if (++place == AHEAD) place = 0;
             }
-            LOAD_Y();
-            for (int t = 0; t < steps; t++) {
-                FIND(lead + t + 1, t + 1);
-                nv_barrier_wait(empty + 8 * stage, parity);
-                PUT_X(block);
-                if (++block == ring / 64) block = 0;
-                if (t + 1 < steps) LOAD_X();
-                PUT_Y(stage);
-                if (t + 1 < steps) LOAD_Y();
-                nv_barrier_arrive(full + 8 * stage);
-                if (++stage == STAGES) stage = 0, parity ^= 1;
-            }
+            NV_COPIES_WAIT(0);
 #ifdef SCALED
             if (!fill_again(peak, scales, &again, mx, my, id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            nv_warp_meet();
 #else
             break;
 #endif
         }
+#endif
         return;
     }
     float acc[SUMMED], sum[SUMMED];

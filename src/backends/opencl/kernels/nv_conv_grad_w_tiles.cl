@@ -2,24 +2,37 @@
  *
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
  * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; the third fills
- * stages of 64 pixels.  It holds AHEAD chunks in registers, so that as many are on their way. */
+ * stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory behind the
+ * stages. */
 #define ACROSS (COLUMNS / 64)
 #define CHUNKS (2 + ACROSS)
 #define PARTS (TERMS == 3 ? 2 : 1)
 #define STAGE (CHUNKS * 8192 * PARTS)
+#ifdef HALVES
+#define ARRIVING 0
+#else
+#define ARRIVING 16384                              /* bytes of a chunk as it comes */
+#endif
 
 #ifdef JOINED
-INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit) {
-    const int rows = s.turned ? COLUMNS : 128, each_tap = ((int)s.channels + 63) / 64;
-    const int seen = s.turned ? tile_m * 2 + unit / rows : tile_n * ACROSS + unit / rows;
-    return (place){ (s.turned ? tile_n : tile_m) * rows + unit % rows, seen / each_tap, seen % each_tap * 64 };
+/* A part lies as its items have it: quad q of item i at (256 q + i).  A unit is a quad of a warp: 16 rows x 8 columns of the tile, of
+ * which numbers follow each other as they do in dw. */
+INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number) {
+    const int each_tap = ((int)s.channels + 63) / 64, turned = (int)s.turned, quad = unit / 8;
+    const int m = turned ? number % 16 : number / 8, n = turned ? number / 16 : number % 8;
+    const int chunk_m = tile_m * 2 + unit % 8 / 4, chunk_n = tile_n * ACROSS + quad / 8;
+    const int row = unit % 4 * 16 + m, column = quad % 8 * 8 + n, seen = turned ? chunk_m : chunk_n;
+    return (place){ turned ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap, seen % each_tap * 64 + (turned ? row : column),
+                    (m % 8 * 4 + n / 2) * 4 + m / 8 * 2 + n % 2 };
 }
+INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) { return (unit * 32 + lane) * 4; }
+INLINE int parts_apart(const sizes s) { return (int)get_num_groups(0) * (SUMMED * MULTIPLIERS); }
 #endif
 
 kernel GROUP(MULTIPLIERS + FILLERS)
 void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
             global ulong *counters) {
-    local uchar memory[STAGES * STAGE] __attribute__((aligned(1024)));
+    local uchar memory[STAGES * STAGE + AHEAD * ARRIVING] __attribute__((aligned(1024)));
     local ulong bars[2 * STAGES];
     local int4 chunks[CHUNKS];                      /* what it sees down and across, elements, rows or channels that are left */
     local uint peak[2], scales[2], again;
@@ -34,13 +47,13 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 2);
         nv_barriers_made();
         peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
-        for (int i = 0; i < CHUNKS; i++) {
-            const int chunk = i < 2 ? tile_m * 2 + i : tile_n * ACROSS + i - 2;
-            const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps, q = tap % (int)s.width_taps;
-            if ((i < 2) != turned) chunks[i] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
-            else chunks[i] = (int4)(r * (int)s.far_h, q * (int)s.far_w, group * C + c + r * (int)s.far_h * (int)s.x_row +
-                                    q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
-        }
+    }
+    if (id < CHUNKS) {
+        const int chunk = id < 2 ? tile_m * 2 + id : tile_n * ACROSS + id - 2;
+        const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps, q = tap % (int)s.width_taps;
+        if ((id < 2) != turned) chunks[id] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
+        else chunks[id] = (int4)(r * (int)s.far_h, q * (int)s.far_w, group * C + c + r * (int)s.far_h * (int)s.x_row +
+                                 q * (int)s.far_w * (int)s.x_column, tap < (int)s.taps ? C - c : 0);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (role == 2) {
@@ -53,9 +66,8 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         const int image_step = mine ? (int)s.x_image : (int)s.dy_image, row_step = mine ? (int)s.x_row : (int)s.dy_row;
         const int column_step = mine ? (int)s.x_column : (int)s.dy_column;
         const uint tm = (uint)s.tall_m, ts = (uint)s.tall_s, bm = (uint)s.broad_m, bs = (uint)s.broad_s;
-        global const MEM *xp = x + s.x + c, *yp = dy + s.dy + c;
+        global const MEM *xp = x + s.x, *yp = dy + s.dy;
         const uint to = base + my_row * 128 + (((my_row & 7) ^ (id % 8)) << 4);
-        uint v[AHEAD][4][WORDS];
         float most[2] = { 0, 0 }, scale[2] = { 1, 1 };
         int at, h, w;
 #define FIND(t) \
@@ -65,54 +77,104 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             h = p_ < end ? ((int)q_ - (int)n_ * tall) * down - up : -(1 << 30), w = (p_ - (int)q_ * broad) * across - left; \
             at = (int)n_ * image_step + ((int)q_ - (int)n_ * tall) * down * row_step - up * row_step + w * column_step; \
         } while (0)
-#define BRING(buffer, i) \
+/* Of chunk i of the pixels found: ACT(j, where the operand begins, this row's offset in it or -1, channels that are left). */
+#define ROWS(rows, i, ACT) \
         do { \
             const bool sees_ = ((i) < 2) == turned; \
             const int4 k_ = chunks[i]; \
             const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
             const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
-            UNROLL for (int j_ = 0; j_ < 4; j_++) \
-                load_eight(v[buffer][j_], sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w - c); \
+            UNROLL for (int j_ = 0; j_ < (rows); j_++) \
+                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w); \
         } while (0)
-#define PUT(buffer, i, stage) UNROLL for (int j_ = 0; j_ < 4; j_++) \
-            put_eight(v[buffer][j_], scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + j_ * 2048, \
-                      to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + j_ * 2048, 0)
-#ifdef SCALED
-        UNROLL for (int i = 0; i < 2; i++) {
-            FIND(i * (steps / 2));
-            BRING(0, 0);
-            BRING(1, 2);
-            UNROLL for (int j = 0; j < 4; j++) UNROLL for (int e = 0; e < 8; e++) {
-                most[0] = fmax(most[0], fabs(as_float(v[0][j][e])));
-                most[1] = fmax(most[1], fabs(as_float(v[1][j][e])));
-            }
-        }
-        begin_scales(peak, scales, most[0], most[1], id & 127, FILLERS);
-#endif
+#define PUT(v, j, i, stage) \
+            put_eight(v, scale[(i) >= 2], &most[(i) >= 2], to + (stage) * STAGE + (i) * 8192 + (j) * 2048, \
+                      to + (stage) * STAGE + (CHUNKS + (i)) * 8192 + (j) * 2048, 0)
         int stage = 0;
         uint parity = 1;
-        for (int round = 0; round < 2; round++) {
+#ifdef HALVES
+        uint v[AHEAD][4][WORDS];
+        FIND(0);
+        UNROLL for (int i = 0; i < AHEAD; i++) {
+#define INTO(j, p, off, left) load_eight(v[i][j], (p) + c, off, (left) - c)
+            ROWS(4, i, INTO);
+#undef INTO
+        }
+        for (int t = 0; t < steps; t++) {
+            nv_barrier_wait(empty + 8 * stage, parity);
+            UNROLL for (int i = 0; i < CHUNKS; i++) {
+                UNROLL for (int j = 0; j < 4; j++) PUT(v[i % AHEAD][j], j, i, stage);
+                if (i == CHUNKS - AHEAD) FIND(t + 1);
+#define INTO(j, p, off, left) load_eight(v[i % AHEAD][j], (p) + c, off, (left) - c)
+                ROWS(4, (i + AHEAD) % CHUNKS, INTO);
+#undef INTO
+            }
+            nv_barrier_arrive(full + 8 * stage);
+            if (++stage == STAGES) stage = 0, parity ^= 1;
+        }
+#else
+        const uint arriving = base + STAGES * STAGE + my_row * 256;
 #ifdef SCALED
+        /* a sample: some of the first pixels and of those in the middle */
+        uint sample[2][2][2][WORDS];
+        UNROLL for (int i = 0; i < 2; i++) {
+            FIND(i * (steps / 2));
+            UNROLL for (int k = 0; k < 2; k++) {
+#define INTO(j, p, off, left) load_eight(sample[i][k][j], (p) + c, off, (left) - c)
+                ROWS(2, 2 * k, INTO);
+#undef INTO
+            }
+        }
+#endif
+        for (int round = 0; round < 2; round++) {
+            int asked_step = 0, asked_chunk = 0;            /* what is asked for next */
+            uint place = arriving;
+#define INTO(j, p, off, left) ask_row(place + (j) * 4096, p, off, left, lane % 8, 8)
+#define ASK() \
+            do { \
+                ROWS(4, asked_chunk, INTO); \
+                NV_COPIES_COMMIT(); \
+                if (++asked_chunk == CHUNKS) { \
+                    asked_chunk = 0, asked_step++; \
+                    FIND(asked_step); \
+                } \
+                place += ARRIVING; \
+                if (place == arriving + AHEAD * ARRIVING) place = arriving; \
+            } while (0)
+            FIND(0);
+            for (int i = 0; i < AHEAD; i++) ASK();
+#ifdef SCALED
+            if (!round) {
+                UNROLL for (int i = 0; i < 8; i++) UNROLL for (int e = 0; e < 8; e++)
+                    most[i / 2 % 2] = fmax(most[i / 2 % 2], fabs(as_float(sample[i / 4][i / 2 % 2][i % 2][e])));
+                begin_scales(peak, scales, most[0], most[1], id & 127, FILLERS);
+            }
             scale[0] = as_float(scales[0]), scale[1] = as_float(scales[1]);
 #endif
-            FIND(0);
-            UNROLL for (int i = 0; i < AHEAD; i++) BRING(i, i);
             for (int t = 0; t < steps; t++) {
                 nv_barrier_wait(empty + 8 * stage, parity);
                 UNROLL for (int i = 0; i < CHUNKS; i++) {
-                    PUT(i % AHEAD, i, stage);
-                    if (i == CHUNKS - AHEAD) FIND(t + 1);
-                    BRING(i % AHEAD, (i + AHEAD) % CHUNKS);
+                    uint v[4][WORDS];
+                    NV_COPIES_WAIT(AHEAD - 1);
+                    nv_warp_meet();
+                    UNROLL for (int j = 0; j < 4; j++) take_eight(v[j], place + j * 4096, lane % 8, 8);
+                    UNROLL for (int j = 0; j < 4; j++) PUT(v[j], j, i, stage);
+                    nv_warp_meet();
+                    ASK();
                 }
                 nv_barrier_arrive(full + 8 * stage);
                 if (++stage == STAGES) stage = 0, parity ^= 1;
             }
+            NV_COPIES_WAIT(0);
 #ifdef SCALED
             if (!fill_again(peak, scales, &again, most[0], most[1], id & 127, round, FILLERS, MULTIPLIERS + FILLERS)) break;
+            nv_warp_meet();
 #else
             break;
 #endif
         }
+#undef INTO
+#endif
         return;
     }
     float acc[SUMMED], sum[SUMMED];
@@ -129,6 +191,12 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
 #endif
         break;
     }
+#ifdef JOINED
+    global float *mine = parts + s.parts + (long)tile * (SUMMED * MULTIPLIERS), *to = mine + get_group_id(1) * parts_apart(s) + id * 4;
+    UNROLL for (int i = 0; i < SUMMED; i += 4) nv_store4(to + i * MULTIPLIERS, SUMS(i), SUMS(i + 1), SUMS(i + 2), SUMS(i + 3));
+    finish(s, mine, dw + s.dw + (long)group * K * (int)s.taps * C, counters, (local float *)memory, &again, tile, tile_m, tile_n,
+           SUMMED / 4 * 8, id);
+#else
     const int all = (int)s.taps * C;
     global float *mine = parts + s.parts + ((long)get_group_id(1) * s.groups + group) * K * all;
     /* of the chunk with taps: where its channels begin in a row, and how many they are */
@@ -149,8 +217,5 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
             }
         }
     }
-#ifdef JOINED
-    finish(s, parts + s.parts + (long)group * K * all, dw + s.dw + (long)group * K * all, counters, (local float *)memory, &again,
-           tile, tile_m, tile_n, 128 * ACROSS, id);
 #endif
 }

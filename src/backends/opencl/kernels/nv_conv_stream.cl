@@ -13,6 +13,10 @@
  *   else   positions are the pixels of y, a stage holds one tap: any window, stride, dilation and padding, at most 32 taps.
  * POOL is a form of HALO: nv_conv_stream_pool.cl.
  *
+ * PHASES > 1: a gradient by x with strides of 2, whose phases (nvidia/conv.h) are done one after the other, those with most taps
+ * first: a group has tiles of all of them, and ends with a small one.  All have as many positions as the first; those that lie
+ * outside of the image are nowhere.
+ *
  * Written in front of this by nvidia/conv_stream.c, behind the text of nvidia/epilogue.h:
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO
  *   MEM            an element of x and w
@@ -27,6 +31,7 @@
  *                  since they drop the other bits; the consumers write the low parts beside it.  B's stages have both
  *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units drop bits when they add.
  *   POOL           1: the largest of 2 x 2 neighbours is the result
+ *   PHASES         2 or 4: of a strided gradient, all in this launch; 1: one of them, or there is only one
  *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl) or of a group's tiles
  *   KEEPS          1: of a group's tiles (nv_conv_stream_end.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
@@ -64,8 +69,36 @@ typedef struct {
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
-    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups that share channels; this one's */
+    int     parts, first_part;                  /* of all phases: of 64 positions, KEEPS: groups of equal channels; this one's */
+    /* PHASES > 1: tiles and parts of a phase; from pixel to pixel of one; where each is (two bits, the row's first); what those
+     * that begin with the second row or column see; from one's weights to those of the next */
+    int     each, each_part, step_row, step_column, row, column, order;
+    axis    tall1, wide1;
+    long    w1, w2, w3;
 } sizes;
+
+#if PHASES > 1
+/* By fields: a choice between structs would put them into memory. */
+INLINE axis axis_of(const axis a, const axis b, int second) {
+    return (axis){ a.in, second ? b.out : a.out, second ? b.origin : a.origin, a.stride, second ? b.far : a.far,
+                   second ? b.taps : a.taps };
+}
+
+/* What this tile of all is about, and which one of its phase it is. */
+INLINE sizes phase_of(const sizes *all, int *tile) {
+    sizes s = *all;
+    const int rank = (*tile >= all->each) + (PHASES > 2 && *tile >= 2 * all->each) + (PHASES > 3 && *tile >= 3 * all->each),
+              place = all->order >> 2 * rank;
+    *tile -= rank * all->each;
+    s.row = place & 1, s.column = place >> 1 & 1, s.first_part += rank * all->each_part;
+    s.tall = axis_of(all->tall, all->tall1, s.row), s.wide = axis_of(all->wide, all->wide1, s.column);
+    s.w += (rank > 0 ? all->w1 : 0) + (rank > 1 ? all->w2 : 0) + (rank > 2 ? all->w3 : 0);
+    return s;
+}
+#define TAKE(all, tile) const sizes own = phase_of(all, &tile), *const s = &own;
+#else
+#define TAKE(all, tile) const sizes *const s = all;
+#endif
 
 INLINE uint quotient(uint x, divisor d) { return d.multiplier ? nv_divide(x, d.multiplier, d.shift) : x; }
 INLINE void warp_meet(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
@@ -79,8 +112,12 @@ INLINE pixel pixel_of(const sizes *s, uint p) {
 /* Where position p is in y; false: nowhere. */
 INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
     const pixel at = pixel_of(s, p);
+#if PHASES > 1
+    *to = spot_of(e, at.n, 0, at.h * s->step_row + s->row, at.w * s->step_column + s->column);
+#else
     *to = spot_of(e, at.n, 0, at.h, at.w);
-    return p < s->positions && (!HALO || (at.h < s->tall.out && at.w < s->wide.out));
+#endif
+    return p < s->positions && (!(HALO || PHASES > 1) || (at.h < s->tall.out && at.w < s->wide.out));
 }
 
 /* ---- what the first four warps do ---- */
@@ -131,10 +168,12 @@ INLINE void fill_rows(global const char *x, local const int2 *rows, uint to, int
     }
 }
 
-INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint to, uint full, uint empty, int item) {
+INLINE void bring_a(const sizes *all, global const char *x, local int2 *rows, uint to, uint full, uint empty, int item) {
     int stage = 0;
     uint parity = 1;
-    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
+    for (int next = get_group_id(0); next < all->tiles; next += get_num_groups(0)) {
+        int tile = next;
+        TAKE(all, tile)
         const int place0 = tile / s->across * PLACES;
         warp_meet();
         nv_meet(1, FILLERS);
@@ -155,12 +194,14 @@ INLINE void bring_a(const sizes *s, global const char *x, local int2 *rows, uint
     NV_COPIES_WAIT(0);
 }
 
-INLINE void bring_b(const sizes *s, global const char *w, uint to, uint full, uint empty) {
-    const int steps = s->blocks * s->tall.taps * s->wide.taps;
+INLINE void bring_b(const sizes *all, global const char *w, uint to, uint full, uint empty) {
     int stage = 0;
     uint parity = 1;
-    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0)) {
-        global const char *from = w + (long)(tile % s->across) * steps * B_BYTES;
+    for (int next = get_group_id(0); next < all->tiles; next += get_num_groups(0)) {
+        int tile = next;
+        TAKE(all, tile)
+        const int steps = s->blocks * s->tall.taps * s->wide.taps;
+        global const char *from = w + (s->w << 4) + (long)(tile % s->across) * steps * B_BYTES;
         for (int step = 0; step < steps; step++, from += B_BYTES) {
             nv_barrier_wait(empty + 8 * stage, parity);
             nv_barrier_expect(full + 8 * stage, B_BYTES);
@@ -178,9 +219,11 @@ INLINE uint row_bytes(const sizes *s, int tile) {
 
 #if ADDED
 /* Each lane brings rows of its own and says how many bytes they are. */
-INLINE void bring_added(const sizes *s, const ends *e, uint to, uint full, uint empty, int lane EXTRA_PARAMS) {
+INLINE void bring_added(const sizes *all, const ends *e, uint to, uint full, uint empty, int lane EXTRA_PARAMS) {
     int turn = 0;
-    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0), turn++) {
+    for (int next = get_group_id(0); next < all->tiles; next += get_num_groups(0), turn++) {
+        int tile = next;
+        TAKE(all, tile)
         const int use = turn / TEAMS;
         const uint bytes = row_bytes(s, tile);
         for (int k = 0; k < TEAM; k++) {

@@ -3,6 +3,8 @@
  * Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
  * that another team has still to wait for.  `next` of multiply() is where the other team waits. */
 
+enum { EMPTY_TILE = 5 };                        /* and the next two: barriers that nobody else uses */
+
 /* A ring of stages as one of its readers sees it. */
 typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */
 INLINE void step_on(ring *r, int of) {
@@ -264,7 +266,7 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
 }
 
-kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const MEM *restrict x, global const MEM *restrict w,
+kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const MEM *restrict x, global const MEM *restrict w,
                                      global RESULT *restrict y EXTRA_PARAMS
 #if MOMENTS
                                      , global float *restrict moments
@@ -301,33 +303,37 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < 128) {
-        if (warp < 2) bring_a(&s, (global const char *)x + (s.x << 4), rows, a.at, a.full, a.empty, item);
-        else if (warp == 2 && lane == 0) bring_b(&s, (global const char *)w + (s.w << 4), b.at, b.full, b.empty);
+        if (warp < 2) bring_a(&all, (global const char *)x + (all.x << 4), rows, a.at, a.full, a.empty, item);
+        else if (warp == 2 && lane == 0) bring_b(&all, (global const char *)w, b.at, b.full, b.empty);
 #if ADDED
-        else if (warp == 3) bring_added(&s, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);
+        else if (warp == 3) bring_added(&all, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);
 #endif
         return;
     }
-    const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM,
-              steps = s.blocks * s.tall.taps * s.wide.taps;
+    const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM;
     a.base = a.at, a.at += member * MEMBER_ROWS * STEP_BYTES;
     int turn = 0;
-    for (int tile = get_group_id(0); tile < s.tiles; tile += get_num_groups(0), turn++) {
+    for (int next = get_group_id(0); next < all.tiles; next += get_num_groups(0), turn++) {
+        int tile = next;
+        TAKE(&all, tile)
         if (TEAMS > 1 && turn % TEAMS != team) {
-            pass(&a, HALO ? s.blocks : steps, SA);
+            const int steps = s->blocks * s->tall.taps * s->wide.taps;
+            pass(&a, HALO ? s->blocks : steps, SA);
             pass(&b, steps, SB);
             continue;
         }
         float sums[ROWS][BN / 2];
-        const int row0 = tile / s.across * PLACES + member * MEMBER_ROWS;
+        const int row0 = tile / s->across * PLACES + member * MEMBER_ROWS;
 #if FORESEEN
-        foresee(&s, &e, tile, row0, warp, lane EXTRA_ARGS);
+        foresee(s, &e, tile, row0, warp, lane EXTRA_ARGS);
 #endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
-        multiply(&s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
+        /* without a step nothing else keeps the warps of a team together, and one that comes two turns late waits for ever */
+        if (TEAMS > 1 && s->tall.taps * s->wide.taps == 0) nv_meet(EMPTY_TILE + consumer, 128);
+        multiply(s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
 #if POOL
-        finish_pooled(&s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
+        finish_pooled(s, &e, sums, y, tile, row0, warp, lane EXTRA_ARGS);
 #elif SLOTS
         const int use = turn / TEAMS, slot = consumer * SLOTS + use % SLOTS;
         if (lane < 16) {
@@ -338,17 +344,17 @@ kernel GROUP(ITEMS) void conv_stream(const sizes s, const ends e, global const M
         }
         if (ADDED) nv_barrier_wait(full + 8 * slot, use / SLOTS & 1);
         else warp_meet();
-        finish_tile(&s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
+        finish_tile(s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
         if (ADDED && SLOTS == 1 && lane < 16) {
             NV_BULK_WAIT_READ(0);
             nv_barrier_arrive(empty + 8 * slot);
         }
 #else
-        finish_tile(&s, &e, sums, y, 0, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
+        finish_tile(s, &e, sums, y, 0, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
 #endif
     }
 #if KEEPS
-    end_moments(&s, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0, of_channels1, var, done);
+    end_moments(&all, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0, of_channels1, var, done);
 #endif
 #if SLOTS
     if (lane < 16) NV_BULK_WAIT(0);

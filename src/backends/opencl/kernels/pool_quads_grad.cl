@@ -1,5 +1,6 @@
 /* The gradient of a maximum by x, channels last, behind quads.cl with TURNED: `in` is dy, `out` is x and dx.  An item looks for
- * the maxima of all windows that see its tile, and takes from each what falls into the tile: no two items add to one place. */
+ * the maxima of all windows that see its tile, and takes from each what falls into the tile: no two items add to one place.
+ * POSITIVE: those that are above 0 count. */
 typedef struct { long x, dy, dx; quads g; steps seen; } numbers;
 
 /* Columns of x that the windows of a tile see. */
@@ -11,7 +12,11 @@ typedef struct { long x, dy, dx; quads g; steps seen; } numbers;
         best[b].l = more ? now.l : best[b].l; \
         where[b].l = more ? r * KS + k : where[b].l; \
     }
+#ifdef POSITIVE
+#define GIVEN(l) if (where[b].l == tap && best[b].l > 0) sum[i][j].l += g.l;
+#else
 #define GIVEN(l) if (where[b].l == tap) sum[i][j].l += g.l;
+#endif
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void pool_grad(const numbers s, global const MEMORY(IN) *restrict x, global const MEMORY(IN) *restrict dy,

@@ -15,6 +15,7 @@ bool fac_nv_foresee_text(const fac_nv_conv *c, fac_text *to) {
         const int bytes = (int)fac_dtype_get(c->r.extra_dtype[i])->block_bytes;
         if (fac_nv_run_of(p) != FAC_NV_FOURS || !in_pieces(p, c->rows, bytes)) continue;
         if (!seen++) fac_text_add(to, "INLINE void foresee_row(const ends *e, const spot *s, int c, int n EXTRA_PARAMS) {\n");
+        if (p->apart > 1) fac_text_print(to, "    if (s->at[%d] >= 0)\n    ", 1 + i);
         fac_text_print(to, "    nv_bulk_ahead(e%d + e->p[%d].at + s->at[%d] + c, (uint)n * %d);\n", i, 1 + i, 1 + i, bytes);
     }
     if (seen) fac_text_add(to, "}\n");

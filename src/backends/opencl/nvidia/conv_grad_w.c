@@ -9,7 +9,7 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {

@@ -57,7 +57,8 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
         if (p->in[i].type.dtype != FAC_F32) return false;
         p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     }
-    *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, 0, 0, 0 };
+    *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, 1, 0, 0, 0 };
+    fac_attr_int(of, "apart", &n->apart);
     fac_attr_real(of, "epsilon", &n->epsilon), fac_attr_real(of, "lo", &n->lo), fac_attr_real(of, "hi", &n->hi);
     if (p->nin > ADD) n->add = add_extra(p, ADD, c);
     if (y) n->y = add_extra(p, Y, c);
@@ -102,7 +103,9 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
     if ((double)rows * (double)channels * (double)g->groups * (double)taps >= 1e9) return false;
-    return read_image(p, c) && fac_nv_ends_read(p, &c->r, &c->ends);
+    const int64_t apart = c->sums && c->norm.add >= 0 ? c->norm.apart : 1;
+    if (apart > 1 && (c->phases > 1 || apart > COORDINATE)) return false;
+    return read_image(p, c) && fac_nv_ends_read(p, &c->r, apart > 1 ? c->norm.add : -1, (int)apart, &c->ends);
 }
 
 /* grad_x: pixel `place + stride o` of dx meets tap k of pixel o + (place + pad - k dilation) / stride of dy, where that is whole:

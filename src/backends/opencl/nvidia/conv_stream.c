@@ -1,6 +1,7 @@
 /* The solver conv/wgmma_stream: see conv_stream.h.  Forward convolutions and their gradients by x with channels in multiples of
- * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  Each phase of a strided gradient is one
- * launch.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them (conv_stream_pool.c). */
+ * 16 bytes: f32 in TF32 (precision high) or by three products of TF32, bf16 and f16.  The phases of gradients with strides of 2
+ * are one launch, those of others one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them
+ * (conv_stream_pool.c). */
 #include <stdlib.h>
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/nvidia/conv_stream.h"
@@ -16,7 +17,7 @@
 #include "cl_nv_conv_stream_use.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 2, TAPS = 32, PIECE = 16, SUMMED = 4 };
+enum { VERSION = 3, TAPS = 32, PIECE = 16, SUMMED = 4, JOINED = 4 };
 
 /* As the kernel has them. */
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
@@ -26,7 +27,9 @@ typedef struct sizes {
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    tall, wide;
-    int32_t parts, first_part;
+    int32_t parts, first_part, each, each_part, step_row, step_column, row, column, order;
+    axis    tall1, wide1;
+    int64_t to_next[JOINED - 1];
 } sizes;
 typedef struct endings { int64_t first, second, var, done; } endings;
 
@@ -61,9 +64,9 @@ static void read_extras(fac_nv_stream *q) {
     q->rows16 = by_sixteen(&q->c.ends.p[0], q->bytes) && q->c.rows * q->bytes % PIECE == 0;
     for (int i = 0; i < r->extras; i++) {
         const fac_nv_place *p = &q->c.ends.p[1 + i];
-        if (!(p->image | p->row | p->column)) continue;
+        if (!(p->image | p->row | p->column) && p->apart < 2) continue;
         q->moving++;
-        const bool fits = fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
+        const bool fits = p->apart < 2 && fac_nv_run_of(p) == FAC_NV_FOURS && by_sixteen(p, q->bytes) && p->column;
         if (fits && bytes_of(r->extra_dtype[i]) == (size_t)q->bytes && r->extra_dtype[i] == r->result) q->added = 1 + i;
     }
     if (q->moving > 1) q->added = 0;
@@ -83,7 +86,8 @@ static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn -
 typedef struct crew { int64_t groups, across; bool kept; } crew;
 static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, &q->t, f);
-    const int64_t across = across_of(q), units = o->limits.units, tiles = (places.all + places.tile - 1) / places.tile * across;
+    const int64_t across = across_of(q), units = o->limits.units, each = (places.all + places.tile - 1) / places.tile * across,
+                  tiles = each * (q->joined ? q->c.phases : 1);
     crew c = { tiles < units ? tiles : units, across, false };
     const int64_t even = c.groups / across * across, rounds = (tiles + c.groups - 1) / c.groups;
     if (!can_keep(q) || !even || 10 * ((tiles + even - 1) / even) > 11 * rounds) return c;
@@ -93,7 +97,7 @@ static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_ph
 /* In all phases, or in none. */
 static bool keeps(const fac_opencl *o, const fac_nv_stream *q) {
     bool all = true, some = false;
-    for (int i = 0; i < q->c.phases; i++) {
+    for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         all &= !f.pixels || crew_of(o, q, &f).kept, some |= f.pixels > 0;
     }
@@ -116,6 +120,8 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
         q->windows |= f.taps > 1;
         if (f.taps > TAPS) return false;
     }
+    const int64_t *stride = c->g.stride;
+    q->joined = c->phases > 1 && stride[0] == 1 && stride[1] <= 2 && stride[2] <= 2;
     if (c->pooled && !q->halo) return false;
     q->bytes = (int)bytes_of(c->r.result);
     read_extras(q);
@@ -128,11 +134,12 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
 static int64_t parts_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
     const crew c = crew_of(o, q, f);
     if (!f->pixels) return 0;
-    return q->kept ? c.groups / c.across : (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
+    if (q->kept) return c.groups / c.across;
+    return (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS * (q->joined ? q->c.phases : 1);
 }
 static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
     fac_nv_moments m = { 0, q->c.rows };
-    for (int i = 0; i < q->c.phases; i++) {
+    for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         m.parts += parts_of(o, q, &f);
     }
@@ -202,7 +209,8 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     if (t->slots) add_memory(q->c.r.result, to);
     const bool foreseen = !t->slots && !q->c.pooled && fac_nv_foresee_text(&q->c, to);
     fac_text_print(to, "#define FORESEEN %d\n", foreseen);
-    fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n", q->c.moments, q->kept, q->c.pooled);
+    fac_text_print(to, "#define MOMENTS %d\n#define KEEPS %d\n#define POOL %d\n#define PHASES %d\n", q->c.moments, q->kept,
+                   q->c.pooled, q->joined ? q->c.phases : 1);
     if (q->c.moments) fac_text_add(to, "#define MOMENTS_MEET(id) nv_meet(id, 128)\n");
     if (q->c.sums) fac_text_add(to, "#define NORM\n");
     if (q->c.sums) fac_nv_norm_text(&q->c, to);
@@ -304,6 +312,33 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     return s;
 }
 
+static int64_t weights_at(const fac_nv_stream *q, fac_span w, int phase) {
+    return (int64_t)((fac_cl_at(w) + fac_nv_packed_at(&q->c, &q->packing, phase)) / PIECE);
+}
+
+/* The phases of one launch, those with most taps first. */
+static void join_phases(const fac_nv_stream *q, fac_span w, sizes *s) {
+    const fac_conv_geom *g = &q->c.g;
+    int phase[JOINED], taps[JOINED];
+    for (int i = 0; i < q->c.phases; i++) {
+        const int own = fac_nv_phase_of(&q->c, i).taps;
+        int k = i;
+        for (; k > 0 && taps[k - 1] < own; k--) phase[k] = phase[k - 1], taps[k] = taps[k - 1];
+        phase[k] = i, taps[k] = own;
+    }
+    const int across = (int)g->stride[2], last = q->c.phases - 1;
+    const fac_nv_phase end = fac_nv_phase_of(&q->c, last);
+    s->tall1 = axis_of(&end.axis[1]), s->wide1 = axis_of(&end.axis[2]);
+    s->step_row = (int32_t)g->stride[1], s->step_column = across;
+    s->each = s->tiles, s->tiles *= q->c.phases;
+    s->each_part = (s->positions + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
+    s->w = weights_at(q, w, phase[0]);
+    for (int k = 0; k < q->c.phases; k++) {
+        s->order |= (phase[k] / across | phase[k] % across << 1) << 2 * k;
+        if (k) s->to_next[k - 1] = weights_at(q, w, phase[k]) - weights_at(q, w, phase[k - 1]);
+    }
+}
+
 /* The place of a span of floats or counters, in elements. */
 static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
 
@@ -314,14 +349,15 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     fac_opencl *o = fac_opencl_of(d);
     const fac_nv_moments m = moments_of(o, q);
     int32_t first = 0;
-    for (int i = 0; i < q->c.phases; i++) {
+    for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         if (!f.pixels) continue;
         const crew c = crew_of(o, q, &f);
         sizes s = sizes_of(q, &f);
-        fac_nv_ends e = fac_nv_phase_ends(&q->c, &f);
+        fac_nv_ends e = q->joined ? q->c.ends : fac_nv_phase_ends(&q->c, &f);
         s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
-        s.w = (int64_t)((fac_cl_at(in[1]) + fac_nv_packed_at(&q->c, &q->packing, i)) / PIECE);
+        s.w = weights_at(q, in[1], i);
+        if (q->joined) join_phases(q, in[1], &s);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
         if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
         s.first_part = first, first += (int32_t)parts_of(o, q, &f);

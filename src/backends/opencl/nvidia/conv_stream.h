@@ -20,6 +20,7 @@ typedef struct fac_nv_stream {
     bool               halo, windows;           /* all taps can read one tile with its neighbours; there are several */
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
+    bool               joined;                  /* all phases in one launch */
     bool               kept;                    /* groups keep the moments of all their tiles */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
     double             seconds;
@@ -35,6 +36,8 @@ int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
 size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t);
 bool   fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
+/* Launches that its phases take. */
+static inline int fac_nv_stream_launches(const fac_nv_stream *q) { return q->joined ? 1 : q->c.phases; }
 /* Positions that tiles run over (kernels/nv_conv_stream.cl): of a line, an image and all images; of a tile. */
 typedef struct fac_nv_stream_places { int32_t line, image, tile; int64_t all; } fac_nv_stream_places;
 fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f);

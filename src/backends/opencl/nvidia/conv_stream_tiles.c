@@ -64,16 +64,18 @@ static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     return shared ? 1 : t->bn == 256 ? 0.9 : 1.12;
 }
 
-static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f) {
+/* joined: other phases follow in the same launch. */
+static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f,
+                           bool joined) {
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn), units = o->limits.units;
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps;
     const double multiply = steps * step_clocks(q, t, f->taps) * measured(q, t);
     const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
     const double finish = results * (1 + q->moving) / 24 + 1500;
-    const double rounds = ceil(count / units), teams = t->consumers / t->team;
+    const double rounds = joined ? count / units : ceil(count / units), teams = t->consumers / t->team;
     /* with two teams one finishes while the other one multiplies; the last to come is not hidden */
-    if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + finish;
+    if (teams > 1) return fmax(rounds * multiply, rounds / teams * (multiply + finish)) + (joined ? 0 : finish);
     return rounds * (multiply + (t->slots ? finish / 2 : finish));
 }
 
@@ -82,9 +84,9 @@ static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_
     double seconds = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        seconds += launch + start + fmax(phase_clocks(o, q, t, &f) / clock, bytes / q->c.phases / bandwidth);
+        seconds += fmax(phase_clocks(o, q, t, &f, q->joined && i > 0) / clock, bytes / q->c.phases / bandwidth);
     }
-    return seconds;
+    return seconds + fac_nv_stream_launches(q) * (launch + start);
 }
 
 bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {

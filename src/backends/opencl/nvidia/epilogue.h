@@ -17,8 +17,9 @@
 #define FACULA_OPENCL_NVIDIA_EPILOGUE_H
 #include "backends/opencl/gemm.h"
 
-/* Where the element of a pixel and a channel lies: at + the coordinates times their steps, in elements. */
-typedef struct fac_nv_place { int64_t at; int32_t image, depth, row, column, channel, unused; } fac_nv_place;
+/* Where the element of a pixel and a channel lies: at + the coordinates times their steps, in elements.  apart: rows and columns
+ * that are no multiples of it have none, the others are divided by it (0 and 1: all have). */
+typedef struct fac_nv_place { int64_t at; int32_t image, depth, row, column, channel, apart; } fac_nv_place;
 
 /* How an extra changes: by channels alone, by both with four channels side by side, by pixels alone, anyhow. */
 typedef enum fac_nv_run { FAC_NV_CHANNELS, FAC_NV_FOURS, FAC_NV_PIXELS, FAC_NV_ANYHOW } fac_nv_run;
@@ -34,8 +35,9 @@ bool fac_nv_in_fours(const fac_nv_place *p);
 fac_nv_run fac_nv_run_of(const fac_nv_place *p);
 
 /* All places of a convolution's product r; asks for channels last where fours cannot be read or written (which only an offer may
- * do).  false: a type or a broadcast that this is not for, or more than 2^31 elements away. */
-bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e);
+ * do).  Extra `thin` (-1: none) has only the pixels that are `apart` from one another, and is 0 between them.  false: a type or a
+ * broadcast that this is not for, or more than 2^31 elements away. */
+bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apart, fac_nv_ends *e);
 /* Lays x out with all channels of a pixel side by side. */
 void fac_nv_lay_last(fac_operand *x);
 

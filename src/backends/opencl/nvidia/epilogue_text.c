@@ -37,7 +37,8 @@ bool fac_nv_in_fours(const fac_nv_place *p) {
     return p->channel == 1 && !((p->at | p->image | p->depth | p->row | p->column) & 3);
 }
 
-static bool is_still(const fac_nv_place *p) { return !(p->image | p->depth | p->row | p->column); }
+static bool is_thin(const fac_nv_place *p) { return p->apart > 1; }
+static bool is_still(const fac_nv_place *p) { return !(p->image | p->depth | p->row | p->column) && !is_thin(p); }
 
 fac_nv_run fac_nv_run_of(const fac_nv_place *p) {
     if (p->channel == 0) return FAC_NV_PIXELS;
@@ -59,7 +60,7 @@ static bool same_size(const fac_dims *a, const fac_dims *b) {
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof *a->d);
 }
 
-bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e) {
+bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apart, fac_nv_ends *e) {
     fac_operand *y = &p->out[0];
     const fac_dims *d = &y->type.dims;
     memset(e, 0, sizeof *e);
@@ -77,11 +78,13 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e) {
             *at = (fac_nv_place){ .at = x->layout.offset, .channel = (int32_t)x->layout.stride[0] };
             continue;
         }
-        const bool placed = fac_nv_place_of(x, d, at);
-        if (placed && fac_nv_run_of(at) != FAC_NV_ANYHOW) continue;
-        if (same_size(&x->type.dims, d)) fac_nv_lay_last(x);
+        const fac_dims *own = i == thin && apart > 1 ? &x->type.dims : d;      /* its own pixels are counted */
+        const bool placed = fac_nv_place_of(x, own, at);
+        const bool good = placed && fac_nv_run_of(at) != FAC_NV_ANYHOW;
+        if (!good && same_size(&x->type.dims, own)) fac_nv_lay_last(x);
         else if (!placed) x->layout = fac_layout_plain(&x->type.dims);
-        if (!fac_nv_place_of(x, d, at)) return false;
+        if (!good && !fac_nv_place_of(x, own, at)) return false;
+        if (own != d) at->apart = apart;
     }
     return true;
 }
@@ -89,7 +92,7 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, fac_nv_ends *e) {
 /* ---- text ---- */
 
 static bool moves_alike(const fac_nv_place *a, const fac_nv_place *b) {
-    return a->image == b->image && a->depth == b->depth && a->row == b->row && a->column == b->column;
+    return !is_thin(a) && a->image == b->image && a->depth == b->depth && a->row == b->row && a->column == b->column;
 }
 
 static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_text *to) {
@@ -97,7 +100,7 @@ static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
     fac_text_add(to, "\n#define EXTRA_ARGS");
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " , e%d", i);
-    fac_text_print(to, "\ntypedef struct { long at; int image, depth, row, column, channel, unused; } place;\n"
+    fac_text_print(to, "\ntypedef struct { long at; int image, depth, row, column, channel, apart; } place;\n"
                        "typedef struct { place p[%d]; } ends;\ntypedef struct { int at[%d]; } spot;\n"
                        "typedef struct { float v[%d][4]; } more;\n", 1 + r->extras, 1 + r->extras, r->extras ? r->extras : 1);
     fac_text_add(to, "INLINE int place_of(const place *p, int image, int depth, int row, int column) {\n"
@@ -107,6 +110,10 @@ static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_
     for (int i = 0; i < r->extras; i++) {
         if (is_still(&e->p[1 + i])) fac_text_print(to, "    s.at[%d] = 0;\n", 1 + i);
         else if (moves_alike(&e->p[1 + i], &e->p[0])) fac_text_print(to, "    s.at[%d] = s.at[0];\n", 1 + i);
+        else if (is_thin(&e->p[1 + i]))
+            fac_text_print(to, "    s.at[%d] = (uint)row %% %du | (uint)column %% %du ? -1 : place_of(&e->p[%d], image, depth, "
+                               "(int)((uint)row / %du), (int)((uint)column / %du));\n", 1 + i, e->p[1 + i].apart,
+                           e->p[1 + i].apart, 1 + i, e->p[1 + i].apart, e->p[1 + i].apart);
         else fac_text_print(to, "    s.at[%d] = place_of(&e->p[%d], image, depth, row, column);\n", 1 + i, 1 + i);
     }
     fac_text_add(to, "    return s;\n}\n");
@@ -121,6 +128,8 @@ static void add_loads(const fac_cl_product *r, const fac_nv_ends *e, bool still,
         const fac_nv_place *p = &e->p[1 + i];
         const fac_nv_run run = fac_nv_run_of(p);
         if (is_still(p) != still) continue;
+        if (is_thin(p))
+            fac_text_print(to, "    UNROLL for (int k = 0; k < 4; k++) m->v[%d][k] = 0;\n    if (s->at[%d] >= 0)\n", i, 1 + i);
         fac_text_print(to, "    {\n        global const %s *x = e%d + e->p[%d].at", fac_cl_in_memory(r->extra_dtype[i]), i,
                        1 + i);
         if (!still) fac_text_print(to, " + s->at[%d]", 1 + i);

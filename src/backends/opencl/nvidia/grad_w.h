@@ -30,7 +30,7 @@ typedef struct fac_nv_grad_w {
  * 128 x columns, turned when rows are channels of x. */
 typedef struct fac_nv_grad_w_cut {
     bool    taps, few, turned, joined;          /* joined: the groups of a tile wait for each other and add its parts */
-    int     chunk, columns, stages, ahead;      /* ahead: chunks of 64 that the filling items hold in registers */
+    int     chunk, columns, stages, ahead;      /* ahead: chunks of 64, of taps blocks of positions, that are on their way at once */
     int     band, segment, line;                /* of few channels; line: words for one of x's in local memory */
     int64_t tiles_m, tiles_n;                   /* of a group */
     int64_t tall, broad, positions;             /* rows and columns of an image's positions; all positions */

@@ -37,7 +37,10 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
-    if (both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2) > LOCAL) return false;
+    const int64_t room = LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
+    c->ahead = halves(q) ? 1 : (int)(room / (BLOCK * 4 * (64 + c->chunk)));     /* blocks of f32 as they come */
+    if (room < 0 || c->ahead < 1) return false;
+    if (c->ahead > 4) c->ahead = 4;
     c->tiles_m = parts(q->K, 64), c->tiles_n = parts(q->C, c->chunk);
     return true;
 }
@@ -48,9 +51,11 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const int across = c->columns / 64, chunks = 2 + across;
     if (split(q) && across > 2) return false;
     c->tall = g->P, c->broad = g->Q, c->chunk = 64;
-    c->stages = LOCAL / (chunks * BLOCK * 128 * (split(q) ? 2 : 1));
-    if (c->stages > 8) c->stages = 8;
-    c->ahead = halves(q) ? chunks : across == 2 ? 2 : 3;
+    const int stage = chunks * BLOCK * 128 * (split(q) ? 2 : 1), chunk = BLOCK * 64 * 4;     /* as it comes, of f32 */
+    c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
+    if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
+    c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
+    if (c->ahead > 8) c->ahead = 8;
     c->tiles_m = parts(c->turned ? seen : rows, 2), c->tiles_n = parts(c->turned ? rows : seen, across);
     return true;
 }
@@ -169,8 +174,9 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
 int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) { return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C; }
 
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
-    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S;
-    return (size_t)(c->splits * rows * fac_nv_grad_w_pitch(q)) * sizeof(float);
+    const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S, tiles = c->tiles_m * c->tiles_n * q->g.groups;
+    const bool whole = c->joined && !c->taps && !c->few;                /* tiles as their items have them */
+    return (size_t)(c->splits * (whole ? tiles * 128 * c->columns : rows * fac_nv_grad_w_pitch(q))) * sizeof(float);
 }
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
@@ -211,11 +217,12 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
     fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages, PROMOTE, n / 2);
     fac_text_print(to, "#define MULTIPLIERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s", c->few ? 128 * c->columns : c->taps ? 384 : 256,
-                   c->taps ? 16 : 64, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "", c->few ? "#define FEW\n" : "");
+                   c->taps ? 16 : c->few ? 64 : 128, c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
+                   c->few ? "#define FEW\n" : "");
     result_text(q, to);
     if (c->few) few_sizes(q, c, to);
-    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n", c->chunk, LOCAL);
-    else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n", c->columns, c->ahead);
+    else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk, LOCAL, c->ahead);
+    else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n#define IN_ITEMS\n", c->columns, c->ahead);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
     fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
 }

@@ -1,0 +1,41 @@
+/* The gradient of a max pool behind relu is masked by what relu made, which is what the pool read:
+ *
+ *     where(y > 0, max_pool2d_grad(y, dy), 0)     y = relu(..)
+ *
+ * Where a kernel looks for the maxima anyway it leaves out those that are not above 0 (max_pool2d_relu_grad): y and the gradient
+ * are read once less, and a batch norm behind has no mask to read.  Preserves every bit. */
+#include "facula/ops.h"
+#include "op_list.h"
+#include "ops/shape.h"
+#include "passes/attr.h"
+#include "passes/passes.h"
+#include "passes/single.h"
+
+static bool is_zero(const fac_value *v) {
+    double number;
+    return fac_scalar_known(v, &number) && number == 0;
+}
+
+static void fuse(fac_node *n, fac_accept *accept, void *self) {
+    const fac_node *test = n->in[0]->node, *pool = n->in[1]->node;
+    if (!fac_node_is(test, "greater") || !fac_node_is(pool, "max_pool2d_grad") || pool->body[0]) return;
+    if (pool->in[0] != test->in[0] || !is_zero(test->in[1]) || !is_zero(n->in[2]) || !fac_used_once(n->in[1])) return;
+    const fac_type *dx = &n->in[1]->type, *to = &n->out[0]->type;
+    if (dx->dtype != to->dtype || !fac_dims_equal(&dx->dims, &to->dims)) return;
+    fac_value *y = fac_emit(&fac_op_max_pool2d_relu_grad, pool->attrs, 2, pool->in);
+    if (!y->node || !accept(self, y->node)) return;         /* nobody reads it: the sweep takes it away */
+    y->node->name = pool->name, y->node->scope = pool->scope, y->node->stage = n->stage;
+    fac_replace(n->out[0], y);
+}
+
+fac_graph *fac_pass_relu_pools(const fac_graph *g, fac_accept *accept, void *self) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
+    if (!to || to->error.status) return to;
+    fac_node *last = to->last;
+    for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
+        next = n->next;
+        if (fac_node_is(n, "where") && n->out[0]->time == FAC_RUN) fuse(n, accept, self);
+    }
+    if (!to->error.status) fac_graph_sweep(to);
+    return to;
+}
