@@ -245,7 +245,7 @@ const verb verb_tune = {
              "       facula tune --export -o FILE | --list [--faster]",
     .options = options, .run = run,
     .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps the fastest that are so\n"
-            "twice and whose results are those of the reference kernels.  What it learns goes to a text file, by device,\n"
-            "instruction set, threads and problem: --wisdom FILE, else FACULA_WISDOM, else ~/.local/share/facula/wisdom.\n"
-            "Every program reads it; without it the solvers' estimates decide.  --batch, --precision, --train and --threads\n"
-            "matter: tune with those that will be used." };
+            "twice and whose results are those of the reference kernels, or for other devices than the cpu those of the cpu.\n"
+            "What it learns goes to a text file, by device, instruction set, threads and problem: --wisdom FILE, else\n"
+            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it the solvers' estimates\n"
+            "decide.  --batch, --precision, --train and --threads matter: tune with those that will be used." };

@@ -151,7 +151,7 @@ static void test_proofs(void **state) {
         { "batch_norm_given(f32[2,4,3,3], f32[4], f32[4], f32[4], f32[4], f32[4], f32[4]) epsilon=-9 !run=1,2,3,4,5,6", false } };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         bool right = !cases[k].right;
-        OK(fac_tune_check(device, cases[k].problem, "ref", 0, 0, &right, err));
+        OK(fac_tune_check(device, NULL, cases[k].problem, "ref", 0, 0, &right, err));
         if (right != cases[k].right) fail_msg("%s", cases[k].problem);
     }
 }

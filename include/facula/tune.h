@@ -84,8 +84,8 @@ typedef struct fac_tune_stat {
 
 /* Tunes the program for inputs of these types and adds what was learnt to `into`; the program itself stays as it is: save the
  * wisdom and open the device with it, or hand it to fac_program_opts.  Nothing is learnt that does not give what the reference
- * kernels give or did not win twice, and no change at all unless the whole is faster with it in 10 of 12 turns.  Runs the program: one with updates writes its
- * parameters. */
+ * kernels give (on other devices than the cpu: what the cpu gives) or did not win twice, and no change at all unless the whole is
+ * faster with it in 10 of 12 turns.  Runs the program: one with updates writes its parameters. */
 fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tune_opts *opts, fac_wisdom *into,
                             fac_tune_stat *stat, fac_error *err);
 

@@ -70,11 +70,10 @@ static fac_status read_own(fac_device *d, fac_error *err) {
     return status ? fac_raise_in(err, status, "wisdom of the device %s", d->name) : FAC_OK;
 }
 
-/* What the user measured stays. */
-static fac_status add_shipped(fac_device *d, fac_error *err) {
+fac_status fac_device_ship(fac_device *d, const char *text, fac_error *err) {
     fac_wisdom *shipped = NULL;
     fac_wisdom_entry known;
-    fac_status status = fac_wisdom_pick(fac_shipped_wisdom, d->key, &shipped, err);
+    fac_status status = fac_wisdom_pick(text, d->key, &shipped, err);
     if (!shipped) return status;
     if (!d->wisdom) {
         d->wisdom = shipped;
@@ -94,7 +93,7 @@ fac_status fac_device_settle(fac_device *d, fac_error *err) {
     FAC_TRY(fac_packed_open(d, err));
     if (d->opts.wisdom && !*d->opts.wisdom) return FAC_OK;
     FAC_TRY(read_own(d, err));
-    return add_shipped(d, err);
+    return fac_device_ship(d, fac_shipped_wisdom, err);
 }
 
 const char *fac_device_key(const fac_device *d) { return d->key; }

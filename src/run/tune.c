@@ -7,8 +7,8 @@
  *   winners    the least time of a step, with the reorders and packs in front of it, which its wishes brought about
  *   again      all winners at once against the estimates' choices, timed anew: the least of many times flatters, so a winner that
  *              does not win once more is none
- *   check      a winner other than the estimate's choice must give what the reference kernels give (tune_check.c), or the next
- *              one is looked for
+ *   check      a winner other than the estimate's choice must give what the reference kernels or, for other devices, the cpu's
+ *              solvers give (tune_check.c), or the next one is looked for
  *   verdict    the whole program with the winners against the one without, alternating: unless it is faster in nearly all
  *              turns, nothing is changed
  */
@@ -43,6 +43,7 @@ typedef struct tuning {
     size_t     n, room;
     fac_table  places;                  /* key -> place + 1 */
     double     launch;                  /* seconds of one command more: see price */
+    fac_device *judge;                  /* once there is a winner to check; NULL: the reference kernels judge */
     fac_error *err;
 } tuning;
 
@@ -102,6 +103,7 @@ static void forget(tuning *t) {
     }
     fac_release(t->at);
     fac_table_free(&t->places);
+    fac_device_free(t->judge);
 }
 
 /* ---- programs that differ in their wisdom ---------------------------------------------------------------------------- */
@@ -259,7 +261,9 @@ static int fastest(const subject *s) {
 static fac_status check(tuning *t, subject *s, fac_tune_stat *stat) {
     bool right = false;
     const candidate *c = &s->at[s->best];
-    FAC_TRY(fac_tune_check(t->p->device, s->key, c->is.solver->name, c->is.variant, c->is.version, &right, t->err));
+    if (!t->judge && strcmp(t->p->device->backend->name, "cpu"))
+        FAC_TRY(fac_device_open("cpu", &(fac_device_opts){ .wisdom = "" }, &t->judge, t->err));
+    FAC_TRY(fac_tune_check(t->p->device, t->judge, s->key, c->is.solver->name, c->is.variant, c->is.version, &right, t->err));
     s->open = !right;
     if (right) return FAC_OK;
     stat->refused++;

@@ -1,4 +1,5 @@
-/* Is a faster solver right?  Its problem is posed alone, on random contents, to it and to the reference kernels. */
+/* Is a faster solver right?  Its problem is posed alone, on random contents, to it and to another: for the cpu's solvers to the
+ * reference kernels, for those of other devices to the cpu, whose best precision takes a hundredth of the reference's time. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -6,7 +7,7 @@
 #include "base/rng.h"
 #include "run/tune.h"
 
-enum { TURNS = 500000 };
+enum { TURNS = 500000, PIECE = 4096 };
 
 /* Of the largest value of an output.  Winograd's F(4,3) stays below 4e-6; TF32 keeps 11 bits of the operands, half types 8 to 11. */
 static double tolerance(fac_dtype t, fac_precision p) {
@@ -78,26 +79,48 @@ static fac_status pose(trial *t, const char *key, fac_error *err) {
     return FAC_OK;
 }
 
-/* Differences of an output against the tolerance for the largest value; NaN is equal to NaN only, and most must be numbers.  One
- * of half a million may lie where a comparison turns at the last bit (masks of relu in gradients). */
-static fac_status agree(const fac_tensor *got, const fac_tensor *want, fac_precision p, bool *right, fac_error *err) {
-    fac_tensor *a = NULL, *b = NULL;
-    const fac_type type = fac_tensor_type(want);
-    fac_status status = fac_tensor_convert(got, FAC_F64, &a, err);
-    if (!status) status = fac_tensor_convert(want, FAC_F64, &b, err);
-    if (!status) {
-        const double *x = fac_tensor_data(a), *y = fac_tensor_data(b);
-        const int64_t n = fac_dims_count(&type.dims);
-        double top = 0;
-        int64_t finite = 0, off = 0;
-        for (int64_t i = 0; i < n; i++)
-            if (isfinite(y[i])) top = fmax(top, fabs(y[i])), finite++;
-        const double most = tolerance(type.dtype, p) * top;
-        for (int64_t i = 0; i < n; i++) off += !(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= most);
-        *right = off <= n / TURNS && 2 * finite >= n;
+/* The contents in the host's memory; *own: to release. */
+static fac_status contents(const fac_tensor *t, void **own, const char **data, fac_error *err) {
+    const fac_type type = fac_tensor_type(t);
+    const size_t bytes = fac_type_bytes(&type);
+    *own = NULL;
+    if (fac_tensor_contiguous(t) && (*data = fac_tensor_data(t))) return FAC_OK;
+    if (!(*own = fac_alloc(bytes + 1, 1))) return fac_raise(err, FAC_E_NOMEM, "no memory to check %zu bytes", bytes);
+    *data = *own;
+    return fac_tensor_read(t, *own, bytes, err);
+}
+
+/* Differences against the tolerance for the largest value; NaN is equal to NaN only, and most must be numbers.  One of half a
+ * million may lie where a comparison turns at the last bit (masks of relu in gradients). */
+static bool alike(const char *got, const char *want, const fac_type *type, fac_precision p) {
+    const size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes;
+    const int64_t n = fac_dims_count(&type->dims);
+    double x[PIECE], y[PIECE], top = 0, most = 0;
+    int64_t finite = 0, off = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int64_t at = 0; at < n; at += PIECE) {
+            const size_t k = (size_t)(n - at < PIECE ? n - at : PIECE);
+            fac_convert(FAC_F64, y, type->dtype, want + (size_t)at * size, k);
+            if (turn) fac_convert(FAC_F64, x, type->dtype, got + (size_t)at * size, k);
+            for (size_t i = 0; i < k; i++) {
+                if (turn) off += !(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= most);
+                else if (isfinite(y[i])) top = fmax(top, fabs(y[i])), finite++;
+            }
+        }
+        most = tolerance(type->dtype, p) * top;
     }
-    fac_tensor_free(a);
-    fac_tensor_free(b);
+    return off <= n / TURNS && 2 * finite >= n;
+}
+
+static fac_status agree(const fac_tensor *got, const fac_tensor *want, fac_precision p, bool *right, fac_error *err) {
+    const fac_type type = fac_tensor_type(want);
+    const char *a, *b;
+    void *own[2] = { NULL };
+    fac_status status = contents(got, &own[0], &a, err);
+    if (!status) status = contents(want, &own[1], &b, err);
+    if (!status) *right = alike(a, b, &type, p);
+    fac_release(own[0]);
+    fac_release(own[1]);
     return status;
 }
 
@@ -127,7 +150,7 @@ static fac_precision precision_of(const char *key) {
     return FAC_PRECISION_DEFAULT;
 }
 
-static fac_status compare(trial *t, fac_device *d, const fac_wisdom_entry *e, fac_precision precision, bool *right, fac_error *err) {
+static fac_status compare(trial *t, fac_device *d, fac_device *judge, const fac_wisdom_entry *e, fac_precision precision, bool *right, fac_error *err) {
     const fac_solver *ran = NULL;
     int variant = 0;
     FAC_TRY(fac_wisdom_new(&t->wisdom, err));
@@ -135,22 +158,22 @@ static fac_status compare(trial *t, fac_device *d, const fac_wisdom_entry *e, fa
     const fac_program_opts with = { .wisdom = t->wisdom, .precision = precision, .no_fuse = true };
     FAC_TRY(run_with(t, d, &with, t->got, &ran, &variant, err));
     if (!ran || strcmp(ran->name, e->solver) || variant != e->variant) return FAC_OK;
-    const fac_program_opts reference = { .solver = fac_solver_ref.name, .no_fuse = true };
-    FAC_TRY(run_with(t, d, &reference, t->want, &ran, &variant, err));
+    const fac_program_opts reference = { .solver = judge ? NULL : fac_solver_ref.name, .precision = FAC_PRECISION_HIGHEST, .no_fuse = true };
+    FAC_TRY(run_with(t, judge ? judge : d, &reference, t->want, &ran, &variant, err));
     bool all = true;
     for (size_t k = 0; k < t->nout && all; k++) FAC_TRY(agree(t->got[k], t->want[k], precision, &all, err));
     *right = all;
     return FAC_OK;
 }
 
-fac_status fac_tune_check(fac_device *d, const char *key, const char *solver, int variant, int version, bool *right,
-                          fac_error *err) {
+fac_status fac_tune_check(fac_device *d, fac_device *judge, const char *key, const char *solver, int variant, int version,
+                          bool *right, fac_error *err) {
     const fac_wisdom_entry e = { fac_device_key(d), key, solver, variant, version, 0, 0 };
     trial t = { 0 };
     fac_error own = { 0 };
     *right = false;
     fac_status status = pose(&t, key, &own);
-    if (!status) status = compare(&t, d, &e, precision_of(key), right, &own);
+    if (!status) status = compare(&t, d, judge, &e, precision_of(key), right, &own);
     for (size_t i = 0; t.in && i < t.nin + 2 * t.nout; i++) fac_tensor_free(t.in[i]);
     fac_release(t.in);
     fac_wisdom_free(t.wisdom);
