@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "folder.h"
+#include "shipped_wisdom.h"
 
 static const fac_wisdom_entry first = { "cpu, a", "relu(f32[3])", "relu/x", 0, 1, 2e-6, 4e-6 };
 static const fac_wisdom_entry other = { "cpu, b", "relu(f32[3])", "relu/y", 7, 2, 3e-6, 3e-6 };
@@ -277,10 +278,40 @@ static void test_pick(void **state) {
     assert_null(w);
 }
 
+/* What the library brings along names solvers that there are, and serves no other device than it says. */
+static void test_shipped(void **state) {
+    (void)state;
+    static const char *const foreign[] = { "cpu, avx512, 132 units, sm_90", "opencl, cpu-znver4, 2 units, 25.0 GB, driver 3.1",
+                                           "opencl, Some Card, 132 units, sm_80" };
+    fac_wisdom *w = NULL;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        OK(fac_wisdom_pick(fac_shipped_wisdom, foreign[i], &w, err));
+        assert_null(w);
+    }
+    assert_memory_equal(fac_shipped_wisdom, FAC_WISDOM_HEADING "\n", sizeof FAC_WISDOM_HEADING);
+    for (const char *line = fac_shipped_wisdom; (line = strstr(line, "\ndevice ")); ) {
+        char key[256];
+        line += strlen("\ndevice ");
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(line, "\n"), line);
+        OK(fac_wisdom_pick(fac_shipped_wisdom, key, &w, err));
+        assert_non_null(w);
+        const fac_backend *const *b = fac_backends;
+        while (*b && strncmp((*b)->name, key, strlen((*b)->name))) b++;
+        for (size_t i = 0; *b && i < fac_wisdom_count(w); i++) {        /* of a backend in this build */
+            const fac_wisdom_entry e = fac_wisdom_at(w, i);
+            const fac_solver *const *s = (*b)->solvers;
+            while (*s && strcmp((*s)->name, e.solver)) s++;
+            if (!*s) fail_msg("no solver %s of %s", e.solver, key);
+        }
+        fac_wisdom_free(w);
+        w = NULL;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_put_replaces), cmocka_unit_test(test_merge),
         cmocka_unit_test(test_malformed), cmocka_unit_test(test_mutated), cmocka_unit_test(test_device_reads),
-        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick) };
+        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick), cmocka_unit_test(test_shipped) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

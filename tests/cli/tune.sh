@@ -1,5 +1,6 @@
 #!/bin/sh
 # facula tune, profile and peaks from outside.  usage: tune.sh FACULA
+ship=$(cd "$(dirname "$0")/../../scripts" && pwd)/ship_wisdom.sh
 . "$(dirname "$0")/expect.sh"
 unset FACULA_WISDOM XDG_DATA_HOME
 export HOME=$dir/home
@@ -35,6 +36,23 @@ expect 0 '"candidates":	1,' "$facula" tune 'relu(f32[3,3])' $quick --wisdom one 
 expect 0 '8 entries in all' "$facula" tune --merge home/.local/share/facula/wisdom mine -o all
 expect 0 'a run:' "$facula" tune zoo:lenet --train --batch 2 $quick --wisdom train
 holds train '!run=' 'conv2d_grad_w('
+
+# what ships: faster choices of devices with these parts, the better of two, in place of none; others stay
+printf 'facula wisdom 1\n\ndevice cpu, x\nrelu 0 1 2 relu(f32[3])\n' >shipped
+printf 'facula wisdom 1\n\ndevice gpu, A, 9 units, sm_90\na:1 2 1 2 relu(f32[8])\nb 2 2 2 relu(f32[7])\nc 1 1 9 relu(f32[6]) !high\n' >card1
+printf 'facula wisdom 1\n\ndevice gpu, B, 9 units, sm_90\na:2 2 1 3 relu(f32[8])\nd 2 8 9 relu(f32[6]) !high\n\ndevice gpu, B, sm_90\ne 1 1 2 relu(f32[5])\n' >card2
+export SHIPPED=shipped
+printf 'facula wisdom 1\n\ndevice cpu, x\nrelu 0 1 2 relu(f32[3])\n\ndevice gpu, 9 units, sm_90\nd 2 8 9 relu(f32[6]) !high\na:2 2 1 3 relu(f32[8])\n' >want
+for turn in 1 2; do
+    expect 0 '2 entries of gpu' sh "$ship" 'gpu, 9 units, sm_90' card1 card2
+    checks=$((checks + 1))
+    cmp -s shipped want || { wrong "what ships:"; cat shipped; }
+done
+expect 1 'none of the files knows' sh "$ship" 'gpu, 8 units' card1 card2
+expect 1 'not wisdom' sh "$ship" 'gpu, 9 units' want /dev/null "$ship"
+expect 2 'usage' sh "$ship" 'gpu, 9 units'
+checks=$((checks + 1))
+cmp -s shipped want || wrong "what was refused changed what ships"
 
 # what wisdom says is what is done
 sed 's/^[^ ]* 0 [^ ]* [^ ]* conv2d(/conv2d\/gemm 0 1 2 conv2d(/' here/below/w >forced
