@@ -150,7 +150,8 @@ static fac_precision precision_of(const char *key) {
     return FAC_PRECISION_DEFAULT;
 }
 
-static fac_status compare(trial *t, fac_device *d, fac_device *judge, const fac_wisdom_entry *e, fac_precision precision, bool *right, fac_error *err) {
+static fac_status compare(trial *t, fac_device *d, fac_device *judge, const fac_wisdom_entry *e, fac_precision precision,
+                          bool *right, fac_error *err) {
     const fac_solver *ran = NULL;
     int variant = 0;
     FAC_TRY(fac_wisdom_new(&t->wisdom, err));
@@ -158,7 +159,8 @@ static fac_status compare(trial *t, fac_device *d, fac_device *judge, const fac_
     const fac_program_opts with = { .wisdom = t->wisdom, .precision = precision, .no_fuse = true };
     FAC_TRY(run_with(t, d, &with, t->got, &ran, &variant, err));
     if (!ran || strcmp(ran->name, e->solver) || variant != e->variant) return FAC_OK;
-    const fac_program_opts reference = { .solver = judge ? NULL : fac_solver_ref.name, .precision = FAC_PRECISION_HIGHEST, .no_fuse = true };
+    const fac_program_opts reference = { .solver = judge ? NULL : fac_solver_ref.name, .precision = FAC_PRECISION_HIGHEST,
+                                         .no_fuse = true };
     FAC_TRY(run_with(t, judge ? judge : d, &reference, t->want, &ran, &variant, err));
     bool all = true;
     for (size_t k = 0; k < t->nout && all; k++) FAC_TRY(agree(t->got[k], t->want[k], precision, &all, err));
