@@ -18,11 +18,11 @@ quiet:
 	@echo "building facula in $(BUILD) (a minute or two)"
 	@$(MAKE) --no-print-directory build >$(BUILD)/make.log 2>&1 || { tail -n 40 $(BUILD)/make.log; exit 1; }
 
-# classifies real photos with a real network
+# classifies real photos with a real network; DEVICE=opencl: there
 demo:
 	@sh scripts/setup.sh demo
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=OFF"
-	@sh scripts/demo.sh $(BUILD)/facula
+	@sh scripts/demo.sh $(BUILD)/facula $(DEVICE)
 
 # builds and runs every test
 check:

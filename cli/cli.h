@@ -67,7 +67,7 @@ typedef struct device_options {
     { "--device", OPTION_TEXT, &(o).device, "NAME", "cpu (default), opencl, opencl:N, opencl:NAME: see `facula devices`" }, \
     { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
-    { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G" }, \
+    { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G; with opencl, the device" }, \
     { "--wisdom", OPTION_TEXT, &(o).wisdom, "FILE", "measured choices of `facula tune`; \"\" for none" }, \
     { "--cache-packed", OPTION_FLAG, &(o).cache_packed, NULL, "keep packed weights on disk for the next start" }
 int device_open(const device_options *o, fac_device **out);     /* EXIT_OK or an exit code; applies the memory limit */

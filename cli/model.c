@@ -4,8 +4,7 @@
 #include <sys/resource.h>
 #include "cli.h"
 
-int memory_limit(const char *text) {
-    if (!text) return EXIT_OK;
+static int size_of(const char *text, double *out) {
     char *end;
     double x = strtod(text, &end);
     const char *units = "kMGT", *u = *end ? strchr(units, *end) : NULL;
@@ -14,6 +13,14 @@ int memory_limit(const char *text) {
         fprintf(stderr, "facula: --memory-limit needs a size such as 800M or 2G, not \"%s\"\n", text);
         return EXIT_USAGE;
     }
+    *out = x;
+    return EXIT_OK;
+}
+
+int memory_limit(const char *text) {
+    double x;
+    int code = text ? size_of(text, &x) : EXIT_OK;
+    if (!text || code) return code;
     /* counts what is allocated, not what is mapped from files: the library reports the allocation that fails */
     struct rlimit limit = { (rlim_t)x, (rlim_t)x };
     if (setrlimit(RLIMIT_DATA, &limit)) return fail_text("cannot limit the memory to %s", text);
@@ -22,15 +29,19 @@ int memory_limit(const char *text) {
 
 int device_open(const device_options *o, fac_device **out) {
     fac_error err = { 0 };
-    int code = memory_limit(o->memory_limit);
+    const char *name = o->device ? o->device : "cpu";
+    /* other devices have memory of their own, and their drivers end a process that has little */
+    const bool process = !strncmp(name, "cpu", 3);
+    double limit = 0;
+    int code = process ? memory_limit(o->memory_limit) : o->memory_limit ? size_of(o->memory_limit, &limit) : EXIT_OK;
     if (code) return code;
     if (o->threads < 0 || o->threads > 1024) {
         fprintf(stderr, "facula: --threads is 1 to 1024, or 0 for one a core\n");
         return EXIT_USAGE;
     }
     fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa, .wisdom = o->wisdom,
-                             .packed_cache = o->cache_packed ? "" : NULL };
-    return fac_device_open(o->device ? o->device : "cpu", &opts, out, &err) ? fail(&err) : EXIT_OK;
+                             .packed_cache = o->cache_packed ? "" : NULL, .memory_limit = (size_t)limit };
+    return fac_device_open(name, &opts, out, &err) ? fail(&err) : EXIT_OK;
 }
 
 bool dims_parse(const char *text, fac_dims *out) {

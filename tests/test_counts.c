@@ -10,7 +10,7 @@
 
 enum { MOST = 4096 };
 
-typedef struct count { const char *op; int layers, done; double macs, macs_done, elements, elements_done; } count;
+typedef struct count { const char *op; int layers, done; double macs, macs_done, elements, elements_done, other, other_done; } count;
 /* spared: what a relu need not see since it comes behind a pool in the same step */
 typedef struct counts { count of[64]; int n; double macs, macs_done, spared; } counts;
 
@@ -27,6 +27,7 @@ static void count_layers(counts *c, const fac_analysis *a) {
         const fac_layer *l = fac_analysis_layer(a, i);
         count *r = row(c, l->op);
         r->layers++, r->macs += l->macs, c->macs += l->macs, r->elements += (double)fac_dims_count(&l->out.dims);
+        r->other += l->other;
     }
 }
 
@@ -40,7 +41,7 @@ static void count_steps(counts *c, fac_program *p) {
             const fac_step_op *d = &steps[i].does[k];
             count *r = row(c, d->op);
             if (k > 1 && !strcmp(d->op, "relu") && !strcmp(d[-1].op, "max_pool2d")) c->spared += d[-2].elements - d->elements;
-            r->done++, r->macs_done += d->macs, r->elements_done += d->elements, inside += d->macs;
+            r->done++, r->macs_done += d->macs, r->elements_done += d->elements, inside += d->macs, r->other_done += d->other;
         }
         c->macs_done += steps[i].macs;
         assert_float_equal(inside, steps[i].macs, 0);       /* the parts of a step are the step */
@@ -94,6 +95,8 @@ static void check(const char *name, const counts *c) {
         if (!excused(name, r->op) && r->elements != r->elements_done + spared)
             fail_msg("%s: %s: %.0f and %.0f elements in %d layers, %d times", name, r->op, r->elements, r->elements_done,
                      r->layers, r->done);
+        if (!strcmp(r->op, "max_pool2d") && r->other != r->other_done)
+            fail_msg("%s: pools compare %.0f times in the model, %.0f in the steps", name, r->other, r->other_done);
     }
 }
 

@@ -197,6 +197,7 @@ static const struct template many[] = {
     { "elementwise", "cast(T[40968]) to=f32", 1e-6 },
     { "elementwise", "mul(T[81928], T[])", 1e-6 },
     { "dropout", "dropout(T[81,520], i64[]) ratio=0.3 training", 1e-5 },
+    { "dropout", "dropout(T[81,520], i64[]) ratio=0.5 training", 1e-5 },
     { "dropout", "dropout(T[81,520], i64[]) ratio=0 training", 1e-5 },
     { "dropout", "dropout(T[81,520]) ratio=0.3", 1e-5 },
     { "concat", "concat(T[67,1032], T[67,1048]) axis=1", 0 },
@@ -208,7 +209,9 @@ static const struct template many[] = {
     { "norm", "layer_norm(T[131,512], T[512], T[512]) axis=-1 epsilon=1e-5", 1e-4 },
     { "norm", "rms_norm(T[131,520], T[520]) axis=-1 epsilon=1e-5", 1e-4 },
     { "norm", "group_norm(T[2,24,36,132], f32[24], f32[24]) groups=6 epsilon=1e-5", 1e-4 },      /* in local memory, if f32 */
+    { "norm", "rms_norm(T[9,20000], T[20000]) axis=-1 epsilon=1e-5", 1e-4 },                     /* the same */
     { "norm", "layer_norm(T[601,64], T[64], T[64]) axis=-1 epsilon=1e-5", 1e-4 },
+    { "reduce", "sum(T[131,2048], i64{1})", 1e-3 },
     { "batch_norm", "batch_norm(T[1900,136], f32[136], f32[136], f32[136], f32[136]) epsilon=1e-3 training_mode {relu}", 1e-4 },
     { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 } };
 enum { MANY = sizeof many / sizeof *many, SOME_OF_MANY = 7, LOCAL = 100 << 10 };

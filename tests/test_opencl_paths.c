@@ -123,6 +123,39 @@ static void bytes_are_multiplied_by_four(void **state) {
     hide(paths, COUNT(paths), false);
 }
 
+static cl_context CL_API_CALL no_context(const cl_context_properties *how, cl_uint n, const cl_device_id *devices,
+                                         void (CL_CALLBACK *tell)(const char *, const void *, size_t, void *), void *self,
+                                         cl_int *code) {
+    (void)how, (void)n, (void)devices, (void)tell, (void)self;
+    *code = CL_OUT_OF_HOST_MEMORY;
+    return NULL;
+}
+
+/* A full device says nothing of its paths: the answer is not kept for later processes. */
+static void probes_without_memory_are_no_answers(void **state) {
+    char folder[] = "/tmp/facula-probes-XXXXXX", remove[64];
+    fac_opencl *o = device ? fac_opencl_of(device) : NULL;
+    (void)state;
+    if (!o || !fac_cl_has_path(o, FAC_CL_DOUBLES)) skip();
+    const char *before = getenv("FACULA_CACHE");
+    char *kept = before ? strdup(before) : NULL;
+    assert_non_null(mkdtemp(folder));
+    setenv("FACULA_CACHE", folder, 1);
+    const fac_cl_api ordinary = o->cl;
+    o->cl.CreateContext = no_context;
+    o->paths[FAC_CL_DOUBLES] = FAC_CL_UNKNOWN;
+    assert_false(fac_cl_has_path(o, FAC_CL_DOUBLES));
+    assert_int_equal(o->paths[FAC_CL_DOUBLES], FAC_CL_UNTOLD);
+    o->cl = ordinary;
+    o->paths[FAC_CL_DOUBLES] = FAC_CL_UNKNOWN;
+    assert_true(fac_cl_has_path(o, FAC_CL_DOUBLES));
+    if (kept) setenv("FACULA_CACHE", kept, 1);
+    else unsetenv("FACULA_CACHE");
+    snprintf(remove, sizeof remove, "rm -rf %s", folder);
+    assert_int_equal(system(remove), 0);
+    free(kept);
+}
+
 /* A solver that a probe guards is offered only where the device has what it says. */
 static void nothing_is_used_without_its_probe(void **state) {
     (void)state;
@@ -150,6 +183,7 @@ static void nothing_is_used_without_its_probe(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(subgroups_fold_lines), cmocka_unit_test(halves_stay_halves),
-        cmocka_unit_test(bytes_are_multiplied_by_four), cmocka_unit_test(nothing_is_used_without_its_probe) };
+        cmocka_unit_test(bytes_are_multiplied_by_four), cmocka_unit_test(nothing_is_used_without_its_probe),
+        cmocka_unit_test(probes_without_memory_are_no_answers) };
     return cmocka_run_group_tests_name("opencl paths", tests, open_device, close_device);
 }

@@ -1,6 +1,6 @@
-/* Matrix products and convolutions of the OpenCL device: every solver on every case of their operators and on fresh random
- * shapes, with bodies, operands plain or with random gaps.  A compiler that runs on the CPU takes its time, so only some are
- * tried; FACULA_ALL=1 tries all cases and more shapes.  Skipped where no driver is. */
+/* Matrix products and convolutions of the OpenCL device: every solver on fresh random shapes, with bodies, operands plain or with
+ * random gaps (cases of the operators: test_opencl_solvers.c).  A compiler that runs on the CPU takes its time, so only some are
+ * tried; FACULA_ALL=1 tries more.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
@@ -29,40 +29,9 @@ static bool try_text(const char *name, const char *text, bool gaps, double toler
     return pose_text(name, text, gaps, tolerance);
 }
 
-static void all_cases(const char *name, const char *const *ops, int n) {
-    int took = 0;
-    for (int i = 0; i < n; i++) {
-        const fac_case *c = fac_op_find(ops[i])->cases;
-        for (; c->problem; c++) {
-            fac_graph *g = NULL;
-            if (!getenv("FACULA_ALL") && below(4)) continue;
-            OK(fac_problem_graph(c->problem, false, &g, &err));
-            took += solve(solver(name), g->last, c, false);
-            took += solve(solver(name), g->last, c, true);
-            fac_graph_free(g);
-        }
-    }
-    print_message("%-20s %d problems\n", name, took);
-}
-
 static const char *const products[] = { "product/tile", "product/vector", "product/thin" };
 static const char *const convolutions[] = { "conv/tile", "conv/vector", "conv/direct" };
 enum { CONVOLUTIONS = 3, PRODUCTS = 3 };
-
-static void cases_of_products(void **state) {
-    static const char *const ops[] = { "matmul", "linear", "gemm" };
-    (void)state;
-    if (!device) skip();
-    for (int i = 0; i < PRODUCTS; i++) all_cases(products[i], ops, 3);
-}
-
-static void cases_of_convolutions(void **state) {
-    static const char *const ops[] = { "conv2d", "conv3d", "conv2d_grad_x", "conv2d_grad_w", "conv3d_grad_x", "conv3d_grad_w",
-                                       "conv_transpose2d", "conv_transpose3d" };
-    (void)state;
-    if (!device) skip();
-    for (int i = 0; i < CONVOLUTIONS; i++) all_cases(convolutions[i], ops, 8);
-}
 
 /* Sizes about the edges of tiles, one, and what is divisible by four (read in vectors) or not. */
 static int size(void) {
@@ -329,8 +298,7 @@ int main(void) {
     const char *only = getenv("FACULA_TEST");               /* a pattern, as *winograd* */
     if (only) cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_products), cmocka_unit_test(cases_of_convolutions), cmocka_unit_test(random_products),
-            cmocka_unit_test(thin_products),
+        cmocka_unit_test(random_products), cmocka_unit_test(thin_products),
         cmocka_unit_test(random_convolutions), cmocka_unit_test(depthwise),
         cmocka_unit_test(phases_without_a_tap),
         cmocka_unit_test(random_transposed), cmocka_unit_test(sums_of_nothing),

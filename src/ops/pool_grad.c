@@ -9,9 +9,10 @@ const fac_port fac_max_pool_grad_in[] = { { "x", FAC_FLOATS, 0 }, { "dy", FAC_FL
 const fac_port fac_avg_pool_grad_in[] = { { "x", FAC_FLOATS, FAC_SHAPE_ONLY }, { "dy", FAC_FLOATS, 0 }, { 0 } };
 const fac_port fac_pool_grad_out[] = { { "dx", FAC_FLOATS, 0 }, { 0 } };
 
-static bool is_max(const fac_node *n) { return n->op == &fac_op_max_pool2d_grad || n->op == &fac_op_max_pool3d_grad; }
-static int rank_of(const fac_node *n) {
-    if (n->op == &fac_op_max_pool2d_grad || n->op == &fac_op_avg_pool2d_grad) return 2;
+static bool is_max2d(const fac_node *n) { return n->op == &fac_op_max_pool2d_grad || n->op == &fac_op_max_pool2d_relu_grad; }
+static bool is_max(const fac_node *n) { return is_max2d(n) || n->op == &fac_op_max_pool3d_grad; }
+static int  rank_of(const fac_node *n) {
+    if (is_max2d(n) || n->op == &fac_op_avg_pool2d_grad) return 2;
     return n->op == &fac_op_max_pool3d_grad || n->op == &fac_op_avg_pool3d_grad ? 3 : 0;
 }
 

@@ -78,8 +78,8 @@ static bool find_chain(const fac_node *n, chain *c) {
     return true;
 }
 
-/* The chain as a body, and what it reads; NULL when that is too much, or memory is gone. */
-static fac_graph *body_of(const chain *c, fac_value *outer[OPERANDS], int *count) {
+/* The chain as a body, and what it reads; NULL when that is too much, or memory is gone, which `to` is told. */
+static fac_graph *body_of(fac_graph *to, const chain *c, fac_value *outer[OPERANDS], int *count) {
     fac_graph *g = fac_graph_new();
     fac_value *last = NULL;
     *count = 0;
@@ -110,18 +110,17 @@ static fac_graph *body_of(const chain *c, fac_value *outer[OPERANDS], int *count
         last = out[0];
     }
     if (g) fac_output(g, "y", last);
-    if (g && g->error.status) {
-        fac_graph_free(g);
-        return NULL;
-    }
-    return g;
+    if (g && !g->error.status) return g;
+    if (!g || g->error.status == FAC_E_NOMEM) fac_graph_raise(to, FAC_E_NOMEM, "no memory for the body of a chain of convolutions");
+    fac_graph_free(g);
+    return NULL;
 }
 
 static void fuse(fac_graph *g, const chain *c, fac_price *price, void *self) {
     fac_value *outer[OPERANDS];
     int n;
     double apart = 0;
-    fac_graph *body = body_of(c, outer, &n);
+    fac_graph *body = body_of(g, c, outer, &n);
     if (!body) return;
     fac_value *y = fac_emit_body(g, &fac_op_fused_conv, NULL, n, n, outer, body, NULL);
     for (int s = 0; s < c->n; s++)

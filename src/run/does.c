@@ -16,14 +16,16 @@ static int list_ops(const fac_node *n, double slices, fac_step_op *to) {
     fac_conv_geom conv;
     fac_pool_geom pool;
     const bool both = fac_conv_pool_geometry(n, &conv, &pool);          /* two nodes of the model */
+    const double compared = both ? elements_of(n->out[0]) * (double)(pool.window[1].kernel * pool.window[2].kernel) : 0;
     if (!fused) {
         fac_cost cost = { 0 };
         if (n->op->cost) n->op->cost(n, &cost);
         const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
-        if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * slices, cost.other * slices, made * slices };
+        const double own = cost.other - compared;
+        if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * slices, own * slices, made * slices };
         count++;
     }
-    if (both && to) to[count] = (fac_step_op){ "max_pool2d", 0, 0, elements_of(n->out[0]) * slices };
+    if (both && to) to[count] = (fac_step_op){ "max_pool2d", 0, compared * slices, elements_of(n->out[0]) * slices };
     count += both;
     for (const fac_node *m = inside && n->body[0] ? n->body[0]->first : NULL; m; m = m->next)
         count += list_ops(m, slices, to ? to + count : NULL);

@@ -34,6 +34,11 @@ grep -q 'steps on opencl:0' "$dir/verbose" || bad "run --verbose: $(cat "$dir/ve
 "$facula" bench zoo:lenet --device opencl --runs 2 --memory --profile --verify > "$dir/bench" || bad "bench: $(cat "$dir/bench")"
 for what in 'parameters and results' 'taken from the driver' 'solver'; do grep -q "$what" "$dir/bench" || bad "bench does not tell: $what"; done
 
+# no more of the device than one is given
+"$facula" run zoo:lenet --random --device opencl --memory-limit 100k > /dev/null 2> "$dir/limit" && bad "a limit of memory"
+[ "$(wc -l < "$dir/limit")" -eq 1 ] && grep -q 'of the limit of 100000 are held (held for tensors' "$dir/limit" || bad "limit: $(cat "$dir/limit")"
+"$facula" run zoo:lenet --random --device opencl --memory-limit 2M > /dev/null || bad "a limit that is kept"
+
 # a training on the device, and one that moves at half its time, either way
 half() { "$facula" train toy:xor --threads 1 --epochs 20 --schedule constant --device "$1" --out "$dir/from-$1" --json > /dev/null &&
     "$facula" train --resume "$dir/from-$1" --epochs 40 --threads 1 --device "$2" --json > "$dir/from-$1.log"; }

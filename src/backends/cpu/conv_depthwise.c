@@ -39,10 +39,11 @@ static void item(void *arg, int i, int thread) {
         .y_pixel = lanes, .width = g->Q, .R = (int)g->R, .S = (int)g->S, .group = p->group,
         .lo = p->e.lo, .hi = p->e.hi };
     (void)thread;
-    for (int64_t row = g->P * band / p->bands; row < g->P * (band + 1) / p->bands; row++) {
-        t.x = x + row * g->stride[1] * p->x.stride[2];
-        t.y = y + row * p->y.stride[2];
-        t.r = r ? r + row * p->r.stride[2] : NULL;
+    const int64_t first = g->P * band / p->bands, end = g->P * (band + 1) / p->bands, rows = p->e.loops ? 1 : end - first;
+    t.rows = rows, t.x_next = g->stride[1] * p->x.stride[2], t.y_next = p->y.stride[2], t.r_next = p->r.stride[2];
+    for (int64_t row = first; row < end; row += rows) {
+        t.x = x + row * t.x_next, t.y = y + row * t.y_next;
+        t.r = r ? r + row * t.r_next : NULL;
         p->cpu->simd->depthwise(&t);
         fac_epilogue_run(&p->e, t.y, (size_t)(g->Q * lanes));
     }

@@ -51,7 +51,7 @@ typedef struct plan {
 
 typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
 
-/* `count` tiles of m pixels, from pixel q of `row` on. */
+/* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or two. */
 static void put_tiles(const plan *p, fac_conv_tile *t, const float *x, float *y, const float *r, int64_t row, int64_t q, int m,
                       int64_t count) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
@@ -62,6 +62,8 @@ static void put_tiles(const plan *p, fac_conv_tile *t, const float *x, float *y,
         return;
     }
     const bool two = p->kind == TWO_ROWS && m > p->width;
+    const int64_t rows = two ? 2 : 1;
+    if (p->across == 1) t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2], t->r_next = rows * p->r.stride[2];
     if (p->kind == TWO_ROWS) row *= 2;
     t->x0 = x + row * p->x_across + q * t->x_pixel, t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
     t->y0 = y + row * p->y.stride[2] + q * lanes, t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
@@ -97,16 +99,17 @@ static void do_tiles(const job *j, const float *x, float *y, const float *r, con
     const int64_t size = p->width / p->across, larger = p->width % p->across;
     const int64_t next = (s->channels + lanes - 1) / lanes * lines * 16;
     for (int64_t row = from / p->across, i = from % p->across; from < to;) {
-        const bool more = i < larger;
-        const int64_t end = more ? larger : p->across, count = end - i < to - from ? end - i : to - from;
-        int m = (int)(size + more);
-        if (p->kind == TWO_ROWS && 2 * row + 1 < p->g.P) m *= 2;
+        const bool more = i < larger, two = p->kind == TWO_ROWS && 2 * row + 1 < p->g.P;
+        int64_t end = more ? larger : p->across;
+        if (p->across == 1 && !p->e.loops) end = two ? p->g.P / 2 - row : to - from;        /* rows follow each other alike */
+        const int64_t count = end - i < to - from ? end - i : to - from;
+        const int m = (int)(size + more) << two;
         put_tiles(p, &t, x, y, r, row, i * size + (more ? i : larger), m, count);
         kernels[m][n - 1](&t);
         t.ahead += count * next;
         if (p->e.loops) finish(p, &t, m, n);
         from += count, i += count;
-        if (i == p->across) row++, i = 0;
+        if (i >= p->across) row += i / p->across, i = 0;
     }
 }
 

@@ -16,6 +16,7 @@ typedef fac_inverted_part part;
 
 void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t width, int n) {
     const int64_t tiles = (width + s->rows - 1) / s->rows, size = width / tiles, larger = width % tiles;
+    t.x_next = 0;
     for (int k = 0; k < 2; k++) {
         const int m = (int)(k ? size : size + 1), half = (m + 1) / 2;
         t.tiles = k ? tiles - larger : larger;
@@ -124,21 +125,25 @@ static bool read_body(const fac_problem *p, plan *q) {
 /* The three solvers' estimates added up, but for what lies between them, which is not moved.
  *   rows      the rows that bands have in common are computed twice, and short rows cost a little more; where all stays in the
  *             second cache of the only thread there is nothing to gain
- *   channels  parts of y are written, read and added */
+ *   channels  the largest share counts; parts of y are written, read and added; planes of e may not fit the second cache */
 static double seconds_of(const plan *q, bool channels) {
     const fac_conv_geom *e = &q->e.g, *d = &q->d.g, *p = &q->p.g;
     const fac_cpu *c = q->cpu;
     const double outputs = (double)d->N * (double)(d->P * d->Q), inputs = (double)e->N * (double)(e->P * e->Q);
     const int64_t common = d->R > d->stride[1] ? d->R - d->stride[1] : 0;
-    const double twice = channels ? 1 : 1.05 + (double)((q->parts - 1) * common) / (double)e->P;
+    const int64_t chunk = 2 * c->simd->lanes, before = chunk * (fac_chunks(e->K, c->simd->lanes) * (q->parts - 1) / q->parts);
+    const double twice = channels ? (double)((e->K - before) * q->parts) / (double)e->K
+                                  : 1.05 + (double)((q->parts - 1) * common) / (double)e->P;
     const double e_weights = (double)fac_conv_packed(e, c->simd->lanes), p_weights = (double)fac_conv_packed(p, c->simd->lanes);
     const double expanded = (double)e->K * (inputs + outputs), joined = channels ? (double)(q->parts - 1) * 3 : 0;
-    const bool near = c->pool.threads == 1 && 4 * expanded < (double)c->l2;
+    const bool moves = channels ? (size_t)q->plane * 2 * sizeof(float) > c->l2 / 2
+                                : c->pool.threads == 1 && 4 * expanded < (double)c->l2;
     const double ends = (double)(e->N * e->C * e->H * e->W) + (double)p->K * outputs * (1 + joined);
-    const double bytes = 4 * (e_weights + p_weights + ends + (near ? 2 * expanded : 0));
+    const double bytes = 4 * (e_weights + p_weights + ends + (moves ? 2 * expanded : 0));
+    const double shared = channels ? twice : 1;
     return fac_cpu_seconds(c, 2 * inputs * e_weights * twice, 0.8, bytes) +
-           fac_cpu_seconds(c, 2 * outputs * (double)(d->R * d->S * d->K), 0.5, 0) +
-           fac_cpu_seconds(c, 2 * outputs * p_weights, 0.8, 0);
+           fac_cpu_seconds(c, 2 * outputs * (double)(d->R * d->S * d->K) * shared, 0.5, 0) +
+           fac_cpu_seconds(c, 2 * outputs * p_weights * shared, 0.8, 0);
 }
 
 static bool offer(bool channels, fac_device *d, fac_problem *p, fac_offer *o) {

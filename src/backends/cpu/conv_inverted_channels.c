@@ -31,29 +31,41 @@ static int64_t part_floats(const fac_inverted *p) {
 /* Lines of `floats` weights to bring in with each of `places` channel blocks of tiles. */
 static int lines_of(int64_t floats, int64_t places) { return (int)((floats / 16 + places - 1) / places); }
 
-/* All rows of e, for one chunk of channels.  Rows are tiles; two where they are short. */
+/* All rows of e, for one chunk of channels, in few calls: two short rows are a tile; of rows of a few tiles the first one of all
+ * rows is done before the second; long rows one by one. */
+enum { FEW_TILES = 3 };
 static void expand(const fac_inverted_job *j, const float *x, float *ring, int64_t chunk) {
     const fac_inverted *p = j->p;
     const fac_simd *s = p->cpu->simd;
     const fac_conv_geom *g = &p->e.g;
-    const int64_t lanes = s->lanes, two = 2 * g->W <= s->rows ? 2 : 1, C = (g->C + lanes - 1) / lanes;
-    const int64_t across = (g->W + s->rows - 1) / s->rows;
+    const int64_t lanes = s->lanes, C = (g->C + lanes - 1) / lanes, across = (g->W + s->rows - 1) / s->rows;
+    const int64_t two = 2 * g->W <= s->rows && g->H > 1 ? 2 : 1, tiles = across * ((g->H + two - 1) / two);
     const int n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     fac_conv_tile t = fac_inverted_tile(j, 0, &p->e, chunk);
-    t.x_block = p->x.stride[1], t.y_vector = p->plane;
+    t.x_block = p->x.stride[1], t.y_vector = p->plane, t.here = true;
+    t.x_next = two * p->x.stride[2], t.y_next = two * p->row, t.tiles = g->H / two;
     t.ahead = t.w + g->C * n * lanes;
-    if (chunk + 1 < fac_chunks(g->K, (int)lanes))
-        t.ahead_lines = lines_of(g->C * n * lanes, C * across * ((g->H + two - 1) / two));
-    for (int64_t row = 0; row < g->H; row += two) {
-        t.x0 = x + row * p->x.stride[2];
-        t.y0 = ring + (row + p->d.g.pad[1]) * p->row + p->d.g.pad[2] * lanes;
-        if (two == 2 && row + 1 < g->H) {
-            t.x1 = t.x0 + p->x.stride[2], t.y1 = t.y0 + p->row;
-            s->tile[FAC_TILE_NEAR].of[2 * g->W][n - 1](&t);
-        } else {
-            fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
-        }
+    if (chunk + 1 < fac_chunks(g->K, (int)lanes)) t.ahead_lines = lines_of(g->C * n * lanes, C * tiles);
+    t.x0 = x, t.y0 = ring + p->d.g.pad[1] * p->row + p->d.g.pad[2] * lanes;
+    if (two == 2) {
+        t.x1 = x + p->x.stride[2], t.y1 = t.y0 + p->row;
+        s->tile[FAC_TILE_NEAR].of[2 * g->W][n - 1](&t);
+        t.x0 += t.tiles * t.x_next, t.y0 += t.tiles * t.y_next;
+        t.ahead += t.tiles * C * t.ahead_lines * 16;
+        if (g->H % 2) fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
+        return;
+    }
+    for (int64_t row = 0; row < g->H && across > FEW_TILES; row++) {
+        fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
+        t.x0 += t.x_next, t.y0 += t.y_next;
         t.ahead += C * across * t.ahead_lines * 16;
+    }
+    for (int64_t i = 0; i < across && across <= FEW_TILES; i++) {
+        const int m = (int)(g->W / across + (i < g->W % across)), half = (m + 1) / 2;
+        t.x1 = t.x0 + half * lanes, t.y1 = t.y0 + half * lanes;
+        s->tile[FAC_TILE_NEAR].of[m][n - 1](&t);
+        t.x0 += m * lanes, t.y0 += m * lanes;
+        t.ahead += t.tiles * C * t.ahead_lines * 16;
     }
 }
 
@@ -64,11 +76,22 @@ static void convolve(const fac_inverted_job *j, const float *ring, float *strip,
     const int64_t lanes = p->cpu->simd->lanes, n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     for (int64_t k = 0; k < n; k++) {
         fac_depthwise t = fac_inverted_depthwise(j, 2 * chunk + k);
-        for (int64_t row = 0; row < g->P; row++) {
-            t.x = ring + k * p->plane + row * g->stride[1] * p->row;
-            t.y = strip + k * p->d_plane + row * g->Q * lanes;
-            p->cpu->simd->depthwise(&t);
-        }
+        t.rows = g->P, t.x_next = g->stride[1] * p->row, t.y_next = g->Q * lanes;
+        t.x = ring + k * p->plane, t.y = strip + k * p->d_plane;
+        p->cpu->simd->depthwise(&t);
+    }
+}
+
+/* The padding around the rows of the ring, which nobody writes. */
+static void clear_sides(const fac_inverted *p, float *ring) {
+    const fac_conv_geom *g = &p->e.g;
+    const int64_t lanes = p->cpu->simd->lanes, side = p->d.g.pad[2] * lanes, from = p->d.g.pad[1] * p->row + side;
+    const int64_t inside = g->W * lanes, end = from + (g->H - 1) * p->row + inside;
+    for (int k = 0; k < 2; k++, ring += p->plane) {
+        memset(ring, 0, (size_t)from * sizeof *ring);
+        for (int64_t row = 1; row < g->H; row++)
+            memset(ring + from + row * p->row - (p->row - inside), 0, (size_t)(p->row - inside) * sizeof *ring);
+        memset(ring + end, 0, (size_t)(p->plane - end) * sizeof *ring);
     }
 }
 
@@ -110,7 +133,7 @@ static void item(void *arg, int i, int thread) {
     const float *x = j->x + image * p->x.stride[0], *r = j->r ? j->r + image * p->r.stride[0] : NULL;
     float *ring = j->work + (size_t)thread * p->per_thread, *strip = ring + 2 * p->plane;
     float *parts = j->work + (size_t)p->cpu->pool.threads * p->per_thread;
-    memset(ring, 0, (size_t)(2 * p->plane) * sizeof *ring);
+    clear_sides(p, ring);
     for (int64_t chunk = s.first; chunk < s.end; chunk++) {
         expand(j, x, ring, chunk);
         convolve(j, ring, strip + 2 * (chunk - s.first) * p->d_plane, chunk);

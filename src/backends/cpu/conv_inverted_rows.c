@@ -31,7 +31,7 @@ static void expand(const fac_inverted_job *j, const float *x, float *ring, int64
     const int64_t lanes = p->cpu->simd->lanes, x_row = p->planar ? g->stride[1] * p->padded.row : p->x.stride[2];
     const int n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     fac_conv_tile t = fac_inverted_tile(j, 0, &p->e, chunk);
-    t.x_block = p->x.stride[1], t.y_vector = p->plane;
+    t.x_block = p->x.stride[1], t.y_vector = p->plane, t.here = true;
     if (p->planar) {
         t.x_pixel = g->stride[2], t.x_block = p->window_plane, t.R = (int)g->R, t.S = (int)g->S;
         t.x_row = g->dilation[1] * p->padded.row, t.x_column = g->dilation[2];

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 
@@ -40,6 +43,16 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
     return FAC_OK;
 }
 
+/* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */
+static int unit_width(const fac_simd *s) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d, version;
+    if (s->lanes == 16 && __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && __get_cpuid(1, &version, &b, &c, &d))
+        if ((version >> 8 & 15) + (version >> 20 & 255) == 25) return 8;
+#endif
+    return s->lanes;
+}
+
 static size_t cache(int name, size_t otherwise) {
     long n = sysconf(name);
     return n > 0 ? (size_t)n : otherwise;
@@ -56,7 +69,7 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
 #endif
     /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core and no more than 80.  Only ratios matter: estimates are compared
      * with each other and with those of memory-bound steps. */
-    c->flops = 3e9 * 2 * 2 * c->simd->lanes * c->pool.threads;
+    c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * c->pool.threads;
     c->bandwidth = 20e9 * (c->pool.threads < 4 ? c->pool.threads : 4);
     return FAC_OK;
 }

@@ -36,9 +36,11 @@ typedef struct fac_conv_tile {
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
     int64_t      ahead_step, ahead_block;   /* R = S = 1: instead a line for each channel, so far apart, and for each block */
+    bool         here;                      /* y is in a cache nearby: nothing is to be brought in                              */
     bool         past;                      /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors; nothing is added     */
     fac_tile_fill copy;                     /* of FAC_TILE_NEAR, R = S = 1: done meanwhile, once at most for each channel block */
     int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
+    int64_t      x_next, y_next, r_next;    /* from tile to tile, as from row to row; x_next 0: m pixels                    */
     const int64_t *x_at, *y_at, *r_at;      /* of FAC_TILE_LIST                                                             */
 } fac_conv_tile;
 typedef void fac_conv_tile_kernel(const fac_conv_tile *t);
@@ -70,7 +72,7 @@ typedef struct fac_outer_tile {
 typedef void fac_outer_kernel(const fac_outer_tile *t);
 typedef struct fac_outer_table { int most; fac_outer_kernel *of[9][2]; } fac_outer_table;    /* of[m][n - 1], m <= most */
 
-/* One row of outputs of one channel block, of which each group of `group` channels (1, 2, 4, 8, less than a vector) is a function
+/* Rows of outputs of one channel block, of which each group of `group` channels (1, 2, 4, 8, less than a vector) is a function
  * of the same channels of x: w [R][channel in group][S][lanes], bias [lanes] or NULL, r a residual or NULL, which has pixel
  * after pixel. */
 typedef struct fac_depthwise {
@@ -81,6 +83,7 @@ typedef struct fac_depthwise {
     float       *y;
     int64_t      y_pixel, width;            /* from output to output; outputs */
     int          R, S, group, x_end;        /* x_end 0: no ring */
+    int64_t      rows, x_next, y_next, r_next;      /* of outputs, so far apart, where there is no ring; 0 is 1 */
     float        lo, hi;
 } fac_depthwise;
 typedef void fac_depthwise_kernel(const fac_depthwise *t);

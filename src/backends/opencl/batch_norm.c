@@ -18,8 +18,11 @@
 
 enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4,
        SUMMING = 256, GROUPS = 2, EACH = 8,     /* items of a group that sums, groups on a unit, accesses of an item at least, */
-       AHEAD = 8,               /* and of those of 16 bits that are on their way, at most */
-       SHORT = 2, FEW_BYTES = 32 << 20 };   /* bytes of x's elements; of all of x, so few that a launch counts */
+       HELD_ITEMS = 512, MORE_ITEMS = 768,      /* items that a unit holds at once; more where they add up x of 16 bits alone; */
+       REGISTERS = 65536,       /* what it has for them; */
+       AHEAD = 8,               /* accesses of an item that are on their way, at most */
+       SHORT = 2, FEW_BYTES = 32 << 20,     /* bytes of x's elements; of all of x, so few that a launch counts */
+       MOST_NEAR = 8 };         /* elements that come in one access */
 
 typedef struct shape {
     fac_cl_fold f;
@@ -27,7 +30,8 @@ typedef struct shape {
     int     near;                               /* neighbours in an access of what is applied */
     bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
     bool    straight;                           /* the batch's statistics are given */
-    bool    backwards;                          /* elements are short: much of x is in the cache still when it is applied */
+    bool    backwards;                          /* what of x is in the cache still when it is applied comes first */
+    int     held;                               /* how many items that sum a unit holds, then */
     bool    settles;                            /* the last group of a channel's settles what the parts make, without a launch */
     size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
 } shape;
@@ -68,6 +72,14 @@ static void share_sums(const fac_opencl *o, shape *s) {
     if (f->parts < 1) f->parts = 1;
 }
 
+/* Groups do much, so that what they read last is at one end of x: all of them are there at once. */
+static void hold_all(const fac_opencl *o, shape *s) {
+    fac_cl_fold *f = &s->f;
+    const int64_t groups = (f->units + f->beside - 1) / f->beside;
+    const int64_t most = (int64_t)o->limits.units * s->held / ((int64_t)f->team * f->beside) / (groups ? groups : 1);
+    if (f->parts > most) f->parts = most > 1 ? most : 1;
+}
+
 static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layout, &x->type.dims) && step_of(x); }
 
 /* Where the mean of the batch is among the operands, if it is; its variance is behind it. */
@@ -93,10 +105,12 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     if (s->last && s->channels % s->near) s->near = 1;      /* of a single channel the neighbours are pixels, in plain order too */
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
-    s->backwards = o->limits.gpu && bytes <= SHORT;
+    s->backwards = o->limits.gpu && computing(p) == FAC_F32 && (bytes <= SHORT || s->last);
+    s->held = s->grad || bytes > SHORT ? HELD_ITEMS : MORE_ITEMS;
     s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_FENCES);
     s->settles &= !s->backwards || s->count * s->channels * bytes <= FEW_BYTES;
     if (s->settles) share_sums(o, s);
+    else if (s->backwards) hold_all(o, s);
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
     s->coefficients = s->given || s->straight ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
 }
@@ -130,6 +144,8 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         const bool wants_last = i == 0 && is_straight(p->node) && v->type.dims.n > 2 && !is_last(v);
         if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
         if (like_x && is_last(x) && is_last(v)) continue;
+        const bool vector = is_straight(p->node) && i < p->nin && !like_x;      /* read as many at once as of x */
+        if (vector && v->layout.offset % MOST_NEAR) v->layout = fac_layout_plain(&v->type.dims);
         if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
         if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
     }
@@ -255,6 +271,8 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     }
     fac_cl_fold_options(&s->f, &options);
     fac_text_print(&options, " -DAHEAD=%d", !s->backwards ? 1 : s->grad ? AHEAD / 2 : AHEAD);
+    if (s->backwards && fac_cl_has_path(o, FAC_CL_MMA))
+        fac_text_print(&options, " -cl-nv-maxrregcount=%d", REGISTERS / s->held / 8 * 8);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);

@@ -7,20 +7,34 @@
 
 typedef struct complaint { cl_long told, step, index, size; } complaint;    /* of told, 32 bits are used */
 
-static fac_status clear(fac_opencl *o, fac_error *err) {
-    return o->device.backend->zero(&o->device, (fac_span){ o->complaint, 0 }, sizeof(complaint), err);
+static fac_status clear(fac_opencl *o, fac_cl_block *block, fac_error *err) {
+    return o->device.backend->zero(&o->device, (fac_span){ block, 0 }, sizeof(complaint), err);
+}
+
+static fac_cl_block *present(fac_opencl *o) {
+    pthread_mutex_lock(&o->fault);
+    fac_cl_block *block = o->complaint;
+    pthread_mutex_unlock(&o->fault);
+    return block;
+}
+
+/* Cleared before any kernel of any thread may write there. */
+static fac_status make(fac_opencl *o, fac_error *err) {
+    fac_cl_block *block;
+    FAC_TRY(fac_cl_take(o, sizeof(complaint), &block, err));
+    const fac_status status = clear(o, block, err);
+    pthread_mutex_lock(&o->fault);
+    const bool mine = !status && !o->complaint;
+    if (mine) o->complaint = block;
+    pthread_mutex_unlock(&o->fault);
+    if (!mine) fac_cl_give(o, block);
+    return status;
 }
 
 fac_status fac_cl_complaints(fac_opencl *o, fac_span *out, fac_error *err) {
-    pthread_mutex_lock(&o->fault);
-    fac_cl_block *block = o->complaint;
-    fac_status status = block ? FAC_OK : fac_cl_take(o, sizeof(complaint), &block, err);
-    const bool fresh = !o->complaint && !status;
-    o->complaint = block;
-    pthread_mutex_unlock(&o->fault);
-    if (!status && fresh) status = clear(o, err);
-    *out = (fac_span){ block, 0 };
-    return status;
+    if (!present(o)) FAC_TRY(make(o, err));
+    *out = (fac_span){ present(o), 0 };
+    return FAC_OK;
 }
 
 void fac_cl_may_complain(fac_opencl *o) { o->complaining = true; }
@@ -33,7 +47,7 @@ static fac_status listen(fac_opencl *o, fac_error *err) {
     const cl_int code = o->cl.EnqueueReadBuffer(o->queue, fac_cl_buffer(at), CL_TRUE, fac_cl_at(at), sizeof c, &c, 0, NULL, NULL);
     if (code) return fac_cl_blame(o, code, "reading what kernels complain of", err);
     if (!(cl_int)c.told) return FAC_OK;
-    FAC_TRY(clear(o, err));
+    FAC_TRY(clear(o, o->complaint, err));
     const char *step = (const char *)(uintptr_t)c.step;
     fac_error own = { 0 };
     const fac_status status = fac_raise_index(c.index, c.size, &own);

@@ -4,6 +4,7 @@
 #include "cl_copy.h"
 
 enum { TILE = 32, ROWS = 8, SMALL_TILE = 16, NEAR_TILE = 64, LONG_RUN = 4096, GROUP = 256, FEW = 16, ACCESS = 16,
+       PAIRS_TILE = 128, PAIRS_LOCAL = 4 * 128 * 65,    /* of elements of 16 bits: rows of 256 bytes; local memory */
        AHEAD = 4, HOLDS = 2048 };  /* units of an item at most; items of a compute unit */
 
 const char *fac_cl_bits(size_t bytes) {
@@ -65,15 +66,14 @@ static size_t widen(fac_cl_moved *m, size_t bytes) {
     return bytes;
 }
 
-/* How many elements of squares that change sides come and go in one access of a GPU: neighbours in x along dim last - 1,
+/* Whether so many elements of squares that change sides come and go in one access of a GPU: neighbours in x along dim last - 1,
  * neighbours in y along the last. */
-static int near_of(const fac_opencl *o, const fac_cl_moved *m, size_t bytes) {
+static bool comes_near(const fac_opencl *o, const fac_cl_moved *m, int64_t near, int64_t tile) {
     const int last = m->dims - 1;
-    const int64_t near = bytes > 4 ? ACCESS / (int64_t)bytes : 4;
-    bool fits = o->limits.gpu && o->limits.group >= GROUP && m->size[last] >= NEAR_TILE / 2 && m->size[last - 1] >= NEAR_TILE / 2;
+    bool fits = o->limits.gpu && o->limits.group >= GROUP && m->size[last] >= tile / 2 && m->size[last - 1] >= tile / 2;
     fits &= m->size[last] % near == 0 && m->size[last - 1] % near == 0 && m->from_offset % near == 0 && m->to_offset % near == 0;
     for (int k = 0; k < m->dims; k++) fits &= (k == last - 1 || m->from[k] % near == 0) && (k == last || m->to[k] % near == 0);
-    return fits ? (int)near : 1;
+    return fits;
 }
 
 fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k, const fac_cl_moved *given,
@@ -88,9 +88,13 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
         swap(m.size, j, j + 1), swap(m.from, j, j + 1), swap(m.to, j, j + 1);
     if (o->limits.gpu && across < 0) bytes = widen(&m, bytes);
     fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DR=%d", fac_cl_bits(bytes), m.dims);
-    const int near = across >= 0 ? near_of(o, &m, bytes) : 1;
-    const int tile = near > 1 ? NEAR_TILE : o->limits.gpu ? TILE : SMALL_TILE, rows = o->limits.gpu && near == 1 ? ROWS : 1;
-    if (near > 1) fac_text_print(&options, " -DTILE=%d -DNEAR=%d -DITEMS=%d", tile, near, GROUP);
+    const bool pairs = across >= 0 && bytes == 2 && o->limits.local >= PAIRS_LOCAL && comes_near(o, &m, 8, PAIRS_TILE);
+    const int access = bytes > 4 ? ACCESS / (int)bytes : 4;
+    const int near = across >= 0 && comes_near(o, &m, access, NEAR_TILE) ? access : 1;
+    const int tile = pairs ? PAIRS_TILE : near > 1 ? NEAR_TILE : o->limits.gpu ? TILE : SMALL_TILE;
+    const int rows = o->limits.gpu && near == 1 ? ROWS : 1;
+    if (pairs) fac_text_print(&options, " -DTILE=%d -DPAIRS -DITEMS=%d", tile, GROUP);
+    else if (near > 1) fac_text_print(&options, " -DTILE=%d -DNEAR=%d -DITEMS=%d", tile, near, GROUP);
     else if (across >= 0) fac_text_print(&options, " -DTILE=%d -DROWS=%d", tile, rows);
     size_t count = 1;
     for (int j = 0; j < m.dims; j++) count *= (size_t)m.size[j];

@@ -28,6 +28,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (!count) return FAC_OK;
     fac_attr_real(p->node, "ratio", &ratio);
     fac_attr_int(p->node, "stream", &stream);
+    const uint64_t below = ((uint64_t)ceil(ratio * 0x1p53) << 11) - 1;
     const int near = fac_cl_near_all(o, p);
     const int ahead = o->limits.gpu && count / near >= (int64_t)o->limits.units * HOLDS * AHEAD ? AHEAD : 1;
     fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DI=%s", near, fac_cl_computing(t), fac_cl_tag(t),
@@ -36,6 +37,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (training && ratio > 0) fac_text_add(&options, " -DNOISE");
     fac_text_print(&options, " -DAHEAD=%d", ahead);
     if (mask) fac_text_add(&options, " -DMASK");
+    if (o->limits.gpu && (uint32_t)below == UINT32_MAX) fac_text_add(&options, " -DUPPER");
+    if (o->limits.gpu) fac_cl_option_wide(p, &options);
+    else fac_text_add(&options, " -DWIDE");     /* compilers for CPUs see neighbours by numbers of 64 bits alone */
     fac_status status = fac_cl_call_new(o, plan, fac_cl_dropout, &options, "dropout", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
@@ -44,7 +48,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(c, p, mask ? 1 : 0);
     fac_cl_call_in(c, p, training ? 1 : 0);
     fac_cl_call_number(c, count);
-    fac_cl_call_number(c, (int64_t)(((uint64_t)ceil(ratio * 0x1p53) << 11) - 1));
+    fac_cl_call_number(c, (int64_t)below);
     fac_cl_call_number(c, stream);
     fac_cl_call_real(c, training ? 1 / (1 - ratio) : 1, t);
     const int64_t each = (int64_t)GROUP * ahead;

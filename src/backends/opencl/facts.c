@@ -39,7 +39,7 @@ void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self) {
         const char *by = fac_cl_path_extension(path);
         if (!fac_cl_promises(o, path)) snprintf(text, sizeof text, "no, without %s", by);
         else if (fac_cl_has_path(o, path)) snprintf(text, sizeof text, "yes, by %s", by);
-        else snprintf(text, sizeof text, "no, its probe failed");
+        else snprintf(text, sizeof text, o->paths[k] == FAC_CL_UNTOLD ? "no, its probe had no memory" : "no, its probe failed");
         tell(self, fac_cl_path_name(path), text);
     }
 }

@@ -6,13 +6,11 @@
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
        EACH = 8,           /* accesses of an item at least, before lines are cut */
        ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold; */
-       SIDE_ITEMS = 1024,  /* fewer where lines lie side by side: each part of them is read again */
-       HELD = 64, FEW_HELD = 16,   /* elements in an item's registers */
+       SIDE_ITEMS = 1280,  /* fewer where lines lie side by side: each part of them is read again; */
+       MANY_ITEMS = 1024, MANY_PARTS = 8,  /* and of a line in so many parts: their groups take no turns */
+       HELD = 64,          /* elements in an item's registers */
        ALONE = 8,          /* so few accesses an item does alone */
        LARGEST = 1024,     /* items of a group */
-       WORDS = 8,          /* elements of an access, when they are short */
-       REGISTERS = 65536,  /* of a compute unit */
-       AT_WORK = 1024,     /* items that are there at once */
        STORED = 160 << 10 };   /* bytes of local memory for a line */
 
 /* Whether all of x lies in runs of neighbours whose lengths and beginnings are multiples of n elements. */
@@ -148,8 +146,9 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     const int64_t groups = (f->units + f->beside - 1) / f->beside, rows = inner ? f->count / inner : 0;
     const int64_t longest = f->columns ? inner : (inner + f->width - 1) / f->width;
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
-    const int64_t items = f->columns ? SIDE_ITEMS : ITEMS;
-    const int64_t wanted = items / ((int64_t)f->team * f->beside) * (int64_t)o->limits.units;
+    const int64_t units = (int64_t)o->limits.units, group = (int64_t)f->team * f->beside;
+    const bool few = groups * MANY_PARTS <= MANY_ITEMS / group * units;
+    const int64_t wanted = (f->columns ? SIDE_ITEMS : few ? MANY_ITEMS : ITEMS) / group * units;
     if (o->limits.gpu && groups && groups < wanted) {
         const int64_t wish = wanted / groups, most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
         f->parts = wish < most ? wish : most;
@@ -158,13 +157,13 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     if (f->parts < 1) f->parts = 1;
 }
 
-int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f) {
+int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f, int few) {
     const int64_t access = f->columns ? 1 : f->width;
     const int largest = least((int)o->limits.group, LARGEST);
     int team = f->team;
     if (!o->limits.gpu) return 0;
     if (!f->columns) {                          /* a few elements each; more only when there are no more items */
-        while (team * 4 <= largest && f->count > team * (int64_t)FEW_HELD) team *= 2;
+        while (team * 4 <= largest && f->count > (int64_t)team * few) team *= 2;
         while (team * 2 <= largest && f->count > team * (int64_t)HELD / 2) team *= 2;
         if (team > f->team) f->beside = 1;
         f->team = f->across = team;
@@ -173,17 +172,14 @@ int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f) {
     return held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD) ? 0 : held ? (int)held : 1;
 }
 
-void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool may, bool stores, fac_text *options) {
-    const int64_t access = f->columns ? 1 : f->width, group = (int64_t)f->team * f->beside;
-    const int64_t at_work = (int64_t)o->limits.units * AT_WORK / group, groups = (f->units + f->beside - 1) / f->beside;
-    const bool alone = stores && group == AT_WORK && f->width * (int64_t)sizeof(float) == ACCESS && groups >= 2 * at_work &&
-                       held * group * ACCESS <= STORED && fac_cl_has_path(o, FAC_CL_LOCAL_163);
+void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stores, fac_text *options) {
+    const int64_t access = f->columns ? 1 : f->width, group = (int64_t)f->team * f->beside, units = (int64_t)o->limits.units;
     if (!held) return;
     fac_text_print(options, " -DHELD=%d%s", held, held * f->team * access == f->count ? " -DFULL" : "");
-    if (!may || f->columns || !f->unit || (f->width < WORDS && !alone) || at_work < 1 || groups < 2 * at_work) return;
-    fac_text_print(options, " -DNEXT%s", alone ? " -DSTORED" : "");
-    if (fac_cl_has_path(o, FAC_CL_MMA)) fac_text_print(options, " -cl-nv-maxrregcount=%d", REGISTERS / AT_WORK);
-    f->groups = at_work;
+    if (!stores || f->columns || !f->unit || group < LARGEST || f->width * (int64_t)sizeof(float) != ACCESS) return;
+    if (held * group * ACCESS > STORED || !fac_cl_has_path(o, FAC_CL_LOCAL_163) || f->units < 2 * units) return;
+    fac_text_add(options, " -DSTORED");
+    f->groups = units;
 }
 
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {

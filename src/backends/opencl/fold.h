@@ -32,14 +32,14 @@ void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options);     /* V, ALI
 /* sizes and strides, as the kernels have them behind their own numbers */
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c);
 void fac_cl_fold_items(const fac_cl_fold *f, fac_cl_call *c);
-/* In how many accesses of each item a GPU's team has a whole line, where its registers can hold it; else 0.  For long lines the
- * team grows to as many items as a group may have. */
-int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f);
-/* Of lines that are held: HELD; FULL, where the accesses are exactly the line; NEXT, where elements are short, so that one line
- * is too little to be on its way to an item, and there are more lines than groups at work at once: then f->groups are all; and
- * STORED, the same for lines so long that a group has a compute unit for itself.  may, stores: the kernel can. */
-void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool may, bool stores,
-                                fac_text *options);
+/* In how many accesses of each item a GPU's team has a whole line, where its registers can hold it; else 0.  Teams grow, to as
+ * many items as a group may have, until an item has no more than `few` elements, or as few as there can be. */
+enum { FAC_CL_FEW = 16 };
+int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f, int few);
+/* Of lines that are held: HELD; FULL, where the accesses are exactly the line; STORED, for lines so long that a group has a
+ * compute unit for itself, and so many that it does several: in local memory, the next being on its way.  Then f->groups are all.
+ * stores: the kernel can. */
+void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stores, fac_text *options);
 static inline void fac_cl_axes_put(fac_cl_axes *to, int64_t d, int64_t in,
                                    int64_t out) { to->a[to->n++] = (fac_cl_axis){ d, in, out }; }
 #endif

@@ -10,9 +10,9 @@
 #include "cl_softmax_grad.h"
 #include "cl_team.h"
 
-/* Elements of a row in an item's registers, wanted and at most; items of a compute unit, and where the next row is on its way (of
- * 16 bits: other rows are as fast, and groups as many as fit), all of which are there at once; its registers. */
-enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, ITEMS = 2048, NEXT_ITEMS = 512, REGISTERS = 65536 };
+/* Few elements of a row in an item's registers, and at most; registers of a compute unit, and of an item with few elements or more:
+ * all groups are there at once, since each leaves partial sums. */
+enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, REGISTERS = 65536, FEW_REGISTERS = 80, MORE_REGISTERS = 128 };
 
 static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
 static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
@@ -69,7 +69,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_cl_fold f;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     lines_of(o, p, axis_of(p), &f);
-    const int held = fac_cl_fold_held(o, &f);
+    const int held = fac_cl_fold_held(o, &f, FAC_CL_FEW);
     fac_cl_fold_options(&f, &options);
     if (held && held * f.width <= 2 * HELD) fac_text_print(&options, " -DHELD=%d", held);
     if (!strcmp(p->node->op->name, "log_softmax_grad")) fac_text_add(&options, " -DLOGARITHM");
@@ -89,7 +89,8 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
 
 /* ---- layer_norm_grad ---- */
 
-typedef struct rows { int64_t count, size; int near, team, held; int64_t groups; bool next; } rows;
+/* next: the next row is on its way while one is worked on: of 16 bits, other rows are as fast. */
+typedef struct rows { int64_t count, size; int near, team, held, registers; int64_t groups; bool next; } rows;
 
 static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
@@ -99,11 +100,13 @@ static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     r->near = fac_cl_near(o, all, 4);
     if (r->size % r->near) r->near = 1;
     r->next = r->near > FEW / 2;
-    if (r->next) while (r->team < WIDE_GROUP && (size_t)r->team * 2 <= o->limits.group && r->team * FEW < r->size) r->team *= 2;
+    if (r->next) while (r->team < WIDE_GROUP && (size_t)r->team * 2 <= o->limits.group && r->team * HELD < r->size) r->team *= 2;
     else while (r->team < GROUP && r->team * r->near * 4 <= r->size) r->team *= 2;
     while (r->team * HELD < r->size && (size_t)r->team * 2 <= o->limits.group) r->team *= 2;
     while ((int64_t)r->held * r->team * r->near < r->size && r->held * r->near < HELD) r->held *= 2;
-    r->groups = (int64_t)o->limits.units * (r->next ? NEXT_ITEMS : ITEMS) / r->team;
+    r->registers = r->held * r->near > FEW ? MORE_REGISTERS : FEW_REGISTERS;
+    if (r->registers > REGISTERS / r->team) r->registers = REGISTERS / r->team;
+    r->groups = (int64_t)o->limits.units * (REGISTERS / r->registers / r->team);
     if (r->groups < o->limits.units) r->groups = o->limits.units;
     if (r->groups > r->count) r->groups = r->count;
 }
@@ -154,7 +157,8 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                    (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
     if (r.next) fac_text_add(&options, " -DNEXT");
-    if (r.next && fac_cl_has_path(o, FAC_CL_MMA)) fac_text_print(&options, " -cl-nv-maxrregcount=%d", REGISTERS / NEXT_ITEMS);
+    if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4)     /* where not the size of a group says it */
+        fac_text_print(&options, "%s -cl-nv-maxrregcount=%d", r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
     FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "norm_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);

@@ -87,10 +87,10 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     lines l;
     if (!fac_dims_count(&p->out[0].type.dims)) return FAC_OK;
     lines_of(o, p, true, &l);
-    const int held = fac_cl_fold_held(o, &l.f);
+    const int held = fac_cl_fold_held(o, &l.f, FAC_CL_FEW);
     if (is(p->node, "log_softmax")) fac_text_add(&options, " -DLOGARITHM");
     else if (y == FAC_F32 || y == FAC_F64) fac_text_add(&options, " -DKEEP");
-    fac_cl_fold_held_options(o, &l.f, held, y == p->in[0].type.dtype && l.out == 1, false, &options);
+    fac_cl_fold_held_options(o, &l.f, held, false, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DONLINE");
     if (o->limits.gpu && (y == FAC_BF16 || y == FAC_F16)) fac_text_add(&options, " -DROUGH");
     fac_status status = options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;

@@ -116,16 +116,18 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     if (f.width > 1 && r.size == 1) f.width = 1;
     for (int i = 0; i < 2; i++)                 /* parameters neither side by side nor one for all: element by element */
         if (r.by[i][r.dims - 1] > 1) f.width = 1;
-    const int held = fac_cl_fold_held(o, &f);
+    /* of 16 bits a fold of the team costs as much as what lies between */
+    const int held = fac_cl_fold_held(o, &f, f.width > FAC_CL_FEW / 4 ? 2 * FAC_CL_FEW : FAC_CL_FEW);
     fac_text_print(&options, "-DT=%s -DX=%s -DD=%d%s", fac_cl_computing(t), fac_cl_tag(t), r.dims, is(p->node, "rms_norm") ?
                    " -DRMS" : "");
     option(&options, "SCALE", p->nin > 1 ? &p->in[1] : NULL);
     option(&options, "BIAS", p->nin > 2 ? &p->in[2] : NULL);
     option(&options, "MEAN", p->nout > 1 ? &p->out[1] : NULL);
     option(&options, "INVERSE", p->nout > 2 ? &p->out[2] : NULL);
+    if (r.mod == 1) fac_text_add(&options, " -DALIKE");
     f.columns = false;
     fac_text_print(&options, " -DV=%d%s -DG=%d -DC=%d", f.width, f.near > 1 ? " -DALIGNED" : "", f.team, f.beside);
-    fac_cl_fold_held_options(o, &f, held, true, computing == FAC_F32, &options);
+    fac_cl_fold_held_options(o, &f, held, computing == FAC_F32, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DSHIFTED");
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);

@@ -9,20 +9,24 @@
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "cl_pool.h"
+#include "op_list.h"
 #include "ops/order.h"
 #include "ops/pool_grad.h"
 
 enum { GROUP = 64 };
 
+#define PLACES   " -DPOOL -DINDEX -DINDEX_ONLY"
+#define POSITIVE " -DPOSITIVE"
+
 typedef struct pooling {
     fac_pool_geom g;
-    bool          grad, average, last, index;
+    bool          grad, average, positive, last, index;     /* positive: relu is before it, only what is above 0 counts */
     const fac_operand *in, *out;                /* what has x's shape and y's shape: x and y, dx and dy */
     int64_t       in_count, out_count;
 } pooling;
 
 static bool pooling_of(const fac_problem *p, pooling *s) {
-    *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3) };
+    *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3), .positive = p->node->op == &fac_op_max_pool2d_relu_grad };
     if (fac_pool_grad_geometry(p->node, &s->g)) s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g)) return false;
     s->in = s->grad ? &p->out[0] : &p->in[0];
@@ -123,7 +127,7 @@ static fac_status add_backward(fac_opencl *o, const fac_problem *p, fac_cl_plan 
     const fac_dtype t = p->out[0].type.dtype;
     fac_cl_call *c = NULL;
     if (!s->average && s->out_count) {
-        FAC_TRY(new_call(o, p, plan, s, "pool", 1, " -DPOOL -DINDEX -DINDEX_ONLY", &c, err));
+        FAC_TRY(new_call(o, p, plan, s, "pool", 1, s->positive ? POSITIVE PLACES : PLACES, &c, err));
         fac_cl_call_in(c, p, 0);
         fac_cl_call_out(c, p, 0);
         fac_cl_call_work(c, 0, place_bytes(s));

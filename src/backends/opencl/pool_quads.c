@@ -25,10 +25,8 @@ typedef struct pooling {
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     *s = (pooling){ .average = !strncmp(p->node->op->name, "avg", 3) };
-    fac_node plain = *p->node;
-    s->positive = plain.op == &fac_op_max_pool2d_relu_grad;
-    if (s->positive) plain.op = &fac_op_max_pool2d_grad;
-    if (fac_pool_grad_geometry(&plain, &s->g)) s->grad = true;
+    s->positive = p->node->op == &fac_op_max_pool2d_relu_grad;
+    if (fac_pool_grad_geometry(p->node, &s->g)) s->grad = true;
     else if (!fac_pool_geometry(p->node, &s->g)) return false;
     const fac_pool_geom *g = &s->g;
     const fac_window *h = &g->window[1], *w = &g->window[2];

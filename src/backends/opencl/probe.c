@@ -193,38 +193,42 @@ bool fac_cl_promises(const fac_opencl *o, fac_cl_path path) {
 
 typedef struct trial { cl_context context; cl_command_queue queue; cl_program program; cl_kernel kernel; cl_mem memory; } trial;
 
-/* A program with marked instructions is built again with them. */
-static bool builds(const fac_opencl *o, const char *text, const char *options, trial *t) {
+/* A program with marked instructions is built again with them.  What the driver says, as all of these. */
+static cl_int build(const fac_opencl *o, const char *text, const char *options, trial *t) {
     const fac_cl_api *cl = &o->cl;
     cl_int code;
     t->program = cl->CreateProgramWithSource(t->context, 1, &text, NULL, &code);
-    if (code || cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL)) return false;
-    if (!strstr(text, FAC_NV_MARK)) return true;
+    if (!code) code = cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL);
+    if (code || !strstr(text, FAC_NV_MARK)) return code;
     char *ptx;
     size_t bytes;
     cl_program made;
-    if (fac_nv_uncovered(cl, t->context, o->place.device, t->program, &ptx, &bytes, &made, NULL)) return false;
+    const fac_status status = fac_nv_uncovered(cl, t->context, o->place.device, t->program, &ptx, &bytes, &made, NULL);
+    if (status) return status == FAC_E_NOMEM ? CL_OUT_OF_HOST_MEMORY : CL_BUILD_PROGRAM_FAILURE;
     fac_release(ptx);
     cl->ReleaseProgram(t->program);
     t->program = made;
-    return !cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL);
+    return cl->BuildProgram(t->program, 1, &o->place.device, options, NULL, NULL);
 }
 
-static bool runs(const fac_opencl *o, const struct path *p, const char *text, trial *t, cl_int *y) {
+static cl_int begin(const fac_opencl *o, trial *t) {
+    cl_int code;
+    t->context = o->cl.CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
+    if (code) return code;
+    t->queue = o->cl.CreateCommandQueue(t->context, o->place.device, 0, &code);
+    if (code) return code;
+    t->memory = o->cl.CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof(cl_int), NULL, &code);
+    return code;
+}
+
+static cl_int run(const fac_opencl *o, const struct path *p, const char *text, trial *t, cl_int *y) {
     const fac_cl_api *cl = &o->cl;
     const size_t items = p->items ? p->items : ITEMS;
-    cl_int code;
-    t->context = cl->CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
-    if (code) return false;
-    t->queue = cl->CreateCommandQueue(t->context, o->place.device, 0, &code);
-    if (code) return false;
-    t->memory = cl->CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof *y, NULL, &code);
-    if (code) return false;
-    if (!builds(o, text, options_of(o, p), t)) return false;
-    t->kernel = cl->CreateKernel(t->program, "probe", &code);
-    return !code && !cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory) &&
-           !cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) &&
-           !cl->EnqueueReadBuffer(t->queue, t->memory, CL_TRUE, 0, ITEMS * sizeof *y, y, 0, NULL, NULL);
+    cl_int code = build(o, text, options_of(o, p), t);
+    if (!code) t->kernel = cl->CreateKernel(t->program, "probe", &code);
+    if (!code) code = cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory);
+    if (!code) code = cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL);
+    return code ? code : cl->EnqueueReadBuffer(t->queue, t->memory, CL_TRUE, 0, ITEMS * sizeof *y, y, 0, NULL, NULL);
 }
 
 static void end(const fac_opencl *o, trial *t) {
@@ -235,36 +239,41 @@ static void end(const fac_opencl *o, trial *t) {
     if (t->context) o->cl.ReleaseContext(t->context);
 }
 
-static bool works(const fac_opencl *o, const struct path *p, const char *text) {
+/* A device whose memory others have now says nothing of what it can do. */
+static int answer_of(const fac_opencl *o, const struct path *p, const char *text) {
     cl_int y[ITEMS] = { 0 };
     trial t = { 0 };
-    bool good = runs(o, p, text, &t, y);
+    cl_int code = begin(o, &t);
+    bool untold = code;
+    if (!code) code = run(o, p, text, &t, y);
     end(o, &t);
+    untold |= code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
+    bool good = !code;
     for (int i = 0; i < ITEMS && good; i++) good = y[i] == p->right(i);
-    return good;
+    return untold ? FAC_CL_UNTOLD : good ? FAC_CL_GOOD : FAC_CL_BAD;
 }
 
 /* The cache keeps one byte under what a compiled probe would depend on. */
-static bool recalled(const fac_opencl *o, const struct path *p, const char *text) {
+static int recalled(const fac_opencl *o, const struct path *p, const char *text) {
     const fac_hash key = fac_hash_text(fac_cl_program_key(o, text, options_of(o, p)), "probe");
     size_t bytes = 0;
     char *kept = fac_cl_cache_get(key, &bytes), answer = 0;
     if (kept && bytes == 1 && (*kept == 'y' || *kept == 'n')) answer = *kept;
     fac_release(kept);
-    if (!answer) {
-        answer = works(o, p, text) ? 'y' : 'n';
-        fac_cl_cache_put(key, &answer, 1);
-    }
-    return answer == 'y';
+    if (answer) return answer == 'y' ? FAC_CL_GOOD : FAC_CL_BAD;
+    const int found = answer_of(o, p, text);
+    answer = found == FAC_CL_GOOD ? 'y' : 'n';
+    if (found != FAC_CL_UNTOLD) fac_cl_cache_put(key, &answer, 1);
+    return found;
 }
 
-static bool tried(const fac_opencl *o, const struct path *p) {
+static int tried(const fac_opencl *o, const struct path *p) {
     fac_text text = { 0 };
     if (p->write) p->write(&text);
     else fac_text_add(&text, p->source);
-    const bool good = !text.failed && recalled(o, p, text.s);
+    const int found = text.failed ? FAC_CL_UNTOLD : recalled(o, p, text.s);
     fac_text_free(&text);
-    return good;
+    return found;
 }
 
 /* Whether a list of names with commas between them has this one. */
@@ -278,8 +287,7 @@ static bool names(const char *list, const char *key) {
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path) {
     const struct path *p = &paths[path];
     if (o->paths[path] == FAC_CL_UNKNOWN)
-        o->paths[path] = fac_cl_promises(o, path) && !names(getenv("FACULA_WITHOUT"), p->key) && tried(o, p) ? FAC_CL_GOOD
-                                                                                                            : FAC_CL_BAD;
+        o->paths[path] = fac_cl_promises(o, path) && !names(getenv("FACULA_WITHOUT"), p->key) ? tried(o, p) : FAC_CL_BAD;
     return o->paths[path] == FAC_CL_GOOD;
 }
 

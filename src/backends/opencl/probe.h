@@ -24,8 +24,9 @@ typedef enum fac_cl_path {
     FAC_CL_PATHS
 } fac_cl_path;
 
-/* What fac_opencl.paths holds of each; a test that hides a path, or lets it be probed again, writes there. */
-enum { FAC_CL_UNKNOWN, FAC_CL_GOOD, FAC_CL_BAD };
+/* What fac_opencl.paths holds of each; a test that hides a path, or lets it be probed again, writes there.  UNTOLD: the probe had no
+ * memory, so the path is not used as long as the device is open; the next process asks again. */
+enum { FAC_CL_UNKNOWN, FAC_CL_GOOD, FAC_CL_BAD, FAC_CL_UNTOLD };
 
 /* Name and extension, for people. */
 const char *fac_cl_path_name(fac_cl_path path);

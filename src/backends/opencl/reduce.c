@@ -84,6 +84,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DT=%s -DX=%s -DY=%s -DOP=%s", fac_cl_computing(t), x, y, fold_of(p->node));
     if (mean) fac_text_add(&options, fac_dtype_get(t)->kind == 'f' ? " -DMEAN=NAN" : " -DMEAN=0");
     fac_cl_fold_options(f, &options);
+    if (f->parts == 1 && f->across == f->team) fac_text_add(&options, " -DWHOLE");
     fac_text_print(&options, " -DAHEAD=%d", ahead_of(o, f, fac_cl_folding(t)));
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_cl_team);

@@ -30,14 +30,20 @@ INLINE const float *step(const int m, const int n, const places x, const int k, 
     return w + n * VL;
 }
 
-/* Whole blocks of channels are VL steps, each with a hint `hint` floats further on, and one for a pixel `later` floats behind
- * (0: none); the last block may have less. */
-INLINE const float *steps(const int m, const int n, const int block, int here, const places x, int64_t later, const float *w,
+/* What steps bring in, a line each: the pixel of x so many floats behind (0: none); those of y, which is written at the end, and
+ * of what is added to it (-1: none). */
+typedef struct soon { int64_t x, y, r; places y_at, r_at; } soon;
+
+/* Whole blocks of channels are VL steps, each with a hint `hint` floats further on, and those of `soon`; the last block may have
+ * less. */
+INLINE const float *steps(const int m, const int n, const int block, int here, const places x, const soon soon_, const float *w,
                           const float **ahead, int64_t hint, vec acc[MR][2]) {
     if (here == VL && block == VL) {
         UNROLL for (int k = 0; k < VL; k++) {
             if (hint) __builtin_prefetch(*ahead, 0, 2), *ahead += hint;
-            if (later && k < m) __builtin_prefetch(place(m, k, x) + later, 0, 3);
+            if (soon_.x && k < m) __builtin_prefetch(place(m, k, x) + soon_.x, 0, 3);
+            if (soon_.y >= 0 && k < m) __builtin_prefetch(place(m, k, soon_.y_at) + soon_.y, 1, 3);
+            if (soon_.r >= 0 && k < m) __builtin_prefetch(place(m, k, soon_.r_at) + soon_.r, 0, 3);
             w = step(m, n, x, k, w, acc);
         }
         return w;
@@ -46,7 +52,8 @@ INLINE const float *steps(const int m, const int n, const int block, int here, c
     return w;
 }
 
-/* Brings in the lines that the end will touch while the reduction runs. */
+/* Brings in the lines that the end will touch while the reduction runs, where steps do not: a burst holds up what else is under
+ * way. */
 INLINE void fetch_ends(const int m, const int n, const places y, int64_t vector) {
     UNROLL for (int k = 0; k < n; k++)
         UNROLL for (int p = 0; p < m; p++) __builtin_prefetch(place(m, p, y) + k * vector, 1, 3);
@@ -69,6 +76,8 @@ INLINE void finish(const int m, const int n, const int added, const int past, co
     }
 }
 
+static const soon NOTHING = { .y = -1, .r = -1 };
+
 INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats; }
 
 /* Loads and stores have room between multiply-adds: packing something here takes no time if it is in the second cache. */
@@ -82,18 +91,21 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
                          const float *w, const float **ahead, int64_t hint, vec acc[MR][2]) {
     for (int a = 0; a < t->R; a++, shift(&row, t->x_row)) {
         places column = row;
-        for (int s = 0; s < t->S; s++, shift(&column, t->x_column)) w = steps(m, n, block, here, column, 0, w, ahead, hint, acc);
+        for (int s = 0; s < t->S; s++, shift(&column, t->x_column))
+            w = steps(m, n, block, here, column, NOTHING, w, ahead, hint, acc);
     }
     return w;
 }
 
-/* One tile after the other: the next one begins behind the pixels of this one. */
+/* One tile after the other: the next one begins behind the pixels of this one, or where the caller says. */
 INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const int copies,
                   const fac_conv_tile *t) {
     places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
     const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / (VL * t->R * t->S);
     const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
     const float *ahead = t->ahead, *row_bias = t->row_bias;
+    const int64_t x_next = t->x_next ? t->x_next : m * px, y_next = t->x_next ? t->y_next : m * y.pixel;
+    const int64_t r_next = t->x_next ? t->r_next : m * r.pixel;
     fac_tile_fill copy = t->copy;
     for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
         vec acc[MR][2];
@@ -104,19 +116,30 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         int64_t at[MR];
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
         if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
-        if (!copies || !t->past) fetch_ends(m, n, y, t->y_vector);
-        if (r.p0) fetch_ends(m, n, r, t->r_vector);
+        const bool pointwise = block == VL && t->R == 1 && t->S == 1, fetch = !t->here && (!copies || !t->past);
+        /* a step for each pixel; and steps of few pixels have no room for more hints */
+        const bool spread = VL >= MR && MR > 6 && pointwise && !listed;
+        const int y_blocks = spread && fetch && t->channels >= n * VL ? n : 0;
+        const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0;
+        if (fetch && !y_blocks) fetch_ends(m, n, y, t->y_vector);
+        if (r.p0 && !r_blocks) fetch_ends(m, n, r, t->r_vector);
 
         const float *w = t->w;
         places row = x;
         if (listed) row.at = at;
         int c = 0;
-        if (block == VL && t->R == 1 && t->S == 1)          /* short blocks feel what loops around them cost, and use a line of x
-                                                               for 16 steps only */
-            for (; c + VL <= t->channels; c += VL, ahead += jump, shift(&row, t->x_block)) {
-                w = steps(m, n, VL, VL, row, 2 * t->x_block, w, &ahead, hint, acc);
+        if (pointwise) {            /* short blocks feel what loops around them cost, and use a line of x for 16 steps only */
+            /* two blocks behind the last but one are those of the next tile */
+            const int64_t blocks = t->channels / VL, wrapped = listed ? 0 : x_next - (blocks > 1 ? blocks - 2 : 0) * t->x_block;
+            soon next = { .y = -1, .r = -1, .y_at = y, .r_at = r };
+            for (int64_t b = 0; b < blocks; b++, c += VL, ahead += jump, shift(&row, t->x_block)) {
+                next.x = b + 2 < blocks ? 2 * t->x_block : wrapped;
+                if (spread) next.y = b < y_blocks ? b * t->y_vector : -1;
+                if (spread) next.r = b >= y_blocks && b < y_blocks + r_blocks ? (b - y_blocks) * t->r_vector : -1;
+                w = steps(m, n, VL, VL, row, next, w, &ahead, hint, acc);
                 if (copies && copy.times > 0) copy_some(&copy);
             }
+        }
         if (block == VL)
             for (; c + VL <= t->channels; c += VL, shift(&row, t->x_block))
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
@@ -127,8 +150,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         else finish(m, n, 0, 0, t, row_bias, y, r, acc);
         if (row_bias) row_bias += m;
         if (listed) continue;
-        shift(&x, m * px), shift(&y, m * y.pixel);
-        if (r.p0) shift(&r, m * r.pixel);
+        shift(&x, x_next), shift(&y, y_next);
+        if (r.p0) shift(&r, r_next);
     }
 }
 
@@ -144,7 +167,7 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
         const float *x = t->x0 + i * m * VL, *w = t->w;
         for (int c = 0; c < t->channels; c += VL, x += t->x_block) {
             const int here = t->channels - c < VL ? t->channels - c : VL;
-            w = steps(m, n, VL, here, (places){ x, x + half * VL, VL, NULL }, 0, w, &ahead, hint, acc);
+            w = steps(m, n, VL, here, (places){ x, x + half * VL, VL, NULL }, NOTHING, w, &ahead, hint, acc);
         }
         float *y = t->y0 + i * m * VL;
         UNROLL for (int k = 0; k < n; k++)

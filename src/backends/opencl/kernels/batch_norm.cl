@@ -8,9 +8,8 @@
  * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
  * counts where lo < y < hi only; AHEAD: how many vectors of each operand an item asks for before it adds the first; BACKWARDS: what
- * is read last is applied first; SETTLES: of
- * the groups that have parts of the same channels the one that comes last adds the parts, in their order, and does what settle
- * does: a launch less (last.cl). */
+ * is read last is applied first; SETTLES: of the groups that have parts of the same channels the one that comes last adds the
+ * parts, in their order, and does what settle does: a launch less (last.cl). */
 enum { SAMPLES = 8, BLOCK = 64 };
 #ifdef GRAD
 enum { QUANTITIES = 4 };

@@ -65,7 +65,44 @@ kernel void copy(const numbers s, global const M *x, global M *y) {
     x += s.x + from; \
     y += s.y + to;
 
-#ifdef NEAR
+#ifdef PAIRS
+/* Elements of 16 bits, eight an access on both sides; in local memory two neighbours in x are a word.  An item reads and writes
+ * SHARE accesses, the former all on their way before the first is needed; two of the latter come from the same eight words. */
+enum { LANES = TILE / 8, SHARE = TILE * LANES / ITEMS, BESIDE = 8 };
+
+kernel void transpose(const numbers s, global const M *x, global M *y) {
+    local uint tile[TILE][TILE / 2 + 1];
+    SQUARE_OF_GROUP
+    const int item = (int)get_local_id(0), lane = item % LANES, row = item / LANES;
+    uint4 v[SHARE];
+#pragma unroll
+    for (int n = 0; n < SHARE; n++) {
+        const pos i = p + lane * 8, j = q + row + n * (ITEMS / LANES);
+        v[n] = i < np && j < nq ? *(global const uint4 *)(x + i + j * (pos)s.from[R - 1]) : (uint4)(0);
+    }
+#pragma unroll
+    for (int n = 0; n < SHARE; n++) {
+        local uint *to = tile[row + n * (ITEMS / LANES)] + lane * 4;
+        to[0] = v[n].x, to[1] = v[n].y, to[2] = v[n].z, to[3] = v[n].w;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int n = 0; n < SHARE / 2; n++) {
+        const int column = (item % BESIDE + n % (LANES / BESIDE) * BESIDE) * 8;
+        const int pair = item / BESIDE + n / (LANES / BESIDE) * (ITEMS / BESIDE);
+        const pos i = p + pair * 2, j = q + column;
+        uint e[8];
+#pragma unroll
+        for (int l = 0; l < 8; l++) e[l] = tile[column + l][pair];
+        if (i >= np || j >= nq) continue;
+        global M *to = y + i * (pos)s.to[R - 2] + j;
+        *(global uint4 *)to = (uint4)((e[0] & 0xffff) | e[1] << 16, (e[2] & 0xffff) | e[3] << 16, (e[4] & 0xffff) | e[5] << 16,
+                                      (e[6] & 0xffff) | e[7] << 16);
+        *(global uint4 *)(to + s.to[R - 2]) = (uint4)(e[0] >> 16 | (e[1] & 0xffff0000), e[2] >> 16 | (e[3] & 0xffff0000),
+                                                      e[4] >> 16 | (e[5] & 0xffff0000), e[6] >> 16 | (e[7] & 0xffff0000));
+    }
+}
+#elif defined(NEAR)
 /* NEAR elements an access on both sides; an item does SHARE accesses, all on their way before the first is needed. */
 #define MANY FAC_CAT(M, NEAR)
 enum { LANES = TILE / NEAR, SHARE = TILE * LANES / ITEMS };

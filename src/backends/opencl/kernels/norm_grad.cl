@@ -27,8 +27,8 @@ enum { SAMPLES = V < 8 ? 8 / V : 1 };
     _Pragma("unroll") for (int k = 0; k < SAMPLES; k++) samples[k] = COME(X, x, (row) * size + min((pos)k * V, size - V));
 #if defined(SCALED) && defined(NEXT)
 #define FACTOR(k) SEEN(X, factors[k])
-#elif defined(SCALED)
-#define FACTOR(k) factors[k]
+#elif defined(SCALED)                           /* read again: kept, they would take registers from other rows */
+#define FACTOR(k) load_x(scale + s.scale + PLACE(k), V, 0)
 #else
 #define FACTOR(k) (T)1
 #endif
@@ -41,17 +41,10 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
     TV dscale[HELD], dbias[HELD];
 #ifdef NEXT
     CAME(X) xs[HELD], dys[HELD], samples[SAMPLES], factors[HELD];
-#else
-    TV factors[HELD];
 #endif
     x += s.x, dy += s.dy, dx += s.dx;
 #pragma unroll
-    for (int k = 0; k < HELD; k++) {
-        dscale[k] = dbias[k] = (TV)(T)0;
-#if defined(SCALED) && !defined(NEXT)
-        factors[k] = load_x(scale + s.scale + PLACE(k), V, 0);
-#endif
-    }
+    for (int k = 0; k < HELD; k++) dscale[k] = dbias[k] = (TV)(T)0;
 #ifdef NEXT
     ASK(group)
 #endif

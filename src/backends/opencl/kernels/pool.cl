@@ -2,7 +2,8 @@
  *   pool      the largest or (AVERAGE) the mean of each window; INDEX: also where it was
  *   spread    dx from dy: what each element gave to the windows that hold it, as a sum over these windows, so nothing is added at
  *             once by two items: with indices from `pool` of the same launch order, or (AVERAGE) shares
- * A work item has V neighbours: of a row, or (LAST) of the channels.  Options: those of elements.cl; X, Y. */
+ * A work item has V neighbours: of a row, or (LAST) of the channels.  Options: those of elements.cl; X, Y;
+ * POSITIVE: with INDEX_ONLY, a maximum that is not above 0 is nowhere (relu made x, and what it cut off has no gradient). */
 typedef struct { long size[5], step[5]; } tensor;                       /* N, C and the three spatial dims */
 typedef struct { long kernel_, stride, dilation, pad, pad_end; } window;
 typedef struct { long x, y, index, units, start, include, column_major; tensor in, out; window w[3]; } numbers;
@@ -122,6 +123,9 @@ kernel void pool(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
     const long plane = ((long)o[0] * s.in.size[1] + o[1]) * s.in.size[2] * HW;
     const long line = (((o[0] * s.out.size[1] + o[1]) * s.out.size[2] + o[2]) * s.out.size[3] + o[3]) * s.out.size[4] + o[4];
 #ifdef INDEX_ONLY
+#ifdef POSITIVE
+    if (!(best.lane[0] > 0)) where = -1;
+#endif
     index[s.index + line] = where;
 #else
     if (s.column_major && where >= 0)

@@ -2,8 +2,10 @@
  * COLUMNS the last of KEPT has neighbours in x, and C V of its elements are a group's.  A line may be cut into parts, whose
  * results, `apart` from one another, are folded by another launch.
  * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added up: the error grows with the
- * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory; AHEAD: how
- * many vectors an item asks for before it folds the first (a loop whose every turn may be the last waits for each). */
+ * square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory;
+ * WHOLE: lines are in one part, and all items of a team on the same row: to find this out takes divisions, which cost as much as a
+ * short line; AHEAD: how many vectors an item asks for before it folds the first (a loop whose every turn may be the last waits for
+ * each). */
 typedef struct { long x, y, units, parts, across, start, count, outer, inner, step, columns, apart;
                  long kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
 
@@ -33,8 +35,13 @@ static inline T finish(T x, long count) { return count ? x / (T)count : MEAN; }
 kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
     TREE_OF_TEAM
     /* the line and the part of it that this item works on */
+#ifdef WHOLE
+    const pos part = 0;
+    LINE_OF_TEAM(get_group_id(0))
+#else
     const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts;
     LINE_OF_TEAM(get_group_id(0) / parts)
+#endif
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column;
     const pos line = unit / tiles;
@@ -45,9 +52,14 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
 #endif
     /* rows of the reduced part, and elements of each */
     pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
+#ifdef WHOLE
+    const pos across = G, down = 1;
+#else
     part_of(parts, part, &first, &last, &begin, &end);
     /* the items of a line: `across` of them along each row, the others on further rows */
-    const pos across = (pos)s.across, down = G / across, stride = across * WIDE_STEP, step = (pos)s.step;
+    const pos across = (pos)s.across, down = G / across;
+#endif
+    const pos stride = across * WIDE_STEP, step = (pos)s.step;
     TV total = (TV)REAL(s.start);
     x += s.x + from;
     if (live)
@@ -64,6 +76,14 @@ kernel void reduce(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) 
                     for (int k = 0; k < AHEAD; k++) e[k] = ELEMENT(i + k * stride);
 #pragma unroll
                     for (int k = 0; k < AHEAD; k++) sum = OP(sum, TERM(e[k]));
+                }
+                if (i + 2 * stride < stop) {        /* what is left is on its way together, too */
+                    TV e[AHEAD];
+#pragma unroll
+                    for (int k = 0; k < AHEAD; k++) e[k] = ELEMENT(i + k * stride < stop ? i + k * stride : i);
+#pragma unroll
+                    for (int k = 0; k < AHEAD; k++) sum = OP(sum, i + k * stride < stop ? TERM(e[k]) : (TV)REAL(s.start));
+                    i = stop;
                 }
 #endif
 #pragma unroll 4

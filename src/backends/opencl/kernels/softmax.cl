@@ -1,8 +1,7 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
  * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss;
- * HELD: a line is HELD accesses of each item at most, and stays in registers; NEXT: a group does several lines, the next of
- * which is on its way while one is worked on; ONLINE: a line is read twice, the sum follows the largest element so far; ROUGH: y
- * is of 16 bits. */
+ * HELD: a line is HELD accesses of each item at most, and stays in registers; ONLINE: a line is read twice, the sum follows the
+ * largest element so far; ROUGH: y is of 16 bits. */
 typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
                  by[REDUCED]; } numbers;
 
@@ -23,17 +22,25 @@ FOLDER(fold_sum, PLUS)
 #define APART apart
 #endif
 
-/* Where results keep 8 or 11 bits, the device's own power of e does. */
+/* e to the power of x, and of x - top.  Where results keep 8 or 11 bits, the device's own power of two does; what top log2 e is
+ * rounded by is the same factor in all terms of a sum, so that only logarithms would see it. */
 #ifdef ROUGH
-#define POWER(x) native_exp(x)
+#define LOG2_E (T)1.44269504088896340736f
+static inline TV power_of_2(TV x) {
+    lanes r = { .v = x };
+#pragma unroll
+    for (int l = 0; l < V; l++) r.lane[l] = fac_exp2_rough(r.lane[l]);
+    return r.v;
+}
+#define POWER(x) power_of_2((x) * LOG2_E)
 #else
 #define POWER(x) exp(x)
 #endif
-
-/* What an item has of a line; where it has nothing, the last that there is once more: a branch would wait for what is in it. */
-#define ASK(came, from) \
-    _Pragma("unroll") for (int k = 0; k < HELD; k++) \
-        came[k] = COME(X, from, min(first + k * (G * WIDE_STEP), size - WIDE_STEP) * step);
+#if defined(ROUGH) && !defined(LOGARITHM)
+#define POWER_OVER(x, top) power_of_2(fma(x, (TV)LOG2_E, (top) * -LOG2_E))
+#else
+#define POWER_OVER(x, top) POWER((x) - (top))
+#endif
 
 TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
     TREE_OF_TEAM
@@ -54,55 +61,37 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     const T least = -INFINITY;
 #ifdef HELD
     CAME(X) came[HELD];
-    bool more;
-    ASK(came, from)
-#ifdef NEXT
-    pos group = (pos)get_group_id(0);
-#endif
-    do {
-        TV e[HELD], top = (TV)least, sum = (TV)(T)0;
+    TV e[HELD], top = (TV)least, sum = (TV)(T)0;
+    /* where an item has nothing, the last that there is once more: a branch would wait for what is in it */
 #pragma unroll
-        for (int k = 0; k < HELD; k++) e[k] = IN_LINE(first + k * G * WIDE_STEP) ? SEEN(X, came[k]) : (TV)least;
-#ifdef NEXT
-        group += (pos)get_num_groups(0);
-        more = group * C < (pos)s.units;
-        const pos next = min(group * C + MY_LINE, (pos)s.units - 1);
-        if (more) {
-            from = x + place(s.kept, s.from, KEPT, next);
-            ASK(came, from)
-        }
-#else
-        more = false;
-#endif
+    for (int k = 0; k < HELD; k++) came[k] = COME(X, from, min(first + k * (G * WIDE_STEP), size - WIDE_STEP) * step);
 #pragma unroll
-        for (int k = 0; k < HELD; k++) top = HIGHER(e[k], top);
-        const TV most = (TV)fold_top(tree, top);
+    for (int k = 0; k < HELD; k++) {
+        e[k] = IN_LINE(first + k * G * WIDE_STEP) ? SEEN(X, came[k]) : (TV)least;
+        top = HIGHER(e[k], top);
+    }
+    const TV most = (TV)fold_top(tree, top);
 #pragma unroll
-        for (int k = 0; k < HELD; k++) {
-            const TV power = POWER(e[k] - most);
-            if (IN_LINE(first + k * G * WIDE_STEP)) sum += power;
+    for (int k = 0; k < HELD; k++) {
+        const TV power = POWER_OVER(e[k], most);
+        if (IN_LINE(first + k * G * WIDE_STEP)) sum += power;
 #ifndef LOGARITHM
-            e[k] = power;
+        e[k] = power;
 #endif
-        }
-        const TV all = (TV)fold_sum(tree, sum);
+    }
+    const TV all = (TV)fold_sum(tree, sum);
 #ifdef LOGARITHM
 #define RESULT(x) ((x) - most - under)
-        const TV under = log(all);
+    const TV under = log(all);
 #else
 #define RESULT(x) ((x) * factor)
-        const TV factor = (TV)(T)1 / all;
+    const TV factor = (TV)(T)1 / all;
 #endif
 #pragma unroll
-        for (int k = 0; k < HELD; k++) {
-            const pos i = first + k * G * WIDE_STEP;
-            if (live && IN_LINE(i)) store_y(to + i * apart, APART, LEFT(i), RESULT(e[k]));
-        }
-#ifdef NEXT
-        live = group * C + MY_LINE < (pos)s.units;
-        to = y + place(s.kept, s.to, KEPT, next);
-#endif
-    } while (more);
+    for (int k = 0; k < HELD; k++) {
+        const pos i = first + k * G * WIDE_STEP;
+        if (live && IN_LINE(i)) store_y(to + i * apart, APART, LEFT(i), RESULT(e[k]));
+    }
 #elif defined(ONLINE)
     if (!live) size = 0;
     TV top = (TV)(T)-FLT_MAX, sum = (TV)(T)0;
@@ -126,7 +115,7 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
 #define RESULT(x) ((x) - most - under)
     const TV under = log(all);
 #else
-#define RESULT(x) (POWER((x) - most) * factor)
+#define RESULT(x) (POWER_OVER(x, most) * factor)
     const TV factor = (TV)(T)1 / all;
 #endif
 #pragma unroll 4

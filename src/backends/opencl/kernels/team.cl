@@ -111,8 +111,13 @@ typedef T folded;
 #define TREE_OF_TEAM local folded *tree = 0;
 #endif
 
-/* The compiler must leave room for the registers of so many items. */
+/* The compiler must leave room for the registers of so many items.  CAPPED: an option of NVIDIA's says how many registers an item
+ * has, which counts only where the size of a group is not told. */
+#ifdef CAPPED
+#define TEAM_KERNEL kernel void
+#else
 #define TEAM_KERNEL kernel __attribute__((reqd_work_group_size(C * G, 1, 1))) void
+#endif
 
 /* unit: the line of this item; those that have none (not live) go through the first once more, for the barriers. */
 #define LINE_OF_TEAM(group) \
@@ -145,14 +150,16 @@ static inline void part_of(pos parts, pos part, pos *first, pos *last, pos *begi
     else *begin = from * WIDE_STEP, *end = min(to * WIDE_STEP, *end);
 }
 
-/* Where line number `line` of these dims begins. */
+/* Where line number `line` of these dims begins.  What is left for the first dim is less than its size, and goes without a
+ * division: an item's share of a line may cost less than one. */
 static inline pos place(const long *size, const long *step, int dims, pos line) {
     pos at = 0;
-    for (int k = dims - 1; k >= 0; k--) {
+    if (!dims) return 0;
+    for (int k = dims - 1; k > 0; k--) {
         at += line % (pos)size[k] * (pos)step[k];
         line /= (pos)size[k];
     }
-    return at;
+    return at + line * (pos)step[0];
 }
 
 #define PLUS(a, b) ((a) + (b))
@@ -160,8 +167,8 @@ static inline pos place(const long *size, const long *step, int dims, pos line) 
 /* A NaN wins. */
 #define LARGER(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
 #define SMALLER(a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
-/* A NaN loses. */
-#define HIGHER(a, b) ((a) > (b) ? (a) : (b))
+/* A NaN loses; of floats it is one instruction. */
+#define HIGHER(a, b) fmax(a, b)
 
 /* V lanes to places `step` apart. */
 #define STORER_APART(name, tag) \
