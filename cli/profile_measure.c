@@ -56,12 +56,16 @@ static int run_all(profile *p, double limit) {
     return code ? code : launches(p);
 }
 
-/* What products may reach: on tensor cores at the precision that was asked for; split products of f32 take three of TF32. */
-static double products_peak(const fac_peaks *k, const char *precision) {
-    fac_precision level = FAC_PRECISION_DEFAULT;
-    if (precision) fac_precision_parse(precision, &level);
-    if (level == FAC_PRECISION_MEDIUM && k->tensor_half > 0) return k->tensor_half;
-    if (level == FAC_PRECISION_HIGH && k->tensor_tf32 > 0) return k->tensor_tf32;
+static bool is_half(fac_dtype t) { return t == FAC_BF16 || t == FAC_F16; }
+
+/* What products may reach: on tensor cores at the precision that was asked for, or in the type that the model computes in; split
+ * products of f32 take three of TF32. */
+static double products_peak(const fac_peaks *k, const job *j, const char *precision) {
+    numerics how = { 0 };
+    precision_parse(precision, &how);
+    const bool half = is_half(how.mixed) || (j->in[0] && is_half(fac_tensor_type(j->in[0]).dtype));
+    if ((half || how.products == FAC_PRECISION_MEDIUM) && k->tensor_half > 0) return k->tensor_half;
+    if (how.products == FAC_PRECISION_HIGH && k->tensor_tf32 > 0) return k->tensor_tf32;
     return fmax(k->flops, k->tensor_tf32 / 3);
 }
 
@@ -108,7 +112,7 @@ int profile_measure(profile *p, const verb *v, const job_options *o, const char 
     fac_error err = { 0 };
     int code = job_open(&p->j, v, o, what);
     if (!code && fac_device_peaks(p->j.device, &p->peaks, &err)) code = fail(&err);
-    p->peak = products_peak(&p->peaks, o->precision);
+    p->peak = products_peak(&p->peaks, &p->j, o->precision);
     if (!code) code = analyze(p, o);
     if (!code) code = run_all(p, seconds > 0 ? seconds : 1);
     return code ? code : collect(p);

@@ -1,5 +1,6 @@
 /* facula tune: measures which solvers are fastest, and remembers them. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,20 +11,23 @@ static struct {
     job_options job;
     const char *output;
     double seconds;
-    long   rounds;
-    bool   merge, export, list, json;
+    long   rounds, most;
+    bool   merge, export, list, faster, all, json;
 } o;
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
     { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2" },
     { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2" },
+    { "--most", OPTION_INT, &o.most, "N", "candidates of a problem, those of the least estimates; default all that may win" },
     { "--merge", OPTION_FLAG, &o.merge, NULL, "the arguments are wisdom files: the best of each to -o" },
     { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
     { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
+    { "--faster", OPTION_FLAG, &o.faster, NULL, "with --export and --list: only where estimates choose worse" },
     { "-o", OPTION_TEXT, &o.output, "FILE", "for --merge and --export" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--all", OPTION_FLAG, &o.all, NULL, "with --json: the times of all candidates" },
     { 0 } };
 
 /* ---- the file ---- */
@@ -75,14 +79,14 @@ static int merge(list args) {
 
 /* ---- what is known ---- */
 
-static void solver_text(const fac_wisdom_entry *e, char to[128]) {
-    if (e->variant) snprintf(to, 128, "%s:%d", e->solver, e->variant);
-    else snprintf(to, 128, "%s", e->solver);
+static void solver_text(const char *solver, int variant, char to[128]) {
+    if (variant) snprintf(to, 128, "%s:%d", solver, variant);
+    else snprintf(to, 128, "%s", solver);
 }
 
 static void print_entry(const fac_wisdom_entry *e) {
     char solver[128];
-    solver_text(e, solver);
+    solver_text(e->solver, e->variant, solver);
     printf("%10.1f %10.1f  %-28s %s\n", 1e6 * e->otherwise, 1e6 * e->seconds, solver, e->problem);
 }
 
@@ -93,7 +97,7 @@ static int of_device(const fac_wisdom *w, const fac_device *d, fac_wisdom *to) {
     fac_error err = { 0 };
     for (size_t i = 0; i < fac_wisdom_count(w); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(w, i);
-        if (strcmp(e.device, fac_device_key(d))) continue;
+        if (strcmp(e.device, fac_device_key(d)) || (o.faster && e.seconds >= e.otherwise)) continue;
         if (!to) print_entry(&e);
         else if (fac_wisdom_put(to, &e, &err)) return fail(&err);
     }
@@ -129,9 +133,24 @@ static int known(void) {
 
 /* ---- tuning ---- */
 
-static void show_progress(void *self, int pass, int passes) { progress("tuning", pass, passes, *(double *)self); }
+typedef struct watcher { double start; cJSON *all; } watcher;           /* all: NULL, nobody asked */
 
-static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
+static void show_progress(void *self, int pass, int passes) { progress("tuning", pass, passes, ((watcher *)self)->start); }
+
+static void note(void *self, const char *problem, const fac_tuned *t) {
+    char solver[128];
+    watcher *w = self;
+    cJSON *c;
+    if (!w->all) return;
+    solver_text(t->solver, t->variant, solver);
+    cJSON_AddItemToArray(w->all, c = cJSON_CreateObject());
+    cJSON_AddStringToObject(c, "problem", problem);
+    cJSON_AddStringToObject(c, "solver", solver);
+    json_number(c, "estimate_us", isfinite(t->estimate) ? 1e6 * t->estimate : 0, 4);
+    json_number(c, "us", isfinite(t->seconds) ? 1e6 * t->seconds : 0, 4);
+}
+
+static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt, cJSON *all) {
     char solver[128];
     cJSON *j = cJSON_CreateObject(), *entries, *c;
     cJSON_AddStringToObject(j, "model", what);
@@ -139,18 +158,22 @@ static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom
     cJSON_AddNumberToObject(j, "candidates", s->candidates);
     cJSON_AddNumberToObject(j, "changed", s->changed);
     cJSON_AddNumberToObject(j, "refused", s->refused);
+    cJSON_AddNumberToObject(j, "winners", s->winners);
+    cJSON_AddNumberToObject(j, "confirmed", s->confirmed);
+    json_number(j, "together_ms", 1e3 * s->together, 6);
     json_number(j, "before_ms", 1e3 * s->before, 6);
     json_number(j, "after_ms", 1e3 * s->after, 6);
     cJSON_AddItemToObject(j, "entries", entries = cJSON_CreateArray());
     for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
-        solver_text(&e, solver);
+        solver_text(e.solver, e.variant, solver);
         cJSON_AddItemToArray(entries, c = cJSON_CreateObject());
         cJSON_AddStringToObject(c, "problem", e.problem);
         cJSON_AddStringToObject(c, "solver", solver);
         json_number(c, "before_us", 1e6 * e.otherwise, 4);
         json_number(c, "after_us", 1e6 * e.seconds, 4);
     }
+    if (all) cJSON_AddItemToObject(j, "measured", all);
     return j;
 }
 
@@ -163,6 +186,8 @@ static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *le
     }
     printf("a run: %.3f ms by estimates, %.3f ms with what was learnt (%d changed", 1e3 * s->before, 1e3 * s->after, s->changed);
     printf(s->refused ? ", %d faster ones refused: their results are wrong)\n" : ")\n", s->refused);
+    if (s->winners) printf("of %d that seemed faster %d were so again, together %.3f ms%s\n", s->winners, s->confirmed,
+                           1e3 * s->together, s->confirmed && !s->changed ? ": not faster as a whole, so none is kept" : "");
 }
 
 static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
@@ -171,9 +196,9 @@ static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
     fac_tune_stat stat;
     job_options plain = o.job;
     job j = { 0 };
-    double start = now();
+    watcher watching = { now(), rows && o.all ? cJSON_CreateArray() : NULL };
     plain.device.wisdom = "";
-    const fac_tune_opts opts = { o.seconds, (int)o.rounds, show_progress, &start };
+    const fac_tune_opts opts = { o.seconds, (int)o.rounds, show_progress, &watching, (int)o.most, note };
     int code = job_open(&j, verb_find("tune"), &plain, what);
     if (!code && fac_wisdom_new(&learnt, &err)) code = fail(&err);
     if (!code && fac_program_tune(j.program, j.in, &opts, learnt, &stat, &err)) code = fail(&err);
@@ -181,8 +206,9 @@ static int tune(const char *what, fac_wisdom *all, cJSON *rows) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
         if (fac_wisdom_put(all, &e, &err)) code = fail(&err);
     }
-    if (!code && rows) cJSON_AddItemToArray(rows, to_json(what, &stat, learnt));
-    else if (!code) print(what, &stat, learnt);
+    if (!code && rows) cJSON_AddItemToArray(rows, to_json(what, &stat, learnt, watching.all));
+    else cJSON_Delete(watching.all);
+    if (!code && !rows) print(what, &stat, learnt);
     fac_wisdom_free(learnt);
     job_close(&j);
     return code;
@@ -193,8 +219,10 @@ static int run(list args) {
     if (o.merge) return merge(args);
     if (o.export || o.list) return known();
     if (args.n < 1) return usage_error(verb_find("tune"), "which models or problems?");
-    if (o.seconds < 0 || o.rounds < 0 || o.rounds > 1000)
-        return usage_error(verb_find("tune"), "--seconds and --rounds are positive");
+    if (o.seconds < 0 || o.rounds < 0 || o.rounds > 1000 || o.most < 0 || o.most > 1000)
+        return usage_error(verb_find("tune"), "--seconds, --rounds and --most are positive");
+    if (o.faster) return usage_error(verb_find("tune"), "--faster is for --export and --list");
+    if (o.all && !o.json) return usage_error(verb_find("tune"), "--all is for --json");
     char path[4096];
     fac_wisdom *all = NULL;
     int code = open_wisdom(path, &all);
@@ -214,9 +242,10 @@ static int run(list args) {
 const verb verb_tune = {
     .name = "tune", .summary = "measures which solvers are fastest here, and remembers them",
     .usage = "facula tune MODEL|PROBLEM... [options]\n       facula tune --merge FILE... -o FILE\n"
-             "       facula tune --export -o FILE | --list",
+             "       facula tune --export -o FILE | --list [--faster]",
     .options = options, .run = run,
-    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps the fastest whose results are\n"
-            "those of the reference kernels.  What it learns goes to a text file, by device, instruction set, threads and problem:\n"
-            "--wisdom FILE, else FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it the\n"
-            "solvers' estimates decide.  --batch and --threads matter: tune with those that will be used." };
+    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps the fastest that are so\n"
+            "twice and whose results are those of the reference kernels, or for other devices than the cpu those of the cpu.\n"
+            "What it learns goes to a text file, by device, instruction set, threads and problem: --wisdom FILE, else\n"
+            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it the solvers' estimates\n"
+            "decide.  --batch, --precision, --train and --threads matter: tune with those that will be used." };

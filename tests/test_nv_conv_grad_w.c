@@ -58,7 +58,7 @@ static void kernels_are_written(void **state) {
             fac_nv_grad_w q;
             fac_nv_grad_w_cut c;
             as_problem(g->last, cases[i].precision, o, &p);
-            if (!fac_nv_grad_w_read(&p, &q)) fail_msg("refused: %s", cases[i].problem);
+            if (!fac_nv_grad_w_read(&p, 2, &q)) fail_msg("refused: %s", cases[i].problem);
             if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
             const int64_t rows = (c.few ? 64 * c.columns : c.taps ? 64 : 128) * c.tiles_m;
             const int64_t columns = (c.few ? 64 : c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
@@ -101,7 +101,7 @@ static void others_are_refused(void **state) {
         fac_nv_grad_w q;
         OK(fac_problem_graph(not[i], false, &g, &err));
         as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
-        if (fac_nv_grad_w_read(&p, &q)) fail_msg("taken: %s", not[i]);
+        if (fac_nv_grad_w_read(&p, 2, &q)) fail_msg("taken: %s", not[i]);
         fac_graph_free(g);
     }
 }

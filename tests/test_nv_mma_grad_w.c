@@ -21,7 +21,13 @@ static const struct { const char *name, *problem; fac_precision precision; } cas
     { "medium", "conv2d_grad_w(f32[64,128,56,56], f32[64,128,28,28], f32[128,128,3,3]) stride=2,2 pad=1,1,1,1",
       FAC_PRECISION_MEDIUM },
     { "bf16", "conv2d_grad_w(bf16[64,256,14,14], bf16[64,256,14,14], bf16[256,256,3,3]) pad=1,1,1,1", FAC_PRECISION_DEFAULT },
-    { "f16_1x1", "conv2d_grad_w(f16[8,64,28,28], f16[8,256,28,28], f16[256,64,1,1])", FAC_PRECISION_DEFAULT } };
+    { "f16_1x1", "conv2d_grad_w(f16[8,64,28,28], f16[8,256,28,28], f16[256,64,1,1])", FAC_PRECISION_DEFAULT },
+    { "high_deep", "conv3d_grad_w(f32[4,64,8,28,28], f32[4,128,8,28,28], f32[128,64,3,3,3]) pad=1,1,1,1,1,1",
+      FAC_PRECISION_HIGH },
+    { "f32_deep", "conv3d_grad_w(f32[4,64,8,28,28], f32[4,128,4,14,14], f32[128,64,3,3,3]) stride=2,2,2 pad=1,1,1,1,1,1",
+      FAC_PRECISION_DEFAULT },
+    { "bf16_deep", "conv3d_grad_w(bf16[4,64,8,28,28], bf16[4,128,8,28,28], bf16[128,64,3,3,3]) pad=1,1,1,1,1,1",
+      FAC_PRECISION_DEFAULT } };
 
 static void kernels_are_written(void **state) {
     static const int room[] = { 48, 99, 163 };
@@ -39,11 +45,12 @@ static void kernels_are_written(void **state) {
                 fac_mma_grad_w_cut c;
                 fac_text t = { 0 };
                 as_problem(g->last, cases[i].precision, o, &p);
-                assert_true(fac_nv_grad_w_read(&p, &q));
+                assert_true(fac_nv_grad_w_read(&p, 3, &q));
                 if (!fac_mma_grad_w_choose(&pretended, &q, k, &c)) continue;
-                const int64_t pixels = q.g.N * q.g.P * q.g.Q, row = (c.k.rows + c.k.columns) * (q.dtype == FAC_F32 ? 4 : 2);
+                const int64_t pixels = q.g.N * q.g.O * q.g.P * q.g.Q;
+                const int64_t row = (c.k.rows + c.k.columns) * (q.dtype == FAC_F32 ? 4 : 2);
                 assert_in_range(c.stages * row * c.k.pixels, 1, 1024 * room[card]);
-                assert_true(c.tiles_m * c.k.rows >= q.K && c.tiles_n * c.k.columns >= q.C * q.g.R * q.g.S);
+                assert_true(c.tiles_m * c.k.rows >= q.K && c.tiles_n * c.k.columns >= q.C * fac_nv_grad_w_taps(&q));
                 assert_true(c.each % c.k.pixels == 0 && c.each * c.splits >= pixels && c.each * (c.splits - 1) < pixels);
                 const int64_t width = c.k.rows * row / (c.k.rows + c.k.columns);
                 assert_true(c.items * 16 / width <= c.k.pixels && c.k.pixels <= 32);    /* a pass of copies is within a step */
@@ -65,13 +72,22 @@ static const mode grads[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 4 },     { "f32
                               { "f16", FAC_PRECISION_DEFAULT, 1e-3, 8 } };
 enum { GRADS = sizeof grads / sizeof *grads };
 
-/* Any window, stride, dilation and pads, sometimes two groups. */
-static void write_grad(const mode *m, char *to, size_t size) {
+/* Any window, stride, dilation and pads, sometimes two groups; every other one with a depth. */
+static void write_grad(const mode *m, bool deep, char *to, size_t size) {
     const int groups = number(0, 3) ? 1 : 2, C = m->channels * (int)number(16 / m->channels, 140 / m->channels);
     const int K = m->channels * (int)number(16 / m->channels, 150 / m->channels), N = (int)number(1, 4), r = (int)number(1, 4);
     const int s = (int)number(1, 4), h = (int)number(12, 30), w = (int)number(12, 30), down = (int)number(1, 3);
     const int across = (int)number(1, 2), far = (int)number(1, 2), top = (int)number(0, 2), left = (int)number(0, 2);
     const int p = (h + 2 * top - (r - 1) * far - 1) / down + 1, q = (w + 2 * left - (s - 1) * far - 1) / across + 1;
+    const int t = (int)number(1, 3), in = (int)number(3, 6), inward = (int)number(1, 2), front = (int)number(0, 2);
+    const int out = (in + 2 * front - (t - 1) * far - 1) / inward + 1;
+    if (deep && in + 2 * front > (t - 1) * far) {
+        snprintf(to, size, "conv3d_grad_w(%s[%d,%d,%d,%d,%d], %s[%d,%d,%d,%d,%d], %s[%d,%d,%d,%d,%d]) stride=%d,%d,%d "
+                 "pad=%d,%d,%d,%d,%d,%d dilation=%d,%d,%d groups=%d", m->type, N, C * groups, in, h, w, m->type, N, K * groups,
+                 out, p, q, m->type, K * groups, C, t, r, s, inward, down, across, front, top, left, front, top, left, far, far,
+                 far, groups);
+        return;
+    }
     snprintf(to, size, "conv2d_grad_w(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) stride=%d,%d pad=%d,%d,%d,%d "
              "dilation=%d,%d groups=%d", m->type, N, C * groups, h, w, m->type, N, K * groups, p, q, m->type, K * groups, C, r, s,
              down, across, top, left, top, left, far, far, groups);
@@ -82,11 +98,11 @@ static void odd_shapes(void **state) {
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_MMA)) skip();
     const bool all = getenv("FACULA_ALL");
     const char *only = getenv("FACULA_FORM");
-    for (int i = 0; i < GRADS * (all ? 3 : 2); i++) {
+    for (int i = 0; i < GRADS * (all ? 6 : 4); i++) {
         const mode *m = &grads[i % GRADS];
         char text[512];
         fac_graph *g = NULL;
-        write_grad(m, text, sizeof text);
+        write_grad(m, i / GRADS % 2, text, sizeof text);
         if (only && i % GRADS != atoi(only)) continue;
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "backends/wisdom.h"
 #include "run/tune.h"
 #include "program_check.h"
 
@@ -176,18 +177,22 @@ static void test_finds_the_fastest(void **state) {
 /* The fastest is wrong: the next one is taken, and it is counted. */
 static void test_refuses_the_wrong(void **state) {
     (void)state;
+    static const char *const names[] = { "cpu", "another" };        /* the reference kernels judge, the cpu does */
     const fac_solver *const all[] = { &slow_only, &wrong, &fair, NULL };
     fac_graph *g = one_softmax();
-    fac_wisdom *w;
-    OK(fac_wisdom_new(&w, err));
     give(all);
-    wrong_runs = 0;
-    const fac_tune_stat s = tune(g, w);
-    assert_true(wrong_runs > 0);
-    assert_int_equal(s.refused, 1);
-    assert_int_equal(s.changed, 1);
-    assert_choice(g, w, "softmax/fair", 0);
-    fac_wisdom_free(w);
+    for (int k = 0; k < 2; k++) {
+        fac_wisdom *w;
+        OK(fac_wisdom_new(&w, err));
+        own.name = names[k];
+        wrong_runs = 0;
+        const fac_tune_stat s = tune(g, w);
+        assert_true(wrong_runs > 0);
+        assert_int_equal(s.refused, 1);
+        assert_int_equal(s.changed, 1);
+        assert_choice(g, w, "softmax/fair", 0);
+        fac_wisdom_free(w);
+    }
     fac_graph_free(g);
 }
 
@@ -213,6 +218,39 @@ static void test_ignored_entries(void **state) {
         OK(fac_wisdom_put(w, &good, err));
         assert_choice(g, w, "softmax/slow", 1);
         fac_wisdom_free(w);
+    }
+    fac_graph_free(g);
+}
+
+/* What comes with the library is done on a device whose key has its parts, unless the user measured something else there. */
+static void test_shipped(void **state) {
+    (void)state;
+    static const char text[] =
+        "facula wisdom 1\n\ndevice gpu, 132 units, sm_90\nsoftmax/slow:1 3 1 2 softmax(f32[8,32])\n"
+        "\ndevice gpu, 64 units, sm_90\nsoftmax/slow:2 3 1 2 softmax(f32[8,32])\n"
+        "\ndevice gpu, old, sm_90\nsoftmax/slow:2 2 1 2 softmax(f32[8,32])\n";
+    static const struct { const char *key; bool measured; const char *solver; int variant; } cases[] = {
+        { "gpu, Some Card, 132 units, 99 GB, driver 7, sm_90", false, "softmax/slow", 1 },
+        { "gpu, Some Card, 64 units, sm_90", false, "softmax/slow", 2 },
+        { "gpu, Some Card, 132 units, sm_80", false, "softmax/slow", 0 },
+        { "gpu, old, sm_90", false, "softmax/slow", 0 },        /* of an older version of the solver */
+        { "cpu, 132 units, sm_90", false, "softmax/slow", 0 },
+        { "gpu, Some Card, 132 units, 99 GB, driver 7, sm_90", true, "softmax/fair", 0 } };
+    const fac_solver *const all[] = { &slow, &fair, NULL };
+    fac_graph *g = one_softmax();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        open_device(NULL);
+        give(all);
+        assert_choice(g, NULL, "softmax/slow", 0);
+        snprintf(device->key, sizeof device->key, "%s", cases[k].key);
+        if (cases[k].measured) {
+            const fac_wisdom_entry e = { device->key, problem_text, "softmax/fair", 0, 0, 1, 2 };
+            if (!device->wisdom) OK(fac_wisdom_new(&device->wisdom, err));
+            OK(fac_wisdom_put(device->wisdom, &e, err));
+        }
+        OK(fac_device_ship(device, text, err));
+        assert_choice(g, NULL, cases[k].solver, cases[k].variant);
+        close_device(NULL);
     }
     fac_graph_free(g);
 }
@@ -369,7 +407,7 @@ static void test_every_candidate_is_right(void **state) {
         assert_in_range(n, 1, 64);
         for (int i = 0; i < n; i++) {
             bool right = false;
-            OK(fac_tune_check(device, key, all[i].solver->name, all[i].variant, all[i].version, &right, err));
+            OK(fac_tune_check(device, NULL, key, all[i].solver->name, all[i].variant, all[i].version, &right, err));
             if (!right) fail_msg("%s, variant %d: wrong on %s", all[i].solver->name, all[i].variant, key);
             variants += all[i].variant > 0;
         }
@@ -398,7 +436,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_finds_the_fastest, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_refuses_the_wrong, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_ignored_entries, open_device, close_device),
-        cmocka_unit_test(test_device_file),
+        cmocka_unit_test(test_shipped), cmocka_unit_test(test_device_file),
         cmocka_unit_test_setup_teardown(test_keys, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_every_candidate_is_right, open_device, close_device),
         cmocka_unit_test_setup_teardown(test_network, open_device, close_device),

@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "folder.h"
+#include "shipped_wisdom.h"
 
 static const fac_wisdom_entry first = { "cpu, a", "relu(f32[3])", "relu/x", 0, 1, 2e-6, 4e-6 };
 static const fac_wisdom_entry other = { "cpu, b", "relu(f32[3])", "relu/y", 7, 2, 3e-6, 3e-6 };
@@ -232,7 +233,7 @@ static void test_key(void **state) {
     fac_device_free(narrow);
 }
 
-/* Wisdom that comes with the library: by the whole key, or by all of it up to a comma. */
+/* Wisdom that comes with the library: by the whole key, or by some of its parts in their order. */
 static void test_pick(void **state) {
     (void)state;
     static const char text[] = "facula wisdom 1\n\ndevice gpu, big\nrelu/x:3 1 2 4 relu(f32[3])\n# remark\n\ndevice gpu, bigger, 2\n"
@@ -250,16 +251,67 @@ static void test_pick(void **state) {
     w = NULL;
     OK(fac_wisdom_pick(text, "gpu, bigger", &w, err));          /* the 2 is part of what was measured */
     assert_null(w);
+    static const struct { const char *device, *key; bool serves; } rules[] = {
+        { "gpu", "gpu, big", true },                    { "gpu, 132 units, sm_90", "gpu, big, 132 units, 99 GB, sm_90", true },
+        { "gpu, sm_90", "gpu, big, sm_90", true },      { "gpu, sm_9", "gpu, big, sm_90", false },
+        { "gpu, sm_90", "gpu, big, sm_9", false },      { "gpu, sm_90, big", "gpu, big, sm_90", false },
+        { "sm_90", "gpu, big, sm_90", false },          { "gpu, big, big", "gpu, big", false },
+        { "gpu, big", "gpu", false },                   { "", "gpu", false } };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char own[128];
+        snprintf(own, sizeof own, "device %s\nrelu/x 1 2 4 relu(f32[3])\n", rules[i].device);
+        OK(fac_wisdom_pick(own, rules[i].key, &w, err));
+        if (!w == rules[i].serves) fail_msg("\"%s\" for \"%s\"", rules[i].device, rules[i].key);
+        fac_wisdom_free(w);
+        w = NULL;
+    }
+    static const char twice[] =
+        "device gpu\nrelu/x 1 2 4 relu(f32[3])\n\ndevice gpu, big\nrelu/y 1 2 4 relu(f32[3])\n";
+    OK(fac_wisdom_pick(twice, "gpu, big", &w, err));
+    assert_true(fac_wisdom_find(w, "gpu, big", "relu(f32[3])", &e));
+    assert_string_equal(e.solver, "relu/y");
+    fac_wisdom_free(w);
+    w = NULL;
     OK(fac_wisdom_pick("facula wisdom 1\n", "gpu, big", &w, err));
     assert_null(w);
     assert_int_equal(fac_wisdom_pick("device a\nnonsense\n", "a, b", &w, &said), FAC_E_FORMAT);
     assert_null(w);
 }
 
+/* What the library brings along names solvers that there are, and serves no other device than it says. */
+static void test_shipped(void **state) {
+    (void)state;
+    static const char *const foreign[] = { "cpu, avx512, 132 units, sm_90", "opencl, cpu-znver4, 2 units, 25.0 GB, driver 3.1",
+                                           "opencl, Some Card, 132 units, sm_80" };
+    fac_wisdom *w = NULL;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        OK(fac_wisdom_pick(fac_shipped_wisdom, foreign[i], &w, err));
+        assert_null(w);
+    }
+    assert_memory_equal(fac_shipped_wisdom, FAC_WISDOM_HEADING "\n", sizeof FAC_WISDOM_HEADING);
+    for (const char *line = fac_shipped_wisdom; (line = strstr(line, "\ndevice ")); ) {
+        char key[256];
+        line += strlen("\ndevice ");
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(line, "\n"), line);
+        OK(fac_wisdom_pick(fac_shipped_wisdom, key, &w, err));
+        assert_non_null(w);
+        const fac_backend *const *b = fac_backends;
+        while (*b && strncmp((*b)->name, key, strlen((*b)->name))) b++;
+        for (size_t i = 0; *b && i < fac_wisdom_count(w); i++) {        /* of a backend in this build */
+            const fac_wisdom_entry e = fac_wisdom_at(w, i);
+            const fac_solver *const *s = (*b)->solvers;
+            while (*s && strcmp((*s)->name, e.solver)) s++;
+            if (!*s) fail_msg("no solver %s of %s", e.solver, key);
+        }
+        fac_wisdom_free(w);
+        w = NULL;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_put_replaces), cmocka_unit_test(test_merge),
         cmocka_unit_test(test_malformed), cmocka_unit_test(test_mutated), cmocka_unit_test(test_device_reads),
-        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick) };
+        cmocka_unit_test(test_path), cmocka_unit_test(test_key), cmocka_unit_test(test_pick), cmocka_unit_test(test_shipped) };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

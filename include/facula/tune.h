@@ -13,8 +13,8 @@
  * and when these operands are not parameters.  Lines that begin with # are remarks.  What a device, solver or version does not know
  * is not used; a line that cannot be read is an error that names it.
  *
- * The library brings wisdom of its own (src/backends/shipped.wisdom), which serves where nothing was measured here; a device that
- * is opened with the path "" uses none at all. */
+ * The library brings wisdom of its own (src/backends/shipped.wisdom), which serves where nothing was measured here, for devices
+ * named by some parts of their keys; a device that is opened with the path "" uses none at all. */
 #ifndef FACULA_TUNE_H
 #define FACULA_TUNE_H
 
@@ -51,7 +51,8 @@ size_t           fac_wisdom_count(const fac_wisdom *w);
 fac_wisdom_entry fac_wisdom_at(const fac_wisdom *w, size_t i);      /* texts live as long as w, or until the entry is replaced */
 bool             fac_wisdom_find(const fac_wisdom *w, const char *device, const char *problem, fac_wisdom_entry *out);
 
-/* What entries of this device are kept under: "cpu, avx512, 2 threads, MODEL". */
+/* What entries of this device are kept under: "cpu, avx512, 2 threads, MODEL"; of a GPU its name, units, memory and driver, and of
+ * NVIDIA's "sm_90" behind them. */
 const char *fac_device_key(const fac_device *d);
 /* The file that a device opened without a path would read: FACULA_WISDOM, else XDG_DATA_HOME/facula/wisdom, else
  * ~/.local/share/facula/wisdom.  false: there is none (FACULA_WISDOM is empty, or there is no home). */
@@ -61,23 +62,30 @@ bool fac_wisdom_path(char *to, size_t size);
 
 typedef struct fac_program fac_program;
 
+typedef struct fac_tuned { const char *solver; int variant; double estimate, seconds; } fac_tuned;
+
 typedef struct fac_tune_opts {          /* zero is the default everywhere */
     double seconds;                     /* of measuring in each pass; 0 = 0.2, and at least three runs                  */
     int    rounds;                      /* through all candidates; 0 = 2: the fastest run of each counts                */
     void (*progress)(void *self, int pass, int passes);
     void  *self;
+    int    most;                        /* candidates of a problem, those with the least estimates; 0: all that may win */
+    /* Once for each candidate, behind the last pass; texts live for the call.  seconds: infinite when it did not run. */
+    void (*measured)(void *self, const char *problem, const fac_tuned *t);
 } fac_tune_opts;
 
 typedef struct fac_tune_stat {
     int    problems, candidates;        /* different ones; solvers and variants that were measured for them              */
     int    changed, refused;            /* another solver than by estimates; faster ones whose results were wrong        */
     double before, after;               /* seconds of a run by estimates and with what was learnt, alternating: lower quartiles */
+    int    winners, confirmed;          /* problems with a faster choice: at first; timed again, and right                */
+    double together;                    /* seconds of a run with all of these, whether they were kept or not              */
 } fac_tune_stat;
 
 /* Tunes the program for inputs of these types and adds what was learnt to `into`; the program itself stays as it is: save the
  * wisdom and open the device with it, or hand it to fac_program_opts.  Nothing is learnt that does not give what the reference
- * kernels give, and no change at all when the whole is not faster with it.  Runs the program: one with updates writes its
- * parameters. */
+ * kernels give (on other devices than the cpu: what the cpu gives) or did not win twice, and no change at all unless the whole is
+ * faster with it in 10 of 12 turns.  Runs the program: one with updates writes its parameters. */
 fac_status fac_program_tune(fac_program *p, fac_tensor *const in[], const fac_tune_opts *opts, fac_wisdom *into,
                             fac_tune_stat *stat, fac_error *err);
 

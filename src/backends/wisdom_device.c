@@ -21,9 +21,25 @@ bool fac_wisdom_path(char *to, size_t size) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
+static const char *behind_part(const char *s, size_t length) { return s + length + strspn(s + length, ", "); }
+
+/* Every part of the line is one of the key's, in their order, and the first of both is the same. */
 static bool names(const char *line, size_t length, const char *key) {
-    const size_t word = strlen("device "), n = length > word ? length - word : 0;
-    return n && !strncmp(line, "device ", word) && !strncmp(key, line + word, n) && (!key[n] || key[n] == ',');
+    const char *part = line + strlen("device "), *end = line + length;
+    if (part >= end) return false;
+    for (bool first = true; part < end; first = false) {
+        size_t n = strcspn(part, ",\n"), have = 0;
+        if (n > (size_t)(end - part)) n = (size_t)(end - part);
+        for (; *key; key = behind_part(key, have)) {
+            have = strcspn(key, ",");
+            if ((have == n && !memcmp(key, part, n)) || first) break;
+        }
+        if (!*key || have != n || memcmp(key, part, n)) return false;
+        key = behind_part(key, have);
+        part += n;
+        while (part < end && (*part == ',' || *part == ' ')) part++;
+    }
+    return true;
 }
 
 fac_status fac_wisdom_pick(const char *text, const char *key, fac_wisdom **out, fac_error *err) {
@@ -54,11 +70,10 @@ static fac_status read_own(fac_device *d, fac_error *err) {
     return status ? fac_raise_in(err, status, "wisdom of the device %s", d->name) : FAC_OK;
 }
 
-/* What the user measured stays. */
-static fac_status add_shipped(fac_device *d, fac_error *err) {
+fac_status fac_device_ship(fac_device *d, const char *text, fac_error *err) {
     fac_wisdom *shipped = NULL;
     fac_wisdom_entry known;
-    fac_status status = fac_wisdom_pick(fac_shipped_wisdom, d->key, &shipped, err);
+    fac_status status = fac_wisdom_pick(text, d->key, &shipped, err);
     if (!shipped) return status;
     if (!d->wisdom) {
         d->wisdom = shipped;
@@ -78,7 +93,7 @@ fac_status fac_device_settle(fac_device *d, fac_error *err) {
     FAC_TRY(fac_packed_open(d, err));
     if (d->opts.wisdom && !*d->opts.wisdom) return FAC_OK;
     FAC_TRY(read_own(d, err));
-    return add_shipped(d, err);
+    return fac_device_ship(d, fac_shipped_wisdom, err);
 }
 
 const char *fac_device_key(const fac_device *d) { return d->key; }

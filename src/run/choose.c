@@ -231,6 +231,16 @@ static int list(fac_candidate *to, int max, int n, fac_candidate c, bool again) 
     return n + 1;
 }
 
+/* By estimates, those alike in the order of the solvers. */
+static void sort(fac_candidate *all, int n) {
+    for (int i = 1; i < n; i++) {
+        const fac_candidate c = all[i];
+        int k = i;
+        for (; k > 0 && all[k - 1].seconds > c.seconds; k--) all[k] = all[k - 1];
+        all[k] = c;
+    }
+}
+
 int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max) {
     const size_t count = (size_t)p->nin + (size_t)p->nout;
     fac_operand *plain = fac_alloc(2 * count + 1, sizeof *plain);
@@ -258,5 +268,6 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
         }
     }
     fac_release(plain);
+    sort(to, n < max ? n : max);
     return n;
 }

@@ -168,7 +168,7 @@ double fac_reorder_seconds(const fac_device *d, const fac_type *type);
  * plain, in [1] with channels last; INFINITY: none does. */
 void   fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]);
 /* Everything that could solve a problem: solvers, their variants, and their estimates in the layouts that are there or in plain ones,
- * whichever is less.  How many there are; those beyond max are only counted. */
+ * whichever is less, which they are sorted by.  How many there are; those beyond max are only counted. */
 typedef struct fac_candidate { const fac_solver *solver; int variant, version; double seconds; } fac_candidate;
 int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max);
 /* What wisdom calls a problem (facula/tune.h); NULL when memory is gone. */

@@ -35,6 +35,7 @@ section='bench --callers' json bench zoo:lenet --callers 2 --seconds 0.001
 json run zoo:lenet --random
 json run zoo:lenet --random --top 3
 json tune zoo:lenet --seconds 0.001
+json tune zoo:lenet --seconds 0.001 --rounds 1 --most 2 --all
 json export zoo:lenet -o again.onnx
 json tile lenet.onnx --max-m 16 --max-n 16 --max-k 16
 json tile lenet.onnx --max-m 16 --max-n 16 --max-k 16 -o tiled.onnx

@@ -1,5 +1,6 @@
 #!/bin/sh
 # facula tune, profile and peaks from outside.  usage: tune.sh FACULA
+ship=$(cd "$(dirname "$0")/../../scripts" && pwd)/ship_wisdom.sh
 . "$(dirname "$0")/expect.sh"
 unset FACULA_WISDOM XDG_DATA_HOME
 export HOME=$dir/home
@@ -21,9 +22,37 @@ holds here/below/w 'conv2d(f32[1,8,9,9]' 'relu(f32[3,3])'
 expect 0 'us before' "$facula" tune --list --wisdom here/below/w --threads 1
 holds out 'relu(f32[3,3])' 'device cpu, '
 expect 0 '2 entries of cpu' "$facula" tune --export --wisdom here/below/w -o mine --threads 1
+expect 2 'is for --export' "$facula" tune zoo:lenet --faster
+expect 2 'positive' "$facula" tune zoo:lenet --most -1
+printf 'facula wisdom 1\n%s\nrelu 0 1 2 relu(f32[3])\nrelu 0 2 2 relu(f32[4])\n' "$(grep '^device' mine)" >two
+expect 0 '1 entries of cpu' "$facula" tune --export --faster --wisdom two -o better --threads 1
+holds better 'relu(f32[3])'
+checks=$((checks + 1))
+grep -q 'relu(f32\[4\])' better && { bad=$((bad + 1)); echo "FAILED: --faster exports what is not faster"; }
+expect 2 'is for --json' "$facula" tune zoo:lenet --all
+expect 0 '"estimate_us":' "$facula" tune 'relu(f32[3,3])' $quick --wisdom one --json --all
+holds out '"measured":' '"us":' '"winners":' '"confirmed":' '"together_ms":'
+expect 0 '"candidates":	1,' "$facula" tune 'relu(f32[3,3])' $quick --wisdom one --json --most 1
 expect 0 '8 entries in all' "$facula" tune --merge home/.local/share/facula/wisdom mine -o all
 expect 0 'a run:' "$facula" tune zoo:lenet --train --batch 2 $quick --wisdom train
 holds train '!run=' 'conv2d_grad_w('
+
+# what ships: faster choices of devices with these parts, the better of two, in place of none; others stay
+printf 'facula wisdom 1\n\ndevice cpu, x\nrelu 0 1 2 relu(f32[3])\n' >shipped
+printf 'facula wisdom 1\n\ndevice gpu, A, 9 units, sm_90\na:1 2 1 2 relu(f32[8])\nb 2 2 2 relu(f32[7])\nc 1 1 9 relu(f32[6]) !high\n' >card1
+printf 'facula wisdom 1\n\ndevice gpu, B, 9 units, sm_90\na:2 2 1 3 relu(f32[8])\nd 2 8 9 relu(f32[6]) !high\n\ndevice gpu, B, sm_90\ne 1 1 2 relu(f32[5])\n' >card2
+export SHIPPED=shipped
+printf 'facula wisdom 1\n\ndevice cpu, x\nrelu 0 1 2 relu(f32[3])\n\ndevice gpu, 9 units, sm_90\nd 2 8 9 relu(f32[6]) !high\na:2 2 1 3 relu(f32[8])\n' >want
+for turn in 1 2; do
+    expect 0 '2 entries of gpu' sh "$ship" 'gpu, 9 units, sm_90' card1 card2
+    checks=$((checks + 1))
+    cmp -s shipped want || { wrong "what ships:"; cat shipped; }
+done
+expect 1 'none of the files knows' sh "$ship" 'gpu, 8 units' card1 card2
+expect 1 'not wisdom' sh "$ship" 'gpu, 9 units' want /dev/null "$ship"
+expect 2 'usage' sh "$ship" 'gpu, 9 units'
+checks=$((checks + 1))
+cmp -s shipped want || wrong "what was refused changed what ships"
 
 # what wisdom says is what is done
 sed 's/^[^ ]* 0 [^ ]* [^ ]* conv2d(/conv2d\/gemm 0 1 2 conv2d(/' here/below/w >forced

@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { PLACES = 64, MAX_NUM_SUB_GROUPS = 0x105C };          /* a question for devices of OpenCL 2.1 on */
+enum { PLACES = 64 };
+/* Questions for devices of OpenCL 2.1 on; for NVIDIA's. */
+enum { MAX_NUM_SUB_GROUPS = 0x105C, COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
 
 fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what, fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
@@ -243,6 +245,15 @@ static void close_locks(fac_opencl *o) {
     pthread_mutex_destroy(&o->staging.lock);
 }
 
+/* What cards of other names have in common with this one: wisdom for it serves them all. */
+static void find_model(fac_opencl *o) {
+    cl_uint major, minor;
+    if (!strstr(o->extensions, "cl_nv_device_attribute_query")) return;
+    ask(o, COMPUTE_CAPABILITY_MAJOR, &major, sizeof major);
+    ask(o, COMPUTE_CAPABILITY_MINOR, &minor, sizeof minor);
+    snprintf(o->device.model, sizeof o->device.model, "sm_%u%u", (unsigned)major, (unsigned)minor);
+}
+
 /* With a place and an open library. */
 static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts, fac_error *err) {
     find_limits(o);
@@ -254,6 +265,7 @@ static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_o
     o->traced = !o->limits.gpu;             /* on a CPU an event costs nothing more */
     snprintf(o->device.about, sizeof o->device.about, "%.40s, %u units, %.1f GB, driver %.16s", o->place.name, o->limits.units,
              (double)o->limits.memory / 1e9, o->place.driver);
+    find_model(o);
     return open_locks(o, err);
 }
 

@@ -10,7 +10,7 @@
  * ldmatrix transposes.
  *
  *   BM, BN, WM, WN, ITEMS   of the tile and of a warp, multiples of 32
- *   KIND            0: tf32, 1: bf16, 2: f16;  SPLIT3: 3XTF32;  HALVES: MEM has 16 bits */
+ *   KIND            0: tf32, 1: bf16, 2: f16;  SPLIT3: 3XTF32;  HALVES: MEM has 16 bits;  DEEP: images have a depth */
 typedef struct sizes {
     long x, dy, parts;                              /* where they begin */
     long pixels, each;                              /* of all images; of a part of the sum */
@@ -20,6 +20,7 @@ typedef struct sizes {
     long channels, rows, groups;                    /* of x and dy, in a group */
     long down, across, up, left, far_h, far_w;      /* strides, pads, dilations */
     long taps, width_taps, tiles_m, tiles_n;
+    long depth, deep, deep_m, deep_s, x_depth, dy_depth, inward, front, far_d, plane_taps;     /* used by DEEP alone */
 } sizes;
 
 #define ES ((int)sizeof(MEM))
@@ -49,14 +50,25 @@ INLINE int nv_shuffle(int v, int lane) {
 INLINE int quotient(int x, long m, long s) { return (int)((ulong)(uint)x * (ulong)m >> s); }
 
 /* Where one pixel of dy lies, -1: nowhere; where its tap 0 lies in x. */
-typedef struct { int dy, x, h, w; } pixel;
+typedef struct { int dy, x, d, h, w; } pixel;
 INLINE pixel pixel_at(const sizes *s, int p, int end) {
-    const int q = quotient(p, s->wide_m, s->wide_s), n = quotient(q, s->high_m, s->high_s);
-    const int w = p - q * (int)s->wide, h = q - n * (int)s->high;
+    const int q = quotient(p, s->wide_m, s->wide_s), plane = quotient(q, s->high_m, s->high_s);
+    const int w = p - q * (int)s->wide, h = q - plane * (int)s->high;
     pixel v;
-    v.dy = p < end ? n * (int)s->dy_image + h * (int)s->dy_row + w * (int)s->dy_column : -1;
+#ifdef DEEP
+    const int n = quotient(plane, s->deep_m, s->deep_s), d = plane - n * (int)s->deep;
+    const int dy = n * (int)s->dy_image + d * (int)s->dy_depth;
+    v.d = d * (int)s->inward - (int)s->front;
+#else
+    const int n = plane, dy = n * (int)s->dy_image;
+    v.d = 0;
+#endif
+    v.dy = p < end ? dy + h * (int)s->dy_row + w * (int)s->dy_column : -1;
     v.h = p < end ? h * (int)s->down - (int)s->up : -(1 << 29), v.w = w * (int)s->across - (int)s->left;
     v.x = n * (int)s->x_image + (h * (int)s->down - (int)s->up) * (int)s->x_row + v.w * (int)s->x_column;
+#ifdef DEEP
+    v.x += v.d * (int)s->x_depth;
+#endif
     return v;
 }
 
@@ -177,13 +189,23 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     const int steps = (end - first + PIXELS - 1) / PIXELS;
     enum { A_CHUNKS = A_ROW / 16, B_CHUNKS = B_ROW / 16, A_DOWN = ITEMS / A_CHUNKS, B_DOWN = ITEMS / B_CHUNKS };
     const int ca = id % A_CHUNKS, ra = id / A_CHUNKS, cb = id % B_CHUNKS, rb = id / B_CHUNKS;
-    const int column = n0 + cb * CHUNK, tap = column / C, in_h = tap / (int)s.width_taps * (int)s.far_h,
-        in_w = tap % (int)s.width_taps * (int)s.far_w;
+    const int column = n0 + cb * CHUNK, tap = column / C;
+#ifdef DEEP
+    const int in_d = tap / (int)s.plane_taps * (int)s.far_d, in_h = tap % (int)s.plane_taps / (int)s.width_taps * (int)s.far_h;
+#define SLICE(r) ((uint)(nv_shuffle(v.d, r) + in_d) < (uint)s.depth)
+#else
+    const int in_h = tap / (int)s.width_taps * (int)s.far_h;
+#define SLICE(r) 1
+#endif
+    const int in_w = tap % (int)s.width_taps * (int)s.far_w;
     const bool a_there = m0 + ca * CHUNK < K, b_there = column < all;
     const int height = (int)s.height, width = (int)s.width;
     const uint at = LOCAL_AT(tiles);
     dy += s.dy + group * K + m0 + ca * CHUNK;
     x += s.x + group * C + column % C + (long)in_h * s.x_row + (long)in_w * s.x_column;
+#ifdef DEEP
+    x += (long)in_d * s.x_depth;
+#endif
     float sum[MS][NS][4];
     UNROLL for (int m = 0; m < MS; m++) UNROLL for (int n = 0; n < NS; n++) UNROLL for (int e = 0; e < 4; e++) sum[m][n][e] = 0;
 #define FETCH(step, stage) \
@@ -196,7 +218,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         } \
         UNROLL for (int i = 0; i < PIXELS; i += B_DOWN) { \
             const int r = rb + i, d = nv_shuffle(v.x, r), h = nv_shuffle(v.h, r) + in_h, w = nv_shuffle(v.w, r) + in_w; \
-            const int there = (uint)h < (uint)height && (uint)w < (uint)width && b_there; \
+            const int slice = SLICE(r), there = slice && (uint)h < (uint)height && (uint)w < (uint)width && b_there; \
             nv_copy16_near(to + PIXELS * A_ROW + r * B_ROW + ((cb ^ turn(r)) << 4), there ? x + d : x, there ? 16 : 0); \
         } \
     } while (0)

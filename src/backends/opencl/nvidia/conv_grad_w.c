@@ -14,12 +14,14 @@ enum { VERSION = 5 };
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {
     double reach = 0;
-    for (int k = 0; k < 4; k++) reach += (double)x->type.dims.d[k] * (double)x->layout.stride[k];
+    for (int k = 0; k < x->type.dims.n; k++) reach += (double)x->type.dims.d[k] * (double)x->layout.stride[k];
     return reach < 2e9;
 }
 
-static void steps_of(const fac_layout *l, int64_t *step) {
-    step[0] = l->stride[0], step[1] = l->stride[2], step[2] = l->stride[3];
+static void steps_of(const fac_operand *x, int64_t *step) {
+    const int64_t *stride = x->layout.stride;
+    const int n = x->type.dims.n;
+    step[0] = stride[0], step[1] = stride[n - 2], step[2] = stride[n - 1], step[3] = n > 4 ? stride[2] : 0;
 }
 
 /* Channels side by side, whole vectors of 16 bytes at every pixel; asked for where they are not there. */
@@ -27,13 +29,10 @@ static bool lay(fac_operand *x, int64_t vector, int64_t *step) {
     const fac_dims *d = &x->type.dims;
     fac_layout *l = &x->layout;
     bool good = !l->block && l->stride[1] == 1 && l->offset % vector == 0;
-    for (int k = 0; k < 4; k++) good &= k == 1 || d->d[k] == 1 || (l->stride[k] % vector == 0 && l->stride[k] >= 0);
-    if (!good) {
-        *l = fac_layout_plain(d);
-        l->stride[1] = 1, l->stride[3] = d->d[1], l->stride[2] = d->d[3] * d->d[1], l->stride[0] = d->d[2] * d->d[3] * d->d[1];
-    }
+    for (int k = 0; k < d->n; k++) good &= k == 1 || d->d[k] == 1 || (l->stride[k] % vector == 0 && l->stride[k] >= 0);
+    if (!good) *l = fac_layout_channels_last(d);
     l->halo = 0;
-    steps_of(l, step);
+    steps_of(x, step);
     return reaches(x);
 }
 
@@ -43,24 +42,25 @@ static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
     for (int k = 0; k < 4; k++) good &= x->layout.stride[k] >= 0;
     if (!good) x->layout = fac_layout_plain(&x->type.dims);
     x->layout.halo = 0;
-    steps_of(&x->layout, q->x);
+    steps_of(x, q->x);
     q->x_channel = x->layout.stride[1];
     return reaches(x);
 }
 
-bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q) {
+bool fac_nv_grad_w_read(fac_problem *p, int rank, fac_nv_grad_w *q) {
+    const fac_op *op = p->node->op;
     *q = (fac_nv_grad_w){ 0 };
-    if (p->node->op != &fac_op_conv2d_grad_w || p->node->body[0]) return false;
+    if ((op != &fac_op_conv2d_grad_w && (rank < 3 || op != &fac_op_conv3d_grad_w)) || p->node->body[0]) return false;
     if (!fac_conv_grad_geometry(p->node, &q->g) || !fac_nv_mode_of(p->in[0].type.dtype, p->precision, &q->mode)) return false;
     const fac_conv_geom *g = &q->g;
     q->dtype = p->in[0].type.dtype;
     q->C = g->C / g->groups, q->K = g->K / g->groups;
     const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
-    if (!g->N || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
+    if (!g->N || !g->O || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
     q->few = q->C < 16 || q->C % vector;
-    if (g->R * g->S > 256 || (q->few && (g->groups > 1 || q->C > 32))) return false;
-    for (int k = 1; k < 3; k++)
+    if (fac_nv_grad_w_taps(q) > 256 || (q->few && (g->rank > 2 || g->groups > 1 || q->C > 32))) return false;
+    for (int k = 0; k < 3; k++)
         if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
     if (!(q->few ? lay_few(&p->in[0], q) : lay(&p->in[0], vector, q->x)) || !lay(&p->in[1], vector, q->dy)) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
@@ -71,7 +71,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
-    if (!fac_nv_grad_w_read(p, &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
+    if (!fac_nv_grad_w_read(p, 2, &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
     if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION };
@@ -95,7 +95,7 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
 fac_status fac_nv_grad_w_add_sum(fac_opencl *o, const fac_problem *p, const fac_nv_grad_w *q, int64_t splits, fac_cl_plan *plan,
                                  fac_error *err) {
     const fac_nv_grad_w_cut cut = { .splits = splits };
-    const int64_t taps = q->g.R * q->g.S, block = fac_nv_grad_w_block(&cut, taps);
+    const int64_t taps = fac_nv_grad_w_taps(q), block = fac_nv_grad_w_block(&cut, taps);
     const int64_t sizes[] = { q->g.K * q->C * taps, splits, q->C, taps, block };
     fac_cl_call *call;
     fac_text sum = { 0 };
@@ -127,7 +127,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_nv_grad_w_cut c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
+    if (!fac_nv_grad_w_read(&settled, 2, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(add_words(o, &q, &c, plan, err));
     fac_nv_grad_w_text(&q, &c, &text);

@@ -21,7 +21,7 @@ typedef struct fac_nv_grad_w {
     fac_dtype     dtype;
     fac_nv_mode   mode;
     int64_t       C, K;                         /* channels of x and dy in a group */
-    int64_t       x[3], dy[3], x_channel;       /* steps: image, row, column */
+    int64_t       x[4], dy[4], x_channel;       /* steps: image, row, column, depth */
     bool          few;                          /* channels of x, which lie anywhere */
 } fac_nv_grad_w;
 
@@ -40,8 +40,11 @@ typedef struct fac_nv_grad_w_cut {
     double  seconds;
 } fac_nv_grad_w_cut;
 
-/* Asks for channels last where they are not there (which only an offer may do: p is changed).  false: another op, or not for this. */
-bool fac_nv_grad_w_read(fac_problem *p, fac_nv_grad_w *q);
+/* Of a convolution of at most `rank` spatial dims, 2 or 3.  Asks for channels last where they are not there (which only an offer may
+ * do: p is changed).  false: another op, or not for this. */
+bool fac_nv_grad_w_read(fac_problem *p, int rank, fac_nv_grad_w *q);
+/* Elements of a kernel of one channel. */
+static inline int64_t fac_nv_grad_w_taps(const fac_nv_grad_w *q) { return q->g.T * q->g.R * q->g.S; }
 
 /* The best cut by estimates, or the one of a variant; false: there is none. */
 bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out);

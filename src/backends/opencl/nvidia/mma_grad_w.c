@@ -1,5 +1,5 @@
-/* conv/mma_grad_w: gradients of two-dimensional convolutions by their weights on mma.sync: kernels/nv_mma_grad_w.cl leaves parts
- * of the sums, which the kernel of conv/wgmma_grad_w adds (grad_w.h). */
+/* conv/mma_grad_w: gradients of two- and three-dimensional convolutions by their weights on mma.sync: kernels/nv_mma_grad_w.cl
+ * leaves parts of the sums, which the kernel of conv/wgmma_grad_w adds (grad_w.h). */
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/opencl/nvidia/mma.h"
@@ -34,7 +34,7 @@ static const fac_mma_grad_w_kind *kinds_of(const fac_nv_grad_w *q) {
 int fac_mma_grad_w_variants(void) { return 2 * KINDS; }
 
 static size_t work_of(const fac_nv_grad_w *q, int64_t splits) {
-    return (size_t)(splits * q->g.K * q->C * q->g.R * q->g.S) * sizeof(float);
+    return (size_t)(splits * q->g.K * q->C * fac_nv_grad_w_taps(q)) * sizeof(float);
 }
 
 static int items_of(const fac_mma_grad_w_kind *k) { return 32 * (k->rows / k->warp_rows) * (k->columns / k->warp_columns); }
@@ -43,7 +43,7 @@ static int items_of(const fac_mma_grad_w_kind *k) { return 32 * (k->rows / k->wa
 static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac_mma_grad_w_cut *c) {
     const fac_mma_grad_w_kind *k = &kinds_of(q)[kind];
     const fac_conv_geom *g = &q->g;
-    const int64_t pixels = g->N * g->P * g->Q, all = g->R * g->S * q->C;
+    const int64_t pixels = g->N * g->O * g->P * g->Q, all = fac_nv_grad_w_taps(q) * q->C;
     const size_t step = (size_t)((k->rows + k->columns) * k->pixels) * (halves(q) ? 2 : 4), most = fac_mma_local(o) / step;
     *c = (fac_mma_grad_w_cut){ .k = *k, .items = items_of(k), .stages = most < STAGES ? (int)most : STAGES,
                                .tiles_m = parts(q->K, k->rows), .tiles_n = parts(all, k->columns) };
@@ -60,7 +60,8 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds, fac
     const double each = (double)k->rows * (double)k->columns * (double)k->pixels / rate;
     const double waves = (double)parts(tiles * c->splits, slots);
     const double busy = waves * ((double)(c->each / k->pixels) * each + 5e-6);
-    const double images = (halves(q) ? 2.0 : 4.0) * ((double)(g->N * g->H * g->W) * (double)g->C + (double)pixels * (double)g->K);
+    const double read = (double)(g->N * g->D * g->H * g->W) * (double)g->C + (double)pixels * (double)g->K;
+    const double images = (halves(q) ? 2.0 : 4.0) * read;
     const double memory = images / (1.2 * fac_cl_bandwidth(o));
     c->seconds = 8e-6 + (busy > memory ? busy : memory) + (double)work_of(q, c->splits) / fac_cl_bandwidth(o);
     return work_of(q, c->splits) < (size_t)1 << 31;
@@ -83,6 +84,7 @@ void fac_mma_grad_w_text(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fa
     fac_text_add(to, fac_cl_nv_common);
     fac_text_print(to, "#define MEM %s\n#define HALVES %d\n#define KIND %d\n", halves(q) ? "ushort" : "float", halves(q), kind);
     if (q->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT3\n");
+    if (q->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     fac_text_print(to, "#define BM %d\n#define BN %d\n#define WM %d\n#define WN %d\n", c->k.rows, c->k.columns, c->k.warp_rows,
                    c->k.warp_columns);
     fac_text_print(to, "#define PIXELS %d\n#define STAGES %d\n#define ITEMS %d\n", c->k.pixels, c->stages, c->items);
@@ -95,7 +97,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_mma_grad_w_cut c;
-    if (!fac_cl_has_path(o, FAC_CL_MMA) || !fac_nv_grad_w_read(p, &q)) return false;
+    if (!fac_cl_has_path(o, FAC_CL_MMA) || !fac_nv_grad_w_read(p, 3, &q)) return false;
     if (!fac_mma_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds * fac_mma_handicap(o), .work = work_of(&q, c.splits), .variants = 2 * KINDS,
                           .version = VERSION };
@@ -105,11 +107,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* As kernels/nv_mma_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
-    const fac_nv_quotient high = fac_nv_quotient_of((uint32_t)g->P), wide = fac_nv_quotient_of((uint32_t)g->Q);
-    const int64_t sizes[] = { g->N * g->P * g->Q, c->each, g->H, g->W, g->P, g->Q, high.multiplier, high.shift, wide.multiplier,
-                              wide.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K, g->groups,
-                              g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2], g->R * g->S, g->S,
-                              c->tiles_m, c->tiles_n };
+    const fac_nv_quotient high = fac_nv_quotient_of((uint32_t)g->P), wide = fac_nv_quotient_of((uint32_t)g->Q),
+                          deep = fac_nv_quotient_of((uint32_t)g->O);
+    const int64_t sizes[] = { g->N * g->O * g->P * g->Q, c->each, g->H, g->W, g->P, g->Q, high.multiplier, high.shift,
+                              wide.multiplier, wide.shift, q->x[0], q->x[1], q->x[2], q->dy[0], q->dy[1], q->dy[2], q->C, q->K, g->groups,
+                              g->stride[1], g->stride[2], g->pad[1], g->pad[2], g->dilation[1], g->dilation[2],
+                              fac_nv_grad_w_taps(q), g->S, c->tiles_m, c->tiles_n, g->D, g->O, deep.multiplier, deep.shift,
+                              q->x[3], q->dy[3], g->stride[0], g->pad[0], g->dilation[0], g->R * g->S };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) fac_cl_call_number(call, sizes[i]);
 }
 
@@ -119,7 +123,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_mma_grad_w_cut c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, &q) || !fac_mma_grad_w_choose(o, &q, p->variant, &c))
+    if (!fac_nv_grad_w_read(&settled, 3, &q) || !fac_mma_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     fac_mma_grad_w_text(&q, &c, &text);
     fac_status status = fac_cl_call_text(o, plan, &text, "", "grad_w", &call, err);
