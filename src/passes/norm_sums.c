@@ -4,7 +4,7 @@
  *
  * that node gives the sums as well (conv2d_grad_x_norm), and the norm's gradient takes them (batch_norm_grad_given).  y > lo is
  * seen from the norm's own x where the activation stands directly behind it: then y need not be read.  Done where both nodes
- * together are no dearer than before: the norm's gradient reads x and dy once less, the convolution's x once more.
+ * together are about as cheap as before: the norm's gradient reads x and dy once less, the convolution's x once more.
  *
  * Where add is the gradient of a strided convolution of 1 x 1, as a residual's shortcut has, most of it is zeros: then it is made
  * and added without them. */
@@ -17,6 +17,9 @@
 #include "passes/single.h"
 
 enum { PORTS = 10, GRAD_PORTS = 3 };
+
+/* Estimates are no better than that; a launch and a pass over memory less are worth it beside what runs on another queue. */
+#define ABOUT 1.1
 
 /* What the epilogue of a gradient by x adds, and what it is masked by. */
 typedef struct epilogue { fac_value *add, *y; double lo; } epilogue;
@@ -123,7 +126,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     if (!dx->node) return;
     double before = price(self, conv) + price(self, n), after = price(self, d->node) + price(self, dx->node);
     if (shortcut) before += price(self, shortcut), after += price(self, e.add->node);
-    if (!(after <= before)) return;
+    if (!(after <= before * ABOUT)) return;
     d->node->name = conv->name, d->node->scope = conv->scope, d->node->stage = conv->stage;
     dx->node->name = n->name, dx->node->scope = n->scope, dx->node->stage = n->stage;
     fac_replace(n->out[0], dx);

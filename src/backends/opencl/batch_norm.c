@@ -105,10 +105,11 @@ static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
     if (s->last && s->channels % s->near) s->near = 1;      /* of a single channel the neighbours are pixels, in plain order too */
     s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
     fac_cl_fold_settle(o, &s->f, computing(p));
-    s->backwards = o->limits.gpu && computing(p) == FAC_F32 && (bytes <= SHORT || s->last);
+    const bool few = s->count * s->channels * bytes <= FEW_BYTES;
+    s->backwards = o->limits.gpu && computing(p) == FAC_F32 && (bytes <= SHORT || (s->last && !few));
     s->held = s->grad || bytes > SHORT ? HELD_ITEMS : MORE_ITEMS;
     s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_FENCES);
-    s->settles &= !s->backwards || s->count * s->channels * bytes <= FEW_BYTES;
+    s->settles &= !s->backwards || few;
     if (s->settles) share_sums(o, s);
     else if (s->backwards) hold_all(o, s);
     s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
