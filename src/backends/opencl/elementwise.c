@@ -345,7 +345,7 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
 
 static bool has_expression(const fac_opencl *o, const fac_problem *p) {
     fac_cl_expression e;
-    if (!fac_cl_expression_of(p, o->limits.fp64, &e)) return false;
+    if (!fac_cl_expression_of(p, o->limits.fp64, &e)) return e.lost;
     fac_cl_expression_free(&e);
     return true;
 }
@@ -374,7 +374,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_expression e;
     for (int i = 0; i < FAC_CL_OPERANDS; i++) operands[i] = i;
     if (!fac_cl_walk_of(p, &w) || !fac_cl_expression_of(p, o->limits.fp64, &e))
-        return fac_raise(err, FAC_E_INTERNAL, "elementwise: %s has no expression any more", p->node->op->name);
+        return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for what %s says", p->node->op->name);
     fac_status status = w.count ? fac_cl_elementwise_add(o, p, plan, &e, &(fac_cl_sets){ 1, one, operands }, err) : FAC_OK;
     fac_cl_expression_free(&e);
     return status;

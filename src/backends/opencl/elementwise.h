@@ -19,8 +19,9 @@ typedef struct fac_cl_walk {
 bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w);
 
 /* What a node, or a fused node of several, says of one element: functions, and statements that read and write x0[a0], x1[a1], ...
- * (inputs first, then outputs).  false when some node has no expression, or a type is not one of the device's. */
-typedef struct fac_cl_expression { fac_text functions, statements; bool doubles; } fac_cl_expression;
+ * (inputs first, then outputs).  false when some node has no expression, or a type is not one of the device's; or memory is gone,
+ * and then `lost` says so: an offer is made all the same, as nobody knows better, and make() tells. */
+typedef struct fac_cl_expression { fac_text functions, statements; bool doubles, lost; } fac_cl_expression;
 bool fac_cl_expression_of(const fac_problem *p, bool fp64, fac_cl_expression *e);
 void fac_cl_expression_free(fac_cl_expression *e);
 

@@ -259,8 +259,8 @@ static bool add_nodes(writer *w, const fac_problem *p) {
 
 bool fac_cl_expression_of(const fac_problem *p, bool fp64, fac_cl_expression *e) {
     writer w = { .fp64 = fp64 };
-    const bool good = add_nodes(&w, p) && !w.functions.failed && !w.body.failed;
-    *e = (fac_cl_expression){ w.functions, w.body, w.doubles };
+    const bool said = add_nodes(&w, p), lost = w.functions.failed || w.body.failed, good = said && !lost;
+    *e = (fac_cl_expression){ w.functions, w.body, w.doubles, said && lost };
     if (!good) fac_cl_expression_free(e);
     return good;
 }

@@ -46,17 +46,18 @@ static void free_parts(part *parts, int n) {
     fac_release(parts);
 }
 
-/* All nodes of the body; false when one is not elementwise, or memory is gone. */
-static bool parts_of(const fac_opencl *o, const fac_problem *p, part **out) {
+/* All nodes of the body.  FAC_E_UNSUPPORTED: one is not elementwise; FAC_E_NOMEM: memory is gone. */
+static fac_status parts_of(const fac_opencl *o, const fac_problem *p, part **out) {
     const fac_graph *body = p->node->body[0];
     int *of = operands_of(body, p->nin), n = 0;
     part *parts = fac_alloc((size_t)body->nodes + 1, sizeof *parts);
-    bool good = of && parts;
-    for (const fac_node *m = body->first; m && good; m = m->next) good = part_of(o, p, m, of, &parts[n++]);
+    fac_status status = of && parts ? FAC_OK : FAC_E_NOMEM;
+    for (const fac_node *m = body->first; m && !status; m = m->next, n++)
+        if (!part_of(o, p, m, of, &parts[n])) status = parts[n].says.lost ? FAC_E_NOMEM : FAC_E_UNSUPPORTED;
     fac_release(of);
-    if (good) *out = parts;
+    if (!status) *out = parts;
     else free_parts(parts, parts ? body->nodes : 0);
-    return good;
+    return status;
 }
 
 static bool same_text(const fac_text *a, const fac_text *b) { return a->n == b->n && (!a->n || !memcmp(a->s, b->s, a->n)); }
@@ -82,8 +83,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (x->type.dtype != FAC_NONE && x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
     }
-    if (!parts_of(o, p, &parts)) return false;
-    free_parts(parts, p->node->body[0]->nodes);
+    const fac_status status = parts_of(o, p, &parts);
+    if (status == FAC_E_UNSUPPORTED) return false;      /* make() says that memory is gone */
+    if (!status) free_parts(parts, p->node->body[0]->nodes);
     offer->seconds = fac_cl_price(o, p, 1 + p->node->body[0]->nodes / FAC_CL_SETS);
     return true;
 }
@@ -106,8 +108,8 @@ static fac_status add_sets(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const int n = p->node->body[0]->nodes;
     part *parts;
-    fac_status status = FAC_OK;
-    if (!parts_of(o, p, &parts)) return fac_raise(err, FAC_E_NOMEM, "group: no memory for %d nodes", n);
+    fac_status status = parts_of(o, p, &parts);
+    if (status) return fac_raise(err, FAC_E_NOMEM, "group: no memory for %d nodes", n);
     for (int k = 0; k < n && !status; k++)
         if (!parts[k].done) status = add_sets(o, p, plan, parts, n, k, err);
     free_parts(parts, n);
