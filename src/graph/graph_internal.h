@@ -78,6 +78,10 @@ fac_graph *fac_graph_share(fac_graph *body);
 static inline int64_t fac_node_expands(const fac_node *n) {
     return !n->op->expand ? 0 : n->op->expands ? n->op->expands(n) : 1;
 }
+/* Does it mean something without an expansion: a formula, or ops that are its body? */
+static inline bool fac_op_means(const fac_op *op) {
+    return op->map || op->move || op->ref || (op->is & (FAC_OP_BODIES | FAC_OP_FLOW)) == FAC_OP_BODIES;
+}
 /* Which inputs of a graph steer shapes: reached backwards from FAC_HOST ports, also those in bodies, through small values only.
  * steers has one flag for each input; false when memory is gone. */
 bool       fac_graph_steering(const fac_graph *g, bool *steers);
@@ -100,7 +104,9 @@ typedef struct fac_rebuild {
 fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map);
 /* One node copied with other inputs (same count as n->nin); out[k] receives its outputs. */
 void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
-/* What its op expands to instead. */
+/* The nodes of a closed body, of in[] instead of its inputs; out[k] receives what its outputs are. */
+void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[], fac_value *out[]);
+/* What its op expands to instead, and the epilogue behind it. */
 void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
 
 /* ---- attributes by their table ---- */

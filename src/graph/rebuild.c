@@ -79,15 +79,50 @@ void fac_node_copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_
     to->scope = scope;
 }
 
-/* The expansion reads types and attributes from a node of the new graph; an output that nobody uses need not be expanded. */
+void fac_body_inline(fac_graph *to, const fac_graph *body, fac_value *const in[], fac_value *out[]) {
+    for (size_t i = 0; i < body->ninputs; i++) body->inputs[i]->mark = in[i];
+    for (size_t i = 0; i < body->nconsts; i++) body->consts[i]->mark = fac_const(to, body->consts[i]->tensor);
+    for (const fac_node *m = body->first; m; m = m->next) {
+        fac_value **args = fac_arena_alloc(&to->arena, (size_t)m->nin + (size_t)m->nout, sizeof *args), **made = args + m->nin;
+        if (!args) {
+            fac_value *poison = fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body written out", m->op->name);
+            for (size_t k = 0; k < body->noutputs; k++) out[k] = poison;
+            return;
+        }
+        for (int i = 0; i < m->nin; i++) args[i] = m->in[i] ? m->in[i]->mark : NULL;
+        fac_node_copy(to, m, args, made);
+        for (int k = 0; k < m->nout; k++) {
+            if (made[k]->node) made[k]->node->stage = to->stage;        /* that of the node whose body it is */
+            m->out[k]->mark = made[k];
+        }
+    }
+    for (size_t k = 0; k < body->noutputs; k++) out[k] = body->outputs[k].value->mark;
+}
+
+/* The expansion reads types and attributes from a node of the new graph, which has no epilogue: that comes behind what it made.
+ * An output that nobody uses need not be expanded. */
 void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    fac_node_copy(to, n, in, out);
+    enum { FEW = 64 };
+    const int operands = n->nin - n->nports;
+    const bool epilogue = n->body[0] && !(n->op->is & FAC_OP_BODIES);
+    fac_value *then[FEW];
+    fac_node bare = *n;
+    if (epilogue) bare.body[0] = NULL, bare.nin = n->nports;
+    fac_node_copy(to, &bare, in, out);
     if (out[0]->leaf == FAC_POISON) return;
     fac_node *copied = out[0]->node;
     for (int k = 0; k < n->nout; k++) out[k] = NULL;
     n->op->expand(copied, out);
     for (int k = 0; k < n->nout; k++)
         if (!out[k]) out[k] = copied->out[k];
+    if (!epilogue) return;
+    if (operands >= FEW) {
+        out[0] = fac_graph_raise(to, FAC_E_UNSUPPORTED, "%s: an epilogue with %d operands", n->op->name, operands);
+        return;
+    }
+    then[0] = out[0];
+    for (int i = 0; i < operands; i++) then[1 + i] = in[n->nports + i];
+    fac_body_inline(to, n->body[0], then, out);
 }
 
 /* ---- what is needed ---- */

@@ -18,23 +18,7 @@ bool fac_bodies_infer(fac_node *n) {
     return true;
 }
 
-void fac_bodies_expand(const fac_node *n, fac_value *y[]) {
-    const fac_graph *b = n->body[0];
-    fac_graph *g = n->graph;
-    for (size_t i = 0; i < b->ninputs; i++) b->inputs[i]->mark = n->in[i];
-    for (size_t i = 0; i < b->nconsts; i++) b->consts[i]->mark = fac_const(g, b->consts[i]->tensor);
-    for (const fac_node *m = b->first; m; m = m->next) {
-        fac_value **args = fac_arena_alloc(&g->arena, (size_t)m->nin + (size_t)m->nout, sizeof *args), **made = args + m->nin;
-        if (!args) {
-            y[0] = fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for its expansion", n->op->name);
-            return;
-        }
-        for (int i = 0; i < m->nin; i++) args[i] = m->in[i] ? m->in[i]->mark : NULL;
-        fac_node_copy(g, m, args, made);
-        for (int k = 0; k < m->nout; k++) m->out[k]->mark = made[k];
-    }
-    for (int k = 0; k < n->nout; k++) y[k] = b->outputs[k].value->mark;
-}
+void fac_bodies_expand(const fac_node *n, fac_value *y[]) { fac_body_inline(n->graph, n->body[0], n->in, y); }
 
 void fac_bodies_cost(const fac_node *n, fac_cost *c) {
     *c = (fac_cost){ 0 };
