@@ -30,8 +30,10 @@ static bool has_spelling(const fac_op *op) {
     return plain || op->save || (op->expand && !(op->is & FAC_OP_BODIES));
 }
 
-/* What is said at no opset although its op can be: noise. */
-static bool exempt(const fac_op *op, const char *problem) { return !strcmp(op->name, "dropout") && strstr(problem, "training"); }
+/* What is said at no opset although its op can be, or expands: noise, and what expands to the gradient of a convolution. */
+static bool exempt(const fac_op *op, const char *problem) {
+    return (!strcmp(op->name, "dropout") && strstr(problem, "training")) || !strcmp(op->name, "conv2d_grad_x_norm");
+}
 
 static void one_case(const fac_op *op, const fac_case *c, int opset, bool params, int *written, int *refused) {
     char what[200];

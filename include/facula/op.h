@@ -206,7 +206,8 @@ struct fac_op {
     /* out[to] = in[*input][from], or zero when it returns false. */
     bool (*move)(const fac_move *m, const int64_t *to, int *input, int64_t *from);
     fac_status (*ref)(const fac_ref *r, fac_error *err);
-    /* Simpler ops that mean the same: meaning, gradient and kernels of an op that has none of its own. */
+    /* Simpler ops that mean the same: meaning, gradient and kernels of an op that has none of its own; of one with a meaning,
+     * what runs where no kernel takes it.  n has no epilogue. */
     void (*expand)(const fac_node *n, fac_value *out[]);
     /* How many nodes that makes; 0: it cannot be expanded (a loop whose trip count is data).  NULL: it always can, into few. */
     int64_t (*expands)(const fac_node *n);

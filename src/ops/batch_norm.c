@@ -74,14 +74,6 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* A value of C numbers, so that it broadcasts to x. */
-static fac_value *of_channels(const fac_node *n, fac_value *v) {
-    fac_dims behind = { .n = n->in[0]->type.dims.n - 2 };
-    for (int k = 0; k < behind.n; k++) behind.d[k] = k + 1;
-    v = fac_grad_as(v, n->in[0]->type.dtype);
-    return behind.n > 0 ? fac_unsqueeze(v, behind) : v;
-}
-
 /* One with ones around the channels, as the gradient of input k. */
 static fac_value *channels_of(const fac_node *n, fac_value *v, int k) {
     return fac_grad_as(fac_reshape_to(v, fac_shape_of(n->in[k])), n->in[k]->type.dtype);
@@ -92,9 +84,9 @@ static fac_value *channels_of(const fac_node *n, fac_value *v, int k) {
 static void grad_given(const fac_node *n, fac_dims over, fac_value *dy, fac_value *dx[]) {
     fac_graph *g = n->graph;
     fac_dtype dtype = n->in[0]->type.dtype;
-    fac_value *var = fac_add(of_channels(n, n->in[4]), fac_number(g, dtype, ((const attrs *)n->attrs)->epsilon));
-    fac_value *inverse = fac_reciprocal(fac_sqrt(var)), *f = fac_mul(of_channels(n, n->in[1]), inverse);
-    fac_value *centred = fac_sub(n->in[0], of_channels(n, n->in[3]));
+    fac_value *var = fac_add(fac_grad_of_channels(n->in[4], n->in[0]), fac_number(g, dtype, ((const attrs *)n->attrs)->epsilon));
+    fac_value *inverse = fac_reciprocal(fac_sqrt(var)), *f = fac_mul(fac_grad_of_channels(n->in[1], n->in[0]), inverse);
+    fac_value *centred = fac_sub(n->in[0], fac_grad_of_channels(n->in[3], n->in[0]));
     if (fac_needs(n, 0)) dx[0] = fac_mul(dy, f);
     if (fac_needs(n, 1) || fac_needs(n, 4)) {
         fac_value *along = fac_sum(fac_mul(dy, centred), over, true);
@@ -129,9 +121,9 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     if (!fac_needs(n, 0) || !through_running) return;
     fac_value *mean = fac_mean(x, over, true), *count = fac_grad_ratio(x, mean);
     if (n->nout > 1 && dy[1])
-        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(of_channels(n, dy[1]), 1 - keep), count), x));
+        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(fac_grad_of_channels(dy[1], x), 1 - keep), count), x));
     if (n->nout > 2 && dy[2])
-        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(of_channels(n, dy[2]), 2 * (1 - keep)), count),
+        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(fac_grad_of_channels(dy[2], x), 2 * (1 - keep)), count),
                                              fac_sub(x, mean)));
 }
 

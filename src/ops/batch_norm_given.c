@@ -3,6 +3,7 @@
 #include <math.h>
 #include "facula/op.h"
 #include "ops/cost.h"
+#include "ops/grad.h"
 
 typedef struct attrs { double epsilon, momentum; } attrs;
 static const fac_attr table[] = {
@@ -47,15 +48,35 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* old momentum + own (1 - momentum), in no less than f32. */
+static fac_value *running(const fac_node *n, fac_value *old, fac_value *own) {
+    const fac_dtype dtype = old->type.dtype, wide = fac_grad_wide(dtype);
+    const double keep = ((const attrs *)n->attrs)->momentum;
+    fac_value *kept = fac_grad_times(fac_grad_as(old, wide), keep), *come = fac_grad_times(fac_grad_as(own, wide), 1 - keep);
+    return fac_grad_as(fac_add(kept, come), dtype);
+}
+
+/* What the norm is in inference, by the statistics of the batch. */
+static void expand(const fac_node *n, fac_value *to[]) {
+    enum { X, SCALE, BIAS, MEAN, VAR, OWN_MEAN, OWN_VAR };
+    fac_value *const *v = n->in;
+    to[0] = fac_batch_norm(v[X], v[SCALE], v[BIAS], v[OWN_MEAN], v[OWN_VAR], ((const attrs *)n->attrs)->epsilon);
+    to[1] = running(n, v[MEAN], v[OWN_MEAN]);
+    to[2] = running(n, v[VAR], v[OWN_VAR]);
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 
 static const fac_case cases[] = {
     { "batch_norm_given(f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5 momentum=0.9", 0.1, 2, 1e-5 },
     { "batch_norm_given(f16[2,3,5], f32[3], f32[3], f32[3], f32[3], f32[3], f32[3]) epsilon=0.01 momentum=0.5", 0.1, 2, 1e-2 },
+    { "batch_norm_given(f32[2,3,4,5], f32[3], f32[3], f32[3], f32[3], f32[3], f32[3], f32[2,3,4,5]) epsilon=1e-5 momentum=0.9 "
+      "{add(_, x1) relu}", 0.1, 2, 1e-5 },
     { 0 } };
 
 extern const fac_op fac_op_batch_norm_given;
 const fac_op fac_op_batch_norm_given = {
     .name = "batch_norm_given", .doc = "batch normalization in training by statistics that are there", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .expand = expand,
+    .cost = cost, .cases = cases,
 };

@@ -70,14 +70,14 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The formula in ops: for second derivatives. */
+/* The formula in ops, in no less than f32: for second derivatives, and where no kernel is. */
 static void expand(const fac_node *n, fac_value *to[]) {
-    fac_value *x = n->in[0], *dy = n->in[1], *scale = n->in[2], *shape = fac_shape_of(scale);
-    fac_dims over = { .n = 1 }, behind = { 0 };
-    for (int k = 2; k < x->type.dims.n; k++) over.d[over.n++] = k, behind.d[behind.n++] = k - 1;
+    const fac_dtype dtype = n->in[0]->type.dtype, wide = fac_grad_wide(dtype);
+    fac_value *x = fac_grad_as(n->in[0], wide), *dy = fac_grad_as(n->in[1], wide), *scale = n->in[2], *shape = fac_shape_of(scale);
+    fac_dims over = { .n = 1 };
+    for (int k = 2; k < x->type.dims.n; k++) over.d[over.n++] = k;
     fac_standard s = fac_grad_standard(x, over, ((const attrs *)n->attrs)->epsilon);
-    fac_value *f = fac_grad_as(scale, x->type.dtype);
-    to[0] = fac_mul(fac_grad_unstandard(&s, dy), behind.n ? fac_unsqueeze(f, behind) : f);
+    to[0] = fac_grad_as(fac_mul(fac_grad_unstandard(&s, dy), fac_grad_of_channels(scale, x)), dtype);
     to[1] = fac_grad_as(fac_reshape_to(fac_sum(fac_mul(dy, s.hat), over, true), shape), scale->type.dtype);
     to[2] = fac_grad_as(fac_reshape_to(fac_sum(dy, over, true), shape), scale->type.dtype);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include "facula/op.h"
 #include "ops/cost.h"
+#include "ops/map_grad.h"
 
 typedef struct attrs { double epsilon; } attrs;
 static const fac_attr table[] = {
@@ -45,6 +46,19 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* The formula above, in no less than f32. */
+static void expand(const fac_node *n, fac_value *to[]) {
+    enum { X, DY, SCALE, MEAN, VAR, DSCALE, DBIAS };
+    const fac_dtype dtype = n->in[X]->type.dtype, wide = fac_grad_wide(dtype);
+    fac_value *x = fac_grad_as(n->in[X], wide), *of[DBIAS + 1];
+    for (int k = SCALE; k <= DBIAS; k++) of[k] = fac_grad_of_channels(n->in[k], x);
+    fac_value *count = fac_grad_ratio(x, of[MEAN]);
+    fac_value *inverse = fac_reciprocal(fac_sqrt(fac_grad_shifted(of[VAR], ((const attrs *)n->attrs)->epsilon)));
+    fac_value *along = fac_mul(fac_sub(x, of[MEAN]), fac_mul(inverse, fac_div(of[DSCALE], count)));
+    fac_value *rest = fac_sub(fac_sub(fac_grad_as(n->in[DY], wide), fac_div(of[DBIAS], count)), along);
+    to[0] = fac_grad_as(fac_mul(fac_mul(of[SCALE], inverse), rest), dtype);
+}
+
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 
 static const fac_case cases[] = {
@@ -55,5 +69,6 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_batch_norm_grad_given;
 const fac_op fac_op_batch_norm_grad_given = {
     .name = "batch_norm_grad_given", .doc = "the gradient of batch normalization by sums that are there", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
+    .expand = expand, .cost = cost, .cases = cases,
 };

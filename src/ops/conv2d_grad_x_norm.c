@@ -12,6 +12,7 @@
 #include "op_list.h"
 #include "base/error.h"
 #include "ops/conv_grad.h"
+#include "ops/map_grad.h"
 
 /* The convolution's own first: what reads those of conv2d reads them here. */
 typedef struct attrs { fac_conv2d_opts conv; double epsilon, lo, hi; int64_t apart; } attrs;
@@ -89,6 +90,38 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+extern const fac_op fac_op_slice_grad;
+
+/* add with zeros between its pixels, as the gradient of x has them. */
+static fac_value *apart(const fac_node *n, fac_value *add, fac_value *x) {
+    enum { HEIGHT = 2 };
+    const int64_t step = ((const attrs *)n->attrs)->apart;
+    if (step == 1) return add;
+    fac_graph *g = n->graph;
+    fac_value *of[] = { x, fac_ints(g, fac_shape(0, 0)), fac_ints(g, fac_shape(INT64_MAX, INT64_MAX)),
+                        fac_ints(g, fac_shape(HEIGHT, HEIGHT + 1)), fac_ints(g, fac_shape(step, step)), add };
+    return fac_emit(&fac_op_slice_grad, NULL, 6, of);
+}
+
+/* The formula above, sums and the norm in no less than f32. */
+static void expand(const fac_node *n, fac_value *to[]) {
+    enum { DY, W, X, NORM_X, MEAN, VAR, SCALE, BIAS, ADD, Y };
+    const fac_dims over = { 3, { 0, 2, 3 } };
+    const attrs *a = n->attrs;
+    const fac_dtype wide = fac_grad_wide(n->in[DY]->type.dtype), sums = n->in[SCALE]->type.dtype;
+    fac_value *x = fac_grad_as(n->in[NORM_X], wide), *of[BIAS + 1];
+    for (int k = MEAN; k <= BIAS; k++) of[k] = fac_grad_of_channels(n->in[k], x);
+    fac_value *inverse = fac_reciprocal(fac_sqrt(fac_grad_shifted(of[VAR], a->epsilon)));
+    fac_value *hat = fac_mul(fac_sub(x, of[MEAN]), inverse);
+    fac_value *made = n->in[Y] ? fac_grad_as(n->in[Y], wide) : fac_add(fac_mul(hat, of[SCALE]), of[BIAS]);
+    fac_value *dx = fac_conv2d_grad_x(n->in[DY], n->in[W], n->in[X], &a->conv);
+    if (n->in[ADD]) dx = fac_add(dx, apart(n, n->in[ADD], n->in[X]));
+    to[0] = fac_grad_where(fac_and(fac_grad_above(made, a->lo), fac_grad_below(made, a->hi)), dx);
+    dx = fac_grad_as(to[0], wide);
+    to[1] = fac_grad_as(fac_sum(fac_mul(dx, hat), over, false), sums);
+    to[2] = fac_grad_as(fac_sum(dx, over, false), sums);
+}
+
 static void cost(const fac_node *n, fac_cost *to) {
     fac_node conv = *n;
     conv.op = &fac_op_conv2d_grad_x;
@@ -107,5 +140,5 @@ extern const fac_op fac_op_conv2d_grad_x_norm;
 const fac_op fac_op_conv2d_grad_x_norm = {
     .name = "conv2d_grad_x_norm", .doc = "the gradient of a convolution by its input with the sums that the norm before it needs",
     .in = in, .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
-    .cost = cost, .cases = cases,
+    .expand = expand, .cost = cost, .cases = cases,
 };

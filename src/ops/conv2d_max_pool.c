@@ -7,6 +7,7 @@
 #include "op_list.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "facula/ops.h"
 #include "ops/conv_pool.h"
 #include "ops/cost.h"
 
@@ -71,6 +72,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return status;
 }
 
+static void expand(const fac_node *n, fac_value *y[]) {
+    const fac_conv_pool_attrs *a = n->attrs;
+    const fac_pool2d_attrs p = fac_conv_pool_of(a);
+    y[0] = fac_max_pool2d(fac_conv2d(n->in[0], n->in[1], n->in[2], &a->conv), p.kernel[0], p.kernel[1], &p.o);
+}
+
 /* Those of the convolution; a comparison for each tap of the pool. */
 static void cost(const fac_node *n, fac_cost *to) {
     fac_conv_geom g;
@@ -95,5 +102,5 @@ static const fac_case cases[] = {
 const fac_op fac_op_conv2d_max_pool = {
     .name = "conv2d_max_pool", .doc = "the largest of each window of what a convolution makes", .in = fac_conv_in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv_pool_attrs), .is = FAC_OP_NO_GRAD, .infer = infer,
-    .ref = ref, .cost = cost, .cases = cases,
+    .ref = ref, .expand = expand, .cost = cost, .cases = cases,
 };

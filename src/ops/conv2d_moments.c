@@ -3,6 +3,7 @@
 #include "op_list.h"
 #include "base/error.h"
 #include "ops/conv.h"
+#include "ops/grad.h"
 
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "mean", FAC_FLOATS, FAC_OPTIONAL }, { "var", FAC_FLOATS, FAC_OPTIONAL },
                                 { 0 } };
@@ -35,6 +36,15 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* The statistics in no less than f32. */
+static void expand(const fac_node *n, fac_value *to[]) {
+    const fac_dims over = { 3, { 0, 2, 3 } };
+    to[0] = fac_conv2d(n->in[0], n->in[1], n->in[2], n->attrs);
+    fac_value *wide = fac_grad_as(to[0], n->out[1]->type.dtype), *mean = fac_mean(wide, over, true), *e = fac_sub(wide, mean);
+    to[1] = fac_squeeze(mean, over);
+    to[2] = fac_mean(fac_mul(e, e), over, false);
+}
+
 static const fac_case cases[] = {
     { "conv2d_moments(f32[2,3,9,8], f32[5,3,3,2], f32[5]) stride=2,1 pad=1,0,2,1", -1, 1, 1e-5 },
     { "conv2d_moments(f32[3,16,14,14], f32[24,16,1,1])", -1, 1, 1e-5 },
@@ -45,5 +55,5 @@ extern const fac_op fac_op_conv2d_moments;
 const fac_op fac_op_conv2d_moments = {
     .name = "conv2d_moments", .doc = "a convolution with the mean and variance of each channel", .in = fac_conv_in, .out = out,
     .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref,
-    .cost = fac_conv_cost, .cases = cases,
+    .expand = expand, .cost = fac_conv_cost, .cases = cases,
 };

@@ -6,8 +6,12 @@
 
 /* v as this dtype; v itself when it has it. */
 fac_value *fac_grad_as(fac_value *v, fac_dtype dtype);
+/* What sums over values of this dtype are made in: f64 of f64, else f32. */
+static inline fac_dtype fac_grad_wide(fac_dtype dtype) { return dtype == FAC_F64 ? FAC_F64 : FAC_F32; }
 /* v broadcast to the shape of `like`. */
 fac_value *fac_grad_spread(fac_value *v, fac_value *like);
+/* v, a number for each channel (dim 1, or all of x of one dim), as x's dtype and so that it broadcasts to x. */
+fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x);
 /* How many elements of x there are for each one of y, a scalar of x's dtype. */
 fac_value *fac_grad_ratio(fac_value *x, fac_value *y);
 /* The last two dims in the other order. */

@@ -6,6 +6,13 @@ fac_value *fac_grad_as(fac_value *v, fac_dtype dtype) { return fac_value_type(v)
 
 fac_value *fac_grad_spread(fac_value *v, fac_value *like) { return fac_expand_to(v, fac_shape_of(like)); }
 
+fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x) {
+    fac_dims behind = { .n = fac_value_type(x).dims.n - 2 };
+    for (int k = 0; k < behind.n; k++) behind.d[k] = k + 1;
+    v = fac_grad_as(v, fac_value_type(x).dtype);
+    return behind.n > 0 ? fac_unsqueeze(v, behind) : v;
+}
+
 fac_value *fac_grad_ratio(fac_value *x, fac_value *y) {
     fac_dtype dtype = fac_value_type(x).dtype;
     return fac_div(fac_cast(fac_size_of(x), dtype), fac_cast(fac_size_of(y), dtype));
