@@ -1,6 +1,6 @@
 /* No operator of the OpenCL device falls back to the cpu but those whose output shapes are known only after they ran: the choice
- * of a solver for every case of every operator, without running any.  FACULA_VERBOSE=1 prints who solves what.  Skipped where no
- * driver is. */
+ * of a solver for every case of every operator, or for all that it expands to, without running any.  FACULA_VERBOSE=1 prints who
+ * solves what.  Skipped where no driver is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,11 +29,6 @@ static int close_device(void **state) {
     return 0;
 }
 
-/* Has no meaning of its own: it is expanded before it is planned. */
-static bool expanded(const fac_node *n) {
-    return !n->op->map && !n->op->move && !n->op->ref && !(n->op->is & FAC_OP_BODIES) && n->op->expand;
-}
-
 /* The first solver of the device that makes an offer. */
 static const char *solver_of(const fac_node *n) {
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
@@ -51,13 +46,12 @@ static const char *solver_of(const fac_node *n) {
     return NULL;
 }
 
-/* Passes make these where a kernel takes them: on the cpu, or on NVIDIA's matrix units. */
-static bool made_for_kernels(const char *name) {
-    static const char *const names[] = { "fused_conv", "conv2d_moments", "conv2d_grad_x_norm", "batch_norm_given",
-                                         "batch_norm_grad_given", "conv2d_max_pool" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i])) return true;
-    return false;
+/* Its expansion, as it is planned, is all kernels. */
+static bool expands_to_kernels(const fac_node *n, const char *problem) {
+    fac_support s = { 0 };
+    if (!fac_node_expands(n)) return false;
+    if (fac_problem_support(problem, device, &s, &err)) fail_msg("%s: %s", problem, err.text);
+    return !s.fallbacks;
 }
 
 static void nothing_falls_back(void **state) {
@@ -68,12 +62,12 @@ static void nothing_falls_back(void **state) {
         for (const fac_case *c = (*op)->cases; c && c->problem; c++) {
             fac_graph *g = NULL;
             if (fac_problem_graph(c->problem, false, &g, &err)) fail_msg("%s: %s", c->problem, err.text);
-            const char *name = expanded(g->last) ? "(expanded)" : solver_of(g->last);
+            const char *name = solver_of(g->last);
+            if (!name && expands_to_kernels(g->last, c->problem)) name = "(expanded)";
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
-            const bool ours = !made_for_kernels((*op)->name);
             const bool sized = strcmp((*op)->name, "nonzero");         /* its sizes are data */
             const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
-            if (!name && ours && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
+            if (!name && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
                 print_message("%s falls back to the cpu\n", c->problem);
                 away++;
             }

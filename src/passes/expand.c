@@ -1,4 +1,5 @@
-/* Expansion of ops that have no meaning of their own into simpler ones, but for those that a kernel takes as they are. */
+/* Expansion of ops into simpler ones: of those that have no meaning of their own, but for what a kernel takes as it is; and of
+ * those that have both where no kernel does, since their formula is a loop on the host. */
 #include "passes/passes.h"
 
 /* An expansion of more nodes than this makes a plan that is slower to make than a run of the body, again and again, is to do. */
@@ -9,14 +10,14 @@ static bool primitive(const fac_node *n) {
         const int64_t made = fac_node_expands(n);
         return !made || (made > MOST && made > 8 * (int64_t)n->body[0]->nodes);
     }
-    return n->op->map || n->op->move || n->op->ref || (n->op->is & FAC_OP_BODIES) || !n->op->expand;
+    return n->op->map || n->op->move || !n->op->expand;
 }
 
 typedef struct state { bool again; fac_accept *accept; void *self; } state;
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     state *s = self;
-    if (primitive(n) || (s->accept && s->accept(s->self, n))) return false;
+    if (primitive(n) || (s->accept ? s->accept(s->self, n) : fac_op_means(n->op))) return false;
     fac_node_expand(to, n, in, out);
     s->again = true;
     return true;

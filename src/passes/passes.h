@@ -25,8 +25,8 @@ fac_graph *fac_pass_cse(const fac_graph *g);
 /* Whether a kernel takes a node. */
 typedef bool fac_accept(void *self, const fac_node *n);
 
-/* Ops without a meaning of their own are replaced by their expansions, until none is left but those that accept(self, node),
- * which may be NULL, wants to keep. */
+/* Ops are replaced by their expansions, until none is left that has one but those that accept(self, node) wants to keep.  accept
+ * NULL keeps those that have a formula too, and bodies of ops. */
 fac_graph *fac_pass_expand(const fac_graph *g, fac_accept *accept, void *self);
 
 /* What means the same in fewer steps: identity and inference dropout vanish, x * sigmoid(x) is silu, max(min(x, b), a) is

@@ -183,7 +183,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 static bool has_rule(void *self, const fac_node *n) {
     (void)self;
-    return rule_of(n) != NULL;
+    return rule_of(n) != NULL || fac_op_means(n->op);
 }
 
 /* In simpler ops where there is no rule; *own: the caller's to free. */

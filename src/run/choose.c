@@ -43,8 +43,12 @@ static bool consider(fac_device *d, const fac_solver *s, int variant, const fac_
 
 static bool solves(const fac_solver *s, const fac_node *n) { return !s->op || !strcmp(s->op, n->op->name); }
 
+bool fac_is_last_solver(const fac_device *d, const char *name) {
+    return !strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name);
+}
+
 static const fac_solver *named(const fac_device *d, const char *name) {
-    if (!strcmp(name, fac_solver_ref.name) || !strcmp(name, fac_last_solver(d)->name)) return fac_last_solver(d);
+    if (fac_is_last_solver(d, name)) return fac_last_solver(d);
     for (const fac_solver *const *s = d->backend->solvers; *s; s++)
         if (!strcmp(name, (*s)->name)) return *s;
     return NULL;

@@ -69,14 +69,24 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     return fac_graph_check(next, err);
 }
 
+/* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
+static bool accept_as_asked(void *self, const fac_node *n) {
+    const fac_plan *plan = self;
+    if (plan->only && fac_op_means(n->op) && (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op->name)))
+        return true;
+    return accept_as_used(self, n);
+}
+
+/* Nothing is kept for the sake of a kernel alone. */
+static bool accept_plain(void *self, const fac_node *n) { return fac_op_means(n->op) && accept_as_asked(self, n); }
+
 /* Who looks sees one iteration after the other, of the nodes that the model has. */
 static bool accept_loops(void *self, const fac_node *n) {
-    (void)self;
-    return n->op == &fac_op_loop && n->out[0]->time == FAC_RUN;
+    return (n->op == &fac_op_loop && n->out[0]->time == FAC_RUN) || accept_plain(self, n);
 }
 
 static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
-    return o->hook || o->observe ? accept_loops : plan->observed || o->no_fuse ? NULL : accept_as_used;
+    return o->hook || o->observe ? accept_loops : plan->observed || o->no_fuse ? accept_plain : accept_as_asked;
 }
 
 /* Expansions may bring constants and constants may settle expansions, so these go round twice. */

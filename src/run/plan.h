@@ -160,6 +160,8 @@ fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);
+/* Is this a name of the solver that takes what no other takes? */
+bool fac_is_last_solver(const fac_device *d, const char *name);
 /* Whether opts.solver is one of the device's, or what does all that they leave; NULL: none was asked for. */
 fac_status fac_solver_known(const fac_device *d, const char *name, fac_error *err);
 /* An estimate, of a value from one layout to another. */
