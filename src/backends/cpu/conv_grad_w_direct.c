@@ -4,7 +4,8 @@
  * channels times 2 vectors of output channels stays in registers while the pixels of a strip pass (simd/outer.c).  Strips of some
  * rows of one block of x and two of dy stay in the first cache while all taps use them; the padding is the zero halo of x.  What
  * 1 x 1 kernels compute with a strip is little, so an item takes as many blocks of x and chunks of dy as the sums leave room for,
- * and reads each strip of them from memory once:  bytes read = x K / (chunks 32) + dy C / (blocks 16).
+ * and reads each strip of them from memory once:  bytes read = x K / (chunks 32) + dy C / (blocks 16).  Strips are short streams,
+ * whose beginnings memory would be waited for: each call of the kernel brings a block or a vector of the next strip near.
  *   direct   x in channel blocks; a tile is taken from the channels of a block
  *   first    x planar, few channels (an image as it was loaded), padded by a copy; a tile is taken from the taps along a row
  * An item owns a group of blocks of x (first: all of x) and of chunks of output channels.  Where these are few, the rows of all
@@ -43,9 +44,25 @@ static int64_t inner_of(const plan *p, int64_t block) {     /* channels of the l
     return p->planar || left > p->inner ? p->inner : left;
 }
 
+/* The strip that follows: of block 0 of x and chunk 0 of dy of an item, what is asked for in turn; x NULL behind the last. */
+typedef struct ahead { const float *x, *dy; int64_t blocks, vectors, next; } ahead;
+
+static void bring(const plan *p, ahead *a, fac_outer_tile *t) {
+    t->soon = NULL;
+    if (!a->x || a->next == a->blocks + a->vectors) return;
+    int64_t i = a->next++;
+    if (i < a->blocks) {
+        t->soon = a->x + i * p->x_block;
+        t->soon_plane = t->x_plane, t->soon_row = t->x_row, t->soon_pixel = t->x_pixel;
+    } else {
+        t->soon = a->dy + (i - a->blocks) * p->dy.stride[1];
+        t->soon_plane = t->y_plane, t->soon_row = t->y_row, t->soon_pixel = p->cpu->simd->lanes;
+    }
+}
+
 /* Adds the strip of `rows` rows of each of `planes` images to the sums of an item. */
 static void add_strip(const plan *p, const float *x, const float *dy, int64_t planes, int64_t rows, int64_t inner, int n,
-                      float *to) {
+                      ahead *soon, float *to) {
     const fac_outer_table *outer = p->cpu->simd->outer;
     const fac_conv_geom *g = &p->g;
     int64_t width = n * p->cpu->simd->lanes, cuts = (inner + outer->most - 1) / outer->most;
@@ -59,6 +76,7 @@ static void add_strip(const plan *p, const float *x, const float *dy, int64_t pl
                 int64_t first = inner * i / cuts;
                 t.x = x + o * p->x_outer + r * g->dilation[1] * p->x_row + first;
                 t.to = to + first * width;
+                bring(p, soon, &t);
                 outer->of[inner * (i + 1) / cuts - first][n - 1](&t);
             }
 }
@@ -99,7 +117,7 @@ static void item(void *arg, int i, int thread) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
     int64_t part = i / (p->block_groups * p->chunk_groups);
-    int64_t from = g->N * g->P * part / p->parts, end = g->N * g->P * (part + 1) / p->parts;
+    int64_t from = g->N * g->P * part / p->parts, end = g->N * g->P * (part + 1) / p->parts, lanes = p->cpu->simd->lanes;
     const group own = group_of(p, i);
     float *sums = j->sums + (p->parts > 1 ? (size_t)i : (size_t)thread) * p->sums;
     memset(sums, 0, p->sums * sizeof *sums);
@@ -111,11 +129,18 @@ static void item(void *arg, int i, int thread) {
         if (planes * rows > end - from) planes = (end - from) / rows;
         const float *x = j->x + image * p->x_image + row * g->stride[1] * p->x_row;
         const float *dy = j->dy + image * p->dy.stride[0] + row * p->dy.stride[2];
+        ahead soon = { .blocks = own.blocks, .vectors = (g->K + lanes - 1) / lanes - 2 * own.chunk };
+        if (soon.vectors > 2 * own.chunks) soon.vectors = 2 * own.chunks;
+        if (from + rows * planes < end) {
+            int64_t then = (from + rows * planes) / g->P, at = (from + rows * planes) % g->P;
+            soon.x = j->x + own.block * p->x_block + then * p->x_image + at * g->stride[1] * p->x_row;
+            soon.dy = j->dy + 2 * own.chunk * p->dy.stride[1] + then * p->dy.stride[0] + at * p->dy.stride[2];
+        }
         float *to = sums;
         for (int64_t c = own.chunk; c < own.chunk + own.chunks; c++)
             for (int64_t b = own.block; b < own.block + own.blocks; b++, to += p->tile)
                 add_strip(p, x + b * p->x_block, dy + 2 * c * p->dy.stride[1], planes, rows, inner_of(p, b),
-                          fac_chunk_vectors(g->K, p->cpu->simd->lanes, c), to);
+                          fac_chunk_vectors(g->K, (int)lanes, c), &soon, to);
     }
     if (p->parts == 1) put_group(p, &own, sums, j->dw);
 }

@@ -68,6 +68,8 @@ typedef struct fac_outer_tile {
     int64_t      planes, rows, pixels;
     float       *to;                        /* m rows of n vectors                        */
     int64_t      to_row;
+    const float *soon;                      /* read by a later call: brought into the second cache, a line a pixel; or NULL */
+    int64_t      soon_plane, soon_row, soon_pixel;
 } fac_outer_tile;
 typedef void fac_outer_kernel(const fac_outer_tile *t);
 typedef struct fac_outer_table { int most; fac_outer_kernel *of[9][2]; } fac_outer_table;    /* of[m][n - 1], m <= most */

@@ -22,9 +22,12 @@ INLINE void outer(const int m, const int n, const fac_outer_tile *t) {
     for (int64_t plane = 0; plane < t->planes; plane++)
         for (int64_t row = 0; row < t->rows; row++) {
             const float *x = t->x + plane * t->x_plane + row * t->x_row, *y = t->y + plane * t->y_plane + row * t->y_row;
-            for (int64_t q = 0; q < t->pixels; q++, x += t->x_pixel, y += VL) {
+            const char *soon = t->soon ? (const char *)(t->soon + plane * t->soon_plane + row * t->soon_row) : (const char *)x;
+            const int64_t soon_pixel = t->soon ? 4 * t->soon_pixel : 0;
+            for (int64_t q = 0; q < t->pixels; q++, x += t->x_pixel, y += VL, soon += soon_pixel) {
                 const vec y0 = load(y), y1 = n > 1 ? load(y + t->y_vector) : y0;
                 __builtin_prefetch(x + AHEAD * t->x_pixel, 0, 3);
+                __builtin_prefetch(soon, 0, 2);
                 UNROLL for (int i = 0; i < m; i++) {
                     const vec v = all(x[i]);
                     acc[i][0] += v * y0;
