@@ -9,8 +9,7 @@
  *              does not win once more is none
  *   check      a winner other than the estimate's choice must give what the reference kernels or, for other devices, the cpu's
  *              solvers give (tune_check.c), or the next one is looked for
- *   verdict    the whole program with the winners against the one without, alternating: unless it is faster in nearly all
- *              turns, nothing is changed
+ *   verdict    the whole program with the winners against the one without, in turns: if it is not faster in nearly all, nothing changes
  */
 #include <math.h>
 #include <stdlib.h>
