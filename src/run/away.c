@@ -47,7 +47,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     size_t bytes = 0;
     for (int i = 0; i < p->nin + p->nout; i++) {
         fac_operand *x = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (x->type.dtype == FAC_TEXT) return false;
+        if (x->type.dtype == FAC_TEXT && i >= p->nin) return false;      /* what inputs point to lies with the host all the while */
         if (x->layout.block) lay_plain(x);
         if (i >= p->nin) x->layout.halo = 0;
         bytes += fac_type_bytes(&x->type);
