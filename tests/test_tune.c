@@ -10,30 +10,16 @@
 #include <cmocka.h>
 #include "backends/wisdom.h"
 #include "run/tune.h"
-#include "program_check.h"
-
-extern const fac_solver fac_cpu_softmax;
+#include "tune_check.h"
 
 enum { VERSION = 3, SLOW_MS = 8, FAIR_MS = 4 };
-
-/* The clock of the library (tests/CMakeLists.txt): only these solvers make it advance, so that nothing here depends on the machine. */
-static double now;
-static bool real_solvers;
-double __real_fac_now(void);
-double __wrap_fac_now(void);
-double __wrap_fac_now(void) { return real_solvers ? __real_fac_now() : (now += 1e-6); }
 
 static int hopeless_runs, wrong_runs;
 
 /* A plan beside softmax's own: which of ours it is for. */
 typedef struct plan { void *inner; bool slow, wrong, hopeless; int variant; } plan;
 
-static bool offer_like(fac_device *d, fac_problem *p, fac_offer *o, double share) {
-    fac_problem q = *p;
-    if (strcmp(p->node->op->name, "softmax") || !fac_cpu_softmax.offer(d, &q, o)) return false;
-    o->seconds = 1e-4 * share;
-    return true;
-}
+static bool offer_like(fac_device *d, fac_problem *p, fac_offer *o, double share) { return offer_softmax(d, p, o, 1e-4 * share); }
 
 /* Recommended, and slow but for its second variant. */
 static bool offer_slow(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -67,11 +53,6 @@ static fac_status make_hopeless(fac_device *d, const fac_problem *p, void **out,
 static fac_status make_fair(fac_device *d, const fac_problem *p, void **out, fac_error *e) {
     return make_as(d, p, out, e, (plan){ 0 });
 }
-static void done(fac_device *d, void *arg) {
-    plan *s = arg;
-    if (s->inner) fac_cpu_softmax.done(d, s->inner);
-    free(s);
-}
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *e) {
     const plan *s = arg;
     fac_status status = fac_cpu_softmax.run(s->inner, d, in, out, work, e);
@@ -82,39 +63,13 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return status;
 }
 
-static const fac_solver slow = { .name = "softmax/slow", .offer = offer_slow, .make = make_slow, .done = done, .run = run };
+static const fac_solver slow = { .name = "softmax/slow", .offer = offer_slow, .make = make_slow, .done = done_softmax, .run = run };
 static const fac_solver slow_only = {
-    .name = "softmax/slow", .offer = offer_slow_only, .make = make_slow, .done = done, .run = run };
-static const fac_solver wrong = { .name = "softmax/wrong", .offer = offer_wrong, .make = make_wrong, .done = done, .run = run };
+    .name = "softmax/slow", .offer = offer_slow_only, .make = make_slow, .done = done_softmax, .run = run };
+static const fac_solver wrong = { .name = "softmax/wrong", .offer = offer_wrong, .make = make_wrong, .done = done_softmax, .run = run };
 static const fac_solver hopeless = {
-    .name = "softmax/hopeless", .offer = offer_hopeless, .make = make_hopeless, .done = done, .run = run };
-static const fac_solver fair = { .name = "softmax/fair", .offer = offer_fair, .make = make_fair, .done = done, .run = run };
-
-/* The device with these solvers alone (and the reference behind them). */
-static fac_backend own;
-static const fac_solver *list[8];
-static void give(const fac_solver *const *all) {
-    int n = 0;
-    for (; all[n]; n++) list[n] = all[n];
-    list[n] = NULL;
-    own = *device->backend;
-    own.solvers = list;
-    device->backend = &own;
-}
-
-static const char problem_text[] = "softmax(f32[8,32])";
-
-static fac_graph *one_softmax(void) {
-    fac_graph *g;
-    OK(fac_problem_graph(problem_text, true, &g, err));
-    return g;
-}
-
-static fac_tensor *input(void) {
-    fac_tensor *x;
-    OK(fac_tensor_new(NULL, FAC_F32, (fac_dims){ 2, { 8, 32 } }, &x, err));
-    return x;
-}
+    .name = "softmax/hopeless", .offer = offer_hopeless, .make = make_hopeless, .done = done_softmax, .run = run };
+static const fac_solver fair = { .name = "softmax/fair", .offer = offer_fair, .make = make_fair, .done = done_softmax, .run = run };
 
 /* What the program chose for its only node. */
 static fac_step_stat chosen(fac_program *p, fac_tensor *x) {

@@ -7,26 +7,18 @@
 #include <string.h>
 #include <cmocka.h>
 #include "run/tune.h"
-#include "program_check.h"
-
-extern const fac_solver fac_cpu_softmax;
+#include "tune_check.h"
 
 enum { VARIANTS = 90, QUICK = 83 };
 
-/* The clock of the library (tests/CMakeLists.txt): only these solvers make it advance. */
-static double now, milliseconds[VARIANTS + 1];
-double __wrap_fac_now(void);
-double __wrap_fac_now(void) { return now += 1e-6; }
-
+static double milliseconds[VARIANTS + 1];
 static int runs[VARIANTS + 1], made[VARIANTS + 1], lucky;       /* lucky: a variant that is fast when it is made first; 0: none */
 
 typedef struct plan { void *inner; int variant; bool luck; } plan;
 
 /* The estimates of variants grow with their number. */
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    fac_problem q = *p;
-    if (strcmp(p->node->op->name, "softmax") || p->variant > VARIANTS || !fac_cpu_softmax.offer(d, &q, o)) return false;
-    o->seconds = 1e-4 * (1 + 0.01 * p->variant);
+    if (p->variant > VARIANTS || !offer_softmax(d, p, o, 1e-4 * (1 + 0.01 * p->variant))) return false;
     o->variants = VARIANTS;
     return true;
 }
@@ -37,41 +29,29 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = s;
     return fac_cpu_softmax.make(d, p, &s->inner, e);
 }
-static void done(fac_device *d, void *arg) {
-    plan *s = arg;
-    if (s->inner) fac_cpu_softmax.done(d, s->inner);
-    free(s);
-}
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *e) {
     const plan *s = arg;
     runs[s->variant]++;
     now += s->luck ? 1e-3 : 1e-3 * milliseconds[s->variant];
     return fac_cpu_softmax.run(s->inner, d, in, out, work, e);
 }
-static const fac_solver many = { .name = "softmax/many", .offer = offer, .make = make, .done = done, .run = run };
-
-static fac_backend own;
-static const fac_solver *const list[] = { &many, NULL };
+static const fac_solver many = { .name = "softmax/many", .offer = offer, .make = make, .done = done_softmax, .run = run };
 
 static fac_tune_stat tune(int most, int *variant) {
-    static const char problem[] = "softmax(f32[8,32])";
-    fac_graph *g;
+    static const fac_solver *const all[] = { &many, NULL };
+    fac_graph *g = one_softmax();
     fac_program *p;
     fac_wisdom *w;
     fac_wisdom_entry e;
-    fac_tensor *x;
+    fac_tensor *x = input();
     fac_tune_stat stat;
-    own = *device->backend;
-    own.solvers = list;
-    device->backend = &own;
+    give(all);
     memset(runs, 0, sizeof runs);
     memset(made, 0, sizeof made);
-    OK(fac_problem_graph(problem, true, &g, err));
-    OK(fac_tensor_new(NULL, FAC_F32, (fac_dims){ 2, { 8, 32 } }, &x, err));
     OK(fac_program_new(g, device, NULL, &p, err));
     OK(fac_wisdom_new(&w, err));
     OK(fac_program_tune(p, &x, &(fac_tune_opts){ .seconds = 0.02, .rounds = 1, .most = most }, w, &stat, err));
-    assert_true(fac_wisdom_find(w, fac_device_key(device), problem, &e));
+    assert_true(fac_wisdom_find(w, fac_device_key(device), problem_text, &e));
     assert_string_equal(e.solver, "softmax/many");
     *variant = e.variant;
     fac_wisdom_free(w);

@@ -146,8 +146,8 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
         if (like_x && is_last(x) && is_last(v)) continue;
         const bool vector = is_straight(p->node) && i < p->nin && !like_x;      /* read as many at once as of x */
-        if (vector && v->layout.offset % MOST_NEAR) v->layout = fac_layout_plain(&v->type.dims);
-        if (v->layout.block || !fac_layout_is_plain(&v->layout, &v->type.dims)) v->layout = fac_layout_plain(&v->type.dims);
+        const bool crooked = v->layout.block || (vector && v->layout.offset % MOST_NEAR) || !fac_layout_is_plain(&v->layout, &v->type.dims);
+        if (crooked) v->layout = fac_layout_plain(&v->type.dims);
         if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
     }
     return true;
