@@ -1,5 +1,5 @@
-/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other, and their labels, in one launch
- * each.  Where classes are not neighbours, both do what the ops expand to. */
+/* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other, and their labels, in one
+ * launch each.  Where classes are not neighbours, both do what the ops expand to. */
 #include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"

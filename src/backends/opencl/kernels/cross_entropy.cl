@@ -153,7 +153,8 @@ TEAM_KERNEL losses(const numbers s, global const MEMORY(X) *x, global const MEMO
 #endif
 }
 #elif defined(SETTLE)
-kernel void totals_of(const totals s, global const T *parts, global MEMORY(Y) *loss, global MEMORY(Y) *count, global float *hits) {
+kernel void totals_of(const totals s, global const T *parts, global MEMORY(Y) *loss, global MEMORY(Y) *count,
+                      global float *hits) {
     local T sums[3 * SETTLE];
     settle(s, parts, loss, count, hits, sums);
 }
