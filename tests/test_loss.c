@@ -79,6 +79,20 @@ static void losses_are_torchs(void **state) {
     }
 }
 
+/* Of equal scores the first is the best one; a label beyond all classes is no hit, one that is ignored may be. */
+static void labels_are_counted(void **state) {
+    (void)state;
+    static const double x[] = { 1, 3, 3,  1, 3, 3,  5, 4, 4,  0, 0, 1,  2, 1, 0 };
+    static const int64_t labels[] = { 1, 2, 0, -1, 7 };
+    const double count[] = { 4 }, hits[] = { 2 };
+    fac_graph *g = fac_graph_new();
+    fac_value *loss = fac_cross_entropy(constant(g, FAC_F64, fac_shape(5, 3), x), constant(g, FAC_I64, fac_shape(5), labels),
+                                        &(fac_cross_entropy_opts){ .ignore = true, .ignore_index = -1 });
+    compare(fac_value_other(loss, 1), "cross_entropy", "count", 1, count);
+    compare(fac_cast(fac_value_other(loss, 2), FAC_F64), "cross_entropy", "hits", 1, hits);
+    fac_graph_free(g);
+}
+
 static void wrong_labels_are_refused(void **state) {
     (void)state;
     fac_error e = { 0 };
@@ -96,6 +110,7 @@ static void wrong_labels_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_are_torchs), cmocka_unit_test(wrong_labels_are_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_are_torchs), cmocka_unit_test(labels_are_counted),
+                                        cmocka_unit_test(wrong_labels_are_refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,11 @@ static const fac_case lines[] = {
     { "sum(f64[5,777], i64{1})", -1, 1, 1e-12 },             { "reduce_max(f32[9,2000], i64{1})", -9, 9, 0 },
     { "reduce_prod(f64[4,300], i64{1})", 0.9, 1.1, 1e-9 },   { "mean(f32[100,17], i64{1})", -1, 1, 1e-5 },
     { "softmax_grad(f32[3,700], f32[3,700]) axis=1", -1, 1, 1e-5 },
-    { "log_softmax_grad(f32[3,700], f32[3,700]) axis=1", -4, 1, 1e-5 } };
+    { "log_softmax_grad(f32[3,700], f32[3,700]) axis=1", -4, 1, 1e-5 },
+    { "cross_entropy(f32[37,9], i64[37]) label_smoothing=0.1", -4, 4, 2e-6 },
+    { "cross_entropy(f32[3,1000], i64[3])", -9, 9, 2e-6 },
+    { "cross_entropy_grad(f32[37,9], i64[37], f32[], f32[])", 1, 4, 2e-6 },
+    { "cross_entropy_grad(f32[3,1000], i64[3], f32[3]) label_smoothing=0.1", -9, 9, 4e-6 } };
 
 static const fac_case thin[] = {
     { "matmul(f32[1,5000], f32[5000,33])", -1, 1, 1e-5 },    { "matmul(f32[3,1200], f32[1200,64])", -1, 1, 1e-5 },
@@ -90,7 +94,8 @@ static void subgroups_fold_lines(void **state) {
     (void)state;
     if (!device) skip();
     const fac_cl_path paths[] = { FAC_CL_SHUFFLE, FAC_CL_SHUFFLE_INTEL, FAC_CL_SHUFFLE_NVIDIA };
-    const char *const folds[] = { "softmax", "norm", "reduce", "softmax_grad", "log_softmax_grad", NULL };
+    const char *const folds[] = { "softmax", "norm", "reduce", "softmax_grad", "log_softmax_grad", "cross_entropy",
+                                  "cross_entropy_grad", NULL };
     const char *const few[] = { "product/thin", NULL };
     exact = false;
     const int all = forced_and_hidden(paths, COUNT(paths), lines, COUNT(lines), folds);

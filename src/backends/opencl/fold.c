@@ -4,7 +4,8 @@
 #include "tensor/tensor_internal.h"
 
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,
-       EACH = 8,           /* accesses of an item at least, before lines are cut */
+       EACH = 8,           /* accesses of an item at least, before lines are cut, */
+       LEAST_PARTS = 4,    /* and so many parts: what fewer save a launch costs */
        ITEMS = 4096,       /* of a compute unit: two waves of all that it can hold; */
        SIDE_ITEMS = 1280,  /* fewer where lines lie side by side: each part of them is read again; */
        MANY_ITEMS = 1024, MANY_PARTS = 8,  /* and of a line in so many parts: their groups take no turns */
@@ -151,7 +152,7 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
     const int64_t wanted = (f->columns ? SIDE_ITEMS : few ? MANY_ITEMS : ITEMS) / group * units;
     if (o->limits.gpu && groups && groups < wanted) {
         const int64_t wish = wanted / groups, most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
-        f->parts = wish < most ? wish : most;
+        f->parts = most < LEAST_PARTS ? 1 : wish < most ? wish : most;
     }
     if (f->parts > (rows > longest ? rows : longest)) f->parts = rows > longest ? rows : longest;
     if (f->parts < 1) f->parts = 1;

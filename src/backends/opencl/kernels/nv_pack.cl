@@ -33,7 +33,7 @@ typedef struct {
     int spare;
 } packing;
 
-enum { PAD = 4, TAPS = 64, POINTS = 36 };
+enum { PAD = 4, TAPS = 64, POINTS = 36, AT_ONCE = 5 };
 
 /* Which of its k-tile's channels stands at position p: what the lanes of a warp hold of the other operand (nv_common.cl). */
 static int channel_at(int order, int p) {
@@ -46,9 +46,12 @@ static int channel_at(int order, int p) {
 #endif
 }
 
-/* Which of its tile's rows stands at position r. */
+/* Which of its tile's rows stands at position r, and where row q stands. */
 static int row_at(int r) {
     return (r & ~15) + 4 * (r >> 1 & 3) + 2 * (r >> 3 & 1) + (r & 1);
+}
+static int place_of(int q) {
+    return (q & ~15) + 8 * (q >> 1 & 1) + 2 * (q >> 2 & 3) + (q & 1);
 }
 
 static float to_tf32(float x) { return as_float((as_uint(x) + 0x1000u) & 0xffffe000u); }
@@ -88,47 +91,79 @@ static float point_of(local const float *w, int point, int turned) {
     return sum;
 }
 
-/* A unit whose weights fit the stage. */
+/* The weights of a unit as they lie, from x on, to local memory: `there` runs of `long_as` elements; what a unit has beyond them
+ * is zero.  All that an item brings is on its way before the first comes; where there is nothing, something comes and is zero. */
+static void bring(const packing *s, global const MEM *x, int there, int long_as, local float *stage) {
+    const int items = get_local_size(0), length = s->run, fours = length / 4, all = s->runs * fours;
+    const bool whole = !((size_t)x & (4 * sizeof(MEM) - 1));        /* all runs begin at a multiple of four elements from here */
+    for (int e = get_local_id(0); e < all; e += AT_ONCE * items) {
+        float4 v[AT_ONCE];
+        int at[AT_ONCE], to[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const int n = e + k * items, run = mul_hi((uint)n, (uint)s->multiplier) >> s->shift, i = 4 * (n - run * fours);
+            const bool inside = run < there && i < long_as;
+            at[k] = inside ? run * s->line + i : 0;
+            to[k] = run * (length + PAD) + i;
+            to[k] = inside ? to[k] : ~to[k];
+        }
+        if (whole)
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++) v[k] = LOAD4(x + at[k]);
+        else
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+                v[k] = (float4)(LOAD(x + at[k], 0), LOAD(x + at[k], 1), LOAD(x + at[k], 2), LOAD(x + at[k], 3));
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (e + k * items < all) *(local float4 *)(stage + max(to[k], ~to[k])) = to[k] < 0 ? (float4)0 : v[k];
+    }
+}
+
+/* A unit whose weights fit the stage.  An item makes the same chunk of the same rows, tap after tap; a group has a power of two
+ * of items. */
 static void by_stage(const packing *s, global const MEM *x, global TILE *y, int row, int from_row, int block,
                      local float *stage, local int *place) {
-    const int id = get_local_id(0), items = get_local_size(0), turned = s->turned;
+    const int id = get_local_id(0), turned = s->turned, within = s->within;
     const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
         channels = min(1 << s->term_bits, s->channels - first);
-    const int there = turned ? channels : rows, long_as = (turned ? rows : channels) * s->window;
-    x += (long)(turned ? first : row) * s->line + (turned ? row : first) * s->window;
-    for (int tap = id; tap < s->taps && !s->within; tap += items) place[tap] = tap_at(s, tap);
-    const bool whole = !((size_t)x & (4 * sizeof(MEM) - 1));        /* all runs begin at a multiple of four elements from here */
-    const int length = s->run, fours = length / 4, multiplier = s->multiplier, shift = s->shift, line = s->line;
-#pragma unroll 4
-    for (int e = id; e < s->runs * fours; e += items) {
-        const int run = mul_hi((uint)e, (uint)multiplier) >> shift, i = 4 * (e - run * fours);
-        float4 v = 0;
-        global const MEM *from = x + ((long)run * line + i);
-        if (run < there && i < long_as)
-            v = whole ? LOAD4(from) : (float4)(LOAD(from, 0), LOAD(from, 1), LOAD(from, 2), LOAD(from, 3));
-        *(local float4 *)(stage + run * (length + PAD) + i) = v;
-    }
+    /* a unit may lie behind the last row: then what lies before is brought and becomes zero */
+    const int from_here = max(min(row, s->rows - (turned ? 4 : 1)), 0);
+    x += (long)(turned ? first : from_here) * s->line + (turned ? from_here : first) * s->window;
+    for (int tap = id; tap < s->taps && !within; tap += (int)get_local_size(0)) place[tap] = tap_at(s, tap);
+    bring(s, x, turned ? channels : rows, (turned ? rows : channels) * s->window, stage);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_step = turned ? s->window : s->run + PAD, channel_step = turned ? s->run + PAD : s->window;
-    const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), each = chunk_bits + s->row_bits;
-    const long tile = (long)(PARTS * s->tile_rows) << s->term_bits;
-    const int c = id & ((1 << chunk_bits) - 1);                 /* of all of an item's chunks: a group has times as many items */
+    const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), slab = 1 << s->row_bits;
+    const int side = (int)get_local_size(0) >> chunk_bits, together = max(side >> s->row_bits, 1);    /* rows, taps at once */
+    const int c = id & ((1 << chunk_bits) - 1), mine = id >> chunk_bits, taps = within ? POINTS : s->taps;
+    const long tile = (long)(PARTS * s->tile_rows) << s->term_bits,
+        apart = within ? (long)within * s->row_tiles * s->k_tiles * tile : tile;
+    y += (long)block * (within ? 1 : s->taps) * tile;
+    /* Runs begin at multiples of four words, so items that all began with their first number would meet in a quarter of the
+     * banks: of four neighbouring rows, or chunks where rows are neighbours in memory, each begins with another number. */
+    const int begins = CHUNK == 4 && !within ? (turned ? c >> 1 : mine) & 3 : 0;
+    const bool odd = begins & 1, far = begins & 2;
     int at[CHUNK];
 #pragma unroll
-    for (int k = 0; k < CHUNK; k++) at[k] = channel_at(s->order, c * CHUNK + k) * channel_step;
-    for (int e = id; e < (s->within ? POINTS : s->taps) << each; e += items) {
-        const int r = e >> chunk_bits & ((1 << s->row_bits) - 1), tap = e >> each;
-        local const float *w = stage + row_at(r) * row_step;
-        float v[CHUNK];
-        if (s->within) {
-#pragma unroll
-            for (int k = 0; k < CHUNK; k++) v[k] = point_of(w + at[k], tap, turned);
-            put(y + ((long)tap * s->within * s->row_tiles * s->k_tiles + block) * tile, s, from_row + r, c, v);
-        } else {
-            w += place[tap];
-#pragma unroll
-            for (int k = 0; k < CHUNK; k++) v[k] = w[at[k]];
-            put(y + (block * s->taps + tap) * tile, s, from_row + r, c, v);
+    for (int k = 0; k < CHUNK; k++) at[k] = channel_at(s->order, c * CHUNK + (k + begins) % CHUNK) * channel_step;
+    for (int q = mine & (slab - 1); q < slab; q += side) {
+        local const float *from = stage + q * row_step;
+        const int r = from_row + place_of(q);
+        for (int tap = mine >> s->row_bits; tap < taps; tap += together) {
+            local const float *w = from + (within ? 0 : place[tap]);
+            float v[CHUNK];
+            if (within)
+                for (int k = 0; k < CHUNK; k++) v[k] = point_of(w + at[k], tap, turned);
+            else
+                for (int k = 0; k < CHUNK; k++) v[k] = w[at[k]];
+#if CHUNK == 4
+            float4 x = (float4)(v[0], v[1], v[2], v[3]);
+            x = odd ? x.wxyz : x;
+            x = far ? x.zwxy : x;
+            v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
+#endif
+            put(y + tap * apart, s, r, c, v);
         }
     }
 }

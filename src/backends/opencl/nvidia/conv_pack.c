@@ -90,7 +90,11 @@ fac_status fac_nv_pack_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv_pa
 
 int fac_nv_pack_phases(const fac_nv_weights *w) { return w->k->points ? 1 : w->product->phases; }
 
-size_t fac_nv_pack_items(const fac_opencl *o) { return o->limits.group < ITEMS ? o->limits.group : ITEMS; }
+size_t fac_nv_pack_items(const fac_opencl *o) {
+    size_t items = ITEMS;
+    while (items > o->limits.group) items /= 2;
+    return items;
+}
 
 size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
     const int groups = s->within ? s->within : w->product->groups;

@@ -5,6 +5,7 @@
  * Forms of the same weights (forward and turned) are neighbours, so that the second one finds them in the second cache. */
 #include "backends/opencl/calls.h"
 #include "backends/opencl/nvidia/pack.h"
+#include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -113,6 +114,9 @@ static void add_buffer(fac_cl_call *c, fac_cl_origin origin, int index, size_t s
 
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
+/* Five groups on a compute unit: whatever waits for its weights, others make tiles. */
+static const char *registers(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MMA) ? "-cl-nv-maxrregcount=48" : ""; }
+
 /* The launch that begins with the first of these jobs; units: how many groups, from: its first one's word in the table. */
 static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, int n, size_t units, size_t from,
                              fac_error *err) {
@@ -122,7 +126,7 @@ static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, 
     fac_text text = { 0 };
     fac_cl_call *c = NULL;
     text.failed |= !fac_nv_packs_text(type, mode, jobs[n - 1].place + 1, &text);
-    fac_status status = fac_cl_call_text(o, plan, &text, "", "packs", &c, err);
+    fac_status status = fac_cl_call_text(o, plan, &text, registers(o), "packs", &c, err);
     fac_text_free(&text);
     FAC_TRY(status);
     for (int i = 0; i < n; i++)
