@@ -20,6 +20,11 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "batch_norm", "batch_norm_given(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w]) epsilon=5 "
                     "momentum=0.9 {add(_, x1) relu}", 1e-4 },
     { "batch_norm", "batch_norm_grad_given(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5", 1e-4 },
+    { "batch_norm_pair", "batch_norm_pair(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], f32[c], f32[c], "
+                         "f32[c], f32[c], f32[c]) epsilon=5 momentum=0.9 other_epsilon=4 other_momentum=0.5 {relu}", 1e-4 },
+    { "batch_norm_pair", "batch_norm_grad_pair(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], "
+                         "f32[c], f32[c], f32[c], f32[c]) epsilon=5 other_epsilon=4", 1e-4 },
+    { "batch_norm_sums", "batch_norm_sums(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c]) epsilon=5", 1e-3 },
     { "elementwise", "add(T[b,c,h,w], T[b,c,h,w])", 1e-6 },
     { "elementwise", "add(T[b,c,h,w], T[c,1,1])", 1e-6 },
     { "elementwise", "mul(T[m,c], T[m,1])", 1e-6 },
@@ -101,7 +106,7 @@ static void parts(void **state) {
     if (!device) skip();
     fac_opencl_of(device)->limits.gpu = true;
     channels_last = slices = true;
-    for (int k = 0; k < TEMPLATES && !strcmp(templates[k].solver, "batch_norm"); k++)
+    for (int k = 0; k < TEMPLATES && !strncmp(templates[k].solver, "batch_norm", 10); k++)
         for (int j = 0; j < 2; j++) try_one(&templates[k], types[number(0, 2)], j);
     channels_last = slices = false;
 }
@@ -213,7 +218,8 @@ static const struct template many[] = {
     { "norm", "layer_norm(T[601,64], T[64], T[64]) axis=-1 epsilon=1e-5", 1e-4 },
     { "reduce", "sum(T[131,2048], i64{1})", 1e-3 },
     { "batch_norm", "batch_norm(T[1900,136], f32[136], f32[136], f32[136], f32[136]) epsilon=1e-3 training_mode {relu}", 1e-4 },
-    { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 } };
+    { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 },
+    { "batch_norm_sums", "batch_norm_sums(T[4000,32], T[4000,32], f32[32], f32[32]) epsilon=5", 1e-3 } };
 enum { MANY = sizeof many / sizeof *many, SOME_OF_MANY = 7, LOCAL = 100 << 10 };
 
 static void one_unit(void **state) {
