@@ -64,7 +64,7 @@ static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 4, to); }
 static const fac_case cases[] = {
     { "batch_norm_sums(f32[2,3,4,5], f32[2,3,4,5], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-5 },
     { "batch_norm_sums(f16[2,3,5], f16[2,3,5], f32[3], f32[3]) epsilon=0.01", 0.1, 2, 1e-2 },
-    { "batch_norm_sums(f32[4,24,9,11], f32[4,24,9,11], f32[24], f32[24]) epsilon=1e-5", 0.1, 2, 1e-5 }, { 0 } };
+    { "batch_norm_sums(f32[6,24,9,11], f32[6,24,9,11], f32[24], f32[24]) epsilon=1e-5", 0.1, 2, 1e-5 }, { 0 } };
 
 extern const fac_op fac_op_batch_norm_sums;
 const fac_op fac_op_batch_norm_sums = {
