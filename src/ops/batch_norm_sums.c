@@ -47,9 +47,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* The formula above, in no less than f32. */
+/* The formula above, in no less than f32, or what the sums have. */
 static void expand(const fac_node *n, fac_value *to[]) {
-    const fac_dtype wide = fac_grad_wide(n->in[X]->type.dtype), sums = n->out[0]->type.dtype;
+    const fac_dtype sums = n->out[0]->type.dtype, wide = sums == FAC_F64 ? sums : fac_grad_wide(n->in[X]->type.dtype);
     fac_dims over = { .n = 1 };
     for (int k = 2; k < n->in[X]->type.dims.n; k++) over.d[over.n++] = k;
     fac_value *x = fac_grad_as(n->in[X], wide), *dy = fac_grad_as(n->in[DY], wide);
