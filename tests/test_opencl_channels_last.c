@@ -27,6 +27,8 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "batch_norm", "batch_norm_grad_given(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5", 1e-4 },
     { "batch_norm_pair", "batch_norm_pair(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], f32[c], f32[c], "
                          "f32[c], f32[c], f32[c]) epsilon=5 momentum=0.9 other_epsilon=4 other_momentum=0.5 {relu}", 1e-4 },
+    { "batch_norm_pair", "batch_norm_pair_relu(T[b,24,h,w], f32[24], f32[24], f32[24], f32[24], f32[24], f32[24], T[b,24,h,w], f32[24], f32[24], "
+                         "f32[24], f32[24], f32[24], f32[24]) epsilon=5 momentum=0.9 other_epsilon=4 other_momentum=0.5", 1e-4 },
     { "batch_norm_pair", "batch_norm_grad_pair(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], "
                          "f32[c], f32[c], f32[c], f32[c]) epsilon=5 other_epsilon=4", 1e-4 },
     { "batch_norm_sums", "batch_norm_sums(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c]) epsilon=5", 1e-3 },
@@ -106,6 +108,36 @@ static void away_from_zero(const fac_node *n, const fac_host *in) {
     fac_convert(in[X].type.dtype, in[X].data, FAC_F64, x, count);
     if (n->nin > ADD && in[ADD].data) fac_convert(in[ADD].type.dtype, in[ADD].data, FAC_F64, add, count);
     free(x), free(add);
+}
+
+/* The same of batch_norm_pair_relu. */
+static void pair_away_from_zero(const fac_node *n, const fac_host *in) {
+    enum { X, SCALE, BIAS, MEAN = 5, VAR, NORM };
+    static const char *const names[] = { "epsilon", "other_epsilon" };
+    if (strcmp(n->op->name, "batch_norm_pair_relu")) return;
+    const fac_dims *d = &in[X].type.dims;
+    const size_t count = (size_t)fac_dims_count(d);
+    double *sum = calloc(count, sizeof *sum), *x = calloc(count, sizeof *x);
+    for (int which = 1; which >= 0; which--) {
+        const fac_host *v = in + which * NORM;
+        const float *scale = v[SCALE].data, *bias = v[BIAS].data, *mean = v[MEAN].data, *var = v[VAR].data;
+        double epsilon = 0;
+        fac_attr_real(n, names[which], &epsilon);
+        fac_convert(FAC_F64, x, v[X].type.dtype, v[X].data, count);
+        for (size_t i = 0; i < count; i++) {
+            const int64_t c = (int64_t)i / (d->d[2] * d->d[3]) % d->d[1];
+            sum[i] += (x[i] - (double)mean[c]) * (double)scale[c] / sqrt((double)var[c] + epsilon) + (double)bias[c];
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        if (fabs(sum[i]) < 1e-4) x[i] += 1;
+    fac_convert(in[X].type.dtype, in[X].data, FAC_F64, x, count);
+    free(x), free(sum);
+}
+
+static void away_from_zeros(const fac_node *n, const fac_host *in) {
+    away_from_zero(n, in);
+    pair_away_from_zero(n, in);
 }
 
 static const fac_solver *solver_named(const char *name) {
@@ -300,7 +332,7 @@ static void windows(void **state) {
 }
 
 int main(void) {
-    decide = away_from_zero;
+    decide = away_from_zeros;
     const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(parts), cmocka_unit_test(gradients), cmocka_unit_test(one_unit),
                                         cmocka_unit_test(windows) };
     return cmocka_run_group_tests_name("opencl channels last", tests, open_device, close_device);

@@ -66,17 +66,21 @@ static int count(const fac_graph *g, const char *op) {
 /* self: what a pair is worth, forward and of gradients; other nodes are worth 1. */
 static double price_of(void *self, const fac_node *n) {
     const double *worth = self;
-    if (!strcmp(n->op->name, "batch_norm_pair")) return worth[0];
+    if (!strcmp(n->op->name, "batch_norm_pair") || !strcmp(n->op->name, "batch_norm_pair_relu")) return worth[0];
     return !strcmp(n->op->name, "batch_norm_grad_pair") ? worth[1] : 1;
 }
 
-/* The passes before the one that is tested, which a GPU's prices would let happen; sums: of norms' gradients, too. */
+/* The passes before the one that is tested, which a GPU's prices would let happen; sums: of norms' gradients, too, and masks as
+ * bits. */
 static fac_graph *before(const fac_graph *g, bool sums) {
     double worth[] = { 1, 1 };
     fac_graph *one = fac_pass_epilogue(g, accept_all, NULL), *two = fac_pass_norm_epilogue(one, accept_all, NULL);
     fac_graph *three = fac_pass_norm_moments(two, price_of, worth), *to = three;
-    if (sums) to = fac_pass_norm_sums(three, price_of, worth);
-    if (sums) fac_graph_free(three);
+    if (sums) {
+        fac_graph *four = fac_pass_norm_sums(three, price_of, worth);
+        to = fac_pass_norm_masks(four, price_of, worth);
+        fac_graph_free(four), fac_graph_free(three);
+    }
     fac_graph_free(two);
     fac_graph_free(one);
     return to;
@@ -92,18 +96,27 @@ static fac_graph *with_pairs(const fac_graph *g, bool sums) {
     return to;
 }
 
+/* Of norms or pairs: with bits, too. */
+static int norms(const fac_graph *g, const char *op) {
+    char bits[40];
+    snprintf(bits, sizeof bits, "%s_relu", op);
+    return count(g, op) + count(g, bits);
+}
+
 static void norms_meet(void **state) {
     (void)state;
     for (int k = 0; k < 6; k++) {
         const ending e = k / 2;
         fac_graph *g = step(e), *from = before(g, k % 2), *to = with_pairs(g, k % 2);
         const fac_node *pair = to->first;
-        assert_int_equal(count(from, "batch_norm_given"), 6);
-        assert_int_equal(count(to, "batch_norm_given"), 4);
-        assert_int_equal(count(to, "batch_norm_pair"), 1);
-        while (strcmp(pair->op->name, "batch_norm_pair")) pair = pair->next;
+        assert_int_equal(norms(from, "batch_norm_given"), 6);
+        assert_int_equal(norms(to, "batch_norm_given"), 4);
+        assert_int_equal(norms(to, "batch_norm_pair"), 1);
+        while (strncmp(pair->op->name, "batch_norm_pair", 15)) pair = pair->next;
         assert_int_equal(pair->nin, 14);
-        assert_true(pair->nin == pair->nports && !pair->body[0] == (e == NOTHING));
+        const bool bits = k % 2 && e == RELU;
+        assert_int_equal(count(to, "batch_norm_pair_relu"), bits);
+        assert_true(pair->nin == pair->nports && !pair->body[0] == (e == NOTHING || bits));
         if (pair->body[0]) assert_int_equal(pair->body[0]->ninputs, 1);
         assert_int_equal(count(to, "batch_norm_grad_pair"), 1);
         /* of two norms one may have sums from a convolution's gradient, which masks twice for nobody */
@@ -121,7 +134,7 @@ static void pairs_have_a_price(void **state) {
     for (int dear = 0; dear < 4; dear++) {
         double worth[] = { dear & 1 ? 2.1 : 2, dear & 2 ? 1.1 : 1 };
         fac_graph *to = fac_pass_norm_pairs(from, price_of, worth);
-        assert_int_equal(count(to, "batch_norm_pair"), dear & 1 ? 0 : 1);
+        assert_int_equal(norms(to, "batch_norm_pair"), dear & 1 ? 0 : 1);
         assert_int_equal(count(to, "batch_norm_grad_pair"), dear & 2 ? 0 : 1);
         assert_int_equal(count(to, "batch_norm_sums"), dear & 2 ? 0 : 1);
         fac_graph_free(to);

@@ -3,17 +3,17 @@
 #include <math.h>
 #include <stdio.h>
 #include "op_list.h"
+#include "ops/batch_norm_pair.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
 
-typedef struct attrs { double epsilon, momentum, other_epsilon, other_momentum; } attrs;
+typedef fac_norm_pair attrs;
 static const fac_attr table[] = {
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "momentum", FAC_A_REAL, offsetof(attrs, momentum), 0, 0, 0, 0, NULL, "share of the old running statistics" },
     { "other_epsilon", FAC_A_REAL, offsetof(attrs, other_epsilon), 0, 0, 0, 0, NULL, "epsilon of the other norm" },
     { "other_momentum", FAC_A_REAL, offsetof(attrs, other_momentum), 0, 0, 0, 0, NULL, "momentum of the other norm" }, { 0 } };
-/* Twice what batch_norm_given has. */
-enum { X, SCALE, BIAS, MEAN, VAR, OWN_MEAN, OWN_VAR, PORTS };
+enum { X, SCALE, BIAS, MEAN, VAR, OWN_MEAN, OWN_VAR, PORTS };    /* twice */
 static const fac_port in[] = {
     { "x", FAC_FLOATS, 0 },             { "scale", FAC_FLOATS, 0 },         { "bias", FAC_FLOATS, 0 },
     { "mean", FAC_FLOATS, 0 },          { "var", FAC_FLOATS, 0 },           { "own_mean", FAC_FLOATS, 0 },
@@ -24,7 +24,7 @@ static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "running_mean", FAC_FL
                                 { "running_var", FAC_FLOATS, FAC_OPTIONAL }, { "other_running_mean", FAC_FLOATS, FAC_OPTIONAL },
                                 { "other_running_var", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
-static bool infer(fac_node *n) {
+bool fac_batch_norm_pair_infer(fac_node *n) {
     const fac_type *x = &n->in[X]->type, *other = &n->in[PORTS]->type;
     if (x->dims.n < 2 || other->dtype != x->dtype || !fac_dims_equal(&other->dims, &x->dims))
         return fac_fail(n, FAC_E_SHAPE, "x and other_x differ, or have no channels");
@@ -35,29 +35,41 @@ static bool infer(fac_node *n) {
                             (long long)x->dims.d[1]);
     }
     n->out[0]->type = *x;
-    for (int k = 1; k < n->nout; k++) n->out[k]->type = n->in[k < 3 ? 2 + k : PORTS + k]->type;
+    for (int k = 1; k < FAC_NORM_PAIR_OUT; k++) n->out[k]->type = n->in[k < 3 ? 2 + k : PORTS + k]->type;
     return true;
+}
+
+double fac_batch_norm_pair_sum(const fac_ref *r, int64_t c, int64_t at) {
+    const attrs *a = r->attrs;
+    double sum = 0;
+    for (int which = 0; which < 2; which++) {
+        const fac_array *v = r->in + which * PORTS;
+        const double f = v[SCALE].f[c] / sqrt(v[OWN_VAR].f[c] + (which ? a->other_epsilon : a->epsilon));
+        sum += (v[X].f[at] - v[OWN_MEAN].f[c]) * f + v[BIAS].f[c];
+    }
+    return sum;
+}
+
+void fac_batch_norm_pair_running(const fac_ref *r) {
+    const attrs *a = r->attrs;
+    for (int which = 0; which < 2; which++) {
+        const fac_array *v = r->in + which * PORTS, *running = r->out + 1 + 2 * which;
+        const double keep = which ? a->other_momentum : a->momentum;
+        for (int64_t c = 0; c < r->in[X].type.dims.d[1]; c++) {
+            if (running[0].f) running[0].f[c] = v[MEAN].f[c] * keep + v[OWN_MEAN].f[c] * (1 - keep);
+            if (running[1].f) running[1].f[c] = v[VAR].f[c] * keep + v[OWN_VAR].f[c] * (1 - keep);
+        }
+    }
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
-    const attrs *a = r->attrs;
     const fac_dims *d = &r->in[X].type.dims;
     int64_t plane = 1;
     for (int k = 2; k < d->n; k++) plane *= d->d[k];
-    for (int which = 0; which < 2; which++) {
-        const fac_array *v = r->in + which * PORTS, *running = r->out + 1 + 2 * which;
-        const double epsilon = which ? a->other_epsilon : a->epsilon, keep = which ? a->other_momentum : a->momentum;
-        for (int64_t c = 0; c < d->d[1]; c++) {
-            const double mean = v[OWN_MEAN].f[c], var = v[OWN_VAR].f[c], f = v[SCALE].f[c] / sqrt(var + epsilon);
-            for (int64_t i = 0; r->out[0].f && i < d->d[0] * plane; i++) {
-                const int64_t at = (i / plane * d->d[1] + c) * plane + i % plane;
-                r->out[0].f[at] = (which ? r->out[0].f[at] : 0) + (v[X].f[at] - mean) * f + v[BIAS].f[c];
-            }
-            if (running[0].f) running[0].f[c] = v[MEAN].f[c] * keep + mean * (1 - keep);
-            if (running[1].f) running[1].f[c] = v[VAR].f[c] * keep + var * (1 - keep);
-        }
-    }
+    for (int64_t at = 0; r->out[0].f && at < d->d[0] * d->d[1] * plane; at++)
+        r->out[0].f[at] = fac_batch_norm_pair_sum(r, at / plane % d->d[1], at);
+    fac_batch_norm_pair_running(r);
     return FAC_OK;
 }
 
@@ -89,6 +101,6 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_batch_norm_pair;
 const fac_op fac_op_batch_norm_pair = {
     .name = "batch_norm_pair", .doc = "the sum of two batch normalizations in training by statistics that are there", .in = in,
-    .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .expand = expand,
-    .cost = cost, .cases = cases,
+    .out = out, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = fac_batch_norm_pair_infer, .ref = ref,
+    .expand = expand, .cost = cost, .cases = cases,
 };

@@ -2,7 +2,7 @@
  *
  *     y = relu(norm(x) + norm(other_x))       batch_norm_pair: what the shortcut's norm makes is neither written nor read
  *
- * and both norms' gradients read the same dy: batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose
+ * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits), and both norms' gradients read the same dy: batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose
  * sums no convolution gave (norm_sums.c), batch_norm_sums makes them.
  *
  * Where norm_moments.c gave the statistics and price(self, node) says that it takes less time.  Behind norm_sums.c, which asks
@@ -22,6 +22,8 @@ static bool same_type(const fac_value *a, const fac_value *b) {
 }
 
 /* ---- forward ---- */
+
+enum { MASK = 3, PAIR_MASK = 5 };               /* outputs of norms that keep what relu lets pass (norm_masks.c) */
 
 /* The sum inside of a body whose two operands nothing else reads. */
 static const fac_node *sum_of(const fac_graph *body) {
@@ -45,7 +47,8 @@ static bool without_sum(void *self, fac_graph *to, const fac_node *n, fac_value 
 }
 
 static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
-    if (n->nports != NORM || n->nin != NORM + 1 || !sum_of(n->body[0])) return;
+    const bool relu = fac_node_is(n, "batch_norm_given_relu");
+    if (n->nin != NORM + 1 || !n->in[NORM] || (relu ? n->body[0] != NULL : n->nports != NORM || !sum_of(n->body[0]))) return;
     fac_node *other = n->in[NORM]->node;
     if (!fac_node_is(other, "batch_norm_given") || other == n || other->nin != NORM || other->body[0]) return;
     if (n->in[NORM]->index || !fac_used_once(n->in[NORM]) || other->stage != n->stage) return;
@@ -56,9 +59,9 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     snprintf(how, sizeof how, "epsilon=%.17g momentum=%.17g other_epsilon=%.17g other_momentum=%.17g",
              fac_attr_real(n, "epsilon", 0), fac_attr_real(n, "momentum", 0), fac_attr_real(other, "epsilon", 0),
              fac_attr_real(other, "momentum", 0));
-    fac_value *y = fac_apply(g, &fac_op_batch_norm_pair, how, 2 * NORM, args);
+    fac_value *y = fac_apply(g, relu ? &fac_op_batch_norm_pair_relu : &fac_op_batch_norm_pair, how, 2 * NORM, args);
     if (!y->node) return;
-    if (n->body[0]->outputs[0].value->node != sum_of(n->body[0])) {
+    if (!relu && n->body[0]->outputs[0].value->node != sum_of(n->body[0])) {
         fac_graph *body = fac_graph_rebuild(n->body[0], &(fac_rebuild){ n->body[0], without_sum, without_second, false }, NULL);
         if (!body) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body");
         else y = fac_emit_body(g, y->node->op, y->node->attrs, 2 * NORM, 2 * NORM, args, body, NULL);
@@ -70,6 +73,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
         if (k < n->nout) fac_replace(n->out[k], y->node->out[k]);
         if (k < other->nout) fac_replace(other->out[k], y->node->out[2 + k]);
     }
+    if (relu) fac_replace(n->out[MASK], y->node->out[PAIR_MASK]);
 }
 
 /* ---- gradients ---- */
@@ -143,7 +147,8 @@ fac_graph *fac_pass_norm_pairs(const fac_graph *g, fac_price *price, void *self)
     fac_node *last = to->last;
     for (fac_node *n = to->first, *next; n && !to->error.status; n = n == last ? NULL : next) {
         next = n->next;
-        if (fac_node_is(n, "batch_norm_given") && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
+        const bool norm = fac_node_is(n, "batch_norm_given") || fac_node_is(n, "batch_norm_given_relu");
+        if (norm && n->out[0]->time == FAC_RUN) fuse(to, n, price, self);
         else if (fits(n)) fuse_gradients(to, n, price, self);
     }
     if (!to->error.status) fac_graph_sweep(to);

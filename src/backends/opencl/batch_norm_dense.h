@@ -27,8 +27,9 @@ static inline bool fac_cl_dense_of(const fac_opencl *o, fac_problem *p, fac_cl_d
         fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
         if (v->type.dtype == FAC_NONE) continue;
         if (!fac_cl_has(o, v->type.dtype)) return false;
-        if (fac_dims_equal(&v->type.dims, d)) {
-            if (!fac_cl_is_dense(v)) v->layout = d->n > 2 ? fac_layout_channels_last(d) : fac_layout_plain(d);
+        const fac_dims *own = &v->type.dims;
+        if (own->n == d->n) {                   /* an image, or its mask */
+            if (!fac_cl_is_dense(v)) v->layout = own->n > 2 ? fac_layout_channels_last(own) : fac_layout_plain(own);
         } else {
             if (v->type.dtype != computing) return false;
             if (!fac_layout_is_plain(&v->layout, &v->type.dims) || v->layout.halo ||

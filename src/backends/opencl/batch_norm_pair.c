@@ -5,19 +5,23 @@
 #include "backends/opencl/batch_norm_dense.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "ops/batch_norm_pair.h"
+#include "ops/bits.h"
 #include "cl_batch_norm_pair.h"
 
-enum { GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* of more elements an item has fewer pixels */
+enum { MASK = FAC_NORM_PAIR_OUT, GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* of more elements an item has fewer pixels */
        NORM = 7, GRAD_OF = 6 };     /* inputs of one norm */
 
 static bool is_grad(const fac_problem *p) { return !strcmp(p->node->op->name, "batch_norm_grad_pair"); }
+static bool is_relu(const fac_problem *p) { return !strcmp(p->node->op->name, "batch_norm_pair_relu"); }
+static bool has_bits(const fac_problem *p) { return is_relu(p) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE; }
 static int  ports_of(const fac_problem *p) { return is_grad(p) ? 1 + 2 * GRAD_OF : 2 * NORM; }
 
 /* Of one element. */
 static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     const char *const in[] = { "x0" };
     fac_text functions = { 0 }, statements = { 0 };
-    if (p->nin != ports_of(p) || (p->node->body[0] && is_grad(p))) return false;
+    if (p->nin != ports_of(p) || (p->node->body[0] && (is_grad(p) || is_relu(p)))) return false;
     if (!p->node->body[0]) return true;
     const bool good = fac_cl_body_text(p->node->body[0], in, o->limits.fp64, &functions, &statements);
     fac_text_free(&functions);
@@ -28,16 +32,21 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_dense s;
-    if (!is_grad(p) && strcmp(p->node->op->name, "batch_norm_pair")) return false;
+    if (!is_grad(p) && !is_relu(p) && strcmp(p->node->op->name, "batch_norm_pair")) return false;
     if (!simple_body(o, p) || !fac_cl_dense_of(o, p, &s)) return false;
+    if (has_bits(p) && s.near % FAC_BITS) return false;         /* an item writes whole bytes */
     offer->seconds = fac_cl_dense_seconds(o, p, 1);
     return true;
 }
 
-/* finish(x0): what the node's body says. */
+/* finish(x0): relu, or what the node's body says. */
 static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to, fac_error *err) {
     const char *const in[] = { "x0" };
     fac_text statements = { 0 };
+    if (is_relu(p)) {
+        fac_text_add(to, "static inline T finish(T x0) { return x0 > 0 || isnan(x0) ? x0 : 0; }\n");
+        return FAC_OK;
+    }
     if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
         fac_text_free(&statements);
         return fac_raise(err, FAC_E_INTERNAL, "batch_norm_pair: its body has no expression any more");
@@ -69,6 +78,7 @@ static void add_buffers(fac_cl_call *c, const fac_problem *p) {
     }
     fac_cl_call_in(c, p, NORM);
     fac_cl_call_out(c, p, 0);
+    if (has_bits(p)) fac_cl_call_out(c, p, MASK);
     for (int which = 0; which < 2; which++) {
         for (int k = 0; k < NORM - 1; k++) fac_cl_call_in(c, p, which * NORM + order[k]);
         for (int k = 1; k < 3; k++) add_out(c, p, 2 * which + k);
@@ -78,7 +88,7 @@ static void add_buffers(fac_cl_call *c, const fac_problem *p) {
 static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense *s, int64_t units, int64_t side) {
     static const char *const reals[] = { "epsilon", "other_epsilon", "momentum", "other_momentum" };
     int64_t has = 0;
-    for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? 1 << (k - 1) : 0;
+    for (int k = 1; k < p->nout && k < MASK; k++) has |= p->out[k].type.dtype != FAC_NONE ? 1 << (k - 1) : 0;
     const int64_t numbers[] = { units, s->across, side, s->pixels, s->channels, has };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
     for (int k = 0; k < (is_grad(p) ? 2 : 4); k++) {
@@ -98,8 +108,10 @@ static fac_status add(fac_opencl *o, const fac_problem *given, fac_cl_plan *plan
     const int64_t side = GROUP / s.across > 1 ? GROUP / s.across : 1, block = pixels * side;
     const int64_t units = (s.pixels + block - 1) / block * side * s.across;
     fac_cl_dense_options(&p, &s, &options);
-    fac_text_print(&options, " -DPIXELS=%d%s%s", pixels, is_grad(&p) ? " -DGRAD" : "", p.node->body[0] ? " -DFINISH" : "");
-    fac_status status = p.node->body[0] ? body_text(o, &p, &source, err) : FAC_OK;
+    const bool finish = p.node->body[0] || is_relu(&p);
+    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(&p) ? " -DGRAD" : "", finish ? " -DFINISH" : "",
+                   has_bits(&p) ? " -DBITS" : "");
+    fac_status status = finish ? body_text(o, &p, &source, err) : FAC_OK;
     fac_text_add(&source, fac_cl_batch_norm_pair);
     options.failed |= source.failed;
     if (!status) status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);

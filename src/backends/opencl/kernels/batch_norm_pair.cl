@@ -4,7 +4,7 @@
  * An item keeps its V channels and does PIXELS pixels, `side` from one another, all of whose loads are on their way before the
  * first is needed; from the end to the beginning, since what a convolution wrote last is in the cache still, but GRAD behind
  * batch_norm_sums.cl, which ends at the beginning.  Options: those of elements.cl, where V > 1 with ALIGNED alone; X; COMPUTED:
- * the tag of T; FINISH: the node's body. */
+ * the tag of T; FINISH: the node's body; BITS: which sums are above 0, a byte for four channels. */
 typedef struct { TV mean, a, b, g; } factors;
 
 #ifdef GRAD
@@ -25,7 +25,11 @@ typedef struct { TV mean, a, b, g; } factors;
                var##n + s.var##n + c)
 #define KEEP(n, what, bit) \
     if (s.has & (bit)) keep(REAL(s.keep##n), c, old_##what##n + s.old_##what##n, what##n + s.what##n, new_##what##n + s.new_##what##n)
+#ifdef BITS
+#define IMAGES x0, x1, y, bits
+#else
 #define IMAGES x0, x1, y
+#endif
 #endif
 /* has: which of the further results are wanted, one bit each */
 typedef struct { long IMAGES, PLACES(0), PLACES(1), units, across, side, pixels, channels, has, epsilon0, epsilon1
@@ -59,6 +63,17 @@ static inline void keep(T share, pos c, global const T *old, global const T *own
 }
 #endif
 
+#ifdef BITS
+static inline void store_bits(global uchar *to, TV v) {
+    const lanes r = { .v = v };
+    for (int k = 0; k < V; k += 4) {
+        uint byte = 0;
+        for (int l = 0; l < 4; l++) byte |= (uint)(r.lane[k + l] > 0) << l;
+        to[k / 4] = (uchar)byte;
+    }
+}
+#endif
+
 static inline TV finished(TV v) {
 #ifdef FINISH
     lanes r = { .v = v };
@@ -73,8 +88,11 @@ static inline TV finished(TV v) {
 kernel void pair(const numbers s, global const MEMORY(X) *dy, global const MEMORY(X) *x0, global const MEMORY(X) *x1,
                  global MEMORY(X) *dx0, global MEMORY(X) *dx1, PARAMS(0), PARAMS(1)) {
 #else
-kernel void pair(const numbers s, global const MEMORY(X) *x0, global const MEMORY(X) *x1, global MEMORY(X) *y, PARAMS(0),
-                 PARAMS(1)) {
+kernel void pair(const numbers s, global const MEMORY(X) *x0, global const MEMORY(X) *x1, global MEMORY(X) *y,
+#ifdef BITS
+                 global uchar *bits,
+#endif
+                 PARAMS(0), PARAMS(1)) {
 #endif
     const pos units = (pos)s.units, across = (pos)s.across, side = (pos)s.side, pixels = (pos)s.pixels, step = (pos)s.channels;
 #ifdef GRAD
@@ -100,6 +118,9 @@ kernel void pair(const numbers s, global const MEMORY(X) *x0, global const MEMOR
     dy += s.dy + c, dx0 += s.dx0 + c, dx1 += s.dx1 + c;
 #else
     y += s.y + c;
+#ifdef BITS
+    bits += s.bits;
+#endif
 #endif
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
@@ -118,7 +139,11 @@ kernel void pair(const numbers s, global const MEMORY(X) *x0, global const MEMOR
         STOREV(X, dx0, at, slope(f0, SEEN(X, xs0[n]), g));
         if (s.has) STOREV(X, dx1, at, slope(f1, SEEN(X, xs1[n]), g));
 #else
-        STOREV(X, y, at, finished(norm(f0, SEEN(X, xs0[n])) + norm(f1, SEEN(X, xs1[n]))));
+        const TV sum = norm(f0, SEEN(X, xs0[n])) + norm(f1, SEEN(X, xs1[n]));
+        STOREV(X, y, at, finished(sum));
+#ifdef BITS
+        store_bits(bits + (at + c) / 4, sum);
+#endif
 #endif
     }
 }
