@@ -33,6 +33,8 @@ static const struct { const char *name, *problem; fac_precision precision; } tex
       "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
     { "norm_bf16", "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], bf16[64,256,56,56], f32[256], "
       "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_bits", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
     { "conv3d", "conv3d(f32[2,32,8,14,14], f32[64,32,3,3,3], f32[64]) pad=1,1,1,1,1,1 {relu}", FAC_PRECISION_HIGH },
 };
 

@@ -62,6 +62,11 @@ static const struct { const char *name, *problem; fac_precision precision; } cas
       "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
     { "norm_bf16", "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], bf16[64,256,56,56], f32[256], "
       "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_bits", "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], f32[256], "
+      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 hi=inf", FAC_PRECISION_HIGH },
+    { "norm_bits_thin", "conv2d_grad_x_norm(bf16[64,128,28,28], bf16[128,512,1,1], bf16[64,512,28,28], bf16[64,512,28,28], "
+      "f32[512], f32[512], f32[512], f32[512], bf16[64,512,14,14], -, u8[64,128,28,28]) epsilon=1e-5 lo=0 hi=inf apart=2",
+      FAC_PRECISION_HIGH },
     { "pool_64", "conv2d_max_pool(f32[64,64,224,224], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
     { "pool_256", "conv2d_max_pool(f32[16,256,56,56], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },
     { "pool_bf16", "conv2d_max_pool(bf16[16,128,112,112], bf16[128,128,3,3], bf16[128]) pad=1,1,1,1 {relu}", FAC_PRECISION_HIGH },

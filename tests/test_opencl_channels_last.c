@@ -3,6 +3,7 @@
  * problems are tried, FACULA_ALL=1 tries all.  Skipped where no driver is. */
 #include "backends/opencl/probe.h"
 #include "opencl_solver_check.h"
+#include "backends/cpu/attr.h"
 
 static int64_t number(int64_t least, int64_t most) {
     return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
@@ -19,7 +20,18 @@ static const struct template { const char *solver, *text; double tolerance; } te
     { "batch_norm", "batch_norm_given(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5 momentum=0.9", 1e-4 },
     { "batch_norm", "batch_norm_given(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w]) epsilon=5 "
                     "momentum=0.9 {add(_, x1) relu}", 1e-4 },
+    { "batch_norm", "batch_norm_given_relu(T[b,24,h,w], f32[24], f32[24], f32[24], f32[24], f32[24], f32[24], T[b,24,h,w]) "
+                    "epsilon=5 momentum=0.9", 1e-4 },
+    { "batch_norm", "batch_norm_given_relu(T[b,40,h,w], f32[40], f32[40], f32[40], f32[40], f32[40], f32[40]) epsilon=5 "
+                    "momentum=0.9", 1e-4 },
     { "batch_norm", "batch_norm_grad_given(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c]) epsilon=5", 1e-4 },
+    { "batch_norm_pair", "batch_norm_pair(T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], f32[c], f32[c], "
+                         "f32[c], f32[c], f32[c]) epsilon=5 momentum=0.9 other_epsilon=4 other_momentum=0.5 {relu}", 1e-4 },
+    { "batch_norm_pair", "batch_norm_pair_relu(T[b,24,h,w], f32[24], f32[24], f32[24], f32[24], f32[24], f32[24], T[b,24,h,w], f32[24], f32[24], "
+                         "f32[24], f32[24], f32[24], f32[24]) epsilon=5 momentum=0.9 other_epsilon=4 other_momentum=0.5", 1e-4 },
+    { "batch_norm_pair", "batch_norm_grad_pair(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c], f32[c], f32[c], f32[c], T[b,c,h,w], f32[c], "
+                         "f32[c], f32[c], f32[c], f32[c]) epsilon=5 other_epsilon=4", 1e-4 },
+    { "batch_norm_sums", "batch_norm_sums(T[b,c,h,w], T[b,c,h,w], f32[c], f32[c]) epsilon=5", 1e-3 },
     { "elementwise", "add(T[b,c,h,w], T[b,c,h,w])", 1e-6 },
     { "elementwise", "add(T[b,c,h,w], T[c,1,1])", 1e-6 },
     { "elementwise", "mul(T[m,c], T[m,1])", 1e-6 },
@@ -75,6 +87,59 @@ static void write_problem(const char *from, const char *type, bool vectors, char
     to[n] = 0;
 }
 
+/* Which side of 0 a result of batch_norm_given_relu falls on must not hang on rounding. */
+static void away_from_zero(const fac_node *n, const fac_host *in) {
+    enum { X, SCALE, BIAS, MEAN = 5, VAR, ADD };
+    double epsilon = 0;
+    if (strcmp(n->op->name, "batch_norm_given_relu")) return;
+    fac_attr_real(n, "epsilon", &epsilon);
+    const fac_dims *d = &in[X].type.dims;
+    const size_t count = (size_t)fac_dims_count(d);
+    const float *scale = in[SCALE].data, *bias = in[BIAS].data, *mean = in[MEAN].data, *var = in[VAR].data;
+    double *x = calloc(count, sizeof *x), *add = calloc(count, sizeof *add);
+    fac_convert(FAC_F64, x, in[X].type.dtype, in[X].data, count);
+    if (n->nin > ADD && in[ADD].data) fac_convert(FAC_F64, add, in[ADD].type.dtype, in[ADD].data, count);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t c = (int64_t)i / (d->d[2] * d->d[3]) % d->d[1];
+        const double f = (double)scale[c] / sqrt((double)var[c] + epsilon);
+        const double y = (x[i] - (double)mean[c]) * f + (double)bias[c] + add[i];
+        if (fabs(y) < 1e-4) add[i] += 0.25, x[i] = (double)mean[c];
+    }
+    fac_convert(in[X].type.dtype, in[X].data, FAC_F64, x, count);
+    if (n->nin > ADD && in[ADD].data) fac_convert(in[ADD].type.dtype, in[ADD].data, FAC_F64, add, count);
+    free(x), free(add);
+}
+
+/* The same of batch_norm_pair_relu. */
+static void pair_away_from_zero(const fac_node *n, const fac_host *in) {
+    enum { X, SCALE, BIAS, MEAN = 5, VAR, NORM };
+    static const char *const names[] = { "epsilon", "other_epsilon" };
+    if (strcmp(n->op->name, "batch_norm_pair_relu")) return;
+    const fac_dims *d = &in[X].type.dims;
+    const size_t count = (size_t)fac_dims_count(d);
+    double *sum = calloc(count, sizeof *sum), *x = calloc(count, sizeof *x);
+    for (int which = 1; which >= 0; which--) {
+        const fac_host *v = in + which * NORM;
+        const float *scale = v[SCALE].data, *bias = v[BIAS].data, *mean = v[MEAN].data, *var = v[VAR].data;
+        double epsilon = 0;
+        fac_attr_real(n, names[which], &epsilon);
+        fac_convert(FAC_F64, x, v[X].type.dtype, v[X].data, count);
+        for (size_t i = 0; i < count; i++) {
+            const int64_t c = (int64_t)i / (d->d[2] * d->d[3]) % d->d[1];
+            sum[i] += (x[i] - (double)mean[c]) * (double)scale[c] / sqrt((double)var[c] + epsilon) + (double)bias[c];
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        if (fabs(sum[i]) < 1e-4) x[i] += 1;
+    fac_convert(in[X].type.dtype, in[X].data, FAC_F64, x, count);
+    free(x), free(sum);
+}
+
+static void away_from_zeros(const fac_node *n, const fac_host *in) {
+    away_from_zero(n, in);
+    pair_away_from_zero(n, in);
+}
+
 static const fac_solver *solver_named(const char *name) {
     for (const fac_solver *const *s = device->backend->solvers; *s; s++)
         if (!strcmp((*s)->name, name)) return *s;
@@ -101,7 +166,7 @@ static void parts(void **state) {
     if (!device) skip();
     fac_opencl_of(device)->limits.gpu = true;
     channels_last = slices = true;
-    for (int k = 0; k < TEMPLATES && !strcmp(templates[k].solver, "batch_norm"); k++)
+    for (int k = 0; k < TEMPLATES && !strncmp(templates[k].solver, "batch_norm", 10); k++)
         for (int j = 0; j < 2; j++) try_one(&templates[k], types[number(0, 2)], j);
     channels_last = slices = false;
 }
@@ -213,7 +278,8 @@ static const struct template many[] = {
     { "norm", "layer_norm(T[601,64], T[64], T[64]) axis=-1 epsilon=1e-5", 1e-4 },
     { "reduce", "sum(T[131,2048], i64{1})", 1e-3 },
     { "batch_norm", "batch_norm(T[1900,136], f32[136], f32[136], f32[136], f32[136]) epsilon=1e-3 training_mode {relu}", 1e-4 },
-    { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 } };
+    { "batch_norm", "batch_norm_act_grad(T[1900,136], T[1900,136], f32[136], T[1900,136]) epsilon=1e-3 hi=1", 1e-3 },
+    { "batch_norm_sums", "batch_norm_sums(T[4000,32], T[4000,32], f32[32], f32[32]) epsilon=5", 1e-3 } };
 enum { MANY = sizeof many / sizeof *many, SOME_OF_MANY = 7, LOCAL = 100 << 10 };
 
 static void one_unit(void **state) {
@@ -266,6 +332,7 @@ static void windows(void **state) {
 }
 
 int main(void) {
+    decide = away_from_zeros;
     const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(parts), cmocka_unit_test(gradients), cmocka_unit_test(one_unit),
                                         cmocka_unit_test(windows) };
     return cmocka_run_group_tests_name("opencl channels last", tests, open_device, close_device);

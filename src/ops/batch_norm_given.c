@@ -1,11 +1,11 @@
 /* Batch normalization in training whose batch's statistics are there already: conv2d_moments made them.  Made by
  * src/passes/norm_moments.c.  Has no prototype. */
 #include <math.h>
-#include "facula/op.h"
+#include "ops/batch_norm_given.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
 
-typedef struct attrs { double epsilon, momentum; } attrs;
+typedef fac_norm_given attrs;
 static const fac_attr table[] = {
     { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0, NULL, "added to the variance" },
     { "momentum", FAC_A_REAL, offsetof(attrs, momentum), 0, 0, 0, 0, NULL, "share of the old running statistics" }, { 0 } };
@@ -16,10 +16,10 @@ static const fac_port in[] = { { "x", FAC_FLOATS, 0 },        { "scale", FAC_FLO
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "running_mean", FAC_FLOATS, FAC_OPTIONAL },
                                 { "running_var", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
-static bool infer(fac_node *n) {
+bool fac_batch_norm_given_infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
     if (x->n < 2) return fac_fail(n, FAC_E_SHAPE, "x must have a channel dim");
-    for (int k = 1; k < 7; k++) {
+    for (int k = 1; k < FAC_NORM_GIVEN; k++) {
         const fac_dims *d = &n->in[k]->type.dims;
         if (d->n != 1 || (d->d[0] != x->d[1] && d->d[0] >= 0 && x->d[1] >= 0))
             return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each of the %lld channels", in[k].name,
@@ -30,7 +30,7 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static fac_status ref(const fac_ref *r, fac_error *err) {
+fac_status fac_batch_norm_given_ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const attrs *a = r->attrs;
     const fac_dims *d = &r->in[0].type.dims;
@@ -77,6 +77,6 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_batch_norm_given;
 const fac_op fac_op_batch_norm_given = {
     .name = "batch_norm_given", .doc = "batch normalization in training by statistics that are there", .in = in, .out = out,
-    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .expand = expand,
-    .cost = cost, .cases = cases,
+    .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = fac_batch_norm_given_infer,
+    .ref = fac_batch_norm_given_ref, .expand = expand, .cost = cost, .cases = cases,
 };

@@ -5,12 +5,14 @@
  *     dx = conv2d_grad_x(dy, w, x) + add  where lo < y < hi,  0 elsewhere
  *     dbias = sum dx,   dscale = sum dx (norm_x - mean) / sqrt(var + epsilon)
  *
- * Without an operand y it is what the norm makes: (norm_x - mean) / sqrt(var + epsilon) scale + bias.  With `apart` > 1 add has
+ * Without an operand y it is what the norm makes: (norm_x - mean) / sqrt(var + epsilon) scale + bias.  With an operand mask
+ * its bits (ops/bits.h) say where dx is not 0, and lo, hi and y nothing.  With `apart` > 1 add has
  * only each apart-th row and column of the result, as the gradient of a strided convolution of 1 x 1 does: others are 0. */
 #include <limits.h>
 #include <math.h>
 #include "op_list.h"
 #include "base/error.h"
+#include "ops/bits.h"
 #include "ops/conv_grad.h"
 #include "ops/map_grad.h"
 
@@ -28,11 +30,11 @@ static const fac_attr table[] = {
     { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL, "nothing passes where y is not below it" },
     { "apart", FAC_A_INT, offsetof(attrs, apart), 0, 1, 1, INT_MAX, NULL, "rows, columns from one of add to the next" }, { 0 } };
 #undef AT
-enum { PORTS = 10 };
+enum { PORTS = 11, IMAGES = 10, MASK = 10 };        /* the first IMAGES are floats */
 static const fac_port in[] = { { "dy", FAC_FLOATS, 0 },     { "w", FAC_FLOATS, 0 },    { "x", FAC_FLOATS, FAC_SHAPE_ONLY },
                                { "norm_x", FAC_FLOATS, 0 }, { "mean", FAC_FLOATS, 0 }, { "var", FAC_FLOATS, 0 },
                                { "scale", FAC_FLOATS, 0 },  { "bias", FAC_FLOATS, 0 }, { "add", FAC_FLOATS, FAC_OPTIONAL },
-                               { "y", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
+                               { "y", FAC_FLOATS, FAC_OPTIONAL }, { "mask", FAC_INTS, FAC_OPTIONAL }, { 0 } };
 static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL },
                                 { "dbias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
@@ -51,7 +53,7 @@ static bool infer(fac_node *n) {
     conv.op = &fac_op_conv2d_grad_x, conv.nin = 3;
     if (!fac_conv_grad_infer(&conv)) return false;
     const fac_type *dx = &n->out[0]->type;
-    for (int i = 3; i < PORTS; i++) {
+    for (int i = 3; i < IMAGES; i++) {
         const bool of_channels = i > 3 && i < 8;
         const fac_type *t = n->in[i] ? &n->in[i]->type : NULL;
         const fac_dims dims = dims_of(&dx->dims, i == ADD ? a->apart : 1);
@@ -61,6 +63,10 @@ static bool infer(fac_node *n) {
             return fac_fail(n, FAC_E_SHAPE, "%s must have one number for each of the %lld channels", in[i].name,
                             (long long)dx->dims.d[1]);
     }
+    const fac_dims bytes = fac_bits_dims(&dx->dims);
+    if (n->in[MASK] && (n->in[MASK]->type.dtype != FAC_U8 || !fac_dims_equal(&n->in[MASK]->type.dims, &bytes)))
+        return fac_fail(n, FAC_E_SHAPE, "mask must be u8 with a byte for %d channels", FAC_BITS);
+    if (n->in[MASK] && n->in[MASK - 1]) return fac_fail(n, FAC_E_SHAPE, "y and mask are both there");
     n->out[1]->type = n->out[2]->type = n->in[6]->type;
     return true;
 }
@@ -71,6 +77,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_dims *d = &r->out[0].type.dims;
     const int64_t plane = d->d[2] * d->d[3], s = a->apart, wide = (d->d[3] + s - 1) / s, own = (d->d[2] + s - 1) / s * wide;
     const double *x = r->in[3].f, *add = r->in[8].f, *y = r->in[9].f;
+    const int64_t *mask = r->in[MASK].i;
     for (int64_t c = 0; c < d->d[1]; c++) {
         const double mean = r->in[4].f[c], inverse = 1 / sqrt(r->in[5].f[c] + a->epsilon);
         double sum = 0, along = 0;
@@ -80,7 +87,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             const int64_t h = i % plane / d->d[3], w = i % plane % d->d[3];
             double dx = r->out[0].f[at];
             if (add && h % s == 0 && w % s == 0) dx += add[(i / plane * d->d[1] + c) * own + h / s * wide + w / s];
-            if (!(made > a->lo && made < a->hi)) dx = 0;
+            int bit;
+            const int64_t byte = mask ? mask[fac_bits_at(d, plane, at, &bit)] : 0;
+            if (mask ? !(byte >> bit & 1) : !(made > a->lo && made < a->hi)) dx = 0;
             r->out[0].f[at] = dx;
             sum += dx, along += dx * hat;
         }
@@ -116,7 +125,9 @@ static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *made = n->in[Y] ? fac_grad_as(n->in[Y], wide) : fac_add(fac_mul(hat, of[SCALE]), of[BIAS]);
     fac_value *dx = fac_conv2d_grad_x(n->in[DY], n->in[W], n->in[X], &a->conv);
     if (n->in[ADD]) dx = fac_add(dx, apart(n, n->in[ADD], n->in[X]));
-    to[0] = fac_grad_where(fac_and(fac_grad_above(made, a->lo), fac_grad_below(made, a->hi)), dx);
+    fac_value *passes = n->in[MASK] ? fac_bits_apart(n->in[MASK], x->type.dims.d[1])
+                                    : fac_and(fac_grad_above(made, a->lo), fac_grad_below(made, a->hi));
+    to[0] = fac_grad_where(passes, dx);
     dx = fac_grad_as(to[0], wide);
     to[1] = fac_grad_as(fac_sum(fac_mul(dx, hat), over, false), sums);
     to[2] = fac_grad_as(fac_sum(dx, over, false), sums);
@@ -134,7 +145,9 @@ static const fac_case cases[] = {
     { "conv2d_grad_x_norm(f32[2,24,6,7], f32[24,16,1,1], f32[2,16,6,7], f32[2,16,6,7], f32[16], f32[16], f32[16], f32[16], "
       "f32[2,16,6,7], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9", 0.1, 1, 1e-5 },
     { "conv2d_grad_x_norm(f32[2,24,6,7], f32[24,16,1,1], f32[2,16,6,7], f32[2,16,6,7], f32[16], f32[16], f32[16], f32[16], "
-      "f32[2,16,2,3], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9 apart=3", 0.1, 1, 1e-5 }, { 0 } };
+      "f32[2,16,2,3], f32[2,16,6,7]) epsilon=0.1 lo=0.3 hi=9 apart=3", 0.1, 1, 1e-5 },
+    { "conv2d_grad_x_norm(f32[2,4,6,7], f32[4,10,1,1], f32[2,10,6,7], f32[2,10,6,7], f32[10], f32[10], f32[10], f32[10], "
+      "f32[2,10,6,7], -, u8[2,3,6,7]) epsilon=0.1", 0.1, 15, 1e-5 }, { 0 } };
 
 extern const fac_op fac_op_conv2d_grad_x_norm;
 const fac_op fac_op_conv2d_grad_x_norm = {

@@ -100,6 +100,14 @@ fac_graph *fac_pass_norm_moments(const fac_graph *g, fac_price *price, void *sel
  * norm_moments.c gave its statistics and price(self, node) says that they take about as long. */
 fac_graph *fac_pass_norm_sums(const fac_graph *g, fac_price *price, void *self);
 
+/* What relu lets pass behind a residual add is kept as bits, which such gradients by x read instead of its result; where
+ * price(self, node) says that kernels take both. */
+fac_graph *fac_pass_norm_masks(const fac_graph *g, fac_price *price, void *self);
+
+/* Two batch norms of training that are added become one node, and so do their gradients; where norm_moments.c gave their
+ * statistics and price(self, node) says that it takes less time.  Changes rounding. */
+fac_graph *fac_pass_norm_pairs(const fac_graph *g, fac_price *price, void *self);
+
 /* A convolution and the max pool that alone reads it become one `conv2d_max_pool`, where price(self, node) is less than that of
  * both. */
 fac_graph *fac_pass_conv_pools(const fac_graph *g, fac_price *price, void *self);

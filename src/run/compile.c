@@ -119,6 +119,8 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     FAC_TRY(take(plan, fac_pass_norm_epilogue(plan->graph, accept, plan), err));
     if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_moments(plan->graph, price, plan), err));
     if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_sums(plan->graph, price, plan), err));
+    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_masks(plan->graph, price, plan), err));
+    if (!plan->only) FAC_TRY(take(plan, fac_pass_norm_pairs(plan->graph, price, plan), err));
     FAC_TRY(take(plan, fac_pass_conv_pools(plan->graph, price, plan), err));
     if (fac_in_sight(plan->device) || fac_chooses_forms(plan->device)) {     /* slices are views, and parts are written to their places */
         FAC_TRY(take(plan, fac_pass_siblings(plan->graph, accept, plan), err));

@@ -1,5 +1,6 @@
 /* Solver "batch_norm": inference, training with its body (a residual add, an activation), and the gradient, which may begin with
- * the mask of an activation; any float type.  batch_norm_given, whose statistics are operands: only with channels last on a GPU.
+ * the mask of an activation; any float type.  batch_norm_given, whose statistics are operands, and batch_norm_given_relu, which
+ * writes bits beside: only with channels last on a GPU.
  *
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
  * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
@@ -11,6 +12,8 @@
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
+#include "ops/batch_norm_given.h"
+#include "ops/bits.h"
 #include "cl_batch_norm.h"
 #include "cl_batch_norm_apply.h"
 #include "cl_last.h"
@@ -41,6 +44,17 @@ static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->in[0
 static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
 static bool is_grad(const fac_node *n) {
     return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n) || !strcmp(n->op->name, "batch_norm_grad_given");
+}
+
+/* With an addend of its own, if any, and bits of what is above 0. */
+enum { ADD = FAC_NORM_GIVEN, MASK = 3 };
+static bool is_relu(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_given_relu"); }
+static bool has_bits(const fac_problem *p) { return is_relu(p->node) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE; }
+
+/* Which operand is added to what the norm made; 0: none. */
+static int addend_of(const fac_problem *p) {
+    const int k = is_relu(p->node) ? ADD : p->node->body[0] ? p->node->nports : p->nin;
+    return k < p->nin && p->in[k].type.dtype != FAC_NONE ? k : 0;
 }
 
 /* From pixel to pixel, all channels of each lying side by side: more than there are in a slice.  0: other layouts. */
@@ -84,7 +98,7 @@ static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layo
 
 /* Where the mean of the batch is among the operands, if it is; its variance is behind it. */
 static int own_of(const fac_node *n) {
-    return !strcmp(n->op->name, "batch_norm_given") ? 5 : !strcmp(n->op->name, "batch_norm_grad_given") ? 3 : 0;
+    return !strcmp(n->op->name, "batch_norm_given") || is_relu(n) ? 5 : !strcmp(n->op->name, "batch_norm_grad_given") ? 3 : 0;
 }
 static bool is_straight(const fac_node *n) { return own_of(n) > 0; }
 
@@ -123,6 +137,7 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     fac_text functions = { 0 }, statements = { 0 };
     const int more = p->nin - p->node->nports;
     if (!body) return true;
+    if (is_relu(p->node)) return false;
     const fac_operand *other = &p->in[p->node->nports];
     if (is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
     if (more && other->type.dtype != p->in[0].type.dtype) return false;
@@ -142,6 +157,10 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         if (!fac_cl_has(o, v->type.dtype)) return false;
         v->layout.halo = 0;
         const bool like_x = fac_dims_equal(&v->type.dims, &x->type.dims) && v->type.dims.n > 1;
+        if (has_bits(p) && v == &p->out[MASK]) {
+            if (!step_of(v)) v->layout = fac_layout_channels_last(&v->type.dims);
+            continue;
+        }
         const bool wants_last = i == 0 && is_straight(p->node) && v->type.dims.n > 2 && !is_last(v);
         if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
         if (like_x && is_last(x) && is_last(v)) continue;
@@ -151,6 +170,14 @@ static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
         if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
     }
     return true;
+}
+
+/* All channels of each pixel side by side, and no others between. */
+static void lay_together(fac_problem *p) {
+    for (int i = 0; i < p->nin + p->nout; i++) {
+        fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
+        if (v->type.dtype != FAC_NONE && v->type.dims.n > 2) v->layout = fac_layout_channels_last(&v->type.dims);
+    }
 }
 
 /* Operands once, and for the batch's own statistics those that these are made of once more. */
@@ -171,6 +198,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!is_grad(p->node) && !is_straight(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
     if (!simple_body(o, p) || !settle_layouts(o, p)) return false;
     shape_of(o, p, &s);
+    if (has_bits(p) && s.near < FAC_BITS) {     /* an item writes whole bytes */
+        lay_together(p);
+        shape_of(o, p, &s);
+        if (s.near < FAC_BITS) return false;
+    }
     if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own_of(p->node)].type.dtype != computing(p) ||
                        p->in[own_of(p->node) + 1].type.dtype != computing(p))) return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
@@ -245,7 +277,7 @@ static void add_settled_buffers(fac_cl_call *c, const fac_problem *p, const shap
 static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shape *s) {
     double epsilon = 0, momentum = 0;
     int64_t has = 0;
-    for (int k = 1; k < p->nout; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
+    for (int k = 1; k < p->nout && k < MASK; k++) has |= p->out[k].type.dtype != FAC_NONE ? k : 0;
     fac_attr_real(p->node, "epsilon", &epsilon);
     fac_attr_real(p->node, "momentum", &momentum);
     fac_cl_call_number(c, s->count);
@@ -310,11 +342,17 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return FAC_OK;
 }
 
-/* finish(x0, x1): what the node's body says. */
+/* finish(x0, x1): what the node's body says, or relu. */
 static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to, fac_error *err) {
     const char *const in[] = { "x0", "x1" };
     const char *t = fac_cl_computing(p->in[0].type.dtype);
     fac_text statements = { 0 };
+    if (is_relu(p->node)) {
+        const bool adds = addend_of(p);
+        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "", adds ? t : "", adds ? " x1" : "");
+        fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n", adds ? "    x0 += x1;\n" : "");
+        return FAC_OK;
+    }
     if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
         fac_text_free(&statements);
         return fac_raise(err, FAC_E_INTERNAL, "batch_norm: its body has no expression any more");
@@ -328,7 +366,8 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
 
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
-    const bool gpu = o->limits.gpu, body = p->node->body[0], addend = body && p->nin > p->node->nports;
+    const bool gpu = o->limits.gpu, body = p->node->body[0] || is_relu(p->node), bits = has_bits(p);
+    const int addend = addend_of(p);
     const int sums = s->f.near > 1 ? s->f.near : 1, near = sums > 1 && inner % s->near == 0 ? s->near : sums;
     const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
@@ -339,6 +378,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width, near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "",
                    body ? " -DFINISH" : "", addend ? " -DADDEND" : "");
+    if (bits) fac_text_add(&options, " -DBITS");
     if (pixels) fac_text_print(&options, " -DPIXELS=%d", pixels);
     if (s->straight) {
         fac_text_add(&options, " -DSTRAIGHT");
@@ -350,11 +390,12 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_text_free(&options);
     fac_text_free(&front);
     FAC_TRY(status);
-    const int dy = s->grad ? 1 : addend ? p->node->nports : 0, mask = is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : addend, mask = is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
     fac_cl_call_in(c, p, mask);
     fac_cl_call_out(c, p, 0);
+    if (bits) fac_cl_call_out(c, p, MASK);
     if (s->straight) {
         add_settled_buffers(c, p, s);
         fac_cl_call_in(c, p, own_of(p->node));
@@ -365,6 +406,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     const int64_t numbers[] = { units, runs, run, inner, s->channels, rows, step_in(p, s, &p->in[0]), step_in(p, s, &p->in[dy]),
                                 step_in(p, s, &p->in[mask]), step_in(p, s, &p->out[0]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    if (bits) fac_cl_call_number(c, step_of(&p->out[MASK]));
     add_limits(c, p);
     if (s->straight) add_settled_numbers(c, p, s);
     fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);

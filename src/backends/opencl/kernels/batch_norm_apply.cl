@@ -1,5 +1,6 @@
 /* The launch `apply` of batch norms, behind batch_norm.cl, which says what it does.  Options: APPLY; STRAIGHT; LAST: channels last;
- * PIXELS; BACKWARDS; FINISH, ADDEND: the node's body, and what it adds. */
+ * PIXELS; BACKWARDS; FINISH, ADDEND: the node's body, and what it adds; BITS, with PIXELS: which results are above 0,
+ * a byte for four channels. */
 #ifdef APPLY
 #ifdef STRAIGHT
 #define FROM_PLACES scale, bias, mean, var, out1, out2, own_mean, own_var
@@ -13,8 +14,17 @@
 #define FROM_NUMBERS
 #define FROM_PARAMS global const T *from
 #endif
-typedef struct { long x, dy, mask, y, FROM_PLACES, units, runs, run, inner, channels, pixels, step, dy_step, mask_step, y_step,
-                 lo, hi FROM_NUMBERS; } numbers;
+#ifdef BITS
+#define BITS_PLACE bits,
+#define BITS_NUMBER bits_step,
+#define BITS_PARAM global uchar *bits,
+#else
+#define BITS_PLACE
+#define BITS_NUMBER
+#define BITS_PARAM
+#endif
+typedef struct { long x, dy, mask, y, BITS_PLACE FROM_PLACES, units, runs, run, inner, channels, pixels, step, dy_step, mask_step,
+                 y_step, BITS_NUMBER lo, hi FROM_NUMBERS; } numbers;
 
 LOADER(load_x, X)
 LOADER(load_c, COMPUTED)
@@ -88,12 +98,23 @@ static inline TV applied(const numbers s, const factors f, TV x, TV dy, TV mask)
 #define LOAD_MASK(at, left) (TV)(T)0
 #endif
 
+#ifdef BITS
+static inline void store_bits(global uchar *to, TV y) {
+    const lanes r = { .v = y };
+    for (int k = 0; k < V; k += 4) {
+        uint byte = 0;
+        for (int l = 0; l < 4; l++) byte |= (uint)(r.lane[k + l] > 0) << l;
+        to[k / 4] = (uchar)byte;
+    }
+}
+#endif
+
 #ifdef PIXELS
 /* Channels last on a GPU: an item keeps its channels and does PIXELS pixels, `down` from one another, all of whose loads are on
  * their way before the first is needed.  BACKWARDS: from the end to the beginning, a group's pixels side by side, since x was read
  * or written from the beginning to the end: what is in the cache still is read first. */
 kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                  global MEMORY(X) *y, FROM_PARAMS) {
+                  global MEMORY(X) *y, BITS_PARAM FROM_PARAMS) {
     const pos channels = (pos)s.channels, across = (channels + V - 1) / V, pixels = (pos)s.pixels, units = (pos)s.units;
 #ifdef BACKWARDS
     const pos unit = units - 1 - (pos)get_global_id(0), first = unit / across;
@@ -109,6 +130,9 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
 #else
     const factors f = factors_of(from + s.from + i, channels, left);
 #endif
+#ifdef BITS
+    bits += s.bits + i / 4;
+#endif
     TV xs[PIXELS], dys[PIXELS], masks[PIXELS];
     x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
 #pragma unroll
@@ -120,7 +144,12 @@ kernel void apply(const numbers s, global const MEMORY(X) *x, global const MEMOR
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
         const pos p = top + n * down;
-        if (p < pixels) store_y(y + p * (pos)s.y_step, left, applied(s, f, xs[n], dys[n], masks[n]));
+        if (p >= pixels) continue;
+        const TV made = applied(s, f, xs[n], dys[n], masks[n]);
+        store_y(y + p * (pos)s.y_step, left, made);
+#ifdef BITS
+        store_bits(bits + p * (pos)s.bits_step, made);
+#endif
     }
 }
 #else

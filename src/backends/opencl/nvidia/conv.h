@@ -26,7 +26,7 @@ typedef struct fac_nv_phase {
 } fac_nv_phase;
 
 /* conv2d_grad_x_norm: which extras of the product its operands are (-1: none), and its attributes. */
-typedef struct fac_nv_norm { int add, y, x, mean, var, scale, bias; int64_t apart; double epsilon, lo, hi; } fac_nv_norm;
+typedef struct fac_nv_norm { int add, y, mask, x, mean, var, scale, bias; int64_t apart; double epsilon, lo, hi; } fac_nv_norm;
 
 typedef struct fac_nv_conv {
     fac_cl_conv_kind kind;                      /* forward or grad_x */

@@ -56,11 +56,11 @@ void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to) {
     fac_text_add(to, "INLINE void norm4(float *v, float *along, const more *m) {\n    UNROLL for (int k = 0; k < 4; k++) {\n");
     if (n->add >= 0) fac_text_print(to, "        v[k] += m->v[%d][k];\n", n->add);
     fac_text_print(to, "        const float e = m->v[%d][k] - m->v[%d][k];\n", n->x, n->mean);
-    if (n->y >= 0) fac_text_print(to, "        const float y = m->v[%d][k];\n", n->y);
+    if (n->mask >= 0) fac_text_print(to, "        if (!(as_uint(m->v[%d][0]) >> k & 1)) v[k] = 0;\n", n->mask);
+    else if (n->y >= 0) fac_text_print(to, "        const float y = m->v[%d][k];\n", n->y);
     else
         fac_text_print(to, "        const float y = e * (m->v[%d][k] * nv_rsqrt(m->v[%d][k] + (float)%.17g)) + m->v[%d][k];\n",
                        n->scale, n->var, n->epsilon, n->bias);
-    add_limit(to, ">", n->lo);
-    add_limit(to, "<", n->hi);
+    if (n->mask < 0) add_limit(to, ">", n->lo), add_limit(to, "<", n->hi);
     fac_text_add(to, "        along[k] = v[k] * e;\n    }\n}\n");
 }

@@ -50,21 +50,23 @@ static int add_extra(const fac_problem *p, int input, fac_nv_conv *c) {
 
 /* The operands of the norm, as extras that no body takes. */
 static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
-    enum { X = 3, MEAN, VAR, SCALE, BIAS, ADD, Y };
+    enum { X = 3, MEAN, VAR, SCALE, BIAS, ADD, Y, MASK };
     fac_nv_norm *n = &c->norm;
-    const bool y = p->nin > Y && p->in[Y].type.dtype != FAC_NONE;
+    const bool mask = p->nin > MASK && p->in[MASK].type.dtype != FAC_NONE;
+    const bool y = !mask && p->nin > Y && p->in[Y].type.dtype != FAC_NONE;
     for (int i = MEAN; i <= BIAS; i++) {
         if (p->in[i].type.dtype != FAC_F32) return false;
         p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     }
-    *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, 1, 0, 0, 0 };
+    *n = (fac_nv_norm){ -1, -1, -1, -1, -1, -1, -1, -1, 1, 0, 0, 0 };
     fac_attr_int(of, "apart", &n->apart);
     fac_attr_real(of, "epsilon", &n->epsilon), fac_attr_real(of, "lo", &n->lo), fac_attr_real(of, "hi", &n->hi);
     if (p->nin > ADD) n->add = add_extra(p, ADD, c);
     if (y) n->y = add_extra(p, Y, c);
+    if (mask) n->mask = add_extra(p, MASK, c);
     n->x = add_extra(p, X, c), n->mean = add_extra(p, MEAN, c);
-    if (!y) n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c), n->bias = add_extra(p, BIAS, c);
-    return n->x >= 0 && n->mean >= 0 && (y ? n->y >= 0 : n->bias >= 0);
+    if (!y && !mask) n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c), n->bias = add_extra(p, BIAS, c);
+    return n->x >= 0 && n->mean >= 0 && (mask ? n->mask >= 0 : y ? n->y >= 0 : n->bias >= 0);
 }
 
 bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
@@ -105,7 +107,8 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if ((double)rows * (double)channels * (double)g->groups * (double)taps >= 1e9) return false;
     const int64_t apart = c->sums && c->norm.add >= 0 ? c->norm.apart : 1;
     if (apart > 1 && (c->phases > 1 || apart > COORDINATE)) return false;
-    return read_image(p, c) && fac_nv_ends_read(p, &c->r, apart > 1 ? c->norm.add : -1, (int)apart, &c->ends);
+    const fac_nv_unlike unlike = { apart > 1 ? c->norm.add : -1, (int)apart, c->sums ? c->norm.mask : -1 };
+    return read_image(p, c) && fac_nv_ends_read(p, &c->r, &unlike, &c->ends);
 }
 
 /* grad_x: pixel `place + stride o` of dx meets tap k of pixel o + (place + pad - k dilation) / stride of dy, where that is whole:

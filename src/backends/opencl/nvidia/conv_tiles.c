@@ -59,12 +59,12 @@ static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
     return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
 }
 
-/* Extras that differ between pixels. */
+/* Extras that differ between pixels; bits are few bytes. */
 static int images_read(const fac_nv_conv *c) {
     int n = 0;
     for (int i = 0; i < c->r.extras; i++) {
         const fac_nv_place *p = &c->ends.p[1 + i];
-        n += (p->image | p->depth | p->row | p->column) != 0;
+        n += (p->image | p->depth | p->row | p->column) != 0 && c->r.extra_dtype[i] != FAC_U8;
     }
     return n;
 }

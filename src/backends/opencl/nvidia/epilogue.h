@@ -6,7 +6,7 @@
  *
  *   kernel void k(..., const ends e, global RESULT *restrict y EXTRA_PARAMS)         e: struct fac_nv_ends
  *   spot p = spot_of(&e, image, depth, row, column);         where its channel 0 lies in y and in each extra
- *   more m;                                                  four elements of each extra
+ *   more m;                                                  four elements of each extra; of bits m.v[..][0] is four of them
  *   more_of_channels(&e, c, &m EXTRA_ARGS);                  those that are the same for all pixels: once for all rows of a lane
  *   more_of_pixel(&e, &p, c, &m EXTRA_ARGS);                 the others; all loads first, then what follows
  *   finish4(v, &m);                                          float v[4]: sums become results
@@ -34,10 +34,13 @@ bool fac_nv_place_of(const fac_operand *x, const fac_dims *result, fac_nv_place 
 bool fac_nv_in_fours(const fac_nv_place *p);
 fac_nv_run fac_nv_run_of(const fac_nv_place *p);
 
+/* Extras that are not like the result (-1: none): `thin` has only the pixels that are `apart` from one another, and is 0 between
+ * them; `bits` is u8, and bit c % 4 of byte c / 4 of a pixel is channel c's (ops/bits.h). */
+typedef struct fac_nv_unlike { int thin, apart, bits; } fac_nv_unlike;
+
 /* All places of a convolution's product r; asks for channels last where fours cannot be read or written (which only an offer may
- * do).  Extra `thin` (-1: none) has only the pixels that are `apart` from one another, and is 0 between them.  false: a type or a
- * broadcast that this is not for, or more than 2^31 elements away. */
-bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apart, fac_nv_ends *e);
+ * do).  false: a type or a broadcast that this is not for, or more than 2^31 elements away. */
+bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, const fac_nv_unlike *unlike, fac_nv_ends *e);
 /* Lays x out with all channels of a pixel side by side. */
 void fac_nv_lay_last(fac_operand *x);
 

@@ -60,7 +60,17 @@ static bool same_size(const fac_dims *a, const fac_dims *b) {
     return a->n == b->n && !memcmp(a->d, b->d, (size_t)a->n * sizeof *a->d);
 }
 
-bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apart, fac_nv_ends *e) {
+/* A byte for the channels of each four of a pixel, one behind the other. */
+static bool place_bits(fac_operand *x, fac_nv_place *at) {
+    const fac_dims *d = &x->type.dims;
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn) fac_nv_lay_last(x);
+        if (fac_nv_place_of(x, d, at) && (at->channel == 1 || d->d[1] == 1)) return true;
+    }
+    return false;
+}
+
+bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, const fac_nv_unlike *unlike, fac_nv_ends *e) {
     fac_operand *y = &p->out[0];
     const fac_dims *d = &y->type.dims;
     memset(e, 0, sizeof *e);
@@ -72,19 +82,23 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apa
     for (int i = 0; i < r->extras; i++) {
         fac_operand *x = &p->in[r->input[i]];
         fac_nv_place *at = &e->p[1 + i];
+        if (i == unlike->bits) {
+            if (x->type.dtype != FAC_U8 || !place_bits(x, at)) return false;
+            continue;
+        }
         if (!is_known(x->type.dtype)) return false;
         if ((r->biased && i == 0) || (!r->body && x->type.dims.n == 1)) {      /* one number a channel */
             if (x->layout.block || x->layout.stride[0] > INT32_MAX / (d->d[1] + 1)) return false;
             *at = (fac_nv_place){ .at = x->layout.offset, .channel = (int32_t)x->layout.stride[0] };
             continue;
         }
-        const fac_dims *own = i == thin && apart > 1 ? &x->type.dims : d;      /* its own pixels are counted */
+        const fac_dims *own = i == unlike->thin && unlike->apart > 1 ? &x->type.dims : d;      /* its own pixels are counted */
         const bool placed = fac_nv_place_of(x, own, at);
         const bool good = placed && fac_nv_run_of(at) != FAC_NV_ANYHOW;
         if (!good && same_size(&x->type.dims, own)) fac_nv_lay_last(x);
         else if (!placed) x->layout = fac_layout_plain(&x->type.dims);
         if (!good && !fac_nv_place_of(x, own, at)) return false;
-        if (own != d) at->apart = apart;
+        if (own != d) at->apart = unlike->apart;
     }
     return true;
 }
@@ -93,6 +107,13 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, int thin, int apa
 
 static bool moves_alike(const fac_nv_place *a, const fac_nv_place *b) {
     return !is_thin(a) && a->image == b->image && a->depth == b->depth && a->row == b->row && a->column == b->column;
+}
+
+static bool is_bits(fac_dtype t) { return t == FAC_U8; }
+
+/* Four elements of y for each byte. */
+static bool moves_by_bits(const fac_nv_place *a, const fac_nv_place *y) {
+    return 4 * a->image == y->image && 4 * a->depth == y->depth && 4 * a->row == y->row && 4 * a->column == y->column;
 }
 
 static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_text *to) {
@@ -110,6 +131,8 @@ static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_
     for (int i = 0; i < r->extras; i++) {
         if (is_still(&e->p[1 + i])) fac_text_print(to, "    s.at[%d] = 0;\n", 1 + i);
         else if (moves_alike(&e->p[1 + i], &e->p[0])) fac_text_print(to, "    s.at[%d] = s.at[0];\n", 1 + i);
+        else if (is_bits(r->extra_dtype[i]) && moves_by_bits(&e->p[1 + i], &e->p[0]))
+            fac_text_print(to, "    s.at[%d] = s.at[0] >> 2;\n", 1 + i);
         else if (is_thin(&e->p[1 + i]))
             fac_text_print(to, "    s.at[%d] = (uint)row %% %du | (uint)column %% %du ? -1 : place_of(&e->p[%d], image, depth, "
                                "(int)((uint)row / %du), (int)((uint)column / %du));\n", 1 + i, e->p[1 + i].apart,
@@ -128,6 +151,12 @@ static void add_loads(const fac_cl_product *r, const fac_nv_ends *e, bool still,
         const fac_nv_place *p = &e->p[1 + i];
         const fac_nv_run run = fac_nv_run_of(p);
         if (is_still(p) != still) continue;
+        if (is_bits(r->extra_dtype[i])) {
+            fac_text_print(to, "    m->v[%d][0] = as_float((uint)e%d[e->p[%d].at + (c >> 2)", i, i, 1 + i);
+            if (!still) fac_text_print(to, " + s->at[%d]", 1 + i);
+            fac_text_add(to, "]);\n");
+            continue;
+        }
         if (is_thin(p))
             fac_text_print(to, "    UNROLL for (int k = 0; k < 4; k++) m->v[%d][k] = 0;\n    if (s->at[%d] >= 0)\n", i, 1 + i);
         fac_text_print(to, "    {\n        global const %s *x = e%d + e->p[%d].at", fac_cl_in_memory(r->extra_dtype[i]), i,
@@ -170,7 +199,7 @@ static bool add_finish(const fac_cl_product *r, bool fp64, fac_text *to) {
     fac_text_add(to, body.s ? body.s : "");
     fac_text_add(to, "    return result;\n}\nINLINE void finish4(float *v, const more *m) {\n"
                      "    UNROLL for (int k = 0; k < 4; k++) v[k] = finish(v[k]");
-    for (int i = 0; i < r->extras; i++) fac_text_print(to, ", m->v[%d][k]", i);
+    for (int i = 0; i < r->extras; i++) fac_text_print(to, ", m->v[%d][%s]", i, is_bits(r->extra_dtype[i]) ? "0" : "k");
     fac_text_add(to, ");\n}\n");
     to->failed |= functions.failed | body.failed;
     fac_text_free(&functions);
