@@ -58,7 +58,7 @@ static void kernels_are_written(void **state) {
             fac_nv_grad_w q;
             fac_nv_grad_w_cut c;
             as_problem(g->last, cases[i].precision, o, &p);
-            if (!fac_nv_grad_w_read(&p, 2, &q)) fail_msg("refused: %s", cases[i].problem);
+            if (!fac_nv_grad_w_read(&p, 2, k % 3, &q)) fail_msg("refused: %s", cases[i].problem);
             if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
             const int64_t rows = (c.few ? 64 * c.columns : c.taps ? 64 : 128) * c.tiles_m;
             const int64_t columns = (c.few ? 64 : c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
@@ -101,7 +101,7 @@ static void others_are_refused(void **state) {
         fac_nv_grad_w q;
         OK(fac_problem_graph(not[i], false, &g, &err));
         as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
-        if (fac_nv_grad_w_read(&p, 2, &q)) fail_msg("taken: %s", not[i]);
+        if (fac_nv_grad_w_read(&p, 2, 1, &q)) fail_msg("taken: %s", not[i]);
         fac_graph_free(g);
     }
 }
@@ -114,15 +114,16 @@ static const mode modes[] = {
     { "bf16", FAC_PRECISION_DEFAULT, 5e-3 }, { "f16", FAC_PRECISION_DEFAULT, 1e-3 } };
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* 3 x 3 of stride 1 with any pads and dilation, 1 x 1 with strides, any window, few channels; sometimes two groups. */
-enum { FEW = 3, FORMS };
+/* 3 x 3 of stride 1 with any pads and dilation, 1 x 1 with strides, any window, few channels; sometimes two groups; and 1 x 1 alone. */
+enum { FEW = 3, ALONE, FORMS };
 static void write_problem(int form, const mode *m, char *to, size_t size) {
-    const int groups = form == FEW || number(0, 3) ? 1 : 2, each = m->type[0] == 'f' && m->type[1] == '3' ? 4 : 8;
+    const int groups = form >= FEW || number(0, 3) ? 1 : 2, each = m->type[0] == 'f' && m->type[1] == '3' ? 4 : 8;
     const int C = form == FEW ? (int)number(1, 6) : each * (int)number(16 / each, 140 / each), K = each * (int)number(16 / each, 150 / each), N = (int)number(1, 4);
-    const int h = (int)number(7, 31), w = (int)number(7, 31), r = form == 0 ? 3 : form == 1 ? 1 : (int)number(1, 5);
-    const int s = form < 2 ? r : (int)number(1, 5), down = form ? (int)number(1, 3) : 1, across = form ? (int)number(1, 2) : 1;
-    const int far = form == 1 ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3), top = form == 1 ? 0 : (int)number(0, 2);
-    const int left = form == 1 ? 0 : (int)number(0, 2), bottom = form == 1 ? 0 : (int)number(0, 2);
+    const int h = (int)number(7, 31), w = (int)number(7, 31), r = form == 0 ? 3 : form == 1 || form == ALONE ? 1 : (int)number(1, 5);
+    const bool one = r == 1 && (form == 1 || form == ALONE), still = !form || form == ALONE;
+    const int s = form < 2 || one ? r : (int)number(1, 5), down = still ? 1 : (int)number(1, 3), across = still ? 1 : (int)number(1, 2);
+    const int far = one ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3), top = one ? 0 : (int)number(0, 2);
+    const int left = one ? 0 : (int)number(0, 2), bottom = one ? 0 : (int)number(0, 2);
     const int p = (h + top + bottom - (r - 1) * far - 1) / down + 1, q = (w + left + top - (s - 1) * far - 1) / across + 1;
     snprintf(to, size, "conv2d_grad_w(%s[%d,%d,%d,%d], %s[%d,%d,%d,%d], %s[%d,%d,%d,%d]) stride=%d,%d pad=%d,%d,%d,%d "
              "dilation=%d,%d groups=%d", m->type, N, C * groups, h, w, m->type, N, K * groups, p, q, m->type, K * groups, C, r, s, down,

@@ -45,7 +45,7 @@ static void kernels_are_written(void **state) {
                 fac_mma_grad_w_cut c;
                 fac_text t = { 0 };
                 as_problem(g->last, cases[i].precision, o, &p);
-                assert_true(fac_nv_grad_w_read(&p, 3, &q));
+                assert_true(fac_nv_grad_w_read(&p, 3, 0, &q));
                 if (!fac_mma_grad_w_choose(&pretended, &q, k, &c)) continue;
                 const int64_t pixels = q.g.N * q.g.O * q.g.P * q.g.Q;
                 const int64_t row = (c.k.rows + c.k.columns) * (q.dtype == FAC_F32 ? 4 : 2);

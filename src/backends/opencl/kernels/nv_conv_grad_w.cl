@@ -21,6 +21,9 @@
 
 typedef struct sizes {
     long x, dy, parts, dw, counters;                /* where they begin */
+#ifdef MAPS
+    long maps;
+#endif
     long positions, each;                           /* of all images; of a part of the sum, a multiple of 64 */
     long height, width, high, wide;                 /* of x, of dy */
     long tall, broad, tall_m, tall_s, broad_m, broad_s;     /* rows and columns of positions, and to divide by them */

@@ -3,13 +3,15 @@
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64 channels of x as one tap sees
  * them), or the other way round when `turned`.  Each of two warp groups multiplies one chunk of rows by all columns; one or two others
  * fill stages of 64 pixels.  AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory behind the
- * stages. */
+ * stages.  MAPS: the copy engine fills them (nv_conv_grad_w_maps.cl). */
 #define ACROSS (COLUMNS / 64)
-#define CHUNKS (2 + ACROSS)
-#define PARTS (TERMS == 3 ? 2 : 1)
-#define STAGE (CHUNKS * 8192 * PARTS)
 #define ROWS_AT_ONCE (FILLERS / 8)
 #define PASSES (64 / ROWS_AT_ONCE)
+#ifdef MAPS
+#define FILLED 1                                    /* arrivals that a stage waits for */
+#else
+#define FILLED FILLERS
+#endif
 #ifdef HALVES
 #define ARRIVING 0
 #else
@@ -27,15 +29,29 @@ INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int numbe
     return (place){ turned ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap, seen % each_tap * 64 + (turned ? row : column),
                     (m % 8 * 4 + n / 2) * 4 + m / 8 * 2 + n % 2 };
 }
-INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) { return (unit * 32 + lane) * 4; }
+INLINE bool is_there(const sizes s, int chunk, bool seen) {
+    return seen ? chunk < (int)s.taps * (((int)s.channels + 63) / 64) : chunk * 64 < (int)s.rows;
+}
+INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) {
+    const bool turned = s.turned;
+    if (!is_there(s, tile_m * 2 + unit % 8 / 4, turned) || !is_there(s, tile_n * ACROSS + unit / 64, !turned)) return -1;
+    return (unit * 32 + lane) * 4;
+}
 INLINE int parts_apart(const sizes s) { return (int)get_num_groups(0) * (SUMMED * MULTIPLIERS); }
 #endif
 
 kernel GROUP(MULTIPLIERS + FILLERS)
 void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restrict dy, global float *parts, global RESULT *dw,
-            global ulong *counters) {
+            global ulong *counters
+#ifdef MAPS
+            , global uchar *maps
+#endif
+            ) {
     local uchar memory[STAGES * STAGE + AHEAD * ARRIVING] __attribute__((aligned(1024)));
     local ulong bars[2 * STAGES];
+#ifdef MAPS
+    local uchar room[256] __attribute__((aligned(128)));
+#endif
     local int4 chunks[CHUNKS];                      /* what it sees down and across, elements, rows or channels that are left */
     local uint peak[2], scales[2], again;
     const int id = get_local_id(0), lane = id & 31, warp = id >> 5 & 3, role = id >> 7;
@@ -46,7 +62,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     const bool turned = s.turned;
     const uint full = LOCAL_AT(bars), empty = full + 8 * STAGES, base = LOCAL_AT(memory);
     if (!id) {
-        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 2);
+        for (int i = 0; i < STAGES; i++) nv_barrier_init(full + 8 * i, FILLED), nv_barrier_init(empty + 8 * i, 2);
         nv_barriers_made();
         peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
     }
@@ -59,6 +75,10 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (role >= 2) {
+#ifdef MAPS
+        fill_mapped(s, x + s.x, dy + s.dy, maps_of_group(maps + s.maps), chunks, base, LOCAL_AT(room), full, first, steps,
+                    id - MULTIPLIERS);
+#else
         /* lanes 0 .. 15 find this warp's rows in x, the others in dy */
         const bool mine = lane < 16;
         const int me = id - MULTIPLIERS, my_row = me / 8, c = id % 8 * 8;
@@ -190,6 +210,7 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
         }
 #undef INTO
 #endif
+#endif
         return;
     }
     float acc[SUMMED], sum[SUMMED];
@@ -208,7 +229,9 @@ void grad_w(const sizes s, global const MEM *restrict x, global const MEM *restr
     }
 #ifdef JOINED
     global float *mine = parts + s.parts + (long)tile * (SUMMED * MULTIPLIERS), *to = mine + get_group_id(1) * parts_apart(s) + id * 4;
-    UNROLL for (int i = 0; i < SUMMED; i += 4) nv_store4(to + i * MULTIPLIERS, SUMS(i), SUMS(i + 1), SUMS(i + 2), SUMS(i + 3));
+    UNROLL for (int i = 0; i < SUMMED; i += 4)
+        if (chunks[role].w > 0 && chunks[2 + i / 32].w > 0)
+            nv_store4(to + i * MULTIPLIERS, SUMS(i), SUMS(i + 1), SUMS(i + 2), SUMS(i + 3));
     finish(s, mine, dw + s.dw + (long)group * K * (int)s.taps * C, counters, (local float *)memory, &again, tile, tile_m, tile_n,
            SUMMED / 4 * 8, id);
 #else

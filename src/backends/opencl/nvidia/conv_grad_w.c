@@ -9,7 +9,7 @@
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
-enum { VERSION = 5 };
+enum { VERSION = 6 };
 
 /* Elements of an operand, from its first. */
 static bool reaches(const fac_operand *x) {
@@ -47,7 +47,22 @@ static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
     return reaches(x);
 }
 
-bool fac_nv_grad_w_read(fac_problem *p, int rank, fac_nv_grad_w *q) {
+/* Pixels lie evenly apart, like rows of a matrix: step[2] is how far.  (A dim of one has any step.) */
+static bool even(const fac_operand *x, int64_t *step) {
+    const int64_t *d = x->type.dims.d, columns = d[3], rows = d[2], images = d[0];
+    if (columns == 1) step[2] = rows > 1 ? step[1] : images > 1 ? step[0] : d[1];
+    return step[2] > 0 && (rows == 1 || step[1] == columns * step[2]) && (images == 1 || step[0] == rows * columns * step[2]);
+}
+/* Of 16 bits alone: f32 must be rounded on its way, and fillers that took it out of boxes were slower on an H200 than those that ask for
+ * their own lines. */
+static bool mapped(const fac_problem *p, fac_nv_grad_w *q) {
+    const fac_conv_geom *g = &q->g;
+    if (q->dtype == FAC_F32 || q->few || g->rank > 2 || g->groups > 1 || fac_nv_grad_w_taps(q) > 1) return false;
+    if (g->stride[1] * g->stride[2] > 1 || g->P != g->H || g->Q != g->W || g->pad[1] || g->pad[2]) return false;
+    return even(&p->in[0], q->x) && even(&p->in[1], q->dy);
+}
+
+bool fac_nv_grad_w_read(fac_problem *p, int rank, int maps, fac_nv_grad_w *q) {
     const fac_op *op = p->node->op;
     *q = (fac_nv_grad_w){ 0 };
     if ((op != &fac_op_conv2d_grad_w && (rank < 3 || op != &fac_op_conv3d_grad_w)) || p->node->body[0]) return false;
@@ -64,6 +79,7 @@ bool fac_nv_grad_w_read(fac_problem *p, int rank, fac_nv_grad_w *q) {
         if (g->stride[k] > 64 || g->dilation[k] > 64 || g->pad[k] > 4096 || g->kernel[k] > 64 || g->in[k] > 65536) return false;
     if (!(q->few ? lay_few(&p->in[0], q) : lay(&p->in[0], vector, q->x)) || !lay(&p->in[1], vector, q->dy)) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
+    q->maps = maps && mapped(p, q) ? maps : 0;
     return true;
 }
 
@@ -71,10 +87,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_nv_grad_w_cut c;
-    if (!fac_nv_grad_w_read(p, 2, &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
+    if (!fac_nv_grad_w_read(p, 2, fac_nv_maps_of(o), &q) || !fac_cl_has_path(o, FAC_CL_WGMMA)) return false;
     if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
-    *offer = (fac_offer){ .seconds = c.seconds, .work = fac_nv_grad_w_work(&q, &c), .variants = FAC_NV_GRAD_W_VARIANTS,
-                          .version = VERSION };
+    *offer = (fac_offer){ .seconds = c.seconds, .variants = FAC_NV_GRAD_W_VARIANTS, .version = VERSION,
+                          .work = fac_nv_grad_w_work(&q, &c) + fac_nv_grad_w_maps_bytes(&q, &c) };
     return true;
 }
 
@@ -127,7 +143,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_nv_grad_w_cut c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, 2, &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
+    if (!fac_nv_grad_w_read(&settled, 2, fac_nv_maps_of(o), &q) || !fac_nv_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     FAC_TRY(add_words(o, &q, &c, plan, err));
     fac_nv_grad_w_text(&q, &c, &text);
@@ -141,6 +157,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_work(call, 0, sizeof(float));
     fac_cl_call_out(call, p, 0);
     fac_cl_call_table(call, sizeof(uint64_t));
+    if (c.maps) fac_cl_call_work(call, fac_nv_grad_w_work(&q, &c), 1);
     add_sizes(&q, &c, call);
     return c.joined ? FAC_OK : fac_nv_grad_w_add_sum(o, p, &q, c.splits, plan, err);
 }

@@ -23,6 +23,7 @@ typedef struct fac_nv_grad_w {
     int64_t       C, K;                         /* channels of x and dy in a group */
     int64_t       x[4], dy[4], x_channel;       /* steps: image, row, column, depth */
     bool          few;                          /* channels of x, which lie anywhere */
+    int           maps;                         /* of 16 bits, with a row for each pixel: tensor maps of this kind bring them; else 0 */
 } fac_nv_grad_w;
 
 /* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of `chunk` channels); of few channels,
@@ -30,6 +31,7 @@ typedef struct fac_nv_grad_w {
  * 128 x columns, turned when rows are channels of x. */
 typedef struct fac_nv_grad_w_cut {
     bool    taps, few, turned, joined;          /* joined: the groups of a tile wait for each other and add its parts */
+    int     maps;                               /* of q, where the cut can use them; 0: none */
     int     chunk, columns, stages, ahead;      /* ahead: chunks of 64, of taps blocks of positions, that are on their way at once */
     int     fillers;                            /* items that bring what the others multiply */
     int     band, segment, line;                /* of few channels; line: words for one of x's in local memory */
@@ -41,15 +43,16 @@ typedef struct fac_nv_grad_w_cut {
 } fac_nv_grad_w_cut;
 
 /* Of a convolution of at most `rank` spatial dims, 2 or 3.  Asks for channels last where they are not there (which only an offer may
- * do: p is changed).  false: another op, or not for this. */
-bool fac_nv_grad_w_read(fac_problem *p, int rank, fac_nv_grad_w *q);
+ * do: p is changed).  maps: the kind of tensor maps that the device has.  false: another op, or not for this. */
+bool fac_nv_grad_w_read(fac_problem *p, int rank, int maps, fac_nv_grad_w *q);
 /* Elements of a kernel of one channel. */
 static inline int64_t fac_nv_grad_w_taps(const fac_nv_grad_w *q) { return q->g.T * q->g.R * q->g.S; }
 
 /* The best cut by estimates, or the one of a variant; false: there is none. */
 bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant, fac_nv_grad_w_cut *out);
-/* Bytes for the parts of the sum. */
+/* Bytes for the parts of the sum; and behind them for the maps of all groups. */
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
+size_t fac_nv_grad_w_maps_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c);
 
 /* Floats of a row of the parts. */
 int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q);

@@ -5,9 +5,11 @@
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
 #include "cl_nv_conv_grad_w_few.h"
+#include "cl_nv_conv_grad_w_maps.h"
 #include "cl_nv_conv_grad_w_sum.h"
 #include "cl_nv_conv_grad_w_taps.h"
 #include "cl_nv_conv_grad_w_tiles.h"
+#include "cl_nv_maps.h"
 
 enum { LOCAL = 230000, AGAIN = 32, BLOCK = 64, PROMOTE = 4 };
 
@@ -47,13 +49,19 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
+static int stage_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
+    return (2 + c->columns / 64) * BLOCK * 128 * (split(q) ? 2 : 1);
+}
+
 static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
     const int64_t seen = g->R * g->S * parts(q->C, 64), rows = parts(q->K, 64);
     const int across = c->columns / 64, chunks = 2 + across;
     if (split(q) && across > 2) return false;
+    c->maps = q->maps;
+    if (c->maps) c->fillers = 64;               /* a warp makes a map */
     c->tall = g->P, c->broad = g->Q, c->chunk = 64;
-    const int stage = chunks * BLOCK * 128 * (split(q) ? 2 : 1), chunk = BLOCK * 64 * 4;     /* as it comes, of f32 */
+    const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4;       /* as it comes, of f32 */
     c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
     if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
     c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
@@ -101,7 +109,8 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
 
 /* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels; shares of the matrix units' rate with
  * operands that are rounded, split, and taken as they are; what a group takes to leave its part and add its share. */
-static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9, ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
+static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9;
+static const double ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
 static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 8e-6, MEMORY = 1.27;
 
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
@@ -111,7 +120,8 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
     const double across = c->taps ? 64 + c->chunk : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2] : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units * (split(q) ? SPLIT / 3 : halves(q) ? AS_THEY_ARE : ROUNDED);
-    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->columns == 64 ? LOADS_64 : halves(q) ? LOADS_HALVES : LOADS_TILES;
+    const double unit_loads = c->taps || c->few ? LOADS_TAPS : c->maps ? LOADS_TILES : c->columns == 64 ? LOADS_64
+                            : halves(q) ? LOADS_HALVES : LOADS_TILES;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
@@ -174,6 +184,10 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
 
 int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) { return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C; }
 
+size_t fac_nv_grad_w_maps_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
+    return c->maps ? 128 + (size_t)(c->tiles_m * c->tiles_n * q->g.groups * c->splits) * 256 : 0;
+}
+
 size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
     const int64_t rows = q->few ? q->g.K : q->g.K * q->g.R * q->g.S, tiles = c->tiles_m * c->tiles_n * q->g.groups;
     const bool whole = c->joined && !c->taps && !c->few;                /* tiles as their items have them */
@@ -226,8 +240,11 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     result_text(q, to);
     if (c->few) few_sizes(q, c, to);
     else if (c->taps) fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk, LOCAL, c->ahead);
-    else fac_text_print(to, "#define COLUMNS %d\n#define AHEAD %d\n#define IN_ITEMS\n", c->columns, c->ahead);
+    else fac_text_print(to, "#define COLUMNS %d\n#define CHUNKS %d\n#define STAGE %d\n#define AHEAD %d\n#define IN_ITEMS\n",
+                        c->columns, 2 + c->columns / 64, stage_bytes(q, c), c->ahead);
+    if (c->maps) fac_text_print(to, "#define MAPS %d\n", c->maps), fac_text_add(to, fac_cl_nv_maps);
     fac_text_add(to, fac_cl_nv_conv_grad_w);
+    if (c->maps) fac_text_add(to, fac_cl_nv_conv_grad_w_maps);
     fac_text_add(to, c->few ? fac_cl_nv_conv_grad_w_few : c->taps ? fac_cl_nv_conv_grad_w_taps : fac_cl_nv_conv_grad_w_tiles);
 }
 

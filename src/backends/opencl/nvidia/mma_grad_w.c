@@ -97,7 +97,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_grad_w q;
     fac_mma_grad_w_cut c;
-    if (!fac_cl_has_path(o, FAC_CL_MMA) || !fac_nv_grad_w_read(p, 3, &q)) return false;
+    if (!fac_cl_has_path(o, FAC_CL_MMA) || !fac_nv_grad_w_read(p, 3, 0, &q)) return false;
     if (!fac_mma_grad_w_choose(o, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds * fac_mma_handicap(o), .work = work_of(&q, c.splits), .variants = 2 * KINDS,
                           .version = VERSION };
@@ -123,7 +123,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_mma_grad_w_cut c;
     fac_cl_call *call;
     fac_text text = { 0 };
-    if (!fac_nv_grad_w_read(&settled, 3, &q) || !fac_mma_grad_w_choose(o, &q, p->variant, &c))
+    if (!fac_nv_grad_w_read(&settled, 3, 0, &q) || !fac_mma_grad_w_choose(o, &q, p->variant, &c))
         return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for", p->node->op->name);
     fac_mma_grad_w_text(&q, &c, &text);
     fac_status status = fac_cl_call_text(o, plan, &text, "", "grad_w", &call, err);
