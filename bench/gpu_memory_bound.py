@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What memory limits on a GPU, against PyTorch on the same card, the two programs alternating, medians of rounds.
 
-    python bench/gpu_memory_bound.py --facula build/facula [--rounds 3] [--seconds 0.1] [--peak 4250] [--json] [NAME...]
+    python bench/gpu_memory_bound.py --facula build/facula [--rounds 3] [--seconds 0.1] [--peak 4250] [--times 1]
+                                     [--json] [NAME...]
 
 NAME selects the rows whose label contains it.  GB/s counts every operand read and written once, though some kernels have to read
 one twice (statistics before normalization), so their best is below the peak; --peak is what a long plain copy reaches, in GB/s,
-and "copy ms" how long PyTorch copies so that as many bytes are read and written in all, what a launch costs included.  Both sides
+and "copy ms" how long PyTorch copies so that as many bytes are read and written in all, what a launch costs included; --times 4
+makes all but the optimizer's and the layers' tensors four times as long, so that it costs less of the whole.  Both sides
 run with their operands on the device, and wait for each run.  Depthwise convolutions and pools take images with channels last on
 both sides; ours are the kernel's own time on the device's clock, since a problem alone begins and ends with plain images.
 Needs torch with CUDA.
@@ -25,13 +27,13 @@ from workloads import shape
 EACH = {"f32": 4, "bf16": 2, "i64": 8}
 
 
-def problems(c):
+def problems(c, times):
     """label, text, rival, bytes"""
     f, t, aten = c.f, torch, torch.ops.aten
-    image, flat, n = (64, 256, 56, 56), (64 * 56 * 56, 256), 64 * 56 * 56 * 256
+    image, flat, n = (64 * times, 256, 56, 56), (64 * times * 56 * 56, 256), 64 * times * 56 * 56 * 256
     last = lambda *s, dtype=t.float32: t.randn(*s, device="cuda").to(dtype).to(memory_format=t.channels_last)
     numbers = lambda k, value=1.0: t.full((k,), value, device="cuda")
-    p, side, big = shape(256), (8192, 8192), 8192 * 8192
+    p, side, big = shape(256), (8192 * times, 8192), 8192 * times * 8192
 
     # Channels last: a pixel is a row of channels.
     def norm(dtype, residual):
@@ -77,15 +79,16 @@ def problems(c):
     yield ("dropout f32", f"dropout({shape(*side)}, i64[]) ratio=0.5 training", c.on(lambda x: f.dropout(x, 0.5), side),
            9 * big)                             # the mask is a result: a byte an element
     for perm in ((0, 2, 3, 1), (0, 3, 1, 2)):
-        s = image if perm[1] == 2 else (64, 56, 56, 256)
+        s = image if perm[1] == 2 else (64 * times, 56, 56, 256)
         yield (f"transpose image to {perm}", f"transpose({shape(*s)}) perm={','.join(map(str, perm))}",
                c.on(lambda x, perm=perm: x.permute(perm).contiguous(), s), 8 * n)
-    half = (8192, 4096)
+    half = (8192 * times, 4096)
     yield ("concat f32", f"concat({shape(*half)}, {shape(*half)}) axis=1",
            c.into(lambda a, b, y: t.cat((a, b), 1, out=y), half, half, result=side), 8 * big)
 
     for r, w, e in ((65536, 1024, "f32"), (16384, 4096, "f32"), (65536, 1024, "bf16"), (16384, 8192, "bf16")):
-        x, a, s, b = shape(r, w, t=e), shape(w, t=e), (r, w), EACH[e] * r * w
+        lines = r * times
+        x, a, s, b = shape(lines, w, t=e), shape(w, t=e), (lines, w), EACH[e] * lines * w
         grad = lambda call, s=s, w=w, e=e: c.on(call, s, s, (w,), t=e)
         def layer(x, dy, a, w=w):
             _, mean, inverse = aten.native_layer_norm(x[:1], [w], a, a, 1e-5)
@@ -99,8 +102,8 @@ def problems(c):
         yield (f"layer norm {r}x{w} {e}", f"layer_norm({x}, {a}, {a}) axis=-1 epsilon=1e-5",
                c.on(lambda x, a, b, w=w: f.layer_norm(x, (w,), a, b), s, (w,), (w,), t=e), 2 * b)
         yield f"layer norm gradient {r}x{w} {e}", f"layer_norm_grad({x}, {x}, {a}) axis=-1 epsilon=1e-5", grad(layer), 3 * b
-    yield ("rms norm 16384x4096 f32", "rms_norm(f32[16384,4096], f32[4096]) axis=-1",
-           c.on(lambda x, a: f.rms_norm(x, (4096,), a), (16384, 4096), (4096,)), 8 * big)
+    yield ("rms norm 16384x4096 f32", f"rms_norm({shape(16384 * times, 4096)}, f32[4096]) axis=-1",
+           c.on(lambda x, a: f.rms_norm(x, (4096,), a), (16384 * times, 4096), (4096,)), 8 * big)
     yield ("group norm f32", f"group_norm({shape(*image)}, {p}, {p}) groups=32",
            c.on(lambda x, a, b: f.group_norm(x, 32, a, b), image, (256,), (256,)), 8 * n)
     for axes in ((0,), (1,), (0, 1)):
@@ -108,7 +111,7 @@ def problems(c):
         yield f"sum over {name} f32", f"sum({shape(*side)}, i64{{{name}}})", c.on(lambda x, axes=axes: x.sum(axes), side), 4 * big
     yield "sum over 1 bf16", f"sum({shape(*side, t='bf16')}, i64{{1}})", c.on(lambda x: x.sum(1), side, t="bf16"), 2 * big
     yield "max over 1 f32", f"reduce_max({shape(*side)}, i64{{1}})", c.on(lambda x: x.amax(1), side), 4 * big
-    yield ("mean of pixels f32", "mean(f32[64,3136,256], i64{1})", c.on(lambda x: x.mean(1), (64, 3136, 256)), 4 * n)
+    yield ("mean of pixels f32", f"mean(f32[{64 * times},3136,256], i64{{1}})", c.on(lambda x: x.mean(1), (64 * times, 3136, 256)), 4 * n)
 
     def adam():
         w = t.nn.Parameter(c.rand(25600000))
@@ -206,6 +209,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=0.1)
     p.add_argument("--peak", type=float, default=4250, help="GB/s")
+    p.add_argument("--times", type=int, default=1)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     if not a.json:
@@ -213,7 +217,7 @@ def main():
         print("| problem | PyTorch ms | facula ms | PyTorch / facula | GB/s | % of peak | copy ms |")
         print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     c = workloads.Calls(torch, "cuda")
-    for label, text, rival, moved, *solver in itertools.chain(problems(c), channels_last(c)):
+    for label, text, rival, moved, *solver in itertools.chain(problems(c, a.times), channels_last(c)):
         if a.names and not any(n in label for n in a.names):
             continue
         call, their, our = rival(), [], []
