@@ -125,10 +125,6 @@ INLINE void load_chunk(uint4 *v, global const MEMORY(X) *p, int n) {
 #define ROWS_OF(x, a, batch_count, head_count, row_count, wide, box) \
     { (ulong)((x) + (a).x), (uint)(wide), (uint)(row_count), (uint)(head_count), (uint)(batch_count), \
       2 * (ulong)(a).x##_row, 2 * (ulong)(a).x##_head, 2 * (ulong)(a).x##_batch, (box) }
-/* The maps of this group of items, which the four warps that bring data make: at multiples of 128 bytes. */
-INLINE global uchar *maps_at(global uchar *maps, long place, int n) {
-    return (global uchar *)(((ulong)(maps + place) + 127) / 128 * 128) + (long)get_group_id(0) * (n * 128);
-}
 /* n rows of a head, from `first` on. */
 INLINE void bring_box(uint to, global const uchar *map, int panels, int n, int first, int head, int batch, uint b) {
     for (int p = 0; p < panels; p++) nv_map_load(to + p * (n * 128), map, p * PANEL, first, head, batch, b);

@@ -3,7 +3,7 @@
  * global memory, where the engine reads them.  Behind nv_common.cl, with SM90A and MAPS defined: 1, strides are told in bytes;
  * 2, in 16 bytes, as assemblers before CUDA 12.5 want them. */
 typedef struct nv_rows {
-    ulong x;                                    /* address; numbers of 16 bits; all that follows is a multiple of 16 bytes */
+    ulong x;                                    /* address; of numbers of 16 bits (f32: two); the rest in multiples of 16 bytes */
     uint  size, rows, heads, batches;           /* of a row; how many */
     ulong row, head, batch;                     /* bytes from one to the next */
     uint  box;                                  /* rows that are brought at once, 128 bytes of each */
@@ -49,6 +49,10 @@ INLINE void nv_map_make(uint at, global uchar *to, const nv_rows m, int lane) {
     asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"
                  ::"l"(to), "r"(at) : "memory");
     asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to) : "memory");
+}
+/* The n maps of this group of items, in memory that has room for those of all groups from `place` on. */
+INLINE global uchar *maps_at(global uchar *maps, long place, int n) {
+    return (global uchar *)(((ulong)(maps + place) + 127) / 128 * 128) + (long)get_group_id(0) * (n * 128);
 }
 /* Asks for a box: 128 bytes of its rows from number c on, from a row of a head of a batch on.  `b` counts all of its bytes, also
  * those that are not there. */

@@ -64,10 +64,7 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
 /* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of items for each compute unit, and
  * the number of all tiles as the call's last number. */
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows, int64_t heads, fac_cl_call *c);
-/* The kind of maps that the device has, 0: none; whether an operand can have one; bytes that so many of each group take. */
-int    fac_nv_maps_of(fac_opencl *o);
-bool   fac_nv_heads_mapped(const fac_nv_heads *h);
-size_t fac_nv_maps_bytes(const fac_opencl *o, int maps);
+bool fac_nv_heads_mapped(const fac_nv_heads *h);        /* whether an operand can have a map */
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }

@@ -24,8 +24,6 @@ bool fac_nv_heads_mapped(const fac_nv_heads *h) {
     return h->chunks && least > 0 && h->row > 0 && h->batch < most && h->head < most && h->row < most;
 }
 
-int fac_nv_maps_of(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_MAPS) ? 1 : fac_cl_has_path(o, FAC_CL_MAPS_16) ? 2 : 0; }
-
 void fac_nv_heads_want(fac_operand *o) {
     const int last = o->type.dims.n - 1;
     const bool gaps = o->layout.stride[last] != 1 && o->type.dims.d[last] != 1;

@@ -122,10 +122,6 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     if (kernel == FAC_NV_QUERIES) fac_text_add(to, fac_cl_nv_attention_grad_queries);
 }
 
-/* ---- maps ---- */
-
-size_t fac_nv_maps_bytes(const fac_opencl *o, int maps) { return 128 + (size_t)o->limits.units * (size_t)maps * 128; }
-
 /* ---- images ---- */
 
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to) {

@@ -38,6 +38,13 @@ void fac_nv_wgmma_wait_text(fac_text *to, int n, int left);
 typedef struct fac_nv_divisor { uint32_t multiplier, shift; } fac_nv_divisor;
 fac_nv_divisor fac_nv_divide(uint32_t d);
 
+/* ---- maps.c ---- */
+
+/* The kind of tensor maps that the device has (MAPS of kernels/nv_maps.cl), 0: none; bytes of scratch memory that so many of each
+ * group of items take, a group for each compute unit, wherever they begin. */
+int    fac_nv_maps_of(fac_opencl *o);
+size_t fac_nv_maps_bytes(const fac_opencl *o, int maps);
+
 /* ---- ptx.c ---- */
 
 /* The mark in front of instructions that only sm_90a has. */
