@@ -24,7 +24,8 @@ size_t fac_nv_stream_local(const fac_nv_stream *q, const fac_nv_stream_tile *t) 
     const size_t stages = (size_t)((t->sa * t->a_rows + t->sb * t->bn) * parts(q)) * STEP,
         results = (size_t)(64 * t->rows * t->consumers * t->slots * (t->bn + 16) * q->bytes),
         moments = q->c.moments ? sizeof(float) * (size_t)(t->consumers * (8 * t->bn + 4)) : 0;
-    return stages + results + moments + 1024 + 8 * (size_t)(t->a_rows + 2 * (t->sa + t->sb + t->consumers * t->slots) + t->consumers);
+    const int places = q->maps ? 128 / 8 : t->a_rows;
+    return stages + results + moments + 1024 + 8 * (size_t)(places + 2 * (t->sa + t->sb + t->consumers * t->slots) + t->consumers);
 }
 
 /* As many stages as there is room for.  With a halo one of A lasts for all taps, else both rings go round together. */
@@ -44,9 +45,10 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
 
 /* Clocks of a unit for one step of a tile: multiplying, reading and filling local memory (128 bytes a clock, of which teams read
  * some together), the way from the second cache, which is shared by the steps whose stages are on it, and rows of A, which two
- * warps copy one after the other.  Three products read three times, and low parts are written from what is read. */
+ * warps copy one after the other, or the copy engine by a map.  Three products read three times, and low parts are written from
+ * what is read. */
 static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, int taps) {
-    static const double copy = 9.7, way = 1000, unshared = 0.97, together = 0.74, unhidden = 1.25,
+    static const double copy = 9.7, mapped = 2, way = 1000, unshared = 0.97, together = 0.74, unhidden = 1.25,
         power = 3.3;
     const bool three = parts(q) == 2;
     const double rows = (double)t->a_rows / (t->halo ? taps : 1), a = rows * STEP, b = (double)t->bn * STEP * parts(q);
@@ -55,7 +57,7 @@ static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, i
                  local = ((three ? 3 : 1) * blocks * 4 * (2048 + 32 * t->bn) + a + b + (three ? 2 * a : 0)) / 128;
     double clocks = fac_nv_both(products, together * local, power);
     clocks = fac_nv_both(clocks, way / (stages - unshared), power);
-    return fac_nv_both(clocks, rows * copy, power) * (three ? unhidden : 1);
+    return fac_nv_both(clocks, rows * (q->maps ? mapped : copy), power) * (three ? unhidden : 1);
 }
 
 /* What tiles with a halo took on an H200, against the sum of their parts.  Pooled ones finish in registers of two lanes. */
@@ -91,13 +93,13 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
 }
 
 static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t, double bytes) {
-    static const double clock = 1.6e9, bandwidth = 3.8e12, power = 12, launch = 3.7e-6;
+    static const double clock = 1.6e9, bandwidth = 3.8e12, power = 12, launch = 3.7e-6, map = 0.6e-6;
     double seconds = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         seconds += fac_nv_both(phase_clocks(o, q, t, &f, q->joined && i > 0) / clock, bytes / q->c.phases / bandwidth, power);
     }
-    return seconds + fac_nv_stream_launches(q) * launch;
+    return seconds + fac_nv_stream_launches(q) * launch + (q->maps ? map : 0);
 }
 
 bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {
