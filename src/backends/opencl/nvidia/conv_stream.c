@@ -96,7 +96,7 @@ static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_ph
 }
 
 /* In all phases, or in none. */
-static bool keeps(const fac_opencl *o, const fac_nv_stream *q) {
+bool fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q) {
     bool all = true, some = false;
     for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
@@ -128,9 +128,7 @@ bool fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     q->bytes = (int)bytes_of(c->r.result);
     q->maps = q->step ? fac_nv_maps_of(o) : 0;
     read_extras(q);
-    if (!fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q)) return false;
-    q->kept = keeps(o, q);
-    return true;
+    return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
 }
 
 /* Parts are what a group kept, or 64 positions. */
@@ -161,7 +159,6 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
-    if (q.c.moments) offer->seconds += q.kept ? 2e-6 : FAC_NV_JOINING;
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;

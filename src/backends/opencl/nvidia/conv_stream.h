@@ -33,6 +33,8 @@ enum { FAC_NV_STREAM_LOCAL = 232448 };          /* bytes of local memory of a gr
 /* Reads the problem, as fac_nv_conv_read does, and chooses a tile: the problem's variant, or the best by estimate.  false: not
  * for this solver, or no such tile. */
 bool   fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q);
+/* Whether groups keep the moments of all their tiles, with the tile that q has. */
+bool   fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q);
 bool   fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q);
 int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */

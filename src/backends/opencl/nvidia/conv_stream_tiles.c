@@ -12,7 +12,8 @@ static const fac_nv_stream_tile tiles[] = {
     { 2, 1, 1, 256, 0, false, 0, 0, 0 }, { 3, 3, 1, 64, 0, false, 0, 0, 0 },  { 2, 2, 1, 64, 0, false, 0, 0, 0 },
     { 2, 2, 1, 128, 0, true, 0, 0, 0 },  { 2, 2, 1, 256, 0, true, 0, 0, 0 },  { 3, 3, 1, 128, 0, true, 0, 0, 0 },
     { 2, 1, 1, 256, 0, true, 0, 0, 0 },  { 2, 1, 2, 128, 0, true, 0, 0, 0 },  { 2, 2, 2, 64, 0, true, 0, 0, 0 },
-    { 3, 3, 1, 64, 0, true, 0, 0, 0 },   { 2, 2, 2, 64, 1, true, 0, 0, 0 },
+    { 3, 3, 1, 64, 0, true, 0, 0, 0 },   { 2, 2, 2, 64, 1, true, 0, 0, 0 },  { 3, 3, 1, 128, 0, false, 0, 0, 0 },
+    { 2, 2, 2, 128, 0, false, 0, 0, 0 }, { 3, 1, 1, 128, 0, false, 0, 0, 0 },
 };
 enum { TILES = sizeof tiles / sizeof *tiles, MOST_STAGES = 8, STEP = 128 };
 
@@ -103,6 +104,7 @@ static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_
 }
 
 bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {
+    static const double keeping = 2e-6;         /* of moments: joined by the last group, not by a launch of their own */
     const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
     bool found = false;
     int count = TILES;
@@ -115,9 +117,10 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
         if (q->c.sums && t.rows * t.bn > 128) continue;     /* so do the operands of a norm */
         if ((t.halo && !q->halo) || (t.slots && (!q->rows16 || q->moving != !!q->added))) continue;
         if (!settle(q, &f, &t)) continue;
-        const double seconds = seconds_of(o, q, &t, bytes);
-        if (found && seconds >= q->seconds) continue;
-        q->t = t, q->seconds = seconds, found = true;
+        fac_nv_stream with = *q;
+        with.t = t, with.kept = fac_nv_stream_keeps(o, &with), with.seconds = seconds_of(o, q, &t, bytes);
+        if (q->c.moments) with.seconds += with.kept ? keeping : FAC_NV_JOINING;
+        if (!found || with.seconds < q->seconds) *q = with, found = true;
     }
     q->packing.rows = q->t.bn;
     return found;
