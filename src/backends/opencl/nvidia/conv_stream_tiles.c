@@ -115,6 +115,8 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
         /* two sets of sums: registers for so much */
         if (parts(q) == 2 && (t.rows * t.bn > 128 || (t.consumers == 3 && t.bn > 64) || (t.rows == 2 && t.team == 1))) continue;
         if (q->c.sums && t.rows * t.bn > 128) continue;     /* so do the operands of a norm */
+        /* four groups of warps have 128 registers each: no room for operands of pixels beside so many sums */
+        if (t.consumers == 3 && t.bn > 64 && !t.slots && !t.halo && (q->moving || q->c.sums)) continue;
         if ((t.halo && !q->halo) || (t.slots && (!q->rows16 || q->moving != !!q->added))) continue;
         if (!settle(q, &f, &t)) continue;
         fac_nv_stream with = *q;
