@@ -7,8 +7,12 @@
 
 static fac_opencl pretended;        /* limits of a device that is not there */
 
+static void with_maps(bool there) { pretended.paths[FAC_CL_MAPS] = there ? FAC_CL_GOOD : FAC_CL_BAD; }
+
 static int setup(void **state) {
     pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.paths[FAC_CL_MAPS_16] = FAC_CL_BAD;
+    with_maps(true);
     return open_device(state);
 }
 
@@ -84,32 +88,83 @@ static void keep(const char *name, int k, const fac_nv_stream *q, const fac_text
     fclose(f);
 }
 
+/* Of every tile, with tensor maps or without; how many. */
+static int write_kernels(const char *name, const fac_node *n, fac_precision asked, bool maps) {
+    int written = 0;
+    with_maps(maps);
+    for (int k = 0; k <= fac_nv_stream_variants(); k++) {
+        fac_operand o[OPERANDS];
+        fac_problem p;
+        fac_text t = { 0 };
+        fac_nv_stream q;
+        as_problem(n, asked, o, &p);
+        p.variant = k;
+        if (!fac_nv_stream_read(&pretended, &p, &q) || (!maps && !q.step)) continue;
+        assert_true(fac_nv_stream_local(&q, &q.t) <= FAC_NV_STREAM_LOCAL);
+        assert_true(q.t.a_rows % 8 == 0 && q.t.bn % 16 == 0 && q.t.sa >= 2 && q.t.sb >= 2 && q.seconds > 0);
+        assert_true(!q.maps || q.t.a_rows <= 256);              /* what a box may have */
+        assert_int_equal(q.maps, maps && q.step);
+        assert_true(fac_nv_stream_text(&q, false, &t));
+        if (k) written++;
+        else
+            print_message("%-16s %dx%d%s of %d, %d and %d stages%s%s: %.4f ms\n", name, fac_nv_stream_rows(&q.t), q.t.bn,
+                          q.t.halo ? " with halo" : "", q.t.consumers, q.t.sa, q.t.sb, q.t.slots ? ", staged" : "",
+                          q.maps ? ", mapped" : "", q.seconds * 1e3);
+        keep(name, k, &q, &t);
+        fac_text_free(&t);
+    }
+    with_maps(true);
+    return written;
+}
+
 static void kernels_are_written(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int written = 0;
+        char without[64];
         fac_graph *g = NULL;
         OK(fac_problem_graph(cases[i].problem, false, &g, &err));
-        for (int k = 0; k <= fac_nv_stream_variants(); k++) {
-            fac_operand o[OPERANDS];
-            fac_problem p;
-            fac_text t = { 0 };
-            fac_nv_stream q;
-            as_problem(g->last, cases[i].precision, o, &p);
-            p.variant = k;
-            if (!fac_nv_stream_read(&pretended, &p, &q)) continue;
-            assert_true(fac_nv_stream_local(&q, &q.t) <= FAC_NV_STREAM_LOCAL);
-            assert_true(q.t.a_rows % 8 == 0 && q.t.bn % 16 == 0 && q.t.sa >= 2 && q.t.sb >= 2 && q.seconds > 0);
-            assert_true(fac_nv_stream_text(&q, false, &t));
-            if (k) written++;
-            else
-                print_message("%-16s %dx%d%s of %d, %d and %d stages%s: %.4f ms\n", cases[i].name, fac_nv_stream_rows(&q.t),
-                              q.t.bn, q.t.halo ? " with halo" : "", q.t.consumers, q.t.sa, q.t.sb,
-                              q.t.slots ? ", staged" : "", q.seconds * 1e3);
-            keep(cases[i].name, k, &q, &t);
-            fac_text_free(&t);
-        }
-        assert_true(written >= 2);
+        assert_true(write_kernels(cases[i].name, g->last, cases[i].precision, true) >= 2);
+        snprintf(without, sizeof without, "%s_copied", cases[i].name);
+        write_kernels(without, g->last, cases[i].precision, false);
+        fac_graph_free(g);
+    }
+}
+
+/* Tensor maps are for windows of one pixel whose pixels lie one as far from the other as all are. */
+static void only_even_pixels_are_mapped(void **state) {
+    (void)state;
+    enum { WHOLE, SLICE, GAPS };
+    static const struct { const char *problem; int lie, step; } each[] = {
+        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", WHOLE, 44 },
+        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
+        { "conv2d(f32[2,44,9,7], f32[64,44,1,1])", GAPS, 0 },
+        { "conv2d(f32[2,44,1,7], f32[64,44,1,1])", GAPS, 0 },
+        { "conv2d(f32[1,44,1,7], f32[64,44,1,1])", GAPS, 44 },
+        { "conv2d(f32[2,44,9,1], f32[64,44,1,1])", SLICE, 52 },
+        { "conv2d(f32[1,44,9,1], f32[64,44,1,1])", GAPS, 64 },
+        { "conv2d(f32[5,44,1,1], f32[64,44,1,1])", WHOLE, 44 },
+        { "conv2d(bf16[5,48,1,19], bf16[64,48,1,1])", WHOLE, 48 },
+        { "conv2d_grad_x(f32[2,64,9,7], f32[64,44,1,1], f32[2,44,9,7])", WHOLE, 64 },
+        { "conv2d_moments(f32[2,44,9,7], f32[64,44,1,1])", SLICE, 52 },
+        { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) stride=2,2", WHOLE, 0 },
+        { "conv2d(f32[2,44,9,7], f32[64,44,1,1]) pad=1,1,1,1", WHOLE, 0 },
+        { "conv2d(f32[2,44,9,7], f32[64,44,3,3]) pad=1,1,1,1", WHOLE, 0 },
+        { "conv2d_grad_x(f32[2,64,5,4], f32[64,44,1,1], f32[2,44,9,7]) stride=2,2", WHOLE, 0 } };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        fac_graph *g = NULL;
+        fac_operand o[OPERANDS];
+        fac_problem p;
+        fac_nv_stream q;
+        OK(fac_problem_graph(each[i].problem, false, &g, &err));
+        as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
+        const fac_dims *d = &o[0].type.dims;
+        int64_t *s = o[0].layout.stride, step = d->d[1] + (each[i].lie == SLICE ? 8 : 0);
+        s[1] = 1;
+        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1)
+            s[k] = step, step = step * d->d[k] + (each[i].lie == GAPS ? 20 : 0);
+        if (!fac_nv_stream_read(&pretended, &p, &q)) fail_msg("not read: %s", each[i].problem);
+        if (q.step != each[i].step) fail_msg("steps of %d: %s", (int)q.step, each[i].problem);
+        assert_int_equal(q.maps, q.step > 0);
         fac_graph_free(g);
     }
 }
@@ -146,19 +201,19 @@ static void others_are_refused(void **state) {
 typedef struct mode { const char *type; fac_precision precision; double tolerance; int channels; } mode;
 static const mode modes[] = { { "f32", FAC_PRECISION_HIGH, 2e-3, 4 }, { "f32", FAC_PRECISION_HIGHEST, 4e-6, 4 },
                               { "bf16", FAC_PRECISION_HIGH, 2e-2, 8 }, { "f16", FAC_PRECISION_HIGH, 3e-3, 8 } };
-enum { MODES = sizeof modes / sizeof *modes, FORMS = 5 };
+enum { MODES = sizeof modes / sizeof *modes, FORMS = 6 };
 
-/* 3 x 3 with a halo, 1 x 1, any window, and gradients by x; sizes, bodies and what is added at random. */
+/* 3 x 3 with a halo, 1 x 1, any window, and gradients by x, of 1 x 1 at last; sizes, bodies and what is added at random. */
 static void write_problem(int form, const mode *m, char *to, size_t size) {
     static const char *const bodies[] = { "", " {relu}", " {add(_, x1) relu}" };
     const char *t = m->type;
     const int channels = (int)(m->channels * (number(0, 2) ? number(2, 30) : 16)), rows = 4 * (int)number(1, 70);
     const int images = (int)number(1, 5);
     const int h = (int)number(5, 30), w = (int)number(5, 30), body = (int)number(0, 2);
-    const bool any = form == 2 || form == 4;
-    const int down = any ? (int)number(1, 3) : 1, r = any ? (int)number(1, 4) : form == 1 ? 1 : 3;
+    const bool any = form == 2 || form == 4, pixel = form == 1 || form == 5;
+    const int down = any ? (int)number(1, 3) : 1, r = any ? (int)number(1, 4) : pixel ? 1 : 3;
     const int s = any ? (int)number(1, 5) : r;
-    const int pad = form == 1 ? 0 : form == 2 ? (int)number(0, 2) : 1;
+    const int pad = pixel ? 0 : form == 2 ? (int)number(0, 2) : 1;
     const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - s) / down + 1;
     char more[64] = "";
     if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", t, images, rows, p, q);
@@ -174,6 +229,10 @@ static void odd_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
     const char *all = getenv("FACULA_ALL");
+    fac_opencl *o = fac_opencl_of(device);
+    static const fac_cl_path maps[] = { FAC_CL_MAPS, FAC_CL_MAPS_16 };
+    int found[2];
+    for (int k = 0; k < 2; k++) found[k] = fac_cl_has_path(o, maps[k]) ? FAC_CL_GOOD : FAC_CL_BAD;
     int solved = 0, asked = 0;
     for (int i = 0; i < FORMS * MODES * (all ? atoi(all) : 1); i++) {
         const mode *m = &modes[i % MODES];
@@ -182,17 +241,21 @@ static void odd_shapes(void **state) {
         write_problem(i / MODES % FORMS, m, text, sizeof text);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
-        precision = m->precision, of_largest = true, channels_last = number(0, 1);
-        for (int k = 0; k <= (all ? fac_nv_stream_variants() : 1); k++) {
-            variant = all ? k : k * (int)number(1, fac_nv_stream_variants());
+        const int last = all ? fac_nv_stream_variants() : 1, form = i / MODES % FORMS;
+        precision = m->precision, of_largest = true, channels_last = number(0, 1), slices = channels_last && number(0, 1);
+        for (int k = 0; k <= (form == 1 || form == 5 ? 2 * last + 1 : last); k++) {
+            const int tile = k % (last + 1);
+            variant = all ? tile : tile * (int)number(1, fac_nv_stream_variants());
+            for (int way = 0; way < 2; way++) o->paths[maps[way]] = k > last ? FAC_CL_BAD : found[way];
             const bool taken = solve(&fac_cl_conv_wgmma_stream, g->last, &c, number(0, 3) == 0);
-            solved += taken, asked += k == 0;
-            if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
-            if (k == 0 && !taken) print_message("no offer: %s\n", text);
+            solved += taken, asked += tile == 0;
+            if (taken) print_message("%-3d%s %.1e  %s\n", variant, k > last ? " without maps" : "", worst, text);
+            if (tile == 0 && !taken) print_message("no offer: %s\n", text);
         }
+        for (int k = 0; k < 2; k++) o->paths[maps[k]] = found[k];
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0, precision = FAC_PRECISION_DEFAULT, channels_last = slices = false;
     print_message("%d runs of %d problems\n", solved, asked);
     assert_true(solved >= asked);
 }
@@ -233,7 +296,8 @@ static void pooled_shapes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(others_are_refused),
-                                        cmocka_unit_test(odd_shapes), cmocka_unit_test(pooled_shapes) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(only_even_pixels_are_mapped),
+                                        cmocka_unit_test(others_are_refused), cmocka_unit_test(odd_shapes),
+                                        cmocka_unit_test(pooled_shapes) };
     return cmocka_run_group_tests_name("nv_conv_stream", tests, setup, close_device);
 }

@@ -1,15 +1,18 @@
 /* Convolutions on wgmma, persistent and specialised by warps: y[pixel][K] = patches of x [pixel][C taps] times w, channels last.
  *
  * Every group of items stays and takes tile after tile.  Its first four warps only bring data: two of them activations (16 bytes
- * an item), one the packed weights (bulk copies), one the operand that is added to the result.  The other warps, in CONSUMERS
- * groups of four, only multiply and finish (nv_conv_stream_use.cl, behind this text).  TEAM of them share a tile, so with
- * CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
+ * an item; MAPPED: one of them, boxes), one the packed weights (bulk copies), one the operand that is added to the result.  The
+ * other warps, in CONSUMERS groups of four, only multiply and finish (nv_conv_stream_use.cl, behind this text).  TEAM of them
+ * share a tile, so with CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
  *
  * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both lie as wgmma's descriptors
- * with a swizzle of 128 bytes want them.  Two ways to fill A:
+ * with a swizzle of 128 bytes want them.  Three ways to fill A:
  *   HALO   3 x 3, stride 1, padding 1: positions run over images that carry one column and one row of zeros (the right padding
  *          of a line is the left one of the next).  A stage holds the tile's positions and the line and pixel on both sides, so
  *          all nine taps read it through descriptors that are shifted by whole rows.
+ *   MAPPED 1 x 1, stride 1, no padding, and x a matrix with a row for each position: one item asks the copy engine for a whole
+ *          stage, by a tensor map (nv_maps.cl, in front of this text) that each group makes when it begins.  Copies of 16 bytes
+ *          cost 9.7 clocks a row: more than what 128 channels of it are multiplied in.
  *   else   positions are the pixels of y, a stage holds one tap: any window, stride, dilation and padding, at most 32 taps.
  * POOL is a form of HALO: nv_conv_stream_pool.cl.
  *
@@ -18,7 +21,7 @@
  * outside of the image are nowhere.
  *
  * Written in front of this by nvidia/conv_stream.c, behind the text of nvidia/epilogue.h:
- *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO
+ *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO, MAPPED
  *   MEM            an element of x and w
  *   BYTES          of an element of the result
  *   SLOTS          results go through local memory and leave it as whole rows of a tile, by turns through so many places of each
@@ -49,7 +52,7 @@
 #define BLOCK_ROWS 64
 #define MEMBER_ROWS OWN_ROWS
 #endif
-#define FILLERS 64
+#define FILLERS (MAPPED ? 1 : 64)
 #define STEP_BYTES 128
 #define A_BYTES (AROWS * STEP_BYTES)
 #define B_BYTES (BN * STEP_BYTES * (1 + SPLIT))
@@ -62,10 +65,10 @@
 typedef struct { uint multiplier, shift; } divisor;
 typedef struct { int in, out, origin, stride, far, taps; } axis;       /* nvidia/conv.h */
 typedef struct {
-    long    x, w, moments;                      /* where they begin, in 16 bytes; in floats */
+    long    x, w, moments, maps;                /* where they begin, in 16 bytes; in floats; in bytes */
     int     positions, tiles, across, rows;     /* across: tiles along the rows of w, which are the channels of y */
     int     blocks, pieces;                     /* of channels: 128 bytes, the last one filled up with zeros; 16 bytes */
-    int     x_image, x_row, x_column;           /* steps of x in 16 bytes */
+    int     x_image, x_row, x_column;           /* steps of x in 16 bytes; MAPPED: x_column, from position to position */
     int     image, line;                        /* positions of an image, of a line of it */
     divisor by_image, by_line;
     axis    tall, wide;
@@ -122,6 +125,27 @@ INLINE bool find(const sizes *s, const ends *e, int p, spot *to) {
 
 /* ---- what the first four warps do ---- */
 
+#if MAPPED
+/* A warp makes the map, through 128 bytes of local memory, and its first lane asks for boxes.  Rows behind the last position and
+ * what is behind the last channel come as zeros, and are counted like all others. */
+INLINE void bring_a(const sizes *s, global const char *x, global uchar *maps, uint room, uint to, uint full, uint empty,
+                    int lane) {
+    const ulong step = (ulong)s->x_column << 4;
+    const nv_rows rows = { (ulong)x + ((ulong)s->x << 4), 8 * s->pieces, s->positions, 1, 1, step, step, step, AROWS };
+    global uchar *map = maps_at(maps, s->maps, 1);
+    int stage = 0;
+    uint parity = 1;
+    nv_map_make(room, map, rows, lane);
+    if (lane) return;
+    for (int tile = get_group_id(0); tile < s->tiles; tile += get_num_groups(0))
+        for (int block = 0; block < s->blocks; block++) {
+            nv_barrier_wait(empty + 8 * stage, parity);
+            nv_barrier_expect(full + 8 * stage, A_BYTES);
+            nv_map_load(to + stage * A_BYTES, map, block * (STEP_BYTES / 2), tile / s->across * PLACES, 0, 0, full + 8 * stage);
+            if (++stage == SA) stage = 0, parity ^= 1;
+        }
+}
+#else
 /* Row j of a stage of the tile that begins with position place0: where its pixel begins in x, in 16 bytes, and which taps see it
  * (bits). */
 #if POOL
@@ -193,6 +217,7 @@ INLINE void bring_a(const sizes *all, global const char *x, local int2 *rows, ui
     NV_COPIES_COMMIT();
     NV_COPIES_WAIT(0);
 }
+#endif
 
 INLINE void bring_b(const sizes *all, global const char *w, uint to, uint full, uint empty) {
     int stage = 0;

@@ -109,7 +109,7 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
             for (int j = 0; j < s->wide.taps; j++) {
                 if (!HALO || (i == 0 && j == 0)) {
                     nv_barrier_wait(a->full + 8 * a->stage, a->parity);
-                    nv_proxy_fence();
+                    if (!MAPPED) nv_proxy_fence();
                     at = a->at + a->stage * A_BYTES;
                 }
                 nv_barrier_wait(b->full + 8 * b->stage, b->parity);
@@ -271,6 +271,9 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
 #if MOMENTS
                                      , global float *restrict moments
 #endif
+#if MAPPED
+                                     , global uchar *restrict maps
+#endif
 #if KEEPS
                                      , const endings to, global float *of_channels0, global float *of_channels1,
                                      global const float *var, global uint *done
@@ -278,7 +281,11 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
                                      ) {
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
     local char stages_b[SB * B_BYTES] __attribute__((aligned(1024)));
+#if MAPPED
+    local int room[32] __attribute__((aligned(128)));
+#else
     local int2 rows[AROWS];
+#endif
     local ulong barriers[2 * SA + 2 * SB + 2 * CONSUMERS * SLOTS + TEAMS];
 #if SLOTS
     local RESULT results[CONSUMERS * SLOTS * SLOT] __attribute__((aligned(128)));
@@ -303,7 +310,11 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < 128) {
+#if MAPPED
+        if (warp == 0) bring_a(&all, (global const char *)x, maps, LOCAL_AT(room), a.at, a.full, a.empty, lane);
+#else
         if (warp < 2) bring_a(&all, (global const char *)x + (all.x << 4), rows, a.at, a.full, a.empty, item);
+#endif
         else if (warp == 2 && lane == 0) bring_b(&all, (global const char *)w, b.at, b.full, b.empty);
 #if ADDED
         else if (warp == 3) bring_added(&all, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);

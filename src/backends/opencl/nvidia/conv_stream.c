@@ -15,15 +15,16 @@
 #include "cl_nv_conv_stream_end.h"
 #include "cl_nv_conv_stream_pool.h"
 #include "cl_nv_conv_stream_use.h"
+#include "cl_nv_maps.h"
 #include "cl_nv_moments.h"
 
-enum { VERSION = 3, TAPS = 32, PIECE = 16, SUMMED = 4, JOINED = 4 };
+enum { VERSION = 4, TAPS = 32, PIECE = 16, SUMMED = 4, JOINED = 4 };
 
 /* As the kernel has them. */
 typedef struct divisor { uint32_t multiplier, shift; } divisor;
 typedef struct axis { int32_t in, out, origin, stride, far, taps; } axis;
 typedef struct sizes {
-    int64_t x, w, moments;
+    int64_t x, w, moments, maps;
     int32_t positions, tiles, across, rows, blocks, pieces, x_image, x_row, x_column, image, line;
     divisor by_image, by_line;
     axis    tall, wide;
@@ -95,7 +96,7 @@ static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_ph
 }
 
 /* In all phases, or in none. */
-static bool keeps(const fac_opencl *o, const fac_nv_stream *q) {
+bool fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q) {
     bool all = true, some = false;
     for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
@@ -104,7 +105,7 @@ static bool keeps(const fac_opencl *o, const fac_nv_stream *q) {
     return all && some;
 }
 
-bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
+bool fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     *q = (fac_nv_stream){ .halo = false };
     if (!fac_nv_conv_read(o, p, &q->c)) return false;
     const fac_nv_conv *c = &q->c;
@@ -118,16 +119,16 @@ bool fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
         if (padded > INT32_MAX / 2) return false;
         q->halo = c->phases == 1 && has_halo(&f);
         q->windows |= f.taps > 1;
+        q->step = fac_nv_stream_step(c, &f);
         if (f.taps > TAPS) return false;
     }
     const int64_t *stride = c->g.stride;
     q->joined = c->phases > 1 && stride[0] == 1 && stride[1] <= 2 && stride[2] <= 2;
     if (c->pooled && !q->halo) return false;
     q->bytes = (int)bytes_of(c->r.result);
+    q->maps = q->step ? fac_nv_maps_of(o) : 0;
     read_extras(q);
-    if (!fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q)) return false;
-    q->kept = keeps(o, q);
-    return true;
+    return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
 }
 
 /* Parts are what a group kept, or 64 positions. */
@@ -147,6 +148,7 @@ static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
 }
 static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
     const fac_nv_moments m = moments_of(o, q);
+    if (!q->c.moments) return 0;
     return fac_nv_moments_bytes(&m) + (q->kept ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
 }
 
@@ -156,8 +158,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
     offer->seconds = q.seconds;
     offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
-    offer->work = q.c.moments ? moments_bytes(o, &q) : 0;
-    if (q.c.moments) offer->seconds += q.kept ? 2e-6 : FAC_NV_JOINING;
+    offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN) offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
@@ -203,6 +204,9 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     fac_text_print(to, "#define CONSUMERS %d\n#define TEAM %d\n#define ROWS %d\n#define BN %d\n", t->consumers, t->team, t->rows,
                    t->bn);
     fac_text_print(to, "#define AROWS %d\n#define SA %d\n#define SB %d\n#define HALO %d\n", t->a_rows, t->sa, t->sb, t->halo);
+    fac_text_print(to, "#define MAPPED %d\n", q->maps > 0);
+    if (q->maps) fac_text_print(to, "#define MAPS %d\n", q->maps);
+    if (q->maps) fac_text_add(to, fac_cl_nv_maps);
     fac_text_print(to, "#define SLOTS %d\n#define ADDED %d\n#define AHEAD %d\n", t->slots, t->slots ? q->added : 0,
                    t->slots || q->c.sums || q->c.mode == FAC_NV_3XTF32 ? 1 : wide ? 2 : 4);
     if (t->slots && q->added) fac_text_print(to, "#define ADDED_FROM e%d\n", q->added - 1);
@@ -304,7 +308,7 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     sizes s = { .rows = c->rows, .blocks = fac_nv_stream_blocks(q), .pieces = c->channels / pieces };
     s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
-    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = c->x.column / pieces;
+    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces, s.x_column = (q->maps ? q->step : c->x.column) / pieces;
     s.line = places.line, s.image = places.image, s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
     s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
@@ -360,8 +364,9 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         if (q->joined) join_phases(q, in[1], &s);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
         if (q->c.moments) s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
+        if (q->maps) s.maps = (int64_t)(fac_cl_at(work) + moments_bytes(o, q));
         s.first_part = first, first += (int32_t)parts_of(o, q, &f);
-        fac_cl_arg args[11 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+        fac_cl_arg args[12 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
             const fac_span x = in[r->input[k]];
@@ -371,6 +376,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         int n = 5 + r->extras;
         endings to;
         if (q->c.moments) args[n++] = fac_cl_arg_span(work);
+        if (q->maps) args[n++] = fac_cl_arg_span(work);
         if (q->kept) {
             const fac_span var = q->c.sums ? in[FAC_NV_NORM_VAR] : out[2];
             to = (endings){ floats_at(out[1]), floats_at(out[2]), floats_at(var), floats_at(made->done) };

@@ -21,6 +21,8 @@ typedef struct fac_nv_stream {
     bool               rows16;                  /* rows of results can be copied by 16 bytes */
     int                bytes;                   /* of an element of the result */
     bool               joined;                  /* all phases in one launch */
+    int                maps;                    /* x comes by tensor maps of this kind (fac_nv_maps_of); 0: by small copies */
+    int32_t            step;                    /* of x from position to position, in elements, if it does */
     bool               kept;                    /* groups keep the moments of all their tiles */
     int                moving, added;           /* extras that differ between pixels; 1 + the one that can be staged, 0: none */
     double             seconds;
@@ -30,7 +32,9 @@ enum { FAC_NV_STREAM_LOCAL = 232448 };          /* bytes of local memory of a gr
 
 /* Reads the problem, as fac_nv_conv_read does, and chooses a tile: the problem's variant, or the best by estimate.  false: not
  * for this solver, or no such tile. */
-bool   fac_nv_stream_read(const fac_opencl *o, fac_problem *p, fac_nv_stream *q);
+bool   fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q);
+/* Whether groups keep the moments of all their tiles, with the tile that q has. */
+bool   fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q);
 bool   fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q);
 int    fac_nv_stream_variants(void);
 /* Bytes of local memory of the kernel. */
@@ -41,6 +45,12 @@ static inline int fac_nv_stream_launches(const fac_nv_stream *q) { return q->joi
 /* Positions that tiles run over (kernels/nv_conv_stream.cl): of a line, an image and all images; of a tile. */
 typedef struct fac_nv_stream_places { int32_t line, image, tile; int64_t all; } fac_nv_stream_places;
 fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_nv_stream_tile *t, const fac_nv_phase *f);
+
+/* ---- conv_stream_maps.c ---- */
+
+/* The step of x, in elements, from each position to the next, where a window sees its own pixel only and the pixels lie evenly,
+ * as rows of a matrix do: a tensor map brings a tile of them then.  0: they do not. */
+int32_t fac_nv_stream_step(const fac_nv_conv *c, const fac_nv_phase *f);
 
 /* ---- conv_stream_pool.c ---- */
 
