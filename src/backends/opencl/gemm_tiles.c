@@ -67,8 +67,9 @@ static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
         fours_of(&s->a, s, s->a.column, s->K, r->split_k)) t->VA = 4;
     if (floats && !t->a_along_m && s->a.column == 1 && terms && fours_of(&s->a, s, s->a.row, s->M, r->split_k)) t->VA = 4;
     if (floats && r->right == FAC_CL_MATRIX) {
-        if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split_n)) t->VB = 4;
-        if (!t->b_along_n && s->b.row == 1 && s->K % 4 == 0 && fours_of(&s->b, s, s->b.column, s->N, split_n)) t->VB = 4;
+        const bool split = split_n || r->split_k;
+        if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split)) t->VB = 4;
+        if (!t->b_along_n && s->b.row == 1 && terms && fours_of(&s->b, s, s->b.column, s->N, split)) t->VB = 4;
     }
     if (floats && r->result == FAC_F32 && !r->places && s->y.column == 1 && fits && fours_of(&s->y, s, s->y.row, s->M, split_n))
         t->VY = 4;

@@ -69,7 +69,11 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 if (SEES(p, t)) to[j] = LOAD(from, t.x);
             }
 #else
+#ifdef SPLIT_K
+            global const MEM *from = b + ((k0 + k) / (int)s.inner_k * s.b.outer + (k0 + k) % (int)s.inner_k * s.b.row);
+#else
             global const MEM *from = b + (k0 + k) * s.b.row;
+#endif
             if (straight && s.b.column == 1 && columns == NR) {
                 from += first_column;
                 for (int j = 0; j < NR; j++) to[j] = LOAD(from, j);
