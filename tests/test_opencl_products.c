@@ -243,7 +243,8 @@ static void winograd(void **state) {
     exact = false;
     /* one image a slice on a cpu */
     assert_true(try_text(points[1], "conv2d(f32[3,16,88,93], f32[18,16,3,3]) pad=1,1,1,1", false, winograd_error[1]));
-    assert_true(try_text(points[1], "conv_transpose2d(f32[2,5,6,7], f32[5,3,3,3], f32[3]) pad=1,1,1,1 {relu}", false, winograd_error[1]));
+    assert_true(try_text(points[1], "conv_transpose2d(f32[2,5,6,7], f32[5,3,3,3], f32[3]) pad=1,1,1,1 {relu}", false,
+                         winograd_error[1]));
     of_largest = false;
     exact = true;
     assert_false(try_text(points[1], "conv2d(f32[1,4,9,9], f32[4,4,3,3])", false, winograd_error[1]));

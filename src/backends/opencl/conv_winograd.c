@@ -183,8 +183,8 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const bool turned = c->kind == FAC_CL_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
     filters f = { .from = fac_cl_floats_at(from), .to = fac_cl_floats_at(to), .row = turned ? 9 : 9 * c->C,
-                  .channel = turned ? 9 * c->M : 9, .group = 9 * c->M * c->C, .M = (int32_t)c->M, .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C,
-                  .groups = (int32_t)c->g.groups };
+                  .channel = turned ? 9 * c->M : 9, .group = 9 * c->M * c->C, .M = (int32_t)c->M,
+                  .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C, .groups = (int32_t)c->g.groups };
     const fac_cl_range range = fac_cl_winograd_range(o, (int64_t)f.padded * c->C, c->g.groups);
     const fac_cl_arg args[] = { fac_cl_arg_value(&f, sizeof f), fac_cl_arg_span(from), fac_cl_arg_span(to) };
     (void)input;

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 1, LAYERS = 65535 };               /* LAYERS: groups that a launch may have in its last dimension */
 
 /* As the kernel has it. */
 typedef struct weights { int64_t from, to, row, channel, h, w; int32_t channels, rows; } weights;
@@ -113,7 +113,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
     if (q->t.way == FAC_CL_VECTOR) q->t.TK /= out * out;        /* a slab of as many pixels as the direct sum has */
     describe_more(q);
-    return tiled || vector;
+    return (tiled || vector) && q->t.splits * q->r.s.batch <= LAYERS;
 }
 
 /* On the careful side, as in conv_winograd.c.  A cpu gathers one operand: there direct sums were faster in all that was tried. */

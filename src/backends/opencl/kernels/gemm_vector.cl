@@ -83,10 +83,14 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 for (; j + 8 <= columns; j += 8) UNROLL for (int l = 0; l < 8; l++) to[j + l] = LOAD(from, j + l);
                 for (; j < columns; j++) to[j] = LOAD(from, j);
             } else
+#ifdef SPLIT_K
+                for (int j = 0; j < columns; j++) to[j] = LOAD(from, (n0 + j) * s.b.column);
+#else
                 for (int j = 0; j < columns; j++) {
                     const int n = n0 + j;
                     to[j] = LOAD(from, n / inner_n * s.b.outer + n % inner_n * s.b.column);
                 }
+#endif
 #endif
         }
         for (int m = m0; m < m1; m += MR) {
