@@ -14,7 +14,8 @@ typedef struct fac_cl_sight {
 /* Bytes of scratch of a slice: what a cpu's caches hold, or what costs a GPU few launches; variants try the one and the other. */
 double fac_cl_winograd_slice(const fac_opencl *o, int variant);
 
-/* What both ask of a convolution: 3 x 3 of stride 1 in f32, and tiles of more than 2 x 2 outputs only where rounding may show. */
+/* What both ask of a convolution: 3 x 3 of stride 1 in f32; gradients by weights and tiles of more than 2 x 2 outputs, which round
+ * more than the direct sum, not at the highest precision. */
 bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out);
 
 /* One of the kernels for tiles of out x out outputs, with the definitions of its options in front. */

@@ -92,7 +92,6 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     b += pixel / inner_n * s.b.outer + sees.x;
 #elif defined(TAPS)
     int b_inner = (first + bk) % (int)s.inner_k, b_image = (first + bk) / (int)s.inner_k;
-    int4 p_next = pixels[s.pixels + b_inner];               /* a slab ahead, so that no address waits for the table */
 #elif B_ALONG_N && !defined(SPLIT_B)
     const int n_mine = min(n0 + bn, N - VB);
     b += n_mine / inner_n * s.b.outer + n_mine % inner_n * s.b.column;
@@ -144,10 +143,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             }
             if (++tap == (int)s.window) tap = 0, channel += TK;
 #elif defined(TAPS)
-            const int4 p = p_next;
+            const int4 p = pixels[s.pixels + b_inner];
             global const MEM *from = b + (b_image < s.images ? b_image : 0) * s.b.outer;
             for (b_inner += TK; b_inner >= (int)s.inner_k; b_image++) b_inner -= (int)s.inner_k;
-            p_next = pixels[s.pixels + b_inner];
             UNROLL for (int i = 0; i < LB; i++) {
                 const int n = n0 + bn + i * bn_step;
                 const int4 t = taps[s.taps + min(n, N - 1)];
