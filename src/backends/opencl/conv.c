@@ -13,7 +13,7 @@
 /* As kernels/gemm_pack.cl has it. */
 typedef struct packing { int64_t batch, K, M, padded, from, to, row, z, terms; } packing;
 
-enum { TABLES = 4 };                        /* taps, pixels, places, weights */
+enum { TABLES = 4, GRAD_W_VERSION = 2 };    /* taps, pixels, places, weights; for tuning, of gradients by weights */
 
 typedef struct plan {
     fac_cl_conv   c;
@@ -30,7 +30,8 @@ static bool offer(fac_cl_way way, fac_device *d, fac_problem *p, fac_offer *offe
     if (!fac_cl_conv_read(o, p, true, &c)) return false;
     c.r.variant = p->variant;
     if (!fac_cl_tile_choose(o, &c.r, way, &t)) return false;
-    offer->variants = fac_cl_tile_variants(o, c.r.dtype, way), offer->version = FAC_CL_TILE_VERSION;
+    offer->variants = fac_cl_tile_variants(o, c.r.dtype, way);
+    offer->version = c.kind == FAC_CL_GRAD_W ? GRAD_W_VERSION : FAC_CL_TILE_VERSION;
     fac_cl_conv_settle(&c, &t);
     offer->seconds = t.seconds * c.phases;
     const int64_t most = fac_cl_phase_shape(&c, 0).N;           /* pixels; the phase that has most to do may have less */

@@ -147,19 +147,24 @@ static bool result(const fac_problem *p, const fac_operand *x, bool places, cons
     return same || still;
 }
 
+/* Each pixel of y sees one of x alone, in the same place: x is a matrix. */
+static bool is_alone(const fac_conv_geom *g) {
+    bool alone = true;
+    for (int d = 0; d < 3; d++)
+        alone &= g->kernel[d] == 1 && g->stride[d] == 1 && g->pad[d] == 0 && g->in[d] == g->out[d];
+    return alone;
+}
+
 /* Forward and grad_x: a = packed weights, b = patches or, where each pixel sees itself alone, the image as a matrix. */
 static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_cl_product *r = &c->r;
     fac_cl_shape *s = &r->s;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_CL_GRAD_X, alone = is_alone(g);
     int64_t each = 0, across = 0;
-    bool alone = true, strided = false;
+    bool strided = false;
     c->M = (turned ? g->C : g->K) / g->groups, c->C = (turned ? g->K : g->C) / g->groups;
-    for (int d = 0; d < 3; d++) {
-        alone &= g->kernel[d] == 1 && g->stride[d] == 1 && g->pad[d] == 0 && g->in[d] == g->out[d];
-        strided |= g->stride[d] != 1;
-    }
+    for (int d = 0; d < 3; d++) strided |= g->stride[d] != 1;
     as_image(&p->in[0], g->rank, alone, c->see, &each);
     r->places = turned && strided && phases;
     as_image(&p->out[0], g->rank, !r->places, c->out, &across);
@@ -190,26 +195,29 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     return true;
 }
 
-/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, turned. */
+/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, turned, or the image as a matrix, too. */
 static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_cl_shape *s = &c->r.s;
     fac_operand *x = &p->in[0], *dy = &p->in[1], *dw = &p->out[0];
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
-    int64_t unused, steps[3], across;
+    const bool alone = is_alone(g);
+    int64_t each, steps[3], across;
     c->M = g->K / g->groups, c->C = g->C / g->groups, c->phases = 1;
-    as_image(x, g->rank, false, c->see, &unused);
+    as_image(x, g->rank, alone, c->see, &each);
     as_image(dy, g->rank, true, steps, &across);
     c->see_channel = x->layout.stride[1];
     s->inner_k = g->out[0] * g->out[1] * g->out[2];
     s->M = c->M, s->N = s->inner_n = c->C * taps, s->K = g->N * s->inner_k, s->images = g->N;
-    c->r.split_k = true, c->r.right = FAC_CL_TAPS;
+    c->r.split_k = true;
+    if (!alone) c->r.right = FAC_CL_TAPS;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
     s->a = (fac_cl_matrix){ .at = dy->layout.offset, .row = dy->layout.stride[1], .column = across,
                             .outer = dy->layout.stride[0] };
     s->a.z[FAC_CL_BATCH - 1] = c->M * s->a.row;
     s->b = (fac_cl_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
     s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
+    if (alone) s->b.row = each, s->b.column = c->see_channel;
     for (int d = 0; d < 3; d++) s->in[d] = g->in[d];
     for (int turn = 0; turn < 2; turn++) {
         if (turn || dw->layout.block) lay_plain(dw);

@@ -7,22 +7,16 @@
  * results gets 2x2 alone, whose error is no larger than that of the direct sum. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/conv.h"
 #include "backends/opencl/solvers.h"
+#include "backends/opencl/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
 #include "tensor/tensor_internal.h"
-#include "cl_gemm_common.h"
-#include "cl_winograd.h"
 
-enum { LINE = 64, VARIANTS = 3, VERSION = 1 };      /* LINE: items of a group */
+enum { VERSION = 1 };
 
 /* As the kernels have them. */
-typedef struct sight {
-    int64_t at, image, channel, h, w, to;
-    int32_t height, width, pad_h, pad_w, down, across, first, tiles, row, channels;
-} sight;
 typedef struct filters { int64_t from, to, row, channel, group; int32_t M, padded, channels, groups; } filters;
 typedef struct results { int64_t from; int32_t height, width, down, across, first, tiles, row, channels; } results;
 
@@ -35,16 +29,9 @@ typedef struct plan {
     int            out;                         /* rows and columns of a tile */
     int64_t        images, down, across, row;   /* of a slice; tiles of an image; tiles of a slice with those that fill it up */
     size_t         v, m;                        /* bytes */
-    sight          sight;
+    fac_cl_sight   sight;
     bool           fours;
 } plan;
-
-/* Bytes of scratch of a slice, if an image fits: what a cpu's caches hold, or what costs a GPU few launches; variants try the one
- * and the other. */
-static double slice(const fac_opencl *o, int variant) {
-    static const double sizes[] = { 256e6, 24e6, 4e6 };
-    return sizes[variant ? variant - 1 : o->limits.gpu ? 0 : 2];
-}
 
 static int points(const plan *q) { return (q->out + 2) * (q->out + 2); }
 static int64_t rows_of(const plan *q) { return q->c.M * q->c.g.groups; }
@@ -88,24 +75,22 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     memset(q, 0, sizeof *q);
-    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W || g->rank != 2) return false;
-    for (int k = 1; k < 3; k++)
-        if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1 || g->pad[k] > 2) return false;
-    if (c->r.dtype != FAC_F32 || c->r.result != FAC_F32 || (out > 2 && p->precision == FAC_PRECISION_HIGHEST) || !c->C || c->see[2] != 1) return false;
+    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W || !fac_cl_winograd_takes(p, c, out)) return false;
+    if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out;
     q->out = out;
     q->down = (to[1] + out - 1) / out, q->across = (to[2] + out - 1) / out;
     const double image = (double)(q->down * q->across) * points(q) * (double)(channels_of(q) + rows_of(q)) * sizeof(float);
-    if (image > 1e9) return false;
-    q->images = (int64_t)(slice(o, p->variant) / image);
+    if (image > 1e9 || (double)g->N * (double)(q->down * q->across) > INT_MAX) return false;
+    q->images = (int64_t)(fac_cl_winograd_slice(o, p->variant) / image);
     q->images = q->images < 1 ? 1 : q->images > g->N ? g->N : q->images;
     q->row = fac_cl_padded(q->images * q->down * q->across);
     if ((double)q->row * (double)channels_of(q) > INT_MAX || (double)q->row * (double)rows_of(q) > INT_MAX) return false;
     q->v = (size_t)(points(q) * channels_of(q) * q->row) * sizeof(float);
     q->m = (size_t)(points(q) * rows_of(q) * q->row) * sizeof(float);
     q->fours = out == 4 && to[2] % 4 == 0 && whole_fours(c);
-    q->sight = (sight){ .at = p->in[0].layout.offset, .image = p->in[0].layout.stride[0], .channel = c->see_channel,
+    q->sight = (fac_cl_sight){ .at = p->in[0].layout.offset, .image = p->in[0].layout.stride[0], .channel = c->see_channel,
                         .h = c->see[1],
                         .w = c->see[2], .height = (int32_t)from[1], .width = (int32_t)from[2], .down = (int32_t)q->down,
                         .across = (int32_t)q->across, .row = (int32_t)q->row, .channels = (int32_t)channels_of(q) };
@@ -137,9 +122,9 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
 static bool offer(int out, fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     plan q;
-    if (p->variant > VARIANTS || !settle(o, p, out, &q)) return false;
+    if (!settle(o, p, out, &q)) return false;
     offer->seconds = seconds(o, &q, p);
-    offer->variants = VARIANTS, offer->version = VERSION;
+    offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
     offer->work = q.v + q.m + fac_cl_gemm_work(&q.t, &q.r);
     offer->packed[1] = filter_bytes(&q);
     return true;
@@ -159,17 +144,11 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, const char *name, fac_cl_kernel *to,
                                fac_error *err) {
-    fac_text text = { 0 };
-    const bool good = fac_cl_finish_text(&q->c.r, o->limits.fp64, false, &text);
-    fac_text_print(&text, "#define OUT %d\n#define %s\n%s%s", q->out, part, q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
-                   q->fours ? "#define FOURS\n" : "");
-    if (q->r.panel) fac_text_print(&text, "#define PANEL %d\n", q->r.panel);
-    fac_text_add(&text, fac_cl_gemm_common);
-    fac_text_add(&text, fac_cl_winograd);
-    fac_status status = good && !text.failed ? fac_cl_kernel_new(o, text.s, fac_cl_options(&q->c.r), name, to, err)
-                                             : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
-    fac_text_free(&text);
-    return status;
+    char options[96], panel[32] = "";
+    if (q->r.panel) snprintf(panel, sizeof panel, "#define PANEL %d\n", q->r.panel);
+    snprintf(options, sizeof options, "#define %s\n%s%s%s", part, q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
+             q->fours ? "#define FOURS\n" : "", panel);
+    return fac_cl_winograd_kernel(o, &q->c.r, q->out, options, name, to, err);
 }
 
 static fac_status build(fac_opencl *o, const fac_problem *p, int out, plan *q, fac_error *err) {
@@ -198,21 +177,15 @@ static uint64_t pack_key(const void *arg, int input) {
     return fac_hash_int(h, (uint64_t)q->out << 8 | (uint64_t)q->r.panel).a;
 }
 
-static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
-static fac_cl_range tiles_range(const fac_opencl *o, int64_t tiles, int64_t planes) {
-    const size_t group = o->limits.group < LINE ? o->limits.group : LINE;
-    return (fac_cl_range){ 2, { (size_t)tiles, (size_t)planes }, { group, 1 } };
-}
-
 static fac_status pack(const void *arg, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const bool turned = c->kind == FAC_CL_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
-    filters f = { .from = floats_at(from), .to = floats_at(to), .row = turned ? 9 : 9 * c->C, .channel = turned ? 9 * c->M : 9,
-                  .group = 9 * c->M * c->C, .M = (int32_t)c->M, .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C,
-                  .groups = (int32_t)c->g.groups };
-    const fac_cl_range range = tiles_range(o, (int64_t)f.padded * c->C, c->g.groups);
+    filters f = { .from = fac_cl_floats_at(from), .to = fac_cl_floats_at(to), .row = turned ? 9 : 9 * c->C,
+                  .channel = turned ? 9 * c->M : 9, .group = 9 * c->M * c->C, .M = (int32_t)c->M,
+                  .padded = (int32_t)padded_rows(q), .channels = (int32_t)c->C, .groups = (int32_t)c->g.groups };
+    const fac_cl_range range = fac_cl_winograd_range(o, (int64_t)f.padded * c->C, c->g.groups);
     const fac_cl_arg args[] = { fac_cl_arg_value(&f, sizeof f), fac_cl_arg_span(from), fac_cl_arg_span(to) };
     (void)input;
     return fac_cl_launch(o, &q->filter, &range, 3, args, err);
@@ -224,18 +197,20 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
     const int64_t tiles = images * q->down * q->across, *to = q->c.kind == FAC_CL_GRAD_X ? g->in : g->out;
     const fac_span V = work, M = { work.memory, work.at + q->v }, parts = { work.memory, work.at + q->v + q->m };
     const fac_cl_shape s = shape_of(q, images);
-    sight look = q->sight;
-    look.at += floats_at(in[0]), look.to = floats_at(V), look.first = (int32_t)first, look.tiles = (int32_t)tiles;
-    const fac_cl_range fill = tiles_range(o, s.N, channels_of(q)), finish = tiles_range(o, tiles, rows_of(q));
+    fac_cl_sight look = q->sight;
+    look.at += fac_cl_floats_at(in[0]), look.to = fac_cl_floats_at(V);
+    look.first = (int32_t)(first * q->down * q->across), look.tiles = (int32_t)tiles;
+    const fac_cl_range fill = fac_cl_winograd_range(o, s.N, channels_of(q)),
+        finish = fac_cl_winograd_range(o, tiles, rows_of(q));
     const fac_cl_arg seen[] = { fac_cl_arg_value(&look, sizeof look), fac_cl_arg_span(in[0]), fac_cl_arg_span(V) };
     FAC_TRY(fac_cl_launch(o, &q->input, &fill, 3, seen, err));
     FAC_TRY(fac_cl_gemm_run(o, &q->g, &s, &(fac_cl_operands){ .a = in[1], .b = V, .y = M, .work = parts }, err));
     fac_cl_operands x = { .y = out };
     for (int i = 0; i < q->c.r.extras; i++) x.e[i] = in[q->c.r.input[i]];
     const fac_cl_shape whole = fac_cl_placed(&q->last, &q->c.r.s, &x);
-    const results r = { .from = floats_at(M), .height = (int32_t)to[1], .width = (int32_t)to[2], .down = look.down,
+    const results r = { .from = fac_cl_floats_at(M), .height = (int32_t)to[1], .width = (int32_t)to[2], .down = look.down,
                         .across = look.across,
-                        .first = look.first, .tiles = look.tiles, .row = look.row, .channels = (int32_t)rows_of(q) };
+                        .first = (int32_t)first, .tiles = look.tiles, .row = look.row, .channels = (int32_t)rows_of(q) };
     fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole), fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
                                            fac_cl_arg_span(out) };
     for (int i = 0; i < q->c.r.extras; i++) args[4 + i] = fac_cl_arg_span(x.e[i]);

@@ -6,27 +6,27 @@
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 
-/* TM x TN elements by a group, TK terms a slab, RM x RN elements an item; share of the peak that matrices and patches reach. */
-typedef struct candidate { int TM, TN, TK, RM, RN; double share, patches; } candidate;
+/* TM x TN elements by a group, TK terms a slab, RM x RN elements an item; share of the peak that matrices, patches, taps reach. */
+typedef struct candidate { int TM, TN, TK, RM, RN; double share, patches, taps; } candidate;
 
 static const candidate nvidia[] = {                         /* measured on an H200 */
-    { 256, 128, 8, 16, 8, 0.66, 0.57 }, { 128, 128, 16, 8, 8, 0.65, 0.5 },  { 128, 64, 16, 8, 8, 0.64, 0.6 },
-    { 64, 128, 16, 8, 8, 0.63, 0.57 },  { 64, 64, 16, 8, 4, 0.57, 0.55 },   { 32, 64, 16, 4, 4, 0.4, 0.3 },
-    { 16, 128, 16, 4, 4, 0.35, 0.25 },  { 0 } };
+    { 256, 128, 8, 16, 8, 0.66, 0.57, 0.52 }, { 128, 128, 16, 8, 8, 0.65, 0.5, 0.47 },  { 128, 64, 16, 8, 8, 0.64, 0.6, 0.52 },
+    { 64, 128, 16, 8, 8, 0.63, 0.57, 0.46 },  { 64, 64, 16, 8, 4, 0.57, 0.55, 0.45 },   { 32, 64, 16, 4, 4, 0.4, 0.3, 0.31 },
+    { 16, 128, 16, 4, 4, 0.35, 0.25, 0.21 },  { 0 } };
 static const candidate amd[] = {
-    { 128, 128, 8, 8, 8, 0.7, 0.5 },    { 64, 64, 16, 4, 4, 0.5, 0.4 },     { 32, 64, 16, 4, 4, 0.35, 0.3 },
-    { 16, 128, 16, 4, 4, 0.25, 0.2 },   { 0 } };
+    { 128, 128, 8, 8, 8, 0.7, 0.5, 0.5 },     { 64, 64, 16, 4, 4, 0.5, 0.4, 0.4 },      { 32, 64, 16, 4, 4, 0.35, 0.3, 0.3 },
+    { 16, 128, 16, 4, 4, 0.25, 0.2, 0.2 },    { 0 } };
 static const candidate intel[] = {
-    { 64, 64, 8, 8, 8, 0.5, 0.4 },      { 32, 64, 8, 8, 8, 0.45, 0.35 },    { 32, 64, 16, 4, 4, 0.4, 0.35 },
-    { 16, 128, 8, 4, 4, 0.25, 0.2 },    { 0 } };
+    { 64, 64, 8, 8, 8, 0.5, 0.4, 0.4 },       { 32, 64, 8, 8, 8, 0.45, 0.35, 0.35 },    { 32, 64, 16, 4, 4, 0.4, 0.35, 0.35 },
+    { 16, 128, 8, 4, 4, 0.25, 0.2, 0.2 },     { 0 } };
 static const candidate apple[] = {
-    { 64, 64, 16, 8, 4, 0.5, 0.4 },     { 64, 32, 16, 4, 4, 0.35, 0.3 },    { 32, 64, 16, 4, 4, 0.35, 0.3 },
-    { 16, 128, 16, 4, 4, 0.25, 0.2 },   { 0 } };
+    { 64, 64, 16, 8, 4, 0.5, 0.4, 0.4 },      { 64, 32, 16, 4, 4, 0.35, 0.3, 0.3 },     { 32, 64, 16, 4, 4, 0.35, 0.3, 0.3 },
+    { 16, 128, 16, 4, 4, 0.25, 0.2, 0.2 },    { 0 } };
 static const candidate mobile[] = {
-    { 32, 32, 8, 4, 4, 0.3, 0.25 },     { 16, 64, 8, 4, 4, 0.3, 0.25 },     { 0 } };
+    { 32, 32, 8, 4, 4, 0.3, 0.25, 0.25 },     { 16, 64, 8, 4, 4, 0.3, 0.25, 0.25 },     { 0 } };
 /* Other element types: registers for sums of eight bytes, and compilers that nobody has looked at. */
 static const candidate other[] = {
-    { 64, 64, 8, 4, 4, 0.4, 0.3 },      { 16, 64, 8, 4, 4, 0.3, 0.25 },     { 0 } };
+    { 64, 64, 8, 4, 4, 0.4, 0.3, 0.3 },       { 16, 64, 8, 4, 4, 0.3, 0.25, 0.25 },     { 0 } };
 
 static const struct { const char *vendor; const candidate *tiles; } classes[] = {
     { "NVIDIA", nvidia }, { "AMD", amd }, { "Advanced Micro", amd }, { "Intel", intel }, { "Apple", apple }, { "ARM", mobile },
@@ -67,8 +67,9 @@ static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
         fours_of(&s->a, s, s->a.column, s->K, r->split_k)) t->VA = 4;
     if (floats && !t->a_along_m && s->a.column == 1 && terms && fours_of(&s->a, s, s->a.row, s->M, r->split_k)) t->VA = 4;
     if (floats && r->right == FAC_CL_MATRIX) {
-        if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split_n)) t->VB = 4;
-        if (!t->b_along_n && s->b.row == 1 && s->K % 4 == 0 && fours_of(&s->b, s, s->b.column, s->N, split_n)) t->VB = 4;
+        const bool split = split_n || r->split_k;
+        if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split)) t->VB = 4;
+        if (!t->b_along_n && s->b.row == 1 && terms && fours_of(&s->b, s, s->b.column, s->N, split)) t->VB = 4;
     }
     if (floats && r->result == FAC_F32 && !r->places && s->y.column == 1 && fits && fours_of(&s->y, s, s->y.row, s->M, split_n))
         t->VY = 4;
@@ -110,13 +111,14 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
     t.blocks = r->right == FAC_CL_PATCHES && filled * 3 <= s->K * 4;
     const int64_t K = t.blocks ? filled : s->K ? s->K : 1;          /* a sum of nothing is one, too */
     const double units = o->limits.units, groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
-    const double unit = fac_cl_flops(o) / units;
+    const double unit = fac_cl_flops(o) / units,
+        reaches = r->right == FAC_CL_MATRIX ? c->share : r->right == FAC_CL_PATCHES ? c->patches : c->taps;
     for (t.splits = 1; t.splits <= 64; t.splits *= 2) {
         t.each_k = parts(parts(K, t.splits), t.TK) * t.TK;
         if (t.splits > 1 && (t.each_k < 4 * t.TK || groups * (double)t.splits > 4 * units)) break;
         const double count = groups * (double)parts(K, t.each_k), waves = (double)parts((int64_t)count, (int64_t)units);
         /* a unit that has one group only waits for memory now and then */
-        const double share = (r->right == FAC_CL_MATRIX ? c->share : c->patches) * (count > units ? 1 : 0.7);
+        const double share = reaches * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
         double seconds = 4e-6 + fmax(waves * (flops / (unit * share) + 1.5e-6), results_seconds(o, r));
         if (t.splits > 1)

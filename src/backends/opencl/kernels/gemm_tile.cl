@@ -18,6 +18,9 @@
 #define FACTOR ACC
 #endif
 #define FACTOR4 FAC_CAT(FACTOR, 4)
+#if defined(SPLIT_K) && !defined(TAPS)
+#define SPLIT_B
+#endif
 #ifdef QUADS
 static inline uint fetch(global const MEM *p, long i, long step) {
     return (uint)(uchar)p[i] | (uint)(uchar)p[i + step] << 8 | (uint)(uchar)p[i + 2 * step] << 16 |
@@ -89,7 +92,7 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     b += pixel / inner_n * s.b.outer + sees.x;
 #elif defined(TAPS)
     int b_inner = (first + bk) % (int)s.inner_k, b_image = (first + bk) / (int)s.inner_k;
-#elif B_ALONG_N
+#elif B_ALONG_N && !defined(SPLIT_B)
     const int n_mine = min(n0 + bn, N - VB);
     b += n_mine / inner_n * s.b.outer + n_mine % inner_n * s.b.column;
 #endif
@@ -98,6 +101,13 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     UNROLL for (int i = 0; i < LA; i++) {
         a_inner[i] = (first + ak + i * ak_step) % (int)s.inner_k;
         a_image[i] = (first + ak + i * ak_step) / (int)s.inner_k;
+    }
+#endif
+#ifdef SPLIT_B
+    int b_inner[LB], b_image[LB];
+    UNROLL for (int i = 0; i < LB; i++) {
+        b_inner[i] = (first + bk + i * bk_step) % (int)s.inner_k;
+        b_image[i] = (first + bk + i * bk_step) / (int)s.inner_k;
     }
 #endif
 #ifdef BLOCKS
@@ -149,6 +159,11 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 const int4 t = taps[s.taps + min(k, end - 1)];
                 in_b[i] = here & (k < end) & SEES(sees, t);
                 rb[i] = read_b(b, in_b[i] ? t.x : safe, 0);
+#elif defined(SPLIT_B)
+                const long at = n * s.b.column + b_image[i] * s.b.outer + b_inner[i] * s.b.row;
+                for (b_inner[i] += TK; b_inner[i] >= (int)s.inner_k; b_image[i]++) b_inner[i] -= (int)s.inner_k;
+                in_b[i] = n < N && k < end;
+                rb[i] = read_b(b, in_b[i] ? at : 0, 0);
 #elif B_ALONG_N
                 in_b[i] = n < N && k < end;
                 rb[i] = read_b(b, in_b[i] ? k * s.b.row : 0, STEP(s.b.row));

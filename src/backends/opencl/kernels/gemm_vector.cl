@@ -69,7 +69,11 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 if (SEES(p, t)) to[j] = LOAD(from, t.x);
             }
 #else
+#ifdef SPLIT_K
+            global const MEM *from = b + ((k0 + k) / (int)s.inner_k * s.b.outer + (k0 + k) % (int)s.inner_k * s.b.row);
+#else
             global const MEM *from = b + (k0 + k) * s.b.row;
+#endif
             if (straight && s.b.column == 1 && columns == NR) {
                 from += first_column;
                 for (int j = 0; j < NR; j++) to[j] = LOAD(from, j);
@@ -79,10 +83,14 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 for (; j + 8 <= columns; j += 8) UNROLL for (int l = 0; l < 8; l++) to[j + l] = LOAD(from, j + l);
                 for (; j < columns; j++) to[j] = LOAD(from, j);
             } else
+#ifdef SPLIT_K
+                for (int j = 0; j < columns; j++) to[j] = LOAD(from, (n0 + j) * s.b.column);
+#else
                 for (int j = 0; j < columns; j++) {
                     const int n = n0 + j;
                     to[j] = LOAD(from, n / inner_n * s.b.outer + n % inner_n * s.b.column);
                 }
+#endif
 #endif
         }
         for (int m = m0; m < m1; m += MR) {

@@ -6,7 +6,12 @@
  * than those of small integers; with m(x) = product of (x - p_i), row i of B' are the coefficients of m(x) / (x - p_i), the last
  * of m. (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.)
  *
- * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are read and written in whole lines.
+ * The gradient by g is the adjoint of the same steps, D = A dy A' in the place of M:
+ *
+ *   W[point][k][c] = sum over tiles of D[point][k][tile] V[point][c][tile]     dg = G' W G
+ *
+ * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are read and written in whole lines;
+ * with LAST neighbouring channels, which lie side by side in the image and in V, V[point][tile][c].
  * Options in front: OUT; TURNED: weights of the convolution whose gradient this is; FOURS: rows of y are stored in fours. */
 #define SIZE (OUT + 2)
 #define UNROLL _Pragma("unroll")
@@ -19,6 +24,7 @@ typedef struct {
 } sight;
 typedef struct { long from, to, row, channel, group; int M, padded, channels, groups; } filters;
 typedef struct { long from; int height, width, down, across, first, tiles, row, channels; } results;
+typedef struct { long from, to, row, channel, h, w; int channels, rows; } weights;
 
 #ifdef FILTERS
 /* U[point][group][channel][row], or with PANEL rows in a panel [point][group][panel][channel][row]; filled up with zeros. */
@@ -59,7 +65,9 @@ kernel void filter_tiles(const filters f, global const float *restrict w, global
 }
 #endif
 
+#if defined(INPUTS) || defined(GRADIENTS)
 #ifdef INPUTS
+#define SEEN SIZE
 static inline void to_points(const float *d, float *v) {
 #if OUT == 2
     v[0] = d[0] - d[2], v[1] = d[1] + d[2], v[2] = d[2] - d[1], v[3] = d[3] - d[1];
@@ -69,19 +77,35 @@ static inline void to_points(const float *d, float *v) {
     v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[5] - 2.5f * d[3] + d[1];
 #endif
 }
+#else
+#define SEEN OUT
+static inline void to_points(const float *d, float *v) {
+#if OUT == 2
+    v[0] = d[0], v[1] = d[0] + d[1], v[2] = d[0] - d[1], v[3] = d[1];
+#else
+    const float a = d[0] + 0.5f * d[2], b = HALF_ROOT * (d[1] + 0.5f * d[3]), c = d[0] + 2 * d[2], e = ROOT * (d[1] + 2 * d[3]);
+    v[0] = d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[3];
+#endif
+}
+#endif
 
-/* V[point][channel][tile]; tiles behind the last are zeros. */
+/* V[point][channel][tile], D likewise; tiles behind the last are zeros. */
 kernel void input_tiles(const sight s, global const float *restrict x, global float *restrict v) {
+#ifdef LAST
+    const int channel = get_global_id(0) % s.channels, tile = get_global_id(0) / s.channels;
+#else
     const int tile = get_global_id(0), channel = get_global_id(1);
+#endif
     if (tile >= s.row || channel >= s.channels) return;
-    const int column = tile % s.across * OUT - s.pad_w, line = tile / s.across % s.down * OUT - s.pad_h;
     const bool live = tile < s.tiles;
-    x += s.at + (live ? s.first + tile / s.across / s.down : 0) * s.image + channel * s.channel;
-    float half_way[SIZE][SIZE];
-    UNROLL for (int i = 0; i < SIZE; i++) {
-        float d[SIZE];
+    const int seen = live ? s.first + tile : 0;
+    const int column = seen % s.across * OUT - s.pad_w, line = seen / s.across % s.down * OUT - s.pad_h;
+    x += s.at + seen / s.across / s.down * s.image + channel * s.channel;
+    float half_way[SEEN][SIZE];
+    UNROLL for (int i = 0; i < SEEN; i++) {
+        float d[SEEN];
         const bool inside = live & ((uint)(line + i) < (uint)s.height);
-        UNROLL for (int j = 0; j < SIZE; j++) {
+        UNROLL for (int j = 0; j < SEEN; j++) {
             const bool here = inside & ((uint)(column + j) < (uint)s.width);
             const float e = x[here ? (line + i) * s.h + (column + j) * s.w : 0];
             d[j] = here ? e : 0;
@@ -89,12 +113,48 @@ kernel void input_tiles(const sight s, global const float *restrict x, global fl
         to_points(d, half_way[i]);
     }
     const long point = (long)s.channels * s.row;
+#ifdef LAST
+    v += s.to + (long)tile * s.channels + channel;
+#else
     v += s.to + (long)channel * s.row + tile;
+#endif
     UNROLL for (int j = 0; j < SIZE; j++) {
-        float d[SIZE], r[SIZE];
-        UNROLL for (int i = 0; i < SIZE; i++) d[i] = half_way[i][j];
+        float d[SEEN], r[SIZE];
+        UNROLL for (int i = 0; i < SEEN; i++) d[i] = half_way[i][j];
         to_points(d, r);
         UNROLL for (int i = 0; i < SIZE; i++) v[(i * SIZE + j) * point] = r[i];
+    }
+}
+#endif
+
+#ifdef WEIGHTS
+static inline void to_taps(const float *u, float *g) {
+    const float p = u[1] + u[2], m = u[1] - u[2];
+#if OUT == 2
+    g[0] = u[0] + 0.5f * p, g[1] = 0.5f * m, g[2] = 0.5f * p + u[3];
+#else
+    const float q = u[3] + u[4], n = u[3] - u[4];
+    g[0] = u[0] - (2 / 3.f) * p + (1 / 6.f) * q, g[1] = (ROOT / 6) * n - (ROOT / 3) * m, g[2] = (1 / 3.f) * (q - p) + u[5];
+#endif
+}
+
+kernel void weight_tiles(const weights f, global const float *restrict u, global float *restrict dw) {
+    const int c = get_global_id(0) % f.channels, k = get_global_id(0) / f.channels;
+    if (k >= f.rows) return;
+    const long point = (long)f.rows * f.channels;
+    float half_way[SIZE][3];
+    u += f.from + (long)k * f.channels + c;
+    UNROLL for (int i = 0; i < SIZE; i++) {
+        float r[SIZE];
+        UNROLL for (int j = 0; j < SIZE; j++) r[j] = u[(i * SIZE + j) * point];
+        to_taps(r, half_way[i]);
+    }
+    dw += f.to + k * f.row + c * f.channel;
+    UNROLL for (int j = 0; j < 3; j++) {
+        float r[SIZE], g[3];
+        UNROLL for (int i = 0; i < SIZE; i++) r[i] = half_way[i][j];
+        to_taps(r, g);
+        UNROLL for (int i = 0; i < 3; i++) dw[i * f.h + j * f.w] = g[i];
     }
 }
 #endif
