@@ -3,7 +3,8 @@
 # PARTS: of the device's key, those that matter, in its order, as in 'opencl, 132 units, sm_90': no card, no driver.  FILE: wisdom of
 # facula tune.  Of its entries for devices with these parts, those go into src/backends/shipped.wisdom (SHIPPED names another file)
 # whose choice was faster than that of estimates, by 3 % at least; of two for one problem the one of the higher version of its solver,
-# else of the larger gain.  Entries of other devices stay.
+# else of the larger gain.  What is measured again takes the place of what shipped for that problem, or leaves it empty; entries of
+# other problems and devices stay.
 [ $# -ge 2 ] || { echo "usage: ship_wisdom.sh PARTS FILE..." >&2; exit 2; }
 parts=$1 shipped=${SHIPPED:-$(dirname "$0")/../src/backends/shipped.wisdom}
 shift
@@ -31,12 +32,13 @@ FNR == 1 { ours = 0; next }
 }
 !ours { if (NF && FILENAME == shipped) print >others; next }
 NF < 5 || /^#/ { next }
+{ problem = $0; sub(/^[^ ]+ [^ ]+ [^ ]+ [^ ]+ /, "", problem) }
+FILENAME != shipped && problem in old { delete old[problem]; delete line[problem] }
 $3 < 0.97 * $4 {
-    problem = $0
-    sub(/^[^ ]+ [^ ]+ [^ ]+ [^ ]+ /, "", problem)
     gain = $4 / $3
     if (problem in line && ($2 + 0 < version[problem] || ($2 + 0 == version[problem] && gain <= best[problem]))) next
     line[problem] = $0; version[problem] = $2 + 0; best[problem] = gain
+    if (FILENAME == shipped) old[problem]
 }
 END {
     if (bad) exit 1

@@ -48,6 +48,12 @@ for turn in 1 2; do
     checks=$((checks + 1))
     cmp -s shipped want || { wrong "what ships:"; cat shipped; }
 done
+printf 'facula wisdom 1\n\ndevice gpu, A, 9 units, sm_90\na:1 2 2 2 relu(f32[8])\n' >card3
+cp shipped before
+expect 0 '1 entries of gpu' sh "$ship" 'gpu, 9 units, sm_90' card3
+checks=$((checks + 1))
+grep -q 'relu(f32\[8\])' shipped && wrong "what is no longer faster still ships"
+mv before shipped
 expect 1 'none of the files knows' sh "$ship" 'gpu, 8 units' card1 card2
 expect 1 'not wisdom' sh "$ship" 'gpu, 9 units' want /dev/null "$ship"
 expect 2 'usage' sh "$ship" 'gpu, 9 units'
