@@ -259,32 +259,17 @@ static void pack_chunk(void *arg, int i, int thread) {
                 }
 }
 
-/* 1 x 1: a block of dy's channels of one chunk.  Rows of the weights are channels of dy, and chunk after chunk reads on in them. */
-static void pack_rows(void *arg, int i, int thread) {
-    const packing *a = arg;
-    const plan *p = a->p;
-    const fac_conv_geom g = part_of(p, a->down, a->across);
-    int lanes = p->cpu->simd->lanes, chunk = (int)(i % p->chunks);
-    int64_t c0 = i / p->chunks * lanes, k0 = (int64_t)chunk * 2 * lanes, width = lanes * fac_chunk_vectors(g.K, lanes, chunk);
-    size_t real = (size_t)(g.K - k0 < width ? g.K - k0 : width);
-    float *to = (float *)fac_conv_chunk(&g, lanes, a->to, 0, chunk) + c0 * width;
-    (void)thread;
-    for (int64_t c = c0; c < g.C && c < c0 + lanes; c++, to += width) {
-        memcpy(to, a->w + c * g.K + k0, real * sizeof *to);
-        memset(to + real, 0, ((size_t)width - real) * sizeof *to);
-    }
-}
-
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
     const plan *p = plan_;
     packing a = { .p = p, .w = fac_span_packed(from), .to = fac_span_packed(to) };
     const bool rows = !p->depthwise && p->g.R * p->g.S == 1;
-    const int64_t blocks = rows ? (p->g.K + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes : 1;
     (void)d, (void)input, (void)err;
     for (int64_t k = 0; k < p->g.stride[1] * p->g.stride[2]; k++) {
         a.down = &p->down[k / p->g.stride[2]], a.across = &p->across[k % p->g.stride[2]];
+        const fac_conv_geom part = part_of(p, a.down, a.across);
         size_t floats = part_floats(p, a.down, a.across);
-        if (floats) fac_parallel(&p->cpu->pool, (int)(p->chunks * blocks), rows ? pack_rows : pack_chunk, &a);
+        if (floats && rows) fac_conv_pack_input(p->cpu, &part, p->cpu->simd->lanes, true, 1, a.w, a.to);
+        else if (floats) fac_parallel(&p->cpu->pool, (int)p->chunks, pack_chunk, &a);
         a.to += floats;
     }
     return FAC_OK;
