@@ -323,22 +323,25 @@ typedef struct packing { const plan *p; const float *w; float *to; int64_t group
 static void pack_channels(void *arg, int i, int thread) {
     const packing *a = arg;
     const plan *p = a->p;
-    int64_t lanes = p->cpu->simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
+    const fac_simd *simd = p->cpu->simd;
+    int64_t lanes = simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
     int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
     int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
     const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
-    float g[FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];
+    float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];     /* [c][tap][lanes] */
     fac_winograd_matrix G;
     fac_winograd_filters(p->w, &G);
     (void)thread;
-    for (int64_t c = first; c < last; c++)
-        for (int64_t v = 0; v < width; v += lanes) {
-            int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
-            const float *from = w.w + (k0 + v) * w.k + c * w.c;
-            for (int64_t tap = 0; tap < taps; tap++)
-                for (int64_t k = 0; k < lanes; k++) g[tap * lanes + k] = k < real ? from[k * w.k + tap * w.tap] : 0;
-            p->w->filter(&G, g, a->to + k0 * C * points(p) + c * width + v, C * width);
-        }
+    for (int64_t v = 0; v < width; v += lanes) {
+        int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
+        const float *from = w.w + (k0 + v) * w.k + first * w.c;
+        if (real < lanes) memset(g, 0, sizeof g);
+        if (!p->turned) simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
+        else for (int64_t c = 0; c < last - first; c++)         /* the last tap first */
+            simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes, -lanes, real, taps);
+        for (int64_t c = first; c < last; c++)
+            p->w->filter(&G, g + (c - first) * taps * lanes, a->to + k0 * C * points(p) + c * width + v, C * width);
+    }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
