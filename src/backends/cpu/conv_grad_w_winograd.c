@@ -78,11 +78,9 @@ static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors,
             for (int64_t v = 0; v < n; v++)
                 p->w->filter_grad(&G, u + ((b * lanes + c) * n + v) * lanes, p->u_point,
                                   scratch + (v * channels + c) * taps * lanes);
-        for (int64_t k = 0; k < last; k++) {
-            const float *from = scratch + k / lanes * channels * taps * lanes + k % lanes;
-            float *to = dw + ((k0 + k) * g->C + c0) * taps;
-            for (int64_t i = 0; i < channels * taps; i++) to[i] = from[i * lanes];
-        }
+        for (int64_t k = 0; k < last; k += lanes)
+            p->cpu->simd->turn(scratch + k * channels * taps, lanes, dw + ((k0 + k) * g->C + c0) * taps, g->C * taps,
+                               channels * taps, last - k < lanes ? last - k : lanes);
     }
 }
 
