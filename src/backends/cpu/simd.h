@@ -112,6 +112,7 @@ typedef struct fac_lane_rows {
     const float *mask;                              /* NULL: none    */
     int64_t      mask_row;
     float        mask_lo, mask_hi;
+    bool         past;                              /* y goes past the caches; then fac_streams_end() is for the end of an item */
 } fac_lane_rows;
 /* The mean, the sum of (x - mean)^2, the sums of d and d (x - mean), in f32: for some hundred pixels.  Without d its sums are
  * anything. */
