@@ -35,12 +35,16 @@ static bool geometry(const fac_problem *p, fac_conv_geom *g) {
     return fac_conv_pooled(p) ? pooled_geometry(p->node, g) : fac_conv_geometry(p->node, g);
 }
 
-bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
+bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
     if (!geometry(p, g)) return false;
     for (int i = 0; i < p->nin; i++) if (p->in[i].type.dtype != FAC_F32 && p->in[i].type.dtype != FAC_NONE) return false;
     if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;
-    return fac_cpu_epilogue(p, fac_cpu_of(d)->simd, e);
+    return fac_cpu_epilogue_masked(p, fac_cpu_of(d)->simd, e);
+}
+
+bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
+    return fac_cpu_conv_masked(d, p, g, e) && e->mask < 0;
 }
 
 bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g) {

@@ -102,7 +102,9 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
     }
     const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
     const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows, columns = whole ? m / times : w->columns;
-    const int64_t y_row = w->y_row, r_row = w->r_row;
+    const int64_t y_row = w->y_row, r_row = w->r_row, mask_row = w->mask_row;
+    const float *mask = w->mask;
+    const vec low = all(w->mask_lo);
     float *to = w->y;
     vec left[2];                            /* pooled: the larger of each two of the column before */
     UNROLL for (int j = 0; j < m; j++) {
@@ -123,7 +125,9 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
             if (i >= rows) break;
             vec y = o[i] + bias;
             if (r && !pooled) y += load(r + i * r_row + column * VL);
-            store(to + i * y_row + column * VL, vmin(vmax(y, lo), hi));
+            y = vmin(vmax(y, lo), hi);
+            if (mask && !pooled) y = (vec)((ivec)y & (load(mask + i * mask_row + column * VL) > low));
+            store(to + i * y_row + column * VL, y);
         }
     }
 }
