@@ -223,22 +223,34 @@ INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, 
     }
 }
 
-/* dg = G^T u G */
-INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg) {
-    vec half[6][5];
-    for (int i = 0; i < n; i++) {
-        UNROLL for (int s = 0; s < r; s++) half[i][s] = all(0);
-        for (int j = 0; j < n; j++, u += u_point) {
-            const vec x = load(u);
-            UNROLL for (int s = 0; s < r; s++) half[i][s] += all((float)G->at[j][s]) * x;
-        }
+/* o = G^T u, the adjoint of filter_column */
+INLINE void filter_grad_column(const int n, const int r, float G[8][5], const vec *u, vec *o) {
+    o[0] = G[0][0] * u[0];
+    UNROLL for (int s = 1; s < r; s++) o[s] = all(0);
+    UNROLL for (int i = 1; i + 1 < n; i += 2) {
+        const vec sum = u[i] + u[i + 1], dif = u[i] - u[i + 1];
+        UNROLL for (int s = 0; s < r; s++) o[s] += G[i][s] * (s % 2 ? dif : sum);
     }
-    for (int y = 0; y < r; y++)
-        UNROLL for (int s = 0; s < r; s++, dg += VL) {
-            vec sum = all((float)G->at[0][y]) * half[0][s];
-            UNROLL for (int i = 1; i < n; i++) sum += all((float)G->at[i][y]) * half[i][s];
-            store(dg, sum);
-        }
+    o[r - 1] += u[n - 1];
+}
+
+/* dg = G^T u G */
+INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *M, const float *u, int64_t u_point, float *dg) {
+    vec half[5][8];
+    float G[8][5];
+    UNROLL for (int i = 0; i + 1 < n; i += i ? 2 : 1)
+        UNROLL for (int s = 0; s < r; s++) G[i][s] = (float)M->at[i][s];
+    for (int i = 0; i < n; i++) {
+        vec row[8], o[5];
+        UNROLL for (int j = 0; j < n; j++, u += u_point) row[j] = load(u);
+        filter_grad_column(n, r, G, row, o);
+        UNROLL for (int s = 0; s < r; s++) half[s][i] = o[s];
+    }
+    UNROLL for (int s = 0; s < r; s++) {
+        vec o[5];
+        filter_grad_column(n, r, G, half[s], o);
+        UNROLL for (int y = 0; y < r; y++) store(dg + (y * r + s) * VL, o[y]);
+    }
 }
 
 static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
