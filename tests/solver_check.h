@@ -37,6 +37,7 @@ typedef struct check {
     bool        any_out;                /* outputs too arrive in such layouts, as of a part of another tensor */
     bool        all_out;                /* outputs that may be absent are there                      */
     bool        in_place;               /* output 0 over input 0 where type and layout allow         */
+    bool        past;                   /* as on a machine without caches: all that can goes past them */
 } check;
 
 static inline uint64_t check_random(check *c) { static const uint64_t stream = 7; return fac_random_bits(c->seed++, stream, 0); }
@@ -165,6 +166,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
     snprintf(what, sizeof what, "%s on %s", solver, n->op->name);
     assert_true(n->nin <= CHECK_OPERANDS && n->nout <= CHECK_OPERANDS);
     if (fac_device_open("cpu", &(fac_device_opts){ .isa = c->isa, .threads = c->threads }, &d, &err)) fail_msg("%s", err.text);
+    if (c->past) ((fac_cpu *)d)->l2 = ((fac_cpu *)d)->l3 = 0;
     int lanes = ((fac_cpu *)d)->simd->lanes;
 
     for (int i = 0; i < n->nin; i++)

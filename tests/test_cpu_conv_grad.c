@@ -9,8 +9,27 @@ typedef struct shape {
 
 static fac_value *input(fac_graph *g, const char *name, fac_dims d) { return fac_input(g, name, FAC_F32, d); }
 
-/* Whether the solver, which is one of conv2d_grad_x or conv2d_grad_w, took it. */
-static bool grad(fac_device *d, const char *solver, const shape *s, uint64_t seed) {
+enum { ADDED = 1, MASKED = 2 };             /* bodies: dx + x1, where(mask > 0.25, dx, 0), or the mask of the sum */
+
+/* With such a body. */
+static fac_value *with(fac_graph *g, fac_value *dx, int how) {
+    fac_value *in[5] = { dx->node->in[0], dx->node->in[1], dx->node->in[2] };
+    int n = 3;
+    if (!how) return dx;
+    fac_graph *body = fac_graph_new();
+    fac_value *y = input(body, "x0", dx->type.dims);
+    if (how & ADDED) in[n++] = input(g, "residual", dx->type.dims), y = fac_add(y, input(body, "x1", dx->type.dims));
+    if (how & MASKED) {
+        in[n++] = input(g, "mask", dx->type.dims);
+        fac_value *test = fac_greater(input(body, "mask", dx->type.dims), fac_number(body, FAC_F32, 0.25));
+        y = fac_where(test, y, fac_number(body, FAC_F32, 0));
+    }
+    fac_output(body, "y", y);
+    return fac_emit_body(g, dx->node->op, dx->node->attrs, n, 3, in, body, NULL);
+}
+
+/* Whether the solver, which is one of conv2d_grad_x or conv2d_grad_w, took it with this body. */
+static bool grad_with(fac_device *d, const char *solver, const shape *s, int how, uint64_t seed) {
     fac_error err = { 0 };
     fac_graph *g = fac_graph_new();
     fac_conv2d_opts o = s->o;
@@ -22,9 +41,17 @@ static bool grad(fac_device *d, const char *solver, const shape *s, uint64_t see
     fac_value *dy = input(g, "dy", y->type.dims);
     fac_value *to = strstr(solver, "grad_x") ? fac_conv2d_grad_x(dy, w, x, &o) : fac_conv2d_grad_w(x, dy, w, &o);
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
-    bool took = check_solver(d, solver, to->node, to->node, seed);
+    fac_value *whole = with(g, to, how);
+    if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
+    bool took = check_solver(d, solver, whole->node, to->node, seed);
     fac_graph_free(g);
     return took;
+}
+
+/* Gradients by x that are convolutions take all of the bodies. */
+static bool grad(fac_device *d, const char *solver, const shape *s, uint64_t seed) {
+    const bool bodies = strstr(solver, "grad_x") && !strstr(solver, "depthwise");
+    return grad_with(d, solver, s, bodies ? (int)check_pick(seed, 50, 0, ADDED | MASKED) : 0, seed);
 }
 
 /* Dilation along a row only where `dilated`. */
@@ -62,7 +89,8 @@ static void w_direct(fac_device *d, uint64_t seed) {
         { 9, 40, 7, 7, 33, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } }, { 2, 17, 31, 90, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
         { 3, 16, 56, 40, 24, 1, 1, 1, { .groups = 1 } }, { 1, 150, 5, 9, 300, 1, 1, 1, { .groups = 1 } },
         { 2, 90, 20, 31, 130, 1, 1, 1, { .stride = { 2, 2 } } }, { 1, 100, 9, 7, 140, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
-        { 2, 70, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } } };
+        { 2, 70, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
+        { 1, 272, 3, 5, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
     static const shape first[] = { { 3, 3, 65, 63, 40, 7, 7, 1, { .stride = { 2, 2 }, .pad = { 3, 3, 3, 3 } } },
                                    { 2, 1, 28, 28, 6, 5, 5, 1, { .pad = { 2, 2, 2, 2 } } },
                                    { 1, 3, 40, 50, 20, 11, 11, 1, { .stride = { 4, 4 } } } };
@@ -106,6 +134,16 @@ static void x_direct(fac_device *d, uint64_t seed) {
         deep.groups = 2, deep.C = 32, deep.K = 64;
         assert_true(grad(d, "conv2d_grad_x/direct", &deep, seed + k));
     }
+    /* narrow images: rows two by two, and lists of pixels; many tiles, whose masks are brought in during the sums */
+    static const shape fixed[] = { { 2, 40, 7, 7, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+                                   { 2, 33, 14, 14, 200, 1, 1, 1, { .groups = 1 } },
+                                   { 1, 64, 9, 31, 100, 1, 1, 1, { .groups = 1 } },
+                                   { 1, 48, 6, 28, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
+        for (int how = 0; how <= (ADDED | MASKED); how++)
+            assert_true(grad_with(d, "conv2d_grad_x/direct", &fixed[k], how, seed + k));
+    shape depthwise = { 1, 16, 9, 9, 16, 3, 3, 16, { .pad = { 1, 1, 1, 1 } } };
+    assert_false(grad_with(d, "conv2d_grad_x/depthwise", &depthwise, MASKED, seed));
     shape strided = { 1, 16, 9, 9, 16, 3, 3, 1, { .stride = { 1, 2 }, .pad = { 1, 1, 1, 1 } } };
     assert_false(grad(d, "conv2d_grad_x/direct", &strided, seed));
     shape wide = { 1, 16, 9, 9, 16, 3, 3, 1, { .pad = { 3, 3, 3, 3 } } };
@@ -125,7 +163,9 @@ static void x_strided(fac_device *d, uint64_t seed) {
     static const shape fixed[] = { { 4, 60, 14, 14, 70, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } } },
                                    { 2, 20, 15, 29, 40, 1, 1, 1, { .stride = { 2, 2 } } },
                                    { 1, 35, 65, 67, 20, 3, 3, 1, { .stride = { 2, 2 }, .pad = { 0, 1, 1, 0 } } } };
-    all(d, "conv2d_grad_x/strided", fixed, sizeof fixed / sizeof *fixed, seed);
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
+        for (int how = 0; how <= (ADDED | MASKED); how++)
+            assert_true(grad_with(d, "conv2d_grad_x/strided", &fixed[k], how, seed + k));
 }
 
 /* Of x and of w. */
@@ -142,6 +182,8 @@ static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed)
     static const shape fixed[] = { { 4, 96, 7, 7, 80, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
                                    { 1, 60, 85, 83, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
     all(d, solvers[1], fixed, sizeof fixed / sizeof *fixed, seed);
+    for (int how = 0; how <= (ADDED | MASKED) && strstr(solvers[1], "grad_x"); how++)
+        assert_true(grad_with(d, solvers[1], &fixed[1], how, seed));
     check_largest = false;
 }
 

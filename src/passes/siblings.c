@@ -13,12 +13,9 @@ enum { BLOCK = 16, MOST = 8 };          /* channels of the widest vectors; convo
 
 /* All that read it are convolutions and pools, which read slices of channels as they are. */
 static bool read_in_blocks(const fac_value *v) {
-    static const char *const readers[] = { "conv2d", "conv2d_max_pool", "max_pool2d", "avg_pool2d" };
-    for (const fac_use *u = v->uses; u; u = u->next) {
-        bool reads = false;
-        for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) reads |= fac_node_is(u->node, readers[i]);
-        if (u->input || !reads) return false;
-    }
+    static const char *const readers[] = { "conv2d", "conv2d_max_pool", "max_pool2d", "avg_pool2d", NULL };
+    for (const fac_use *u = v->uses; u; u = u->next)
+        if (u->input || !fac_op_is_one_of(u->node->op, readers)) return false;
     return v->uses && !v->roots;
 }
 

@@ -35,12 +35,16 @@ static bool geometry(const fac_problem *p, fac_conv_geom *g) {
     return fac_conv_pooled(p) ? pooled_geometry(p->node, g) : fac_conv_geometry(p->node, g);
 }
 
-bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
+bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
     if (!geometry(p, g)) return false;
     for (int i = 0; i < p->nin; i++) if (p->in[i].type.dtype != FAC_F32 && p->in[i].type.dtype != FAC_NONE) return false;
     if (p->out[0].type.dtype != FAC_F32 || fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (fac_dims_count(&p->in[0].type.dims) <= 0 || fac_dims_count(&p->in[1].type.dims) <= 0) return false;
-    return fac_cpu_epilogue(p, fac_cpu_of(d)->simd, e);
+    return fac_cpu_epilogue_masked(p, fac_cpu_of(d)->simd, e);
+}
+
+bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e) {
+    return fac_cpu_conv_masked(d, p, g, e) && e->mask < 0;
 }
 
 bool fac_cpu_conv_grad(const fac_problem *p, fac_conv_geom *g) {
@@ -74,7 +78,31 @@ double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floa
     return 2e-6 + (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
 }
 
-typedef struct packing { const fac_conv_geom *g; int lanes, block; bool turned; const float *w; float *to; } packing;
+enum { MOST_LANES = 16 };
+
+typedef struct packing {
+    const fac_conv_geom *g;
+    fac_turn_kernel     *turn;
+    int                  lanes, block;
+    bool                 turned;
+    const float         *w;
+    float               *to;
+} packing;
+
+/* Output channels are rows that go on over the taps of channel after channel: squares of them are turned in the first cache, and
+ * each line is put where its channel and tap lie. */
+static void pack_taps(const packing *a, const float *from, int64_t row, int64_t here, int64_t taps, int64_t real, int64_t width,
+                      float *to) {
+    float lines[MOST_LANES * 2 * MOST_LANES];
+    for (int64_t i = 0; i < here * taps; i += a->lanes) {
+        const int64_t n = here * taps - i < a->lanes ? here * taps - i : a->lanes;
+        a->turn(from + i, row, lines, width, real, n);
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t c = (i + k) / taps, tap = (i + k) % taps;
+            memcpy(to + (tap * here + c) * width, lines + k * width, (size_t)real * sizeof *to);
+        }
+    }
+}
 
 /* One block of channels of one chunk, small enough for the first cache.  Weights are read as they lie in memory: those of an output
  * channel one behind the other, and turned 1 x 1 kernels, whose rows are input channels, along these rows from chunk to chunk:
@@ -95,20 +123,16 @@ static void pack_block(void *arg, int item, int thread) {
     if (real < width) memset(to, 0, (size_t)(here * taps * width) * sizeof *to);
     if (rows)
         for (int64_t c = 0; c < here; c++) memcpy(to + c * width, from + c * w.c, (size_t)real * sizeof *to);
-    else if (a->turned)
-        for (int64_t tap = 0; tap < taps; tap++)
-            for (int64_t c = 0; c < here; c++, to += width)
-                for (int64_t k = 0; k < real; k++) to[k] = from[k * w.k + c * w.c + tap * w.tap];
-    else
-        for (int64_t k = 0; k < real; k++)
-            for (int64_t c = 0; c < here; c++)
-                for (int64_t tap = 0; tap < taps; tap++)
-                    to[(tap * here + c) * width + k] = from[k * w.k + c * w.c + tap * w.tap];
+    else if (a->turned)             /* taps are columns, the last one first */
+        for (int64_t c = 0; c < here; c++)
+            a->turn(from + c * w.c - (taps - 1), taps, to + ((taps - 1) * here + c) * width, -here * width, real, taps);
+    else if (taps == 1) a->turn(from, w.k, to, width, real, here);
+    else pack_taps(a, from, w.k, here, taps, real, width, to);
 }
 
 void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned, int input, const float *from,
                          float *to) {
-    packing a = { g, c->simd->lanes, block, turned, from, to };
+    packing a = { g, c->simd->turn, c->simd->lanes, block, turned, from, to };
     int64_t C = g->C / g->groups, items = g->groups * fac_chunks(g->K / g->groups, a.lanes) * ((C + block - 1) / block);
     if (input == 2) fac_pack_bias(from, g->K, a.lanes, to);
     else fac_parallel(&c->pool, (int)items, pack_block, &a);

@@ -11,6 +11,8 @@
  *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
  * with the padding (R-1) dilation - pad, which must not be negative.
  * A conv2d_max_pool with windows of 2 x 2 side by side is the convolution of its outputs that lie in such a window. */
+bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
+/* The same for those that know no masks. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
 static inline bool fac_conv_turned(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_grad_x"); }
 static inline bool fac_conv_pooled(const fac_problem *p) { return p->node->op == fac_op_find("conv2d_max_pool"); }

@@ -32,7 +32,7 @@ typedef struct span { int64_t out, block, channels, at; int n; } span;
 typedef struct plan {
     fac_conv_geom  g;
     fac_epilogue   e;
-    fac_layout     x, y, r;
+    fac_layout     x, y, r, mask;
     const fac_cpu *cpu;
     bool           turned, biased;      /* weights of the convolution whose gradient this is; there is a bias  */
     bool           by_chunk;            /* an item is one chunk of channels; else it is a band with all chunks */
@@ -44,30 +44,45 @@ typedef struct plan {
     int64_t        chunks;
     int64_t        x_across, x_start;   /* floats from row to row of outputs in x; to the first tap            */
     fac_conv_tile  tile;                /* what all tiles have in common                                       */
-    int64_t       *x_at, *y_at, *r_at;  /* of a LIST: pixels from x_start, from the first of y, of r           */
+    int64_t       *x_at, *y_at, *r_at, *mask_at;    /* of a LIST: pixels from x_start, from the first of y...  */
 } plan;
 
 /* ---- run ------------------------------------------------------------------------------------------------------------- */
 
-typedef struct job { const plan *p; const float *x, *w, *b, *r; float *y; } job;
+/* Images, or places in them; r and mask: NULL for none. */
+typedef struct images { const float *x, *r, *mask; float *y; } images;
+typedef struct job { const plan *p; const float *w, *b; images at; } job;
+
+/* Another image, another vector of output channels. */
+static images moved(const plan *p, images at, int64_t image, int64_t vector) {
+    at.x += image * p->x.stride[0], at.y += image * p->y.stride[0] + vector * p->y.stride[1];
+    if (at.r) at.r += image * p->r.stride[0] + vector * p->r.stride[1];
+    if (at.mask) at.mask += image * p->mask.stride[0] + vector * p->mask.stride[1];
+    return at;
+}
 
 /* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or two. */
-static void put_tiles(const plan *p, fac_conv_tile *t, const float *x, float *y, const float *r, int64_t row, int64_t q, int m,
-                      int64_t count) {
+static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, int64_t row, int64_t q, int m, int64_t count) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
     t->tiles = count;
     if (p->kind == LIST) {
-        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->r_at = p->r_at + q;
-        t->x0 = x, t->y0 = y, t->r0 = r;
+        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->r_at = p->r_at + q, t->mask_at = p->mask_at + q;
+        t->x0 = at->x, t->y0 = at->y, t->r0 = at->r, t->mask0 = at->mask;
         return;
     }
     const bool two = p->kind == TWO_ROWS && m > p->width;
     const int64_t rows = two ? 2 : 1;
-    if (p->across == 1) t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2], t->r_next = rows * p->r.stride[2];
+    if (p->across == 1) {
+        t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2], t->r_next = rows * p->r.stride[2];
+        t->mask_next = rows * p->mask.stride[2];
+    }
     if (p->kind == TWO_ROWS) row *= 2;
-    t->x0 = x + row * p->x_across + q * t->x_pixel, t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
-    t->y0 = y + row * p->y.stride[2] + q * lanes, t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
-    if (r) t->r0 = r + row * p->r.stride[2] + q * lanes, t->r1 = t->r0 + (two ? p->r.stride[2] : half * lanes);
+    t->x0 = at->x + row * p->x_across + q * t->x_pixel, t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
+    t->y0 = at->y + row * p->y.stride[2] + q * lanes, t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
+    if (at->r) t->r0 = at->r + row * p->r.stride[2] + q * lanes, t->r1 = t->r0 + (two ? p->r.stride[2] : half * lanes);
+    if (!at->mask) return;
+    t->mask0 = at->mask + row * p->mask.stride[2] + q * lanes;
+    t->mask1 = t->mask0 + (two ? p->mask.stride[2] : half * lanes);
 }
 
 /* The loops behind tiles, which have written n vectors; two rows are one tile. */
@@ -82,8 +97,7 @@ static void finish(const plan *p, const fac_conv_tile *t, int m, int n) {
 
 /* Tiles from .. to - 1 of one image with one chunk of weights.  lines: of the weights at `ahead` to bring in with every channel
  * block. */
-static void do_tiles(const job *j, const float *x, float *y, const float *r, const span *s, int64_t from, int64_t to,
-                     const float *ahead, int lines) {
+static void do_tiles(const job *j, images at, const span *s, int64_t from, int64_t to, const float *ahead, int lines) {
     const plan *p = j->p;
     const fac_simd *simd = p->cpu->simd;
     const int lanes = simd->lanes, n = s->n;
@@ -92,8 +106,8 @@ static void do_tiles(const job *j, const float *x, float *y, const float *r, con
     t.ahead = ahead, t.ahead_lines = lines;
     fac_conv_tile_kernel *const (*kernels)[2] =
         simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
-    x += s->block * p->x.stride[1] + p->x_start, y += s->out * p->y.stride[1];
-    if (r) r += s->out * p->r.stride[1];
+    at = moved(p, at, 0, s->out);
+    at.x += s->block * p->x.stride[1] + p->x_start;
 
     /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
     const int64_t size = p->width / p->across, larger = p->width % p->across;
@@ -104,7 +118,7 @@ static void do_tiles(const job *j, const float *x, float *y, const float *r, con
         if (p->across == 1 && !p->e.loops) end = two ? p->g.P / 2 - row : to - from;        /* rows follow each other alike */
         const int64_t count = end - i < to - from ? end - i : to - from;
         const int m = (int)(size + more) << two;
-        put_tiles(p, &t, x, y, r, row, i * size + (more ? i : larger), m, count);
+        put_tiles(p, &t, &at, row, i * size + (more ? i : larger), m, count);
         kernels[m][n - 1](&t);
         t.ahead += count * next;
         if (p->e.loops) finish(p, &t, m, n);
@@ -131,22 +145,22 @@ static void item(void *arg, int i, int thread) {
         first = image / p->g.N, last = first + 1;
         image %= p->g.N;
     }
-    const float *x = j->x + image * p->x.stride[0], *r = j->r ? j->r + image * p->r.stride[0] : NULL;
-    float *y = j->y + image * p->y.stride[0];
+    const images at = moved(p, j->at, image, 0);
     const int64_t to = p->tiles * (band + 1) / p->bands;
     for (int64_t from = p->tiles * band / p->bands; from < to; from += p->together)
         for (int64_t k = first; k < last; k++) {
             const int lines = lines_ahead(p, k);
             const float *ahead = lines ? j->w + p->spans[k + 1].at : j->w;
-            do_tiles(j, x, y, r, &p->spans[k], from, from + p->together < to ? from + p->together : to, ahead, lines);
+            do_tiles(j, at, &p->spans[k], from, from + p->together < to ? from + p->together : to, ahead, lines);
         }
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    int residual = p->e.residual;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
-              residual >= 0 ? fac_span_floats(in[residual], &p->r) : NULL, fac_span_floats(out[0], &p->y) };
+    job j = { p, fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
+              { .x = fac_span_floats(in[0], &p->x), .y = fac_span_floats(out[0], &p->y) } };
+    if (p->e.residual >= 0) j.at.r = fac_span_floats(in[p->e.residual], &p->r);
+    if (p->e.mask >= 0) j.at.mask = fac_span_floats(in[p->e.mask], &p->mask);
     (void)d, (void)work, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * (p->by_chunk ? p->chunks : 1)), item, &j);
     return FAC_OK;
@@ -200,7 +214,8 @@ static bool flat(const plan *p) {
     bool plain = g->R == 1 && g->S == 1 && g->stride[1] == 1 && g->stride[2] == 1 && fac_conv_halo(g) == 0 &&
                  g->pad_end[1] == 0 && g->pad_end[2] == 0;
     return plain && p->x.stride[2] == g->Q * p->x.stride[3] && p->y.stride[2] == g->Q * p->y.stride[3] &&
-           (p->e.residual < 0 || p->r.stride[2] == g->Q * p->r.stride[3]);
+           (p->e.residual < 0 || p->r.stride[2] == g->Q * p->r.stride[3]) &&
+           (p->e.mask < 0 || p->mask.stride[2] == g->Q * p->mask.stride[3]);
 }
 
 /* How full tiles of single rows are; a list is for small images only, where it is short. */
@@ -245,24 +260,25 @@ static void schedule(plan *p) {
         .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
         .x_column = g->dilation[2] * p->x.stride[3], .R = (int)g->R, .S = (int)g->S,
         .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
-        .lo = p->e.lo, .hi = p->e.hi };
+        .mask_pixel = lanes, .mask_vector = p->mask.stride[1], .mask_lo = p->e.mask_lo, .lo = p->e.lo, .hi = p->e.hi };
 }
 
 /* The chunks, and the places of a LIST. */
 static bool tables(plan *p) {
     const int64_t n = p->kind == LIST ? p->width : 0, lanes = p->cpu->simd->lanes;
     p->spans = fac_alloc((size_t)p->chunks, sizeof *p->spans);
-    p->x_at = fac_alloc(3 * (size_t)n, sizeof *p->x_at);
+    p->x_at = fac_alloc(4 * (size_t)n, sizeof *p->x_at);
     if (!p->spans || !p->x_at) return false;
     for (int64_t i = 0, at = 0; i < p->chunks; i++) {
         p->spans[i] = span_of(&p->g, p->cpu->simd, i, at);
         at += span_floats(&p->g, &p->spans[i], (int)lanes);
     }
-    p->y_at = p->x_at + n, p->r_at = p->y_at + n;
+    p->y_at = p->x_at + n, p->r_at = p->y_at + n, p->mask_at = p->r_at + n;
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / p->g.Q, q = i % p->g.Q;
         p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;
         p->y_at[i] = row * p->y.stride[2] + q * lanes, p->r_at[i] = row * p->r.stride[2] + q * lanes;
+        p->mask_at[i] = row * p->mask.stride[2] + q * lanes;
     }
     return true;
 }
@@ -279,7 +295,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_conv_geom g;
     fac_epilogue e;
     int lanes = c->simd->lanes;
-    if (!fac_cpu_conv(d, p, &g, &e) || g.rank != 2) return false;
+    if (!fac_cpu_conv_masked(d, p, &g, &e) || g.rank != 2) return false;
     int64_t halo = fac_conv_halo(&g);
     size_t packed = packed_floats(&g, c->simd);
     if (!packed || halo > FAC_HALO_MOST) return false;
@@ -287,6 +303,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked(c, &p->in[0], halo);
     fac_want_blocked_out(c, &p->out[0]);
     if (e.residual >= 0) fac_want_blocked(c, &p->in[e.residual], 0);
+    if (e.mask >= 0) fac_want_blocked(c, &p->in[e.mask], 0);
     o->packed[1] = packed * sizeof(float);
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(g.K, lanes);
     double macs = (double)packed * (double)(g.N * g.P * g.Q);
@@ -300,10 +317,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for a plan");
     q->cpu = fac_cpu_of(d);
-    fac_cpu_conv(d, p, &q->g, &q->e);
+    fac_cpu_conv_masked(d, p, &q->g, &q->e);
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
+    if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
     schedule(q);
     if (!tables(q)) {
         done(d, q);

@@ -20,7 +20,8 @@
 #include "base/memory.h"
 #include "ops/conv_grad.h"
 
-enum { MOST_PLANAR = 4, ITEMS = 16, STRIP_BYTES = 40 << 10, PIXELS_OF_PART = 512, SUMS_BYTES = 128 << 10, LEAST_GROUP = 4 };
+enum { MOST_PLANAR = 4, ITEMS = 16, STRIP_BYTES = 40 << 10, PIXELS_OF_PART = 512, SUMS_BYTES = 128 << 10, LEAST_GROUP = 4,
+       MOST_LANES = 16 };
 
 typedef struct plan {
     fac_conv_geom  g;
@@ -30,7 +31,6 @@ typedef struct plan {
     fac_padded     padded;              /* planar */
     /* where a number of x lies: image, block, row, pixel; and the taps, in three dims: outer, rows of the kernel, inner */
     int64_t        x_offset, x_image, x_block, x_row, x_pixel, x_outer, outer, inner;
-    int64_t        to_outer, to_row, to_inner, to_block;    /* where a tap lies in a row of dw */
     int64_t        blocks, chunks, parts, strip;            /* of x; of output channels; of the rows; rows of a strip */
     int64_t        few_blocks, few_chunks;                  /* the most of one item                                   */
     int64_t        block_groups, chunk_groups;
@@ -81,18 +81,23 @@ static void add_strip(const plan *p, const float *x, const float *dy, int64_t pl
             }
 }
 
-/* The sums of one item into dw; the lanes behind the last channels are left out. */
+/* The sums of one block and chunk into dw, without the lanes behind the last channels:  lines of output channels are laid in the
+ * order of dw's numbers, and turned by squares. */
 static void put(const plan *p, const float *sums, int64_t block, int64_t chunk, int n, float *dw) {
     const fac_conv_geom *g = &p->g;
-    int64_t lanes = p->cpu->simd->lanes, width = n * lanes, k0 = chunk * 2 * lanes, inner = inner_of(p, block);
-    int64_t each = g->C * g->R * g->S, last = g->K - k0 < width ? g->K - k0 : width;
-    for (int64_t k = 0; k < last; k++)
-        for (int64_t o = 0; o < p->outer; o++)
-            for (int64_t r = 0; r < g->R; r++) {
-                const float *from = sums + (o * g->R + r) * p->inner * width + k;
-                float *to = dw + (k0 + k) * each + block * p->to_block + o * p->to_outer + r * p->to_row;
-                for (int64_t i = 0; i < inner; i++) to[i * p->to_inner] = from[i * width];
-            }
+    int64_t lanes = p->cpu->simd->lanes, width = n * lanes, k0 = chunk * 2 * lanes, taps = g->R * g->S;
+    int64_t each = g->C * taps, last = g->K - k0 < width ? g->K - k0 : width;
+    int64_t inner = inner_of(p, block), count = p->outer * g->R * inner;
+    float lines[MOST_LANES * 2 * MOST_LANES], *to = dw + k0 * each + block * lanes * taps;
+    for (int64_t from = 0; from < count; from += lanes) {
+        const int64_t here = count - from < lanes ? count - from : lanes;
+        for (int64_t k = 0; k < here; k++) {
+            const int64_t at = from + k, high = at / taps, r = at % taps / g->S, low = at % g->S;
+            const int64_t tile = p->planar ? (high * g->R + r) * p->inner + low : (low * g->R + r) * p->inner + high;
+            memcpy(lines + k * width, sums + tile * width, (size_t)width * sizeof *sums);
+        }
+        p->cpu->simd->turn(lines, width, to + from, each, here, last);
+    }
 }
 
 /* The blocks and chunks of a group of them, as even shares. */
@@ -204,8 +209,6 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->blocks = p->planar ? 1 : (g->C + lanes - 1) / lanes;
     p->chunks = fac_chunks(g->K, (int)lanes);
     p->outer = p->planar ? g->C : g->S, p->inner = p->planar ? g->S : lanes;
-    p->to_outer = p->planar ? g->R * g->S : 1, p->to_row = g->S;
-    p->to_inner = p->planar ? 1 : g->R * g->S, p->to_block = lanes * g->R * g->S;
 
     /* of x: what some tap sees */
     int64_t down = g->R < g->stride[1] ? g->R : g->stride[1], across = g->S < g->stride[2] ? g->S : g->stride[2];

@@ -78,11 +78,9 @@ static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors,
             for (int64_t v = 0; v < n; v++)
                 p->w->filter_grad(&G, u + ((b * lanes + c) * n + v) * lanes, p->u_point,
                                   scratch + (v * channels + c) * taps * lanes);
-        for (int64_t k = 0; k < last; k++) {
-            const float *from = scratch + k / lanes * channels * taps * lanes + k % lanes;
-            float *to = dw + ((k0 + k) * g->C + c0) * taps;
-            for (int64_t i = 0; i < channels * taps; i++) to[i] = from[i * lanes];
-        }
+        for (int64_t k = 0; k < last; k += lanes)
+            p->cpu->simd->turn(scratch + k * channels * taps, lanes, dw + ((k0 + k) * g->C + c0) * taps, g->C * taps,
+                               channels * taps, last - k < lanes ? last - k : lanes);
     }
 }
 
@@ -98,6 +96,7 @@ static void add_chunk(const job *j, int64_t c_block, int64_t vectors, int64_t ch
                 .y = j->d + point * p->d_point + 2 * chunk * j->count * lanes, .x_pixel = lanes, .y_vector = j->count * lanes,
                 .planes = 1, .rows = 1, .pixels = j->count, .to = u + point * p->u_point + b * outer->most * n * lanes,
                 .to_row = n * lanes };
+            if (j->block == 0) memset(t.to, 0, (size_t)(outer->most * n * lanes) * sizeof *t.to);   /* near when it is added to */
             outer->of[outer->most][n - 1](&t);
         }
 }
@@ -110,7 +109,6 @@ static void item(void *arg, int i, int thread) {
     int64_t c_block = p->c_blocks * group / p->groups, vectors = p->c_blocks * (group + 1) / p->groups - c_block;
     int64_t first = p->chunks * bundle / p->bundles, last = p->chunks * (bundle + 1) / p->bundles;
     float *u = j->u + (p->blocks > 1 ? (size_t)i : (size_t)thread) * p->sums;
-    if (j->block == 0) memset(u, 0, p->sums * sizeof *u);
     for (int64_t chunk = first; chunk < last; chunk++, u += points(p) * p->u_point) {
         int n = fac_chunk_vectors(p->g.K, (int)lanes, chunk);
         add_chunk(j, c_block, vectors, chunk, n, u);

@@ -30,7 +30,7 @@
 typedef struct plan {
     fac_conv_geom       g, whole;               /* of one group, and of all                                       */
     fac_epilogue        e;
-    fac_layout          x, y, r;
+    fac_layout          x, y, r, mask;
     const fac_cpu      *cpu;
     const fac_winograd *w;
     bool                turned, biased;         /* weights of the convolution whose gradient this is; there is a bias */
@@ -42,7 +42,7 @@ typedef struct plan {
     double              seconds;
 } plan;
 
-typedef struct job { const plan *p; const float *x, *u, *b, *r; float *y, *v, *m; int64_t first, count; } job;
+typedef struct job { const plan *p; const float *x, *u, *b, *r, *mask; float *y, *v, *m; int64_t first, count; } job;
 
 static int64_t points(const plan *p) { return fac_tiles_points(&p->tiles); }
 static int64_t v_floats(const plan *p) { return points(p) * p->v_point; }
@@ -64,6 +64,11 @@ static void input(const job *j, int64_t t, int64_t block, float *v) {
     p->w->in_tile(x, row, v, p->v_point);
 }
 
+/* Pixel `row`, `column` of a block of channels. */
+static int64_t pixel_at(const plan *p, const fac_layout *l, int64_t image, int64_t block, int64_t row, int64_t column) {
+    return image * l->stride[0] + block * l->stride[1] + row * l->stride[2] + column * p->cpu->simd->lanes;
+}
+
 /* Outputs of tile t in one block of output channels. */
 static void output(const job *j, int64_t t, int64_t block, const float *m) {
     const plan *p = j->p;
@@ -71,13 +76,14 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     const int64_t rows = p->g.P / p->pool, columns = p->g.Q / p->pool;
     fac_tile_place(&p->tiles, t, &image, &row, &column);
     row /= p->pool, column /= p->pool;
-    float *y = j->y + image * p->y.stride[0] + block * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
+    float *y = j->y + pixel_at(p, &p->y, image, block, row, column);
     fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
                             .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
     w.rows = (int)(rows - row < out ? rows - row : out), w.columns = (int)(columns - column < out ? columns - column : out);
-    if (j->r) {
-        w.r = j->r + image * p->r.stride[0] + block * p->r.stride[1] + row * p->r.stride[2] + column * lanes;
-        w.r_row = p->r.stride[2];
+    if (j->r) w.r = j->r + pixel_at(p, &p->r, image, block, row, column), w.r_row = p->r.stride[2];
+    if (j->mask) {
+        w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column), w.mask_row = p->mask.stride[2];
+        w.mask_lo = p->e.mask_lo;
     }
     if (p->pool == 1) p->w->out_tile(&w);
     else p->w->out_pool(&w);
@@ -92,14 +98,16 @@ static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t co
         int64_t image, row, column, k = block + i / count;
         fac_tile_place(&p->tiles, first + i % count, &image, &row, &column);
         row /= p->pool, column /= p->pool;
-        const float *y = j->y + image * p->y.stride[0] + k * p->y.stride[1] + row * p->y.stride[2] + column * lanes;
+        const float *y = j->y + pixel_at(p, &p->y, image, k, row, column);
         const int64_t rows = height - row < out ? height - row : out, floats = out * lanes;
         for (int64_t a = 0; a < rows; a++)
             for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
-        if (!j->r) continue;
-        const float *r = j->r + image * p->r.stride[0] + k * p->r.stride[1] + row * p->r.stride[2] + column * lanes;
-        for (int64_t a = 0; a < rows; a++)
+        const float *r = j->r ? j->r + pixel_at(p, &p->r, image, k, row, column) : NULL;
+        const float *mask = j->mask ? j->mask + pixel_at(p, &p->mask, image, k, row, column) : NULL;
+        for (int64_t a = 0; a < rows && r; a++)
             for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(r + a * p->r.stride[2] + b, 0, 2);
+        for (int64_t a = 0; a < rows && mask; a++)
+            for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(mask + a * p->mask.stride[2] + b, 0, 2);
     }
 }
 
@@ -171,9 +179,11 @@ static int64_t u_floats(const plan *p) {
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
     const int64_t C = p->g.C / p->cpu->simd->lanes, K = p->g.K / p->cpu->simd->lanes;     /* blocks, where there are groups */
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
-              p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL, fac_span_floats(out[0], &p->y),
-              fac_span_packed(work), NULL, 0, 0 };
+    job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .u = fac_span_packed(in[1]), .y = fac_span_floats(out[0], &p->y),
+              .v = fac_span_packed(work) };
+    if (p->biased) j.b = fac_span_packed(in[2]);
+    if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
+    if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
     j.m = j.v + (p->by_chunk ? 1 : p->cpu->pool.threads) * v_floats(p);
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
@@ -181,6 +191,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
         j.x += C * p->x.stride[1], j.y += K * p->y.stride[1], j.u += u_floats(p);
         if (j.b) j.b += p->g.K;
         if (j.r) j.r += K * p->r.stride[1];
+        if (j.mask) j.mask += K * p->mask.stride[1];
     }
     return FAC_OK;
 }
@@ -262,9 +273,9 @@ static bool schedule(plan *p, int variant) {
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
-    if (!fac_cpu_conv(d, p, &q->whole, &q->e)) return false;
+    if (!fac_cpu_conv_masked(d, p, &q->whole, &q->e)) return false;
     q->pool = fac_conv_pooled(p) ? 2 : 1;
-    if (q->pool > 1 && q->e.residual >= 0) return false;
+    if (q->pool > 1 && (q->e.residual >= 0 || q->e.mask >= 0)) return false;
     q->g = q->whole;
     q->g.C /= q->whole.groups, q->g.K /= q->whole.groups, q->g.groups = 1;
     return q->whole.groups == 1 || (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
@@ -290,6 +301,7 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
+    if (q.e.mask >= 0) fac_want_blocked(q.cpu, &p->in[q.e.mask], 0);
     o->packed[1] = packed;
     if (fac_conv_biased(p)) o->packed[2] = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes);
     o->seconds = (double)q.whole.groups * q.seconds + fac_conv_pack_seconds(q.cpu, p, (double)packed / sizeof(float));
@@ -305,6 +317,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
     q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
+    if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
     schedule(q, p->variant);
     *out = q;
     return FAC_OK;
@@ -323,22 +336,25 @@ typedef struct packing { const plan *p; const float *w; float *to; int64_t group
 static void pack_channels(void *arg, int i, int thread) {
     const packing *a = arg;
     const plan *p = a->p;
-    int64_t lanes = p->cpu->simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
+    const fac_simd *simd = p->cpu->simd;
+    int64_t lanes = simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
     int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
     int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
     const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
-    float g[FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];
+    float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_LANES];     /* [c][tap][lanes] */
     fac_winograd_matrix G;
     fac_winograd_filters(p->w, &G);
     (void)thread;
-    for (int64_t c = first; c < last; c++)
-        for (int64_t v = 0; v < width; v += lanes) {
-            int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
-            const float *from = w.w + (k0 + v) * w.k + c * w.c;
-            for (int64_t tap = 0; tap < taps; tap++)
-                for (int64_t k = 0; k < lanes; k++) g[tap * lanes + k] = k < real ? from[k * w.k + tap * w.tap] : 0;
-            p->w->filter(&G, g, a->to + k0 * C * points(p) + c * width + v, C * width);
-        }
+    for (int64_t v = 0; v < width; v += lanes) {
+        int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
+        const float *from = w.w + (k0 + v) * w.k + first * w.c;
+        if (real < lanes) memset(g, 0, sizeof g);
+        if (!p->turned) simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
+        else for (int64_t c = 0; c < last - first; c++)         /* the last tap first */
+            simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes, -lanes, real, taps);
+        for (int64_t c = first; c < last; c++)
+            p->w->filter(&G, g + (c - first) * taps * lanes, a->to + k0 * C * points(p) + c * width + v, C * width);
+    }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {

@@ -13,7 +13,7 @@
 /* One tile of a convolution or a matrix product: m pixels times n vectors of output channels, all in registers over the
  * whole reduction
  *     y[pixel][k] = bias[k] + sum over c, r, s of x[pixel, r, s][c] w[c][r][s][k]
- * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi).  A row of a matrix is a pixel too, R = S = 1.
+ * and then  clip(y + row_bias[pixel] + residual[pixel][k], lo, hi), masked.  A row of a matrix is a pixel too, R = S = 1.
  * Pixels come in two runs, so that one tile may take two short rows: pixels 0 .. (m+1)/2 - 1 from x0, the others from x1. */
 typedef struct fac_tile_fill {              /* to[i to_row] = from[i from_row], i < rows, a vector each; a number of times */
     const float *from;
@@ -32,6 +32,9 @@ typedef struct fac_conv_tile {
     int64_t      y_pixel, y_vector;
     const float *r0, *r1;                   /* residual, or NULL; may be y itself: then the tile adds to what is there      */
     int64_t      r_pixel, r_vector;
+    const float *mask0, *mask1;             /* or NULL: y is 0 where the mask is not above mask_lo                          */
+    int64_t      mask_pixel, mask_vector;
+    float        mask_lo;
     float        lo, hi;                    /* -INFINITY, INFINITY for none; NaN passes                                     */
     const float *ahead;                     /* weights to prefetch, ahead_lines cache lines per channel block               */
     int          ahead_lines;
@@ -40,8 +43,8 @@ typedef struct fac_conv_tile {
     bool         past;                      /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors; nothing is added     */
     fac_tile_fill copy;                     /* of FAC_TILE_NEAR, R = S = 1: done meanwhile, once at most for each channel block */
     int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
-    int64_t      x_next, y_next, r_next;    /* from tile to tile, as from row to row; x_next 0: m pixels                    */
-    const int64_t *x_at, *y_at, *r_at;      /* of FAC_TILE_LIST                                                             */
+    int64_t      x_next, y_next, r_next, mask_next;     /* from tile to tile, as from row to row; x_next 0: m pixels        */
+    const int64_t *x_at, *y_at, *r_at, *mask_at;        /* of FAC_TILE_LIST                                                 */
 } fac_conv_tile;
 typedef void fac_conv_tile_kernel(const fac_conv_tile *t);
 
@@ -50,8 +53,8 @@ enum {                                      /* how the pixels of x follow each o
     FAC_TILE_NEAR,                          /* one vector apart                                         */
     FAC_TILE_ANY,                           /* x_pixel apart                                            */
     FAC_TILE_PLANAR,                        /* x_pixel apart, and a channel block is one single channel */
-    FAC_TILE_LIST,                          /* each where x_at, y_at and r_at say, from x0, y0 and r0; of[1][0] is NULL where
-                                               addresses would not fit the registers */
+    FAC_TILE_LIST,                          /* each where x_at, y_at, r_at and mask_at say, from x0, y0, r0 and mask0;
+                                               of[1][0] is NULL where addresses would not fit the registers */
     FAC_TILE_PRODUCTS,                      /* one vector apart, those of y too, x0 and y0 alone: R = S = 1, and nothing is
                                                added or clipped */
     FAC_TILE_KINDS
@@ -112,6 +115,7 @@ typedef struct fac_lane_rows {
     const float *mask;                              /* NULL: none    */
     int64_t      mask_row;
     float        mask_lo, mask_hi;
+    bool         past;                              /* y goes past the caches; then fac_streams_end() is for the end of an item */
 } fac_lane_rows;
 /* The mean, the sum of (x - mean)^2, the sums of d and d (x - mean), in f32: for some hundred pixels.  Without d its sums are
  * anything. */
@@ -159,6 +163,9 @@ typedef struct fac_winograd_tile {
     int64_t      y_row;
     int          rows, columns;             /* that lie inside the image */
     float        lo, hi;
+    const float *mask;                      /* as of fac_conv_tile; NULL: none */
+    int64_t      mask_row;
+    float        mask_lo;
 } fac_winograd_tile;
 enum { FAC_WINOGRAD_POINTS = 8, FAC_WINOGRAD_KERNEL = 5 };  /* the most of n and kernel */
 typedef struct fac_winograd_matrix { double at[FAC_WINOGRAD_POINTS][FAC_WINOGRAD_KERNEL]; } fac_winograd_matrix;
@@ -167,7 +174,7 @@ typedef struct fac_winograd {
     void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point);
     void (*out_tile)(const fac_winograd_tile *t);
     /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are those of the pool, which bias and
-     * limits come behind.  No residual. */
+     * limits come behind.  No residual, no mask. */
     void (*out_pool)(const fac_winograd_tile *t);
     /* One vector of filters, kernel x kernel vectors without gaps, to u; computed in f64. */
     void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point);

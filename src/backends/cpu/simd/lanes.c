@@ -42,7 +42,7 @@ static void sums(const fac_lane_rows *t, fac_lane_sums *to) {
 }
 
 /* two: 0 without d, 2 with its mask */
-INLINE void linear_rows(const int two, const int clipped, const fac_lane_rows *t) {
+INLINE void linear_rows(const int two, const int clipped, const int past, const fac_lane_rows *t) {
     const vec low = all(t->mask_lo), high = all(t->mask_hi);
     const vec mean = load(t->mean), factor = load(t->factor), shift = load(t->shift), other = two ? load(t->other) : all(0);
     for (int64_t r = 0; r < t->rows; r++) {
@@ -53,17 +53,21 @@ INLINE void linear_rows(const int two, const int clipped, const fac_lane_rows *t
             vec v = (load(x + i) - mean) * factor + shift;
             if (two > 1) v += masked(load(d + i), load(mask + i), low, high) * other;
             else if (two) v += load(d + i) * other;
-            store(y + i, clipped ? clip(v, t->lo, t->hi) : v);
+            if (clipped) v = clip(v, t->lo, t->hi);
+            if (past) stream(y + i, v);
+            else store(y + i, v);
         }
     }
 }
 
-static void linear(const fac_lane_rows *t) {
+INLINE void linear_to(const int past, const fac_lane_rows *t) {
     const int clipped = t->lo > -INFINITY || t->hi < INFINITY;
-    if (t->mask) linear_rows(2, 0, t);
-    else if (t->d) clipped ? linear_rows(1, 1, t) : linear_rows(1, 0, t);
-    else clipped ? linear_rows(0, 1, t) : linear_rows(0, 0, t);
+    if (t->mask) linear_rows(2, 0, past, t);
+    else if (t->d) clipped ? linear_rows(1, 1, past, t) : linear_rows(1, 0, past, t);
+    else clipped ? linear_rows(0, 1, past, t) : linear_rows(0, 0, past, t);
 }
+
+static void linear(const fac_lane_rows *t) { t->past ? linear_to(1, t) : linear_to(0, t); }
 
 extern const fac_lane_kernels FAC_SIMD(fac_lane_kernels);
 const fac_lane_kernels FAC_SIMD(fac_lane_kernels) = { sums, linear };

@@ -31,7 +31,7 @@ INLINE const float *step(const int m, const int n, const places x, const int k, 
 }
 
 /* What steps bring in, a line each: the pixel of x so many floats behind (0: none); those of y, which is written at the end, and
- * of what is added to it (-1: none). */
+ * of what is added to it or masks it (-1: none). */
 typedef struct soon { int64_t x, y, r; places y_at, r_at; } soon;
 
 /* Whole blocks of channels are VL steps, each with a hint `hint` floats further on, and those of `soon`; the last block may have
@@ -59,19 +59,22 @@ INLINE void fetch_ends(const int m, const int n, const places y, int64_t vector)
         UNROLL for (int p = 0; p < m; p++) __builtin_prefetch(place(m, p, y) + k * vector, 1, 3);
 }
 
-/* added: there may be a row_bias or a residual */
+/* added: there may be a row_bias, a residual or a mask */
 INLINE void finish(const int m, const int n, const int added, const int past, const fac_conv_tile *t, const float *row_bias,
-                   const places to, const places r, vec acc[MR][2]) {
-    const vec lo = all(t->lo), hi = all(t->hi);         /* here: stores might change *t for all that the compiler knows */
-    const int64_t y_vector = t->y_vector, r_vector = t->r_vector;
+                   const places to, const places r, const places mask, vec acc[MR][2]) {
+    /* here: stores might change *t for all that the compiler knows */
+    const vec lo = all(t->lo), hi = all(t->hi), low = all(t->mask_lo);
+    const int64_t y_vector = t->y_vector, r_vector = t->r_vector, mask_vector = t->mask_vector;
     UNROLL for (int p = 0; p < m; p++) {
         float *y = (float *)(uintptr_t)place(m, p, to);
         UNROLL for (int k = 0; k < n; k++) {
             vec v = acc[p][k];
             if (added && row_bias) v += all(row_bias[p]);
             if (added && r.p0) v += load(place(m, p, r) + k * r_vector);
-            if (past) stream(y + k * y_vector, vmin(vmax(v, lo), hi));
-            else store(y + k * y_vector, vmin(vmax(v, lo), hi));
+            v = vmin(vmax(v, lo), hi);
+            if (added && mask.p0) v = (vec)((ivec)v & (load(place(m, p, mask) + k * mask_vector) > low));
+            if (past) stream(y + k * y_vector, v);
+            else store(y + k * y_vector, v);
         }
     }
 }
@@ -101,11 +104,12 @@ INLINE const float *taps(const int m, const int n, const int block, const int he
 INLINE void tiles(const int m, const int n, const int block, const int64_t px, const int listed, const int copies,
                   const fac_conv_tile *t) {
     places x = { t->x0, t->x1, px, NULL }, y = { t->y0, t->y1, t->y_pixel, NULL }, r = { t->r0, t->r1, t->r_pixel, NULL };
+    places mask = { t->mask0, t->mask1, t->mask_pixel, NULL };
     const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / (VL * t->R * t->S);
     const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
     const float *ahead = t->ahead, *row_bias = t->row_bias;
     const int64_t x_next = t->x_next ? t->x_next : m * px, y_next = t->x_next ? t->y_next : m * y.pixel;
-    const int64_t r_next = t->x_next ? t->r_next : m * r.pixel;
+    const int64_t r_next = t->x_next ? t->r_next : m * r.pixel, mask_next = t->x_next ? t->mask_next : m * mask.pixel;
     fac_tile_fill copy = t->copy;
     for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
         vec acc[MR][2];
@@ -115,14 +119,16 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         }
         int64_t at[MR];
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
-        if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m;
+        if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m, mask.at = t->mask_at + i * m;
         const bool pointwise = block == VL && t->R == 1 && t->S == 1, fetch = !t->here && (!copies || !t->past);
         /* a step for each pixel; and steps of few pixels have no room for more hints */
         const bool spread = VL >= MR && MR > 6 && pointwise && !listed;
         const int y_blocks = spread && fetch && t->channels >= n * VL ? n : 0;
-        const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0;
+        const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0, more = y_blocks + r_blocks;
+        const int mask_blocks = spread && mask.p0 && t->channels >= (more + n) * VL ? n : 0;
         if (fetch && !y_blocks) fetch_ends(m, n, y, t->y_vector);
         if (r.p0 && !r_blocks) fetch_ends(m, n, r, t->r_vector);
+        if (mask.p0 && !mask_blocks) fetch_ends(m, n, mask, t->mask_vector);
 
         const float *w = t->w;
         places row = x;
@@ -135,7 +141,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
             for (int64_t b = 0; b < blocks; b++, c += VL, ahead += jump, shift(&row, t->x_block)) {
                 next.x = b + 2 < blocks ? 2 * t->x_block : wrapped;
                 if (spread) next.y = b < y_blocks ? b * t->y_vector : -1;
-                if (spread) next.r = b >= y_blocks && b < y_blocks + r_blocks ? (b - y_blocks) * t->r_vector : -1;
+                if (spread) next.r = b >= y_blocks && b < more ? (b - y_blocks) * t->r_vector : -1;
+                if (spread && b >= more && b < more + mask_blocks) next.r_at = mask, next.r = (b - more) * t->mask_vector;
                 w = steps(m, n, VL, VL, row, next, w, &ahead, hint, acc);
                 if (copies && copy.times > 0) copy_some(&copy);
             }
@@ -145,13 +152,14 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
         for (; c < t->channels; c += block, shift(&row, t->x_block))
             w = taps(m, n, block, block < VL ? block : t->channels - c, t, row, w, &ahead, hint, acc);
-        if (row_bias || r.p0) finish(m, n, 1, 0, t, row_bias, y, r, acc);
-        else if (copies && t->past) finish(m, n, 0, 1, t, row_bias, y, r, acc);
-        else finish(m, n, 0, 0, t, row_bias, y, r, acc);
+        if (row_bias || r.p0 || mask.p0) finish(m, n, 1, 0, t, row_bias, y, r, mask, acc);
+        else if (copies && t->past) finish(m, n, 0, 1, t, row_bias, y, r, mask, acc);
+        else finish(m, n, 0, 0, t, row_bias, y, r, mask, acc);
         if (row_bias) row_bias += m;
         if (listed) continue;
         shift(&x, x_next), shift(&y, y_next);
         if (r.p0) shift(&r, r_next);
+        if (mask.p0) shift(&mask, mask_next);
     }
 }
 

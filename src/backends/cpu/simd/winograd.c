@@ -102,7 +102,9 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
     }
     const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
     const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows, columns = whole ? m / times : w->columns;
-    const int64_t y_row = w->y_row, r_row = w->r_row;
+    const int64_t y_row = w->y_row, r_row = w->r_row, mask_row = w->mask_row;
+    const float *mask = w->mask;
+    const vec low = all(w->mask_lo);
     float *to = w->y;
     vec left[2];                            /* pooled: the larger of each two of the column before */
     UNROLL for (int j = 0; j < m; j++) {
@@ -123,7 +125,9 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
             if (i >= rows) break;
             vec y = o[i] + bias;
             if (r && !pooled) y += load(r + i * r_row + column * VL);
-            store(to + i * y_row + column * VL, vmin(vmax(y, lo), hi));
+            y = vmin(vmax(y, lo), hi);
+            if (mask && !pooled) y = (vec)((ivec)y & (load(mask + i * mask_row + column * VL) > low));
+            store(to + i * y_row + column * VL, y);
         }
     }
 }
@@ -171,44 +175,82 @@ INLINE void store_past(float *p, vec v) {
 #endif
 }
 
+/* Both halves of a vector, rounded. */
+INLINE vec narrow(dvec low, dvec high) {
+#if defined(__AVX512F__)
+    return (vec)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)), _mm512_cvtpd_ps((__m512d)high), 1);
+#elif defined(__AVX2__)
+    return (vec)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)low)), _mm256_cvtpd_ps((__m256d)high), 1);
+#else
+    const hvec half[2] = { __builtin_convertvector(low, hvec), __builtin_convertvector(high, hvec) };
+    vec v;
+    memcpy(&v, half, sizeof v);
+    return v;
+#endif
+}
+
+/* o = G g: rows of a pair +-p have the same even and odd parts, those of 0 and infinity have one number. */
+INLINE void filter_column(const int n, const int r, const fac_winograd_matrix *G, const dvec *g, dvec *o) {
+    o[0] = G->at[0][0] * g[0];
+    UNROLL for (int i = 1; i + 1 < n; i += 2) {
+        dvec even = G->at[i][0] * g[0] + G->at[i][2] * g[2], odd = G->at[i][1] * g[1];
+        if (r > 3) even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0], odd += G->at[i][3] * g[r > 3 ? 3 : 0];
+        o[i] = even + odd;
+        o[i + 1] = even - odd;
+    }
+    o[n - 1] = g[r - 1];
+}
+
 /* u = G g G^T.  Stored by whole vectors: points may lie so far apart that their lines push each other out of the caches, and then
  * all of u is more than a cache holds: the lines need not be read for being written. */
 INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point) {
-    float whole[64 * VL];
-    for (int lane = 0; lane < VL; lane += VD)
-        for (int i = 0; i < n; i++) {
-            dvec half[5];
-            UNROLL for (int x = 0; x < r; x++) {
-                half[x] = G->at[i][0] * widen_f32(g + x * VL + lane);
-                UNROLL for (int s = 1; s < r; s++) half[x] += G->at[i][s] * widen_f32(g + (s * r + x) * VL + lane);
-            }
-            for (int j = 0; j < n; j++) {
-                dvec sum = G->at[j][0] * half[0];
-                UNROLL for (int s = 1; s < r; s++) sum += G->at[j][s] * half[s];
-                const hvec narrow = __builtin_convertvector(sum, hvec);
-                memcpy(whole + (i * n + j) * VL + lane, &narrow, sizeof narrow);
-            }
+    dvec columns[2][8][5];
+    for (int half = 0; half < 2; half++)
+        UNROLL for (int x = 0; x < r; x++) {
+            dvec in[5], out[8];
+            UNROLL for (int s = 0; s < r; s++) in[s] = widen_f32(g + (s * r + x) * VL + half * VD);
+            filter_column(n, r, G, in, out);
+            UNROLL for (int i = 0; i < n; i++) columns[half][i][x] = out[i];
         }
-    if (u_point < FAR) for (int k = 0; k < n * n; k++) store(u + k * u_point, load(whole + k * VL));
-    else for (int k = 0; k < n * n; k++) store_past(u + k * u_point, load(whole + k * VL));
+    for (int i = 0; i < n; i++) {
+        dvec low[8], high[8];
+        filter_column(n, r, G, columns[0][i], low);
+        filter_column(n, r, G, columns[1][i], high);
+        UNROLL for (int j = 0; j < n; j++, u += u_point) {
+            if (u_point < FAR) store(u, narrow(low[j], high[j]));
+            else store_past(u, narrow(low[j], high[j]));
+        }
+    }
+}
+
+/* o = G^T u, the adjoint of filter_column */
+INLINE void filter_grad_column(const int n, const int r, float G[8][5], const vec *u, vec *o) {
+    o[0] = G[0][0] * u[0];
+    UNROLL for (int s = 1; s < r; s++) o[s] = all(0);
+    UNROLL for (int i = 1; i + 1 < n; i += 2) {
+        const vec sum = u[i] + u[i + 1], dif = u[i] - u[i + 1];
+        UNROLL for (int s = 0; s < r; s++) o[s] += G[i][s] * (s % 2 ? dif : sum);
+    }
+    o[r - 1] += u[n - 1];
 }
 
 /* dg = G^T u G */
-INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg) {
-    vec half[6][5];
+INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix *M, const float *u, int64_t u_point, float *dg) {
+    vec half[5][8];
+    float G[8][5];
+    UNROLL for (int i = 0; i + 1 < n; i += i ? 2 : 1)
+        UNROLL for (int s = 0; s < r; s++) G[i][s] = (float)M->at[i][s];
     for (int i = 0; i < n; i++) {
-        UNROLL for (int s = 0; s < r; s++) half[i][s] = all(0);
-        for (int j = 0; j < n; j++, u += u_point) {
-            const vec x = load(u);
-            UNROLL for (int s = 0; s < r; s++) half[i][s] += all((float)G->at[j][s]) * x;
-        }
+        vec row[8], o[5];
+        UNROLL for (int j = 0; j < n; j++, u += u_point) row[j] = load(u);
+        filter_grad_column(n, r, G, row, o);
+        UNROLL for (int s = 0; s < r; s++) half[s][i] = o[s];
     }
-    for (int y = 0; y < r; y++)
-        UNROLL for (int s = 0; s < r; s++, dg += VL) {
-            vec sum = all((float)G->at[0][y]) * half[0][s];
-            UNROLL for (int i = 1; i < n; i++) sum += all((float)G->at[i][y]) * half[i][s];
-            store(dg, sum);
-        }
+    UNROLL for (int s = 0; s < r; s++) {
+        vec o[5];
+        filter_grad_column(n, r, G, half[s], o);
+        UNROLL for (int y = 0; y < r; y++) store(dg + (y * r + s) * VL, o[y]);
+    }
 }
 
 static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
