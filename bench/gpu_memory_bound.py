@@ -73,7 +73,7 @@ def problems(c, times):
         yield f"gelu {e}", f"gelu({x})", c.on(f.gelu, side, t=e), 2 * b * big
         other = "bf16" if e == "f32" else "f32"
         yield f"cast {e} to {other}", f"cast({x}) to={other}", c.into(lambda a, y: y.copy_(a), side, t=e, to=other), 6 * big
-        yield (f"transpose {e}", f"transpose({x}) perm=1,0", c.into(lambda a, y: y.copy_(a.t()), side, t=e), 2 * b * big)
+        yield (f"transpose {e}", f"transpose({x}) perm=1,0", c.into(lambda a, y: y.copy_(a.t()), side, t=e, result=side[::-1]), 2 * b * big)
     yield ("fused chain f32", f"fused({shape(*side)}, f32[8192]) {{t0 = mul(x0, x1); t1 = tanh(t0); t2 = add(t1, x0); t2}}",
            c.on(lambda x, a: t.tanh(x * a) + x, side, side[1:]), 8 * big)
     yield ("dropout f32", f"dropout({shape(*side)}, i64[]) ratio=0.5 training", c.on(lambda x: f.dropout(x, 0.5), side),
