@@ -2,8 +2,9 @@
  *
  *     y = relu(norm(x) + norm(other_x))       batch_norm_pair: what the shortcut's norm makes is neither written nor read
  *
- * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits), and both norms' gradients read the same dy: batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose
- * sums no convolution gave (norm_sums.c), batch_norm_sums makes them.
+ * (batch_norm_pair_relu where norm_masks.c lets the norm keep bits), and both norms' gradients read the same dy:
+ * batch_norm_grad_pair reads it once.  It takes both norms' sums; of a norm whose sums no convolution gave (norm_sums.c),
+ * batch_norm_sums makes them.
  *
  * Where norm_moments.c gave the statistics and price(self, node) says that it takes less time.  Behind norm_sums.c, which asks
  * which norm made a value.  Of 16 bits the shortcut's norm is not rounded any more. */
