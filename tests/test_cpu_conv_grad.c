@@ -138,7 +138,8 @@ static void x_direct(fac_device *d, uint64_t seed) {
     static const shape fixed[] = { { 2, 40, 7, 7, 70, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
                                    { 2, 33, 14, 14, 200, 1, 1, 1, { .groups = 1 } },
                                    { 1, 64, 9, 31, 100, 1, 1, 1, { .groups = 1 } },
-                                   { 1, 48, 6, 28, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };
+                                   { 1, 48, 6, 28, 64, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } },
+                                   { 1, 40, 7, 7, 290, 3, 3, 1, { .pad = { 1, 1, 1, 1 } } } };      /* in slices */
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         for (int how = 0; how <= (ADDED | MASKED); how++)
             assert_true(grad_with(d, "conv2d_grad_x/direct", &fixed[k], how, seed + k));
