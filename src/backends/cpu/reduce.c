@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "ops/reduce.h"
 
-enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, PARTS = 16, FEW_UNITS = 8, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
+enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, FEW_COLUMNS = 128 /* whose sums stay in registers */, PARTS = 16, FEW_UNITS = 8, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
 
 typedef struct axis { int64_t d, in, out; } axis;       /* strides in elements; out 0: reduced */
 
@@ -103,7 +103,8 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
                        r->keep[0].out == 1;
     if (lines && r->reduce[0].d <= SHORT && r->results >= COLUMNS) {
         r->batch = BATCH / r->reduce[0].d / 16 * 16;
-        r->batch = r->batch > COLUMNS ? COLUMNS : r->batch;
+        const int64_t most = r->reduce[0].d < 16 ? COLUMNS : FEW_COLUMNS;
+        r->batch = r->batch > most ? most : r->batch;
         r->units = (r->results + r->batch - 1) / r->batch;
         return true;
     }
