@@ -58,12 +58,22 @@ static size_t cache(int name, size_t otherwise) {
     return n > 0 ? (size_t)n : otherwise;
 }
 
+/* The third cache of one core.  What the C library says may be that of the whole processor: twelve caches of 32 MB are 384 MB to
+ * it, of which a core has one; the system knows, where it tells. */
+static size_t third_cache(size_t all) {
+    size_t kilobytes = 0;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+    if (f && fscanf(f, "%zuK", &kilobytes) != 1) kilobytes = 0;
+    if (f) fclose(f);
+    return kilobytes && kilobytes < all >> 10 ? kilobytes << 10 : all;
+}
+
 fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
-    c->l3 = cache(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+    c->l3 = third_cache(cache(_SC_LEVEL3_CACHE_SIZE, 8 << 20));
 #else
     c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
 #endif
