@@ -6,8 +6,8 @@
  * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
 #include <string.h>
 #include "backends/cpu/attr.h"
+#include "backends/opencl/batch_norm_problem.h"
 #include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
@@ -19,116 +19,11 @@
 #include "cl_last.h"
 #include "cl_team.h"
 
-enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, SUMS = 4,
-       SUMMING = 256, GROUPS = 2, EACH = 8,     /* items of a group that sums, groups on a unit, accesses of an item at least, */
-       HELD_ITEMS = 512, MORE_ITEMS = 768,      /* items that a unit holds at once; more where they add up x of 16 bits alone; */
-       REGISTERS = 65536,       /* what it has for them; */
+enum { PORTS = 5, COEFFICIENTS = 4, GROUP = 64, LONG_RUN = 4096, PIXELS = 4, TEAM = 64, BESIDE = 8, MASK = FAC_CL_NORM_MASK,
        AHEAD = 8,               /* accesses of an item that are on their way, at most */
-       SHORT = 2, FEW_BYTES = 32 << 20,     /* bytes of x's elements; of all of x, so few that a launch counts */
-       MOST_NEAR = 8 };         /* elements that come in one access */
+       REGISTERS = 65536 };     /* what a unit has for the items it holds */
 
-typedef struct shape {
-    fac_cl_fold f;
-    int64_t images, channels, plane, count;
-    int     near;                               /* neighbours in an access of what is applied */
-    bool    last, grad, given;                  /* channels last; the gradient; mean and var are given */
-    bool    straight;                           /* the batch's statistics are given */
-    bool    backwards;                          /* what of x is in the cache still when it is applied comes first */
-    int     held;                               /* how many items that sum a unit holds, then */
-    bool    settles;                            /* the last group of a channel's settles what the parts make, without a launch */
-    size_t  item, coefficients;                 /* bytes of a number computed with; where the coefficients begin in the scratch */
-} shape;
-
-static fac_dtype computing(const fac_problem *p) { return fac_cl_folding(p->in[0].type.dtype); }
-
-static bool is_masked(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_act_grad"); }
-static bool is_grad(const fac_node *n) {
-    return !strcmp(n->op->name, "batch_norm_grad") || is_masked(n) || !strcmp(n->op->name, "batch_norm_grad_given");
-}
-
-/* With an addend of its own, if any, and bits of what is above 0. */
-enum { ADD = FAC_NORM_GIVEN, MASK = 3 };
-static bool is_relu(const fac_node *n) { return !strcmp(n->op->name, "batch_norm_given_relu"); }
-static bool has_bits(const fac_problem *p) { return is_relu(p->node) && p->nout > MASK && p->out[MASK].type.dtype != FAC_NONE; }
-
-/* Which operand is added to what the norm made; 0: none. */
-static int addend_of(const fac_problem *p) {
-    const int k = is_relu(p->node) ? ADD : p->node->body[0] ? p->node->nports : p->nin;
-    return k < p->nin && p->in[k].type.dtype != FAC_NONE ? k : 0;
-}
-
-/* From pixel to pixel, all channels of each lying side by side: more than there are in a slice.  0: other layouts. */
-static int64_t step_of(const fac_operand *x) {
-    const fac_dims *d = &x->type.dims;
-    int64_t step = 0, pixels = 1;
-    if (d->n < 3 || x->layout.block || (d->d[1] > 1 && x->layout.stride[1] != 1)) return 0;
-    for (int i = d->n - 1; i > 0; i--) {
-        const int k = i > 1 ? i : 0;            /* images behind the pixels */
-        if (d->d[k] > 1 && !step) step = x->layout.stride[k];
-        if (d->d[k] > 1 && x->layout.stride[k] != step * pixels) return 0;
-        pixels *= d->d[k];
-    }
-    if (!step) step = d->d[1];
-    return step == d->d[1] || (step > d->d[1] && d->d[1] > 1) ? step : 0;
-}
-
-/* Where the last group adds the parts of a channel, groups are short and wide, so that there are few. */
-static void share_sums(const fac_opencl *o, shape *s) {
-    fac_cl_fold *f = &s->f;
-    if (!f->columns || f->reduced.n > 1) return;
-    const int64_t side = (s->channels + f->width - 1) / f->width;
-    f->beside = BESIDE;
-    while (f->beside > 1 && f->beside >= 2 * side) f->beside /= 2;
-    f->team = f->across = SUMMING / f->beside;
-    const int64_t groups = (f->units + f->beside - 1) / f->beside, most = f->count / ((int64_t)f->team * EACH);
-    f->parts = (int64_t)o->limits.units * GROUPS / (groups ? groups : 1);
-    if (f->parts > most) f->parts = most;
-    if (f->parts < 1) f->parts = 1;
-}
-
-/* Groups do much, so that what they read last is at one end of x: all of them are there at once. */
-static void hold_all(const fac_opencl *o, shape *s) {
-    fac_cl_fold *f = &s->f;
-    const int64_t groups = (f->units + f->beside - 1) / f->beside;
-    const int64_t most = (int64_t)o->limits.units * s->held / ((int64_t)f->team * f->beside) / (groups ? groups : 1);
-    if (f->parts > most) f->parts = most > 1 ? most : 1;
-}
-
-static bool is_last(const fac_operand *x) { return !fac_layout_is_plain(&x->layout, &x->type.dims) && step_of(x); }
-
-/* Where the mean of the batch is among the operands, if it is; its variance is behind it. */
-static int own_of(const fac_node *n) {
-    return !strcmp(n->op->name, "batch_norm_given") || is_relu(n) ? 5 : !strcmp(n->op->name, "batch_norm_grad_given") ? 3 : 0;
-}
-static bool is_straight(const fac_node *n) { return own_of(n) > 0; }
-
-static void shape_of(fac_opencl *o, const fac_problem *p, shape *s) {
-    const fac_dims *d = &p->in[0].type.dims;
-    *s = (shape){ .images = d->d[0], .channels = d->n > 1 ? d->d[1] : 1, .plane = 1, .grad = is_grad(p->node),
-                  .straight = is_straight(p->node) };
-    for (int k = 2; k < d->n; k++) s->plane *= d->d[k];
-    s->count = s->images * s->plane;
-    s->given = !s->grad && !s->straight && !fac_attr_flag(p->node, "training_mode");
-    s->last = d->n == 2 || is_last(&p->in[0]) || (s->straight && step_of(&p->in[0]));
-    const int64_t step = s->last && d->n > 2 ? step_of(&p->in[0]) : s->channels;
-    const int64_t bytes = fac_dtype_get(p->in[0].type.dtype)->block_bytes;
-    fac_cl_axes_put(&s->f.kept, s->channels, s->last ? 1 : s->plane, 1);
-    fac_cl_axes_put(&s->f.reduced, s->images, step * s->plane, 0);
-    fac_cl_axes_put(&s->f.reduced, s->plane, s->last ? step : 1, 0);
-    s->near = fac_cl_near_all(o, p);
-    if (s->last && s->channels % s->near) s->near = 1;      /* of a single channel the neighbours are pixels, in plain order too */
-    s->f.near = s->near < SUMS ? s->near : SUMS;    /* four sums of eight lanes would take too many registers */
-    fac_cl_fold_settle(o, &s->f, computing(p));
-    const bool few = s->count * s->channels * bytes <= FEW_BYTES;
-    s->backwards = o->limits.gpu && computing(p) == FAC_F32 && (bytes <= SHORT || (s->last && !few));
-    s->held = s->grad || bytes > SHORT ? HELD_ITEMS : MORE_ITEMS;
-    s->settles = !s->given && !s->straight && s->count && computing(p) == FAC_F32 && fac_cl_has_path(o, FAC_CL_FENCES);
-    s->settles &= !s->backwards || few;
-    if (s->settles) share_sums(o, s);
-    else if (s->backwards) hold_all(o, s);
-    s->item = (size_t)fac_dtype_get(computing(p))->block_bytes;
-    s->coefficients = s->given || s->straight ? 0 : (size_t)((s->grad ? 4 : 2) * s->f.parts + 1) * (size_t)s->channels * s->item;
-}
+typedef fac_cl_norm shape;
 
 /* The body, if any, works on one element and at most one more of the same place. */
 static bool simple_body(const fac_opencl *o, const fac_problem *p) {
@@ -137,9 +32,9 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     fac_text functions = { 0 }, statements = { 0 };
     const int more = p->nin - p->node->nports;
     if (!body) return true;
-    if (is_relu(p->node)) return false;
+    if (fac_cl_norm_is_relu(p->node)) return false;
     const fac_operand *other = &p->in[p->node->nports];
-    if (is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
+    if (fac_cl_norm_is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
     if (more && other->type.dtype != p->in[0].type.dtype) return false;
     if (more && !fac_dims_equal(&other->type.dims, &p->in[0].type.dims)) return false;
     const bool good = p->out[0].type.dtype == p->in[0].type.dtype && fac_cl_body_text(body, in, o->limits.fp64, &functions,
@@ -149,42 +44,11 @@ static bool simple_body(const fac_opencl *o, const fac_problem *p) {
     return good;
 }
 
-static bool settle_layouts(const fac_opencl *o, fac_problem *p) {
-    const fac_operand *x = &p->in[0];
-    for (int i = 0; i < p->nin + p->nout; i++) {
-        fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (v->type.dtype == FAC_NONE) continue;
-        if (!fac_cl_has(o, v->type.dtype)) return false;
-        v->layout.halo = 0;
-        const bool like_x = fac_dims_equal(&v->type.dims, &x->type.dims) && v->type.dims.n > 1;
-        if (has_bits(p) && v == &p->out[MASK]) {
-            if (!step_of(v)) v->layout = fac_layout_channels_last(&v->type.dims);
-            continue;
-        }
-        const bool wants_last = i == 0 && is_straight(p->node) && v->type.dims.n > 2 && !is_last(v);
-        if (wants_last) v->layout = fac_layout_channels_last(&v->type.dims);
-        if (like_x && is_last(x) && is_last(v)) continue;
-        const bool vector = is_straight(p->node) && i < p->nin && !like_x;      /* read as many at once as of x */
-        const bool crooked = v->layout.block || (vector && v->layout.offset % MOST_NEAR) || !fac_layout_is_plain(&v->layout, &v->type.dims);
-        if (crooked) v->layout = fac_layout_plain(&v->type.dims);
-        if (like_x && is_last(x)) v->layout = fac_layout_channels_last(&v->type.dims);
-    }
-    return true;
-}
-
-/* All channels of each pixel side by side, and no others between. */
-static void lay_together(fac_problem *p) {
-    for (int i = 0; i < p->nin + p->nout; i++) {
-        fac_operand *v = i < p->nin ? &p->in[i] : &p->out[i - p->nin];
-        if (v->type.dtype != FAC_NONE && v->type.dims.n > 2) v->layout = fac_layout_channels_last(&v->type.dims);
-    }
-}
-
 /* Operands once, and for the batch's own statistics those that these are made of once more. */
 static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape *s) {
     const int launches = s->straight ? 1 : s->given || s->settles ? 2 : 3;
     const double image = (double)fac_type_bytes(&p->in[0].type);
-    double bytes = s->straight || s->given ? 0 : image * (s->grad ? is_masked(p->node) ? 3 : 2 : 1);
+    double bytes = s->straight || s->given ? 0 : image * (s->grad ? fac_cl_norm_is_masked(p->node) ? 3 : 2 : 1);
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
@@ -195,16 +59,18 @@ static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     shape s;
-    if (!is_grad(p->node) && !is_straight(p->node) && strcmp(p->node->op->name, "batch_norm")) return false;
-    if (!simple_body(o, p) || !settle_layouts(o, p)) return false;
-    shape_of(o, p, &s);
-    if (has_bits(p) && s.near < FAC_BITS) {     /* an item writes whole bytes */
-        lay_together(p);
-        shape_of(o, p, &s);
+    const int own = fac_cl_norm_own(p->node);
+    const fac_dtype computing = fac_cl_norm_computing(p);
+    if (!fac_cl_norm_is_grad(p->node) && !own && strcmp(p->node->op->name, "batch_norm")) return false;
+    if (!simple_body(o, p) || !fac_cl_norm_layouts(o, p)) return false;
+    fac_cl_norm_of(o, p, &s);
+    if (fac_cl_norm_has_bits(p) && s.near < FAC_BITS) {     /* an item writes whole bytes */
+        fac_cl_norm_lay_together(p);
+        fac_cl_norm_of(o, p, &s);
         if (s.near < FAC_BITS) return false;
     }
-    if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own_of(p->node)].type.dtype != computing(p) ||
-                       p->in[own_of(p->node) + 1].type.dtype != computing(p))) return false;
+    if (s.straight && (!s.last || !s.count || !o->limits.gpu || p->in[own].type.dtype != computing ||
+                       p->in[own + 1].type.dtype != computing)) return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
     offer->seconds = seconds_of(o, p, &s);
     return true;
@@ -220,8 +86,9 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const char *front, const char *name, fac_cl_call **out, fac_error *err) {
     fac_text source = { 0 };
     const fac_dtype t = p->in[0].type.dtype;
-    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(computing(p)),
-                   is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
+    fac_text_print(options, " -DT=%s -DX=%s -DCOMPUTED=%s%s", fac_cl_computing(t), fac_cl_tag(t),
+                   fac_cl_tag(fac_cl_norm_computing(p)),
+                   fac_cl_norm_is_masked(p->node) ? " -DGRAD -DMASK" : s->grad ? " -DGRAD" : "");
     fac_cl_option_wide(p, options);
     fac_text_add(&source, front);
     fac_text_add(&source, fac_cl_team);
@@ -241,8 +108,8 @@ static void add_limits(fac_cl_call *c, const fac_problem *p) {
     double lo = 0, hi = 0;
     fac_attr_real(p->node, "lo", &lo);
     fac_attr_real(p->node, "hi", &hi);
-    fac_cl_call_real(c, lo, computing(p));
-    fac_cl_call_real(c, hi, computing(p));
+    fac_cl_call_real(c, lo, fac_cl_norm_computing(p));
+    fac_cl_call_real(c, hi, fac_cl_norm_computing(p));
 }
 
 /* An absent operand is replaced by one that is there and not touched. */
@@ -281,21 +148,21 @@ static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shap
     fac_attr_real(p->node, "epsilon", &epsilon);
     fac_attr_real(p->node, "momentum", &momentum);
     fac_cl_call_number(c, s->count);
-    fac_cl_call_real(c, epsilon, computing(p));
-    fac_cl_call_real(c, s->given ? 1 : momentum, computing(p));
+    fac_cl_call_real(c, epsilon, fac_cl_norm_computing(p));
+    fac_cl_call_real(c, s->given ? 1 : momentum, fac_cl_norm_computing(p));
     fac_cl_call_number(c, has);
 }
 
 /* From pixel to pixel, where channels lie last; else as x has it. */
 static int64_t step_in(const fac_problem *p, const shape *s, const fac_operand *v) {
-    return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? step_of(v) : s->channels;
+    return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? fac_cl_norm_step(v) : s->channels;
 }
 
 static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
-    const int dy = s->grad ? 1 : 0, mask = is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : 0, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
     if (s->settles) {
         FAC_TRY(fac_cl_plan_counters(o, plan, (size_t)((s->f.units + s->f.beside - 1) / s->f.beside), err));
@@ -347,8 +214,8 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
     const char *const in[] = { "x0", "x1" };
     const char *t = fac_cl_computing(p->in[0].type.dtype);
     fac_text statements = { 0 };
-    if (is_relu(p->node)) {
-        const bool adds = addend_of(p);
+    if (fac_cl_norm_is_relu(p->node)) {
+        const bool adds = fac_cl_norm_addend(p);
         fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "", adds ? t : "", adds ? " x1" : "");
         fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n", adds ? "    x0 += x1;\n" : "");
         return FAC_OK;
@@ -366,10 +233,10 @@ static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text 
 
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane, rows = s->images * s->channels * s->plane / inner;
-    const bool gpu = o->limits.gpu, body = p->node->body[0] || is_relu(p->node), bits = has_bits(p);
-    const int addend = addend_of(p);
+    const bool gpu = o->limits.gpu, body = p->node->body[0] || fac_cl_norm_is_relu(p->node), bits = fac_cl_norm_has_bits(p);
+    const int addend = fac_cl_norm_addend(p);
     const int sums = s->f.near > 1 ? s->f.near : 1, near = sums > 1 && inner % s->near == 0 ? s->near : sums;
-    const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, computing(p));
+    const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, fac_cl_norm_computing(p));
     const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
     const int64_t run = gpu ? width : inner < LONG_RUN ? inner : LONG_RUN, runs = (inner + run - 1) / run;
     const int64_t side = s->backwards && 4 * GROUP / runs > 1 ? 4 * GROUP / runs : 1, block = pixels * side;    /* of a group */
@@ -390,7 +257,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_text_free(&options);
     fac_text_free(&front);
     FAC_TRY(status);
-    const int dy = s->grad ? 1 : addend, mask = is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : addend, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
     fac_cl_call_in(c, p, mask);
@@ -398,15 +265,15 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     if (bits) fac_cl_call_out(c, p, MASK);
     if (s->straight) {
         add_settled_buffers(c, p, s);
-        fac_cl_call_in(c, p, own_of(p->node));
-        fac_cl_call_in(c, p, own_of(p->node) + 1);
+        fac_cl_call_in(c, p, fac_cl_norm_own(p->node));
+        fac_cl_call_in(c, p, fac_cl_norm_own(p->node) + 1);
     } else {
         fac_cl_call_work(c, s->coefficients, s->item);
     }
     const int64_t numbers[] = { units, runs, run, inner, s->channels, rows, step_in(p, s, &p->in[0]), step_in(p, s, &p->in[dy]),
                                 step_in(p, s, &p->in[mask]), step_in(p, s, &p->out[0]) };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
-    if (bits) fac_cl_call_number(c, step_of(&p->out[MASK]));
+    if (bits) fac_cl_call_number(c, fac_cl_norm_step(&p->out[MASK]));
     add_limits(c, p);
     if (s->straight) add_settled_numbers(c, p, s);
     fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
@@ -415,7 +282,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     shape s;
-    shape_of(o, p, &s);
+    fac_cl_norm_of(o, p, &s);
     if (!s.channels) return FAC_OK;
     if (!s.given && !s.straight && s.count) FAC_TRY(add_moments(o, p, plan, &s, err));
     if (!s.settles && !s.straight && (s.given || s.count || p->nout > 1)) FAC_TRY(add_settle(o, p, plan, &s, err));

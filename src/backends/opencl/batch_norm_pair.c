@@ -9,7 +9,7 @@
 #include "ops/bits.h"
 #include "cl_batch_norm_pair.h"
 
-enum { MASK = FAC_NORM_PAIR_OUT, GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* of more elements an item has fewer pixels */
+enum { MASK = FAC_NORM_PAIR_OUT, GROUP = 256, PIXELS = 4, SHORT_PIXELS = 2, LONG_ACCESS = 4,      /* more elements: fewer pixels */
        NORM = 7, GRAD_OF = 6 };     /* inputs of one norm */
 
 static bool is_grad(const fac_problem *p) { return !strcmp(p->node->op->name, "batch_norm_grad_pair"); }
