@@ -8,11 +8,7 @@ fac_value *fac_silu(fac_value *x);                              /* x / (1 + e^-x
 
 MAP1(x * SIGMOID(x))
 
-/* s + y (1 - s),  s = 1 / (1 + e^-x) */
-static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *s = fac_sigmoid(n->in[0]);
-    dx[0] = fac_mul(dy[0], fac_add(s, fac_mul(n->out[0], fac_grad_rest(s))));
-}
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_silu_slope(n->in[0])); }
 
 /* Swish with a factor: x sigmoid(alpha x). */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
