@@ -177,8 +177,9 @@ static void bounds_hold(void **state) {
     (void)state;
     static const char *const must[] = {
         "add", "avg_pool2d", "batch_norm", "conv2d", "conv_transpose2d", "div", "exp", "gather", "gelu", "gelu_slope", "gemm",
-        "group_norm", "instance_norm", "layer_norm", "linear", "log", "log_softmax", "lrn", "matmul", "max", "max_pool2d", "mean", "mul", "pow",
-        "reciprocal", "reduce_l2", "reduce_log_sum_exp", "reduce_max", "rms_norm", "silu_slope", "softmax", "sqrt", "sub", "sum", "where",
+        "group_norm", "instance_norm", "layer_norm", "linear", "log", "log_softmax", "lrn", "matmul", "max", "max_pool2d", "mean",
+        "mul", "pow", "reciprocal", "reduce_l2", "reduce_log_sum_exp", "reduce_max", "rms_norm", "silu_slope", "softmax", "sqrt",
+        "sub", "sum", "where",
         "attention", "gru", "lstm", NULL };
     for (int off = 0; off < 2; off++) {
         char unknown[NAMES] = "";

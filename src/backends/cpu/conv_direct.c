@@ -66,13 +66,15 @@ static images moved(const plan *p, images at, int64_t image, int64_t vector) {
     return at;
 }
 
-/* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or two. */
-static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, const fac_layout *r, int64_t row, int64_t q, int m,
-                      int64_t count) {
+/* `count` tiles of m pixels, from pixel q of `row` on: those of all rows where a tile is a row or two.  adds: at->r is y itself. */
+static void put_tiles(const plan *p, fac_conv_tile *t, const images *at, bool adds, int64_t row, int64_t q, int m, int64_t count) {
     const int lanes = p->cpu->simd->lanes, half = (m + 1) / 2;
+    const fac_layout *r = adds ? &p->y : &p->r;
+    t->r_vector = r->stride[1];
     t->tiles = count;
     if (p->kind == LIST) {
-        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->r_at = (r == &p->y ? p->y_at : p->r_at) + q, t->mask_at = p->mask_at + q;
+        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->mask_at = p->mask_at + q;
+        t->r_at = (adds ? p->y_at : p->r_at) + q;
         t->x0 = at->x, t->y0 = at->y, t->r0 = at->r, t->mask0 = at->mask;
         return;
     }
@@ -108,7 +110,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     const fac_simd *simd = p->cpu->simd;
     const int lanes = simd->lanes, n = s->n;
     const int64_t taps = p->g.R * p->g.S;
-    const bool last = c0 + channels == s->channels;
+    const bool adds = c0 > 0, last = c0 + channels == s->channels;
     fac_conv_tile t = p->tile;
     t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL, t.channels = (int)channels;
     t.ahead = t.w + (lines ? channels * taps * n * lanes : 0), t.ahead_lines = lines;
@@ -116,10 +118,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
         simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
     at = moved(p, at, 0, s->out);
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;
-    if (c0) {                                       /* what is there has its bias and its residual */
-        at.r = at.y, t.bias = NULL, t.here = true;
-        t.r_vector = t.y_vector;
-    }
+    if (adds) at.r = at.y, t.bias = NULL, t.here = true;        /* what is there has its bias and its residual */
     if (!last) at.mask = NULL, t.lo = -INFINITY, t.hi = INFINITY;
 
     /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
@@ -131,7 +130,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
         if (p->across == 1 && !p->e.loops) end = two ? p->g.P / 2 - row : to - from;        /* rows follow each other alike */
         const int64_t count = end - i < to - from ? end - i : to - from;
         const int m = (int)(size + more) << two;
-        put_tiles(p, &t, &at, c0 ? &p->y : &p->r, row, i * size + (more ? i : larger), m, count);
+        put_tiles(p, &t, &at, adds, row, i * size + (more ? i : larger), m, count);
         kernels[m][n - 1](&t);
         t.ahead += count * next;
         if (p->e.loops && last) finish(p, &t, m, n);
@@ -264,8 +263,7 @@ static void schedule(plan *p) {
     bool rows = !p->by_chunk && !large;
     int64_t others = p->by_chunk ? p->chunks * g->N : g->N;
     /* some tiles of a flat image share the weights; else the tiles of a row */
-    const int64_t few = TOGETHER < p->tiles ? TOGETHER : p->tiles;
-    p->together = !rows ? p->tiles : p->kind == FLAT ? few : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows : p->across;
+    p->together = !rows ? p->tiles : p->kind == FLAT ? TOGETHER : p->kind == LIST ? (g->Q + simd->rows - 1) / simd->rows : p->across;
     p->bands = 1;
     if (rows) p->bands = p->tiles / p->together / 2 > 0 ? p->tiles / p->together / 2 : 1;
     else if (others < 4 * threads && others % threads) p->bands = (4 * threads + others - 1) / others;
@@ -280,7 +278,7 @@ static void schedule(plan *p) {
     p->tile = (fac_conv_tile){
         .x_pixel = g->stride[2] * p->x.stride[3], .x_block = p->x.stride[1], .x_row = g->dilation[1] * p->x.stride[2],
         .x_column = g->dilation[2] * p->x.stride[3], .R = (int)g->R, .S = (int)g->S,
-        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes, .r_vector = p->r.stride[1],
+        .y_pixel = lanes, .y_vector = p->y.stride[1], .r_pixel = lanes,
         .mask_pixel = lanes, .mask_vector = p->mask.stride[1], .mask_lo = p->e.mask_lo, .lo = p->e.lo, .hi = p->e.hi };
 }
 

@@ -12,8 +12,8 @@
  *   winograd_5x5      2 x 2    5       36      2.8             2 times
  *   winograd_4x4_5x5  4 x 4    5       64      6.25            10 times
  * The rule of accuracy, which a test holds the solvers to: the largest difference from the result in f64, relative to the largest
- * output of the layer, against that of conv2d/direct on the same data, adding up all channels at once.  (Measured on random layers: 0.5, 2.5, 1.0 and 5.6 times
- * at the most.)  At the highest precision (--precision highest) there is the first one alone.
+ * output of the layer, against that of conv2d/direct on the same data, adding up all channels at once.  (Measured on random
+ * layers: 0.5, 2.5, 1.0 and 5.6 times at the most.)  At the highest precision (--precision highest) there is the first one alone.
  * Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when weights are packed.
  *
  * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through

@@ -44,12 +44,13 @@ static void panel(void *arg, int i, int thread) {
     const fac_matmul_form *m = &p->m;
     const int64_t first = i * p->width, room = p->padded - first < p->width ? p->padded - first : p->width;
     const int64_t columns = m->N - first < room ? m->N - first : room;
-    const bool some = j->finite && j->finite[i];
+    const bool finite = j->finite && j->finite[i];
     float *sum = j->work + (size_t)thread * p->each, *slab = sum + p->width, *y = j->y + first;
     for (int64_t n = 0; n < columns; n++) sum[n] = j->c ? j->c[first + n] : 0;
     for (int64_t s = 0; s < p->slabs; s++) {
         const int64_t k = s * FAC_GEMM_DEPTH, depth = m->K - k < FAC_GEMM_DEPTH ? m->K - k : FAC_GEMM_DEPTH;
-        fac_row_panel t = { .x = some ? j->x + k : j->all + k, .k = some && j->count[s] < depth ? j->k + k : NULL, .n = some ? j->count[s] : depth,
+        const bool fewer = finite && j->count[s] < depth;
+        fac_row_panel t = { .x = fewer ? j->x + k : j->all + k, .k = fewer ? j->k + k : NULL, .n = fewer ? j->count[s] : depth,
                             .y = slab };
         if (p->packs) t.w = j->b + first * m->K + k * room, t.row = room, t.width = room;
         else t.w = j->b + first + k * m->b_row, t.row = m->b_row, t.width = columns / p->cpu->simd->lanes * p->cpu->simd->lanes;

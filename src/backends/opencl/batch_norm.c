@@ -12,7 +12,6 @@
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
-#include "ops/batch_norm_given.h"
 #include "ops/bits.h"
 #include "cl_batch_norm.h"
 #include "cl_batch_norm_apply.h"

@@ -1,8 +1,6 @@
 /* What the solver "batch_norm" makes of a problem: see batch_norm_problem.h. */
-#include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/batch_norm_problem.h"
-#include "backends/opencl/gemm.h"
 #include "backends/opencl/probe.h"
 #include "ops/batch_norm_given.h"
 
@@ -120,4 +118,3 @@ void fac_cl_norm_lay_together(fac_problem *p) {
         if (v->type.dtype != FAC_NONE && v->type.dims.n > 2) v->layout = fac_layout_channels_last(&v->type.dims);
     }
 }
-
