@@ -11,6 +11,7 @@
  * knows (src/run/ref.h). */
 static const fac_solver *const solvers[] = {
     &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
+    &fac_cpu_conv_winograd_4x4_strided, &fac_cpu_conv_winograd_2x2_strided,
     &fac_cpu_conv_pool_winograd_4x4, &fac_cpu_conv_pool_winograd_2x2, &fac_cpu_conv_pool_winograd_4x4_5x5,
     &fac_cpu_conv_pool_winograd_5x5,
     &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_first_winograd,

@@ -56,7 +56,7 @@ static void transform(void *arg, int i, int thread) {
                                   of_x ? g->W : g->Q, l->halo, l->stride[2], (int)lanes };
         if (of_x) {
             const float *from = fac_tile_window(&plane, row - g->pad[1], column - g->pad[2], p->tiles.n, copy, &step);
-            p->w->in_tile(from, step, j->v + (block * j->count + t) * lanes, p->v_point);
+            p->w->in_tile(from, step, j->v + (block * j->count + t) * lanes, p->v_point, 0);
         } else {
             const float *from = fac_tile_window(&plane, row, column, m, copy, &step);
             p->w->out_grad(from, step, j->d + (block * j->count + t) * lanes, p->d_point);

@@ -1,58 +1,40 @@
-/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5, conv2d_max_pool likewise, whose 2 x 2 windows are pooled on the way out, and
- * conv2d_grad_x likewise but for the last (conv_common.h): 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on
- * blocked images; groups of whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray, "Fast
- * algorithms for convolutional neural networks", CVPR 2016).
+/* conv2d/winograd_2x2, _4x4, _5x5, _4x4_5x5: 3 x 3 and 5 x 5 convolution of stride 1 with fewer multiplications, on blocked images;
+ * conv2d/winograd_2x2_strided and _4x4_strided: 3 x 3 of stride 2, of whole blocks of channels; conv2d_max_pool likewise but for
+ * these, 2 x 2 windows being pooled on the way out, and conv2d_grad_x likewise but for the last three (conv_common.h).  Groups of
+ * whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray, "Fast algorithms for
+ * convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = M back
  *
  * The sums are matrix products by the register tile of conv2d/direct, a tile of outputs being a pixel.
- *   name              outputs  kernel  points  products saved  error at most
- *   winograd_2x2      2 x 2    3       16      2.25            direct's
- *   winograd_4x4      4 x 4    3       36      4               4 times direct's
- *   winograd_5x5      2 x 2    5       36      2.8             2 times
- *   winograd_4x4_5x5  4 x 4    5       64      6.25            10 times
+ *   name                 outputs  kernel  points  products saved  error at most
+ *   winograd_2x2         2 x 2    3       16      2.25            direct's
+ *   winograd_4x4         4 x 4    3       36      4               4 times direct's
+ *   winograd_5x5         2 x 2    5       36      2.8             2 times
+ *   winograd_4x4_5x5     4 x 4    5       64      6.25            10 times
+ *   winograd_2x2_strided 2 x 2    3       9       1.44            direct's
+ *   winograd_4x4_strided 4 x 4    3       25      1.78            6 times
  * The rule of accuracy, which a test holds the solvers to: the largest difference from the result in f64, relative to the largest
  * output of the layer, against that of conv2d/direct on the same data, adding up all channels at once.  (Measured on random
- * layers: 0.5, 2.5, 1.0 and 5.6 times at the most.)  At the highest precision (--precision highest) there is the first one alone.
- * Inputs that are not finite spread to the whole tile as NaN.  U is made in f64 when weights are packed.
- *
- * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through
- * all of U.  By chunks: V of a block of tiles is made by all threads, then each takes chunks of output channels, so that U, which
- * is large where images are small, is read once. */
+ * layers: 0.5, 2.5, 1.0, 5.6, 0.8 and 3.4 times at the most.)
+ * At the highest precision (--precision highest) there is the first one alone.  Inputs that are not finite spread to the whole tile
+ * as NaN.  U is made in f64 when weights are packed. */
 #include <limits.h>
-#include <math.h>
 #include <string.h>
+#include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/solvers.h"
-#include "backends/cpu/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-typedef struct plan {
-    fac_conv_geom       g, whole;               /* of one group, and of all                                       */
-    fac_epilogue        e;
-    fac_layout          x, y, r, mask;
-    const fac_cpu      *cpu;
-    const fac_winograd *w;
-    bool                turned, biased;         /* weights of the convolution whose gradient this is; there is a bias */
-    int                 pool;                   /* pixels of the result by those of the convolution, down and across: 1 or 2 */
-    fac_tiles           tiles;
-    int64_t             chunks, blocks;         /* of output channels; of tiles */
-    bool                by_chunk;
-    int64_t             v_point, m_point;       /* floats from one point to the next in V and M */
-    double              seconds;
-} plan;
-
+typedef fac_winograd_plan plan;
 typedef struct job { const plan *p; const float *x, *u, *b, *r, *mask; float *y, *v, *m; int64_t first, count; } job;
 
-static int64_t points(const plan *p) { return fac_tiles_points(&p->tiles); }
-static int64_t v_floats(const plan *p) { return points(p) * p->v_point; }
-static int64_t m_floats(const plan *p) { return points(p) * p->m_point; }
 static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
 
 /* ---- run ------------------------------------------------------------------------------------------------------------- */
 
-/* Transforms the inputs of tile t in one channel block to v. */
-static void input(const job *j, int64_t t, int64_t block, float *v) {
+/* Transforms the inputs of tile t in one channel block to v; the planes of a point lie v_plane apart. */
+static void input(const job *j, int64_t t, int64_t block, float *v, int64_t v_plane) {
     const plan *p = j->p;
     const fac_conv_geom *g = &p->g;
     int64_t image, row, column;
@@ -60,8 +42,9 @@ static void input(const job *j, int64_t t, int64_t block, float *v) {
     fac_tile_place(&p->tiles, t, &image, &row, &column);
     const fac_plane plane = { j->x + image * p->x.stride[0] + block * p->x.stride[1], g->H, g->W, p->x.halo, p->x.stride[2],
                               p->cpu->simd->lanes };
-    const float *x = fac_tile_window(&plane, row - g->pad[1], column - g->pad[2], p->tiles.n, copy, &row);
-    p->w->in_tile(x, row, v, p->v_point);
+    row = row * g->stride[1] - g->pad[1], column = column * g->stride[2] - g->pad[2];
+    const float *x = fac_tile_window(&plane, row, column, p->tiles.window, copy, &row);
+    p->w->in_tile(x, row, v, p->v_point, v_plane);
 }
 
 /* Pixel `row`, `column` of a block of channels. */
@@ -116,20 +99,21 @@ static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t co
 static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, const float *v, float *m) {
     const plan *p = j->p;
     const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, C = p->g.C, blocks = (C + lanes - 1) / lanes, n2 = points(p);
+    int64_t lanes = s->lanes, C = p->g.C, blocks = (C + lanes - 1) / lanes, n2 = fac_tiles_points(&p->tiles);
     /* `larger` tiles of rows + 1 pixels, then the rest of `rows` */
     int64_t tiles = (count + s->rows - 1) / s->rows, rows = count / tiles, larger = count % tiles;
     int n = fac_chunk_vectors(p->g.K, s->lanes, chunk_), lines = (int)((n * lanes * lanes / 16 + tiles - 1) / tiles);
-    const float *u = j->u + chunk_ * 2 * lanes * C * n2;
-    for (int64_t k = 0; k < n2; k++, u += C * n * lanes) {
-        const float *x = v + k * p->v_point, *ahead = u + C * n * lanes;
+    const float *u = j->u + chunk_ * 2 * lanes * C * fac_tiles_planes(&p->tiles);
+    for (int64_t k = 0, depth; k < n2; k++, u += depth * C * n * lanes) {
+        depth = fac_tiles_depth(&p->tiles, k);
+        const float *x = v + k * p->v_point, *ahead = u + depth * C * n * lanes;
         float *y = m + k * p->m_point;
-        fac_conv_tile t = { .x0 = x, .x_block = count * lanes, .channels = (int)C, .R = 1, .S = 1, .w = u, .y0 = y,
+        fac_conv_tile t = { .x0 = x, .x_block = count * lanes, .channels = (int)(depth * C), .R = 1, .S = 1, .w = u, .y0 = y,
                             .y_vector = count * lanes, .ahead = ahead, .ahead_lines = lines, .tiles = larger };
         fetch_outputs(j, 2 * chunk_, first, count, n * count * k / n2, n * count * (k + 1) / n2);
         if (larger) s->tile[FAC_TILE_PRODUCTS].of[rows + 1][n - 1](&t);
         int64_t done = larger * (rows + 1) * lanes;
-        t.x0 += done, t.y0 += done, t.ahead += larger * lines * blocks * 16, t.tiles = tiles - larger;
+        t.x0 += done, t.y0 += done, t.ahead += larger * lines * depth * blocks * 16, t.tiles = tiles - larger;
         s->tile[FAC_TILE_PRODUCTS].of[rows][n - 1](&t);
     }
     for (int k = 0; k < n; k++)
@@ -140,21 +124,23 @@ static void by_tiles(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     int64_t lanes = p->cpu->simd->lanes, first = block_begin(p, i), count = block_begin(p, i + 1) - first;
-    float *v = j->v + thread * v_floats(p);
-    for (int64_t c = 0; c < (p->g.C + lanes - 1) / lanes; c++)
-        for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes);
-    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, j->m + thread * m_floats(p));
+    const int64_t blocks = (p->g.C + lanes - 1) / lanes;
+    float *v = j->v + thread * fac_winograd_v_floats(p);
+    for (int64_t c = 0; c < blocks; c++)
+        for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks * count * lanes);
+    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, j->m + thread * fac_winograd_m_floats(p));
 }
 
 static void inputs_of_block(void *arg, int c, int thread) {
     const job *j = arg;
+    const int64_t lanes = j->p->cpu->simd->lanes, blocks = (j->p->g.C + lanes - 1) / lanes;
     (void)thread;
     for (int64_t t = 0; t < j->count; t++)
-        input(j, j->first + t, c, j->v + (c * j->count + t) * j->p->cpu->simd->lanes);
+        input(j, j->first + t, c, j->v + (c * j->count + t) * lanes, blocks * j->count * lanes);
 }
 static void chunk_of_block(void *arg, int k, int thread) {
     const job *j = arg;
-    chunk(j, k, j->first, j->count, j->v, j->m + thread * m_floats(j->p));
+    chunk(j, k, j->first, j->count, j->v, j->m + thread * fac_winograd_m_floats(j->p));
 }
 
 static void run_group(const plan *p, job *j) {
@@ -173,7 +159,7 @@ static void run_group(const plan *p, job *j) {
 
 /* Floats of U of a group. */
 static int64_t u_floats(const plan *p) {
-    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C * points(p);
+    return (int64_t)(fac_bias_bytes(p->g.K, p->cpu->simd->lanes) / sizeof(float)) * p->g.C * fac_tiles_planes(&p->tiles);
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
@@ -184,7 +170,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    j.m = j.v + (p->by_chunk ? 1 : p->cpu->pool.threads) * v_floats(p);
+    j.m = j.v + (p->by_chunk ? 1 : p->cpu->pool.threads) * fac_winograd_v_floats(p);
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);
@@ -197,79 +183,6 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 /* ---- offer and make -------------------------------------------------------------------------------------------------- */
-
-/* Of the bandwidth: what a core reads from beyond its caches while it computes, measured (12 to 13 GB/s of 20). */
-static const double FAR = 0.65;
-
-/* Seconds of one way to cut the work: `block` tiles at a time, by tiles or by chunks.
- *
- * Bytes from beyond the second cache come while products are computed, so the slower of the two counts; bytes from the second
- * cache hold the products up a little.  U of all chunks is gone through for each block: by tiles it stays in the cache if all of
- * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M. */
-static double seconds_of(const plan *p, bool by_chunk, int64_t block) {
-    const int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
-    const double share = by_chunk ? (double)threads : 1, room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->bandwidth;
-    const double u = 4.0 * (double)(points(p) * p->g.C * p->chunks * 2 * lanes);
-    const double v = 4.0 * (double)(points(p) * p->g.C * block);
-    const double m = 4.0 * (double)(points(p) * 2 * lanes * block), blocks = (double)((p->tiles.count + block - 1) / block);
-    const bool v_stays = v + m < room, u_stays = v + m + u / share < room;
-    double far = (u_stays ? (by_chunk ? 1 : (double)threads) : blocks) * u;
-    if (!v_stays) far += blocks * v * (double)p->chunks;
-    else if (by_chunk) far += blocks * v * (double)threads;
-
-    /* tiles of a few pixels do not hide the latency of an addition */
-    const double pixels = (double)block / (double)((block + p->cpu->simd->rows - 1) / p->cpu->simd->rows);
-    const double full = 2 * pixels < 10 ? 2 * pixels / 10 : 1;
-    const double waste = fac_cpu_waste(by_chunk ? p->chunks : (int64_t)blocks, threads);
-    const double products = (double)(points(p) * p->g.C) * (double)p->tiles.count * (double)(p->chunks * 2 * lanes);
-    const double held_up = blocks * (u + v * (double)p->chunks) / near / 8;
-    const double computed = 2 * products / (0.85 * full * p->cpu->flops) * waste + held_up;
-    const double stream = far / (FAR * p->cpu->bandwidth);
-    /* the tenth decides between ways that compute alike: what hardly waits now waits when others use the memory, too */
-    const double both = computed > stream ? computed + stream / 10 : stream + computed / 10;
-    return both + (by_chunk ? blocks * 2e-6 : 0);
-}
-
-/* Variants for tuning: both schedules, in blocks of 1, 2, 4 and 8 full tiles of the kernel. */
-enum { SIZES = 4, VARIANTS = 2 * SIZES, VERSION = 1 };
-
-/* All but the layouts: the schedule and the size of its blocks are the quickest by estimate, or those of the variant.  false: a
- * variant that is no other than one before it, or leaves threads without work. */
-static bool schedule(plan *p, int variant) {
-    const fac_conv_geom *g = &p->g;
-    const int asked = variant ? 1 << (variant - 1) % SIZES : 0;
-    const fac_simd *s = p->cpu->simd;
-    int64_t lanes = s->lanes, threads = p->cpu->pool.threads, block = 0;
-    p->tiles = fac_tiles_of(p->w, g);
-    p->chunks = fac_chunks(g->K, s->lanes);
-
-    for (int by_chunk = 0; by_chunk < 2; by_chunk++)
-        for (int k = 1; k <= 8; k++) {
-            int64_t most = by_chunk ? p->tiles.count : (p->tiles.count + threads - 1) / threads;
-            int64_t size = k * s->rows < most ? k * s->rows : most;
-            double seconds = seconds_of(p, by_chunk, size);
-            if (variant && (by_chunk != (variant > SIZES) || k != asked || size < (k / 2 + 1) * s->rows)) continue;
-            if ((by_chunk && p->chunks < threads) || (block && seconds >= p->seconds)) continue;
-            p->by_chunk = by_chunk, block = size, p->seconds = seconds;
-        }
-    if (!block) return false;
-    p->blocks = (p->tiles.count + block - 1) / block;
-    if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
-    if (p->blocks > p->tiles.count) p->blocks = p->tiles.count;
-    block = (p->tiles.count + p->blocks - 1) / p->blocks;
-    /* an odd number of vectors between the points keeps them on different sets of the first cache */
-    p->v_point = ((g->C + lanes - 1) / lanes * block | 1) * lanes;
-    p->m_point = (2 * block | 1) * lanes;
-
-    /* measured: about 100 cycles for 6 x 6 points of a tile and block, in and out alike; and the image in and out of memory */
-    const double vectors = (double)p->tiles.count * (double)((g->C + lanes - 1) / lanes + (g->K + lanes - 1) / lanes);
-    const double cycles = p->tiles.n == 4 ? 30 : p->tiles.n == 6 ? 110 : 250, hertz = p->cpu->flops / (4.0 * (double)lanes);
-    const double image = 4.0 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q / (p->pool * p->pool));
-    /* less than a block of channels: the sums are as short as their way to M and back */
-    const double few = g->C < lanes ? 3 * (double)points(p) * (double)p->tiles.count * (double)((g->K + lanes - 1) / lanes) : 0;
-    p->seconds += 1e-6 + (vectors * cycles + few) / hertz + image / (4 * p->cpu->bandwidth);
-    return true;
-}
 
 /* The geometry of the problem: of all, and of a group, which must be whole blocks of channels. */
 static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
@@ -286,18 +199,18 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_conv_geom *g = &q.g;
     q.w = &q.cpu->simd->winograd[kind];
     if (!geometry(&q, d, p) || g->rank != 2) return false;
-    if (g->R != q.w->kernel || g->S != q.w->kernel) return false;
-    for (int k = 1; k < 3; k++) if (g->stride[k] != 1 || g->dilation[k] != 1) return false;
+    if (g->R != q.w->kernel || g->S != q.w->kernel || (q.w->stride > 1 && g->C % q.cpu->simd->lanes)) return false;
+    for (int k = 1; k < 3; k++) if (g->stride[k] != q.w->stride || g->dilation[k] != 1) return false;
     if (p->precision == FAC_PRECISION_HIGHEST && kind != FAC_WINOGRAD_2_3) return false;
     int64_t halo = fac_conv_halo(g);
     size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
-    if (p->variant > VARIANTS || !schedule(&q, p->variant)) return false;
-    o->variants = VARIANTS, o->version = VERSION;
-    size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)points(&q);
+    if (p->variant > FAC_WINOGRAD_VARIANTS || !fac_winograd_schedule(&q, p->variant)) return false;
+    o->variants = FAC_WINOGRAD_VARIANTS, o->version = FAC_WINOGRAD_VERSION;
+    size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
-    if (!fac_size_mul((size_t)v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
-    if (!fac_size_mul((size_t)m_floats(&q), threads * sizeof(float), &m) || !fac_size_add(v, m, &o->work)) return false;
+    if (!fac_size_mul((size_t)fac_winograd_v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
+    if (!fac_size_mul((size_t)fac_winograd_m_floats(&q), threads * sizeof(float), &m) || !fac_size_add(v, m, &o->work)) return false;
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
@@ -318,7 +231,7 @@ static fac_status make(int kind, fac_device *d, const fac_problem *p, void **out
     q->x = p->in[0].layout, q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
-    schedule(q, p->variant);
+    fac_winograd_schedule(q, p->variant);
     *out = q;
     return FAC_OK;
 }
@@ -353,13 +266,14 @@ static void pack_channels(void *arg, int i, int thread) {
         else for (int64_t c = 0; c < last - first; c++)         /* the last tap first */
             simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes, -lanes, real, taps);
         for (int64_t c = first; c < last; c++)
-            p->w->filter(&G, g + (c - first) * taps * lanes, a->to + k0 * C * points(p) + c * width + v, C * width);
+            p->w->filter(&G, g + (c - first) * taps * lanes, a->to + k0 * C * fac_tiles_planes(&p->tiles) + c * width + v, C * width);
     }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->w->out << 16 |
+           (uint64_t)p->w->stride << 24 |
            (uint64_t)p->whole.groups << 32;
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to, fac_error *err) {
@@ -372,18 +286,22 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-/* ---- the four of them ----------------------------------------------------------------------------------------------- */
+/* ---- the six of them ------------------------------------------------------------------------------------------------ */
 
 FAC_WINOGRAD_VARIANT(2x2, FAC_WINOGRAD_2_3)
 FAC_WINOGRAD_VARIANT(4x4, FAC_WINOGRAD_4_3)
 FAC_WINOGRAD_VARIANT(5x5, FAC_WINOGRAD_2_5)
 FAC_WINOGRAD_VARIANT(4x4_5x5, FAC_WINOGRAD_4_5)
+FAC_WINOGRAD_VARIANT(2x2_strided, FAC_WINOGRAD_2_3_STRIDED)
+FAC_WINOGRAD_VARIANT(4x4_strided, FAC_WINOGRAD_4_3_STRIDED)
 
 #define SOLVER(op, name) { op "/winograd_" #name, op, offer_##name, make_##name, done, pack_key, pack, run }
 const fac_solver fac_cpu_conv_winograd_2x2 = SOLVER("conv2d", 2x2);
 const fac_solver fac_cpu_conv_winograd_4x4 = SOLVER("conv2d", 4x4);
 const fac_solver fac_cpu_conv_winograd_5x5 = SOLVER("conv2d", 5x5);
 const fac_solver fac_cpu_conv_winograd_4x4_5x5 = SOLVER("conv2d", 4x4_5x5);
+const fac_solver fac_cpu_conv_winograd_2x2_strided = SOLVER("conv2d", 2x2_strided);
+const fac_solver fac_cpu_conv_winograd_4x4_strided = SOLVER("conv2d", 4x4_strided);
 const fac_solver fac_cpu_conv_pool_winograd_2x2 = SOLVER("conv2d_max_pool", 2x2);
 const fac_solver fac_cpu_conv_pool_winograd_4x4 = SOLVER("conv2d_max_pool", 4x4);
 const fac_solver fac_cpu_conv_pool_winograd_5x5 = SOLVER("conv2d_max_pool", 5x5);

@@ -152,8 +152,8 @@ typedef struct fac_pool_grad_row {
 } fac_pool_grad_row;
 typedef void fac_pool_grad_kernel(const fac_pool_grad_row *t);
 
-/* Transforms of Winograd convolution (simd/winograd.c): `out` x `out` outputs of a `kernel` x `kernel` kernel from n x n inputs,
- * n = out + kernel - 1.  v: the n n transformed elements of one channel block, v_point apart. */
+/* Transforms of Winograd convolution (simd/winograd.c): `out` x `out` outputs of a `kernel` x `kernel` kernel by products at
+ * n x n points, n = out + (kernel - 1) / stride.  v: the elements of one channel block at these points, v_point apart. */
 typedef struct fac_winograd_tile {
     const float *v;
     int64_t      v_point;
@@ -170,20 +170,22 @@ typedef struct fac_winograd_tile {
 enum { FAC_WINOGRAD_POINTS = 8, FAC_WINOGRAD_KERNEL = 5 };  /* the most of n and kernel */
 typedef struct fac_winograd_matrix { double at[FAC_WINOGRAD_POINTS][FAC_WINOGRAD_KERNEL]; } fac_winograd_matrix;
 typedef struct fac_winograd {
-    int    out, kernel;
-    void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point);
+    int    out, kernel, stride;             /* stride: 1 or 2 */
+    /* Of stride 2 there are several planes at a point, v_plane apart: fac_winograd_depth(). */
+    void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point, int64_t v_plane);
     void (*out_tile)(const fac_winograd_tile *t);
     /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are those of the pool, which bias and
      * limits come behind.  No residual, no mask. */
     void (*out_pool)(const fac_winograd_tile *t);
-    /* One vector of filters, kernel x kernel vectors without gaps, to u; computed in f64. */
-    void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_point);
+    /* One vector of filters, kernel x kernel vectors without gaps, to u, plane after plane; computed in f64. */
+    void (*filter)(const fac_winograd_matrix *G, const float *g, float *u, int64_t u_plane);
     /* The adjoints, for gradients: of out_tile to the elements v from out x out of dy; of filter from the elements u, computed in
      * f32.  NULL where gradients are not computed so. */
     void (*out_grad)(const float *dy, int64_t dy_row, float *v, int64_t v_point);
     void (*filter_grad)(const fac_winograd_matrix *G, const float *u, int64_t u_point, float *dg);
 } fac_winograd;
-enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRAD_4_5, FAC_WINOGRADS };     /* outputs, kernel */
+enum { FAC_WINOGRAD_2_3, FAC_WINOGRAD_4_3, FAC_WINOGRAD_2_5, FAC_WINOGRAD_4_5, FAC_WINOGRAD_2_3_STRIDED, FAC_WINOGRAD_4_3_STRIDED,
+       FAC_WINOGRADS };                     /* outputs, kernel */
 
 /* The same along one row only, for images with few channels (simd/winograd_row.c): tiles of 4 outputs of a kernel of `taps`
  * columns and a stride, made of `points` products: in() writes them for tiles side by side from the pixels of a row, pixel

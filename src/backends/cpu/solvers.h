@@ -6,7 +6,8 @@
 extern const fac_backend fac_backend_cpu;
 
 extern const fac_solver fac_cpu_conv_winograd_2x2, fac_cpu_conv_winograd_4x4, fac_cpu_conv_winograd_5x5,
-                        fac_cpu_conv_winograd_4x4_5x5, fac_cpu_conv_direct,
+                        fac_cpu_conv_winograd_4x4_5x5, fac_cpu_conv_winograd_2x2_strided, fac_cpu_conv_winograd_4x4_strided,
+                        fac_cpu_conv_direct,
                         fac_cpu_conv_pool_winograd_2x2, fac_cpu_conv_pool_winograd_4x4, fac_cpu_conv_pool_winograd_5x5,
                         fac_cpu_conv_pool_winograd_4x4_5x5,
                         fac_cpu_conv_first, fac_cpu_conv_first_winograd, fac_cpu_conv_depthwise, fac_cpu_conv_grouped, fac_cpu_conv_inverted,

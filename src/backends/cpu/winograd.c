@@ -17,18 +17,20 @@ const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m
     return copy;
 }
 
-/* Row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1. */
+/* Row i is 1, p_i, p_i^2 ... divided by prod over j != i of (p_i - p_j); the last row is 0 ... 0 1.  Of stride 2: for two taps. */
 void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G) {
-    static const double four[] = { 0, 1, -1 };
+    static const double four[] = { 0, 1, -1 };                      /* three: without the first */
+    static const double five[] = { 0.625, -0.625, 1.375, -1.375 };
     static const double six[] = { 0, 0.70710678118654752, -0.70710678118654752, 1.4142135623730951, -1.4142135623730951 };
     static const double eight[] = { 0, 0.5, -0.5, 1, -1, 2, -2 };
-    int n = w->out + w->kernel - 1;
-    const double *p = n == 4 ? four : n == 6 ? six : eight;
+    const int taps = (w->kernel - 1) / w->stride + 1, n = w->out + taps - 1;
+    const double *p = n <= 4 ? four + n % 2 : n == 5 ? five : n == 6 ? six : eight;
     for (int i = 0; i < n; i++) {
         double below = 1, power = 1;
         for (int j = 0; j < n - 1 && i < n - 1; j++) if (j != i) below *= p[i] - p[j];
         if (n == 4 && i == 0) below = 1;                            /* B^T has the sign: its row is d0 - d2 */
-        for (int k = 0; k < w->kernel; k++, power *= i < n - 1 ? p[i] : 0)
-            G->at[i][k] = i < n - 1 ? power / below : k == w->kernel - 1;
+        if (n % 2 && i % 2) below = -below;                         /* likewise of the second of each pair */
+        for (int k = 0; k < taps; k++, power *= i < n - 1 ? p[i] : 0)
+            G->at[i][k] = i < n - 1 ? power / below : k == taps - 1;
     }
 }

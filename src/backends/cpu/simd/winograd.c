@@ -7,13 +7,20 @@
  * both.
  *   n = 4   0, +-1, infinity                       (Lavin and Gray, 2016)
  *   n = 6   0, +-1/sqrt 2, +-sqrt 2, infinity      (about half the error of the usual +-1, +-2)
- *   n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients) */
+ *   n = 8   0, +-1/2, +-1, +-2, infinity           (for outputs only, no gradients)
+ * A 3 x 3 kernel of stride 2 is the sum of four convolutions of stride 1: taps 0 and 2 see the even rows of the window, tap 1 the
+ * odd ones, and columns likewise.  One tap needs no point at infinity, and its rows of B^T at the others are those of two taps:
+ * there are four planes at most points, two at one infinity, one at both, whose products add up before they go back.
+ *   n = 3   +-1, infinity                          (2 x 2 outputs of stride 2)
+ *   n = 5   +-5/8, +-11/8, infinity                (4 x 4; two thirds of the error of +-1/sqrt 2, +-sqrt 2) */
 #include "backends/cpu/simd/widen.h"
 
 #define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
 #define Q 1.41421356237309505f
 #define PP 0.5f
 #define QQ 2.0f
+#define P5 0.625f                           /* those of n = 5 */
+#define Q5 1.375f
 
 enum { FAR = 8192 };                        /* floats from point to point of transformed filters */
 /* The row of B^T for a point p of n = 8 whose square is pp, given the other two, bb and cc, and the row for -p. */
@@ -40,6 +47,22 @@ INLINE void input_column(const int n, const vec *d, vec *o) {
         o[3] = d[3] - d[1];
         return;
     }
+    if (n == 3) {
+        o[0] = d[0] + d[1];
+        o[1] = d[0] - d[1];
+        o[2] = d[2] - d[0];
+        return;
+    }
+    if (n == 5) {
+        const vec even_p = d[3] - Q5 * Q5 * d[1], odd_p = P5 * (d[2] - Q5 * Q5 * d[0]);
+        const vec even_q = d[3] - P5 * P5 * d[1], odd_q = Q5 * (d[2] - P5 * P5 * d[0]);
+        o[0] = odd_p + even_p;
+        o[1] = odd_p - even_p;
+        o[2] = odd_q + even_q;
+        o[3] = odd_q - even_q;
+        o[4] = P5 * P5 * Q5 * Q5 * d[0] + (d[4] - (P5 * P5 + Q5 * Q5) * d[2]);
+        return;
+    }
     const vec even_p = d[4] - QQ * d[2], odd_p = P * (d[3] - QQ * d[1]);
     const vec even_q = d[4] - PP * d[2], odd_q = Q * (d[3] - PP * d[1]);
     o[0] = d[0] + (d[4] - (PP + QQ) * d[2]);
@@ -52,13 +75,14 @@ INLINE void input_column(const int n, const vec *d, vec *o) {
 
 /* y = A^T x */
 INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
-    const vec sum_p = x[1] + x[2], dif_p = x[1] - x[2];
-    if (n == 4) {
-        y[0] = x[0] + sum_p;
-        y[1] = dif_p + x[3];
+    const int p = n % 2 ? 0 : 1, q = p + 2;     /* without the point 0 */
+    const vec sum_p = x[p] + x[p + 1], dif_p = x[p] - x[p + 1];
+    if (n < 5) {
+        y[0] = n == 4 ? x[0] + sum_p : sum_p;
+        y[1] = dif_p + x[n - 1];
         return;
     }
-    const vec sum_q = x[3] + x[4], dif_q = x[3] - x[4];
+    const vec sum_q = x[q] + x[q + 1], dif_q = x[q] - x[q + 1];
     if (n == 8) {                               /* 4 outputs; p, q, r are 1/2, 1, 2 */
         const vec sum_r = x[5] + x[6], dif_r = x[5] - x[6];
         y[0] = (x[0] + sum_p) + (sum_q + sum_r);
@@ -67,12 +91,13 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
         y[3] = (0.125f * dif_p + x[7]) + (dif_q + 8 * dif_r);
         return;
     }
-    y[0] = x[0] + sum_p + sum_q;
-    y[1] = P * dif_p + Q * dif_q;
+    const float p1 = n == 5 ? P5 : P, p2 = n == 5 ? P5 * P5 : PP, q1 = n == 5 ? Q5 : Q, q2 = n == 5 ? Q5 * Q5 : QQ;
+    y[0] = n == 6 ? x[0] + sum_p + sum_q : sum_p + sum_q;
+    y[1] = p1 * dif_p + q1 * dif_q;
     if (m == 2) y[1] += x[5];
     else {
-        y[2] = PP * sum_p + QQ * sum_q;
-        y[3] = (P * PP * dif_p + Q * QQ * dif_q) + x[5];
+        y[2] = p2 * sum_p + q2 * sum_q;
+        y[3] = (p1 * p2 * dif_p + q1 * q2 * dif_q) + x[n - 1];
     }
 }
 
@@ -88,6 +113,31 @@ INLINE void input_tile(const int n, const float *x, int64_t x_row, float *v, int
         vec o[8];
         input_column(n, t[i], o);
         UNROLL for (int j = 0; j < n; j++, v += v_point) store(v, o[j]);
+    }
+}
+
+/* The same of stride 2, from 2 n - 1 x 2 n - 1 inputs: the rows and columns that begin at 0, then those that begin at 1. */
+INLINE void strided_input_tile(const int n, const float *x, int64_t x_row, float *v, int64_t v_point, int64_t v_plane) {
+    for (int down = 0; down < 2; down++) {
+        UNROLL for (int across = 0; across < 2; across++) {
+            vec t[5][5];
+            UNROLL for (int j = 0; j < n - across; j++) {
+                vec d[5], o[5];
+                UNROLL for (int i = 0; i < n - 1; i++) d[i] = load(x + (2 * i + down) * x_row + (2 * j + across) * VL);
+                d[n - 1] = down ? all(0) : load(x + (2 * n - 2) * x_row + (2 * j + across) * VL);
+                input_column(n, d, o);
+                UNROLL for (int i = 0; i < n; i++) t[i][j] = o[i];
+            }
+            for (int i = 0; i < n - down; i++) {
+                vec o[5];
+                t[i][n - 1] = across ? all(0) : t[i][n - 1];
+                input_column(n, t[i], o);
+                UNROLL for (int j = 0; j < n - across; j++) {
+                    const int plane = j == n - 1 ? down : i == n - 1 ? across : 2 * down + across;
+                    store(v + (i * n + j) * v_point + plane * v_plane, o[j]);
+                }
+            }
+        }
     }
 }
 
@@ -223,6 +273,32 @@ INLINE void filter_tile(const int n, const int r, const fac_winograd_matrix *G, 
     }
 }
 
+/* The same of stride 2.  u: plane after plane of each point. */
+INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const float *g, float *u, int64_t u_plane) {
+    dvec columns[2][2][5][3];                   /* [half][first row][point][column] */
+    for (int half = 0; half < 2; half++)
+        UNROLL for (int x = 0; x < 3; x++) {
+            dvec in[3];
+            UNROLL for (int s = 0; s < 3; s++) in[s] = widen_f32(g + (s * 3 + x) * VL + half * VD);
+            UNROLL for (int i = 0; i < n; i++) {
+                columns[half][0][i][x] = G->at[i][0] * in[0] + G->at[i][1] * in[2];
+                columns[half][1][i][x] = G->at[i][0] * in[1];
+            }
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            for (int plane = 0; plane < (i < n - 1 ? 2 : 1) * (j < n - 1 ? 2 : 1); plane++, u += u_plane) {
+                const int down = j < n - 1 ? plane / 2 : plane, across = j < n - 1 ? plane % 2 : 0;
+                dvec of[2];
+                for (int half = 0; half < 2; half++) {
+                    const dvec *c = columns[half][i < n - 1 ? down : 0][i];
+                    of[half] = across ? G->at[j][0] * c[1] : G->at[j][0] * c[0] + G->at[j][1] * c[2];
+                }
+                if (u_plane < FAR) store(u, narrow(of[0], of[1]));
+                else store_past(u, narrow(of[0], of[1]));
+            }
+}
+
 /* o = G^T u, the adjoint of filter_column */
 INLINE void filter_grad_column(const int n, const int r, float G[8][5], const vec *u, vec *o) {
     o[0] = G[0][0] * u[0];
@@ -253,9 +329,23 @@ INLINE void filter_grad_tile(const int n, const int r, const fac_winograd_matrix
     }
 }
 
-static void in4(const float *x, int64_t row, float *v, int64_t point) { input_tile(4, x, row, v, point); }
-static void in6(const float *x, int64_t row, float *v, int64_t point) { input_tile(6, x, row, v, point); }
-static void in8(const float *x, int64_t row, float *v, int64_t point) { input_tile(8, x, row, v, point); }
+static void in4(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
+    (void)plane, input_tile(4, x, row, v, point);
+}
+static void in6(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
+    (void)plane, input_tile(6, x, row, v, point);
+}
+static void in8(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
+    (void)plane, input_tile(8, x, row, v, point);
+}
+static void in3(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
+    strided_input_tile(3, x, row, v, point, plane);
+}
+static void in5(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
+    strided_input_tile(5, x, row, v, point, plane);
+}
+static void out3_2(const fac_winograd_tile *t) { output(3, 2, 0, t); }
+static void out5_4(const fac_winograd_tile *t) { output(5, 4, 0, t); }
 static void out4_2(const fac_winograd_tile *t) { output(4, 2, 0, t); }
 static void pool4_2(const fac_winograd_tile *t) { output(4, 2, 1, t); }
 static void out6_4(const fac_winograd_tile *t) { output(6, 4, 0, t); }
@@ -268,6 +358,8 @@ static void filter4_3(const fac_winograd_matrix *G, const float *g, float *u, in
 static void filter6_3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 3, G, g, u, p); }
 static void filter6_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(6, 5, G, g, u, p); }
 static void filter8_5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { filter_tile(8, 5, G, g, u, p); }
+static void filter3(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { strided_filter_tile(3, G, g, u, p); }
+static void filter5(const fac_winograd_matrix *G, const float *g, float *u, int64_t p) { strided_filter_tile(5, G, g, u, p); }
 static void out_grad4_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(4, 2, dy, row, v, point); }
 static void out_grad6_4(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 4, dy, row, v, point); }
 static void out_grad6_2(const float *dy, int64_t row, float *v, int64_t point) { output_grad_tile(6, 2, dy, row, v, point); }
@@ -277,7 +369,9 @@ static void grad6_5(const fac_winograd_matrix *G, const float *u, int64_t p, flo
 
 extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS] = {
-    [FAC_WINOGRAD_2_3] = { 2, 3, in4, out4_2, pool4_2, filter4_3, out_grad4_2, grad4_3 },
-    [FAC_WINOGRAD_4_3] = { 4, 3, in6, out6_4, pool6_4, filter6_3, out_grad6_4, grad6_3 },
-    [FAC_WINOGRAD_2_5] = { 2, 5, in6, out6_2, pool6_2, filter6_5, out_grad6_2, grad6_5 },
-    [FAC_WINOGRAD_4_5] = { 4, 5, in8, out8_4, pool8_4, filter8_5, NULL, NULL } };
+    [FAC_WINOGRAD_2_3] = { 2, 3, 1, in4, out4_2, pool4_2, filter4_3, out_grad4_2, grad4_3 },
+    [FAC_WINOGRAD_4_3] = { 4, 3, 1, in6, out6_4, pool6_4, filter6_3, out_grad6_4, grad6_3 },
+    [FAC_WINOGRAD_2_5] = { 2, 5, 1, in6, out6_2, pool6_2, filter6_5, out_grad6_2, grad6_5 },
+    [FAC_WINOGRAD_4_5] = { 4, 5, 1, in8, out8_4, pool8_4, filter8_5, NULL, NULL },
+    [FAC_WINOGRAD_2_3_STRIDED] = { 2, 3, 2, in3, out3_2, NULL, filter3, NULL, NULL },
+    [FAC_WINOGRAD_4_3_STRIDED] = { 4, 3, 2, in5, out5_4, NULL, filter5, NULL, NULL } };
