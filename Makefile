@@ -28,7 +28,7 @@ demo:
 check:
 	@sh scripts/setup.sh check
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+	@cd $(BUILD) && ctest --output-on-failure --timeout 1200 -j $(JOBS)
 
 # against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md.  It takes hours, says where it
 # is, and goes on where it was interrupted.  ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py

@@ -36,5 +36,5 @@ for t in $tests; do [ ! -e "$source/tests/$t.c" ] || have="$have $t"; done
 cmake --build "$build" -j "$(nproc)" --target $have
 
 export FACULA_WISDOM="" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu QEMU_SET_ENV="LD_LIBRARY_PATH=$lib" build
-printf '%s\n' $have | xargs -P "$(nproc)" -I{} sh -c 'if qemu-aarch64 "$build/tests/{}" >"$build/{}.log" 2>&1
+printf '%s\n' $have | xargs -P "$(nproc)" -I{} sh -c 'if timeout 900 qemu-aarch64 "$build/tests/{}" >"$build/{}.log" 2>&1
     then echo "ok      {}"; else echo "FAILED  {}"; tail -n 40 "$build/{}.log"; exit 1; fi'

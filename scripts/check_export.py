@@ -26,7 +26,8 @@ import onnx.reference
 import onnxruntime
 
 onnxruntime.set_default_logger_severity(4)
-work = tempfile.mkdtemp()
+room = tempfile.TemporaryDirectory()      # gone with the process
+work = room.name
 ZOO = ["lenet", "squeezenet1_1", "mobilenet_v2", "efficientnet_lite0", "resnet18", "resnet50"]
 TYPES = {onnx.TensorProto.FLOAT: "f4", onnx.TensorProto.DOUBLE: "f8", onnx.TensorProto.FLOAT16: "f2", onnx.TensorProto.INT8: "i1",
          onnx.TensorProto.INT16: "i2", onnx.TensorProto.INT32: "i4", onnx.TensorProto.INT64: "i8", onnx.TensorProto.UINT8: "u1",

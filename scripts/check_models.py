@@ -22,7 +22,8 @@ import onnxruntime
 onnxruntime.set_default_logger_severity(3)
 facula, data = sys.argv[1], os.environ.get("FACULA_DATA", "")
 counts = {"passed": 0, "failed": 0, "skipped": 0}
-work = tempfile.mkdtemp()
+room = tempfile.TemporaryDirectory()      # gone with the process
+work = room.name
 
 
 def report(name, ok, detail):

@@ -24,7 +24,8 @@ import onnx.shape_inference
 import onnxruntime
 
 onnxruntime.set_default_logger_severity(4)
-work = tempfile.mkdtemp()
+room = tempfile.TemporaryDirectory()      # gone with the process
+work = room.name
 ALL = ["--max-m", "64", "--max-n", "64", "--max-k", "64"]
 counts = {"passed": 0, "failed": 0}
 
