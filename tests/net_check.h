@@ -62,8 +62,8 @@ static inline void run(fac_device *d, const fac_graph *g, const fac_program_opts
     fac_program_free(p);
 }
 
-
-/* Every output with fusing and without, against the reference.  solver: of all nodes that it takes, or NULL. */
+/* Every output with fusing and without, against the reference; a tile of F(4, 5) alone errs by 7e-6 of the largest.  solver: of all
+ * nodes that it takes, or NULL. */
 static inline void check_network_by(fac_device *d, const fac_graph *g, fac_tensor *x, uint64_t seed, const char *solver) {
     fac_error err = { 0 };
     if (fac_graph_check(g, &err)) fail_msg("%s", err.text);
@@ -77,7 +77,7 @@ static inline void check_network_by(fac_device *d, const fac_graph *g, fac_tenso
             float most = 0;
             for (size_t i = 0; i < n[o]; i++) most = fmaxf(most, fabsf(want[o][i]));
             for (size_t i = 0; i < n[o]; i++)
-                if (!(fabsf(got[o][i] - want[o][i]) <= 2e-6f + 5e-6f * most))
+                if (!(fabsf(got[o][i] - want[o][i]) <= 2e-6f + 8e-6f * most))
                     fail_msg("%s, seed %llu, fused %d, output %d[%zu]: %.9g, expected %.9g", fac_device_about(d),
                              (unsigned long long)seed, fused, o, i, (double)got[o][i], (double)want[o][i]);
             free(got[o]);

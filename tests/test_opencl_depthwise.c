@@ -32,6 +32,7 @@ static bool offers(const char *name, const fac_node *n) {
 static bool pose(const char *name, const char *text, double tolerance) {
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, tolerance };
+    const int asked = variant;                          /* which the caller counts */
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     fac_opencl_of(device)->limits.gpu = strcmp(name, "pool/strip") != 0;
     if (variant > 12 && variant <= FAC_CL_QUAD_VARIANTS && !offers(name, g->last)) variant = 0;     /* not of this problem */
@@ -39,6 +40,7 @@ static bool pose(const char *name, const char *text, double tolerance) {
     first_only = true;
     channels_last = below(3);                           /* plain operands are asked for in another layout */
     const bool took = solve(solver(name), g->last, &c, false);
+    variant = asked;
     fac_graph_free(g);
     return took;
 }
