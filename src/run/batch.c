@@ -3,9 +3,7 @@
  * Step by step a batch goes to memory and back between any two layers; slice by slice what one layer writes is still near when
  * the next one reads it, while the weights come once for every slice.  An image of a batch must not see another one: every value of
  * the run is then *by image*, its first dim the batch, and the graph for b images says all there is to say of each slice.
- *
- * How many images: the least of   weights / b  +  3 * (bytes of values that do not stay near when b images are done at once)
- * for one image, a store to far memory being a read and a write, and its reader a third; among the divisors of the batch. */
+ * How many: batch_size.c.  Later layers may do more at once than earlier ones: stages.c. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/attr.h"
@@ -89,8 +87,7 @@ static bool separate(const batch *b, const fac_node *n) {
 
 static bool has_images(const fac_value *v, int64_t images) { return v->type.dims.n > 0 && v->type.dims.d[0] == images; }
 
-/* All of the graph by image; seen: room by value id. */
-static bool all_by_image(const fac_graph *g, int64_t images, bool *seen) {
+bool fac_by_image(const fac_graph *g, int64_t images, bool *seen) {
     const batch b = { g, seen, images };
     bool convolves = false;
     for (size_t i = 0; i < g->ninputs; i++) {
@@ -113,56 +110,8 @@ static bool all_by_image(const fac_graph *g, int64_t images, bool *seen) {
     return convolves && g->ninputs > 0 && g->noutputs > 0;
 }
 
-/* ---- how many at once ---- */
-
-static double bytes_of(const fac_value *v) { return v ? (double)fac_type_bytes(&v->type) : 0; }
-
-/* Bytes of a weight where it is used: transformed for a convolution of 3 x 3 with stride 1 (36 points for 9 taps). */
-static double weight_bytes(const fac_node *n, int i) {
-    const bool filter = i == 1 && fac_node_is(n, "conv2d") && fac_attr_int(n, "groups", 1) == 1;
-    const bool transformed = filter && n->in[1]->type.dims.d[2] > 1;
-    return bytes_of(n->in[i]) * (transformed ? 4 : 1);
-}
-
-/* What one image costs when b are done at once, in bytes; a step is worth some for its start and its end, where threads wait for
- * each other (MobileNetV2, two threads: 16 us more for each step when images come one by one). */
-static double price(const fac_graph *g, int64_t images, int64_t b, size_t near) {
-    enum { STEP = 320 << 10, FAR = 3 };
-    double weights = 0, far = 0, steps = 0;
-    for (const fac_node *n = g->first; n; n = n->next) {
-        double values = 0;
-        if (n->out[0]->time != FAC_RUN || n->op->map || n->op->view) continue;      /* elementwise ops are mostly fused */
-        for (int i = 0; i < n->nin; i++)
-            if (early(n->in[i])) weights += weight_bytes(n, i);
-            else values += bytes_of(n->in[i]);
-        for (int k = 0; k < n->nout; k++) values += bytes_of(n->out[k]);
-        values /= (double)images;
-        if (values * (double)b > (double)near) far += values;
-        steps++;
-    }
-    return (weights + steps * STEP) / (double)b + FAR * far;
-}
-
-int64_t fac_batch_slice(const fac_graph *g, size_t near) {
-    const int64_t images = g->ninputs && g->inputs[0]->type.dims.n ? g->inputs[0]->type.dims.d[0] : 0;
-    enum { MOST = 1 << 16 };
-    if (images < 2 || images > MOST || !near) return images;
-    bool *seen = fac_alloc(g->ids + 1, sizeof *seen);
-    int64_t best = images;
-    if (seen && all_by_image(g, images, seen)) {
-        double least = price(g, images, images, near);
-        for (int64_t b = images - 1; b > 0; b--) {
-            if (images % b) continue;
-            double p = price(g, images, b, near);
-            if (p < least) least = p, best = b;
-        }
-    }
-    fac_release(seen);
-    return best;
-}
-
 static bool fits(const fac_graph *slice, const fac_graph *whole, int64_t images) {
-    bool *seen = fac_alloc(slice->ids + 1, sizeof *seen), same = seen && all_by_image(slice, images, seen);
+    bool *seen = fac_alloc(slice->ids + 1, sizeof *seen), same = seen && fac_by_image(slice, images, seen);
     for (size_t i = 0; i < whole->noutputs && same; i++) {
         fac_type a = slice->outputs[i].value->type, b = whole->outputs[i].value->type;
         a.dims.d[0] = b.dims.d[0];

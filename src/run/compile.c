@@ -156,20 +156,29 @@ static fac_status concrete(const fac_graph *g, fac_error *err) {
     return FAC_OK;
 }
 
-/* The graph of a slice of the batch, where slices do better. */
+/* The graph of a slice of the batch, where slices do better, in stages where these do. */
 static fac_status slice(fac_plan *p, const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_error *err) {
     for (size_t i = 0; i < original->ninputs; i++)
         if (steers[i]) return FAC_OK;
     if (p->observed || p->only || !fac_in_sight(p->device)) return FAC_OK;
-    const int64_t images = fac_batch_slice(p->graph, p->device->near);
-    fac_graph *g = NULL;
-    if (images < 1 || images == p->graph->inputs[0]->type.dims.d[0]) return FAC_OK;
-    FAC_TRY(fac_batch_cut(original, p->graph, in, images, &g, err));
-    if (!g) return FAC_OK;
-    p->slices = p->graph->inputs[0]->type.dims.d[0] / images;
-    fac_graph_free(p->graph);
-    p->graph = g;
-    return FAC_OK;
+    int64_t *after = fac_alloc((size_t)p->graph->nodes + 1, sizeof *after);
+    if (!after) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", p->graph->nodes);
+    const int64_t images = fac_batch_slice(p->graph, p->device->near, after);
+    fac_graph *g = NULL, *staged = NULL;
+    fac_status status = FAC_OK;
+    if (images > 0 && images < p->graph->inputs[0]->type.dims.d[0])
+        status = fac_batch_cut(original, p->graph, in, images, &g, err);
+    if (g && g->nodes == p->graph->nodes && (staged = fac_stages(g, after, images)) != NULL) {
+        fac_graph_free(g);
+        g = staged;
+    }
+    if (g) {
+        p->slices = p->graph->outputs[0].value->type.dims.d[0] / g->outputs[0].value->type.dims.d[0];
+        fac_graph_free(p->graph);
+        p->graph = g;
+    }
+    fac_release(after);
+    return status;
 }
 
 fac_type fac_plan_output(const fac_plan *plan, size_t i) {

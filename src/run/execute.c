@@ -80,11 +80,12 @@ static fac_status run_there(const fac_plan *plan, const fac_frame *f, const fac_
     return status ? status : ended;
 }
 
-static fac_status run_steps(const fac_plan *plan, fac_frame *f, bool timed, const fac_program_opts *opts, fac_error *err) {
+static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool timed, const fac_program_opts *opts, fac_error *err) {
+    const int first = plan->stages[stage].first, end = stage + 1 < plan->nstages ? plan->stages[stage + 1].first : plan->nsteps;
     const fac_backend *b = plan->device->backend;
     bool *meant = plan->anomalies ? fac_alloc((size_t)plan->graph->ids + 1, sizeof *meant) : NULL;
     fac_status status = plan->anomalies && !meant ? fac_raise(err, FAC_E_NOMEM, "no memory to look for anomalies") : FAC_OK;
-    for (int i = 0; i < plan->nsteps && !status; i++) {
+    for (int i = first; i < end && !status; i++) {
         const fac_step *s = &plan->steps[i];
         /* its own time alone */
         if (timed && b->watch && s->solver == &fac_solver_away) status = fac_device_sync(plan->device, err);
@@ -127,32 +128,56 @@ static fac_status find_roots(const fac_plan *plan, fac_frame *f, const fac_prepa
         case FAC_ROOT_OUTPUT:   f->roots[i] = out[r->index]; break;
         case FAC_ROOT_TENSOR:   FAC_TRY(find_param(plan, f, i, err)); break;
         case FAC_ROOT_PREPARED: f->roots[i] = (fac_span){ prepared->packs[r->index]->memory, 0 }; break;
+        case FAC_ROOT_PART:     f->roots[i] = (fac_span){ f->arena, plan->roots[r->index].at }; break;
         }
     }
     return FAC_OK;
 }
 
-/* Inputs and results that are written where they belong move on. */
-static void next_slice(const fac_plan *plan, fac_frame *f) {
+/* Inputs, or results that are written where they belong, move on. */
+static void next_slice(const fac_plan *plan, fac_frame *f, fac_root_kind kind) {
     for (int i = 0; i < plan->nroots; i++) {
         const fac_root *r = &plan->roots[i];
-        if (f->roots[i].memory && (r->kind == FAC_ROOT_INPUT || r->kind == FAC_ROOT_OUTPUT)) f->roots[i].at += r->bytes;
+        if (f->roots[i].memory && r->kind == kind) f->roots[i].at += r->bytes;
     }
+}
+
+/* Results of slice number `slice` that do not lie where they belong. */
+static fac_status deliver_slice(const fac_plan *plan, const fac_frame *f, const fac_span *out, int64_t slice, fac_error *err) {
+    const fac_graph *g = plan->graph;
+    for (size_t i = 0; i < g->noutputs; i++) {
+        const fac_slot *slot = &plan->outputs[i];
+        const fac_type *type = &g->outputs[i].value->type;
+        if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
+        const fac_span to = { out[i].memory, out[i].at + (size_t)slice * fac_type_bytes(type) };
+        FAC_TRY(deliver(plan, f, slot, type, to, err));
+    }
+    return FAC_OK;
+}
+
+/* What stage number `stage` has left, in its run number `run`, is complete: the next run leaves it behind that, or begins anew. */
+static void next_part(const fac_plan *plan, fac_frame *f, const fac_stage *stage, int64_t run) {
+    const fac_root *r = &plan->roots[stage->part];
+    f->roots[stage->part].at = plan->roots[r->index].at + (size_t)((run + 1) % stage->times) * r->bytes;
 }
 
 static fac_status run_slices(const fac_plan *plan, fac_frame *f, const fac_span *out, bool timed, const fac_program_opts *opts,
                              fac_error *err) {
-    const fac_graph *g = plan->graph;
-    for (int64_t slice = 0; slice < plan->slices; slice++) {
-        if (slice) next_slice(plan, f);
-        FAC_TRY(run_steps(plan, f, timed, opts, err));
-        for (size_t i = 0; i < g->noutputs; i++) {
-            const fac_slot *slot = &plan->outputs[i];
-            const fac_type *type = &g->outputs[i].value->type;
-            if (plan->roots[slot->root].kind == FAC_ROOT_OUTPUT && plan->roots[slot->root].index == (int)i) continue;
-            const fac_span to = { out[i].memory, out[i].at + (size_t)slice * fac_type_bytes(type) };
-            FAC_TRY(deliver(plan, f, slot, type, to, err));
+    const int last = plan->nstages - 1;
+    for (int64_t slice = 0, delivered = 0; delivered < plan->slices; slice++) {
+        int64_t run = slice;
+        int stage = 0;
+        if (slice) next_slice(plan, f, FAC_ROOT_INPUT);
+        FAC_TRY(run_stage(plan, f, 0, timed, opts, err));
+        for (const fac_stage *s; stage < last; run /= s->times) {           /* each that has all it needs now */
+            s = &plan->stages[stage];
+            next_part(plan, f, s, run);
+            if ((run + 1) % s->times) break;
+            FAC_TRY(run_stage(plan, f, ++stage, timed, opts, err));
         }
+        if (stage < last) continue;
+        FAC_TRY(deliver_slice(plan, f, out, delivered, err));
+        if (++delivered < plan->slices) next_slice(plan, f, FAC_ROOT_OUTPUT);
     }
     return FAC_OK;
 }

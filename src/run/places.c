@@ -4,12 +4,14 @@
 #include "base/memory.h"
 #include "run/program_internal.h"
 
+static int whole(const fac_plan *p, int root) { return p->roots[root].kind == FAC_ROOT_PART ? p->roots[root].index : root; }
+
 /* By root: the step that writes it first, counted from 1; its scratch counts below that. */
 static void find_makers(const fac_plan *p, int *maker) {
     for (int i = p->nsteps - 1; i >= 0; i--) {
         const fac_step *s = &p->steps[i];
         for (int k = 0; k < s->problem->nout; k++)
-            if (s->out[k].root >= 0) maker[s->out[k].root] = i + 1;
+            if (s->out[k].root >= 0) maker[whole(p, s->out[k].root)] = i + 1;
         if (s->work >= 0) maker[s->work] = -(i + 1);
     }
 }

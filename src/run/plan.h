@@ -14,10 +14,13 @@
 #include "graph/graph_internal.h"
 
 /* Memory that values lie in.  Several values share a root: views, and results written in place. */
-typedef enum fac_root_kind { FAC_ROOT_ARENA, FAC_ROOT_INPUT, FAC_ROOT_OUTPUT, FAC_ROOT_TENSOR, FAC_ROOT_PREPARED } fac_root_kind;
+typedef enum fac_root_kind {
+    FAC_ROOT_ARENA, FAC_ROOT_INPUT, FAC_ROOT_OUTPUT, FAC_ROOT_TENSOR, FAC_ROOT_PREPARED,
+    FAC_ROOT_PART                   /* of another root: what one run of a stage leaves for the next stage */
+} fac_root_kind;
 typedef struct fac_root {
     fac_root_kind kind;
-    int           index;            /* which input or output of the program, or prepared item */
+    int           index;            /* which input or output of the program, prepared item, or root */
     fac_tensor   *tensor;           /* parameters and constants, borrowed from the graph      */
     size_t        bytes, at;        /* at: in the arena                                       */
     int           first, last;      /* steps                                                  */
@@ -57,12 +60,16 @@ typedef struct fac_step {
     fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
     const char       *layouts;      /* see fac_step_stat */
-    double            macs, bytes;
+    double            macs, bytes;  /* of all its runs for one of the program */
     fac_step_op      *does;         /* see fac_step_stat */
     int               ndoes;
     double            seconds;      /* profile, under the program's lock */
     int64_t           runs;
 } fac_step;
+
+/* The steps from `first` to the next stage's; `times` runs of them make one of the next stage, or a run of the program.  part: the
+ * root of what they leave for the next stage. */
+typedef struct fac_stage { int first, part; int64_t times; } fac_stage;
 
 /* One generation of prepared items; old ones live on while a run uses them. */
 typedef struct fac_prepared {
@@ -99,6 +106,8 @@ typedef struct fac_plan {
     fac_graph    *graph;            /* specialized and rewritten */
     struct fac_cut *cut;            /* flow.h: it runs in parts, and has no steps of its own; NULL: all sizes are known */
     int64_t       slices;           /* of the batch, done one after the other: the graph is that of one */
+    fac_stage    *stages;           /* nstages of them: stages.c */
+    int           nstages;
     fac_precision precision;
     bool          no_inplace, observed;             /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
@@ -129,12 +138,18 @@ typedef struct fac_plan {
 fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *const in[], fac_error *err);
 
 /* does.c: fills step->does for the step of a node; false: no memory. */
-bool fac_step_count(fac_plan *p, fac_step *s);
+bool fac_step_count(fac_plan *p, fac_step *s, int64_t runs);
 
-/* batch.c: how many images of a batch (the first dim of all inputs) are done at once: all, or fewer when no image sees another one
- * and near, the bytes that the cores' own caches hold, are too few for what lies between two layers.  g is specialized. */
-int64_t    fac_batch_slice(const fac_graph *g, size_t near);
-/* The graph for so many images; NULL in *out when that is not the same for fewer images. */
+/* batch.c: does every image of a batch (the first dim of all inputs) see only itself?  seen: room by value id. */
+bool       fac_by_image(const fac_graph *g, int64_t images, bool *seen);
+/* batch_size.c: how many images are done at once: all, or fewer when no image sees another one and near, the bytes that the cores'
+ * own caches hold, are too few for what lies between two layers.  g is specialized.  after: by number of the node; how many images
+ * are done at once behind it, a multiple of those before, or 0: as many. */
+int64_t    fac_batch_slice(const fac_graph *g, size_t near, int64_t *after);
+/* stages.c: the graph of so many images, with more of them behind some nodes, as after[] says; NULL when that is not the same, or
+ * there is no memory. */
+fac_graph *fac_stages(const fac_graph *g, const int64_t *after, int64_t images);
+/* batch.c: the graph for so many images; NULL in *out when that is not the same for fewer images. */
 fac_status fac_batch_cut(const fac_graph *original, const fac_graph *whole, fac_tensor *const in[], int64_t images,
                          fac_graph **out, fac_error *err);
 

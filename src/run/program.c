@@ -337,8 +337,7 @@ size_t fac_program_steps(fac_program *p, fac_step_stat *to, size_t max) {
         const fac_step *s = &p->last->steps[i];
         const char *solver = s->kind == FAC_STEP_RUN ? s->solver->name : "pack";
         const char *op = s->kind != FAC_STEP_RUN ? "pack" : !s->problem->node->graph ? "reorder" : s->problem->node->op->name;
-        const double slices = (double)p->last->slices;
-        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs * slices, s->bytes * slices, s->runs,
+        to[i] = (fac_step_stat){ s->label, solver, s->seconds, s->macs, s->bytes, s->runs,
                                  s->solver == &fac_solver_away, op, s->layouts, s->problem->variant,
                                  s->does, s->ndoes };
     }

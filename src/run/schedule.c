@@ -109,7 +109,7 @@ static bool wants_blocks(const fac_node *n) {
 /* A reorder: for a plain result when most of its readers want blocks, or for one that does not lie as the whole graph would
  * have it. */
 static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
-    const fac_value *y = n->out[0];
+    const fac_value *y = n->out[0], *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
     int blocks = 0, plain = (int)y->roots;
     const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
     fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
@@ -117,7 +117,7 @@ static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
     if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     if (s->form || y->type.dims.n != 4) return turn;
     turn.blocked = true;
-    for (const fac_use *u = y->uses; u; u = u->next) *(wants_blocks(u->node) ? &blocks : &plain) += 1;
+    for (const fac_use *u = read->uses; u; u = u->next) *(wants_blocks(u->node) ? &blocks : &plain) += 1;
     if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
     return turn;
 }
@@ -169,6 +169,10 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && early_or_leaf(n->in[i])) FAC_TRY(fac_lay_early(s, n->in[i]));
     if (as_view(s, n)) return FAC_OK;
+    if (fac_gathers(n)) {
+        read_done(s, n);
+        return fac_stage_end(s, n);
+    }
     bool joined;
     FAC_TRY(fac_join_parts(s, n, &joined));
     if (joined) {
@@ -287,7 +291,7 @@ static void wishes(fac_scheduler *s) {
     for (const fac_node *n = s->plan->graph->last; n; n = n->prev) {
         if (!n->nin || !n->in[0] || n->in[0]->type.dims.n != 4) continue;
         int *wish = &s->wish[n->in[0]->id];
-        if (n->op == &fac_op_slice || n->op == &fac_op_split) {
+        if (n->op == &fac_op_slice || n->op == &fac_op_split || fac_gathers(n)) {
             for (int k = 0; k < n->nout; k++)
                 if (s->wish[n->out[k]->id] > *wish) *wish = s->wish[n->out[k]->id];
         } else if (!strncmp(n->op->name, "conv", 4)) {
@@ -313,6 +317,7 @@ fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_erro
         fac_parts(&s);
         status = fac_forms(&s);
     }
+    if (!status) status = fac_stages_begin(&s);
     for (const fac_node *n = plan->graph->first; n && !status; n = n->next) {
         char label[200];
         if (n->out[0]->time != FAC_RUN) continue;

@@ -25,6 +25,8 @@ typedef struct fac_scheduler {
     fac_slot        *room;          /* by id of a concat's result: where it lies when its parts do, or root -1 */
     fac_form        *form;          /* by value id; NULL on devices where images have one form only */
     int              now;           /* the step at hand, or the next one             */
+    int              stage;         /* at hand                                       */
+    int64_t          runs;          /* of the steps at hand for one of the program   */
     fac_error       *err;
 } fac_scheduler;
 
@@ -74,6 +76,12 @@ fac_status fac_part_slot(fac_scheduler *s, const fac_value *v, const fac_layout 
 bool       fac_joins_last(const fac_scheduler *s, const fac_node *n);
 /* A concat whose parts, or some of them, lie in their places: copies the others, and its result is there. */
 fac_status fac_join_parts(fac_scheduler *s, const fac_node *n, bool *joined);
+
+/* ---- stages.c ---- */
+
+bool       fac_gathers(const fac_node *n);      /* images of several slices: a stage ends there */
+fac_status fac_stages_begin(fac_scheduler *s);
+fac_status fac_stage_end(fac_scheduler *s, const fac_node *n);
 
 /* ---- forms.c ---- */
 
