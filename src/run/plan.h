@@ -146,8 +146,8 @@ bool       fac_by_image(const fac_graph *g, int64_t images, bool *seen);
  * own caches hold, are too few for what lies between two layers.  g is specialized.  after: by number of the node; how many images
  * are done at once behind it, a multiple of those before, or 0: as many. */
 int64_t    fac_batch_slice(const fac_graph *g, size_t near, int64_t *after);
-/* stages.c: the graph of so many images, with more of them behind some nodes, as after[] says; NULL when that is not the same, or
- * there is no memory. */
+/* stages.c: the graph of so many images, with more of them behind some nodes, as after[] says; NULL when that is nowhere, or not
+ * the same, or there is no memory. */
 fac_graph *fac_stages(const fac_graph *g, const int64_t *after, int64_t images);
 /* batch.c: the graph for so many images; NULL in *out when that is not the same for fewer images. */
 fac_status fac_batch_cut(const fac_graph *original, const fac_graph *whole, fac_tensor *const in[], int64_t images,

@@ -62,6 +62,9 @@ static bool alike(const fac_graph *g, fac_value *const *map, const int64_t *afte
 
 fac_graph *fac_stages(const fac_graph *g, const int64_t *after, int64_t images) {
     stager s = { after, images, 0 };
+    bool any = false;
+    for (int k = 0; k < g->nodes; k++) any |= after[k] > 0;
+    if (!any) return NULL;
     fac_value **map;
     fac_error err = { 0 };
     fac_graph *staged = fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .visit = visit, .keep_dead = true }, &map);
