@@ -171,7 +171,7 @@ enum { FAC_WINOGRAD_POINTS = 8, FAC_WINOGRAD_KERNEL = 5 };  /* the most of n and
 typedef struct fac_winograd_matrix { double at[FAC_WINOGRAD_POINTS][FAC_WINOGRAD_KERNEL]; } fac_winograd_matrix;
 typedef struct fac_winograd {
     int    out, kernel, stride;             /* stride: 1 or 2 */
-    /* Of stride 2 there are several planes at a point, v_plane apart: fac_winograd_depth(). */
+    /* Of stride 2 there are several planes at a point, v_plane apart: fac_tiles_depth(). */
     void (*in_tile)(const float *x, int64_t x_row, float *v, int64_t v_point, int64_t v_plane);
     void (*out_tile)(const fac_winograd_tile *t);
     /* The largest of each 2 x 2 of these outputs, NaN if there is one; rows, columns and y are those of the pool, which bias and

@@ -12,7 +12,7 @@
  * odd ones, and columns likewise.  One tap needs no point at infinity, and its rows of B^T at the others are those of two taps:
  * there are four planes at most points, two at one infinity, one at both, whose products add up before they go back.
  *   n = 3   +-1, infinity                          (2 x 2 outputs of stride 2)
- *   n = 5   +-5/8, +-11/8, infinity                (4 x 4; two thirds of the error of +-1/sqrt 2, +-sqrt 2) */
+ *   n = 5   +-5/8, +-11/8, infinity                (4 x 4) */
 #include "backends/cpu/simd/widen.h"
 
 #define P 0.70710678118654752f              /* the two pairs of n = 6, and their squares */
