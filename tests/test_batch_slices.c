@@ -25,7 +25,7 @@ static net begin(uint64_t seed) {
 }
 
 /* Images of a slice when the caches hold `near` bytes; the batch where it stays whole.  *changes: how often it becomes more; each
- * time to a multiple.  NULL: it may. */
+ * time to a multiple.  It may be NULL. */
 static int64_t slice_of(const fac_graph *g, int64_t images, size_t near, int *changes) {
     fac_tensor *x = random_tensor(1, 1, fac_shape(images, 3, SIDE, SIDE), 1);
     const bool steers[1] = { false };
@@ -103,13 +103,15 @@ static void compare(fac_device *d, uint64_t seed) {
 
 
 /* Large images with few weights, then small ones with many, then rows with more; gathered are a concat or a sum that lies over one
- * of its operands, images with a halo or without, a result of a pool, rows that were images, views of the input. */
+ * of its operands, images with a halo or without, a result of a pool, rows that were images, some channels of images, which are copied. */
 static fac_value *narrowing(builder *b, fac_value *x, int64_t kind) {
     fac_value *y = trunk(b, kind == 2 ? fac_transpose(x, fac_shape(0, 1, 3, 2)) : x);
     if (kind == 1) y = fac_add(y, fac_relu(conv(b, y, 48, 3, 1, 1)));
     y = fac_relu(conv(b, y, 160, 3, 2, 1));
     if (kind == 1) y = fac_add(fac_relu(conv(b, y, 160, 3, 1, 1)), y);
-    y = fac_max_pool2d(conv(b, y, 200 + kind, kind ? 3 : 1, 1, 1), 2, 2, &(fac_pool2d_opts){ .stride = { 2, 2 } });
+    if (kind == 2) y = fac_slice(y, 1, 16, 112, 1);
+    y = conv(b, y, 200 + kind, kind ? 3 : 1, kind < 2 ? 1 : 2, 1);
+    if (kind < 2) y = fac_max_pool2d(y, 2, 2, &(fac_pool2d_opts){ .stride = { 2, 2 } });
     y = fac_flatten(y, 1);
     y = fac_relu(fac_linear(y, param(b, fac_shape(500, fac_value_type(y).dims.d[1]), 0.03f), NULL));
     return fac_softmax(fac_linear(y, param(b, fac_shape(40, 500), 0.03f), param(b, fac_shape(40), 1)), 1);
