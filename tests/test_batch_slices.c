@@ -103,7 +103,8 @@ static void compare(fac_device *d, uint64_t seed) {
 
 
 /* Large images with few weights, then small ones with many, then rows with more; gathered are a concat or a sum that lies over one
- * of its operands, images with a halo or without, a result of a pool, rows that were images, some channels of images, which are copied. */
+ * of its operands, images with a halo or without, a result of a pool, rows that were images, some channels of images (these are
+ * copied). */
 static fac_value *narrowing(builder *b, fac_value *x, int64_t kind) {
     fac_value *y = trunk(b, kind == 2 ? fac_transpose(x, fac_shape(0, 1, 3, 2)) : x);
     if (kind == 1) y = fac_add(y, fac_relu(conv(b, y, 48, 3, 1, 1)));
@@ -139,7 +140,7 @@ static uint64_t seed;
 static void test_compare(void **s) { (void)s, check_everywhere(compare, seed); }
 static void test_stages(void **s) { (void)s, check_everywhere(stages, seed + 1000); }
 
-/* Everything before the result of a stage's output is gathered: a graph whose features are asked for has no stages from there on. */
+/* All but the last stage leave one value: a graph whose features are asked for as well has no stages from there on. */
 static void test_outputs(void **state) {
     (void)state;
     int changes;
