@@ -83,7 +83,17 @@ static void test_which(void **state) {
     }
 }
 
-/* Runs whole and in slices: the same bits, into tensors of the caller's and new ones. */
+/* So many images, where the caches hold `near` bytes, against the reference; the network is gone then. */
+static void check_slices(fac_device *d, net *n, int64_t images, size_t near, uint64_t seed) {
+    fac_tensor *x = random_tensor(seed, 1, fac_shape(images, 3, SIDE, SIDE), 1);
+    const size_t before = d->near;
+    d->near = near;
+    check_network(d, n->b.g, x, seed);
+    d->near = before;
+    fac_tensor_free(x);
+    fac_graph_free(n->b.g);
+}
+
 static void compare(fac_device *d, uint64_t seed) {
     for (int64_t images = 4; images <= 14; images += 5) {
         net n = begin(seed);
@@ -91,16 +101,9 @@ static void compare(fac_device *d, uint64_t seed) {
         fac_output(n.b.g, "features", y);
         fac_output(n.b.g, "y", head(&n.b, trunk(&n.b, y)));
         fac_output(n.b.g, "image", fac_transpose(fac_mul(n.x, fac_number(n.b.g, FAC_F32, 2)), fac_shape(0, 2, 3, 1)));
-        fac_tensor *x = random_tensor(seed, 1, fac_shape(images, 3, SIDE, SIDE), 1);
-        const size_t near = d->near;
-        d->near = 1 << 19;
-        check_network(d, n.b.g, x, seed);
-        d->near = near;
-        fac_tensor_free(x);
-        fac_graph_free(n.b.g);
+        check_slices(d, &n, images, 1 << 19, seed);
     }
 }
-
 
 /* Large images with few weights, then small ones with many, then rows with more; gathered are a concat or a sum that lies over one
  * of its operands, images with a halo or without, a result of a pool, rows that were images, some channels of images (these are
@@ -126,13 +129,7 @@ static void stages(fac_device *d, uint64_t seed) {
         fac_output(n.b.g, "y", narrowing(&n.b, n.x, kind));
         assert_true(slice_of(n.b.g, images, 1 << 20, &changes) < images);
         assert_in_range(changes, 2, 4);
-        fac_tensor *x = random_tensor(seed, 1, fac_shape(images, 3, SIDE, SIDE), 1);
-        const size_t near = d->near;
-        d->near = 1 << 20;
-        check_network(d, n.b.g, x, seed);
-        d->near = near;
-        fac_tensor_free(x);
-        fac_graph_free(n.b.g);
+        check_slices(d, &n, images, 1 << 20, seed);
     }
 }
 

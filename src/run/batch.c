@@ -14,13 +14,12 @@
 
 typedef struct batch { const fac_graph *g; bool *by_image; int64_t images; } batch;
 
-static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 static bool by_image(const batch *b, const fac_value *v) { return v && b->by_image[v->id]; }
 
 /* in[0] by image, and nothing else of the run. */
 static bool first_only(const batch *b, const fac_node *n) {
     for (int i = 1; i < n->nin; i++)
-        if (!early(n->in[i])) return false;
+        if (!fac_early(n->in[i])) return false;
     return n->nin > 0 && by_image(b, n->in[0]);
 }
 
@@ -31,7 +30,7 @@ static bool elementwise(const batch *b, const fac_node *n) {
         const fac_value *v = n->in[i];
         if (!v) continue;
         const bool whole = v->type.dims.n == y->n && v->type.dims.d[0] != 1;
-        if (early(v) ? whole : !by_image(b, v) || v->type.dims.n != y->n) return false;
+        if (fac_early(v) ? whole : !by_image(b, v) || v->type.dims.n != y->n) return false;
     }
     return true;
 }

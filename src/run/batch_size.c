@@ -11,7 +11,6 @@
 
 enum { DIVISORS = 128, MOST = 1 << 16 };        /* no number up to MOST has more */
 
-static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 static double bytes_of(const fac_value *v) { return v ? (double)fac_type_bytes(&v->type) : 0; }
 
 /* Bytes of a weight where it is used: transformed for a convolution of 3 x 3 with stride 1 (36 points for 9 taps). */
@@ -26,7 +25,7 @@ typedef struct traffic { double weights, values; } traffic;
 static traffic traffic_of(const fac_node *n, int64_t images) {
     traffic t = { 0, 0 };
     for (int i = 0; i < n->nin; i++)
-        if (early(n->in[i])) t.weights += weight_bytes(n, i);
+        if (fac_early(n->in[i])) t.weights += weight_bytes(n, i);
         else t.values += bytes_of(n->in[i]);
     for (int k = 0; k < n->nout; k++) t.values += bytes_of(n->out[k]);
     t.values /= (double)images;
@@ -71,9 +70,9 @@ static bool may_gather(const fac_value *v) {
 static const fac_value *narrow(const fac_node *n, int *left, int *alive) {
     const fac_value *last = NULL;
     for (int i = 0; i < n->nin; i++)
-        if (!early(n->in[i]) && --left[n->in[i]->id] == 0) --*alive;
+        if (!fac_early(n->in[i]) && --left[n->in[i]->id] == 0) --*alive;
     for (int k = 0; k < n->nout; k++) {
-        if (early(n->out[k]) || !(left[n->out[k]->id] = fac_reads_of(n->out[k]))) continue;
+        if (fac_early(n->out[k]) || !(left[n->out[k]->id] = fac_reads_of(n->out[k]))) continue;
         ++*alive;
         last = n->out[k];
     }

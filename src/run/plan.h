@@ -140,6 +140,9 @@ fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *co
 /* does.c: fills step->does for the step of a node; false: no memory. */
 bool fac_step_count(fac_plan *p, fac_step *s, int64_t runs);
 
+/* Absent, or there before the run. */
+static inline bool fac_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
+
 /* batch.c: does every image of a batch (the first dim of all inputs) see only itself?  seen: room by value id. */
 bool       fac_by_image(const fac_graph *g, int64_t images, bool *seen);
 /* batch_size.c: how many images are done at once: all, or fewer when no image sees another one and near, the bytes that the cores'
