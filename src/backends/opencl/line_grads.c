@@ -12,7 +12,7 @@
 
 /* Few elements of a row in an item's registers, and at most; registers of a compute unit, and of an item with few elements or more:
  * all groups are there at once, since each leaves partial sums. */
-enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, REGISTERS = 65536, FEW_REGISTERS = 80, MORE_REGISTERS = 128 };
+enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, REGISTERS = 65536, FEW_REGISTERS = 80, MORE_REGISTERS = 128, AHEAD = 2 };
 
 static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
 static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
@@ -156,7 +156,7 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
                    (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
-    if (r.next) fac_text_add(&options, " -DNEXT");
+    if (r.next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4)     /* where not the size of a group says it */
         fac_text_print(&options, "%s -cl-nv-maxrregcount=%d", r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
     FAC_TRY(add_kernel(o, p, plan, fac_cl_norm_grad, &options, "norm_grad", &c, err));
