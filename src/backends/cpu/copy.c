@@ -12,7 +12,8 @@
 #include "backends/cpu/ranges.h"
 #include "backends/cpu/streams.h"
 
-enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, TURN_LONG = 4096, TURN_LINES = 32, PUT_BYTES = 256 };
+enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, PUT_BYTES = 256 };
+enum { TURN_LONG = 4096, TURN_LINES = 16, TURN_LARGE = 8 << 20, SECOND_CACHE = 1 << 20 };
 enum { SHARES = 64 };
 
 size_t fac_copy_size(fac_dtype dtype) {
@@ -25,6 +26,14 @@ static int64_t lower(int64_t a, int64_t b) { return a < b ? a : b; }
 /* ---- planning ---- */
 
 typedef struct nest { int n; int64_t d[FAC_COPY_DIMS], from[FAC_COPY_DIMS], to[FAC_COPY_DIMS], from_at, to_at; } nest;
+
+/* How many lines of the source are turned at once: as many as make up for short ones, more where memory and not the caches has
+ * them, but no more than can lie in a second cache beside each other: `stride` may put their places into few of its sets. */
+static int64_t turned_lines(int64_t stride, int64_t length, bool large) {
+    const int64_t lines = 2 * TURN_LONG / length, few = large ? 4 * TURN_LINES : 2 * TURN_LINES, wanted = lines > few ? lines : few;
+    const int64_t beside = stride ? lower(wanted, SECOND_CACHE / (stride & -stride)) : wanted;
+    return beside > TURN_LINES ? beside / TURN_LINES * TURN_LINES : TURN_LINES;
+}
 
 static void put_dim(nest *t, int64_t d, int64_t from, int64_t to) {
     if (d == 1) return;
@@ -66,8 +75,9 @@ static void put_piece(fac_copy *c, nest t) {
     int64_t area = TILE_BYTES / size;
     if (p->kind == FAC_COPY_TURN) {                     /* long runs of the source, and few lines of the target at a time */
         p->tile_p = lower(p->d[q - 1], TURN_LONG);
-        const int64_t lines = 2 * TURN_LONG / p->tile_p / TURN_LINES * TURN_LINES;
-        p->tile_q = lower(p->d[q], lines > TURN_LINES ? lines : TURN_LINES);
+        int64_t bytes = size;
+        for (int k = 0; k <= q; k++) bytes *= p->d[k];
+        p->tile_q = lower(p->d[q], turned_lines(p->from[q], p->tile_p, bytes >= TURN_LARGE));
     } else {
         p->tile_q = lower(p->d[q], area);
         p->tile_p = lower(p->d[q - 1], area / p->tile_q);

@@ -69,6 +69,8 @@ INLINE void turn(const int past, const float *from, int64_t from_row, float *to,
         for (int64_t i = 0; i < rows; i += VL) {
             const float *x = from + i * from_row + j;
             float *y = to + j * to_row + i;
+            if (past && i < whole_rows && j + 2 * VL < columns)     /* more rows than the hardware follows */
+                UNROLL for (int k = 0; k < VL; k++) __builtin_prefetch(x + k * from_row + 2 * VL, 0, 3);
             if (i < whole_rows && j < whole_columns) square(past, x, from_row, y, to_row);
             else part(x, from_row, y, to_row, i < whole_rows ? VL : (int)(rows - i), j < whole_columns ? VL : (int)(columns - j));
         }
