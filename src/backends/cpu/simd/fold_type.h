@@ -52,6 +52,8 @@ INLINE void FAC_JOIN(COLUMNS, any)(int fold, double *acc, const T *x, int64_t ro
     for (; r < rows; r++, x += stride) {                /* many: they stay in L1, and four rows pass at a time */
         if (r + 4 <= rows) {
             for (j = 0; j < whole; j += VD) {
+                if (j % (2 * VD) == 0 && r + FOLD_AHEAD + 4 <= rows)    /* the hardware follows too late */
+                    for (int k = 0; k < 4; k++) __builtin_prefetch(x + (FOLD_AHEAD + k) * stride + j, 0, 2);
                 dvec a = fold_vector(fold, widen_f64(acc + j), WIDEN(x + j));
                 a = fold_vector(fold, a, WIDEN(x + stride + j));
                 a = fold_vector(fold, a, WIDEN(x + 2 * stride + j));

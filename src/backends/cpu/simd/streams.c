@@ -5,6 +5,8 @@
 #include "backends/cpu/simd/widen.h"
 #include "base/mathf.h"
 
+enum { FOLD_AHEAD = 8 };             /* rows that folds of columns ask for before they need them */
+
 #define T float
 #define WIDEN widen_f32
 #define ROW row_f32
