@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """How far every precision is from the truth on a model with trained weights.
 
-    python bench/errors.py --facula build/facula [--device opencl] [--precision highest,high,medium,bf16] MODEL.onnx [INPUT.npy...]
+    python bench/errors.py --facula build/facula [--device opencl] [--precision highest,high,bf16] MODEL.onnx [INPUT.npy...]
 
-The truth is the same file with all f32 made f64, on the cpu device; an error is the largest difference of an output, relative to
-its largest element.  A softmax at the end is left out, since it hides what went wrong before it.  Inputs without a file are random
-numbers between -1 and 1.  ONNX Runtime's error, in f32 on the CPU, stands beside ours where it is installed: it vouches for the
-truth, too.  (onnx's own reference implementation is none here: of cifar10_resnet20 and tinydarknet it is not what any other says.)
+The truth is the same file with all f32 made f64, on the cpu device; an error is the largest difference of an output, relative
+to its largest element.  A softmax at the end is left out, since it hides what went wrong before it.  Inputs without a file are
+random numbers between -1 and 1.  ONNX Runtime's error, in f32 on the CPU, stands beside ours where it is installed: it vouches
+for the truth, too.  (onnx's own reference implementation does not: of some files its answer is like nobody else's.)
 Needs onnx and numpy.
 """
 import argparse

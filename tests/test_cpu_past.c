@@ -40,6 +40,7 @@ static void copies(void **state) {
         { "reorder", "transpose(f32[33,70]) perm=1,0" }, { "reorder", "transpose(f32[64,48]) perm=1,0" },
         { "reorder", "transpose(f32[5,80,96]) perm=2,1,0" }, { "reorder", "transpose(f32[3,40,100]) perm=1,0,2" },
         { "reorder", "transpose(f32[3,16,32]) perm=0,2,1" },
+        { "reorder", "transpose(f32[1490,1509]) perm=1,0" }, { "reorder", "transpose(f32[35,65536]) perm=1,0" },
         { "reorder", "transpose(f64[31,70]) perm=1,0" }, { "concat", "concat(f32[9,65], f32[9,200]) axis=1" } };
     run_all(forms, sizeof forms / sizeof *forms, 1e-7);
 }

@@ -30,7 +30,7 @@ typedef struct nest { int n; int64_t d[FAC_COPY_DIMS], from[FAC_COPY_DIMS], to[F
 /* How many lines of the source are turned at once: as many as make up for short ones, more where memory and not the caches has
  * them, but no more than can lie in a second cache beside each other: `stride` may put their places into few of its sets. */
 static int64_t turned_lines(int64_t stride, int64_t length, bool large) {
-    const int64_t lines = 2 * TURN_LONG / length, few = large ? 4 * TURN_LINES : 2 * TURN_LINES, wanted = lines > few ? lines : few;
+    const int64_t lines = 2 * TURN_LONG / length, few = (large ? 4 : 2) * TURN_LINES, wanted = lines > few ? lines : few;
     const int64_t beside = stride ? lower(wanted, SECOND_CACHE / (stride & -stride)) : wanted;
     return beside > TURN_LINES ? beside / TURN_LINES * TURN_LINES : TURN_LINES;
 }
