@@ -6,8 +6,8 @@
 
 From `facula profile --json`.  Each step is counted where its own least is largest: its bytes at the bandwidth that was measured,
 its multiply-adds at the peak of the units that do them, or LAUNCH_US for each kernel, and beside it stands that least: what
-is over it is the kernels' own.  "idle" is the time in which no kernel ran; a run may be shorter than the sum of its kernels
-where they run on two queues.
+is over it is the kernels' own.  "GB moved": what all steps read and write.  "idle" is the time in which no kernel ran; a run may
+be shorter than the sum of its kernels where they run on two queues.
 """
 import argparse
 import json
@@ -51,8 +51,9 @@ def main():
     p.add_argument("--precision", default="highest,high")
     p.add_argument("--seconds", type=float, default=0.2)
     a = p.parse_args()
-    print("| network | what | batch | precision | run ms | kernels | " + " | ".join(f"{c} ms (least)" for c in CLASSES) + " | idle ms |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| network | what | batch | precision | run ms | kernels | " + " | ".join(f"{c} ms (least)" for c in CLASSES)
+          + " | idle ms | GB moved |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in a.networks or NETWORKS:
         for what, batches in ("infer", a.infer), ("train", a.train):
             for precision in a.precision.split(","):
@@ -60,8 +61,9 @@ def main():
                     r = profile(a, name, batch, precision, what == "train")
                     cells = " | ".join(f"{t:.3f} ({least:.3f})" for t, least in classes(r).values())
                     launches = r.get("launches") or {}
+                    moved = sum(n["bytes"] for n in r["nodes"]) / 1e9
                     print(f"| {name} | {what} | {batch} | {precision} | {r['median_ms']:.3f} | {len(launches.get('all', r['nodes']))} | "
-                          f"{cells} | {launches.get('idle_us', 0) / 1e3:.3f} |", flush=True)
+                          f"{cells} | {launches.get('idle_us', 0) / 1e3:.3f} | {moved:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
