@@ -40,6 +40,17 @@ static void layer_norms(void **state) {
     run_all("layer_norm_grad", problems, 1e-4);
 }
 
+static void rms_norms(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "rms_norm_grad(f32[3,5], f32[3,5], f32[5]) axis=-1 epsilon=1e-3",
+        "rms_norm_grad(f32[300,33], f32[300,33], -) axis=1 epsilon=1e-3",
+        "rms_norm_grad(f32[7,6,10], f32[7,6,10], f32[6,10]) axis=1 epsilon=1e-3",
+        "rms_norm_grad(f32[9,2050], f32[9,2050], f32[2050]) axis=-1 epsilon=1e-3",
+        "rms_norm_grad(f32[4,100], f32[4,100], f32[4,100]) axis=0 epsilon=1e-3", NULL };
+    run_all("rms_norm_grad", problems, 1e-4);
+}
+
 /* Not the last axis: left to what it expands into. */
 static void others(void **state) {
     (void)state;
@@ -84,7 +95,7 @@ static void ones(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(softmaxes), cmocka_unit_test(log_softmaxes),
-                                        cmocka_unit_test(layer_norms), cmocka_unit_test(others), cmocka_unit_test(ones) };
+                                        cmocka_unit_test(layer_norms), cmocka_unit_test(rms_norms), cmocka_unit_test(others), cmocka_unit_test(ones) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,22 +66,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* Scale or bias i has the normalized dims as they are, or is absent. */
-static bool covers(const fac_node *n, int i, int axis) {
-    const fac_type *x = &n->in[0]->type;
-    if (!n->in[i]) return true;
-    const fac_type *t = &n->in[i]->type;
-    bool good = t->dtype == x->dtype && t->dims.n == x->dims.n - axis;
-    for (int k = 0; good && k < t->dims.n; k++) good = t->dims.d[k] == x->dims.d[axis + k];
-    return good;
-}
-
 /* The usual case: nobody used the statistics, and nothing broadcasts inside a row. */
 static bool grad_of_rows(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
     const int rank = n->in[0]->type.dims.n, axis = rank ? fac_axis(a->axis, rank) : -1;
     if (axis < 0 || !dy[0] || (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2])) return false;
-    if (!covers(n, 1, axis) || !covers(n, 2, axis) || !fac_needs(n, 0)) return false;   /* sums alone are ops of their own */
+    if (!fac_norm_covers(n, 1, axis) || !fac_norm_covers(n, 2, axis) || !fac_needs(n, 0)) return false;   /* sums alone are ops of their own */
     dx[0] = fac_layer_norm_grad(n->in[0], dy[0], n->in[1], a->axis, a->epsilon);
     if (fac_needs(n, 1)) dx[1] = fac_value_other(dx[0], 1);
     if (fac_needs(n, 2)) dx[2] = fac_value_other(dx[0], 2);

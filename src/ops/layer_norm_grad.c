@@ -3,6 +3,7 @@
 #include "facula/ops.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/norm.h"
 
 #if FAC_INTERFACE
 /* With hat = (x - mean) / sqrt(var + epsilon), mean and var over the dims axis.. of x (a negative axis counts from the end), n
@@ -21,28 +22,7 @@ static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "dy", FAC_FLOATS, 0 }, 
 static const fac_port out[] = { { "dx", FAC_FLOATS, 0 }, { "dscale", FAC_FLOATS, FAC_OPTIONAL },
                                 { "dbias", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
-static bool differ(const fac_dims *a, const fac_dims *b) {
-    for (int k = 0; k < a->n && a->n == b->n; k++)
-        if (a->d[k] >= 0 && b->d[k] >= 0 && a->d[k] != b->d[k]) return true;
-    return a->n != b->n;
-}
-
-static bool infer(fac_node *n) {
-    const fac_type *x = &n->in[0]->type;
-    const int axis = x->dims.n ? fac_axis(((const attrs *)n->attrs)->axis, x->dims.n) : -1;
-    if (axis < 0) return fac_fail(n, FAC_E_ARGUMENT, "x has no dim %lld", (long long)((const attrs *)n->attrs)->axis);
-    fac_dims row = { 0 };
-    for (int k = axis; k < x->dims.n; k++) row.d[row.n++] = x->dims.d[k];
-    for (int i = 1; i < 3; i++) {
-        if (!n->in[i]) continue;
-        if (n->in[i]->type.dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype");
-        if (differ(&n->in[i]->type.dims, i == 1 ? &x->dims : &row))
-            return fac_fail(n, FAC_E_SHAPE, i == 1 ? "x and dy differ" : "scale must have the normalized dims of x");
-    }
-    n->out[0]->type = *x;
-    n->out[1]->type = n->out[2]->type = (fac_type){ x->dtype, row };
-    return true;
-}
+static bool infer(fac_node *n) { return fac_norm_grad_infer(n, ((const attrs *)n->attrs)->axis); }
 
 static void expand(const fac_node *n, fac_value *to[]) {
     const attrs *a = n->attrs;

@@ -49,6 +49,16 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
+/* The usual case: nothing broadcasts inside a row. */
+static bool grad_of_rows(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    const attrs *a = n->attrs;
+    const int rank = n->in[0]->type.dims.n, axis = rank ? fac_axis(a->axis, rank) : -1;
+    if (axis < 0 || !fac_norm_covers(n, 1, axis) || !fac_needs(n, 0)) return false;     /* a sum alone is an op of its own */
+    dx[0] = fac_rms_norm_grad(n->in[0], dy[0], n->in[1], a->axis, a->epsilon);
+    if (fac_needs(n, 1)) dx[1] = fac_value_other(dx[0], 1);
+    return true;
+}
+
 /* With f = 1 / sqrt(mean of x^2 + epsilon) and g = dy scale:  dx = f (g - x f^2 mean of g x). */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
@@ -56,6 +66,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_dtype dtype = x->type.dtype;
     fac_dims over = { 0 };
     int rank = x->type.dims.n;
+    if (grad_of_rows(n, dy, dx)) return;
     for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
     fac_value *squares = fac_mul(x, x), *mean = over.n ? fac_mean(squares, over, true) : squares;
     fac_value *f = fac_reciprocal(fac_sqrt(fac_add(mean, fac_number(n->graph, dtype, a->epsilon))));

@@ -1,8 +1,9 @@
-/* Solvers "softmax_grad", "log_softmax_grad" and "layer_norm_grad": gradients along the last dims of contiguous f32, in two
- * passes over each line while it is in the first cache, so that memory is read and written once:
+/* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad": gradients along the last dims of contiguous
+ * f32, in two passes over each line while it is in the first cache, so that memory is read and written once:
  *   dx = y (dy - sum of dy y)
  *   dx = dy - exp(y) sum of dy
  *   dx = (g - mean g - hat mean(g hat)) / deviation,   g = dy scale,   dscale = sum dy hat,   dbias = sum dy
+ * (of rms_norm both means, of x and of g, are left out)
  * Sums over all lines are made by parts, whose number follows from the shape alone, in f32 each and put together in f64: no
  * number of threads changes a bit. */
 #include <math.h>
@@ -19,7 +20,7 @@
 enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8 };
 
 typedef struct plan {
-    bool           norm, log, scaled, params;
+    bool           norm, rms, log, scaled, params;
     int64_t        lines, size, parts;
     double         epsilon;
     bool           past;                    /* dx goes past the caches */
@@ -33,8 +34,9 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
     const char *op = p->node->op->name;
-    *r = (plan){ .norm = !strcmp(op, "layer_norm_grad"), .log = !strcmp(op, "log_softmax_grad"), .lines = 1, .size = 1,
+    *r = (plan){ .rms = !strcmp(op, "rms_norm_grad"), .log = !strcmp(op, "log_softmax_grad"), .lines = 1, .size = 1,
                  .cpu = cpu, .problem = p };
+    r->norm = r->rms || !strcmp(op, "layer_norm_grad");
     if ((!r->norm && !r->log && strcmp(op, "softmax_grad")) || p->node->body[0]) return false;
     if (d->n < 1 || !fac_attr_int(p->node, "axis", &axis)) return false;
     for (int i = 0; i < p->nin; i++)
@@ -45,7 +47,7 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     if (r->lines * r->size == 0) return !r->norm;
     if (r->norm && !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
     r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
-    r->params = r->norm && (p->out[1].type.dtype != FAC_NONE || p->out[2].type.dtype != FAC_NONE);
+    for (int k = 1; k < p->nout; k++) r->params |= p->out[k].type.dtype != FAC_NONE;
     r->parts = (r->lines + PART_LINES - 1) / PART_LINES;
     if (r->parts > PARTS) r->parts = PARTS;
     r->past = fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[0].type));
@@ -98,13 +100,14 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
     const fac_streams *s = j->p->cpu->simd->streams;
     const int64_t n = j->p->size;
     float *dx = j->dx + line * n, part[FAC_STREAM_PART];
-    double mean, var, sum, along;
+    double mean = 0, var, sum, along;
     fac_norm_line t = { .x = j->x + line * n, .dy = j->dy + line * n, .scale = j->scale, .n = n };
     t.dscale = dscale, t.dbias = dbias;
-    s->moments_row(t.x, n, &mean, &var);
+    if (j->p->rms) var = s->grads->dot(t.x, t.x, n) / (double)n;
+    else s->moments_row(t.x, n, &mean, &var);
     t.mean = (float)mean, t.inverse = (float)(1 / sqrt(var + j->p->epsilon));
     s->grads->norm_sums(&t, &sum, &along);
-    const float a = (float)(sum / (double)n), b = (float)(along / (double)n);
+    const float a = j->p->rms ? 0 : (float)(sum / (double)n), b = (float)(along / (double)n);
     for (int64_t k = 0, size; k < n; k += size) {
         size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
         s->grads->norm(&t, k, size, a, b, j->past ? part : dx);
@@ -147,7 +150,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     if (p->params) j.sums = fac_span_packed(work);
     j.past = p->past && j.dx != j.x && j.dx != j.dy;
     fac_parallel_ranges(&p->cpu->pool, p->parts, p->lines * p->size < SERIAL ? 1 : SHARES * p->cpu->pool.threads, run_parts, &j);
-    for (int k = 1; k < 3 && p->params; k++)
+    for (int k = 1; k < q->nout && p->params; k++)
         add_parts(p, j.sums + (k - 1) * p->size, out[k].memory ? fac_span_floats(out[k], &q->out[k].layout) : NULL);
     return FAC_OK;
 }
@@ -155,3 +158,4 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 const fac_solver fac_cpu_softmax_grad = { "softmax_grad", "softmax_grad", offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_log_softmax_grad = { "log_softmax_grad", "log_softmax_grad", offer, make, done, NULL, NULL, run };
 const fac_solver fac_cpu_layer_norm_grad = { "layer_norm_grad", "layer_norm_grad", offer, make, done, NULL, NULL, run };
+const fac_solver fac_cpu_rms_norm_grad = { "rms_norm_grad", "rms_norm_grad", offer, make, done, NULL, NULL, run };
