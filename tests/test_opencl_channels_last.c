@@ -180,7 +180,9 @@ static const struct template grads[] = {
     { "log_softmax_grad", "log_softmax_grad(T[2,l], T[2,l]) axis=-1", 1e-4 },
     { "log_softmax_grad", "log_softmax_grad(T[b,c,h,w], T[b,c,h,w]) axis=1", 1e-4 },
     { "layer_norm_grad", "layer_norm_grad(T[c,m], T[c,m], T[m]) axis=-1 epsilon=1e-5", 2e-4 },
-    { "layer_norm_grad", "layer_norm_grad(T[m,h,c], T[m,h,c], -) axis=1 epsilon=1e-3", 2e-4 } };
+    { "layer_norm_grad", "layer_norm_grad(T[m,h,c], T[m,h,c], -) axis=1 epsilon=1e-3", 2e-4 },
+    { "rms_norm_grad", "rms_norm_grad(T[c,m], T[c,m], T[m]) axis=-1 epsilon=1e-5", 2e-4 },
+    { "rms_norm_grad", "rms_norm_grad(T[m,h,c], T[m,h,c], -) axis=1 epsilon=1e-3", 2e-4 } };
 enum { GRADS = sizeof grads / sizeof *grads, RESULTS = 3 };
 
 static void run_on(fac_device *d, const fac_graph *g, fac_tensor *const *in, fac_tensor **out) {
@@ -297,6 +299,8 @@ static void one_unit(void **state) {
         for (int j = 0; j < (all ? 3 : 1); j++)
             try_one(&many[(first + k * (all ? 1 : 3)) % MANY], types[all ? j : number(0, 2)], true);
     try_grad(&(struct template){ "", "layer_norm_grad(T[67,512], T[67,512], T[512]) axis=-1 epsilon=1e-5", 2e-4 },
+             types[number(0, 2)], true);
+    try_grad(&(struct template){ "", "rms_norm_grad(T[67,512], T[67,512], T[512]) axis=-1 epsilon=1e-5", 2e-4 },
              types[number(0, 2)], true);
     o->limits.units = units;
     o->paths[FAC_CL_LOCAL_163] = room;

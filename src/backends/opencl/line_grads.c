@@ -1,5 +1,6 @@
-/* Solvers "softmax_grad", "log_softmax_grad" and "layer_norm_grad", for GPUs: one pass over lines that stay in registers.  Longer
- * ones, and other devices, do what the ops expand to. */
+/* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad", for GPUs: one pass over lines that stay in
+ * registers.  Longer ones, and other devices, do what the ops expand to. */
+#include <string.h>
 #include "backends/cpu/attr.h"
 #include "backends/opencl/elementwise.h"
 #include "backends/opencl/fold.h"
@@ -87,7 +88,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     return FAC_OK;
 }
 
-/* ---- layer_norm_grad ---- */
+/* ---- layer_norm_grad, rms_norm_grad ---- */
 
 /* next: the next row is on its way while one is worked on: of 16 bits, other rows are as fast. */
 typedef struct rows { int64_t count, size; int near, team, held, registers; int64_t groups; bool next; } rows;
@@ -156,6 +157,7 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r.near, r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
                    (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
+    if (!strcmp(p->node->op->name, "rms_norm_grad")) fac_text_add(&options, " -DRMS");
     if (r.next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4)     /* where not the size of a group says it */
         fac_text_print(&options, "%s -cl-nv-maxrregcount=%d", r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
@@ -188,4 +190,7 @@ const fac_solver fac_cl_log_softmax_grad_solver = {
     .run = fac_cl_plan_run };
 const fac_solver fac_cl_layer_norm_grad_solver = {
     .name = "layer_norm_grad", .op = "layer_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
+    .run = fac_cl_plan_run };
+const fac_solver fac_cl_rms_norm_grad_solver = {
+    .name = "rms_norm_grad", .op = "rms_norm_grad", .offer = offer_norm, .make = make_norm, .done = fac_cl_plan_done,
     .run = fac_cl_plan_run };

@@ -10,6 +10,7 @@ const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_pool_solver, &fac_cl_lrn_solver, &fac_cl_batch_norm_solver,
     &fac_cl_batch_norm_pair_solver, &fac_cl_batch_norm_sums_solver, &fac_cl_norm_solver, &fac_cl_softmax_solver,
     &fac_cl_softmax_grad_solver, &fac_cl_log_softmax_grad_solver, &fac_cl_layer_norm_grad_solver,
+    &fac_cl_rms_norm_grad_solver,
     &fac_cl_cross_entropy_solver, &fac_cl_cross_entropy_grad_solver,
     &fac_cl_reduce_solver, &fac_cl_arg_solver, &fac_cl_scan_solver, &fac_cl_top_k, &fac_cl_sum_square_all,
     &fac_cl_matmul_wgmma, &fac_cl_matmul_mma, &fac_cl_matmul_dot,

@@ -9,7 +9,7 @@ extern const fac_solver fac_cl_fill_solver, fac_cl_dropout_solver, fac_cl_scatte
 extern const fac_solver fac_cl_pool_solver, fac_cl_lrn_solver, fac_cl_batch_norm_solver, fac_cl_norm_solver;
 extern const fac_solver fac_cl_batch_norm_pair_solver, fac_cl_batch_norm_sums_solver;
 extern const fac_solver fac_cl_softmax_solver, fac_cl_softmax_grad_solver, fac_cl_log_softmax_grad_solver,
-                        fac_cl_layer_norm_grad_solver;
+                        fac_cl_layer_norm_grad_solver, fac_cl_rms_norm_grad_solver;
 extern const fac_solver fac_cl_cross_entropy_solver, fac_cl_cross_entropy_grad_solver;
 extern const fac_solver fac_cl_conv_depthwise_solver, fac_cl_pool_quads_solver, fac_cl_pool_strip_solver;
 extern const fac_solver fac_cl_reduce_solver, fac_cl_arg_solver, fac_cl_scan_solver, fac_cl_top_k, fac_cl_sum_square_all;

@@ -1,6 +1,7 @@
 /* The gradient of layer norm, for rows of x that a group holds in registers.  With e = x - k, k the mean of the row's first
  * elements, and g = dy scale, one pass gives the sums of e, e^2, g and g e; from them follow
  *   hat = (x - mean) inverse,   dx = (g - mean g - hat mean(g hat)) inverse
+ * RMS: of rms norm: k, mean and mean g are 0.
  * A group goes on to every `rows`-th row and adds up dy hat and dy of its columns: partial sums of dscale and dbias, which the
  * second kernel folds in the order of the groups.
  * Options: those of elements.cl and team.cl (C == 1); X; HELD: accesses of each item; FULL: which are exactly the row; SCALED:
@@ -25,6 +26,11 @@ enum { SAMPLES = V < 8 ? 8 / V : 1 };
         xs[b][k] = COME(X, x, (row) * size + PLACE(k)), dys[b][k] = COME(X, dy, (row) * size + PLACE(k)); \
     } \
     samples[b] = *(global const uint *)(x + (row) * size);
+#ifdef RMS
+#define AROUND(k) (T)0
+#else
+#define AROUND(k) (k)
+#endif
 #ifdef SCALED                                   /* read again: kept, they would take registers from other rows */
 #define FACTOR(k) load_x(scale + s.scale + PLACE(k), V, 0)
 #else
@@ -60,7 +66,8 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
             if (row >= units) break;
             TV e[HELD], d[HELD], sum = (TV)(T)0, squares = (TV)(T)0, gsum = (TV)(T)0, along = (TV)(T)0;
 #ifdef AHEAD
-            const T around = (FAC_CAT(fac_from_, X)((ushort)samples[b]) + FAC_CAT(fac_from_, X)((ushort)(samples[b] >> 16))) / 2;
+            const T one = FAC_CAT(fac_from_, X)((ushort)samples[b]), other = FAC_CAT(fac_from_, X)((ushort)(samples[b] >> 16));
+            const T around = AROUND((one + other) / 2);
 #pragma unroll
             for (int k = 0; k < HELD; k++) {
                 const bool there = IN_LINE((MY_PART + k * G) * V);
@@ -77,7 +84,7 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
             TV first = (TV)(T)0;
 #pragma unroll
             for (int k = 0; k < SAMPLES; k++) first += load_x(x + row * size + min((pos)k * V, size - V), V, 0);
-            const T around = FOLD_LANES(PLUS, first) / (T)(SAMPLES * V);
+            const T around = AROUND(FOLD_LANES(PLUS, first) / (T)(SAMPLES * V));
 #pragma unroll
             for (int k = 0; k < HELD; k++) e[k] = IN_LINE((MY_PART + k * G) * V) ? e[k] - around : (TV)(T)0;
 #endif
@@ -88,7 +95,7 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) *x, global const M
             }
             const four all = fold(tree, (four)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares), FOLD_LANES(PLUS, gsum),
                                                FOLD_LANES(PLUS, along))) / n;
-            const T moved = all.x, spread = all.y - moved * moved, mean_g = all.z;
+            const T moved = AROUND(all.x), spread = all.y - moved * moved, mean_g = AROUND(all.z);
             const T inverse = (T)1 / sqrt((spread > 0 || spread != spread ? spread : 0) + REAL(s.epsilon));
             const T mean_ge = (all.w - moved * mean_g) * inverse * inverse;
 #pragma unroll
