@@ -13,7 +13,7 @@
 #include "backends/cpu/streams.h"
 
 enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, PUT_BYTES = 256 };
-enum { TURN_LONG = 4096, TURN_LINES = 16, TURN_LARGE = 8 << 20, SECOND_CACHE = 1 << 20 };
+enum { TURN_LONG = 4096, TURN_LINES = 16, TURN_LARGE = 8 << 20, SECOND_CACHE = 1 << 20 };  /* elements, lines, bytes, bytes */
 enum { SHARES = 64 };
 
 size_t fac_copy_size(fac_dtype dtype) {

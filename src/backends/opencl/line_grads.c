@@ -12,8 +12,9 @@
 #include "cl_team.h"
 
 /* Few elements of a row in an item's registers, and at most; registers of a compute unit, and of an item with few elements or more:
- * all groups are there at once, since each leaves partial sums. */
-enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, REGISTERS = 65536, FEW_REGISTERS = 80, MORE_REGISTERS = 128, AHEAD = 2 };
+ * all groups are there at once, since each leaves partial sums.  AHEAD: rows on their way. */
+enum { GROUP = 256, WIDE_GROUP = 512, FEW = 8, HELD = 16, REGISTERS = 65536, FEW_REGISTERS = 80, MORE_REGISTERS = 128 };
+enum { AHEAD = 2 };
 
 static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
 static size_t item(const fac_problem *p) { return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes; }
