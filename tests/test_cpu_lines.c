@@ -26,6 +26,7 @@ static void short_rows(void **state) {
     (void)state;
     static const char *const problems[] = {
         "sum(f32[3000,5], i64{1})", "reduce_max(f32[40,25,16], i64{2})", "mean(f32[1500,7], i64{-1}) keep", "reduce_prod(f32[1000,3], i64{1})",
+        "sum(f32[1237,8], i64{1})", "mean(f32[1501,16], i64{1})", "sum(f32[519,24], i64{1})", "sum(f32[61,17,64], i64{2})",
         "reduce_min(f32[601,64], i64{1})", "sum(f32[700,63], i64{1})", "sum(f32[511,5], i64{1})" };
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
         for (int special = 0; special < 2; special++)

@@ -27,7 +27,7 @@ typedef struct plan {
     int     lanes;                      /* which of keep counts channel blocks; -1: none */
     int64_t units, tiles, results, count;
     int     parts, split;               /* split: which of reduce is cut into parts */
-    int64_t batch;                      /* short rows are turned, so many at a time, and folded as columns; 0: no */
+    int64_t batch;                      /* short rows are summed across, or turned and folded as columns, so many at a time; 0: no */
     bool    f64, mean;
     int64_t in_offset, out_offset;
 } plan;
@@ -117,7 +117,7 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
 
 /* ---- running ---- */
 
-typedef struct job { const plan *r; const fac_folds *f; const char *in; char *out; double *part; fac_turn_kernel *turn; } job;
+typedef struct job { const plan *r; const fac_folds *f; const char *in; char *out; double *part; const fac_simd *simd; } job;
 
 static void put(const plan *r, char *out, int64_t at, double value) {
     if (r->mean) value /= (double)r->count;
@@ -178,11 +178,15 @@ static void run_batch(const job *j, int64_t unit) {
     const plan *r = j->r;
     const int64_t n = r->reduce[0].d, first = unit * r->batch, left = r->results - first;
     const int64_t rows = left < r->batch ? left : r->batch;
+    const float *x = (const float *)(const void *)j->in + first * n;
     float turned[BATCH];
     double acc[COLUMNS];
-    j->turn((const float *)(const void *)j->in + first * n, n, turned, rows, rows, n);
-    for (int64_t c = 0; c < rows; c++) acc[c] = fac_fold_start(r->fold);
-    j->f->columns(r->fold, acc, turned, n, rows, rows);
+    if (r->fold == FAC_FOLD_SUM && n % FAC_SHORT == 0) j->simd->streams->short_sums(x, n, rows, acc);
+    else {
+        j->simd->turn(x, n, turned, rows, rows, n);
+        for (int64_t c = 0; c < rows; c++) acc[c] = fac_fold_start(r->fold);
+        j->f->columns(r->fold, acc, turned, n, rows, rows);
+    }
     for (int64_t c = 0; c < rows; c++) put(r, j->out, first + c, acc[c]);
 }
 
@@ -202,7 +206,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const fac_streams *s = cpu->simd->streams;
     int64_t size = r->f64 ? 8 : 4;
     job j = { r, r->f64 ? &s->f64 : &s->f32, (const char *)in[0].memory + in[0].at + r->in_offset * size,
-              (char *)out[0].memory + out[0].at + r->out_offset * size, NULL, cpu->simd->turn };
+              (char *)out[0].memory + out[0].at + r->out_offset * size, NULL, cpu->simd };
     if (r->results == 0) return FAC_OK;
     if (r->parts > 1) j.part = (double *)((char *)work.memory + work.at);
     bool small = r->count * r->results < SERIAL;

@@ -30,6 +30,10 @@ enum { FAC_LRN_CHANNELS = 512, FAC_LRN_WINDOW = 64 };
 typedef struct fac_adam_numbers { float weight, keep, fresh, rate, inverse, epsilon; } fac_adam_numbers;
 typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const float *const in[3], float *const out[3], int64_t n);
 
+/* simd/short_rows.c.  sums[r] = sum of row r, of n elements side by side, a multiple of FAC_SHORT, in f64 */
+enum { FAC_SHORT = 8 };
+typedef void fac_short_sums(const float *x, int64_t n, int64_t rows, double *sums);
+
 /* simd/lines_grad.c.  A line of a layer norm; dscale and dbias, to which is added, are both there or NULL. */
 typedef struct fac_norm_line {
     const float *x, *dy, *scale;            /* scale: NULL: 1 */
@@ -75,6 +79,7 @@ typedef struct fac_streams {
     void (*put)(void *to, const void *from, size_t bytes);
     fac_turn_kernel *turn_past;
     const fac_line_grads *grads;
+    fac_short_sums *short_sums;
 } fac_streams;
 enum { FAC_LINES = 256 };
 

@@ -267,10 +267,12 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
 
 extern fac_turn_kernel FAC_SIMD(fac_turn_past);
 extern const fac_line_grads FAC_SIMD(fac_line_grads);
+extern fac_short_sums FAC_SIMD(fac_short_sums);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
     &FAC_SIMD(fac_halves), { fold_row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
     normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
-    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST, &FAC_SIMD(fac_line_grads) };
+    lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST, &FAC_SIMD(fac_line_grads),
+    FAC_SIMD(fac_short_sums) };
