@@ -20,6 +20,7 @@ cat > "$work/builtins.h" <<'END'
 #define fmax(a, b) __nvvm_fmax_f(a, b)
 #define fmin(a, b) __nvvm_fmin_f(a, b)
 #define log2(a) __nvvm_lg2_approx_f(a)
+#define exp(a) __nvvm_ex2_approx_f((a) * 1.44269504f)
 #define mul_hi(a, b) ((uint)(((ulong)(uint)(a) * (uint)(b)) >> 32))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))

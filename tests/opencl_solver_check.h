@@ -178,6 +178,22 @@ static inline void expanded_reference(const fac_node *n, const fac_host *in, fac
     fac_device_free(cpu);
 }
 
+/* A solver without a run of its own is for relays: it is one of a single job then. */
+static inline fac_status run_alone(const fac_solver *s, void *plan, const fac_span *spans, int nin, int nout, fac_span work) {
+    const fac_relay *r = device->backend->relay;
+    const fac_relay_job job = { s, plan, 0, 0, nin, nout };
+    fac_span all[OPERANDS + 1];
+    void *relay = NULL;
+    if (s->run) return s->run(plan, device, spans, spans + nin, work, &err);
+    for (int i = 0; i < nin + nout; i++) all[i] = spans[i];
+    all[nin + nout] = work;
+    fac_status status = r->make(device, &job, 1, &relay, &err);
+    if (!status) status = r->run(relay, device, all, 0, 1, &err);
+    if (!status) status = fac_device_sync(device, &err);
+    r->done(device, relay);
+    return status;
+}
+
 /* Runs one solver on one problem; false: it made no offer. */
 static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
     fac_operand o[OPERANDS] = { 0 };
@@ -222,7 +238,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         spans[i] = packed[i].span;
     }
     if (offer.work) work = room_for(offer.work, NULL, NULL);
-    if (s->run(plan, device, spans, spans + n->nin, work.span, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (run_alone(s, plan, spans, n->nin, n->nout, work.span)) fail_msg("%s: %s", c->problem, err.text);
     if (n->op->expand && !n->op->ref && !n->op->map && !n->op->move) expanded_reference(n, host, host + n->nin);
     else OK(fac_ref_node(n, host, host + n->nin, NULL, &err));
     for (int k = n->nin; k < n->nin + n->nout; k++)

@@ -226,6 +226,7 @@ static fac_status share_queue(fac_opencl *o, cl_context context, cl_command_queu
     code = o->cl.RetainCommandQueue(queue);
     if (code) return fac_cl_raise(o, code, "taking a queue", err);
     o->queue = queue;
+    o->borrowed = true;
     return FAC_OK;
 }
 

@@ -76,6 +76,7 @@ typedef struct fac_opencl {
     atomic_int        last;                     /* 1: images may have their channels last, -1: no, 0: nobody has asked */
     cl_context        context;
     cl_command_queue  queue;
+    bool              borrowed;                 /* both are somebody else's, who may have other queues there */
     fac_cl_memory     memory;
     fac_cl_staging    staging;
     fac_cl_builds     builds;

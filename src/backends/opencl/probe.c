@@ -1,4 +1,4 @@
-/* See probe.h.  Every kernel writes 64 ints from one work group; what is right follows from the item's number. */
+/* See probe.h.  Every kernel writes 64 ints, most from one work group; what is right follows from the item's number. */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/opencl/cache.h"
@@ -12,7 +12,7 @@
 #include "cl_nv_maps_probe.h"
 #include "cl_nv_probe.h"
 
-enum { ITEMS = 64 };
+enum { ITEMS = 64, EVERYWHERE = 1 };
 
 static const char doubles[] =
     "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
@@ -137,8 +137,28 @@ static void fences(fac_text *to) {
 }
 static int fences_say(int i) { return i; }
 
-/* key: in FACULA_WITHOUT; newest: in the newest OpenCL C that the device speaks; items: of the group, 64 or what is said; write:
- * the source, where it is put together. */
+/* Groups, one for each unit, count up a number behind the results and look for a while until all have. */
+static void relay(fac_text *to) {
+    fac_text_add(to, fac_cl_nv_common);
+    fac_text_print(to,
+        "kernel void probe(global int *y) {\n"
+        "    local int met;\n"
+        "    const int i = get_local_id(0), groups = get_num_groups(0);\n"
+        "    if (i == 0) {\n"
+        "        int n = 0;\n"
+        "        nv_count((global uint *)y + %d);\n"
+        "        for (int turn = 0; turn < 1 << 22 && n < groups; turn++)\n"
+        "            asm volatile(\"ld.acquire.gpu.global.s32 %%0, [%%1];\" : \"=r\"(n) : \"l\"(y + %d) : \"memory\");\n"
+        "        met = n == groups;\n"
+        "    }\n"
+        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "    if (get_group_id(0) == 0) y[i] = met ? 2 * i + 1 : -1;\n"
+        "}\n", ITEMS, ITEMS);
+}
+static int relay_says(int i) { return 2 * i + 1; }
+
+/* key: in FACULA_WITHOUT; newest: in the newest OpenCL C that the device speaks; items: of the group, 64 or what is said, or
+ * EVERYWHERE: 64, and a group for each unit; write: the source, where it is put together. */
 static const struct path {
     const char *key, *name, *extension, *source, *options;
     int (*right)(int item);
@@ -168,6 +188,8 @@ static const struct path {
                            local_memory_says, NULL, 0, false },
     [FAC_CL_FENCES] = { "fences", "fences between groups", "cl_nv_device_attribute_query", NULL, "", fences_say, fences, 0,
                         false },
+    [FAC_CL_RELAY] = { "relay", "steps in one launch", "cl_nv_device_attribute_query", NULL, "", relay_says, relay, EVERYWHERE,
+                       false },
 };
 
 const char *fac_cl_path_name(fac_cl_path path) { return paths[path].name; }
@@ -217,17 +239,19 @@ static cl_int begin(const fac_opencl *o, trial *t) {
     if (code) return code;
     t->queue = o->cl.CreateCommandQueue(t->context, o->place.device, 0, &code);
     if (code) return code;
-    t->memory = o->cl.CreateBuffer(t->context, CL_MEM_READ_WRITE, ITEMS * sizeof(cl_int), NULL, &code);
+    cl_int zeros[ITEMS + 1] = { 0 };
+    t->memory = o->cl.CreateBuffer(t->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zeros, zeros, &code);
     return code;
 }
 
 static cl_int run(const fac_opencl *o, const struct path *p, const char *text, trial *t, cl_int *y) {
     const fac_cl_api *cl = &o->cl;
-    const size_t items = p->items ? p->items : ITEMS;
+    const bool everywhere = p->items == EVERYWHERE;
+    const size_t items = p->items && !everywhere ? p->items : ITEMS, all = items * (everywhere ? o->limits.units : 1);
     cl_int code = build(o, text, options_of(o, p), t);
     if (!code) t->kernel = cl->CreateKernel(t->program, "probe", &code);
     if (!code) code = cl->SetKernelArg(t->kernel, 0, sizeof t->memory, &t->memory);
-    if (!code) code = cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL);
+    if (!code) code = cl->EnqueueNDRangeKernel(t->queue, t->kernel, 1, NULL, &all, &items, 0, NULL, NULL);
     return code ? code : cl->EnqueueReadBuffer(t->queue, t->memory, CL_TRUE, 0, ITEMS * sizeof *y, y, 0, NULL, NULL);
 }
 

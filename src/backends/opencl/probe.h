@@ -21,6 +21,7 @@ typedef enum fac_cl_path {
     FAC_CL_LOCAL_99,            /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
     FAC_CL_LOCAL_163,           /* NVIDIA: with 163 KiB (sm_80)                      */
     FAC_CL_FENCES,              /* NVIDIA: groups that see what others wrote, by inline PTX (kernels/last.cl) */
+    FAC_CL_RELAY,               /* NVIDIA: groups that meet within a launch (nvidia/relay.h) */
     FAC_CL_PATHS
 } fac_cl_path;
 
@@ -34,7 +35,7 @@ const char *fac_cl_path_extension(fac_cl_path path);
 
 /* Runs the probe when nobody has: in a context of its own, since a bad path may break it.  FACULA_WITHOUT in the environment, as
  * "wgmma,local163", hides paths, so that what other cards get can be tried: doubles, half, subgroups, shuffle, shuffle_intel,
- * shuffle_nvidia, dot8, dot8_nvidia, mma, wgmma, maps, maps16, local99, local163, fences. */
+ * shuffle_nvidia, dot8, dot8_nvidia, mma, wgmma, maps, maps16, local99, local163, fences, relay. */
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
 /* The extension or version that it needs is there; nothing is run. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);

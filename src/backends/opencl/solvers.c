@@ -19,5 +19,6 @@ const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_conv_wgmma, &fac_cl_conv_wgmma_stream, &fac_cl_conv_wgmma_grad_w, &fac_cl_winograd_wgmma,
     &fac_cl_conv_mma, &fac_cl_conv_mma_grad_w, &fac_cl_conv_warps,
     &fac_cl_winograd_2x2, &fac_cl_winograd_4x4, &fac_cl_winograd_grad_w_2x2, &fac_cl_winograd_grad_w_4x4, &fac_cl_conv_direct,
+    &fac_cl_conv_relay, &fac_cl_product_relay, &fac_cl_depthwise_relay, &fac_cl_pool_relay, &fac_cl_mean_relay,
     &fac_cl_attention_wgmma, &fac_cl_attention_grad_wgmma,
     NULL };

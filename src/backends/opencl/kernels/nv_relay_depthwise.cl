@@ -1,0 +1,49 @@
+/* A leg that is a convolution of each channel alone, channels last; an item makes four channels of a pixel.  Weights are taken as
+ * they are, [channel][tap].
+ *
+ *   R, S                window
+ *   XMEM, RESULT, FOUR, PUT, FOUR_BIAS, FOUR_ADD  as in nv_relay_conv.cl; FOUR loads x's and w's */
+#define TAPS (R * S)
+INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) {
+    const int lane = get_local_id(0) & 31, all = l->tiles, step = get_num_groups(0) * ITEMS;
+    global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x), *w = (global const XMEM *)relay_at(l, base, W, l->w);
+    if (!l->early) relay_wait(m);
+    for (int first = relay_first(l); first < all; first += step) {
+        const int there = first + lane < all, i = there ? first + lane : all - 1, pixel = i / l->columns,
+            c = 4 * (i - pixel * l->columns);
+        const relay_pixel p = relay_pixel_of(l, pixel);
+        const int h = p.row * l->stride[0] + l->origin[0], v = p.column * l->stride[1] + l->origin[1];
+        global const XMEM *from = x + (p.image * l->image + h * l->step[0] + v * l->step[1] + c);
+        float sum[4] = { 0, 0, 0, 0 }, bias[4] = { 0, 0, 0, 0 }, add[4] = { 0, 0, 0, 0 };
+        if (l->base[BIAS] >= 0) FOUR_BIAS(bias, (global const BIASMEM *)relay_at(l, base, BIAS, l->bias) + c);
+#if R * S <= 9
+        float by[4 * TAPS], see[TAPS][4];
+        UNROLL for (int k = 0; k < TAPS; k++) FOUR(by + 4 * k, w + (size_t)c * TAPS + 4 * k);
+        relay_wait(m);
+        UNROLL for (int r = 0; r < R; r++) UNROLL for (int s = 0; s < S; s++) {
+            float *to = see[r * S + s];
+            to[0] = to[1] = to[2] = to[3] = 0;
+            if ((uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1])
+                FOUR(to, from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]));
+        }
+        UNROLL for (int k = 0; k < TAPS; k++) UNROLL for (int j = 0; j < 4; j++) sum[j] += see[k][j] * by[j * TAPS + k];
+#else
+        relay_wait(m);
+        for (int r = 0; r < R; r++) UNROLL for (int s = 0; s < S; s++) {
+            float to[4] = { 0, 0, 0, 0 }, by[4];
+            if ((uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1])
+                FOUR(to, from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]));
+            UNROLL for (int j = 0; j < 4; j++) by[j] = ONE(w + (size_t)(c + j) * TAPS + r * S + s);
+            UNROLL for (int j = 0; j < 4; j++) sum[j] += to[j] * by[j];
+        }
+#endif
+        if (l->base[ADD] >= 0)
+            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] + p.row * l->add_step[1] +
+                          p.column * l->add_step[2] + c);
+        relay_finish(l->finish, sum, bias, add);
+        if (there)
+            PUT((global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] + p.column * l->y_step[2] + c,
+                sum);
+    }
+}
+#undef TAPS
