@@ -104,6 +104,24 @@ typedef struct fac_beside {
     fac_status (*meet)(fac_device *d, fac_error *err);
 } fac_beside;
 
+/* Many steps in one launch: a persistent kernel, whose groups of items stay and meet between levels.  Steps of one level do not
+ * depend on each other and may run at once; a level sees all that the levels before it have written.
+ * A job's operands are `nin` inputs, `nout` outputs and one scratch, from number `at` of the relay's on.  Solvers that a relay takes
+ * have no run of their own: what is alone becomes a relay of one job.  jobs[] and the plans in it live as long as the plan. */
+typedef struct fac_relay_job {
+    const fac_solver *solver;
+    const void       *plan;
+    int               level, at, nin, nout;
+} fac_relay_job;
+typedef struct fac_relay {
+    bool       (*takes)(const fac_solver *s);
+    int          most;                                  /* jobs of one relay at most */
+    fac_status (*make)(fac_device *d, const fac_relay_job *jobs, int n, void **plan, fac_error *err);
+    void       (*done)(fac_device *d, void *plan);
+    /* Jobs first .. first + n - 1; operands: of all jobs. */
+    fac_status (*run)(const void *plan, fac_device *d, const fac_span *operands, int first, int n, fac_error *err);
+} fac_relay;
+
 typedef struct fac_backend {
     unsigned    api;                                    /* FAC_BACKEND_API                                 */
     const char *name;                                   /* "opencl"                                        */
@@ -141,6 +159,7 @@ typedef struct fac_backend {
     bool       (*channels_last)(fac_device *d);
     const fac_packer *packer;                           /* NULL: steps are packed for one by one */
     const fac_beside *beside;                           /* NULL: all work is done in the order of the calls */
+    const fac_relay *relay;                             /* NULL: each step is a launch of its own */
 } fac_backend;
 enum { FAC_BACKEND_API = 1 };
 

@@ -234,8 +234,10 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) status = concrete(p->graph, err);
     if (!status) status = fac_plan_schedule(p, original, err);
     if (!status) status = fac_plan_aside(p, err);
+    if (!status) status = fac_plan_relays(p, err);
     if (!status) fac_plan_place(p);
     if (!status) status = fac_plan_packs(p, err);
+    if (!status) status = fac_plan_make_relays(p, err);
     if (!status) status = route(p, err);
     if (!status && device->backend->settle) status = device->backend->settle(device, err);
     if (status) {
@@ -256,6 +258,7 @@ void fac_plan_free(fac_plan *p) {
     fac_prepared_put(p, p->prepared);
     for (int i = 0; i < p->nsteps; i++) {
         const fac_step *s = &p->steps[i];
+        if (s->relay && s->relay->first == i && s->relay->plan) p->device->backend->relay->done(p->device, s->relay->plan);
         if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
         if (s->kind == FAC_STEP_PACKS && s->plan) p->device->backend->packer->done(p->device, s->plan);
     }

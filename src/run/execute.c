@@ -47,8 +47,21 @@ static fac_status zero_halo(fac_device *d, const fac_type *type, fac_span at, co
     return FAC_OK;
 }
 
-static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, bool *meant,
-                           fac_error *err) {
+/* n jobs of the step's relay, from the step on. */
+static fac_status run_relay(const fac_plan *plan, const fac_frame *f, const fac_step *s, int n, fac_error *err) {
+    const fac_relayed *r = s->relay;
+    const fac_step *first = &plan->steps[r->first];
+    fac_span *to = f->spans, none = { 0 };
+    for (const fac_step *job = first; job < first + r->n; job++) {
+        for (int i = 0; i < job->nin + job->nout; i++) *to++ = job->route[i] < 0 ? none : f->roots[job->route[i]];
+        *to++ = job->work < 0 ? none : f->roots[job->work];
+    }
+    return plan->device->backend->relay->run(r->plan, plan->device, f->spans, (int)(s - first), n, err);
+}
+
+/* n: more than one in a relay only, whose steps nobody looks at. */
+static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_step *s, int n, const fac_program_opts *opts,
+                           bool *meant, fac_error *err) {
     fac_span *in = f->spans, *out = in + s->nin, none = { 0 };
     for (int i = 0; i < s->nin + s->nout; i++) in[i] = s->route[i] < 0 ? none : f->roots[s->route[i]];
     if (s->kind == FAC_STEP_PACK) return s->solver->pack(s->plan, plan->device, s->input, in[0], out[0], err);
@@ -56,7 +69,8 @@ static fac_status run_step(const fac_plan *plan, const fac_frame *f, const fac_s
         return plan->device->backend->packer->run(s->plan, plan->device, in, (fac_span){ f->arena, 0 }, err);
     for (int k = 0; s->halo && k < s->nout; k++)
         if (out[k].memory) FAC_TRY(zero_halo(plan->device, &s->problem->out[k].type, out[k], &s->out[k].layout, err));
-    FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
+    if (s->relay) FAC_TRY(run_relay(plan, f, s, n, err));
+    else FAC_TRY(s->solver->run(s->plan, plan->device, in, out, s->work < 0 ? none : f->roots[s->work], err));
     if (opts->hook || opts->observe) FAC_TRY(fac_call_hooks(plan, f, s, opts, err));
     return plan->anomalies ? fac_anomaly(plan, s, in, out, meant, err) : FAC_OK;
 }
@@ -70,13 +84,13 @@ static fac_status deliver(const fac_plan *plan, const fac_frame *f, const fac_sl
 }
 
 /* Beside what follows, where the plan says so. */
-static fac_status run_there(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts,
+static fac_status run_there(const fac_plan *plan, const fac_frame *f, const fac_step *s, int n, const fac_program_opts *opts,
                             bool *meant, fac_error *err) {
     const fac_beside *b = plan->device->backend->beside;
     if (s->meet) FAC_TRY(b->meet(plan->device, err));
-    if (!s->aside) return run_step(plan, f, s, opts, meant, err);
+    if (!s->aside) return run_step(plan, f, s, n, opts, meant, err);
     FAC_TRY(b->begin(plan->device, err));
-    const fac_status status = run_step(plan, f, s, opts, meant, err), ended = b->end(plan->device, status ? NULL : err);
+    const fac_status status = run_step(plan, f, s, n, opts, meant, err), ended = b->end(plan->device, status ? NULL : err);
     return status ? status : ended;
 }
 
@@ -85,14 +99,15 @@ static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool 
     const fac_backend *b = plan->device->backend;
     bool *meant = plan->anomalies ? fac_alloc((size_t)plan->graph->ids + 1, sizeof *meant) : NULL;
     fac_status status = plan->anomalies && !meant ? fac_raise(err, FAC_E_NOMEM, "no memory to look for anomalies") : FAC_OK;
-    for (int i = first; i < end && !status; i++) {
+    for (int i = first, n; i < end && !status; i += n) {
         const fac_step *s = &plan->steps[i];
+        n = s->relay && !timed ? s->relay->n : 1;
         /* its own time alone */
         if (timed && b->watch && s->solver == &fac_solver_away) status = fac_device_sync(plan->device, err);
         if (status) break;
         double start = timed ? fac_now() : 0;
         if (b->step) b->step(plan->device, s->label);
-        status = run_there(plan, f, s, opts, meant, err);
+        status = run_there(plan, f, s, n, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
         if (timed && !b->watch && !fac_in_sight(plan->device) && !status) status = fac_device_sync(plan->device, err);
         if (timed) f->seconds[i] += fac_now() - start;

@@ -4,6 +4,7 @@
  *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
  *   packs.c                   weights that the run changes, packed together
  *   aside.c                   gradients by weights beside the rest
+ *   relay.c                   consecutive steps in one launch, in the order of their levels
  *   arena.c                   an address for every root that needs one
  *   prepare.c                 packed parameters, made again when one was written
  *   execute.c                 runs it */
@@ -40,6 +41,9 @@ typedef struct fac_item {
     int               before;       /* the root of the last item of the same value alone, counted from 1; 0: none */
 } fac_item;
 
+/* Consecutive steps that are one launch: jobs[k] is step first + k. */
+typedef struct fac_relayed { int first, n; fac_relay_job *jobs; void *plan; } fac_relayed;
+
 typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK, FAC_STEP_PACKS } fac_step_kind;
 typedef struct fac_step {
     /* what a run reads, first and near each other: a device's driver leaves nothing of it in the caches from one step to the next */
@@ -51,6 +55,7 @@ typedef struct fac_step {
     const int        *route;        /* roots of the nin inputs, then of the nout outputs: those of in and out */
     int               nin, nout;
     int               work;         /* root of the scratch, or -1 */
+    fac_relayed      *relay;        /* that it is a job of; NULL: the solver runs it */
     int               input;        /* FAC_STEP_PACK: which input it packs */
     const char       *label;        /* of the nodes it does */
 
@@ -89,7 +94,7 @@ typedef struct fac_frame {
     struct fac_frame *next;
     const fac_within *within;       /* of the run at hand              */
     void     *arena;
-    fac_span *roots, *spans;        /* spans: operands of the step at hand */
+    fac_span *roots, *spans;        /* spans: operands of the step or relay at hand */
     double   *seconds;              /* for the profile                     */
     fac_command *commands;          /* of the last run, where the device's clock was watched: ncommands of them */
     size_t    ncommands;
@@ -117,7 +122,7 @@ typedef struct fac_plan {
     int           nroots;
     size_t        room_roots;
     fac_step     *steps;
-    int           nsteps, most;     /* most: operands of the step that has most */
+    int           nsteps, most;     /* most: operands of the step or relay that has most */
     size_t        room_steps;
     fac_item     *items;
     int           nitems;
@@ -174,6 +179,11 @@ fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
 
 /* aside.c, before roots have places: steps that others need not wait for. */
 fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
+
+/* relay.c.  Before roots have places: which steps are a relay, and their order, where the backend has relays.  Behind
+ * fac_plan_packs: the backend's plans of them. */
+fac_status fac_plan_relays(fac_plan *plan, fac_error *err);
+fac_status fac_plan_make_relays(fac_plan *plan, fac_error *err);
 
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
