@@ -7,6 +7,7 @@
 #include "backends/opencl/complaint.h"
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/nvidia/pack.h"
+#include "backends/opencl/nvidia/relay.h"
 #include "backends/opencl/peaks.h"
 #include "backends/opencl/probe.h"
 #include "backends/opencl/solvers.h"
@@ -339,4 +340,5 @@ const fac_backend fac_backend_opencl = {
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts, .paths = fac_cl_tell_paths,
     .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer, .beside = &fac_cl_beside,
+    .relay = &fac_nv_relay,
 };

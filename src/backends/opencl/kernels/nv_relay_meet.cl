@@ -19,7 +19,7 @@ INLINE void relay_ask(local const leg *l, local const ulong *base, int groups, i
  * later, instead of never. */
 INLINE void relay_look(global const uint *meet, uint all) {
     for (uint turns = 0; relay_count(meet) < all; turns++)
-        if (turns > 40000000u) asm volatile("trap;");
+        if (turns > 20000000u) asm volatile("trap;");
 }
 
 INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, global uint *meet, int groups, int lane, uint flag) {
