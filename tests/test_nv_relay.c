@@ -9,11 +9,11 @@
 
 enum { LOCAL_BYTES = 99 << 10, LEGS = 72 };
 
-static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth) {
+static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth, bool window) {
     fac_nv_code c;
     memset(&c, 0, sizeof c);
     c.kind = FAC_NV_LEG_CONV, c.pixels = pixels, c.columns = columns, c.depth = depth, c.mode = how;
-    c.row = how == FAC_NV_3XTF32 ? 64 : 128;
+    c.window = window, c.row = how == FAC_NV_3XTF32 ? 64 : 128;
     c.x = c.result = how == FAC_NV_BF16 ? FAC_BF16 : how == FAC_NV_F16 ? FAC_F16 : FAC_F32;
     c.bias = c.add = c.x;
     return c;
@@ -50,20 +50,56 @@ static void kernels_are_written(void **state) {
         { "3xtf32", FAC_NV_3XTF32, FAC_F32 }, { "tf32", FAC_NV_TF32, FAC_F32 }, { "bf16", FAC_NV_BF16, FAC_BF16 },
         { "f16", FAC_NV_F16, FAC_F16 } };
     (void)state;
-    assert_true(LEGS * sizeof(fac_nv_leg) + FAC_NV_RELAY_PARTS + 2048 <= LOCAL_BYTES);
+    assert_true(LEGS * sizeof(fac_nv_leg) + 2 * FAC_NV_RELAY_PARTS + 2048 <= LOCAL_BYTES);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const fac_nv_mode m = kinds[i].how;
         const fac_dtype t = kinds[i].type;
-        const fac_nv_code all[] = { conv_code(m, 16, 16, m == FAC_NV_3XTF32 ? 3 : 4), conv_code(m, 32, 32, m == FAC_NV_3XTF32 ? 1 : 2), other_code(FAC_NV_LEG_DEPTHWISE, t, 3, false),
+        const fac_nv_code all[] = { conv_code(m, 16, 16, 4, false), conv_code(m, 16, 16, 4, true), conv_code(m, 32, 32, 2, false),
+                                    conv_code(m, 32, 32, 2, true), other_code(FAC_NV_LEG_DEPTHWISE, t, 3, false),
                                     other_code(FAC_NV_LEG_DEPTHWISE, t, 5, false), other_code(FAC_NV_LEG_POOL, t, 0, false),
                                     other_code(FAC_NV_LEG_POOL, t, 0, true) };
-        for (int k = 0; k < 6; k++) write_kernel(kinds[i].name, k, &all[k], 1, t == FAC_F32 ? FAC_NONE : t);
-        write_kernel(kinds[i].name, 6, all, 6, t == FAC_F32 ? FAC_NONE : t);
+        for (int k = 0; k < 8; k++) write_kernel(kinds[i].name, k, &all[k], 1, t == FAC_F32 ? FAC_NONE : t);
+        write_kernel(kinds[i].name, 8, all, 8, t == FAC_F32 ? FAC_NONE : t);
     }
 }
 
+/* On a device that is not there. */
+static void offers_are_made(void **state) {
+    static const struct { const fac_solver *solver; const char *problem; } all[] = {
+        { &fac_cl_conv_relay, "conv2d(f32[1,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}" },
+        { &fac_cl_conv_relay, "conv2d(f32[1,64,56,56], f32[256,64,1,1], f32[256], f32[1,256,56,56]) {add(_, x1) relu}" },
+        { &fac_cl_conv_relay, "conv2d(bf16[1,16,112,112], bf16[96,16,1,1], bf16[96]) {clip(_, 0, 6)}" },
+        { &fac_cl_conv_relay, "conv2d(f16[2,32,9,9], f16[32,16,5,5], -) groups=2 stride=2,2" },
+        { &fac_cl_product_relay, "linear(f32[1,2048], f32[1000,2048], f32[1000])" },
+        { &fac_cl_product_relay, "linear(bf16[3,1280], bf16[100,1280], -) {relu}" },
+        { &fac_cl_depthwise_relay, "conv2d(f32[1,116,20,28], f32[116,1,3,3], f32[116]) pad=1,1,1,1 groups=116 {relu}" },
+        { &fac_cl_depthwise_relay, "conv2d(bf16[2,16,30,28], bf16[16,1,5,5], bf16[16]) stride=2,2 groups=16 {clip(_, 0, 6)}" },
+        { &fac_cl_pool_relay, "max_pool2d(f32[1,64,112,112]) kernel=3,3 stride=2,2 pad=1,1,1,1" },
+        { &fac_cl_pool_relay, "avg_pool2d(f16[1,64,9,9]) kernel=3,3 stride=2,2 pad=1,1,1,1" },
+        { &fac_cl_mean_relay, "mean(f32[1,512,7,7], i64{2,3})" },
+        { &fac_cl_mean_relay, "mean(bf16[4,512,7,7], i64{2,3}) keep" } };
+    static const fac_cl_path needed[] = { FAC_CL_MMA, FAC_CL_LOCAL_99, FAC_CL_RELAY };
+    (void)state;
+    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152, .memory = (size_t)64 << 30 };
+    for (int i = 0; i < 3; i++) pretended.paths[needed[i]] = FAC_CL_GOOD;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (pretended.borrowed = false;; pretended.borrowed = true) {
+            fac_graph *g = NULL;
+            fac_operand o[OPERANDS];
+            fac_problem p;
+            fac_offer offer = { 0 };
+            OK(fac_problem_graph(all[i].problem, false, &g, &err));
+            as_problem(g->last, FAC_PRECISION_HIGH, o, &p);
+            for (int k = 1; k < p.nout; k++) p.out[k] = (fac_operand){ 0 };       /* which nobody reads */
+            const bool made = all[i].solver->offer(&pretended.device, &p, &offer);
+            if (made == pretended.borrowed) fail_msg("%s: %d", all[i].problem, made);
+            assert_true(!made || (offer.seconds > 0 && offer.seconds < 1e-3));
+            fac_graph_free(g);
+            if (pretended.borrowed) break;
+        }
+}
+
 static bool can_meet(void) {
-    pretended.limits.gpu = false;                       /* nobody else uses it here */
     return device && fac_nv_relays(fac_opencl_of(device));
 }
 
@@ -237,7 +273,8 @@ static void networks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(convolutions),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(kernels_are_written), cmocka_unit_test(offers_are_made),
+                                        cmocka_unit_test(convolutions),
                                         cmocka_unit_test(linear_layers), cmocka_unit_test(quads_of_channels),
                                         cmocka_unit_test(networks) };
     return cmocka_run_group_tests_name("nv_relay", tests, open_device, close_device);

@@ -26,16 +26,24 @@ typedef struct {
                                                    and bias were there before the launch */
     int image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];   /* of x: rows and columns */
     uint multiplier[2], shifts[2];              /* quotients by out */
-    int pixels, rows, channels, row_tiles, columns, k_tiles, all_taps;
+    int pixels, rows, channels, row_tiles, columns, k_tiles, each, all_taps;       /* each: k-tiles of a warp */
+    uint by_columns[2], by_taps[2];             /* quotients by columns and all_taps */
     int y_step[3], y_channel, add_step[3];      /* image, row, column */
     float scale;
-    int tap[32], spare;                         /* how far each lies from tap 0 */
+    int tap[32];                                /* how far each lies from tap 0 */
 } leg;
 enum { X, W, Y, BIAS, ADD };
 #define LEG_WORDS ((int)sizeof(leg) / 4)
 
-/* What a warp knows of meetings: the level it works on, and up to which one it has waited. */
-typedef struct { uint level, seen, flag; } meetings;
+/* What a warp knows of meetings: the level it works on, and up to which one it has waited; turn: which of two rooms for parts is next. */
+typedef struct { uint level, seen, flag; int turn; } meetings;
+
+/* The number of this item, anew: what follows from it is found again in each leg, rather than kept in registers through all codes. */
+INLINE int relay_item(void) {
+    int i;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
+    return i;
+}
 
 INLINE uint relay_flag(uint at) {
     uint v;
@@ -69,5 +77,5 @@ INLINE relay_pixel relay_pixel_of(local const leg *l, uint m) {
  * together. */
 INLINE int relay_first(local const leg *l) {
     const int group = (int)get_group_id(0) - l->shift;
-    return (group < 0 ? group + (int)get_num_groups(0) : group) * ITEMS + ((int)get_local_id(0) & ~31);
+    return (group < 0 ? group + (int)get_num_groups(0) : group) * ITEMS + (relay_item() & ~31);
 }

@@ -5,7 +5,7 @@
  *   XMEM, RESULT, FOUR, PUT, FOUR_BIAS, FOUR_ADD  as in nv_relay_conv.cl; FOUR loads x's and w's */
 #define TAPS (R * S)
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) {
-    const int lane = get_local_id(0) & 31, all = l->tiles, step = get_num_groups(0) * ITEMS;
+    const int lane = relay_item() & 31, all = l->tiles, step = get_num_groups(0) * ITEMS;
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x), *w = (global const XMEM *)relay_at(l, base, W, l->w);
     if (!l->early) relay_wait(m);
     for (int first = relay_first(l); first < all; first += step) {

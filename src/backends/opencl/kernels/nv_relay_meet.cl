@@ -1,8 +1,13 @@
 /* The frame of nv_relay.cl, behind the text of all legs: the keeper, and the way of the other warps through the table. */
 INLINE uint relay_count(global const uint *p) {
     uint v;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
+}
+/* Forgets what the first cache knows, once: looking again and again with an acquire would do that each time. */
+INLINE void relay_acquire(global const uint *p) {
+    uint v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
 }
 INLINE void relay_come(global uint *p) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory"); }
 INLINE void relay_raise(uint at, uint level) { asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(at), "r"(level) : "memory"); }
@@ -20,6 +25,7 @@ INLINE void relay_ask(local const leg *l, local const ulong *base, int groups, i
 INLINE void relay_look(global const uint *meet, uint all) {
     for (uint turns = 0; relay_count(meet) < all; turns++)
         if (turns > 20000000u) asm volatile("trap;");
+    relay_acquire(meet);
 }
 
 INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, global uint *meet, int groups, int lane, uint flag) {
@@ -30,7 +36,6 @@ INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, gl
         for (int k = next; k < n && (k == next || !legs[k].fresh); k++) relay_ask(&legs[k], base, groups, lane);
         nv_meet(1, ALL_ITEMS);
         if (lane == 0) {
-            nv_fence_device();
             if (next < n) {
                 relay_come(meet);
                 relay_look(meet, level * groups);
@@ -47,7 +52,7 @@ kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global cons
     local ulong base[BASES_MOST];
     local uint raised;
 #if PARTS_FLOATS
-    local float4 parts[WARPS * PARTS_FLOATS / 4];
+    local float4 parts[2 * WARPS * PARTS_FLOATS / 4];
 #else
     local float4 parts[1];
 #endif
@@ -64,18 +69,17 @@ kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global cons
         relay_keep(legs, n, base, meet, groups, item & 31, LOCAL_AT(&raised));
         return;
     }
-    meetings m = { 0, 0, LOCAL_AT(&raised) };
-    for (int i = 0; i < n; i++) {
+    meetings m = { 0, 0, LOCAL_AT(&raised), 0 };
+    for (int i = 0; i <= n; i++) {
         local const leg *l = &legs[i];
-        if (i && l->fresh) {
+        if (i == n || (i && l->fresh)) {
             relay_wait(&m);
             nv_come(1, ALL_ITEMS);
             m.level++;
         }
+        if (i == n) break;
         switch (l->code) {
             LEG_CASES
         }
     }
-    relay_wait(&m);
-    nv_come(1, ALL_ITEMS);
 }

@@ -4,7 +4,7 @@
  *   AVERAGE             the sum of what is inside, times 1 / taps (scale), or by how many taps are inside where scale is 0
  *   XMEM, RESULT, FOUR, PUT, ROUND  as in nv_relay_conv.cl; ROUND: to what RESULT can hold */
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) {
-    const int lane = get_local_id(0) & 31, all = l->tiles, step = get_num_groups(0) * ITEMS, taps = l->taps[0] * l->taps[1];
+    const int lane = relay_item() & 31, all = l->tiles, step = get_num_groups(0) * ITEMS, taps = l->taps[0] * l->taps[1];
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x);
     for (int first = relay_first(l); first < all; first += step) {
         const int there = first + lane < all, i = there ? first + lane : all - 1, pixel = i / l->columns,

@@ -10,7 +10,7 @@
 #include "backends/opencl/quads.h"
 
 /* WARPS: of a group, without the keeper; MOST: legs of a relay, whose table lies in local memory; PARTS_MOST: bytes of local memory for
- * sums that the warps of a team add up. */
+ * sums that the warps of a team add up, of which there are two. */
 enum { FAC_NV_RELAY_WARPS = 8, FAC_NV_RELAY_MOST = 72, FAC_NV_RELAY_PARTS = 32 << 10 };
 
 /* Operands of a leg. */
@@ -23,10 +23,11 @@ typedef struct fac_nv_leg {
     int32_t  code, fresh, shift, team, tiles, finish, weights, early;
     int32_t  image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];
     uint32_t multiplier[2], shifts[2];
-    int32_t  pixels, rows, channels, row_tiles, columns, k_tiles, all_taps;
+    int32_t  pixels, rows, channels, row_tiles, columns, k_tiles, each, all_taps;
+    uint32_t by_columns[2], by_taps[2];
     int32_t  y_step[3], y_channel, add_step[3];
     float    scale;
-    int32_t  tap[32], spare;
+    int32_t  tap[32];
 } fac_nv_leg;
 
 typedef enum fac_nv_leg_kind { FAC_NV_LEG_CONV, FAC_NV_LEG_DEPTHWISE, FAC_NV_LEG_POOL } fac_nv_leg_kind;
@@ -35,6 +36,7 @@ typedef enum fac_nv_leg_kind { FAC_NV_LEG_CONV, FAC_NV_LEG_DEPTHWISE, FAC_NV_LEG
 typedef struct fac_nv_code {
     fac_nv_leg_kind kind;
     int             pixels, columns, row, depth;                /* convolutions: the tile, bytes of a row of weights, k-tiles at once */
+    bool            window;                                     /* taps or channels that are not there */
     fac_nv_mode     mode;
     int             r, s;                                       /* depthwise: the window */
     bool            average;                                    /* pools */

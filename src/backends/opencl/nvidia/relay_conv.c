@@ -26,16 +26,22 @@ typedef struct plan {
 
 /* ---- what it takes ---- */
 
+/* What is read by fours and small: a copy where it lies otherwise. */
+static void settle(fac_operand *x) {
+    if (x->type.dtype != FAC_NONE && (x->layout.offset & 7 || !fac_layout_is_plain(&x->layout, &x->type.dims)))
+        x->layout = fac_layout_plain(&x->type.dims);
+}
+
 /* x[rows, I] w[O, I]: images of one pixel. */
 static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     fac_operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
     memset(c, 0, sizeof *c);
-    if (p->node->op != &fac_op_linear || x->type.dims.n != 2 || !fac_layout_is_plain(&w->layout, &w->type.dims)) return false;
+    if (p->node->op != &fac_op_linear || x->type.dims.n != 2) return false;
+    settle(x), settle(w), settle(y);
+    for (int i = 2; i < p->nin; i++) settle(&p->in[i]);
     if (!fac_cl_product_start(o, p, 2, &c->r) || !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode)) return false;
     const int64_t rows = x->type.dims.d[0], in = x->type.dims.d[1], out = y->type.dims.d[1];
     if (in % (c->r.dtype == FAC_F32 ? 4 : 8) || out % 4 || rows > 64 || in > 1 << 20 || out > 1 << 20) return false;
-    if (!fac_layout_is_plain(&x->layout, &x->type.dims)) x->layout = fac_layout_plain(&x->type.dims);
-    if (!fac_layout_is_plain(&y->layout, &y->type.dims)) y->layout = fac_layout_plain(&y->type.dims);
     c->kind = FAC_CL_FORWARD, c->phases = 1, c->groups = 1, c->rows = (int32_t)out, c->channels = (int32_t)in;
     c->g = (fac_conv_geom){ .rank = 2, .N = rows, .C = in, .K = out, .groups = 1 };
     for (int d = 0; d < 3; d++) c->g.in[d] = c->g.kernel[d] = c->g.out[d] = c->g.stride[d] = c->g.dilation[d] = 1;
@@ -45,10 +51,9 @@ static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         fac_operand *e = &p->in[c->r.input[i]];
         const bool row = e->type.dims.n == 1 && e->type.dims.d[0] == out, whole = fac_dims_equal(&e->type.dims, &y->type.dims);
         if ((!row && !whole) || (e->type.dtype != FAC_F32 && e->type.dtype != c->r.dtype)) return false;
-        if (!fac_layout_is_plain(&e->layout, &e->type.dims)) e->layout = fac_layout_plain(&e->type.dims);
         c->ends.p[1 + i] = (fac_nv_place){ .at = e->layout.offset, .image = whole ? (int32_t)out : 0, .channel = 1 };
     }
-    return !((c->x.at | c->ends.p[0].at) & 7);
+    return true;
 }
 
 /* At most a bias, which is the same for all pixels, and an image of the result's size. */
@@ -65,6 +70,7 @@ static bool few_extras(const fac_nv_conv *c, int *bias, int *add) {
 
 static bool read_problem(const fac_opencl *o, fac_problem *p, bool linear, fac_nv_conv *c) {
     int bias, add;
+    if (!linear && p->node->op == &fac_op_conv2d) settle(&p->in[2]);
     if (!(linear ? read_linear(o, p, c) : fac_nv_conv_read(o, p, c))) return false;
     if (c->kind != FAC_CL_FORWARD || c->moments || c->pooled || c->few || c->g.D != 1 || c->g.T != 1 || c->g.O != 1) return false;
     if (c->mode == FAC_NV_BF16 && c->r.dtype == FAC_F32) return false;
@@ -143,6 +149,7 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const cut *t, 
     int bias, add;
     to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->s.pixels, to->code.columns = t->s.columns, to->code.depth = t->s.depth;
     to->code.row = t->k.terms * (int)bytes_of(c->r.dtype), to->code.mode = c->mode;
+    to->code.window = c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->channels % t->k.terms;
     to->code.x = c->r.dtype, to->code.result = c->r.result, to->code.bias = to->code.add = FAC_F32;
     to->finish.biased = c->r.biased, to->finish.body = c->r.body;
     to->finish.rounded = c->r.dtype == FAC_F32 ? FAC_NONE : c->r.dtype;
@@ -156,7 +163,10 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const cut *t, 
     l->team = t->team, l->tiles = t->tiles, l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
     l->row_tiles = t->row_tiles, l->columns = t->row_tiles * c->groups, l->k_tiles = t->k_tiles;
-    l->all_taps = (int32_t)(c->g.R * c->g.S);
+    l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->team - 1) / t->team;
+    const fac_nv_quotient by[] = { fac_nv_quotient_of((uint32_t)l->columns), fac_nv_quotient_of((uint32_t)l->all_taps) };
+    l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
+    l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
         l->tap[i] = (int32_t)(i / c->g.S * c->g.dilation[1] * x->row + i % c->g.S * c->g.dilation[2] * x->column);
     few_extras(c, &bias, &add);

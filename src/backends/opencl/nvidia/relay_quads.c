@@ -49,8 +49,8 @@ static bool read_depthwise(const fac_opencl *o, fac_problem *p, quads *q) {
     fac_cl_quad_lay(&p->in[0]);
     fac_cl_quad_lay(&p->out[0]);
     fac_operand *w = &p->in[1];
-    if (!fac_layout_is_plain(&w->layout, &w->type.dims)) w->layout = fac_layout_plain(&w->type.dims);
-    return fits(q) && w->layout.offset % 8 == 0 && fac_cl_tail_read(o, p, 2, &q->tail) && few_extras(&q->tail);
+    if (w->layout.offset % 8 || !fac_layout_is_plain(&w->layout, &w->type.dims)) w->layout = fac_layout_plain(&w->type.dims);
+    return fits(q) && fac_cl_tail_read(o, p, 2, &q->tail) && few_extras(&q->tail);
 }
 
 /* Does the last window end behind the padding? */
@@ -93,9 +93,9 @@ static bool read_mean(const fac_opencl *o, fac_problem *p, quads *q) {
     *q = (quads){ .N = d->d[0], .C = d->d[1], .h = all[0], .w = all[1], .average = true };
     if (q->h.kernel * q->w.kernel > POOL_TAPS) return false;
     fac_cl_quad_lay(&p->in[0]);
-    if (!fac_layout_is_plain(&y->layout, &y->type.dims)) y->layout = fac_layout_plain(&y->type.dims);
+    if (y->layout.offset % 8 || !fac_layout_is_plain(&y->layout, &y->type.dims)) y->layout = fac_layout_plain(&y->type.dims);
     q->tail = (fac_cl_tail){ .from = y->type.dtype, .result = y->type.dtype };
-    return fits(q) && y->layout.offset % 8 == 0;
+    return fits(q);
 }
 
 /* ---- solvers ---- */

@@ -61,7 +61,9 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
     fac_text_print(to, "#define BM %d\n#define BN %d\n#define BK %d\n#define DEPTH %d\n#define STAGE %d\n#define PARTS %d\n"
                        "#define MMA nv_mma_%s\n", c->pixels, c->columns, c->row / bytes, c->depth, c->columns * c->row * parts, parts,
                    names[c->mode]);
+    if (c->window) fac_text_add(to, "#define WINDOW\n");
     fac_text_add(to, fac_cl_nv_relay_conv);
+    if (c->window) fac_text_add(to, "#undef WINDOW\n");
     fac_text_add(to, "#undef BM\n#undef BN\n#undef BK\n#undef DEPTH\n#undef STAGE\n#undef PARTS\n#undef MMA\n");
 }
 
