@@ -220,6 +220,7 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, uint tile, i
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, local float4 *parts, meetings *m) {
     const int item = relay_item(), warp = item >> 5, size = l->team, team = warp / size, teams = WARPS / size, groups = get_num_groups(0);
     const int group = (int)get_group_id(0) - l->shift, at = group < 0 ? group + groups : group, all = l->tiles;
+    m->turn = 0;
     if (!l->fresh) nv_meet(WARPS + 2, ITEMS);   /* teams of the leg before may be others, and still read parts */
     for (int tile = team * groups + at; tile < all; tile += teams * groups)
         NAME(tile)(l, base, tile, item & 31, warp - team * size, 2 + team, parts + team * size * (PARTS_FLOATS / 4), m);
