@@ -1,29 +1,9 @@
 /* Relays: a cpu whose steps run as jobs of relays, those of a level in any order, does what the plain one does, to the last bit;
  * in its plans the steps of a level touch no memory that another one of them writes. */
 #include <pthread.h>
-#include "relay_check.h"
+#include "relay_pair.h"
 
-enum { THREADS = 2, MOST = 64, LARGEST = 1 << 18, ROUNDS = 24, BATCHES = 4 };
-
-static fac_device *plain, *relayed;
-static uint64_t seed;
-static fac_error err;
-static relay_tally tally;
-#define OK(call) do { if (call) fail_msg("%s: %s", #call, err.text); } while (0)
-
-static int open_both(void **state) {
-    (void)state;
-    const fac_device_opts o = { .threads = THREADS };
-    return fac_device_open("cpu", &o, &plain, &err) || fac_device_open("cpu", &o, &relayed, &err);
-}
-
-static int close_both(void **state) {
-    (void)state;
-    relayed->backend = plain->backend;
-    fac_device_free(plain);
-    fac_device_free(relayed);
-    return relay_made != relay_done;
-}
+enum { ROUNDS = 24, BATCHES = 4 };
 
 /* ---- graphs ---- */
 
@@ -116,40 +96,6 @@ static fac_graph *matrices(uint64_t s) {
 
 /* ---- runs ---- */
 
-typedef struct results { int n; size_t bytes; char y[LARGEST]; } results;       /* of a few runs, one behind the other */
-
-static void keep(results *r, const fac_tensor *t) {
-    const fac_type type = fac_tensor_type(t);
-    const size_t n = fac_type_bytes(&type);
-    assert_true(r->bytes + n <= sizeof r->y);
-    OK(fac_tensor_read(t, r->y + r->bytes, n, &err));
-    r->bytes += n, r->n++;
-}
-
-static fac_program *program(fac_device *d, const fac_graph *g, const fac_program_opts *o) {
-    fac_program *p = NULL;
-    OK(fac_graph_check(g, &err));
-    OK(fac_program_new(g, d, o, &p, &err));
-    return p;
-}
-
-static void run_times(fac_program *p, fac_tensor *x, int times, results *r) {
-    r->n = 0, r->bytes = 0;
-    for (int k = 0; k < times; k++) {
-        fac_tensor *y[NET_OUTPUTS] = { NULL };
-        OK(fac_program_run(p, &x, y, &err));
-        for (int i = 0; i < NET_OUTPUTS && y[i]; i++) {
-            keep(r, y[i]);
-            fac_tensor_free(y[i]);
-        }
-    }
-}
-
-static void same(const results *want, const results *got, const char *what, uint64_t s) {
-    if (want->n == got->n && want->bytes == got->bytes && !memcmp(want->y, got->y, want->bytes)) return;
-    fail_msg("%s, graph %" PRIu64 ": not what runs without relays make", what, s);
-}
-
 static bool see(void *self, const char *node, const fac_tensor *value) {
     (void)node, (void)value;
     ++*(int *)self;
@@ -158,7 +104,6 @@ static bool see(void *self, const char *node, const fac_tensor *value) {
 
 /* Each graph is made again, since runs change its states. */
 typedef fac_graph *maker(uint64_t s);
-static results want, got;
 static int looks;
 
 static fac_program *run_new(fac_device *d, maker *make, uint64_t s, const fac_program_opts *o, fac_tensor *x, bool timed,
@@ -201,11 +146,6 @@ static void compare(maker *make, uint64_t s, fac_dims d, const fac_program_opts 
     assert_int_equal(seen[0], seen[1]);
     looks += seen[0];
     fac_tensor_free(x);
-}
-
-static void say(const char *what) {
-    print_message("%s: %d jobs in %d relays of %d levels, %d beside others, %d pairs of one root\n", what, tally.jobs,
-                  tally.relays, tally.levels, tally.beside, tally.slices);
 }
 
 static void any_graph(void **state) {
@@ -309,159 +249,9 @@ static void frames_of_their_own(void **state) {
     fac_graph_free(g);
 }
 
-/* ---- levels ---- */
-
-/* Of all jobs, in their order, as digits; a bar before each relay. */
-static void levels_of(fac_value *y, const fac_program_opts *o, const char *levels) {
-    fac_graph *g = y->graph;
-    fac_tensor *x = random_tensor(seed, 1, fac_value_type(g->inputs[0]).dims, 1);
-    char text[64] = "";
-    fac_output(g, "y", y);
-    fac_program *p = program(relayed, g, o);
-    const int runs = relay_runs;
-    run_times(p, x, 1, &got);
-    int relays = 0;
-    for (int i = 0; i < p->last->nsteps; i++) {
-        const fac_relayed *r = p->last->steps[i].relay;
-        assert_non_null(r);
-        relays += r->first == i;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", r->first == i ? "|" : "", r->jobs[i - r->first].level);
-    }
-    assert_string_equal(text, levels);
-    assert_int_equal(relay_runs - runs, relays);
-    fac_program_free(p);
-    fac_graph_free(g);
-    fac_tensor_free(x);
-}
-
-static fac_value *input(fac_dims d) { return fac_input(fac_graph_new(), "x", FAC_F32, d); }
-static fac_value *matrix(void) { return fac_exp(input(fac_shape(4, 5))); }
-static fac_value *image(void) { return fac_relu(input(fac_shape(2, 3, 4, 5))); }
-
-static fac_value *joined(fac_value *a, fac_value *b) { return fac_neg(both(a, b, 1)); }
-
-static void levels(void **state) {
-    (void)state;
-    const fac_program_opts apart = { .no_fuse = true, .no_inplace = true }, over = { .no_fuse = true };
-    relay_give(relayed, plain->backend, MOST, false, false, seed);
-    levels_of(matrix(), &apart, "|0");
-    levels_of(fac_tanh(fac_neg(fac_tanh(matrix()))), &apart, "|0123");
-    fac_value *a = matrix();
-    levels_of(fac_add(fac_tanh(a), fac_neg(a)), &apart, "|0112");
-    a = matrix();
-    levels_of(fac_add(fac_tanh(a), fac_neg(a)), &over, "|0123");        /* the last reader writes over what others read */
-    a = matrix();                                                        /* what a later node of a low level reads */
-    levels_of(fac_sub(fac_exp(fac_neg(fac_tanh(a))), fac_sigmoid(a)), &apart, "|011234");
-    relay_usual.most = 2;
-    levels_of(fac_tanh(fac_neg(fac_tanh(fac_neg(matrix())))), &apart, "|01|01|0");
-    relay_give(relayed, plain->backend, MOST, false, true, seed);
-    a = image();
-    levels_of(joined(fac_neg(a), fac_mul(a, a)), &apart, "|0112");       /* parts of one result */
-    a = image();
-    fac_value *b = fac_neg(a);
-    levels_of(joined(b, fac_mul(a, b)), &apart, "|0123");                /* a part reads another one */
-}
-
-/* Where a result goes to an input's memory, everybody else has read it before. */
-static void a_result_over_an_input(void **state) {
-    (void)state;
-    relay_give(relayed, plain->backend, MOST, false, false, seed);
-    for (relay_by = 0; relay_by < RELAY_ORDERS; relay_by++) {
-        fac_value *x = input(fac_shape(4, 5));
-        fac_graph *g = x->graph;
-        fac_output(g, "y", fac_tanh(x));
-        fac_output(g, "next", fac_neg(x));
-        for (int k = 0; k < 2; k++) {
-            results *r = k ? &got : &want;
-            fac_program *p = program(k ? relayed : plain, g, &(fac_program_opts){ .no_fuse = true });
-            fac_tensor *t = random_tensor(seed, 1, fac_shape(4, 5), 1), *y[2] = { NULL, t };
-            r->n = 0, r->bytes = 0;
-            OK(fac_program_run(p, &t, y, &err));
-            for (int i = 0; i < 2; i++) {
-                keep(r, y[i]);
-                fac_tensor_free(y[i]);
-            }
-            fac_program_free(p);
-        }
-        same(&want, &got, "over an input", relay_by);
-        fac_graph_free(g);
-    }
-}
-
-/* ---- trainings ---- */
-
-enum { BATCH = 3, STEPS = 3, SIDE = 28 };
-
-static void train(fac_device *d, double *losses, bool check) {
-    fac_graph *g = NULL;
-    fac_trainer *t = NULL;
-    fac_tensor *x = random_tensor(seed, 3, fac_shape(BATCH, 1, SIDE, SIDE), 1), *labels = NULL;
-    OK(fac_tensor_new(NULL, FAC_I64, fac_shape(BATCH), &labels, &err));
-    OK(fac_tensor_write(labels, (int64_t[]){ 3, 7, 1 }, BATCH * 8, &err));
-    OK(fac_zoo_new("lenet", NULL, seed, &g, &err));
-    OK(fac_trainer_new(g, d, &(fac_trainer_opts){ 0 }, &t, &err));
-    for (int i = 0; i < STEPS; i++) {
-        fac_score score = { 0 };
-        OK(fac_trainer_step(t, x, labels, 0.01, &score, &err));
-        losses[i] = score.loss;
-    }
-    if (check) relay_check_plan(fac_trainer_program(t)->last, &tally);
-    fac_trainer_free(t);
-    fac_graph_free(g);
-    fac_tensor_free(x);
-    fac_tensor_free(labels);
-}
-
-/* beside: gradients by weights are not done before the run meets them. */
-static void trainings(void **state) {
-    (void)state;
-    double without[STEPS], with[STEPS];
-    train(plain, without, false);
-    for (int beside = 0; beside < 2; beside++) {
-        tally = (relay_tally){ 0 };
-        relay_give(relayed, plain->backend, MOST, false, false, seed);
-        if (beside) relay_backend.beside = &relay_beside;
-        for (relay_by = 0; relay_by < RELAY_ORDERS; relay_by++) {
-            train(relayed, with, relay_by == 0);
-            assert_memory_equal(with, without, sizeof with);
-        }
-        say(beside ? "training, some aside" : "training");
-        assert_true(tally.jobs > 20 && tally.beside > 4);
-    }
-}
-
-/* What a step that is aside reads, and a relay reads last, in its first level, is there until both meet. */
-static void what_is_aside_reads(void **state) {
-    (void)state;
-    const fac_conv3d_opts padded = { .pad = { 1, 1, 1, 1, 1, 1 } };         /* whose gradients take plain operands */
-    for (int k = 0; k < 2; k++) {
-        builder b = { fac_graph_new(), seed, 0, 0 };
-        fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(2, 5, 10, 12, 12)), *a = fac_tanh(x), *y = fac_neg(x);
-        fac_value *w = param(&b, fac_shape(5, 5, 3, 3, 3), 1);
-        fac_output(b.g, "w", fac_conv3d_grad_w(a, x, w, &padded));
-        for (int i = 0; i < 5; i++) y = i & 1 ? fac_tanh(y) : fac_neg(y);
-        fac_output(b.g, "y", y);
-        fac_output(b.g, "z", fac_exp(a));
-        relay_give(relayed, plain->backend, MOST, false, false, seed);
-        relay_backend.beside = &relay_beside;
-        fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 5, 10, 12, 12), 1);
-        fac_program *p = program(k ? relayed : plain, b.g, &(fac_program_opts){ .no_fuse = true, .no_inplace = true });
-        run_times(p, t, 2, k ? &got : &want);
-        const fac_step *gradient = &p->last->steps[2], *end = &p->last->steps[p->last->nsteps - 1];
-        if (k) assert_true(gradient->aside && gradient->in[0].root == p->last->steps[0].out[0].root && end->relay->n > 5);
-        fac_program_free(p);
-        fac_graph_free(b.g);
-        fac_tensor_free(t);
-    }
-    same(&want, &got, "beside what is aside", seed);
-}
-
 int main(void) {
     seed = fresh_seed() % 1000000;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels), cmocka_unit_test(a_result_over_an_input), cmocka_unit_test(any_graph),
-        cmocka_unit_test(channels_of_one_image), cmocka_unit_test(slices_of_a_batch), cmocka_unit_test(frames_of_their_own),
-        cmocka_unit_test(trainings), cmocka_unit_test(what_is_aside_reads),
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(any_graph), cmocka_unit_test(channels_of_one_image),
+                                        cmocka_unit_test(slices_of_a_batch), cmocka_unit_test(frames_of_their_own) };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }
