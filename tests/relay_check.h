@@ -98,7 +98,8 @@ static inline fac_status relay_do(const relay_plan *p, fac_device *d, const fac_
 }
 
 /* Jobs of the level that begins at `first`: *end is behind the last one. */
-static inline fac_status relay_level(const relay_plan *p, fac_device *d, const fac_span *operands, int first, int n, fac_error *e) {
+static inline fac_status relay_level(const relay_plan *p, fac_device *d, const fac_span *operands, int first, int n,
+                                     fac_error *e) {
     int order[RELAY_SPANS];
     for (int k = 0; k < n; k++) order[k] = first + (relay_by == RELAY_REVERSED ? n - 1 - k : k);
     for (int k = n - 1; k > 0 && relay_by == RELAY_RANDOM; k--) {
@@ -162,8 +163,8 @@ static inline void relay_add(int *n, const fac_solver *s, bool taken) {
     relay_list[++*n] = NULL;
 }
 
-/* d has relays from now on, of so many jobs: of each solver, or with `some` of three in four that it draws.  last: with images that
- * have their channels last. */
+/* d has relays from now on, of so many jobs: of each solver, or with `some` of three in four that it draws.  last: with images
+ * that have their channels last. */
 static inline void relay_give(fac_device *d, const fac_backend *cpu, int most, bool some, bool last, uint64_t seed) {
     int n = 0;
     if (last) relay_add(&n, &relay_last, true);
@@ -227,6 +228,8 @@ static inline void relay_check_plan(const fac_plan *p, relay_tally *t) {
         const fac_relayed *r = s->relay;
         assert_true(!r == !(s->kind == FAC_STEP_RUN && relay_takes(s->solver)));
         if (!r) continue;
+        for (int m = 1; m < p->nstages; m++)
+            assert_true(r->first + r->n <= p->stages[m].first || r->first >= p->stages[m].first);
         const int k = i - r->first, level = r->jobs[k].level;
         assert_true(k >= 0 && k < r->n && r->jobs[k].plan == s->plan && r->jobs[k].solver == s->solver);
         if (r->n > 1) assert_true(!s->aside && !s->halo && !p->observed && (!s->meet || k == 0));

@@ -1,16 +1,8 @@
 /* Out of memory: load and run a model again and again while the n-th allocation fails, for every n, until none does.  Each
  * time there is an error or a right answer, never a crash; leaks are found by running this under the address sanitizer.
  * The linker sends the library's allocations through here (see tests/CMakeLists.txt). */
-#include <math.h>
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <stdatomic.h>
-#include <cmocka.h>
-#include "facula/facula.h"
+#include "relay_check.h"
 #include "onnx_writer.h"
 
 void *__real_calloc(size_t n, size_t size);
@@ -70,6 +62,8 @@ static void write_model(void) {
     free(m.p);
 }
 
+static bool with_relays;
+
 /* Everything from opening the device to the answer; FAC_OK or what went wrong. */
 static fac_status load_and_run(const char *model, float *first, fac_error *err) {
     fac_device *device = NULL;
@@ -77,6 +71,7 @@ static fac_status load_and_run(const char *model, float *first, fac_error *err) 
     fac_program *p = NULL;
     fac_tensor *x = NULL, *y = NULL;
     fac_status status = fac_device_open("cpu", &(fac_device_opts){ .threads = 2 }, &device, err);
+    if (!status && with_relays) relay_give(device, device->backend, 8, true, false, 1);
     if (!status && model) status = fac_onnx_load(model, NULL, &g, err);
     else if (!status) status = fac_zoo_new("lenet", NULL, 1, &g, err);
     if (!status) status = fac_program_new(g, device, NULL, &p, err);
@@ -129,6 +124,14 @@ static void zoo_model_survives_every_loss(void **state) {
     sweep(NULL, 3);
 }
 
+static void relays_survive_every_loss(void **state) {
+    (void)state;
+    with_relays = true;
+    sweep(NULL, 1);
+    with_relays = false;
+    assert_int_equal(relay_made, relay_done);
+}
+
 /* Once planned, a run with its outputs given asks for no memory at all. */
 static void planned_run_allocates_nothing(void **state) {
     (void)state;
@@ -152,6 +155,6 @@ static void planned_run_allocates_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(onnx_model_survives_every_loss), cmocka_unit_test(zoo_model_survives_every_loss),
-                                        cmocka_unit_test(planned_run_allocates_nothing) };
+                                        cmocka_unit_test(relays_survive_every_loss), cmocka_unit_test(planned_run_allocates_nothing) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,10 +49,9 @@ static bool use_of(const fac_plan *p, int step, int k, use *to) {
     return to->root >= 0;
 }
 
-/* What may be the same memory has the same number: what a stage leaves is a part of another root, and a caller may give one
- * tensor as input and output. */
+/* What may be the same memory has the same number: a caller may give one tensor as input and output.  What a stage leaves is a
+ * part of a root that only the next stage reads. */
 static int memory_of(const fac_plan *p, int root) {
-    while (p->roots[root].kind == FAC_ROOT_PART) root = p->roots[root].index;
     const fac_root_kind kind = p->roots[root].kind;
     return kind == FAC_ROOT_INPUT || kind == FAC_ROOT_OUTPUT ? p->nroots : root;
 }
