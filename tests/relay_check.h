@@ -135,7 +135,7 @@ static inline fac_status relay_run(const void *plan, fac_device *d, const fac_sp
     return FAC_OK;
 }
 
-static fac_relay relay_usual = { relay_takes, 64, relay_make, relay_free, relay_run };
+static fac_relay relay_usual = { .takes = relay_takes, .most = 64, .make = relay_make, .done = relay_free, .run = relay_run };
 
 /* ---- aside ---- */
 

@@ -116,6 +116,9 @@ typedef struct fac_relay_job {
 typedef struct fac_relay {
     bool       (*takes)(const fac_solver *s);
     int          most;                                  /* jobs of one relay at most */
+    /* Seconds: of a relay besides its jobs, as their solvers estimate them, and of every other step besides its solver's estimate.
+     * They decide where relays are worth it. */
+    double       start, gap;
     fac_status (*make)(fac_device *d, const fac_relay_job *jobs, int n, void **plan, fac_error *err);
     void       (*done)(fac_device *d, void *plan);
     /* Jobs first .. first + n - 1; operands: of all jobs. */

@@ -97,8 +97,14 @@ static void enter(contest *c, fac_device *d, const fac_solver *s, int variant, c
     c->least = seconds;
 }
 
+static bool is_relayed(const fac_plan *plan, const fac_node *n) {
+    return plan->relayed && n->graph == plan->graph && plan->relayed[n->out[0]->id];
+}
+
+static bool for_relays(const fac_device *d, const fac_solver *s) { return d->backend->relay && d->backend->relay->takes(s); }
+
 /* All solvers, or one, with results as p has them and as their readers would rather have them: many write either. */
-static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one, int variant) {
+static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one, int variant, bool relayed) {
     const fac_turn *t = c->turn;
     const bool again = p->nout && t->seconds > 0 && !t->blocked && !lies_as(&p->out[0], &t->layout);
     const fac_layout given = p->nout ? p->out[0].layout : (fac_layout){ 0 };
@@ -106,7 +112,7 @@ static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fa
         if (turn) p->out[0].layout = t->layout;
         if (one) enter(c, plan->device, one, variant, p);
         for (const fac_solver *const *s = plan->device->backend->solvers; *s && !one; s++)
-            if (solves(*s, p->node)) enter(c, plan->device, *s, 0, p);
+            if (solves(*s, p->node) && for_relays(plan->device, *s) == relayed) enter(c, plan->device, *s, 0, p);
     }
     if (again) p->out[0].layout = given;
 }
@@ -119,7 +125,7 @@ static void remember(contest *c, const fac_plan *plan, fac_problem *p) {
     const fac_solver *s = known ? find(plan->device, e.solver, p->node) : NULL;
     fac_release(key);
     if (!s) return;
-    enter_all(c, plan, p, s, e.variant);
+    enter_all(c, plan, p, s, e.variant, false);
     if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
@@ -132,10 +138,11 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
     }
     contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n, .turn = turn };
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
-    if (forced) enter_all(&c, plan, p, forced, 0);
+    if (forced) enter_all(&c, plan, p, forced, 0, false);
+    else if (is_relayed(plan, p->node)) enter_all(&c, plan, p, NULL, 0, true);      /* what was measured was alone */
     else remember(&c, plan, p);
     if (!c.best && !(forced && forced->op)) {
-        enter_all(&c, plan, p, NULL, 0);
+        enter_all(&c, plan, p, NULL, 0, false);
         if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
     }
     if (c.best) {
@@ -163,7 +170,8 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
     if ((size_t)p->nin + (size_t)p->nout > OPERANDS) return;
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
     contest c = { .trial = few, .best_trial = few + OPERANDS, .turn = &none };
-    remember(&c, plan, p);
+    const bool relayed = is_relayed(plan, p->node);
+    if (!relayed) remember(&c, plan, p);
     if (c.best && !forced) forced = c.best;
     const int variant = c.best ? c.variant : 0;
     for (int turn = 0; turn < (d->n > 2 ? 2 : 1); turn++) {
@@ -172,6 +180,7 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
             fac_offer o;
             double seconds;
             if ((forced && *s != forced) || !solves(*s, p->node)) continue;
+            if (!forced && for_relays(plan->device, *s) != relayed) continue;
             if (!consider(plan->device, *s, variant, p, few, &o, &seconds)) continue;
             const int form = lies_as(&few[p->nin], &plain) ? 0 : lies_as(&few[p->nin], &last) ? 1 : -1;
             if (form >= 0 && seconds < best[form]) best[form] = seconds;
@@ -179,7 +188,8 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
     }
 }
 
-double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
+/* The best of the solvers for relays, or of the others. */
+static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed) {
     fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;
@@ -195,10 +205,19 @@ double fac_solver_seconds(fac_device *device, const char *only, fac_precision pr
     if (forced) taken = consider(device, forced, 0, &p, o + count, &offer, &seconds);
     if (taken && forced != fac_last_solver(device)) least = offer.seconds;
     for (const fac_solver *const *s = device->backend->solvers; *s && !taken && !(forced && forced->op); s++)
-        if (solves(*s, n) && consider(device, *s, 0, &p, o + count, &offer, &seconds) && offer.seconds < least)
+        if (solves(*s, n) && for_relays(device, *s) == relayed && consider(device, *s, 0, &p, o + count, &offer, &seconds) &&
+            offer.seconds < least)
             least = offer.seconds;
     if (o != few) fac_release(o);
     return least;
+}
+
+double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
+    return seconds_of(device, only, precision, n, false);
+}
+
+double fac_relay_seconds(fac_device *device, fac_precision precision, const fac_node *n) {
+    return seconds_of(device, NULL, precision, n, true);
 }
 
 bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
@@ -258,6 +277,7 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
         if (plain[i].type.dtype != FAC_NONE) plain[i].layout = fac_layout_plain(&plain[i].type.dims);
     }
     for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
+        if (for_relays(d, *s)) continue;        /* alone they are slow */
         int variants = 0;
         for (int variant = 0; solves(*s, p->node) && variant <= variants; variant++) {
             bool again = false;

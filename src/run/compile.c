@@ -232,6 +232,7 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     }
     if (!status) status = rewrite(p, o, err);
     if (!status) status = concrete(p->graph, err);
+    if (!status) status = fac_plan_relay_wishes(p, err);
     if (!status) status = fac_plan_schedule(p, original, err);
     if (!status) status = fac_plan_aside(p, err);
     if (!status) status = fac_plan_relays(p, err);

@@ -117,6 +117,7 @@ typedef struct fac_plan {
     bool          no_inplace, observed;             /* observed: nothing is written over, fused or a view */
     bool          anomalies, dry;   /* looked for; not to be run */
     const char   *only;             /* opts.solver */
+    bool         *relayed;          /* by id of the first result of a node: to be a step of a relay; NULL: none is */
     const fac_wisdom *wisdom;       /* of the options, else the device's; NULL: none */
     fac_root     *roots;
     int           nroots;
@@ -180,6 +181,8 @@ fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
 /* aside.c, before roots have places: steps that others need not wait for. */
 fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 
+/* relay_wish.c, before solvers are chosen: fills plan->relayed, on devices that have relays. */
+fac_status fac_plan_relay_wishes(fac_plan *plan, fac_error *err);
 /* relay.c.  Before roots have places: which steps are a relay, and their order, where the backend has relays.  Behind
  * fac_plan_packs: the backend's plans of them. */
 fac_status fac_plan_relays(fac_plan *plan, fac_error *err);
@@ -205,6 +208,8 @@ int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int
 char *fac_problem_key(const fac_problem *p);
 /* What the best fast solver says that this node of plain operands takes, reorders not counted; INFINITY when none offers. */
 double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
+/* The same of solvers for relays alone, which are not counted above. */
+double fac_relay_seconds(fac_device *device, fac_precision precision, const fac_node *n);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
 

@@ -1,13 +1,15 @@
 /* The caching allocator: segments cut into blocks.
  *
- * Small blocks (up to 1 MiB) share segments of 2 MiB; larger ones get a segment of their own size, rounded up to 2 MiB, or a part
- * of a free one.  Of all free blocks that are large enough the smallest is taken, and what it has too much becomes a block of its
+ * Small blocks (up to 1 MiB) share segments of 2 MiB; on GPUs those up to 10 MiB share segments of 32 MiB, since each buffer of a
+ * launch costs the driver some tenths of a microsecond; larger ones get a segment of their own size, rounded up to 2 MiB, or a part of
+ * a free one.  Of all free blocks that are large enough the smallest is taken, and what it has too much becomes a block of its
  * own.  Neighbours that are free are one. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "backends/opencl/opencl.h"
 
-static const size_t grain = 512, small_limit = (size_t)1 << 20, chunk = (size_t)2 << 20;
+static const size_t grain = 512, small_limit = (size_t)1 << 20, chunk = (size_t)2 << 20,
+                    shared_limit = (size_t)10 << 20, shared = (size_t)32 << 20;
 
 fac_status fac_cl_memory_init(fac_cl_memory *m, fac_error *err) {
     return pthread_mutex_init(&m->lock, NULL) ? fac_raise(err, FAC_E_NOMEM, "opencl: no mutex") : FAC_OK;
@@ -115,12 +117,20 @@ static void cut(fac_cl_block *b, size_t bytes) {
     b->bytes = bytes;
 }
 
+/* A segment for a block of so many bytes, and for others of its kind. */
+static fac_status segment_for(fac_opencl *o, size_t bytes, bool small, fac_cl_segment **out, fac_error *err) {
+    const size_t own = small ? chunk : (bytes + chunk - 1) / chunk * chunk;
+    const bool alone = o->memory.apart || small || !o->limits.gpu || bytes > shared_limit || shared > o->limits.largest;
+    if (!alone && !segment_new(o, shared, small, out, NULL)) return FAC_OK;
+    return segment_new(o, o->memory.apart ? bytes : own, small, out, err);
+}
+
 static fac_status take(fac_opencl *o, size_t bytes, fac_cl_block **out, fac_error *err) {
     const bool apart = o->memory.apart, small = bytes <= small_limit && !apart;
     fac_cl_block *b = apart ? NULL : best_free(&o->memory, bytes, small);
     if (!b) {
         fac_cl_segment *s;
-        FAC_TRY(segment_new(o, apart ? bytes : small ? chunk : (bytes + chunk - 1) / chunk * chunk, small, &s, err));
+        FAC_TRY(segment_for(o, bytes, small, &s, err));
         b = s->first;
     }
     if (small || b->bytes - bytes >= small_limit) cut(b, bytes);

@@ -21,13 +21,15 @@
 typedef struct {
     long x, w, y, bias, add;                    /* bytes behind their buffers */
     int base[5];                                /* numbers of those; -1: there is none */
-    int code, fresh, shift, team, tiles;        /* fresh: the first of a level; team: warps for a tile */
+    int code, fresh, shift, team, tiles;        /* fresh: the first of a level; team: warps for a tile;
+                                                   tiles: or blocks of them */
     int finish, weights, early;                 /* weights: so many lines of 128 bytes of them are asked for ahead; early: weights
                                                    and bias were there before the launch */
     int image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];   /* of x: rows and columns */
     uint multiplier[2], shifts[2];              /* quotients by out */
     int pixels, rows, channels, row_tiles, columns, k_tiles, each, all_taps;       /* each: k-tiles of a warp */
-    uint by_columns[2], by_taps[2];             /* quotients by columns and all_taps */
+    int lines, wide, across, spare;             /* tiles of pixels; blocks of tiles in a row; tiles of a block in a row */
+    uint by_columns[2], by_taps[2];             /* quotients by wide and all_taps */
     int y_step[3], y_channel, add_step[3];      /* image, row, column */
     float scale;
     int tap[32];                                /* how far each lies from tap 0 */

@@ -127,9 +127,8 @@ INLINE void NAME(put)(local const leg *l, local const ulong *base, const NAME(en
 }
 
 /* One tile; this warp is number me of its team.  parts: of the team's first warp. */
-INLINE void NAME(tile)(local const leg *l, local const ulong *base, uint tile, int lane, int me, int id, local float4 *parts, meetings *met) {
+INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, int first, int lane, int me, int id, local float4 *parts, meetings *met) {
     const int g = lane >> 2, t = lane & 3, team = l->team;
-    const int line = relay_quotient(tile, l->by_columns[0], l->by_columns[1]), first = tile - line * l->columns;
     const int begin = me * l->each, n = min(l->each, l->k_tiles - begin), from = min(begin, l->k_tiles - 1);
     const int group = l->columns == l->row_tiles ? 0 : first / l->row_tiles, c = (first - group * l->row_tiles) * BN;
     const int turn = ROW_BYTES == 128 ? t ^ g : t ^ (g >> 1 & 3);
@@ -216,14 +215,19 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, uint tile, i
     }
 }
 
-/* Tiles go round the groups before they go round the teams of a group, so that few tiles have a unit each. */
+/* The teams of a group take a block of neighbouring tiles, down x across of them, at a time: they read the same pixels and weights
+ * at about the same time, which then come through the first cache, since the second one cannot bring each tile its own. */
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, local float4 *parts, meetings *m) {
-    const int item = relay_item(), warp = item >> 5, size = l->team, team = warp / size, teams = WARPS / size, groups = get_num_groups(0);
-    const int group = (int)get_group_id(0) - l->shift, at = group < 0 ? group + groups : group, all = l->tiles;
+    const int item = relay_item(), warp = item >> 5, size = l->team, team = warp / size, groups = get_num_groups(0);
+    const int group = (int)get_group_id(0) - l->shift, down = team / l->across, across = team - down * l->across, all = l->tiles;
     m->turn = 0;
     if (!l->fresh) nv_meet(WARPS + 2, ITEMS);   /* teams of the leg before may be others, and still read parts */
-    for (int tile = team * groups + at; tile < all; tile += teams * groups)
-        NAME(tile)(l, base, tile, item & 31, warp - team * size, 2 + team, parts + team * size * (PARTS_FLOATS / 4), m);
+    for (int block = group < 0 ? group + groups : group; block < all; block += groups) {
+        const int high = relay_quotient(block, l->by_columns[0], l->by_columns[1]);
+        const int line = high * (WARPS / size / l->across) + down, first = (block - high * l->wide) * l->across + across;
+        if (line < l->lines && first < l->columns)
+            NAME(tile)(l, base, line, first, item & 31, warp - team * size, 2 + team, parts + team * size * (PARTS_FLOATS / 4), m);
+    }
 }
 #undef ROWS
 #undef LOADS

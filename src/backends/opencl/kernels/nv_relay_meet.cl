@@ -57,12 +57,11 @@ kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global cons
     local float4 parts[1];
 #endif
     const int item = get_local_id(0), warp = item >> 5, groups = get_num_groups(0);
-    global const uint *from = (global const uint *)(table + table_at) + first * LEG_WORDS;
-    for (int i = item; i < n * LEG_WORDS; i += ALL_ITEMS) ((local uint *)legs)[i] = from[i];
-    if (item == 0) {
-        raised = 0;
-        BASES_FILL
-    }
+    global const ulong *from = (global const ulong *)(table + table_at) + first * (LEG_WORDS / 2);
+    _Pragma("unroll 8")
+    for (int i = item; i < n * (LEG_WORDS / 2); i += ALL_ITEMS) ((local ulong *)legs)[i] = from[i];
+    if (item == 0) raised = 0;
+    BASES_FILL
     barrier(CLK_LOCAL_MEM_FENCE);
     meet = (global uint *)((global uchar *)meet + meet_at);
     if (warp == WARPS) {

@@ -24,6 +24,7 @@ typedef struct fac_nv_leg {
     int32_t  image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];
     uint32_t multiplier[2], shifts[2];
     int32_t  pixels, rows, channels, row_tiles, columns, k_tiles, each, all_taps;
+    int32_t  lines, wide, across, spare;
     uint32_t by_columns[2], by_taps[2];
     int32_t  y_step[3], y_channel, add_step[3];
     float    scale;

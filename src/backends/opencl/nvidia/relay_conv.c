@@ -12,10 +12,11 @@
 
 enum { VERSION = 1, TAPS = 32, ROW = 128, ROW_TRIPLE = 64 };
 
-/* Pixels and channels of a tile, k-tiles at once. */
-typedef struct shape { int pixels, columns, depth; } shape;
-static const shape shapes[] = { { 16, 16, 4 }, { 32, 32, 2 } };
-enum { SHAPES = sizeof shapes / sizeof *shapes, TEAMS = 4, VARIANTS = SHAPES * TEAMS };
+/* Pixels and channels of a tile, k-tiles at once; warps of a team, and how many tiles of a group's block lie side by side. */
+typedef struct cut { int pixels, columns, depth, team, across; } cut;
+static const cut cuts[] = { { 16, 16, 4, 8, 1 }, { 16, 16, 4, 4, 2 }, { 16, 16, 4, 4, 1 }, { 16, 16, 4, 2, 2 }, { 16, 16, 4, 1, 4 },
+                            { 32, 32, 2, 8, 1 }, { 32, 32, 2, 4, 2 }, { 32, 32, 2, 4, 1 }, { 32, 32, 2, 2, 2 }, { 32, 32, 2, 1, 4 } };
+enum { VARIANTS = sizeof cuts / sizeof *cuts };
 
 typedef struct plan {
     fac_nv_leg_plan p;                          /* first */
@@ -79,41 +80,48 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, bool linear, fac_n
 
 /* ---- how it is cut ---- */
 
-typedef struct cut { shape s; int team, tiles, row_tiles, k_tiles; fac_nv_packing k; double seconds; } cut;
+typedef struct tiling { cut c; int down, lines, columns, wide, blocks, row_tiles, k_tiles; fac_nv_packing k; double seconds; } tiling;
 
-/* A unit goes through its tiles in turns; each takes a while to begin and to end, and one wait for the second cache for each DEPTH
- * k-tiles of a warp; beside that its bytes come from there. */
-static void estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, cut *t) {
-    const int bytes = c->r.dtype == FAC_F32 ? 4 : 2, row = t->k.terms * bytes;
-    t->row_tiles = fac_nv_row_tiles(c, &t->k), t->k_tiles = fac_nv_k_tiles(c, &t->k, f);
-    const double tiles = (double)((f->pixels + t->s.pixels - 1) / t->s.pixels) * t->row_tiles * c->groups;
-    t->tiles = tiles < INT32_MAX ? (int)tiles : INT32_MAX;
-    const double units = o->limits.units, turns = ceil(tiles / (units * (FAC_NV_RELAY_WARPS / t->team)));
-    const double waits = ceil(ceil((double)t->k_tiles / t->team) / t->s.depth);
-    const double moved = ceil(tiles / units) * t->k_tiles * (t->s.pixels * row + fac_nv_tile_bytes(&t->k));
-    t->seconds = 1.4e-6 + fac_nv_both(turns * (0.7e-6 + 0.4e-6 * waits), moved / 80e9, 2);
+/* A unit goes through its blocks in turns; each takes a while to begin and to end, and one wait for the second cache for each DEPTH
+ * k-tiles of a warp.  Beside that its bytes come from there, to each unit so many a second and to all of them so many. */
+static void estimate(const fac_opencl *o, tiling *t, int row) {
+    const double units = o->limits.units, turns = ceil(t->blocks / units);
+    const double waits = ceil(ceil((double)t->k_tiles / t->c.team) / t->c.depth);
+    const double bytes = (double)t->k_tiles * (t->down * t->c.pixels * row + t->c.across * fac_nv_tile_bytes(&t->k));
+    const double latency = turns * (0.9e-6 + 0.4e-6 * waits), way = fmax(turns * bytes / 80e9, t->blocks * bytes / (45e9 * units));
+    t->seconds = 1.3e-6 + fac_nv_both(latency, way, 2);
 }
 
-static bool choose(const fac_opencl *o, const fac_nv_conv *c, int variant, cut *best) {
+static bool cut_into(const fac_opencl *o, const fac_nv_conv *c, const cut *k, tiling *t) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
     const int bytes = c->r.dtype == FAC_F32 ? 4 : 2, row = c->mode == FAC_NV_3XTF32 ? ROW_TRIPLE : ROW;
-    best->team = 0;
-    if (variant > VARIANTS) return false;
+    *t = (tiling){ .c = *k, .down = FAC_NV_RELAY_WARPS / k->team / k->across };
+    t->k = (fac_nv_packing){ .rows = k->columns, .terms = row / bytes, .mode = c->mode, .order = FAC_NV_IN_ORDER };
+    t->row_tiles = fac_nv_row_tiles(c, &t->k), t->k_tiles = fac_nv_k_tiles(c, &t->k, &f);
+    const double lines = (double)((f.pixels + k->pixels - 1) / k->pixels), columns = (double)t->row_tiles * c->groups;
+    if (lines * columns >= INT32_MAX) return false;
+    t->lines = (int)lines, t->columns = (int)columns, t->wide = (t->columns + k->across - 1) / k->across;
+    t->blocks = (t->lines + t->down - 1) / t->down * t->wide;
+    estimate(o, t, row);
+    return true;
+}
+
+/* The best by estimates, or the variant asked for. */
+static bool choose(const fac_opencl *o, const fac_nv_conv *c, int variant, tiling *best) {
+    bool found = false;
     for (int i = 0; i < VARIANTS; i++) {
-        cut t = { .s = shapes[i / TEAMS], .team = 1 << i % TEAMS };
-        if (variant && variant != i + 1) continue;
-        if (t.team * t.s.pixels * t.s.columns * (int)sizeof(float) > FAC_NV_RELAY_PARTS) continue;
-        t.k = (fac_nv_packing){ .rows = t.s.columns, .terms = row / bytes, .mode = c->mode, .order = FAC_NV_IN_ORDER };
-        estimate(o, c, &f, &t);
-        if (t.tiles < INT32_MAX && (!best->team || t.seconds < best->seconds)) *best = t;
+        tiling t;
+        if ((variant && variant != i + 1) || !cut_into(o, c, &cuts[i], &t)) continue;
+        if (!found || t.seconds < best->seconds) *best = t;
+        found = true;
     }
-    return best->team != 0;
+    return found;
 }
 
 static bool offer_for(fac_device *d, fac_problem *p, bool linear, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_nv_conv c;
-    cut t;
+    tiling t;
     if (!fac_nv_relays(o) || !read_problem(o, p, linear, &c) || !choose(o, &c, p->variant, &t)) return false;
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     offer->seconds = t.seconds;
@@ -142,12 +150,12 @@ static void place_extra(const fac_nv_conv *c, int extra, int which, fac_nv_leg_p
     p->leg.add_step[0] = at->image, p->leg.add_step[1] = at->row, p->leg.add_step[2] = at->column;
 }
 
-static void write_leg(const fac_problem *p, const fac_nv_conv *c, const cut *t, fac_nv_leg_plan *to) {
+static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *t, fac_nv_leg_plan *to) {
     const fac_window h = fac_conv_window(&c->g, 1), w = fac_conv_window(&c->g, 2);
     const fac_nv_place *x = &c->x, *y = &c->ends.p[0];
     fac_nv_leg *l = &to->leg;
     int bias, add;
-    to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->s.pixels, to->code.columns = t->s.columns, to->code.depth = t->s.depth;
+    to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->c.pixels, to->code.columns = t->c.columns, to->code.depth = t->c.depth;
     to->code.row = t->k.terms * (int)bytes_of(c->r.dtype), to->code.mode = c->mode;
     to->code.window = c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->channels % t->k.terms;
     to->code.x = c->r.dtype, to->code.result = c->r.result, to->code.bias = to->code.add = FAC_F32;
@@ -160,11 +168,12 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const cut *t, 
     l->image = x->image, l->step[0] = x->row, l->step[1] = x->column;
     l->y_step[0] = y->image, l->y_step[1] = y->row, l->y_step[2] = y->column, l->y_channel = 1;
     l->early = 1;                               /* they are packed, which no relay does */
-    l->team = t->team, l->tiles = t->tiles, l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
+    l->team = t->c.team, l->tiles = t->blocks, l->across = t->c.across, l->lines = t->lines, l->wide = t->wide;
+    l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
-    l->row_tiles = t->row_tiles, l->columns = t->row_tiles * c->groups, l->k_tiles = t->k_tiles;
-    l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->team - 1) / t->team;
-    const fac_nv_quotient by[] = { fac_nv_quotient_of((uint32_t)l->columns), fac_nv_quotient_of((uint32_t)l->all_taps) };
+    l->row_tiles = t->row_tiles, l->columns = t->columns, l->k_tiles = t->k_tiles;
+    l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
+    const fac_nv_quotient by[] = { fac_nv_quotient_of((uint32_t)l->wide), fac_nv_quotient_of((uint32_t)l->all_taps) };
     l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
     l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
@@ -185,7 +194,7 @@ static fac_status make_for(fac_device *d, const fac_problem *p, bool linear, voi
     fac_opencl *o = fac_opencl_of(d);
     fac_problem settled = *p;               /* its layouts are those that the offer asked for, so none is changed */
     plan *q = fac_alloc(1, sizeof *q);
-    cut t;
+    tiling t;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     fac_status status = FAC_OK;
     if (!read_problem(o, &settled, linear, &q->c) || !choose(o, &q->c, p->variant, &t))

@@ -105,7 +105,7 @@ static void add_bases(int n, fac_text *to) {
     fac_text_print(to, "#define BASES_MOST %d\n#define BASES", n);
     for (int i = 0; i < n; i++) fac_text_print(to, " , global uchar *b%d", i);
     fac_text_add(to, "\n#define BASES_FILL");
-    for (int i = 0; i < n; i++) fac_text_print(to, " base[%d] = (ulong)b%d;", i, i);
+    for (int i = 0; i < n; i++) fac_text_print(to, " if (item == %d) base[%d] = (ulong)b%d;", i, i, i);
     fac_text_add(to, "\n");
 }
 
