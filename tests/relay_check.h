@@ -12,7 +12,7 @@ typedef enum relay_order { RELAY_FORWARD, RELAY_REVERSED, RELAY_RANDOM, RELAY_OR
 
 static fac_backend relay_backend;
 static fac_solver relay_own[RELAY_SOLVERS];                     /* what the planner sees of inner[] */
-static const fac_solver *relay_inner[RELAY_SOLVERS], *relay_list[RELAY_SOLVERS + 1];
+static const fac_solver *relay_inner[RELAY_SOLVERS], *relay_list[2 * RELAY_SOLVERS + 1];
 static relay_order relay_by;
 static atomic_int relay_made, relay_done, relay_runs, relay_jobs;
 static atomic_ulong relay_draws;
@@ -135,7 +135,7 @@ static inline fac_status relay_run(const void *plan, fac_device *d, const fac_sp
     return FAC_OK;
 }
 
-static fac_relay relay_usual = { .takes = relay_takes, .most = 64, .make = relay_make, .done = relay_free, .run = relay_run };
+static fac_relay relay_usual = { .takes = relay_takes, .most = 64, .gap = 1, .make = relay_make, .done = relay_free, .run = relay_run };
 
 /* ---- aside ---- */
 
@@ -155,22 +155,25 @@ static inline bool relay_chooses(fac_device *d) { return d != NULL; }
 
 /* ---- the device ---- */
 
-static inline void relay_add(int *n, const fac_solver *s, bool taken) {
-    assert_true(*n < RELAY_SOLVERS);
-    relay_own[*n] = *s, relay_inner[*n] = s;
-    if (taken) relay_own[*n].run = NULL;
-    relay_list[*n] = taken ? &relay_own[*n] : s;
-    relay_list[++*n] = NULL;
+/* A solver, as it is and for relays; each other step costs so much that all that can be are in relays. */
+static inline void relay_add(int *own, int *listed, const fac_solver *s, bool itself, bool taken) {
+    assert_true(*own < RELAY_SOLVERS);
+    if (itself) relay_list[(*listed)++] = s;
+    if (taken) {
+        relay_own[*own] = *s, relay_own[*own].run = NULL, relay_inner[*own] = s;
+        relay_list[(*listed)++] = &relay_own[(*own)++];
+    }
+    relay_list[*listed] = NULL;
 }
 
 /* d has relays from now on, of so many jobs: of each solver, or with `some` of three in four that it draws.  last: with images
  * that have their channels last. */
 static inline void relay_give(fac_device *d, const fac_backend *cpu, int most, bool some, bool last, uint64_t seed) {
-    int n = 0;
-    if (last) relay_add(&n, &relay_last, true);
+    int own = 0, listed = 0;
+    if (last) relay_add(&own, &listed, &relay_last, false, true);
     for (int i = 0; cpu->solvers[i]; i++)                       /* "half" runs others itself */
         if (strcmp(cpu->solvers[i]->name, "half"))
-            relay_add(&n, cpu->solvers[i], !some || fac_random_bits(seed, 5, (uint64_t)i) % 4);
+            relay_add(&own, &listed, cpu->solvers[i], true, !some || fac_random_bits(seed, 5, (uint64_t)i) % 4);
     relay_usual.most = most;
     relay_backend = *cpu;
     relay_backend.solvers = relay_list, relay_backend.relay = &relay_usual;
