@@ -13,7 +13,7 @@ static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth
     fac_nv_code c;
     memset(&c, 0, sizeof c);
     c.kind = FAC_NV_LEG_CONV, c.pixels = pixels, c.columns = columns, c.depth = depth, c.mode = how;
-    c.window = window, c.row = how == FAC_NV_3XTF32 ? 64 : 128;
+    c.window = window, c.ragged = window && columns == 16, c.row = how == FAC_NV_3XTF32 ? 64 : 128;
     c.x = c.result = how == FAC_NV_BF16 ? FAC_BF16 : how == FAC_NV_F16 ? FAC_F16 : FAC_F32;
     c.bias = c.add = c.x;
     return c;

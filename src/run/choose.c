@@ -188,14 +188,15 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
     }
 }
 
-/* The best of the solvers for relays, or of the others. */
-static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed) {
+/* The best of the solvers for relays, or of the others.  settled: no pass follows that reads more results. */
+static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed, bool settled) {
     fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;
     fac_problem p = { .node = n, .precision = precision, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        if (settled && i > n->nin && !v->uses && !v->roots) v = NULL;       /* which nobody reads */
         o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), v->time, v->known } : (fac_operand){ 0 };
     }
     const fac_solver *forced = only ? find(device, only, n) : NULL;
@@ -213,11 +214,11 @@ static double seconds_of(fac_device *device, const char *only, fac_precision pre
 }
 
 double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {
-    return seconds_of(device, only, precision, n, false);
+    return seconds_of(device, only, precision, n, false, false);
 }
 
-double fac_relay_seconds(fac_device *device, fac_precision precision, const fac_node *n) {
-    return seconds_of(device, NULL, precision, n, true);
+double fac_step_seconds(fac_device *device, fac_precision precision, const fac_node *n, bool relayed) {
+    return seconds_of(device, NULL, precision, n, relayed, true);
 }
 
 bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n) {

@@ -208,8 +208,8 @@ int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int
 char *fac_problem_key(const fac_problem *p);
 /* What the best fast solver says that this node of plain operands takes, reorders not counted; INFINITY when none offers. */
 double fac_solver_seconds(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
-/* The same of solvers for relays alone, which are not counted above. */
-double fac_relay_seconds(fac_device *device, fac_precision precision, const fac_node *n);
+/* The same once all passes are done, of solvers for relays alone, which are not counted above, or of the others. */
+double fac_step_seconds(fac_device *device, fac_precision precision, const fac_node *n, bool relayed);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
 

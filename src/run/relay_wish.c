@@ -18,8 +18,8 @@ static bool is_nothing(const fac_node *n) { return n->op->view || !strcmp(n->op-
 
 static void step(const fac_plan *p, stop *s, double cost[STATES]) {
     const fac_relay *r = p->device->backend->relay;
-    const double relay = fac_relay_seconds(p->device, p->precision, s->node);
-    double other = fac_solver_seconds(p->device, NULL, p->precision, s->node);
+    const double relay = fac_step_seconds(p->device, p->precision, s->node, true);
+    double other = fac_step_seconds(p->device, p->precision, s->node, false);
     if (!(other < none)) other = none;
     const double before[STATES] = { cost[OTHER], cost[RELAY] }, begun = before[OTHER] + r->start;
     s->from[OTHER] = before[RELAY] < before[OTHER] ? RELAY : OTHER;

@@ -35,6 +35,7 @@ typedef struct {
     int tap[32];                                /* how far each lies from tap 0 */
 } leg;
 enum { X, W, Y, BIAS, ADD };
+#define ZEROS BASES_MOST                        /* number of a place of 128 zero bytes */
 #define LEG_WORDS ((int)sizeof(leg) / 4)
 
 /* What a warp knows of meetings: the level it works on, and up to which one it has waited; turn: which of two rooms for parts is next. */

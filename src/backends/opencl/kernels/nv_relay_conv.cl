@@ -8,7 +8,8 @@
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
  *   DEPTH               k-tiles that a warp loads before it multiplies
  *   STAGE, PARTS        bytes of a k-tile of weights; 2: high and low parts (3XTF32), sums move on after each k-tile
- *   WINDOW              taps may lie outside, or channels end within a k-tile; else a tap is all there is, and inside
+ *   WINDOW              there are several taps, or pads; else one tap is all there is, and inside
+ *   RAGGED              channels end within a k-tile
  *   XMEM, RESULT        types of x's and y's elements in memory
  *   MMA(d, a, b)        the instruction
  *   PUT, FOUR_BIAS, FOUR_ADD  how fours of the result and of the two extras are stored and loaded */
@@ -41,35 +42,54 @@ INLINE NAME(row) NAME(row_of)(local const leg *l, int m) {
     return r;
 }
 
-/* 16 bytes: what other legs may have written; that, or zeros; what was there before the launch. */
+/* 16 bytes: what other legs may have written; what was there before the launch. */
 INLINE void NAME(load)(uint *v, global const void *p) {
     asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p) : "memory");
-}
-INLINE void NAME(load_if)(uint *v, global const void *p, int there) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
-                 "@p ld.global.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
-                 : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3]) : "l"(p), "r"(there) : "memory");
 }
 INLINE void NAME(load_still)(uint *v, global const void *p) {
     asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p));
 }
 
 /* b: [8 channels][load][4]; w: of lane g, t; flip: how far the second chunk of a swizzled row is from the first. */
-INLINE void NAME(load_weights)(uint *b, global const uchar *w, long flip) {
-    UNROLL for (int n = 0; n < EIGHTS; n++) UNROLL for (int j = 0; j < LOADS; j++)
+INLINE void NAME(load_weights)(uint *b, uint *low, global const uchar *w, long flip) {
+    UNROLL for (int n = 0; n < EIGHTS; n++) UNROLL for (int j = 0; j < LOADS; j++) {
         NAME(load_still)(b + 4 * (n * LOADS + j), w + 8 * n * ROW_BYTES + j * flip);
-}
-
-/* Of DEPTH k-tiles; what is behind the last of those that are left is that one again. */
-INLINE int NAME(within)(int d, int left) { return max(min(d, left - 1), 0); }
-INLINE void NAME(load_batch)(uint (*b)[4 * EIGHTS * LOADS], uint (*low)[PARTS == 2 ? 4 * EIGHTS * LOADS : 1], global const uchar *w, long flip,
-                             int left) {
-    UNROLL for (int d = 0; d < DEPTH; d++) {
-        NAME(load_weights)(b[d], w + NAME(within)(d, left) * STAGE, flip);
 #if PARTS == 2
-        NAME(load_weights)(low[d], w + NAME(within)(d, left) * STAGE + STAGE / 2, flip);
+        NAME(load_still)(low + 4 * (n * LOADS + j), w + STAGE / 2 + 8 * n * ROW_BYTES + j * flip);
 #endif
     }
+}
+
+/* Where the next k-tile of pixels is read. */
+typedef struct { global const XMEM *at[ROWS], *zeros; int tap, block; } NAME(walk);
+
+/* a: [pixel][load][4].  What lies outside is read where there are zeros: a choice of two places costs less than a load that may not be. */
+INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row, NAME(walk) *k, int more) {
+#ifdef WINDOW
+    const int far = l->tap[k->tap] + k->block;
+#else
+    const int far = k->block;
+#endif
+    UNROLL for (int i = 0; i < ROWS; i++) {
+#ifdef WINDOW
+        const int inside = more && row[i].inside >> k->tap & 1;
+#else
+        const int inside = more;
+#endif
+        global const XMEM *from = inside ? k->at[i] + far : k->zeros;
+        UNROLL for (int j = 0; j < LOADS; j++) {
+            global const XMEM *p = from + j * (int)(64 / sizeof(XMEM));
+#ifdef RAGGED
+            p = inside && k->block + j * (int)(64 / sizeof(XMEM)) < l->channels - (int)(get_local_id(0) & 3) * (int)(16 / sizeof(XMEM)) ? p : k->zeros;
+#endif
+            NAME(load)(a + 4 * (i * LOADS + j), p);
+        }
+    }
+#ifdef WINDOW
+    if (++k->tap == l->all_taps) k->tap = 0, k->block += BK;
+#else
+    k->block += BK;
+#endif
 }
 
 /* sums: [16 pixels][8 channels][4]; a: [pixel][load][4] */
@@ -134,19 +154,19 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     const int turn = ROW_BYTES == 128 ? t ^ g : t ^ (g >> 1 & 3);
     const long flip = ROW_BYTES == 128 && (g & 4) ? -64 : 64;
     global const uchar *w = relay_at(l, base, W, l->w) + ((size_t)first * l->k_tiles + from) * STAGE + g * ROW_BYTES + turn * 16;
-    uint b[DEPTH][4 * EIGHTS * LOADS], low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
-    NAME(load_batch)(b, low, w, flip, n);
+    uint a[DEPTH][4 * ROWS * LOADS], b[DEPTH][4 * EIGHTS * LOADS], low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
+    /* all registers are loaded, with whatever: what a loop leaves as it was, the compiler keeps through all codes */
+    UNROLL for (int d = 0; d < DEPTH; d++) NAME(load_weights)(b[d], low[d], w + max(min(d, n - 1), 0) * STAGE, flip);
     NAME(row) row[ROWS];
     UNROLL for (int i = 0; i < ROWS; i++) row[i] = NAME(row_of)(l, line * BM + g + 8 * i);
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x) + (long)group * l->channels + t * (int)(16 / sizeof(XMEM));
-    global const XMEM *at[ROWS];
-    UNROLL for (int i = 0; i < ROWS; i++) at[i] = x + row[i].x;
+    NAME(walk) k;
+    k.zeros = (global const XMEM *)base[ZEROS];
+    UNROLL for (int i = 0; i < ROWS; i++) k.at[i] = x + row[i].x;
 #ifdef WINDOW
-    const int all_taps = l->all_taps, channels = l->channels - t * (int)(16 / sizeof(XMEM));
-    int block = relay_quotient(from, l->by_taps[0], l->by_taps[1]), tap = from - block * all_taps;
-    block *= BK;
+    k.block = relay_quotient(from, l->by_taps[0], l->by_taps[1]), k.tap = from - k.block * l->all_taps, k.block *= BK;
 #else
-    UNROLL for (int i = 0; i < ROWS; i++) at[i] += from * BK;
+    k.tap = 0, k.block = from * BK;
 #endif
     NAME(row) mine = row[0];
     NAME(end) e;
@@ -160,30 +180,16 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     UNROLL for (int q = 0; q < BM * BN / 32; q++) sums[q] = 0;
     relay_wait(met);
     if (team > 1) NAME(add_of)(l, base, &e);
-    for (int u = 0;;) {
-        uint a[DEPTH][4 * ROWS * LOADS];
-        UNROLL for (int d = 0; d < DEPTH; d++) {
-#ifdef WINDOW
-            const int more = u + d < n, far = more ? l->tap[tap] + block : 0;
-            UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < LOADS; j++) {
-                const int there = more && (row[i].inside >> tap & 1) && block + j * (int)(64 / sizeof(XMEM)) < channels;
-                NAME(load_if)(a[d] + 4 * (i * LOADS + j), at[i] + far + j * (int)(64 / sizeof(XMEM)), there);
-            }
-            if (++tap == all_taps) tap = 0, block += BK;
-#else
-            UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < LOADS; j++)
-                NAME(load)(a[d] + 4 * (i * LOADS + j), at[i] + NAME(within)(d, n - u) * BK + j * (int)(64 / sizeof(XMEM)));
-#endif
-        }
-        UNROLL for (int d = 0; d < DEPTH; d++)
-            if (u + d < n) NAME(multiply)(sums, a[d], b[d], low[d]);
-        u += DEPTH;
-        if (u >= n) break;
+    UNROLL for (int d = 0; d < DEPTH; d++) NAME(load_pixels)(a[d], l, row, &k, d < n);
+    for (int u = 0; u < n; u += DEPTH) {        /* a k-tile is multiplied, and another one asked for in its place */
         w += DEPTH * STAGE;
-#ifndef WINDOW
-        UNROLL for (int i = 0; i < ROWS; i++) at[i] += DEPTH * BK;
-#endif
-        NAME(load_batch)(b, low, w, flip, n - u);
+        UNROLL for (int d = 0; d < DEPTH; d++) {
+            if (u + d >= n) break;
+            NAME(multiply)(sums, a[d], b[d], low[d]);
+            if (u + d + DEPTH >= n) continue;
+            NAME(load_weights)(b[d], low[d], w + d * STAGE, flip);
+            NAME(load_pixels)(a[d], l, row, &k, 1);
+        }
     }
     if (team == 1) {
         UNROLL for (int q = 0; q < QUADS; q++) {

@@ -49,7 +49,7 @@ INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, gl
 
 kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global const uchar *table, ulong table_at, int first, int n BASES) {
     local leg legs[LEGS];
-    local ulong base[BASES_MOST];
+    local ulong base[BASES_MOST + 1];
     local uint raised;
 #if PARTS_FLOATS
     local float4 parts[2 * WARPS * PARTS_FLOATS / 4];
@@ -60,7 +60,7 @@ kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global cons
     global const ulong *from = (global const ulong *)(table + table_at) + first * (LEG_WORDS / 2);
     _Pragma("unroll 8")
     for (int i = item; i < n * (LEG_WORDS / 2); i += ALL_ITEMS) ((local ulong *)legs)[i] = from[i];
-    if (item == 0) raised = 0;
+    if (item == 0) raised = 0, base[ZEROS] = (ulong)meet + meet_at + 128;
     BASES_FILL
     barrier(CLK_LOCAL_MEM_FENCE);
     meet = (global uint *)((global uchar *)meet + meet_at);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { BASES = 32, OTHERS = 8, LEGS_STEP = 24 };       /* BASES: each costs the driver some tenths of a microsecond */
+enum { BASES = 32, OTHERS = 8, LEGS_STEP = 24, MEET_BYTES = 256 };       /* BASES: each costs the driver some tenths of a microsecond */
 
 static const fac_solver *const taken[] = { &fac_cl_conv_relay, &fac_cl_product_relay, &fac_cl_depthwise_relay, &fac_cl_pool_relay,
                                            &fac_cl_mean_relay };
@@ -56,7 +56,7 @@ typedef struct relay {
     part                 *parts;
     int                   nparts;               /* 0: nothing is written yet */
     fac_cl_kernel         kernel;
-    fac_span              table, meet;
+    fac_span              table, meet;          /* meet: the number that groups count up, and what is zero */
     pthread_mutex_t       lock;                 /* of all that changes: rows, last, parts, and launches that rely on them */
     bool                  locks;
 } relay;
@@ -68,7 +68,7 @@ static void done(fac_device *d, void *plan) {
     if (!r) return;
     fac_cl_kernel_free(fac_opencl_of(d), &r->kernel);
     fac_device_release(d, r->table.memory, table_bytes(r));
-    fac_device_release(d, r->meet.memory, sizeof(uint32_t));
+    fac_device_release(d, r->meet.memory, MEET_BYTES);
     if (r->locks) pthread_mutex_destroy(&r->lock);
     fac_release(r->legs);
     fac_release(r->rows);
@@ -144,10 +144,10 @@ static fac_status make_kernel(fac_opencl *o, relay *r, fac_error *err) {
 }
 
 static fac_status make_memory(fac_device *d, relay *r, fac_error *err) {
-    const uint32_t zero = 0;
+    static const char zeros[MEET_BYTES];
     FAC_TRY(fac_device_alloc(d, table_bytes(r), &r->table.memory, err));
-    FAC_TRY(fac_device_alloc(d, sizeof zero, &r->meet.memory, err));
-    return d->backend->write(d, r->meet, &zero, sizeof zero, err);
+    FAC_TRY(fac_device_alloc(d, sizeof zeros, &r->meet.memory, err));
+    return d->backend->write(d, r->meet, zeros, sizeof zeros, err);
 }
 
 static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n, fac_error *err) {

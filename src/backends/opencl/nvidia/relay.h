@@ -37,7 +37,7 @@ typedef enum fac_nv_leg_kind { FAC_NV_LEG_CONV, FAC_NV_LEG_DEPTHWISE, FAC_NV_LEG
 typedef struct fac_nv_code {
     fac_nv_leg_kind kind;
     int             pixels, columns, row, depth;                /* convolutions: the tile, bytes of a row of weights, k-tiles at once */
-    bool            window;                                     /* taps or channels that are not there */
+    bool            window, ragged;                             /* several taps or pads; channels end within a k-tile */
     fac_nv_mode     mode;
     int             r, s;                                       /* depthwise: the window */
     bool            average;                                    /* pools */

@@ -62,8 +62,10 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
                        "#define MMA nv_mma_%s\n", c->pixels, c->columns, c->row / bytes, c->depth, c->columns * c->row * parts, parts,
                    names[c->mode]);
     if (c->window) fac_text_add(to, "#define WINDOW\n");
+    if (c->ragged) fac_text_add(to, "#define RAGGED\n");
     fac_text_add(to, fac_cl_nv_relay_conv);
     if (c->window) fac_text_add(to, "#undef WINDOW\n");
+    if (c->ragged) fac_text_add(to, "#undef RAGGED\n");
     fac_text_add(to, "#undef BM\n#undef BN\n#undef BK\n#undef DEPTH\n#undef STAGE\n#undef PARTS\n#undef MMA\n");
 }
 
@@ -123,11 +125,11 @@ bool fac_nv_relay_text(const fac_nv_code *codes, int ncodes, const fac_nv_finish
     fac_text_add(to, fac_cl_nv_epilogue);
     fac_text_print(to, "#define WARPS %d\n#define LEGS %d\n#define PARTS_FLOATS %d\n", FAC_NV_RELAY_WARPS, legs,
                    parts_of(codes, ncodes));
+    add_bases(bases, to);
     fac_text_add(to, fac_cl_nv_relay);
     const bool good = add_finishes(finishes, nfinishes, fp64, to);
     for (int i = 0; i < ncodes; i++) add_code(&codes[i], i, to);
     add_cases(codes, ncodes, to);
-    add_bases(bases, to);
     fac_text_add(to, fac_cl_nv_relay_meet);
     return good && !to->failed;
 }
