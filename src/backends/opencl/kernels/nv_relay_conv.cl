@@ -92,31 +92,38 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row,
 #endif
 }
 
-/* sums: [16 pixels][8 channels][4]; a: [pixel][load][4] */
+/* sums: [16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one that waits
+ * for the sum of the one before takes five times as long. */
 INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint *low) {
-    UNROLL for (int m = 0; m < BM / 16; m++) UNROLL for (int n = 0; n < EIGHTS; n++) {
-        float *d = sums + 4 * (m * EIGHTS + n);
 #if PARTS == 2
-        float part[4] = { 0, 0, 0, 0 };
+    float part[BM * BN / 32];
+    UNROLL for (int q = 0; q < BM * BN / 32; q++) part[q] = 0;
 #endif
-        UNROLL for (int j = 0; j < LOADS; j++) UNROLL for (int h = 0; h < 2; h++) {
-            const uint *one = a + 4 * (2 * m * LOADS + j) + 2 * h, *other = one + 4 * LOADS;
-            const uint *by = b + 4 * (n * LOADS + j) + 2 * h;
-            const uint raw[4] = { one[0], other[0], one[1], other[1] };
+    UNROLL for (int j = 0; j < LOADS; j++) UNROLL for (int h = 0; h < 2; h++) {
 #if PARTS == 2
-            uint high[4], rest[4];
-            UNROLL for (int e = 0; e < 4; e++) high[e] = nv_high(as_float(raw[e])), rest[e] = nv_low(as_float(raw[e]));
-            nv_mma_tf32(part, rest, by);
-            nv_mma_tf32(part, high, low + 4 * (n * LOADS + j) + 2 * h);
-            nv_mma_tf32(part, high, by);
+        uint high[BM / 16][4], rest[BM / 16][4];
+#endif
+        UNROLL for (int turn = 0; turn < (PARTS == 2 ? 3 : 1); turn++)
+            UNROLL for (int m = 0; m < BM / 16; m++) {
+                const uint *one = a + 4 * (2 * m * LOADS + j) + 2 * h, *other = one + 4 * LOADS;
+                const uint raw[4] = { one[0], other[0], one[1], other[1] };
+#if PARTS == 2
+                UNROLL for (int e = 0; e < 4 && !turn; e++)
+                    high[m][e] = nv_high(as_float(raw[e])), rest[m][e] = nv_low(as_float(raw[e]));
+#endif
+                UNROLL for (int n = 0; n < EIGHTS; n++) {
+                    const int at = 4 * (n * LOADS + j) + 2 * h, q = 4 * (m * EIGHTS + n);
+#if PARTS == 2
+                    nv_mma_tf32(part + q, turn ? high[m] : rest[m], (turn == 1 ? low : b) + at);
 #else
-            MMA(d, raw, by);
+                    MMA(sums + q, raw, b + at);
 #endif
-        }
-#if PARTS == 2
-        UNROLL for (int e = 0; e < 4; e++) d[e] += part[e];
-#endif
+                }
+            }
     }
+#if PARTS == 2
+    UNROLL for (int q = 0; q < BM * BN / 32; q++) sums[q] += part[q];
+#endif
 }
 
 INLINE float4 NAME(four_of)(const float *sums, int q) {

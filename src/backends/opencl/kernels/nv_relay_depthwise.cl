@@ -7,6 +7,7 @@
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) {
     const int lane = relay_item() & 31, all = l->tiles, step = get_num_groups(0) * ITEMS;
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x), *w = (global const XMEM *)relay_at(l, base, W, l->w);
+    global const XMEM *zeros = (global const XMEM *)base[ZEROS];
     if (!l->early) relay_wait(m);
     for (int first = relay_first(l); first < all; first += step) {
         const int there = first + lane < all, i = there ? first + lane : all - 1, pixel = i / l->columns,
@@ -16,27 +17,17 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
         global const XMEM *from = x + (p.image * l->image + h * l->step[0] + v * l->step[1] + c);
         float sum[4] = { 0, 0, 0, 0 }, bias[4] = { 0, 0, 0, 0 }, add[4] = { 0, 0, 0, 0 };
         if (l->base[BIAS] >= 0) FOUR_BIAS(bias, (global const BIASMEM *)relay_at(l, base, BIAS, l->bias) + c);
-#if R * S <= 9
-        float by[4 * TAPS], see[TAPS][4];
+        float by[4 * TAPS];
         UNROLL for (int k = 0; k < TAPS; k++) FOUR(by + 4 * k, w + (size_t)c * TAPS + 4 * k);
         relay_wait(m);
-        UNROLL for (int r = 0; r < R; r++) UNROLL for (int s = 0; s < S; s++) {
-            float *to = see[r * S + s];
-            to[0] = to[1] = to[2] = to[3] = 0;
-            if ((uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1])
-                FOUR(to, from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]));
+        UNROLL for (int r = 0; r < R; r++) {
+            float see[S][4];
+            UNROLL for (int s = 0; s < S; s++) {        /* a branch would wait for each */
+                const int inside = (uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1];
+                FOUR(see[s], inside ? from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]) : zeros);
+            }
+            UNROLL for (int s = 0; s < S; s++) UNROLL for (int j = 0; j < 4; j++) sum[j] += see[s][j] * by[j * TAPS + r * S + s];
         }
-        UNROLL for (int k = 0; k < TAPS; k++) UNROLL for (int j = 0; j < 4; j++) sum[j] += see[k][j] * by[j * TAPS + k];
-#else
-        relay_wait(m);
-        for (int r = 0; r < R; r++) UNROLL for (int s = 0; s < S; s++) {
-            float to[4] = { 0, 0, 0, 0 }, by[4];
-            if ((uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1])
-                FOUR(to, from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]));
-            UNROLL for (int j = 0; j < 4; j++) by[j] = ONE(w + (size_t)(c + j) * TAPS + r * S + s);
-            UNROLL for (int j = 0; j < 4; j++) sum[j] += to[j] * by[j];
-        }
-#endif
         if (l->base[ADD] >= 0)
             FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] + p.row * l->add_step[1] +
                           p.column * l->add_step[2] + c);

@@ -84,15 +84,15 @@ static void add_pool(const fac_nv_code *c, fac_text *to) {
 static void add_code(const fac_nv_code *c, int number, fac_text *to) {
     fac_text_print(to, "#define NAME(x) code%d_##x\n#define XMEM %s\n#define RESULT %s\n#define BIASMEM %s\n#define ADDMEM %s\n", number,
                    memory_of(c->x), memory_of(c->result), memory_of(c->bias), memory_of(c->add));
-    fac_text_print(to, "#define FOUR nv_four_%s\n#define ONE nv_one_%s\n#define PUT nv_put_%s\n#define FOUR_BIAS nv_four_%s\n"
-                       "#define FOUR_ADD nv_four_%s\n", name_of(c->x), name_of(c->x), name_of(c->result), name_of(c->bias),
+    fac_text_print(to, "#define FOUR nv_four_%s\n#define PUT nv_put_%s\n#define FOUR_BIAS nv_four_%s\n"
+                       "#define FOUR_ADD nv_four_%s\n", name_of(c->x), name_of(c->result), name_of(c->bias),
                    name_of(c->add));
     if (c->result == FAC_F32) fac_text_add(to, "#define ROUND(x) (x)\n");
     else fac_text_print(to, "#define ROUND(x) (ushort)nv_pack_%s(x, 0.0f)\n", name_of(c->result));
     if (c->kind == FAC_NV_LEG_CONV) add_conv(c, to);
     else if (c->kind == FAC_NV_LEG_DEPTHWISE) add_depthwise(c, to);
     else add_pool(c, to);
-    fac_text_add(to, "#undef NAME\n#undef XMEM\n#undef RESULT\n#undef BIASMEM\n#undef ADDMEM\n#undef FOUR\n#undef ONE\n#undef PUT\n"
+    fac_text_add(to, "#undef NAME\n#undef XMEM\n#undef RESULT\n#undef BIASMEM\n#undef ADDMEM\n#undef FOUR\n#undef PUT\n"
                      "#undef FOUR_BIAS\n#undef FOUR_ADD\n#undef ROUND\n");
 }
 
