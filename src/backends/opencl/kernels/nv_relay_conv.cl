@@ -18,6 +18,8 @@
 #define ROW_BYTES (BK * (int)sizeof(XMEM))
 #define EIGHTS (BN / 8)
 #define SIXTEENS (BN / 16)
+#define SUMS (BM * BN / 32)                     /* of a lane */
+#define CHAINS (SUMS == 8 ? 2 : 1)              /* sums of a result, added at the end, so that more products depend on no other */
 #define QUADS (ROWS * SIXTEENS)                 /* fours of sums of a lane: number q is of pixel 8 (q / SIXTEENS) + g, of sixteen q % SIXTEENS */
 
 /* A pixel: where it begins in x (tap 0), in y and in what is added; which taps are inside. */
@@ -92,12 +94,12 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row,
 #endif
 }
 
-/* sums: [16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one that waits
+/* sums: [chain][16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one that waits
  * for the sum of the one before takes five times as long. */
 INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint *low) {
 #if PARTS == 2
-    float part[BM * BN / 32];
-    UNROLL for (int q = 0; q < BM * BN / 32; q++) part[q] = 0;
+    float part[CHAINS * SUMS];
+    UNROLL for (int q = 0; q < CHAINS * SUMS; q++) part[q] = 0;
 #endif
     UNROLL for (int j = 0; j < LOADS; j++) UNROLL for (int h = 0; h < 2; h++) {
 #if PARTS == 2
@@ -112,7 +114,7 @@ INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint
                     high[m][e] = nv_high(as_float(raw[e])), rest[m][e] = nv_low(as_float(raw[e]));
 #endif
                 UNROLL for (int n = 0; n < EIGHTS; n++) {
-                    const int at = 4 * (n * LOADS + j) + 2 * h, q = 4 * (m * EIGHTS + n);
+                    const int at = 4 * (n * LOADS + j) + 2 * h, q = 4 * (m * EIGHTS + n) + h % CHAINS * SUMS;
 #if PARTS == 2
                     nv_mma_tf32(part + q, turn ? high[m] : rest[m], (turn == 1 ? low : b) + at);
 #else
@@ -122,7 +124,7 @@ INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint
             }
     }
 #if PARTS == 2
-    UNROLL for (int q = 0; q < BM * BN / 32; q++) sums[q] += part[q];
+    UNROLL for (int q = 0; q < CHAINS * SUMS; q++) sums[q] += part[q];
 #endif
 }
 
@@ -183,8 +185,8 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
         mine.good &= me < QUADS;
         e = NAME(end_of)(l, base, &mine, group * l->rows + to, l->rows - to, t);
     }
-    float sums[BM * BN / 32];
-    UNROLL for (int q = 0; q < BM * BN / 32; q++) sums[q] = 0;
+    float sums[CHAINS * SUMS];
+    UNROLL for (int q = 0; q < CHAINS * SUMS; q++) sums[q] = 0;
     relay_wait(met);
     if (team > 1) NAME(add_of)(l, base, &e);
     UNROLL for (int d = 0; d < DEPTH; d++) NAME(load_pixels)(a[d], l, row, &k, d < n);
@@ -198,6 +200,7 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
             NAME(load_pixels)(a[d], l, row, &k, 1);
         }
     }
+    UNROLL for (int q = SUMS; q < CHAINS * SUMS; q++) sums[q - SUMS] += sums[q];
     if (team == 1) {
         UNROLL for (int q = 0; q < QUADS; q++) {
             const int to = c + 16 * (q % SIXTEENS);
@@ -247,4 +250,6 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, local float4 
 #undef ROW_BYTES
 #undef EIGHTS
 #undef SIXTEENS
+#undef SUMS
+#undef CHAINS
 #undef QUADS
