@@ -269,4 +269,4 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *operands,
 
 /* A launch of these needs more than others: its table, its code; between two other kernels nothing runs for 2 to 4 us (an H100). */
 const fac_relay fac_nv_relay = {
-    .takes = takes, .most = FAC_NV_RELAY_MOST, .start = 8e-6, .gap = 2.5e-6, .make = make, .done = done, .run = run };
+    .takes = takes, .most = FAC_NV_RELAY_MOST, .start = 10e-6, .gap = 2e-6, .make = make, .done = done, .run = run };
