@@ -57,8 +57,8 @@ INLINE vec held(vec v) {
 #endif
     return v;
 }
-/* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits takes the time of a multiply-add
- * or two, unless it follows at once what made its number: max, min, store, and then the next. */
+/* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits may take the time of a
+ * multiply-add or two, less where it follows at once what made its number: max, min, store, and then the next. */
 INLINE void store_first(vec *next) {
 #if defined(__AVX512F__)
     __asm__ volatile("" : "+v"(*next) : : "memory");
