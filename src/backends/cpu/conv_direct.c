@@ -114,7 +114,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     fac_conv_tile t = p->tile;
     t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL, t.channels = (int)channels;
     t.ahead = t.w + (lines ? channels * taps * n * lanes : 0), t.ahead_lines = lines;
-    fac_conv_tile_kernel *const (*kernels)[2] =
+    fac_conv_tile_kernel *const (*kernels)[3] =
         simd->tile[p->kind == LIST ? FAC_TILE_LIST : t.x_pixel == lanes ? FAC_TILE_NEAR : FAC_TILE_ANY].of;
     at = moved(p, at, 0, s->out);
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;

@@ -22,12 +22,18 @@ void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t widt
         t.tiles = k ? tiles - larger : larger;
         if (!t.tiles) continue;
         t.x1 = t.x0 + half * t.x_pixel, t.y1 = t.y0 + half * s->lanes, t.r1 = t.r0 ? t.r0 + half * s->lanes : NULL;
-        s->tile[kind].of[m][n - 1](&t);
+        fac_conv_tile_kernel *kernel = s->tile[kind].of[m][n - 1];
+        (kernel ? kernel : s->tile[kind].of[m][1])(&t);
         const int64_t done = t.tiles * m;
         t.ahead += t.tiles * ((t.channels + s->lanes - 1) / s->lanes) * t.ahead_lines * 16;
         t.x0 += done * t.x_pixel, t.y0 += done * s->lanes;
         if (t.r0) t.r0 += done * s->lanes;
     }
+}
+
+int fac_inverted_outputs(const fac_inverted *p, int64_t chunk) {
+    const int64_t lanes = p->cpu->simd->lanes, here = p->p.g.K - 2 * chunk * lanes;
+    return here <= lanes ? 1 : here <= lanes + lanes / 2 ? 3 : 2;
 }
 
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c, int64_t chunk) {

@@ -31,8 +31,10 @@ typedef struct fac_inverted {
 /* w, b: packed operands of e, d, p; r: the residual or NULL. */
 typedef struct fac_inverted_job { const fac_inverted *p; const float *x, *r, *w[3], *b[3]; float *y, *work; } fac_inverted_job;
 
-/* All pixels of a row, `width` of them from t's places on, in tiles of nearly the same size; kind: FAC_TILE_NEAR or _PLANAR. */
+/* All pixels of a row, `width` of them from t's places on, in tiles of nearly the same size; kind: FAC_TILE_NEAR or _PLANAR; n:
+ * vectors of outputs, 3: two of which the second is half full at most. */
 void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t width, int n);
+int  fac_inverted_outputs(const fac_inverted *p, int64_t chunk);    /* that n of a chunk of y */
 /* One chunk of output channels of e (k 0) or p (k 2), without places. */
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c, int64_t chunk);
 /* A block of channels of d, without places. */

@@ -103,7 +103,7 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
     const int64_t tiles = (pixels + p->cpu->simd->rows - 1) / p->cpu->simd->rows, blocks = (s->channels + lanes - 1) / lanes;
     const bool flat = part || (p->y.stride[2] == g->Q * lanes && (!r || p->r.stride[2] == g->Q * lanes));
     for (int64_t k = 0; k < chunks; k++) {
-        const int n = fac_chunk_vectors(g->K, (int)lanes, k);
+        const int n = fac_chunk_vectors(g->K, (int)lanes, k), outputs = fac_inverted_outputs(p, k);
         fac_conv_tile t = fac_inverted_tile(j, 2, &p->p, k);
         t.lo = -INFINITY, t.hi = INFINITY;
         t.w += s->channel * n * lanes, t.channels = (int)s->channels;
@@ -115,9 +115,9 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
             t.ahead = t.w + (g->C * n + s->channel * (fac_chunk_vectors(g->K, (int)lanes, k + 1) - n)) * lanes;
             t.ahead_lines = lines_of(s->channels * n * lanes, blocks * tiles);
         }
-        if (flat) fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, pixels, n);
+        if (flat) fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, pixels, outputs);
         for (int64_t row = 0; row < g->P && !flat; row++) {
-            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, n);
+            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, outputs);
             t.x0 += g->Q * lanes, t.y0 += p->y.stride[2];
             if (r) t.r0 += p->r.stride[2];
         }

@@ -76,7 +76,7 @@ static void project(const fac_inverted_job *j, const float *strip, float *y, con
             t.x0 = strip + i * g->Q * lanes;
             t.y0 = y + 2 * k * p->y.stride[1] + (y0 + i) * p->y.stride[2];
             if (r) t.r0 = r + 2 * k * p->r.stride[1] + (y0 + i) * p->r.stride[2];
-            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, fac_chunk_vectors(g->K, lanes, k));
+            fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, fac_inverted_outputs(p, k));
         }
     }
 }

@@ -59,7 +59,9 @@ enum {                                      /* how the pixels of x follow each o
                                                added or clipped */
     FAC_TILE_KINDS
 };
-typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][2]; } fac_conv_tile_table;    /* of[m][n - 1] */
+/* of[m][n - 1]; of[m][2] is n = 2 where only the lower half of the second vector counts, for FAC_TILE_NEAR, R = S = 1 and nothing
+ * but bias, residual and limits, pixels of y and r one vector apart; NULL where that is not faster, or for few pixels. */
+typedef struct fac_conv_tile_table { fac_conv_tile_kernel *of[FAC_TILE_ROWS + 1][3]; } fac_conv_tile_table;
 
 /* A tile of the gradient of weights: m numbers of each pixel of x times n vectors of each pixel of dy, added up over all pixels,
  *     to[i][k] += sum over planes, rows, pixels of x[pixel][i] dy[pixel][k],    i < m, k < n lanes

@@ -39,12 +39,15 @@ INLINE void few(const int m, const int R, const int S, const int stride, const i
             vec ws[7];
             UNROLL for (int s = 0; s < S; s++) ws[s] = KEPT(R, S, group) ? kept[r * S + s] : load(w + s * VL);
             UNROLL for (int i = 0; i < (m - 1) * stride + S; i++) {
-                const vec v = spread(load(x + i * VL), group, c);
+                const vec v = held(spread(load(x + i * VL), group, c));
                 UNROLL for (int s = 0; s < S; s++)
                     if (i >= s && (i - s) % stride == 0 && (i - s) / stride < m) acc[(i - s) / stride] += ws[s] * v;
             }
         }
-    UNROLL for (int p = 0; p < m; p++) finish(e, q + p, acc[p]);
+    UNROLL for (int p = 0; p < m; p++) {
+        finish(e, q + p, acc[p]);
+        if (p + 1 < m) store_first(&acc[p + 1]);
+    }
 }
 
 /* A last block that is not full overlaps the one before it; rows shorter than a block go one by one. */

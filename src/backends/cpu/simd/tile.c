@@ -19,15 +19,31 @@ INLINE const float *place(const int m, const int i, const places x) {
     return x.at ? x.p0 + x.at[i] : i < half ? x.p0 + i * x.pixel : x.p1 + (i - half) * x.pixel;
 }
 
+/* n of a kernel: 1, 2, or 2 of which the second has numbers in its lower half only. */
+enum { AND_HALF = 3 };
+#define VECTORS(n) ((n) > 1 ? 2 : 1)
+
+/* to + a b, the lower half; the upper one is anything.  Half the time where units of 256 bits make 512 in two goes. */
+INLINE vec add_half(vec to, vec a, vec b) {
+#if defined(__AVX512F__)
+    typedef __m256 half;
+    const half x = _mm512_castps512_ps256((__m512)a), y = _mm512_castps512_ps256((__m512)b);
+    return (vec)_mm512_castps256_ps512(_mm512_castps512_ps256((__m512)to) + x * y);
+#else
+    return to + a * b;
+#endif
+}
+
 /* Channel k of a block: m n multiply-adds. */
 INLINE const float *step(const int m, const int n, const places x, const int k, const float *w, vec acc[MR][2]) {
     vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
     UNROLL for (int p = 0; p < m; p++) {
         vec v = all(place(m, p, x)[k]);
         acc[p][0] += w0 * v;
-        if (n > 1) acc[p][1] += w1 * v;
+        if (n == 2) acc[p][1] += w1 * v;
+        if (n == AND_HALF) acc[p][1] = add_half(acc[p][1], w1, v);
     }
-    return w + n * VL;
+    return w + VECTORS(n) * VL;
 }
 
 /* What steps bring in, a line each: the pixel of x so many floats behind (0: none); those of y, which is written at the end, and
@@ -75,8 +91,35 @@ INLINE void finish(const int m, const int n, const int added, const int past, co
             if (added && mask.p0) v = (vec)((ivec)v & (load(place(m, p, mask) + k * mask_vector) > low));
             if (past) stream(y + k * y_vector, v);
             else store(y + k * y_vector, v);
+            if (k + 1 < n) store_first(&acc[p][k + 1]);
+            else if (p + 1 < m) store_first(&acc[p + 1][0]);
         }
     }
+}
+
+/* All that a compiler knows of p is where it is now: places that are constants apart from it are not computed ahead and kept in
+ * memory. */
+INLINE const float *here(const float *p) {
+    __asm__("" : "+r"(p));
+    return p;
+}
+
+/* The same where pixels of y and r are vectors side by side, and nothing else is added. */
+INLINE void dense_finish(const int m, const int n, const int added, const fac_conv_tile *t, places y, places r, vec acc[MR][2]) {
+    const vec lo = all(t->lo), hi = all(t->hi);
+    places to[2], add[2];
+    UNROLL for (int k = 0; k < n; k++) {
+        to[k] = (places){ here(y.p0 + k * t->y_vector), here(y.p1 + k * t->y_vector), VL, NULL };
+        if (added) add[k] = (places){ here(r.p0 + k * t->r_vector), here(r.p1 + k * t->r_vector), VL, NULL };
+    }
+    UNROLL for (int p = 0; p < m; p++)
+        UNROLL for (int k = 0; k < n; k++) {
+            vec v = acc[p][k];
+            if (added) v += load(place(m, p, add[k]));
+            store((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
+            if (k + 1 < n) store_first(&acc[p][k + 1]);
+            else if (p + 1 < m) store_first(&acc[p + 1][0]);
+        }
 }
 
 static const soon NOTHING = { .y = -1, .r = -1 };
@@ -152,7 +195,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
         for (; c < t->channels; c += block, shift(&row, t->x_block))
             w = taps(m, n, block, block < VL ? block : t->channels - c, t, row, w, &ahead, hint, acc);
-        if (row_bias || r.p0 || mask.p0) finish(m, n, 1, 0, t, row_bias, y, r, mask, acc);
+        if (block == 1 && y.pixel == VL && !row_bias && !r.p0 && !mask.p0) dense_finish(m, n, 0, t, y, r, acc);
+        else if (row_bias || r.p0 || mask.p0) finish(m, n, 1, 0, t, row_bias, y, r, mask, acc);
         else if (copies && t->past) finish(m, n, 0, 1, t, row_bias, y, r, mask, acc);
         else finish(m, n, 0, 0, t, row_bias, y, r, mask, acc);
         if (row_bias) row_bias += m;
@@ -160,6 +204,49 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         shift(&x, x_next), shift(&y, y_next);
         if (r.p0) shift(&r, r_next);
         if (mask.p0) shift(&mask, mask_next);
+    }
+}
+
+/* 1 x 1, and pixels of results, and of what is added to them, that are vectors side by side, as blocked images have them: every
+ * place is one of few registers and a constant.  Of sums of few terms the addresses of the rest take as long as the sums. */
+INLINE bool is_dense(const fac_conv_tile *t) {
+    return t->R == 1 && t->S == 1 && t->y_pixel == VL && (!t->r0 || t->r_pixel == VL) && !t->row_bias && !t->mask0 && !t->past &&
+           t->copy.times == 0;
+}
+INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
+    const int n = VECTORS(of);
+    places x = { t->x0, t->x1, VL, NULL }, y = { t->y0, t->y1, VL, NULL }, r = { t->r0, t->r1, VL, NULL };
+    const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / VL;
+    const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
+    const int64_t x_next = t->x_next ? t->x_next : m * VL, y_next = t->x_next ? t->y_next : m * VL;
+    const int64_t r_next = t->x_next ? t->r_next : m * VL, x_block = t->x_block;
+    const int64_t blocks = t->channels / VL, wrapped = x_next - (blocks > 1 ? blocks - 2 : 0) * x_block;
+    const bool spread = VL >= MR && MR > 6;
+    const int y_blocks = spread && !t->here && t->channels >= n * VL ? n : 0;
+    const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0;
+    const float *ahead = t->ahead;
+    for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
+        vec acc[MR][2];
+        UNROLL for (int k = 0; k < n; k++) {
+            vec b = t->bias ? load(t->bias + k * VL) : all(0);
+            UNROLL for (int p = 0; p < m; p++) acc[p][k] = b;
+        }
+        if (!t->here && !y_blocks) fetch_ends(m, n, y, t->y_vector);
+        if (r.p0 && !r_blocks) fetch_ends(m, n, r, t->r_vector);
+        const float *w = t->w;
+        places row = x;
+        soon next = { .y = -1, .r = -1, .y_at = y, .r_at = r };
+        for (int64_t b = 0; b < blocks; b++, ahead += jump, shift(&row, x_block)) {
+            next.x = b + 2 < blocks ? 2 * x_block : wrapped;
+            if (spread) next.y = b < y_blocks ? b * t->y_vector : -1;
+            if (spread) next.r = b >= y_blocks && b < y_blocks + r_blocks ? (b - y_blocks) * t->r_vector : -1;
+            w = steps(m, of, VL, VL, row, next, w, &ahead, hint, acc);
+        }
+        if (t->channels % VL) steps(m, of, VL, t->channels % VL, row, NOTHING, w, &ahead, hint, acc);
+        if (r.p0) dense_finish(m, n, 1, t, y, r, acc);
+        else dense_finish(m, n, 0, t, y, r, acc);
+        shift(&x, x_next), shift(&y, y_next);
+        if (r.p0) shift(&r, r_next);
     }
 }
 
@@ -187,12 +274,20 @@ INLINE void products(const int m, const int n, const fac_conv_tile *t) {
 #define KERNEL(m, kind, block, px, listed, copies) \
     static void kind##_##m##_1(const fac_conv_tile *t) { tiles(m, 1, block, px, listed, copies, t); } \
     static void kind##_##m##_2(const fac_conv_tile *t) { tiles(m, 2, block, px, listed, copies, t); }
+#define DENSE(m, kind) \
+    static void kind##_##m##_1(const fac_conv_tile *t) { is_dense(t) ? dense(m, 1, t) : tiles(m, 1, VL, VL, 0, 1, t); } \
+    static void kind##_##m##_2(const fac_conv_tile *t) { is_dense(t) ? dense(m, 2, t) : tiles(m, 2, VL, VL, 0, 1, t); }
 #define PRODUCTS(m, kind) \
     static void kind##_##m##_1(const fac_conv_tile *t) { products(m, 1, t); } \
     static void kind##_##m##_2(const fac_conv_tile *t) { products(m, 2, t); }
+#define HALVES(m, kind) static void kind##_##m##_3(const fac_conv_tile *t) { dense(m, AND_HALF, t); }
 #define ENTRY(m, kind)   [m] = { kind##_##m##_1, kind##_##m##_2 },
+#define ENTRIES(m, kind) [m] = { kind##_##m##_1, kind##_##m##_2, kind##_##m##_3 },
 
-ALL_ROWS(KERNEL, near, VL, VL, 0, 1)
+ALL_ROWS(DENSE, near)
+#if MR == 14
+UP_FROM_12(HALVES, near)
+#endif
 ALL_ROWS(KERNEL, any, VL, t->x_pixel, 0, 0)
 ALL_ROWS(KERNEL, planar, 1, t->x_pixel, 0, 0)
 #if MR <= 6
@@ -202,7 +297,11 @@ ALL_ROWS(PRODUCTS, products)
 
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS] = {
+#if MR == 14
+    [FAC_TILE_NEAR]    = { { UP_TO_11(ENTRY, near) UP_FROM_12(ENTRIES, near) } },
+#else
     [FAC_TILE_NEAR]    = { { ALL_ROWS(ENTRY, near) } },
+#endif
     [FAC_TILE_ANY]     = { { ALL_ROWS(ENTRY, any) } },
     [FAC_TILE_PLANAR]  = { { ALL_ROWS(ENTRY, planar) } },
 #if MR <= 6

@@ -48,6 +48,24 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 
 INLINE vec load(const float *p) { vec v; memcpy(&v, p, sizeof v); return v; }
 INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+/* v in a register: compilers like to read a vector again for each of its uses, and then loads are the limit. */
+INLINE vec held(vec v) {
+#if defined(__x86_64__)
+    __asm__("" : "+v"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
+/* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits may take the time of a
+ * multiply-add or two, less where it follows at once what made its number: max, min, store, and then the next. */
+INLINE void store_first(vec *next) {
+#if defined(__AVX512F__)
+    __asm__ volatile("" : "+v"(*next) : : "memory");
+#else
+    (void)next;
+#endif
+}
 /* The first n lanes, 0 < n <= VL, zeros behind them; nothing behind them in memory is touched. */
 INLINE vec load_some(const float *p, int n) {
 #if defined(__AVX512F__)
