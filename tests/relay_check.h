@@ -135,7 +135,8 @@ static inline fac_status relay_run(const void *plan, fac_device *d, const fac_sp
     return FAC_OK;
 }
 
-static fac_relay relay_usual = { .takes = relay_takes, .most = 64, .gap = 1, .make = relay_make, .done = relay_free, .run = relay_run };
+static fac_relay relay_usual = {
+    .takes = relay_takes, .most = 64, .gap = 1, .make = relay_make, .done = relay_free, .run = relay_run };
 
 /* ---- aside ---- */
 

@@ -230,7 +230,7 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
         at[i] = to;
     }
     if (offer.work) OK(fac_device_alloc(device, offer.work, &work.memory, &err));
-    if (s->run(plan, device, at, at + nin, work, &err)) fail_msg("%s: %s", c->problem, err.text);
+    if (run_alone(s, plan, at, nin, n - nin, work)) fail_msg("%s: %s", c->problem, err.text);
     OK(fac_ref_node(of[1], host, host + nin, NULL, &err));
     for (int i = nin; i < n; i++) {
         if (!flat[i]) continue;

@@ -52,6 +52,7 @@ static int try_solver(const fac_solver *s, effort how) {
 /* Whether the device has what a solver multiplies by. */
 static bool may_be_asked(const char *solver) {
     fac_opencl *o = fac_opencl_of(device);
+    if (strstr(solver, "/relay")) return fac_cl_has_path(o, FAC_CL_RELAY);
     if (strstr(solver, "wgmma")) return fac_cl_has_path(o, FAC_CL_WGMMA);
     if (strstr(solver, "mma") || !strcmp(solver, "conv/warps")) return fac_cl_has_path(o, FAC_CL_MMA);
     if (!strcmp(solver, "product/dot")) return fac_cl_has_path(o, FAC_CL_DOT8) || fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA);

@@ -189,7 +189,8 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
 }
 
 /* The best of the solvers for relays, or of the others.  settled: no pass follows that reads more results. */
-static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed, bool settled) {
+static double seconds_of(fac_device *device, const char *only, fac_precision precision, const fac_node *n, bool relayed,
+                         bool settled) {
     fac_operand few[2 * OPERANDS], *o = few;
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     if (count > OPERANDS && !(o = fac_alloc(2 * count, sizeof *o))) return INFINITY;

@@ -1,7 +1,7 @@
 /* Which nodes are to be steps of relays (fac_relay), before solvers are chosen.  Alone a solver for relays is slower than others,
- * since the launch of a relay costs more than theirs; many such steps together leave out all launches but one.  So the whole row of
- * nodes is decided at once: the cheapest way through it, where each step of a relay costs what its solver says, each other step a gap
- * besides, and each beginning of a relay its start (a shortest way with two states, as Viterbi has it). */
+ * since the launch of a relay costs more than theirs; many such steps together leave out all launches but one.  So the whole row
+ * of nodes is decided at once: the cheapest way through it, where each step of a relay costs what its solver says, each other
+ * step a gap besides, and each beginning of a relay its start (a shortest way with two states, as Viterbi has it). */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -11,7 +11,8 @@
 static const double none = 1e-3;        /* seconds of what no solver of the device takes */
 
 typedef enum state { OTHER, RELAY, STATES } state;
-typedef struct stop { const fac_node *node; state from[STATES]; } stop;         /* from: where the cheapest way to a state comes from */
+/* from: where the cheapest way to a state comes from */
+typedef struct stop { const fac_node *node; state from[STATES]; } stop;
 
 /* Nothing is done for it where its operand or result lies: it does not end a relay. */
 static bool is_nothing(const fac_node *n) { return n->op->view || !strcmp(n->op->name, "concat"); }

@@ -48,7 +48,8 @@ typedef struct tuning {
 
 /* ---- subjects -------------------------------------------------------------------------------------------------------- */
 
-static bool is_subject(const fac_step *s) { return s->kind == FAC_STEP_RUN && s->problem->node->graph; }
+/* Steps of relays are not: alone, as they would be timed, others are faster. */
+static bool is_subject(const fac_step *s) { return s->kind == FAC_STEP_RUN && s->problem->node->graph && !s->relay; }
 
 static subject *subject_of(const tuning *t, const char *key) {
     const uintptr_t place = (uintptr_t)fac_table_get(&t->places, key);

@@ -339,6 +339,6 @@ const fac_backend fac_backend_opencl = {
     .api = FAC_BACKEND_API, .name = "opencl", .solvers = fac_cl_solvers, .open = open_opencl, .close = close_opencl,
     .alloc = alloc, .free = release, .write = put, .read = get, .copy = copy, .sync = sync, .zero = zero,
     .settle = settle, .step = step, .reserved = reserved, .trim = trim, .facts = fac_cl_facts, .paths = fac_cl_tell_paths,
-    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer, .beside = &fac_cl_beside,
-    .relay = &fac_nv_relay,
+    .peaks = fac_cl_peaks, .watch = fac_cl_watch, .reorder = reorder, .channels_last = channels_last, .packer = &fac_nv_packer,
+    .beside = &fac_cl_beside, .relay = &fac_nv_relay,
 };

@@ -1,9 +1,10 @@
 /* The caching allocator: segments cut into blocks.
  *
- * Small blocks (up to 1 MiB) share segments of 2 MiB; on GPUs those up to 10 MiB share segments of 32 MiB, since each buffer of a
- * launch costs the driver some tenths of a microsecond; larger ones get a segment of their own size, rounded up to 2 MiB, or a part of
- * a free one.  Of all free blocks that are large enough the smallest is taken, and what it has too much becomes a block of its
- * own.  Neighbours that are free are one. */
+ * Small blocks (up to 1 MiB) share segments of 2 MiB; on GPUs those up to 10 MiB share segments of 32 MiB, since each buffer of
+ * a launch costs the driver time; larger ones get a segment of their own size, rounded up to 2 MiB, or a part of a free one.
+ *
+ * Of all free blocks that are large enough the smallest is taken, and what it has too much becomes a block of its own.
+ * Neighbours that are free are one. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "backends/opencl/opencl.h"

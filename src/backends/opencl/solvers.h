@@ -22,7 +22,8 @@ extern const fac_solver fac_cl_conv_wgmma_grad_w;       /* nvidia/conv_grad_w.c 
 extern const fac_solver fac_cl_conv_wgmma, fac_cl_winograd_wgmma;
 extern const fac_solver fac_cl_conv_mma, fac_cl_conv_mma_grad_w, fac_cl_matmul_mma;     /* nvidia/mma.h */
 extern const fac_solver fac_cl_conv_warps;              /* nvidia/conv_warps.h */
-extern const fac_solver fac_cl_conv_relay, fac_cl_product_relay, fac_cl_depthwise_relay, fac_cl_pool_relay, fac_cl_mean_relay; /* nvidia/relay.h */
+/* nvidia/relay.h */
+extern const fac_solver fac_cl_conv_relay, fac_cl_product_relay, fac_cl_depthwise_relay, fac_cl_pool_relay, fac_cl_mean_relay;
 extern const fac_solver fac_cl_attention_wgmma, fac_cl_attention_grad_wgmma;
 
 extern const fac_solver *const fac_cl_solvers[];        /* NULL-terminated */

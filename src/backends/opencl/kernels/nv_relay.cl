@@ -1,16 +1,16 @@
 /* Many steps of a run in one launch: a persistent kernel, a group for each compute unit, all of which stay until the end.
  *
- * A table (nvidia/relay.h) names the legs: what each step is, its sizes, where its operands lie behind the buffers that the launch
- * has.  Legs of one level do not depend on each other; behind a level all groups meet.  Between two kernels a GPU is idle for 2 to 4
- * us, a meeting takes about one, and most of it passes beside work that does not depend on it:
+ * A table (nvidia/relay.h) names the legs: what each step is, its sizes, where its operands lie behind the buffers that the
+ * launch has.  Legs of one level do not depend on each other; behind a level all groups meet.  Between two kernels a GPU is idle
+ * for 2 to 4 us, a meeting takes about one, and most of it passes beside work that does not depend on it:
  *
  *   - the last warp of a group does nothing but meet the others: it counts up a number in memory and looks until all have come.
  *     Meanwhile it asks the second cache for its share of the next level's weights.
- *   - the others begin with the next level at once, find their pixels and load their first weights, and wait only before they read
- *     what the level before has written.
+ *   - the others begin with the next level at once, find their pixels and load their first weights, and wait only before they
+ *     read what the level before has written.
  *
- * What is written by other groups must not come from caches that a kernel may rely on: it is read by plain loads behind the keeper's
- * acquire, never by ld.global.nc; weights and biases, which no leg writes, may be.
+ * What is written by other groups must not come from caches that a kernel may rely on: it is read by plain loads behind the
+ * keeper's acquire, never by ld.global.nc; weights and biases, which no leg writes, may be.
  *
  *   WARPS, LEGS      of a group, without the keeper; legs at most
  *   PARTS_FLOATS     local memory for sums of a warp that others add up; 0: no leg has such
@@ -23,8 +23,8 @@ typedef struct {
     int base[5];                                /* numbers of those; -1: there is none */
     int code, fresh, shift, team, tiles;        /* fresh: the first of a level; team: warps for a tile;
                                                    tiles: or blocks of them */
-    int finish, weights, early;                 /* weights: so many lines of 128 bytes of them are asked for ahead; early: weights
-                                                   and bias were there before the launch */
+    int finish, weights, early;                 /* weights: so many lines of 128 bytes of them are asked for ahead; early: they
+                                                   and the bias were there before the launch */
     int image, step[2], in[2], out[2], origin[2], stride[2], far[2], taps[2];   /* of x: rows and columns */
     uint multiplier[2], shifts[2];              /* quotients by out */
     int pixels, rows, channels, row_tiles, columns, k_tiles, each, all_taps;       /* each: k-tiles of a warp */
@@ -38,10 +38,12 @@ enum { X, W, Y, BIAS, ADD };
 #define ZEROS BASES_MOST                        /* number of a place of 128 zero bytes */
 #define LEG_WORDS ((int)sizeof(leg) / 4)
 
-/* What a warp knows of meetings: the level it works on, and up to which one it has waited; turn: which of two rooms for parts is next. */
+/* What a warp knows of meetings: the level it works on, and up to which one it has waited; turn: which of two rooms for parts is
+ * next. */
 typedef struct { uint level, seen, flag; int turn; } meetings;
 
-/* The number of this item, anew: what follows from it is found again in each leg, rather than kept in registers through all codes. */
+/* The number of this item, anew: what follows from it is found again in each leg, rather than kept in registers through all
+ * codes. */
 INLINE int relay_item(void) {
     int i;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
@@ -76,8 +78,8 @@ INLINE relay_pixel relay_pixel_of(local const leg *l, uint m) {
     return p;
 }
 
-/* Work that single items do, 32 numbers in a row for a warp: the first of them.  All lanes of a warp go on together, since they wait
- * together. */
+/* Work that single items do, 32 numbers in a row for a warp: the first of them.  All lanes of a warp go on together, since they
+ * wait together. */
 INLINE int relay_first(local const leg *l) {
     const int group = (int)get_group_id(0) - l->shift;
     return (group < 0 ? group + (int)get_num_groups(0) : group) * ITEMS + (relay_item() & ~31);

@@ -1,8 +1,8 @@
-/* A leg that is a convolution of few pixels on mma.sync: rows of tiles are pixels, columns are channels of y, and the warps of a team
- * share out the terms of the sum, as in nv_conv_warps.cl.  A 1 x 1 convolution of images of one pixel is a linear layer.
+/* A leg that is a convolution of few pixels on mma.sync: rows of tiles are pixels, columns are channels of y, and the warps of a
+ * team share out the terms of the sum, as in nv_conv_warps.cl.  A 1 x 1 convolution of images of one pixel is a linear layer.
  *
- * A level is as long as the way of one tile from the meeting on, so all that needs no results of others is done before: where pixels
- * lie, the first weights, biases, where results go.
+ * A level is as long as the way of one tile from the meeting on, so all that needs no results of others is done before: where
+ * pixels lie, the first weights, biases, where results go.
  *
  *   NAME(x)             x of this code alone
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
@@ -20,7 +20,7 @@
 #define SIXTEENS (BN / 16)
 #define SUMS (BM * BN / 32)                     /* of a lane */
 #define CHAINS (SUMS == 8 ? 2 : 1)              /* sums of a result, added at the end, so that more products depend on no other */
-#define QUADS (ROWS * SIXTEENS)                 /* fours of sums of a lane: number q is of pixel 8 (q / SIXTEENS) + g, of sixteen q % SIXTEENS */
+#define QUADS (ROWS * SIXTEENS)                 /* fours of sums of a lane: number q is of pixel 8 (q / SIXTEENS) + g */
 
 /* A pixel: where it begins in x (tap 0), in y and in what is added; which taps are inside. */
 typedef struct { int x, y, add, good; uint inside; } NAME(row);
@@ -62,10 +62,11 @@ INLINE void NAME(load_weights)(uint *b, uint *low, global const uchar *w, long f
     }
 }
 
-/* Where the next k-tile of pixels is read. */
-typedef struct { global const XMEM *at[ROWS], *zeros; int tap, block; } NAME(walk);
+/* Where the next k-tile of pixels is read; channels: from this lane's on. */
+typedef struct { global const XMEM *at[ROWS], *zeros; int tap, block, channels; } NAME(walk);
 
-/* a: [pixel][load][4].  What lies outside is read where there are zeros: a choice of two places costs less than a load that may not be. */
+/* a: [pixel][load][4].  What lies outside is read where there are zeros: a choice of two places costs less than a load that may
+ * not be. */
 INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row, NAME(walk) *k, int more) {
 #ifdef WINDOW
     const int far = l->tap[k->tap] + k->block;
@@ -82,7 +83,7 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row,
         UNROLL for (int j = 0; j < LOADS; j++) {
             global const XMEM *p = from + j * (int)(64 / sizeof(XMEM));
 #ifdef RAGGED
-            p = inside && k->block + j * (int)(64 / sizeof(XMEM)) < l->channels - (int)(get_local_id(0) & 3) * (int)(16 / sizeof(XMEM)) ? p : k->zeros;
+            p = inside && k->block + j * (int)(64 / sizeof(XMEM)) < k->channels ? p : k->zeros;
 #endif
             NAME(load)(a + 4 * (i * LOADS + j), p);
         }
@@ -94,8 +95,8 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row,
 #endif
 }
 
-/* sums: [chain][16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one that waits
- * for the sum of the one before takes five times as long. */
+/* sums: [chain][16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one
+ * that waits for the sum of the one before takes several times as long. */
 INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint *low) {
 #if PARTS == 2
     float part[CHAINS * SUMS];
@@ -156,7 +157,8 @@ INLINE void NAME(put)(local const leg *l, local const ulong *base, const NAME(en
 }
 
 /* One tile; this warp is number me of its team.  parts: of the team's first warp. */
-INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, int first, int lane, int me, int id, local float4 *parts, meetings *met) {
+INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, int first, int lane, int me, int id,
+                       local float4 *parts, meetings *met) {
     const int g = lane >> 2, t = lane & 3, team = l->team;
     const int begin = me * l->each, n = min(l->each, l->k_tiles - begin), from = min(begin, l->k_tiles - 1);
     const int group = l->columns == l->row_tiles ? 0 : first / l->row_tiles, c = (first - group * l->row_tiles) * BN;
@@ -168,9 +170,10 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     UNROLL for (int d = 0; d < DEPTH; d++) NAME(load_weights)(b[d], low[d], w + max(min(d, n - 1), 0) * STAGE, flip);
     NAME(row) row[ROWS];
     UNROLL for (int i = 0; i < ROWS; i++) row[i] = NAME(row_of)(l, line * BM + g + 8 * i);
-    global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x) + (long)group * l->channels + t * (int)(16 / sizeof(XMEM));
+    global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x) + (long)group * l->channels +
+                           t * (int)(16 / sizeof(XMEM));
     NAME(walk) k;
-    k.zeros = (global const XMEM *)base[ZEROS];
+    k.zeros = (global const XMEM *)base[ZEROS], k.channels = l->channels - t * (int)(16 / sizeof(XMEM));
     UNROLL for (int i = 0; i < ROWS; i++) k.at[i] = x + row[i].x;
 #ifdef WINDOW
     k.block = relay_quotient(from, l->by_taps[0], l->by_taps[1]), k.tap = from - k.block * l->all_taps, k.block *= BK;
@@ -231,18 +234,20 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     }
 }
 
-/* The teams of a group take a block of neighbouring tiles, down x across of them, at a time: they read the same pixels and weights
- * at about the same time, which then come through the first cache, since the second one cannot bring each tile its own. */
+/* The teams of a group take a block of neighbouring tiles, down x across of them, at a time: they read the same pixels and
+ * weights at about the same time, which then come through the first cache, since the second one cannot bring each tile its
+ * own. */
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, local float4 *parts, meetings *m) {
     const int item = relay_item(), warp = item >> 5, size = l->team, team = warp / size, groups = get_num_groups(0);
-    const int group = (int)get_group_id(0) - l->shift, down = team / l->across, across = team - down * l->across, all = l->tiles;
+    const int group = (int)get_group_id(0) - l->shift, all = l->tiles, down = team / l->across, across = team - down * l->across;
     m->turn = 0;
     if (!l->fresh) nv_meet(WARPS + 2, ITEMS);   /* teams of the leg before may be others, and still read parts */
     for (int block = group < 0 ? group + groups : group; block < all; block += groups) {
         const int high = relay_quotient(block, l->by_columns[0], l->by_columns[1]);
         const int line = high * (WARPS / size / l->across) + down, first = (block - high * l->wide) * l->across + across;
         if (line < l->lines && first < l->columns)
-            NAME(tile)(l, base, line, first, item & 31, warp - team * size, 2 + team, parts + team * size * (PARTS_FLOATS / 4), m);
+            NAME(tile)(l, base, line, first, item & 31, warp - team * size, 2 + team, parts + team * size * (PARTS_FLOATS / 4),
+                       m);
     }
 }
 #undef ROWS

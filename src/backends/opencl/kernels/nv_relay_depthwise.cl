@@ -26,15 +26,16 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
                 const int inside = (uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1];
                 FOUR(see[s], inside ? from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]) : zeros);
             }
-            UNROLL for (int s = 0; s < S; s++) UNROLL for (int j = 0; j < 4; j++) sum[j] += see[s][j] * by[j * TAPS + r * S + s];
+            UNROLL for (int s = 0; s < S; s++)
+                UNROLL for (int j = 0; j < 4; j++) sum[j] += see[s][j] * by[j * TAPS + r * S + s];
         }
         if (l->base[ADD] >= 0)
-            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] + p.row * l->add_step[1] +
-                          p.column * l->add_step[2] + c);
+            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] +
+                          p.row * l->add_step[1] + p.column * l->add_step[2] + c);
         relay_finish(l->finish, sum, bias, add);
         if (there)
-            PUT((global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] + p.column * l->y_step[2] + c,
-                sum);
+            PUT((global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] +
+                p.column * l->y_step[2] + c, sum);
     }
 }
 #undef TAPS

@@ -10,14 +10,17 @@ INLINE void relay_acquire(global const uint *p) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
 }
 INLINE void relay_come(global uint *p) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory"); }
-INLINE void relay_raise(uint at, uint level) { asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(at), "r"(level) : "memory"); }
+INLINE void relay_raise(uint at, uint level) {
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(at), "r"(level) : "memory");
+}
 
 /* This group's share of a leg's weights into the second cache. */
 INLINE void relay_ask(local const leg *l, local const ulong *base, int groups, int lane) {
     if (l->weights <= 0) return;
     global const uchar *w = relay_at(l, base, W, l->w);
     const int each = (l->weights + groups - 1) / groups, from = (int)get_group_id(0) * each, n = min(each, l->weights - from);
-    for (int i = lane; i < n; i += 32) asm volatile("prefetch.global.L2 [%0];" ::"l"(w + (size_t)(from + i) * 128) : "memory");
+    for (int i = lane; i < n; i += 32)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(w + (size_t)(from + i) * 128) : "memory");
 }
 
 /* A group that never comes would be a fault of the device or of this kernel: the launch ends with an error then, some ten seconds
@@ -28,7 +31,8 @@ INLINE void relay_look(global const uint *meet, uint all) {
     relay_acquire(meet);
 }
 
-INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, global uint *meet, int groups, int lane, uint flag) {
+INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, global uint *meet, int groups, int lane,
+                       uint flag) {
     uint level = 1;
     for (int i = 0; i < n; level++) {
         int next = i + 1;
@@ -47,7 +51,8 @@ INLINE void relay_keep(local const leg *legs, int n, local const ulong *base, gl
     }
 }
 
-kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global const uchar *table, ulong table_at, int first, int n BASES) {
+kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global const uchar *table, ulong table_at, int first,
+                                   int n BASES) {
     local leg legs[LEGS];
     local ulong base[BASES_MOST + 1];
     local uint raised;

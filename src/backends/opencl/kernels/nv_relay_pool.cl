@@ -37,12 +37,12 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
 #endif
         }
 #ifdef AVERAGE
-        const float by = l->scale != 0 ? l->scale : 1.0f / (float)inside;
+        const float by = l->scale != 0 ? l->scale : 1.0f / (float)max(inside, 1);
         UNROLL for (int j = 0; j < 4; j++) best[j] *= by;
 #endif
         if (l->base[ADD] >= 0)
-            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] + p.row * l->add_step[1] +
-                          p.column * l->add_step[2] + c);
+            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] +
+                          p.row * l->add_step[1] + p.column * l->add_step[2] + c);
         relay_finish(l->finish, best, add, add);
         if (!there) continue;
         global RESULT *to = (global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] +

@@ -1,17 +1,16 @@
-/* Relays on NVIDIA GPUs: many steps of a run in one launch, by a persistent kernel (kernels/nv_relay.cl).  What a step is, its leg,
- * its solver says when it makes its plan; relay.c puts legs into a table and runs them, relay_text.c writes the kernel for those that
- * a relay has.
+/* Relays on NVIDIA GPUs: many steps of a run in one launch, by a persistent kernel (kernels/nv_relay.cl).  What a step is, its
+ * leg, its solver says when it makes its plan; relay.c puts legs into a table and runs them, relay_text.c writes the kernel for
+ * those that a relay has.
  *
- * A relay needs all its groups at once on the device, one for each compute unit; so only one may run at a time, and the device has
- * its context and queue to itself (fac_nv_relays). */
+ * A relay needs all its groups at once on the device, one for each compute unit; so only one may run at a time, and the device
+ * has its context and queue to itself (fac_nv_relays). */
 #ifndef FACULA_OPENCL_NVIDIA_RELAY_H
 #define FACULA_OPENCL_NVIDIA_RELAY_H
 #include "backends/opencl/nvidia/conv.h"
 #include "backends/opencl/quads.h"
 
-/* WARPS: of a group, without the keeper; MOST: legs of a relay, whose table lies in local memory; PARTS_MOST: bytes of local memory for
- * sums that the warps of a team add up, of which there are two. */
-enum { FAC_NV_RELAY_WARPS = 8, FAC_NV_RELAY_MOST = 72, FAC_NV_RELAY_PARTS = 32 << 10 };
+/* WARPS: of a group, without the keeper; MOST: legs of a relay, whose table lies in local memory. */
+enum { FAC_NV_RELAY_WARPS = 8, FAC_NV_RELAY_MOST = 72 };
 
 /* Operands of a leg. */
 enum { FAC_NV_X, FAC_NV_W, FAC_NV_Y, FAC_NV_BIAS, FAC_NV_ADD, FAC_NV_LEG_OPERANDS };
@@ -36,12 +35,12 @@ typedef enum fac_nv_leg_kind { FAC_NV_LEG_CONV, FAC_NV_LEG_DEPTHWISE, FAC_NV_LEG
 /* All that the text of a leg depends on; what does not belong to its kind is 0. */
 typedef struct fac_nv_code {
     fac_nv_leg_kind kind;
-    int             pixels, columns, row, depth;                /* convolutions: the tile, bytes of a row of weights, k-tiles at once */
-    bool            window, ragged;                             /* several taps or pads; channels end within a k-tile */
+    int             pixels, columns, row, depth;    /* convolutions: the tile, bytes of a row of weights, k-tiles at once */
+    bool            window, ragged;                 /* several taps or pads; channels end within a k-tile */
     fac_nv_mode     mode;
-    int             r, s;                                       /* depthwise: the window */
-    bool            average;                                    /* pools */
-    fac_dtype       x, result, bias, add;                       /* types; FAC_F32 where there is none */
+    int             r, s;                           /* depthwise: the window */
+    bool            average;                        /* pools */
+    fac_dtype       x, result, bias, add;           /* types; FAC_F32 where there is none */
 } fac_nv_code;
 
 /* What is done to sums: + bias, rounded to a 16-bit type (FAC_NONE: not), the body, whose second input is an operand of the sum's

@@ -1,5 +1,5 @@
-/* conv/relay and product/relay: convolutions of few pixels and linear layers of few rows as legs of a relay (kernels/nv_relay_conv.cl).
- * A linear layer is a 1 x 1 convolution of images of one pixel. */
+/* conv/relay and product/relay: convolutions of few pixels and linear layers of few rows as legs of a relay
+ * (kernels/nv_relay_conv.cl).  A linear layer is a 1 x 1 convolution of images of one pixel. */
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/pack.h"
@@ -14,8 +14,9 @@ enum { VERSION = 1, TAPS = 32, ROW = 128, ROW_TRIPLE = 64 };
 
 /* Pixels and channels of a tile, k-tiles at once; warps of a team, and how many tiles of a group's block lie side by side. */
 typedef struct cut { int pixels, columns, depth, team, across; } cut;
-static const cut cuts[] = { { 16, 16, 4, 8, 1 }, { 16, 16, 4, 4, 2 }, { 16, 16, 4, 4, 1 }, { 16, 16, 4, 2, 2 }, { 16, 16, 4, 1, 4 },
-                            { 32, 32, 2, 8, 1 }, { 32, 32, 2, 4, 2 }, { 32, 32, 2, 4, 1 }, { 32, 32, 2, 2, 2 }, { 32, 32, 2, 1, 4 } };
+static const cut cuts[] = {
+    { 16, 16, 4, 8, 1 }, { 16, 16, 4, 4, 2 }, { 16, 16, 4, 4, 1 }, { 16, 16, 4, 2, 2 }, { 16, 16, 4, 1, 4 },
+    { 32, 32, 2, 8, 1 }, { 32, 32, 2, 4, 2 }, { 32, 32, 2, 4, 1 }, { 32, 32, 2, 2, 2 }, { 32, 32, 2, 1, 4 } };
 enum { VARIANTS = sizeof cuts / sizeof *cuts };
 
 typedef struct plan {
@@ -80,11 +81,17 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, bool linear, fac_n
 
 /* ---- how it is cut ---- */
 
-typedef struct tiling { cut c; int down, lines, columns, wide, blocks, row_tiles, k_tiles; fac_nv_packing k; double seconds; } tiling;
+/* lines, columns: tiles of pixels and of channels; a block is `down` x c.across of them, `wide` blocks are side by side. */
+typedef struct tiling {
+    cut            c;
+    int            down, lines, columns, wide, blocks, row_tiles, k_tiles;
+    fac_nv_packing k;
+    double         seconds;
+} tiling;
 
-/* A unit goes through its blocks in turns; each takes a while to begin and to end, and its multiplications.  Beside that its bytes come
- * from the second cache, to each unit so many a second, and weights from memory to all of them.  Fitted to chains of seven layers in
- * all these cuts on an H100, a tenth off on average. */
+/* A unit goes through its blocks in turns; each takes a while to begin and to end, and its multiplications.  Beside that its
+ * bytes come from the second cache, to each unit so many a second, and weights from memory to all of them.  Fitted to chains of
+ * layers of seven forms in all these cuts on an H100, a tenth off on average. */
 static void estimate(const fac_opencl *o, tiling *t, int row) {
     const double units = o->limits.units, turns = ceil(t->blocks / units), each = ceil((double)t->k_tiles / t->c.team);
     const double bytes = (double)t->k_tiles * (t->down * t->c.pixels * row + t->c.across * fac_nv_tile_bytes(&t->k));
@@ -212,8 +219,12 @@ static fac_status make_for(fac_device *d, const fac_problem *p, bool linear, voi
     return status;
 }
 
-static fac_status make_conv(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_for(d, p, false, out, err); }
-static fac_status make_linear(fac_device *d, const fac_problem *p, void **out, fac_error *err) { return make_for(d, p, true, out, err); }
+static fac_status make_conv(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make_for(d, p, false, out, err);
+}
+static fac_status make_linear(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return make_for(d, p, true, out, err);
+}
 
 static uint64_t pack_key(const void *arg, int input) {
     const plan *q = arg;

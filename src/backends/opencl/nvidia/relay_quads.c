@@ -188,6 +188,7 @@ static fac_status make_mean(fac_device *d, const fac_problem *p, void **out, fac
     return make_for(d, p, read_mean, out, err);
 }
 
-const fac_solver fac_cl_depthwise_relay = { .name = "depthwise/relay", .offer = offer_depthwise, .make = make_depthwise, .done = done };
+const fac_solver fac_cl_depthwise_relay = {
+    .name = "depthwise/relay", .offer = offer_depthwise, .make = make_depthwise, .done = done };
 const fac_solver fac_cl_pool_relay = { .name = "pool/relay", .offer = offer_pool, .make = make_pool, .done = done };
 const fac_solver fac_cl_mean_relay = { .name = "mean/relay", .offer = offer_mean, .make = make_mean, .done = done };

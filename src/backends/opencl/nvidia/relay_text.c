@@ -48,9 +48,11 @@ static bool add_finishes(const fac_nv_finish *f, int n, bool fp64, fac_text *to)
         snprintf(name, sizeof name, "finish%d", i);
         good = fac_nv_finish_text(&f[i], name, fp64, to);
     }
-    fac_text_add(to, "INLINE void relay_finish(int which, float *v, const float *bias, const float *add) {\n    switch (which) {\n");
+    fac_text_add(to, "INLINE void relay_finish(int which, float *v, const float *bias, const float *add) {\n"
+                     "    switch (which) {\n");
     for (int i = 0; i < n; i++)
-        fac_text_print(to, "    case %d: UNROLL for (int k = 0; k < 4; k++) v[k] = finish%d(v[k], bias[k], add[k]); break;\n", i, i);
+        fac_text_print(to, "    case %d:\n        UNROLL for (int k = 0; k < 4; k++) v[k] = finish%d(v[k], bias[k], add[k]);\n"
+                           "        break;\n", i, i);
     fac_text_add(to, "    }\n}\n");
     return good;
 }
@@ -59,8 +61,8 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
     static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
     const int parts = c->mode == FAC_NV_3XTF32 ? 2 : 1, bytes = c->x == FAC_F32 ? 4 : 2;
     fac_text_print(to, "#define BM %d\n#define BN %d\n#define BK %d\n#define DEPTH %d\n#define STAGE %d\n#define PARTS %d\n"
-                       "#define MMA nv_mma_%s\n", c->pixels, c->columns, c->row / bytes, c->depth, c->columns * c->row * parts, parts,
-                   names[c->mode]);
+                       "#define MMA nv_mma_%s\n", c->pixels, c->columns, c->row / bytes, c->depth,
+                   c->columns * c->row * parts, parts, names[c->mode]);
     if (c->window) fac_text_add(to, "#define WINDOW\n");
     if (c->ragged) fac_text_add(to, "#define RAGGED\n");
     fac_text_add(to, fac_cl_nv_relay_conv);
@@ -82,8 +84,9 @@ static void add_pool(const fac_nv_code *c, fac_text *to) {
 }
 
 static void add_code(const fac_nv_code *c, int number, fac_text *to) {
-    fac_text_print(to, "#define NAME(x) code%d_##x\n#define XMEM %s\n#define RESULT %s\n#define BIASMEM %s\n#define ADDMEM %s\n", number,
-                   memory_of(c->x), memory_of(c->result), memory_of(c->bias), memory_of(c->add));
+    fac_text_print(to, "#define NAME(x) code%d_##x\n#define XMEM %s\n#define RESULT %s\n#define BIASMEM %s\n"
+                       "#define ADDMEM %s\n", number, memory_of(c->x), memory_of(c->result), memory_of(c->bias),
+                   memory_of(c->add));
     fac_text_print(to, "#define FOUR nv_four_%s\n#define PUT nv_put_%s\n#define FOUR_BIAS nv_four_%s\n"
                        "#define FOUR_ADD nv_four_%s\n", name_of(c->x), name_of(c->result), name_of(c->bias),
                    name_of(c->add));
@@ -99,7 +102,8 @@ static void add_code(const fac_nv_code *c, int number, fac_text *to) {
 static void add_cases(const fac_nv_code *codes, int n, fac_text *to) {
     fac_text_add(to, "#define LEG_CASES");
     for (int i = 0; i < n; i++)
-        fac_text_print(to, " case %d: code%d_leg(l, base%s, &m); break;", i, i, codes[i].kind == FAC_NV_LEG_CONV ? ", parts" : "");
+        fac_text_print(to, " case %d: code%d_leg(l, base%s, &m); break;", i, i,
+                       codes[i].kind == FAC_NV_LEG_CONV ? ", parts" : "");
     fac_text_add(to, "\n");
 }
 
