@@ -241,6 +241,7 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, local float4 
     const int item = relay_item(), warp = item >> 5, size = l->team, team = warp / size, groups = get_num_groups(0);
     const int group = (int)get_group_id(0) - l->shift, all = l->tiles, down = team / l->across, across = team - down * l->across;
     m->turn = 0;
+    if (!l->early) relay_wait(m);
     if (!l->fresh) nv_meet(WARPS + 2, ITEMS);   /* teams of the leg before may be others, and still read parts */
     for (int block = group < 0 ? group + groups : group; block < all; block += groups) {
         const int high = relay_quotient(block, l->by_columns[0], l->by_columns[1]);

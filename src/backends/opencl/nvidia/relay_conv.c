@@ -164,6 +164,7 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     const fac_nv_place *x = &c->x, *y = &c->ends.p[0];
     fac_nv_leg *l = &to->leg;
     int bias, add;
+    few_extras(c, &bias, &add);
     to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->c.pixels, to->code.columns = t->c.columns, to->code.depth = t->c.depth;
     to->code.row = t->k.terms * (int)bytes_of(c->r.dtype), to->code.mode = c->mode;
     to->code.window = c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2];
@@ -177,7 +178,8 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     l->at[FAC_NV_X] = x->at * bytes_of(c->r.dtype), l->at[FAC_NV_Y] = y->at * bytes_of(c->r.result);
     l->image = x->image, l->step[0] = x->row, l->step[1] = x->column;
     l->y_step[0] = y->image, l->y_step[1] = y->row, l->y_step[2] = y->column, l->y_channel = 1;
-    l->early = 1;                               /* they are packed, which no relay does */
+    /* weights are packed, which no relay does; a bias may be what a step of this one makes */
+    l->early = bias < 0 || p->in[c->r.input[bias]].time != FAC_RUN;
     l->team = t->c.team, l->tiles = t->blocks, l->across = t->c.across, l->lines = t->lines, l->wide = t->wide;
     l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
@@ -188,7 +190,6 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
         l->tap[i] = (int32_t)(i / c->g.S * c->g.dilation[1] * x->row + i % c->g.S * c->g.dilation[2] * x->column);
-    few_extras(c, &bias, &add);
     if (bias >= 0) place_extra(c, bias, FAC_NV_BIAS, to);
     if (add >= 0) place_extra(c, add, FAC_NV_ADD, to);
 }
