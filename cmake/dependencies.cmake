@@ -23,6 +23,12 @@ facula_optional(TURBOJPEG libturbojpeg)
 facula_optional(ZLIB zlib)
 facula_optional(CAIRO cairo)
 
+pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
+option(FACULA_TESTS "build the tests, which need cmocka" ${CMOCKA_FOUND})
+if(NOT FACULA_TESTS)
+  message(STATUS "tests: not built")
+endif()
+
 # OpenCL's headers only: the library is opened at run time
 find_path(OPENCL_INCLUDE CL/cl.h)
 if(OPENCL_INCLUDE)

@@ -133,6 +133,7 @@ static void convolutions(void **state) {
     static const char large[] =
         "conv2d(f32[1,512,7,7], f32[512,512,3,3], f32[512], f32[1,512,7,7]) pad=1,1,1,1 {add(_, x1) relu}";
     solve_all(&fac_cl_conv_relay, large, 3e-6, true);
+    solve_all(&fac_cl_conv_relay, "conv2d(f32[2,64,9,7], f32[32,64,1,1], f32[32]) pad=0,0,1,1 {relu}", 3e-6, true);
     precision = FAC_PRECISION_DEFAULT;
 }
 

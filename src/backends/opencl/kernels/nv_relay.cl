@@ -67,6 +67,14 @@ INLINE global const uchar *relay_at(local const leg *l, local const ulong *base,
     return (global const uchar *)base[l->base[operand]] + at;
 }
 
+/* 16 bytes: what other legs may have written; what was there before the launch. */
+INLINE void relay_load(uint *v, global const void *p) {
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p) : "memory");
+}
+INLINE void relay_load_still(uint *v, global const void *p) {
+    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p));
+}
+
 INLINE uint relay_quotient(uint x, uint multiplier, uint shift) { return (uint)((ulong)x * multiplier >> shift); }
 
 typedef struct { int image, row, column; } relay_pixel;
@@ -78,9 +86,27 @@ INLINE relay_pixel relay_pixel_of(local const leg *l, uint m) {
     return p;
 }
 
+/* How far a pixel is from the first one; steps: of images, rows and columns. */
+INLINE int relay_place(relay_pixel p, local const int *steps) {
+    return p.image * steps[0] + p.row * steps[1] + p.column * steps[2];
+}
+
 /* Work that single items do, 32 numbers in a row for a warp: the first of them.  All lanes of a warp go on together, since they
  * wait together. */
 INLINE int relay_first(local const leg *l) {
     const int group = (int)get_group_id(0) - l->shift;
     return (group < 0 ? group + (int)get_num_groups(0) : group) * ITEMS + (relay_item() & ~31);
+}
+
+/* What such an item makes: four channels, from c on, of a pixel whose window begins in row h and column v of x.  there: it has
+ * some; others go through the last ones again, and keep them. */
+typedef struct { int there, c, h, v; relay_pixel p; } relay_quad;
+INLINE relay_quad relay_quad_of(local const leg *l, int first, int lane) {
+    relay_quad q;
+    q.there = first + lane < l->tiles;
+    const int i = q.there ? first + lane : l->tiles - 1, pixel = i / l->columns;
+    q.c = 4 * (i - pixel * l->columns);
+    q.p = relay_pixel_of(l, pixel);
+    q.h = q.p.row * l->stride[0] + l->origin[0], q.v = q.p.column * l->stride[1] + l->origin[1];
+    return q;
 }

@@ -29,8 +29,7 @@ INLINE NAME(row) NAME(row_of)(local const leg *l, int m) {
     const relay_pixel p = relay_pixel_of(l, min(m, l->pixels - 1));
     const int h = p.row * l->stride[0] + l->origin[0], w = p.column * l->stride[1] + l->origin[1];
     r.x = p.image * l->image + h * l->step[0] + w * l->step[1];
-    r.y = p.image * l->y_step[0] + p.row * l->y_step[1] + p.column * l->y_step[2];
-    r.add = p.image * l->add_step[0] + p.row * l->add_step[1] + p.column * l->add_step[2];
+    r.y = relay_place(p, l->y_step), r.add = relay_place(p, l->add_step);
     r.good = m < l->pixels;
     r.inside = 1;
 #ifdef WINDOW
@@ -44,20 +43,12 @@ INLINE NAME(row) NAME(row_of)(local const leg *l, int m) {
     return r;
 }
 
-/* 16 bytes: what other legs may have written; what was there before the launch. */
-INLINE void NAME(load)(uint *v, global const void *p) {
-    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p) : "memory");
-}
-INLINE void NAME(load_still)(uint *v, global const void *p) {
-    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "l"(p));
-}
-
 /* b: [8 channels][load][4]; w: of lane g, t; flip: how far the second chunk of a swizzled row is from the first. */
 INLINE void NAME(load_weights)(uint *b, uint *low, global const uchar *w, long flip) {
     UNROLL for (int n = 0; n < EIGHTS; n++) UNROLL for (int j = 0; j < LOADS; j++) {
-        NAME(load_still)(b + 4 * (n * LOADS + j), w + 8 * n * ROW_BYTES + j * flip);
+        relay_load_still(b + 4 * (n * LOADS + j), w + 8 * n * ROW_BYTES + j * flip);
 #if PARTS == 2
-        NAME(load_still)(low + 4 * (n * LOADS + j), w + STAGE / 2 + 8 * n * ROW_BYTES + j * flip);
+        relay_load_still(low + 4 * (n * LOADS + j), w + STAGE / 2 + 8 * n * ROW_BYTES + j * flip);
 #endif
     }
 }
@@ -85,7 +76,7 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) *row,
 #ifdef RAGGED
             p = inside && k->block + j * (int)(64 / sizeof(XMEM)) < k->channels ? p : k->zeros;
 #endif
-            NAME(load)(a + 4 * (i * LOADS + j), p);
+            relay_load(a + 4 * (i * LOADS + j), p);
         }
     }
 #ifdef WINDOW

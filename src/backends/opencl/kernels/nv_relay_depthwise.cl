@@ -10,32 +10,26 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
     global const XMEM *zeros = (global const XMEM *)base[ZEROS];
     if (!l->early) relay_wait(m);
     for (int first = relay_first(l); first < all; first += step) {
-        const int there = first + lane < all, i = there ? first + lane : all - 1, pixel = i / l->columns,
-            c = 4 * (i - pixel * l->columns);
-        const relay_pixel p = relay_pixel_of(l, pixel);
-        const int h = p.row * l->stride[0] + l->origin[0], v = p.column * l->stride[1] + l->origin[1];
-        global const XMEM *from = x + (p.image * l->image + h * l->step[0] + v * l->step[1] + c);
+        const relay_quad q = relay_quad_of(l, first, lane);
+        global const XMEM *from = x + (q.p.image * l->image + q.h * l->step[0] + q.v * l->step[1] + q.c);
         float sum[4] = { 0, 0, 0, 0 }, bias[4] = { 0, 0, 0, 0 }, add[4] = { 0, 0, 0, 0 };
-        if (l->base[BIAS] >= 0) FOUR_BIAS(bias, (global const BIASMEM *)relay_at(l, base, BIAS, l->bias) + c);
+        if (l->base[BIAS] >= 0) FOUR_BIAS(bias, (global const BIASMEM *)relay_at(l, base, BIAS, l->bias) + q.c);
         float by[4 * TAPS];
-        UNROLL for (int k = 0; k < TAPS; k++) FOUR(by + 4 * k, w + (size_t)c * TAPS + 4 * k);
+        UNROLL for (int k = 0; k < TAPS; k++) FOUR(by + 4 * k, w + (size_t)q.c * TAPS + 4 * k);
         relay_wait(m);
         UNROLL for (int r = 0; r < R; r++) {
             float see[S][4];
             UNROLL for (int s = 0; s < S; s++) {        /* a branch would wait for each */
-                const int inside = (uint)(h + r * l->far[0]) < (uint)l->in[0] && (uint)(v + s * l->far[1]) < (uint)l->in[1];
+                const int inside = (uint)(q.h + r * l->far[0]) < (uint)l->in[0] && (uint)(q.v + s * l->far[1]) < (uint)l->in[1];
                 FOUR(see[s], inside ? from + (r * l->far[0] * l->step[0] + s * l->far[1] * l->step[1]) : zeros);
             }
             UNROLL for (int s = 0; s < S; s++)
                 UNROLL for (int j = 0; j < 4; j++) sum[j] += see[s][j] * by[j * TAPS + r * S + s];
         }
         if (l->base[ADD] >= 0)
-            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] +
-                          p.row * l->add_step[1] + p.column * l->add_step[2] + c);
+            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + relay_place(q.p, l->add_step) + q.c);
         relay_finish(l->finish, sum, bias, add);
-        if (there)
-            PUT((global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] +
-                p.column * l->y_step[2] + c, sum);
+        if (q.there) PUT((global RESULT *)relay_at(l, base, Y, l->y) + relay_place(q.p, l->y_step) + q.c, sum);
     }
 }
 #undef TAPS

@@ -7,11 +7,8 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
     const int lane = relay_item() & 31, all = l->tiles, step = get_num_groups(0) * ITEMS, taps = l->taps[0] * l->taps[1];
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x);
     for (int first = relay_first(l); first < all; first += step) {
-        const int there = first + lane < all, i = there ? first + lane : all - 1, pixel = i / l->columns,
-            c = 4 * (i - pixel * l->columns);
-        const relay_pixel p = relay_pixel_of(l, pixel);
-        const int h = p.row * l->stride[0] + l->origin[0], v = p.column * l->stride[1] + l->origin[1];
-        global const XMEM *from = x + (p.image * l->image + c);
+        const relay_quad q = relay_quad_of(l, first, lane);
+        global const XMEM *from = x + (q.p.image * l->image + q.c);
         float best[4], add[4] = { 0, 0, 0, 0 };
 #ifdef AVERAGE
         const float start = 0;
@@ -24,7 +21,7 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
         int r = 0, s = 0;
         _Pragma("unroll 8")
         for (int k = 0; k < taps; k++) {
-            const int row = h + r * l->far[0], column = v + s * l->far[1];
+            const int row = q.h + r * l->far[0], column = q.v + s * l->far[1];
             const int good = (uint)row < (uint)l->in[0] && (uint)column < (uint)l->in[1];
             float see[4];
             FOUR(see, from + (good ? row * l->step[0] + column * l->step[1] : 0));      /* a branch would wait for each */
@@ -41,12 +38,10 @@ INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) 
         UNROLL for (int j = 0; j < 4; j++) best[j] *= by;
 #endif
         if (l->base[ADD] >= 0)
-            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + p.image * l->add_step[0] +
-                          p.row * l->add_step[1] + p.column * l->add_step[2] + c);
+            FOUR_ADD(add, (global const ADDMEM *)relay_at(l, base, ADD, l->add) + relay_place(q.p, l->add_step) + q.c);
         relay_finish(l->finish, best, add, add);
-        if (!there) continue;
-        global RESULT *to = (global RESULT *)relay_at(l, base, Y, l->y) + p.image * l->y_step[0] + p.row * l->y_step[1] +
-                            p.column * l->y_step[2] + c * l->y_channel;
+        if (!q.there) continue;
+        global RESULT *to = (global RESULT *)relay_at(l, base, Y, l->y) + relay_place(q.p, l->y_step) + q.c * l->y_channel;
         if (l->y_channel == 1) {
             PUT(to, best);
             continue;

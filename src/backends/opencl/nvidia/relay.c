@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { BASES = 32, OTHERS = 8, LEGS_STEP = 24, MEET_BYTES = 256 };       /* BASES: each costs the driver 0.4 us */
+enum { BASES = 32, OTHERS = 8, LEGS_STEP = 24, MEET_BYTES = 256 };   /* BASES: of a launch; each costs the driver 0.4 us */
 
 static const fac_solver *const taken[] = { &fac_cl_conv_relay, &fac_cl_product_relay, &fac_cl_depthwise_relay, &fac_cl_pool_relay,
                                            &fac_cl_mean_relay };
@@ -48,7 +48,7 @@ typedef struct part { int first, n, bases, base[BASES]; } part;    /* base: numb
 typedef struct seen { cl_mem memory; size_t at; } seen;
 
 typedef struct relay {
-    int                   n, operands, room, groups;            /* room: bases of a launch */
+    int                   n, groups;
     const fac_relay_job  *jobs;
     const fac_nv_leg_plan **legs;
     fac_nv_leg           *rows;                 /* as they were written last */
@@ -123,7 +123,7 @@ static fac_status make_text(fac_opencl *o, relay *r, fac_nv_code *codes, fac_nv_
         r->rows[i].finish = finish_of(&r->legs[i]->finish, finishes, &nfinishes, o->limits.fp64);
     }
     const int legs = (r->n + LEGS_STEP - 1) / LEGS_STEP * LEGS_STEP;        /* few different texts */
-    const bool good = fac_nv_relay_text(codes, ncodes, finishes, nfinishes, o->limits.fp64, legs, r->room, to);
+    const bool good = fac_nv_relay_text(codes, ncodes, finishes, nfinishes, o->limits.fp64, legs, BASES, to);
     return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the text of a kernel");
 }
 
@@ -154,11 +154,9 @@ static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n
     fac_opencl *o = fac_opencl_of(d);
     const fac_relay_job *last = &jobs[n - 1];
     r->n = n, r->jobs = jobs, r->groups = (int)o->limits.units;
-    r->operands = last->at + last->nin + last->nout + 1;
-    r->room = BASES;
     r->legs = fac_alloc((size_t)n, sizeof *r->legs);
     r->rows = fac_alloc((size_t)n, sizeof *r->rows);
-    r->last = fac_alloc((size_t)r->operands, sizeof *r->last);
+    r->last = fac_alloc((size_t)(last->at + last->nin + last->nout + 1), sizeof *r->last);
     r->parts = fac_alloc((size_t)n, sizeof *r->parts);
     r->locks = !pthread_mutex_init(&r->lock, NULL);
     if (!r->legs || !r->rows || !r->last || !r->parts || !r->locks)
@@ -184,7 +182,7 @@ static fac_status make(fac_device *d, const fac_relay_job *jobs, int n, void **p
 static int base_of(const relay *r, part *p, int operand) {
     int i = 0;
     while (i < p->bases && r->last[p->base[i]].memory != r->last[operand].memory) i++;
-    if (i == r->room) return -1;
+    if (i == BASES) return -1;
     if (i == p->bases) p->base[p->bases++] = operand;
     return i;
 }
@@ -226,7 +224,7 @@ static fac_status place(fac_device *d, relay *r, fac_error *err) {
             p->n++;
             continue;
         }
-        if (!p->n) return fac_raise(err, FAC_E_INTERNAL, "a step of a relay has more than %d buffers", r->room);
+        if (!p->n) return fac_raise(err, FAC_E_INTERNAL, "a step of a relay has more than %d buffers", BASES);
         p++;
         *p = (part){ .first = i-- };
     }
@@ -245,7 +243,7 @@ static fac_status launch(fac_opencl *o, const relay *r, const part *p, const fac
     args[k++] = fac_cl_arg_span(r->meet), args[k++] = fac_cl_arg_value(&meet_at, sizeof meet_at);
     args[k++] = fac_cl_arg_span(r->table), args[k++] = fac_cl_arg_value(&table_at, sizeof table_at);
     args[k++] = fac_cl_arg_value(&from, sizeof from), args[k++] = fac_cl_arg_value(&count, sizeof count);
-    for (int i = 0; i < r->room; i++) args[k++] = fac_cl_arg_span(operands[p->base[i < p->bases ? i : 0]]);
+    for (int i = 0; i < BASES; i++) args[k++] = fac_cl_arg_span(operands[p->base[i < p->bases ? i : 0]]);
     const fac_cl_range range = { 1, { items * (size_t)r->groups, 1, 1 }, { items, 1, 1 } };
     return fac_cl_launch(o, &r->kernel, &range, k, args, err);
 }

@@ -167,7 +167,7 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     few_extras(c, &bias, &add);
     to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->c.pixels, to->code.columns = t->c.columns, to->code.depth = t->c.depth;
     to->code.row = t->k.terms * (int)bytes_of(c->r.dtype), to->code.mode = c->mode;
-    to->code.window = c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2];
+    to->code.window = c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->g.pad_end[1] || c->g.pad_end[2];
     to->code.ragged = c->channels % t->k.terms;
     to->code.x = c->r.dtype, to->code.result = c->r.result, to->code.bias = to->code.add = FAC_F32;
     to->finish.biased = c->r.biased, to->finish.body = c->r.body;
