@@ -63,6 +63,20 @@ static void ties_and_corners(void **state) {
     fac_graph_free(g);
 }
 
+/* 131,072 elements are more than f16 can count. */
+static void means_of_many_in_16_bits(void **state) {
+    (void)state;
+    static const fac_dtype types[] = { FAC_F16, FAC_BF16 };
+    for (int k = 0; k < 2; k++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *x = list(g, LIST(0, 1, 2, 3, 4, 5, 6, 7));
+        fac_value *wide = fac_expand(fac_unsqueeze(fac_cast(x, types[k]), fac_shape(1)), fac_shape(8, 1 << 14));
+        expect(fac_mean(wide, fac_shape(1), false), x, LIST(1, 1, 1, 1, 1, 1, 1, 1));
+        expect(fac_mean(wide, fac_shape(0, 1), false), x, LIST(0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125));
+        fac_graph_free(g);
+    }
+}
+
 static void products_with_zeros(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
@@ -252,7 +266,8 @@ static void embeddings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ties_and_corners), cmocka_unit_test(products_with_zeros), cmocka_unit_test(many_are_joined),
+        cmocka_unit_test(ties_and_corners), cmocka_unit_test(means_of_many_in_16_bits), cmocka_unit_test(products_with_zeros),
+        cmocka_unit_test(many_are_joined),
         cmocka_unit_test(symbols_give_the_same), cmocka_unit_test(lost_memory_is_an_error),
         cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
     };

@@ -119,12 +119,15 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
     bool through_running = (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2]);
     if (!fac_needs(n, 0) || !through_running) return;
-    fac_value *mean = fac_mean(x, over, true), *count = fac_grad_ratio(x, mean);
-    if (n->nout > 1 && dy[1])
-        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_times(fac_grad_of_channels(dy[1], x), 1 - keep), count), x));
-    if (n->nout > 2 && dy[2])
-        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_div(fac_grad_times(fac_grad_of_channels(dy[2], x), 2 * (1 - keep)), count),
-                                             fac_sub(x, mean)));
+    fac_value *mean = fac_mean(x, over, true);
+    if (n->nout > 1 && dy[1]) {
+        fac_value *d = fac_grad_times(fac_grad_of_channels(dy[1], x), 1 - keep);
+        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_grad_share(d, x, mean), x));
+    }
+    if (n->nout > 2 && dy[2]) {
+        fac_value *d = fac_grad_times(fac_grad_of_channels(dy[2], x), 2 * (1 - keep));
+        dx[0] = fac_grad_plus(dx[0], fac_mul(fac_grad_share(d, x, mean), fac_sub(x, mean)));
+    }
 }
 
 /* A factor and a summand of each element; the statistics of training as much again. */

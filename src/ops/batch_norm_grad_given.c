@@ -52,10 +52,9 @@ static void expand(const fac_node *n, fac_value *to[]) {
     const fac_dtype dtype = n->in[X]->type.dtype, wide = fac_grad_wide(dtype);
     fac_value *x = fac_grad_as(n->in[X], wide), *of[DBIAS + 1];
     for (int k = SCALE; k <= DBIAS; k++) of[k] = fac_grad_of_channels(n->in[k], x);
-    fac_value *count = fac_grad_ratio(x, of[MEAN]);
     fac_value *inverse = fac_reciprocal(fac_sqrt(fac_grad_shifted(of[VAR], ((const attrs *)n->attrs)->epsilon)));
-    fac_value *along = fac_mul(fac_sub(x, of[MEAN]), fac_mul(inverse, fac_div(of[DSCALE], count)));
-    fac_value *rest = fac_sub(fac_sub(fac_grad_as(n->in[DY], wide), fac_div(of[DBIAS], count)), along);
+    fac_value *along = fac_mul(fac_sub(x, of[MEAN]), fac_mul(inverse, fac_grad_share(of[DSCALE], x, of[MEAN])));
+    fac_value *rest = fac_sub(fac_sub(fac_grad_as(n->in[DY], wide), fac_grad_share(of[DBIAS], x, of[MEAN])), along);
     to[0] = fac_grad_as(fac_mul(fac_mul(of[SCALE], inverse), rest), dtype);
 }
 

@@ -12,8 +12,8 @@ static inline fac_dtype fac_grad_wide(fac_dtype dtype) { return dtype == FAC_F64
 fac_value *fac_grad_spread(fac_value *v, fac_value *like);
 /* v, a number for each channel (dim 1, or all of x of one dim), as x's dtype and so that it broadcasts to x. */
 fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x);
-/* How many elements of x there are for each one of y, a scalar of x's dtype. */
-fac_value *fac_grad_ratio(fac_value *x, fac_value *y);
+/* v / how many elements of x there are for each one of y, in no less than f32: f16 counts to 65504. */
+fac_value *fac_grad_share(fac_value *v, fac_value *x, fac_value *y);
 /* The last two dims in the other order. */
 fac_value *fac_grad_swap(fac_value *v);
 fac_value *fac_grad_times(fac_value *v, double number);

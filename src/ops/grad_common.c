@@ -13,9 +13,10 @@ fac_value *fac_grad_of_channels(fac_value *v, const fac_value *x) {
     return behind.n > 0 ? fac_unsqueeze(v, behind) : v;
 }
 
-fac_value *fac_grad_ratio(fac_value *x, fac_value *y) {
-    fac_dtype dtype = fac_value_type(x).dtype;
-    return fac_div(fac_cast(fac_size_of(x), dtype), fac_cast(fac_size_of(y), dtype));
+fac_value *fac_grad_share(fac_value *v, fac_value *x, fac_value *y) {
+    const fac_dtype dtype = fac_value_type(v).dtype, wide = fac_grad_wide(dtype);
+    fac_value *count = fac_div(fac_cast(fac_size_of(x), wide), fac_cast(fac_size_of(y), wide));
+    return fac_grad_as(fac_div(fac_grad_as(v, wide), count), dtype);
 }
 
 fac_value *fac_grad_swap(fac_value *v) {

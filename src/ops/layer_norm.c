@@ -95,11 +95,11 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
         if (fac_needs(n, 0)) dx[0] = fac_grad_unstandard(&s, scale ? fac_mul(dy[0], fac_grad_as(scale, dtype)) : dy[0]);
     }
     if (!fac_needs(n, 0)) return;
-    fac_value *count = fac_grad_ratio(x, s.mean);
-    if (n->nout > 1 && dy[1]) dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_div(fac_grad_as(dy[1], dtype), count), x));
+    if (n->nout > 1 && dy[1])
+        dx[0] = fac_grad_plus(dx[0], fac_grad_spread(fac_grad_share(fac_grad_as(dy[1], dtype), x, s.mean), x));
     if (n->nout > 2 && dy[2]) {
         fac_value *d = fac_mul(fac_grad_as(dy[2], dtype), fac_mul(s.inverse, s.inverse));
-        dx[0] = fac_grad_plus(dx[0], fac_neg(fac_mul(fac_div(d, count), s.hat)));
+        dx[0] = fac_grad_plus(dx[0], fac_neg(fac_mul(fac_grad_share(d, x, s.mean), s.hat)));
     }
 }
 

@@ -23,7 +23,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *each = fac_div(dy[0], fac_grad_ratio(n->in[0], n->out[0]));
+    fac_value *each = fac_grad_share(dy[0], n->in[0], n->out[0]);
     dx[0] = fac_grad_spread(fac_grad_unreduce(n, each), n->in[0]);
 }
 
