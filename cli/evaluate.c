@@ -14,7 +14,7 @@ static const option options[] = {
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set" },
-    { "--size", OPTION_TEXT, &train_given.size, "HxW", "image-folder: photos become so large" },
+    { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 } };

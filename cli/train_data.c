@@ -70,10 +70,24 @@ static fac_status load(const train_options *o, int height, int width, fac_datase
     return status;
 }
 
+/* Sets that come in one size: *d becomes height x width, in colour where the model wants that. */
+static fac_status resize(int64_t channels, int height, int width, fac_dataset *d, fac_error *err) {
+    fac_dataset sized;
+    if (channels != 3) channels = d->item.d[0];
+    if (d->item.d[0] == channels && d->item.d[1] == height && d->item.d[2] == width) return FAC_OK;
+    fac_status status = fac_dataset_resize(d, (int)channels, height, width, &sized, err);
+    if (status) return status;
+    fac_dataset_free(d);
+    *d = sized;
+    return FAC_OK;
+}
+
 int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset *test) {
     fac_error err = { 0 };
     int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64, width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
+    if (o->size && (!strcmp(o->set, "sst2") || is_toy(o->set)))
+        return usage_error(verb_find("train"), "--size is that of images, %s has none", o->set);
     if (!strcmp(o->set, "sst2")) return text_data(o, train, test);
     if (o->size) {
         const int64_t most = 16384;
@@ -82,7 +96,10 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
         height = (int)size.d[0];
         width = (int)size.d[1];
     }
-    if (load(o, height, width, train, test, &err)) {
+    fac_status status = load(o, height, width, train, test, &err);
+    if (!status && o->size) status = resize(want.n == 4 ? want.d[1] : 0, height, width, train, &err);
+    if (!status && o->size) status = resize(want.n == 4 ? want.d[1] : 0, height, width, test, &err);
+    if (status) {
         if (!strcmp(o->set, "fashion-mnist") && err.status == FAC_E_IO)
             fprintf(stderr, "facula: is the package installed?  apt-get install dataset-fashion-mnist\n");
         return fail(&err);

@@ -39,17 +39,10 @@ static fac_status predict(const train_view *v, shown *s, fac_error *err) {
 /* ---- pictures ---- */
 
 static fac_status draw(const fac_dataset *d, shown *s, int width, fac_error *err) {
-    int64_t channels = d->item.d[0], height = d->item.d[1], wide = d->item.d[2], plane = height * wide;
-    const uint8_t *from = d->bytes + s->sample * channels * plane;
-    fac_image image = { (int)wide, (int)height, malloc((size_t)(3 * plane)) };
-    if (!image.rgb) {
-        *err = (fac_error){ .status = FAC_E_NOMEM, .text = "no memory for a picture" };
-        return err->status;
-    }
-    for (int64_t i = 0; i < plane; i++)
-        for (int c = 0; c < 3; c++) image.rgb[3 * i + c] = from[(channels == 3 ? c * plane : 0) + i];
-    fac_status status = picture_draw(&image, width, width, &s->drawn, err);
-    free(image.rgb);
+    fac_image image = { 0 };
+    fac_status status = fac_dataset_image(d, s->sample, &image, err);
+    if (!status) status = picture_draw(&image, width, width, &s->drawn, err);
+    fac_image_free(&image);
     return status;
 }
 

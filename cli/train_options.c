@@ -30,7 +30,8 @@ const option train_rows[] = {
     { "--ema", OPTION_REAL, &O.ema, "X", "test and keep a moving average of the parameters, such as 0.999" },
     { "--label-smoothing", OPTION_REAL, &O.label_smoothing, "X", "part of a label spread over all classes; default 0" },
     { "--augment", OPTION_TEXT, &O.augment, "LIST", "changes of training images, such as crop,flip,cutout=8; see below" },
-    { "--size", OPTION_TEXT, &O.size, "HxW", "image-folder: photos become so large; default the model's, else 64x64" },
+    { "--size", OPTION_TEXT, &O.size, "HxW", "images become so large, and the model's input; image-folder: default the model's,\n"
+      "                             else 64x64" },
     { "--glove", OPTION_TEXT, &O.glove, "FILE", "texts: vectors of words to begin with, as text (GloVe)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },

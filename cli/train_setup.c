@@ -9,8 +9,9 @@ static int check_model(const train_job *j) {
     bool fits = want.dtype == (j->train.tokens ? FAC_I64 : FAC_F32) && want.dims.n == item->n + 1;
     for (int k = 0; fits && k < item->n; k++) fits = want.dims.d[k + 1] < 0 || want.dims.d[k + 1] == item->d[k];
     char a[64], b[64];
-    if (!fits) return fail_text("the model takes %s %s, the samples are %s", fac_dtype_get(want.dtype)->name,
-                                dims_text(j->m.graph, &want.dims, a, sizeof a), dims_text(j->m.graph, item, b, sizeof b));
+    if (!fits) return fail_text("the model takes %s %s, the samples are %s%s", fac_dtype_get(want.dtype)->name,
+                                dims_text(j->m.graph, &want.dims, a, sizeof a), dims_text(j->m.graph, item, b, sizeof b),
+                                want.dims.n == 4 && item->n == 3 ? " (--size 64x64 makes images and model fit)" : "");
     if (gives.dims.n != 2 || (gives.dims.d[1] >= 0 && gives.dims.d[1] < j->train.classes))
         return fail_text("the model gives %s, the data set has %d classes", dims_text(j->m.graph, &gives.dims, a, sizeof a),
                          j->train.classes);
@@ -54,6 +55,23 @@ int train_fit_head(const train_options *o, int classes, model *m, bool *fresh) {
     return EXIT_OK;
 }
 
+/* With --size a model that takes another one is given this one. */
+static int resize_input(const train_options *o, train_job *j) {
+    fac_error err = { 0 };
+    fac_graph *sized;
+    fac_value *x = fac_graph_input(j->m.graph, 0);
+    fac_dims want = fac_value_type(x).dims;
+    const int64_t *has = j->train.item.d + 1;
+    char text[256];
+    if (!o->size || want.n != 4 || (want.d[2] < 0 && want.d[3] < 0) || (want.d[2] == has[0] && want.d[3] == has[1])) return EXIT_OK;
+    memcpy(want.d + 2, has, 2 * sizeof *has);
+    if (fac_graph_shaped(j->m.graph, fac_value_name(x), dims_text(j->m.graph, &want, text, sizeof text), &sized, &err))
+        return fail(&err);
+    fac_graph_free(j->m.graph);
+    j->m.graph = sized;
+    return EXIT_OK;
+}
+
 int train_load(train_options *o, train_job *j) {
     int code = device_open(&o->device, &j->dev);
     if (!code && !text_is_model(o->model)) code = train_model(o, NULL, &j->m);
@@ -66,7 +84,8 @@ int train_load(train_options *o, train_job *j) {
     if (code) return code;
     if (fac_graph_inputs(j->m.graph) != 1 || fac_graph_outputs(j->m.graph) < 1)
         return fail_text("the model must have one input and an output");
-    code = train_fit_head(o, j->train.classes, &j->m, &j->fresh_head);
+    code = resize_input(o, j);
+    if (!code) code = train_fit_head(o, j->train.classes, &j->m, &j->fresh_head);
     return code ? code : check_model(j);
 }
 

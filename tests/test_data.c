@@ -1,4 +1,5 @@
 /* Data sets: IDX and .gz, folders of photos, toys, splits; batches, their order and augmentation; broken files. */
+#include <math.h>
 #include <sys/stat.h>
 #ifdef FAC_HAVE_ZLIB
 #include <zlib.h>
@@ -126,6 +127,39 @@ static void folders_of_photos_are_read(void **state) {
     assert_non_null(strstr(e.text, "broken.png"));
     assert_int_equal(fac_dataset_images(path_of("photos/a"), 3, 4, &d, &e), FAC_E_FORMAT);
     assert_int_equal(fac_dataset_images(path_of("nowhere"), 3, 4, &d, &e), FAC_E_IO);
+}
+
+/* Edges stay, what lies between is bilinear; grey becomes three equal channels; labels and classes stay. */
+static void images_are_resized(void **state) {
+    (void)state;
+    fac_dataset d = { 0 }, big = { 0 }, same = { 0 };
+    fac_error e = { 0 };
+    put_mnist("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
+    OK(fac_dataset_mnist(folder, false, &d, err));
+    const int64_t height = d.item.d[1], width = d.item.d[2], plane = 4 * height * width;
+    OK(fac_dataset_resize(&d, 1, (int)height, (int)width, &same, err));
+    assert_memory_equal(same.bytes, d.bytes, (size_t)(d.count * height * width));
+    OK(fac_dataset_resize(&d, 3, (int)(2 * height), (int)(2 * width), &big, err));
+    assert_true(big.count == d.count && big.classes == d.classes && big.std[2] == big.std[0] && big.mean[1] == d.mean[0]);
+    for (int64_t i = 0; i < d.count; i++) {
+        const uint8_t *small = d.bytes + i * height * width, *large = big.bytes + 3 * i * plane;
+        assert_int_equal(big.labels[i], d.labels[i]);
+        assert_int_equal(large[0], small[0]);
+        assert_int_equal(large[plane - 1], small[height * width - 1]);
+        assert_memory_equal(large, large + plane, (size_t)plane);
+        assert_memory_equal(large, large + 2 * plane, (size_t)plane);
+        const double between = 0.75 * small[0] + 0.25 * small[1];       /* a quarter of a pixel behind the first one's middle */
+        assert_true(fabs(large[1] - between) <= 1);
+    }
+    assert_int_equal(fac_dataset_resize(&big, 1, 5, 5, &same, &e), FAC_E_ARGUMENT);
+    assert_int_equal(fac_dataset_resize(&d, 1, 0, 5, &same, &e), FAC_E_ARGUMENT);
+    fac_dataset_free(&d);
+    fac_dataset_free(&big);
+    fac_dataset_free(&same);
+    OK(fac_dataset_toy("xor", 5, 3, &d, err));
+    assert_int_equal(fac_dataset_resize(&d, 1, 5, 5, &same, &e), FAC_E_ARGUMENT);
+    assert_non_null(strstr(e.text, "no images"));
+    fac_dataset_free(&d);
 }
 
 static void toys_have_their_shapes(void **state) {
@@ -264,7 +298,7 @@ int main(void) {
         cmocka_unit_test(packed_files_are_read),
 #endif
         cmocka_unit_test(folders_of_photos_are_read),
-        cmocka_unit_test(toys_have_their_shapes),
+        cmocka_unit_test(images_are_resized), cmocka_unit_test(toys_have_their_shapes),
         cmocka_unit_test(a_split_keeps_every_sample),
         cmocka_unit_test(every_epoch_is_an_order),
         cmocka_unit_test(batches_are_normalized_and_augmented),

@@ -5,6 +5,7 @@
 #ifndef FACULA_DATA_H
 #define FACULA_DATA_H
 
+#include "facula/image.h"
 #include "facula/tensor.h"
 
 #if defined(__GNUC__)
@@ -45,6 +46,12 @@ fac_status fac_dataset_toy(const char *name, int64_t count, uint64_t seed, fac_d
 /* Two sets from one, drawn at random; the second gets this part of the samples. */
 fac_status fac_dataset_split(const fac_dataset *d, double part, uint64_t seed, fac_dataset *first, fac_dataset *second,
                              fac_error *err);
+
+/* A sample that is an image, grey or in colour. */
+fac_status fac_dataset_image(const fac_dataset *d, int64_t sample, fac_image *out, fac_error *err);
+/* Images scaled to height x width, bilinear; grey ones may become those of 3 equal channels.  A new data set with the same labels,
+ * classes, mean and std. */
+fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width, fac_dataset *out, fac_error *err);
 
 /* ---- augmentation ---------------------------------------------------------------------------------------------------- */
 

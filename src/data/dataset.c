@@ -33,13 +33,24 @@ void fac_dataset_free(fac_dataset *d) {
     *d = (fac_dataset){ 0 };
 }
 
+fac_status fac_dataset_like(const fac_dataset *d, fac_dataset *out, fac_error *err) {
+    out->classes = d->classes;
+    memcpy(out->mean, d->mean, sizeof d->mean);
+    memcpy(out->std, d->std, sizeof d->std);
+    if (!d->class_names) return FAC_OK;
+    const char **names = fac_arena_alloc(&out->memory->arena, (size_t)d->classes, sizeof *names);
+    for (int c = 0; names && c < d->classes; c++)
+        if (!(names[c] = fac_arena_text(&out->memory->arena, d->class_names[c]))) names = NULL;
+    if (!names) return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", d->classes);
+    out->class_names = names;
+    return FAC_OK;
+}
+
 /* Samples from..to of the random order. */
 static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int64_t to, fac_dataset *out, fac_error *err) {
     const fac_dtype dtype = d->values ? FAC_F32 : d->tokens ? FAC_I32 : FAC_U8;
     FAC_TRY(fac_dataset_new_of(out, to - from, d->item, dtype, "a part of a data set", err));
-    out->classes = d->classes;
-    memcpy(out->mean, d->mean, sizeof d->mean);
-    memcpy(out->std, d->std, sizeof d->std);
+    FAC_TRY(fac_dataset_like(d, out, err));
     const size_t size = fac_type_bytes(&(fac_type){ dtype, d->item });
     const char *samples = d->values ? (const char *)d->values : d->tokens ? (const char *)d->tokens : (const char *)d->bytes;
     for (int64_t i = from; i < to; i++) {
@@ -47,12 +58,6 @@ static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int
         memcpy((char *)out->memory->samples + (size_t)(i - from) * size, samples + (size_t)k * size, size);
         out->memory->labels[i - from] = d->labels[k];
     }
-    if (!d->class_names) return FAC_OK;
-    const char **names = fac_arena_alloc(&out->memory->arena, (size_t)d->classes, sizeof *names);
-    for (int c = 0; names && c < d->classes; c++)
-        if (!(names[c] = fac_arena_text(&out->memory->arena, d->class_names[c]))) names = NULL;
-    if (!names) return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", d->classes);
-    out->class_names = names;
     return FAC_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/dataset_internal.h"
-#include "facula/image.h"
+#include "data/image_internal.h"
 
 /* Names in the arena, which owns them; sorted. */
 typedef struct names { const char **at; size_t n, room; } names;
@@ -46,9 +46,7 @@ static fac_status load(const char *path, int height, int width, uint8_t *to, fac
     fac_image image = { 0 }, small = { 0 };
     fac_status status = fac_image_load(path, &image, err);
     if (!status) status = fac_image_resize(&image, width, height, FAC_BILINEAR, &small, err);
-    const size_t plane = (size_t)height * (size_t)width;
-    for (size_t i = 0; !status && i < plane; i++)
-        for (size_t c = 0; c < 3; c++) to[c * plane + i] = small.rgb[3 * i + c];
+    if (!status) fac_image_planes(&small, 3, to);
     fac_image_free(&image);
     fac_image_free(&small);
     return status;

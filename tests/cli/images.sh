@@ -37,6 +37,13 @@ grep -q '"accuracy":.*1,' "$dir/log" || bad "evaluate: $(cat "$dir/log")"
     bad "a model of other classes is evaluated"
 grep -q "not trained for these classes" "$dir/err" || bad "other classes: $(cat "$dir/err")"
 
+# a network of the zoo takes another size than its own
+"$facula" train image-folder --data "$dir/two" --size 32x48 --model zoo:resnet18 --threads 1 --epochs 1 --batch 10 --quiet \
+    --out "$dir/sized" > "$dir/log" 2>&1 || bad "another size: $(cat "$dir/log")"
+"$facula" evaluate "$dir/sized" > "$dir/log" 2>&1 || bad "another size, evaluate: $(cat "$dir/log")"
+"$facula" train toy:xor --size 8x8 > /dev/null 2> "$dir/err" && bad "points have no size"
+grep -q "xor has none" "$dir/err" || bad "size of points: $(cat "$dir/err")"
+
 refuse() {
     says=$1
     shift
