@@ -2,7 +2,8 @@
 """Whole networks on an OpenCL GPU against PyTorch on the same card: both programs take turns and read inputs that lie there.
 
     python bench/gpu_networks.py --facula build/facula [NAME...] [--infer 1,16,64] [--train 16,64]
-                                 [--precision highest,high,bf16] [--rounds 3] [--compile] [--budget SECONDS]
+                                 [--precision highest,high,bf16] [--rounds 3] [--compile] [--plans 10]
+                                 [--budget SECONDS]
 
 PyTorch runs the better of NCHW and channels_last, eager, with cudnn.benchmark; --compile adds torch.compile with CUDA graphs
 (mode="reduce-overhead", channels_last).  Precisions:
@@ -283,11 +284,13 @@ def main():
     p.add_argument("--train", default="16,64")
     p.add_argument("--precision", default="highest,high,bf16")
     p.add_argument("--seconds", type=float, default=0.3, help="of each turn")
+    p.add_argument("--plans", type=int, default=10, help="that cuDNN tries for a convolution, the likeliest first; 0: all")
     p.add_argument("--compile", action="store_true", help="torch.compile with CUDA graphs, too: slow to start")
     p.add_argument("--budget", type=float, default=1e9, help="seconds after which no new line is begun")
     a = p.parse_args()
     start, skipped = time.perf_counter(), []
     torch.backends.cudnn.benchmark = a.rounds > 0
+    torch.backends.cudnn.benchmark_limit = a.plans
     version = subprocess.run([a.facula, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, driver {driver.stdout.split()[0]}, "

@@ -12,10 +12,7 @@
  *   MMA(d, a, b)        the instruction
  *   RAGGED, SPLIT, DEEP as in nv_conv_rows.cl */
 #define BLOCKS (BM / 16)
-#define LOADS (BK / (int)(64 / sizeof(XMEM)))   /* of 16 bytes, by one lane of a row of a k-tile */
 #define ROW_BYTES (BK * (int)sizeof(XMEM))
-#define EIGHTS (BN / 8)
-#define QUADS (2 * BLOCKS * (BN / 16))          /* fours of sums of a lane */
 
 INLINE void load16_if(uint *v, global const void *p, int there) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
@@ -47,41 +44,6 @@ INLINE void load_weights(uint *b, global const uchar *w, int g, int t, int more)
         load16_if(b + 4 * (n * LOADS + j), w + (8 * n + g) * ROW_BYTES + ((4 * j + t) ^ turn) * 16, more);
 }
 
-/* sums: [16 pixels][8 channels][4] */
-INLINE void multiply(float *sums, const uint *a, const uint *b, const uint *low) {
-    UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int n = 0; n < EIGHTS; n++) {
-        float *d = sums + 4 * (m * EIGHTS + n);
-#if PARTS == 2
-        float part[4] = { 0, 0, 0, 0 };
-#endif
-        UNROLL for (int j = 0; j < LOADS; j++) UNROLL for (int h = 0; h < 2; h++) {
-            const uint *one = a + 4 * (2 * m * LOADS + j) + 2 * h, *other = one + 4 * LOADS;
-            const uint *by = b + 4 * (n * LOADS + j) + 2 * h;
-#if PARTS == 2
-            const uint raw[4] = { one[0], other[0], one[1], other[1] };
-            uint high[4], rest[4];
-            UNROLL for (int e = 0; e < 4; e++) high[e] = nv_high(as_float(raw[e])), rest[e] = nv_low(as_float(raw[e]));
-            nv_mma_tf32(part, rest, by);
-            nv_mma_tf32(part, high, low + 4 * (n * LOADS + j) + 2 * h);
-            nv_mma_tf32(part, high, by);
-#else
-            const uint raw[4] = { one[0], other[0], one[1], other[1] };
-            MMA(d, raw, by);
-#endif
-        }
-#if PARTS == 2
-        UNROLL for (int e = 0; e < 4; e++) d[e] += part[e];
-#endif
-    }
-}
-
-/* Fours of neighbours of a lane: number q is of pixel 16 (q / (BN / 8)) + g + 8 i, channels 16 c + 4 t. */
-INLINE float4 four_of(const float *sums, int q) {
-    const int c = q % (BN / 16), i = q / (BN / 16) % 2, m = q / (BN / 8);
-    const float *d = sums + 4 * (m * EIGHTS + 2 * c) + 2 * i;
-    return (float4)(d[0], d[1], d[4], d[5]);
-}
-
 kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x, global const uchar *restrict w,
                                    global RESULT *y EXTRA_PARAMS) {
     local float4 parts[WARPS * QUADS * 32];
@@ -101,8 +63,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     k.at = taps[k.tap] + k.block;
     x += s.x + (long)(first / s.row_tiles) * s.channels;
     w += s.w + ((size_t)first * s.k_tiles + from) * STAGE;
-    float sums[4 * BLOCKS * EIGHTS];
-    UNROLL for (int q = 0; q < 4 * BLOCKS * EIGHTS; q++) sums[q] = 0;
+    float sums[CHAINS * SUMS];
+    UNROLL for (int q = 0; q < CHAINS * SUMS; q++) sums[q] = 0;
     for (int u = 0; u < n; u += DEPTH, w += DEPTH * STAGE) {
         uint a[DEPTH][8 * BLOCKS * LOADS], b[DEPTH][4 * EIGHTS * LOADS], low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
         UNROLL for (int d = 0; d < DEPTH; d++) {
@@ -115,11 +77,12 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
         UNROLL for (int d = 0; d < DEPTH; d++)
             if (u + d < n) multiply(sums, a[d], b[d], low[d]);
     }
+    join(sums);
     UNROLL for (int q = 0; q < QUADS; q++) parts[(warp * QUADS + q) * 32 + lane] = four_of(sums, q);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int q = warp; q < QUADS; q += WARPS) {
-        const int c = first % s.row_tiles * BN + 16 * (q % (BN / 16)) + 4 * t, group = first / s.row_tiles * s.rows;
-        const int at = row + 16 * (q / (BN / 8)) + 8 * (q / (BN / 16) % 2);
+        const int c = first % s.row_tiles * BN + 16 * (q % SIXTEENS) + 4 * t, group = first / s.row_tiles * s.rows;
+        const int at = row + 8 * (q / SIXTEENS);
         if (c >= s.rows || at >= s.pixels) continue;
         const pixel p = pixel_of(&s, at);
         const spot place = spot_of(&e, p.image, p.depth, p.row, p.column);

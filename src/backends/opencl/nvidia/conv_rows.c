@@ -15,6 +15,7 @@
 #include "cl_nv_conv_warps.h"
 #include "cl_nv_mma_conv.h"
 #include "cl_nv_moments.h"
+#include "cl_nv_warp_products.h"
 
 enum { VERSION = 2, OPTIONS = 96 };
 
@@ -75,6 +76,7 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     if (c->sums) fac_nv_norm_text(c, to);
     if (c->moments) fac_text_add(to, fac_cl_nv_moments);
     if (c->pooled) fac_text_add(to, fac_cl_nv_conv_rows_pool);
+    if (t->warps) fac_text_print(to, "#define NAME(x) x\n%s", fac_cl_nv_warp_products);
     fac_text_add(to, t->warps ? fac_cl_nv_conv_warps : t->warp_rows ? fac_cl_nv_mma_conv : fac_cl_nv_conv_rows);
     return good && !to->failed;
 }

@@ -9,6 +9,7 @@
 #include "cl_nv_relay_depthwise.h"
 #include "cl_nv_relay_meet.h"
 #include "cl_nv_relay_pool.h"
+#include "cl_nv_warp_products.h"
 
 enum { FUNCTIONS = 32 };        /* of a body at most */
 
@@ -65,6 +66,7 @@ static void add_conv(const fac_nv_code *c, fac_text *to) {
                    c->columns * c->row * parts, parts, names[c->mode]);
     if (c->window) fac_text_add(to, "#define WINDOW\n");
     if (c->ragged) fac_text_add(to, "#define RAGGED\n");
+    fac_text_add(to, fac_cl_nv_warp_products);
     fac_text_add(to, fac_cl_nv_relay_conv);
     if (c->window) fac_text_add(to, "#undef WINDOW\n");
     if (c->ragged) fac_text_add(to, "#undef RAGGED\n");
