@@ -83,6 +83,33 @@ static void thin_products(void **state) {
     }
 }
 
+/* Few rows times a matrix in f16, whose rows f16 could not hold as they are, against the largest result: TF32's error. */
+static void thin_products_in_f16(void **state) {
+    (void)state;
+    if (!device) skip();
+    static const double ranges[] = { 1, 1e-6, 3e5 };
+    const int count = getenv("FACULA_ALL") ? 60 : 6;
+    fac_opencl_of(device)->limits.gpu = of_largest = true;
+    for (int k = 0; k < count; k++) {
+        char text[256];
+        const int M = 1 + below(8), N = 32 + size(), K = 4 * (k % 2 ? size() : 250 + below(9)), kind = below(3);
+        const char *const forms[] = { "linear(f32[%d,%d], f32[%d,%d])", "matmul(f32[%d,%d], f32[%d,%d])",
+                                      "linear(f32[%d,%d], f32[%d,%d], f32[%d]) {relu}" };
+        snprintf(text, sizeof text, forms[kind], M, K, kind == 1 ? K : N, kind == 1 ? N : K, N);
+        fac_graph *g = NULL;
+        const double most = ranges[kind == 2 ? 0 : k % 3];
+        const fac_case c = { text, -most, most, 1e-3 };
+        if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
+        for (precision = FAC_PRECISION_HIGH; precision <= FAC_PRECISION_MEDIUM; precision++)
+            assert_true(solve(solver("product/thin_f16"), g->last, &c, false));
+        precision = FAC_PRECISION_HIGHEST;
+        assert_false(solve(solver("product/thin_f16"), g->last, &c, false));
+        precision = FAC_PRECISION_DEFAULT;
+        fac_graph_free(g);
+    }
+    of_largest = false;
+}
+
 /* A dilation of two behind a stride of two meets every other line only: the phases between see no tap. */
 static void phases_without_a_tap(void **state) {
     (void)state;
@@ -367,6 +394,7 @@ int main(void) {
     if (only) cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_products), cmocka_unit_test(thin_products),
+        cmocka_unit_test(thin_products_in_f16),
         cmocka_unit_test(random_convolutions), cmocka_unit_test(depthwise),
         cmocka_unit_test(phases_without_a_tap),
         cmocka_unit_test(random_transposed), cmocka_unit_test(pixels_alone), cmocka_unit_test(sums_of_nothing),

@@ -60,9 +60,9 @@ static bool may_be_asked(const char *solver) {
 }
 
 /* Takes no case of an operator: it leaves scores and keys to others, or works in no precision that f32 has by default.  They have
- * tests of their own (test_nv_attention.c). */
+ * tests of their own (test_nv_attention.c, test_opencl_products.c). */
 static bool is_tested_elsewhere(const char *solver) {
-    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma");
+    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") || !strcmp(solver, "product/thin_f16");
 }
 
 /* How many were compiled or found on disk so far. */

@@ -34,6 +34,7 @@ static void add_tile(const fac_cl_product *r, const fac_cl_tile *t, fac_text *to
                        "#define AHEAD %d\n", t->TM, t->RN, t->VB, t->lanes, t->items, t->items / t->lanes, t->ahead);
         if (t->b_along_n) fac_text_add(to, "#define ALONG_N\n");
         if (t->aligned) fac_text_add(to, "#define ALIGNED\n");
+        if (r->b_f16) fac_text_add(to, "#define B_F16\n");
         return;
     }
     if (t->way == FAC_CL_VECTOR) {
@@ -76,6 +77,7 @@ static void describe(const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm 
     memset(out, 0, sizeof *out);
     out->tile = *t;
     out->element = (size_t)fac_dtype_get(r->dtype)->block_bytes;
+    out->element_b = r->b_f16 ? sizeof(cl_half) : out->element;
     out->result = (size_t)fac_dtype_get(r->result)->block_bytes;
     out->sums = fac_cl_sum_bytes(r->dtype);
     out->extras = r->extras;
@@ -129,7 +131,7 @@ fac_cl_shape fac_cl_placed(const fac_cl_gemm *g, const fac_cl_shape *shape, cons
     if (x->pixels.memory) s.pixels += (int64_t)(fac_cl_at(x->pixels) / sizeof(cl_int4));
     if (x->places.memory) s.places += (int64_t)(fac_cl_at(x->places) / sizeof(cl_int));
     if (x->a.memory) s.a.at += (int64_t)(fac_cl_at(x->a) / g->element);
-    if (x->b.memory) s.b.at += (int64_t)(fac_cl_at(x->b) / g->element);
+    if (x->b.memory) s.b.at += (int64_t)(fac_cl_at(x->b) / g->element_b);
     s.y.at += (int64_t)(fac_cl_at(x->y) / g->result);
     for (int i = 0; i < g->extras; i++) s.e[i].at += (int64_t)(fac_cl_at(x->e[i]) / g->extra[i]);
     return s;

@@ -34,6 +34,7 @@ typedef struct fac_cl_product {
     bool             split_k, places, deep;     /* the terms are images x pixels; y lies by a table; images have a depth */
     bool             padded;                    /* rows of a are there up to a multiple of four */
     bool             quads;                     /* bytes: a factor is four of them, K and the steps along the sum count those */
+    bool             b_f16;                     /* b is packed by product/thin_f16 */
     bool             half;                      /* f16: factors stay what they are until they are multiplied */
     /* a lies in panels of so many rows, [panel][k][row], filled with zeros; 0: none */
     int              panel;
@@ -64,7 +65,7 @@ typedef struct fac_cl_tile {
 typedef struct fac_cl_gemm {
     fac_cl_kernel product, sum;                 /* sum: of the parts, when the sum is split */
     fac_cl_tile   tile;
-    size_t        element, result, sums, extra[FAC_CL_EXTRAS];  /* bytes */
+    size_t        element, element_b, result, sums, extra[FAC_CL_EXTRAS];       /* bytes */
     int           extras;
     fac_cl_right  right;
     bool          places;

@@ -15,11 +15,12 @@ static double seconds(const fac_opencl *o, double bytes, double groups, bool alo
     return bytes / (fac_cl_bandwidth(o) * share);
 }
 
-/* Neighbours that a load takes.  An item of a cpu has vectors of its own, which need not be aligned. */
+/* Neighbours that a load takes; 0: it cannot be.  An item of a cpu has vectors of its own, which need not be aligned. */
 static int vector(const fac_opencl *o, const fac_cl_product *r, const fac_cl_tile *t) {
     const fac_cl_shape *s = &r->s;
     const bool straight = r->dtype == FAC_F32 || r->dtype == FAC_F64;
     const int64_t most = t->b_along_n ? s->N : s->K;
+    if (r->b_f16) return t->VA == 4 && !t->a_along_m ? 8 : 0;
     if (o->limits.gpu) return t->VB == 4 && (t->b_along_n || (t->VA == 4 && !t->a_along_m)) ? 4 : 1;
     int v = !straight || (!t->b_along_n && s->a.column != 1) ? 1 : r->dtype == FAC_F64 ? 8 : 16;
     while (v > most) v /= 2;
@@ -44,6 +45,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     t->aligned = o->limits.gpu;
     t->ahead = 1;
     t->VB = vector(o, r, t);
+    if (!t->VB) return false;
     t->TM = (int)s->M, t->items = items;
     if (t->b_along_n) {
         t->RN = t->VB;
@@ -59,12 +61,12 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         t->TN = items / t->lanes * t->RN;
         if (o->limits.gpu) t->ahead = ahead(s, t);
     }
-    const double groups = (double)parts(s->N, t->TN) * (double)s->batch, element = fac_dtype_get(r->dtype)->block_bytes;
+    const double groups = (double)parts(s->N, t->TN) * (double)s->batch, element = r->b_f16 ? 2 : fac_dtype_get(r->dtype)->block_bytes;
     const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
-    t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB == 4 && !t->b_along_n && s->batch == 1 && bytes > CACHED;
+    t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB >= 4 && !t->b_along_n && s->batch == 1 && bytes > CACHED;
     for (int64_t splits = 1; splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
-        const int64_t each = parts(parts(s->K ? s->K : 1, splits), 4) * 4;
-        double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB == 4);
+        const int64_t each = parts(parts(s->K ? s->K : 1, splits), 8) * 8;
+        double time = (o->limits.gpu ? 4e-6 : 1e-5) + seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
         if (splits > 1) time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
         if (splits > 1 && time >= t->seconds) continue;
         t->seconds = time, t->splits = parts(s->K ? s->K : 1, each), t->each_k = each;

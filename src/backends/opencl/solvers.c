@@ -14,7 +14,7 @@ const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_cross_entropy_solver, &fac_cl_cross_entropy_grad_solver,
     &fac_cl_reduce_solver, &fac_cl_arg_solver, &fac_cl_scan_solver, &fac_cl_top_k, &fac_cl_sum_square_all,
     &fac_cl_matmul_wgmma, &fac_cl_matmul_mma, &fac_cl_matmul_dot,
-    &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_matmul_thin, &fac_cl_fused_matmul,
+    &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_matmul_thin, &fac_cl_product_thin_f16, &fac_cl_fused_matmul,
     &fac_cl_conv_tile, &fac_cl_conv_vector,
     &fac_cl_conv_wgmma, &fac_cl_conv_wgmma_stream, &fac_cl_conv_wgmma_grad_w, &fac_cl_winograd_wgmma,
     &fac_cl_conv_mma, &fac_cl_conv_mma_grad_w, &fac_cl_conv_warps,

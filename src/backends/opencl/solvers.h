@@ -13,7 +13,7 @@ extern const fac_solver fac_cl_softmax_solver, fac_cl_softmax_grad_solver, fac_c
 extern const fac_solver fac_cl_cross_entropy_solver, fac_cl_cross_entropy_grad_solver;
 extern const fac_solver fac_cl_conv_depthwise_solver, fac_cl_pool_quads_solver, fac_cl_pool_strip_solver;
 extern const fac_solver fac_cl_reduce_solver, fac_cl_arg_solver, fac_cl_scan_solver, fac_cl_top_k, fac_cl_sum_square_all;
-extern const fac_solver fac_cl_matmul_tile, fac_cl_matmul_vector, fac_cl_matmul_thin, fac_cl_fused_matmul;
+extern const fac_solver fac_cl_matmul_tile, fac_cl_matmul_vector, fac_cl_matmul_thin, fac_cl_product_thin_f16, fac_cl_fused_matmul;
 extern const fac_solver fac_cl_conv_tile, fac_cl_conv_vector, fac_cl_conv_direct, fac_cl_winograd_2x2, fac_cl_winograd_4x4;
 extern const fac_solver fac_cl_winograd_grad_w_2x2, fac_cl_winograd_grad_w_4x4;
 extern const fac_solver fac_cl_matmul_wgmma, fac_cl_matmul_dot;
