@@ -100,7 +100,7 @@ fac_status fac_program_run(fac_program *p, fac_tensor *const in[], fac_tensor *o
 typedef struct fac_step_op { const char *op; double macs, other, elements; } fac_step_op;
 typedef struct fac_step_stat {
     const char *nodes, *solver;
-    double      seconds, macs, bytes;   /* seconds: of all runs together */
+    double      seconds, macs, bytes;   /* seconds: of all runs together; bytes: of operands, of weights as they are packed */
     int64_t     runs;
     bool        fallback;
     const char *op;                     /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */

@@ -119,8 +119,9 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
         step->work = root;
     }
     for (int i = 0; i < q->nin; i++) {
-        fac_root_touch(p, step->in[i].root, index);
-        if (step->in[i].root >= 0) step->bytes += (double)fac_type_bytes(&q->in[i].type);
+        const int root = step->in[i].root;
+        fac_root_touch(p, root, index);
+        if (root >= 0) step->bytes += (double)(step->packed >> i & 1 ? p->roots[root].bytes : fac_type_bytes(&q->in[i].type));
     }
     for (int k = 0; k < q->nout; k++) {
         fac_root_touch(p, step->out[k].root, index);
