@@ -96,9 +96,10 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
         height = (int)size.d[0];
         width = (int)size.d[1];
     }
+    const int64_t channels = want.n == 4 ? want.d[1] : 0;
     fac_status status = load(o, height, width, train, test, &err);
-    if (!status && o->size) status = resize(want.n == 4 ? want.d[1] : 0, height, width, train, &err);
-    if (!status && o->size) status = resize(want.n == 4 ? want.d[1] : 0, height, width, test, &err);
+    if (!status && o->size) status = resize(channels, height, width, train, &err);
+    if (!status && o->size) status = resize(channels, height, width, test, &err);
     if (status) {
         if (!strcmp(o->set, "fashion-mnist") && err.status == FAC_E_IO)
             fprintf(stderr, "facula: is the package installed?  apt-get install dataset-fashion-mnist\n");
