@@ -4,9 +4,9 @@
     python bench/gpu_training.py --facula build/facula [--device opencl] [--data FOLDER] [--model zoo:resnet18] [--size 64x64]
                                  [--epochs 4] [--seeds 3] [--steps 1000]
 
-ResNet-18 learns Fashion-MNIST (Debian's dataset-fashion-mnist), its photos enlarged, in each precision from the same first weights,
-batches and flips, with several seeds: what seeds make of one precision is the noise beside which precisions are looked at.  Then
-ResNet-18 takes `steps` steps, and what the device's driver gave is compared with a training of a tenth of them.
+ResNet-18 learns Fashion-MNIST (Debian's dataset-fashion-mnist), its photos enlarged, in each precision from the same first
+weights, batches and flips, with several seeds: what seeds make of one precision is the noise beside which precisions are looked
+at.  Then ResNet-18 takes `steps` steps, and what the device's driver gave is compared with a training of a tenth of them.
 """
 import argparse
 import json
@@ -31,7 +31,8 @@ def percents(values):
 
 
 def curves(a):
-    print("| precision | test accuracy after each epoch, mean of seeds, % | at the end, of each seed, % | mean | test loss | images/s |")
+    print("| precision | test accuracy after each epoch, mean of seeds, % | at the end, of each seed, % | mean | test loss | "
+          "images/s |")
     print("| --- | --- | --- | --- | --- | --- |", flush=True)
     for precision in a.precisions.split(","):
         runs = [train(a, precision, seed) for seed in range(a.seeds)]
@@ -64,7 +65,8 @@ def main():
     a = p.parse_args()
     curves(a)
     if a.steps:
-        print(f"\nmemory of the driver: {taken(a, a.steps // 10)} after {a.steps // 10} steps, {taken(a, a.steps)} after {a.steps}")
+        few, many = taken(a, a.steps // 10), taken(a, a.steps)
+        print(f"\nmemory of the driver: {few} after {a.steps // 10} steps, {many} after {a.steps}")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ static int resize_input(const train_options *o, train_job *j) {
     fac_dims want = fac_value_type(x).dims;
     const int64_t *has = j->train.item.d + 1;
     char text[256];
-    if (!o->size || want.n != 4 || (want.d[2] < 0 && want.d[3] < 0) || (want.d[2] == has[0] && want.d[3] == has[1])) return EXIT_OK;
+    if (!o->size || want.n != 4) return EXIT_OK;
+    if ((want.d[2] < 0 && want.d[3] < 0) || (want.d[2] == has[0] && want.d[3] == has[1])) return EXIT_OK;
     memcpy(want.d + 2, has, 2 * sizeof *has);
     if (fac_graph_shaped(j->m.graph, fac_value_name(x), dims_text(j->m.graph, &want, text, sizeof text), &sized, &err))
         return fail(&err);

@@ -45,12 +45,13 @@ static fac_status resize_all(const fac_dataset *d, fac_dataset *to, fac_error *e
 fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width, fac_dataset *out, fac_error *err) {
     FAC_TRY(check_images(d, err));
     if (height < 1 || width < 1) return fac_raise(err, FAC_E_ARGUMENT, "images cannot become %d x %d", height, width);
-    if (channels != d->item.d[0] && channels != 3)
-        return fac_raise(err, FAC_E_ARGUMENT, "images of %lld channels cannot become those of %d", (long long)d->item.d[0], channels);
+    const int64_t has = d->item.d[0];
+    if (channels != has && channels != 3)
+        return fac_raise(err, FAC_E_ARGUMENT, "images of %lld channels cannot become those of %d", (long long)has, channels);
     fac_dataset to = { 0 };
     fac_status status = fac_dataset_new(&to, d->count, fac_shape(channels, height, width), false, "images in another size", err);
     if (!status) status = fac_dataset_like(d, &to, err);
-    for (int c = 1; c < 3 && d->item.d[0] == 1; c++) to.mean[c] = to.mean[0], to.std[c] = to.std[0];
+    for (int c = 1; c < 3 && has == 1; c++) to.mean[c] = to.mean[0], to.std[c] = to.std[0];
     if (!status) status = resize_all(d, &to, err);
     if (status) fac_dataset_free(&to);
     else *out = to;

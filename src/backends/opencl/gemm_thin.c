@@ -62,7 +62,7 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         if (o->limits.gpu) t->ahead = ahead(s, t);
     }
     const double groups = (double)parts(s->N, t->TN) * (double)s->batch;
-    const double element = r->b_f16 ? sizeof(cl_half) : fac_dtype_get(r->dtype)->block_bytes;
+    const double element = r->b_f16 ? 2 : fac_dtype_get(r->dtype)->block_bytes;
     const double bytes = (double)(s->K * s->N * s->batch) * element, grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
     t->once = o->limits.gpu && r->dtype == FAC_F32 && t->VB >= 4 && !t->b_along_n && s->batch == 1 && bytes > CACHED;
     for (int64_t splits = 1; splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {

@@ -1,6 +1,6 @@
 /* product/thin_f16: few rows times a matrix that does not change, where TF32 is allowed: the matrix is kept in f16, which has as
- * many bits as TF32, each of its columns scaled by a power of two.  Such a product is as long as the matrix' way from memory, which
- * is half as long then; the rows stay what they are, so that errors are below those of TF32's own products. */
+ * many bits as TF32, each of its columns scaled by a power of two.  Such a product is as long as the matrix' way from memory,
+ * which is half as long then; the rows stay what they are, so that errors are below those of TF32's own products. */
 #include "backends/opencl/gemm.h"
 #include "backends/opencl/solvers.h"
 #include "base/error.h"
@@ -35,7 +35,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan q;
     fac_cl_tile t;
-    for (int i = 0; i < p->nin; i++)                        /* blocks are not for matrices, and packing begins with what is plain */
+    for (int i = 0; i < p->nin; i++)            /* blocks are not for matrices, and what is packed is plain */
         if (i == 1 || p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!read(o, p, &q) || !fac_cl_tile_choose(o, &q.r, FAC_CL_THIN, &t)) return false;
     offer->seconds = t.seconds, offer->version = FAC_CL_TILE_VERSION;

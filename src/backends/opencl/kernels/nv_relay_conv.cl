@@ -1,5 +1,6 @@
 /* A leg that is a convolution of few pixels on mma.sync: rows of tiles are pixels, columns are channels of y, and the warps of a
- * team share out the terms of the sum, as in nv_conv_warps.cl; products: nv_warp_products.cl.  A 1 x 1 convolution of images of one pixel is a linear layer.
+ * team share out the terms of the sum, as in nv_conv_warps.cl (products: nv_warp_products.cl).  A 1 x 1 convolution of images of
+ * one pixel is a linear layer.
  *
  * A level is as long as the way of one tile from the meeting on, so all that needs no results of others is done before: where
  * pixels lie, the first weights, biases, where results go.
