@@ -155,8 +155,15 @@ static void winograd(fac_device *d, uint64_t seed) {
     static const shape fixed[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3 },
                                    { 3, 40, 2, 2, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 4 },
                                    { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 1 } };
+    int offers[2] = { 0 };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
-        for (int i = 0; i < 2; i++) assert_true(conv(d, solvers[i], &fixed[k], seed));
+        for (int i = 0; i < 2; i++) {
+            assert_true(conv(d, solvers[i], &fixed[k], seed));
+            for (check_variant = 1; check_variant <= 8; check_variant++)
+                offers[check_variant > 4] += conv(d, solvers[i], &fixed[k], seed);
+            check_variant = 0;
+        }
+    assert_true(offers[0] > 0 && offers[1] > 0);         /* by tiles, by chunks */
     const int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
     for (int i = 0; i < 4; i++) {                   /* groups of whole blocks; others are refused */
         const int64_t r = i < 2 ? 3 : 5;

@@ -22,6 +22,14 @@ typedef struct fac_winograd_plan {
 static inline int64_t fac_winograd_v_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->v_point; }
 static inline int64_t fac_winograd_m_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->m_point; }
 
+/* Floats of the V and M that a thread has for itself: a power of two, so that in layers of about the same size the same thread
+ * writes the same lines, which no other core then has. */
+static inline int64_t fac_winograd_own_floats(const fac_winograd_plan *p) {
+    int64_t own = 1024;
+    while (own < fac_winograd_v_floats(p) + fac_winograd_m_floats(p)) own *= 2;
+    return own;
+}
+
 /* Variants for tuning: both schedules, in blocks of 1, 2, 4 and 8 full tiles of the kernel. */
 enum { FAC_WINOGRAD_SIZES = 4, FAC_WINOGRAD_VARIANTS = 2 * FAC_WINOGRAD_SIZES, FAC_WINOGRAD_VERSION = 1 };
 
