@@ -216,9 +216,11 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     o->variants = FAC_WINOGRAD_VARIANTS, o->version = FAC_WINOGRAD_VERSION;
     size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
-    if (!fac_size_mul((size_t)fac_winograd_own_floats(&q), threads * sizeof(float), &o->work)) return false;
-    if (!fac_size_add(o->work, threads, &o->work)) return false;
-    o->own = true;
+    const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
+    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, threads, &o->work)) return false;
+    /* larger ones, as stride 2 has with gaps between the points, would come from memory: 30 ns a line, where values were written last
+     * they come from a cache */
+    o->own = own <= q.cpu->l2;
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);

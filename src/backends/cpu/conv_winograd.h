@@ -22,12 +22,13 @@ typedef struct fac_winograd_plan {
 static inline int64_t fac_winograd_v_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->v_point; }
 static inline int64_t fac_winograd_m_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->m_point; }
 
-/* Floats of the V and M that a thread has for itself: a power of two, so that in layers of about the same size the same thread
- * writes the same lines, which no other core then has. */
+/* Floats from one thread's V and M to the next one's: a power of two, so that in layers of about the same size the same thread
+ * writes the same lines, which no other core then has; close to each other where they are too large for that. */
 static inline int64_t fac_winograd_own_floats(const fac_winograd_plan *p) {
+    const int64_t needed = fac_winograd_v_floats(p) + fac_winograd_m_floats(p);
     int64_t own = 1024;
-    while (own < fac_winograd_v_floats(p) + fac_winograd_m_floats(p)) own *= 2;
-    return own;
+    while (own < needed) own *= 2;
+    return (size_t)own * sizeof(float) <= p->cpu->l2 ? own : needed;
 }
 
 /* Variants for tuning: both schedules, in blocks of 1, 2, 4 and 8 full tiles of the kernel. */

@@ -13,7 +13,8 @@ static const double FAR = 0.65;
  *
  * Bytes from beyond the second cache come while products are computed, so the slower of the two counts; bytes from the second
  * cache hold the products up a little.  U of all chunks is gone through for each block: by tiles it stays in the cache if all of
- * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M. */
+ * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M.  By chunks every thread reads
+ * all inputs from those who wrote them and makes all of V, which counts as if V came from there. */
 static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t block) {
     const int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
     const double share = by_chunk ? (double)threads : 1, room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->bandwidth;
@@ -35,7 +36,7 @@ static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t bloc
     const double stream = far / (FAR * p->cpu->bandwidth);
     /* the tenth decides between ways that compute alike: what hardly waits now waits when others use the memory, too */
     const double both = computed > stream ? computed + stream / 10 : stream + computed / 10;
-    return both + (by_chunk ? blocks * 2e-6 : 0);
+    return both + (by_chunk ? blocks * 1e-6 : 0);
 }
 
 bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
