@@ -3,9 +3,9 @@
  * thousands of tiles) only the largest are placed so, and the small ones go behind them, in the order of their lives, each into
  * the lowest gap that is free then.  Also the two bounds that the plan reports.
  *
- * Scratch that is each thread's own lies behind all values.  Where cores have no cache in common, a line that another one has read
- * is written 40 times more slowly than one's own (2.4 GB/s and 97, measured between two parts of an EPYC): values are read by
- * others, and what transforms write in a burst would wait for that. */
+ * Scratch that is each thread's own lies behind all values.  Where cores have no cache in common, a line that another one has
+ * read is written 40 times more slowly than one's own (2.4 GB/s and 97, measured between two parts of an EPYC): values are read
+ * by others, and what transforms write in a burst would wait for that. */
 #include <stdlib.h>
 #include <string.h>
 #include "run/plan.h"

@@ -30,9 +30,9 @@ typedef fac_winograd_plan plan;
 typedef struct job {
     const plan  *p;
     const float *x, *u, *b, *r, *mask;
-    float       *y, *own;               /* a thread's V and M, one thread behind the other */
-    int64_t      first, count;          /* tiles of the block                              */
-    bool        *made;                  /* by thread: its V is that of the block           */
+    float       *y, *own, *v;           /* a thread's V and M, one thread behind the other; V if it is shared */
+    int64_t      first, count;          /* tiles of the block                                                  */
+    bool        *made;                  /* by thread: its V is that of the block                               */
 } job;
 
 static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
@@ -126,29 +126,41 @@ static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, co
         for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
 }
 
-static float *v_of(const job *j, int thread) { return j->own + thread * fac_winograd_own_floats(j->p); }
+static float *own_of(const job *j, int thread) { return j->own + thread * fac_winograd_own_floats(j->p); }
+static int64_t blocks_of(const plan *p) { return (p->g.C + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes; }
 
-/* V of `count` tiles from `first` on. */
+/* V of `count` tiles from `first` on: channel block c, and all of them. */
+static void inputs_of(const job *j, int64_t c, int64_t first, int64_t count, float *v) {
+    const int64_t lanes = j->p->cpu->simd->lanes;
+    for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks_of(j->p) * count * lanes);
+}
 static void inputs(const job *j, int64_t first, int64_t count, float *v) {
-    const int64_t lanes = j->p->cpu->simd->lanes, blocks = (j->p->g.C + lanes - 1) / lanes;
-    for (int64_t c = 0; c < blocks; c++)
-        for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks * count * lanes);
+    for (int64_t c = 0; c < blocks_of(j->p); c++) inputs_of(j, c, first, count, v);
 }
 
 static void by_tiles(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     const int64_t first = block_begin(p, i), count = block_begin(p, i + 1) - first;
-    float *v = v_of(j, thread);
+    float *v = own_of(j, thread);
     inputs(j, first, count, v);
     for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, v + fac_winograd_v_floats(p));
 }
 
+static void inputs_of_block(void *arg, int c, int thread) {
+    const job *j = arg;
+    (void)thread;
+    inputs_of(j, c, j->first, j->count, j->v);
+}
 static void chunk_of_block(void *arg, int k, int thread) {
     const job *j = arg;
-    float *v = v_of(j, thread);
-    if (!j->made[thread]) inputs(j, j->first, j->count, v), j->made[thread] = true;
-    chunk(j, k, j->first, j->count, v, v + fac_winograd_v_floats(j->p));
+    float *own = own_of(j, thread);
+    if (j->p->shared) {
+        chunk(j, k, j->first, j->count, j->v, own);
+        return;
+    }
+    if (!j->made[thread]) inputs(j, j->first, j->count, own), j->made[thread] = true;
+    chunk(j, k, j->first, j->count, own, own + fac_winograd_v_floats(j->p));
 }
 
 static void run_group(const plan *p, job *j) {
@@ -159,7 +171,8 @@ static void run_group(const plan *p, job *j) {
     }
     for (int64_t b = 0; b < p->blocks; b++) {
         j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
-        memset(j->made, 0, (size_t)pool->threads);
+        if (p->shared) fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
+        else memset(j->made, 0, (size_t)pool->threads);
         fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
     }
 }
@@ -177,7 +190,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    j.made = (bool *)v_of(&j, p->cpu->pool.threads);
+    j.v = own_of(&j, p->cpu->pool.threads), j.made = (bool *)j.v;
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);
@@ -217,10 +230,11 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
-    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, threads, &o->work)) return false;
-    /* larger ones, as stride 2 has with gaps between the points, would come from memory: 30 ns a line, where values were written last
-     * they come from a cache */
-    o->own = own <= q.cpu->l2;
+    const size_t behind = q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads;
+    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, behind, &o->work)) return false;
+    /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a line; where values were written
+     * last they come from a cache */
+    o->own = !q.shared && own <= q.cpu->l2;
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
