@@ -86,12 +86,13 @@ static void own_scratch(fac_device *d, uint64_t seed) {
     for (int k = 0; k < 3; k++) x = fac_relu(conv(&b, x, 32, 3, 1, 1));
     fac_output(b.g, "y", x);
     fac_tensor *t = random_tensor(seed, 1, fac_shape(1, 32, 30, 30), 1), *y = NULL;
-    if (fac_program_new(b.g, d, &(fac_program_opts){ .solver = "conv2d/winograd_4x4" }, &p, &err) || fac_program_run(p, &t, &y, &err))
-        fail_msg("%s", err.text);
+    const fac_program_opts o = { .solver = "conv2d/winograd_4x4" };
+    if (fac_program_new(b.g, d, &o, &p, &err) || fac_program_run(p, &t, &y, &err)) fail_msg("%s", err.text);
     const size_t n = fac_program_arena(p, part, 8);
     size_t values = 0, scratch = 0, at = 0;
     assert_true(n > 3 && n <= 8);
-    for (size_t k = 0; k < n; k++) if (!part[k].scratch && part[k].at + part[k].bytes > values) values = part[k].at + part[k].bytes;
+    for (size_t k = 0; k < n; k++)
+        if (!part[k].scratch && part[k].at + part[k].bytes > values) values = part[k].at + part[k].bytes;
     for (size_t k = 0; k < n; k++) {
         if (!part[k].scratch) continue;
         assert_true(part[k].at >= values && (!scratch || part[k].at == at));

@@ -22,8 +22,8 @@ typedef struct fac_winograd_plan {
 static inline int64_t fac_winograd_v_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->v_point; }
 static inline int64_t fac_winograd_m_floats(const fac_winograd_plan *p) { return fac_tiles_points(&p->tiles) * p->m_point; }
 
-/* Floats from one thread's V, if it has one, and M to the next one's: a power of two, so that in layers of about the same size the same thread
- * writes the same lines, which no other core then has; close to each other where they are too large for that. */
+/* Floats from one thread's V, if it has one, and M to the next one's: a power of two, so that in layers of about the same size the
+ * same thread writes the same lines, which no other core then has; close to each other where they are too large for that. */
 static inline int64_t fac_winograd_own_floats(const fac_winograd_plan *p) {
     const int64_t needed = (p->shared ? 0 : fac_winograd_v_floats(p)) + fac_winograd_m_floats(p);
     int64_t own = 1024;
