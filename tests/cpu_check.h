@@ -21,6 +21,7 @@
 static bool check_nan;                      /* some elements of input 0 are NaN */
 static bool check_largest;                  /* relative to the largest sum of |x| |w|, not to that of the element */
 static float check_tolerance = 1e-6f;       /* of 1 + that sum */
+static int check_variant;                   /* of the solver; 0: what its estimates choose */
 static double check_error;                  /* of the last call: the largest difference, relative to the largest output */
 enum { CHECK_OPERANDS = 8, CHECK_GUARD = 64 };
 
@@ -115,7 +116,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
     size_t outputs = (size_t)fac_dims_count(&type.dims);
 
     outs->layout.halo = (int)(seed % 3);
-    fac_problem p = { .node = node, .nin = node->nin, .nout = node->nout, .in = in, .out = outs };
+    fac_problem p = { .node = node, .nin = node->nin, .nout = node->nout, .in = in, .out = outs, .variant = check_variant };
     fac_offer o = { 0 };
     bool offered = s->offer(device, &p, &o);
     if (offered) {

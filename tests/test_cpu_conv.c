@@ -155,9 +155,21 @@ static void winograd(fac_device *d, uint64_t seed) {
     static const shape fixed[] = { { 1, 200, 7, 7, 260, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 3 },
                                    { 3, 40, 2, 2, 20, 3, 3, 1, { .pad = { 1, 1, 1, 1 } }, true, 4 },
                                    { 1, 50, 61, 57, 24, 3, 3, 1, { .pad = { 1, 0, 1, 2 } }, true, 1 } };
+    fac_cpu *cpu = (fac_cpu *)d;
+    const size_t l2 = cpu->l2;
+    int offers[2] = { 0 };
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
-        for (int i = 0; i < 2; i++) assert_true(conv(d, solvers[i], &fixed[k], seed));
-    const int64_t lanes = ((const fac_cpu *)d)->simd->lanes;
+        for (int i = 0; i < 2; i++) {
+            assert_true(conv(d, solvers[i], &fixed[k], seed));
+            for (check_variant = 1; check_variant <= 8; check_variant++)
+                for (int small = 0; small < 2; small++) {           /* V fits the second cache, or is shared */
+                    cpu->l2 = small ? 4096 : l2;
+                    offers[check_variant > 4] += conv(d, solvers[i], &fixed[k], seed);
+                }
+            check_variant = 0, cpu->l2 = l2;
+        }
+    assert_true(offers[0] > 0 && offers[1] > 0);         /* by tiles, by chunks */
+    const int64_t lanes = cpu->simd->lanes;
     for (int i = 0; i < 4; i++) {                   /* groups of whole blocks; others are refused */
         const int64_t r = i < 2 ? 3 : 5;
         shape two = { 2, 4 * lanes, 11, 9, 6 * lanes, r, r, 2, { .pad = { 1, 1, 1, 1 } }, true, i }, odd = two;

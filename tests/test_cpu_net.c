@@ -76,12 +76,42 @@ static void forced(fac_device *d, uint64_t seed) {
     }
 }
 
+/* Scratch that is each thread's own: in one place for all layers of a size, where no value lies. */
+static void own_scratch(fac_device *d, uint64_t seed) {
+    builder b = { fac_graph_new(), seed, 0, 0 };
+    fac_error err = { 0 };
+    fac_program *p = NULL;
+    fac_arena_part part[8];
+    fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1, 32, 30, 30));
+    for (int k = 0; k < 3; k++) x = fac_relu(conv(&b, x, 32, 3, 1, 1));
+    fac_output(b.g, "y", x);
+    fac_tensor *t = random_tensor(seed, 1, fac_shape(1, 32, 30, 30), 1), *y = NULL;
+    const fac_program_opts o = { .solver = "conv2d/winograd_4x4" };
+    if (fac_program_new(b.g, d, &o, &p, &err) || fac_program_run(p, &t, &y, &err)) fail_msg("%s", err.text);
+    const size_t n = fac_program_arena(p, part, 8);
+    size_t values = 0, scratch = 0, at = 0;
+    assert_true(n > 3 && n <= 8);
+    for (size_t k = 0; k < n; k++)
+        if (!part[k].scratch && part[k].at + part[k].bytes > values) values = part[k].at + part[k].bytes;
+    for (size_t k = 0; k < n; k++) {
+        if (!part[k].scratch) continue;
+        assert_true(part[k].at >= values && (!scratch || part[k].at == at));
+        at = part[k].at, scratch++;
+    }
+    assert_int_equal(scratch, 3);
+    fac_tensor_free(t), fac_tensor_free(y);
+    fac_program_free(p);
+    fac_graph_free(b.g);
+}
+
 static uint64_t seed;
+static void test_own_scratch(void **s) { (void)s, check_everywhere(own_scratch, seed); }
 static void test_networks(void **s) { (void)s, check_everywhere(networks, seed); }
 static void test_forced(void **s) { (void)s, check_everywhere(forced, seed); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_networks), cmocka_unit_test(test_forced) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_networks), cmocka_unit_test(test_forced),
+                                       cmocka_unit_test(test_own_scratch) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,7 @@ enum { FAC_OFFER_PACKED = 8 };
 typedef struct fac_offer {
     double seconds;                                     /* estimate                                        */
     size_t work;                                        /* scratch bytes                                   */
+    bool   own;                                         /* scratch is each thread's own: no value lies there, see arena.c */
     size_t packed[FAC_OFFER_PACKED];                    /* bytes of in[i] after pack(); 0 = takes it as it is */
 
     /* For tuning; zero says nothing.  A solver with parameters of its own (tiles, schedules) that no estimate settles for sure

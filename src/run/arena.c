@@ -1,15 +1,21 @@
 /* One address for each root of the arena: the largest first, each at the lowest place that nothing alive at the same time
  * occupies (greedy by size: Pisarchyk and Lee, 2020).  That takes the square of their number; of more than MANY (a model in
  * thousands of tiles) only the largest are placed so, and the small ones go behind them, in the order of their lives, each into
- * the lowest gap that is free then.  Also the two bounds that the plan reports. */
+ * the lowest gap that is free then.  Also the two bounds that the plan reports.
+ *
+ * Scratch that is each thread's own lies behind all values.  Where cores have no cache in common, a line that another one has
+ * read is written 40 times more slowly than one's own (2.4 GB/s and 97, measured between two parts of an EPYC): values are read
+ * by others, and what transforms write in a burst would wait for that. */
 #include <stdlib.h>
 #include <string.h>
 #include "run/plan.h"
 
-enum { ALIGN = 64, MANY = 2048 };
+enum { ALIGN = 64, PAGE = 4096, MANY = 2048 };
 
+/* What is some thread's own comes last. */
 static int by_size(const void *a, const void *b) {
     const fac_root *x = *(fac_root *const *)a, *y = *(fac_root *const *)b;
+    if (x->own != y->own) return x->own - y->own;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : x > y;
 }
@@ -17,8 +23,8 @@ static int by_size(const void *a, const void *b) {
 static bool together(const fac_root *x, const fac_root *y) { return x->first <= y->last && y->first <= x->last; }
 
 /* placed[] is sorted by address. */
-static size_t lowest(const fac_root *r, fac_root *const *placed, int n) {
-    size_t at = 0;
+static size_t lowest(const fac_root *r, fac_root *const *placed, int n, size_t base) {
+    size_t at = base;
     for (int i = 0; i < n; i++) {
         if (!together(r, placed[i])) continue;
         if (placed[i]->at >= at + r->bytes) break;
@@ -41,10 +47,11 @@ static size_t bound(const fac_plan *plan, fac_root *const *roots, int n, size_t 
     return most;
 }
 
-static void place_large(fac_plan *plan, fac_root **sorted, int n, fac_root **placed) {
+/* Those from address `base` on. */
+static void place_large(fac_plan *plan, fac_root **sorted, int n, fac_root **placed, size_t base) {
     for (int i = 0; i < n; i++) {
         fac_root *r = sorted[i];
-        r->at = lowest(r, placed, i);
+        r->at = lowest(r, placed, i, base);
         if (r->at + r->bytes > plan->arena_bytes) plan->arena_bytes = r->at + r->bytes;
         int k = i;
         for (; k > 0 && placed[k - 1]->at > r->at; k--) placed[k] = placed[k - 1];
@@ -82,7 +89,7 @@ void fac_plan_place(fac_plan *plan) {
     fac_root **sorted = fac_arena_alloc(&plan->memory, (size_t)plan->nroots * 2 + 1, sizeof *sorted);
     fac_root **placed = sorted + plan->nroots;
     size_t *change = fac_arena_alloc(&plan->memory, (size_t)plan->nsteps + 2, sizeof *change);
-    int n = 0;
+    int n = 0, own = 0;
     plan->arena_bytes = plan->bound_bytes = 0;
     for (int i = 0; i < plan->nroots; i++) {
         fac_root *r = &plan->roots[i];
@@ -90,6 +97,7 @@ void fac_plan_place(fac_plan *plan) {
         r->bytes = (r->bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
         if (sorted && change) {
             sorted[n++] = r;
+            own += r->own;
         } else {            /* no memory to think: everything a place of its own */
             r->at = plan->arena_bytes;
             plan->arena_bytes += r->bytes;
@@ -97,8 +105,9 @@ void fac_plan_place(fac_plan *plan) {
     }
     if (!sorted || !change) return;
     qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    const int large = n < MANY ? n : MANY;
-    place_large(plan, sorted, large, placed);
-    if (n > large) place_small(plan, sorted + large, n - large, placed);
+    const int values = n - own, large = values < MANY ? values : MANY;
+    place_large(plan, sorted, large, placed, 0);
+    if (values > large) place_small(plan, sorted + large, values - large, placed);
+    if (own) place_large(plan, sorted + values, own, placed, (plan->arena_bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
     plan->bound_bytes = bound(plan, sorted, n, change);
 }

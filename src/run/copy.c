@@ -47,6 +47,12 @@ void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a
     }
 }
 
+/* What still is zero stays unwritten: other cores have read these lines, and may have no cache in common with this one, where to
+ * write one takes 27 ns.  Values of one size mostly follow each other in the same place. */
+static void zero(char *at, size_t bytes) {
+    if (*at || memcmp(at, at + 1, bytes - 1)) memset(at, 0, bytes);
+}
+
 /* Planes are the last two dims; around each lie `halo` rows above and below and `halo` pixels left and right. */
 void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *l) {
     size_t size = (size_t)fac_dtype_get(type->dtype)->block_bytes, lane = size * (size_t)(l->block ? l->block : 1);
@@ -65,12 +71,12 @@ void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *l) {
         char *origin = (char *)memory + (size_t)at * size;
         int64_t left = l->halo * (int64_t)lane;
         for (int h = 1; h <= l->halo; h++) {
-            memset(origin - h * row * (int64_t)size - left, 0, (size_t)whole * lane);
-            memset(origin + (height - 1 + h) * row * (int64_t)size - left, 0, (size_t)whole * lane);
+            zero(origin - h * row * (int64_t)size - left, (size_t)whole * lane);
+            zero(origin + (height - 1 + h) * row * (int64_t)size - left, (size_t)whole * lane);
         }
         for (int64_t y = 0; y < height; y++) {
-            memset(origin + y * row * (int64_t)size - left, 0, (size_t)left);
-            memset(origin + y * row * (int64_t)size + width * (int64_t)lane, 0, (size_t)left);
+            zero(origin + y * row * (int64_t)size - left, (size_t)left);
+            zero(origin + y * row * (int64_t)size + width * (int64_t)lane, (size_t)left);
         }
         for (int k = d->n - 3; k >= 0; k--) {
             if (++index[k] < count[k]) break;

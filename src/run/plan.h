@@ -27,6 +27,7 @@ typedef struct fac_root {
     int           first, last;      /* steps                                                  */
     int           pending;          /* while scheduling: reads that are still to come         */
     bool          used, written;    /* by a step or as a result; a parameter that steps write over */
+    bool          own;              /* scratch, each thread's own                             */
 } fac_root;
 
 typedef struct fac_slot { int root; fac_layout layout; } fac_slot;     /* root -1: absent */

@@ -57,7 +57,7 @@ static fac_status pack_input(fac_scheduler *s, const fac_node *n, int i, const f
     q->in[0] = (fac_operand){ n->in[i]->type, plain, FAC_RUN, NULL };
     step->in[0] = from;
     step->out[0].root = out->root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = bytes });
-    return out->root < 0 ? FAC_E_NOMEM : fac_step_done(s, step, 0);
+    return out->root < 0 ? FAC_E_NOMEM : fac_step_done(s, step, 0, false);
 }
 
 /* Where every input of an accepted problem lies, after the reorders and packs that it takes. */
@@ -209,7 +209,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
         step->out[k] = (fac_slot){ root, *layout };
         fac_lay(s, n->out[k], root, layout);
     }
-    return fac_step_done(s, step, offer.work);
+    return fac_step_done(s, step, offer.work, offer.own);
 }
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */

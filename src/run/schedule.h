@@ -40,7 +40,7 @@ int fac_item_root(fac_scheduler *s, fac_item item);
 fac_problem *fac_problem_new(fac_scheduler *s, const fac_node *node, int nin, int nout);
 fac_step    *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver *solver, void *plan);
 /* The step is complete: its operands count as used now. */
-fac_status   fac_step_done(fac_scheduler *s, fac_step *step, size_t work);
+fac_status   fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own);
 void         fac_root_touch(fac_plan *p, int root, int step);
 
 /* ---- where.c ---- */

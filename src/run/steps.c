@@ -109,12 +109,12 @@ static const char *layouts(fac_arena *memory, const fac_step *s) {
 }
 
 /* The step is complete: its operands count as used now. */
-fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work) {
+fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own) {
     fac_plan *p = s->plan;
     const fac_problem *q = step->problem;
     const int index = (int)(step - p->steps);
     if (work) {
-        int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work, .used = true });
+        int root = fac_root_new(s, (fac_root){ .kind = FAC_ROOT_ARENA, .bytes = work, .used = true, .own = own });
         if (root < 0) return FAC_E_NOMEM;
         step->work = root;
     }

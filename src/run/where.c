@@ -87,7 +87,7 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
     step->in[0] = w->slot;
     *out = there ? *there : (fac_slot){ fac_arena_root(s, &v->type, want), *want };
     step->out[0] = *out;
-    FAC_TRY(fac_step_done(s, step, offer.work));
+    FAC_TRY(fac_step_done(s, step, offer.work, offer.own));
     return out->root < 0 ? FAC_E_NOMEM : FAC_OK;
 }
 

@@ -27,7 +27,13 @@
 #include "base/memory.h"
 
 typedef fac_winograd_plan plan;
-typedef struct job { const plan *p; const float *x, *u, *b, *r, *mask; float *y, *v, *m; int64_t first, count; } job;
+typedef struct job {
+    const plan  *p;
+    const float *x, *u, *b, *r, *mask;
+    float       *y, *own, *v;           /* a thread's V and M, one thread behind the other; V if it is shared */
+    int64_t      first, count;          /* tiles of the block                                                  */
+    bool        *made;                  /* by thread: its V is that of the block                               */
+} job;
 
 static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
 
@@ -120,39 +126,53 @@ static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, co
         for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
 }
 
+static float *own_of(const job *j, int thread) { return j->own + thread * fac_winograd_own_floats(j->p); }
+static int64_t blocks_of(const plan *p) { return (p->g.C + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes; }
+
+/* V of `count` tiles from `first` on: channel block c, and all of them. */
+static void inputs_of(const job *j, int64_t c, int64_t first, int64_t count, float *v) {
+    const int64_t lanes = j->p->cpu->simd->lanes;
+    for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks_of(j->p) * count * lanes);
+}
+static void inputs(const job *j, int64_t first, int64_t count, float *v) {
+    for (int64_t c = 0; c < blocks_of(j->p); c++) inputs_of(j, c, first, count, v);
+}
+
 static void by_tiles(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;
-    int64_t lanes = p->cpu->simd->lanes, first = block_begin(p, i), count = block_begin(p, i + 1) - first;
-    const int64_t blocks = (p->g.C + lanes - 1) / lanes;
-    float *v = j->v + thread * fac_winograd_v_floats(p);
-    for (int64_t c = 0; c < blocks; c++)
-        for (int64_t t = 0; t < count; t++) input(j, first + t, c, v + (c * count + t) * lanes, blocks * count * lanes);
-    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, j->m + thread * fac_winograd_m_floats(p));
+    const int64_t first = block_begin(p, i), count = block_begin(p, i + 1) - first;
+    float *v = own_of(j, thread);
+    inputs(j, first, count, v);
+    for (int64_t k = 0; k < p->chunks; k++) chunk(j, k, first, count, v, v + fac_winograd_v_floats(p));
 }
 
 static void inputs_of_block(void *arg, int c, int thread) {
     const job *j = arg;
-    const int64_t lanes = j->p->cpu->simd->lanes, blocks = (j->p->g.C + lanes - 1) / lanes;
     (void)thread;
-    for (int64_t t = 0; t < j->count; t++)
-        input(j, j->first + t, c, j->v + (c * j->count + t) * lanes, blocks * j->count * lanes);
+    inputs_of(j, c, j->first, j->count, j->v);
 }
 static void chunk_of_block(void *arg, int k, int thread) {
     const job *j = arg;
-    chunk(j, k, j->first, j->count, j->v, j->m + thread * fac_winograd_m_floats(j->p));
+    float *own = own_of(j, thread);
+    if (j->p->shared) {
+        chunk(j, k, j->first, j->count, j->v, own);
+        return;
+    }
+    if (!j->made[thread]) inputs(j, j->first, j->count, own), j->made[thread] = true;
+    chunk(j, k, j->first, j->count, own, own + fac_winograd_v_floats(j->p));
 }
 
 static void run_group(const plan *p, job *j) {
     const fac_pool *pool = &p->cpu->pool;
-    const int lanes = p->cpu->simd->lanes;
     if (!p->by_chunk) {
         fac_parallel(pool, (int)p->blocks, by_tiles, j);
         return;
     }
     for (int64_t b = 0; b < p->blocks; b++) {
         j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
-        fac_parallel(pool, (int)((p->g.C + lanes - 1) / lanes), inputs_of_block, j);
+        if (p->shared) fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
+        else memset(j->made, 0, (size_t)pool->threads);
         fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
     }
 }
@@ -166,11 +186,11 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const plan *p = plan_;
     const int64_t C = p->g.C / p->cpu->simd->lanes, K = p->g.K / p->cpu->simd->lanes;     /* blocks, where there are groups */
     job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .u = fac_span_packed(in[1]), .y = fac_span_floats(out[0], &p->y),
-              .v = fac_span_packed(work) };
+              .own = fac_span_packed(work) };
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    j.m = j.v + (p->by_chunk ? 1 : p->cpu->pool.threads) * fac_winograd_v_floats(p);
+    j.v = own_of(&j, p->cpu->pool.threads), j.made = (bool *)j.v;
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);
@@ -203,14 +223,18 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     for (int k = 1; k < 3; k++) if (g->stride[k] != q.w->stride || g->dilation[k] != 1) return false;
     if (p->precision == FAC_PRECISION_HIGHEST && kind != FAC_WINOGRAD_2_3) return false;
     int64_t halo = fac_conv_halo(g);
-    size_t packed, v, m, threads = (size_t)q.cpu->pool.threads;
+    size_t packed, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
     if (p->variant > FAC_WINOGRAD_VARIANTS || !fac_winograd_schedule(&q, p->variant)) return false;
     o->variants = FAC_WINOGRAD_VARIANTS, o->version = FAC_WINOGRAD_VERSION;
     size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
-    if (!fac_size_mul((size_t)fac_winograd_v_floats(&q), (q.by_chunk ? 1 : threads) * sizeof(float), &v)) return false;
-    if (!fac_size_mul((size_t)fac_winograd_m_floats(&q), threads * sizeof(float), &m) || !fac_size_add(v, m, &o->work)) return false;
+    const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
+    const size_t behind = q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads;
+    if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, behind, &o->work)) return false;
+    /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a line; where values were written
+     * last they come from a cache */
+    o->own = !q.shared && own <= q.cpu->l2;
     fac_want_blocked(q.cpu, &p->in[0], halo);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);

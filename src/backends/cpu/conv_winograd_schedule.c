@@ -1,8 +1,10 @@
 /* How a convolution by Winograd's transforms is cut.
  *
  * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through
- * all of U.  By chunks: V of a block of tiles is made by all threads, then each takes chunks of output channels, so that U, which
- * is large where images are small, is read once. */
+ * all of U.  By chunks: each thread takes chunks of output channels of a block of tiles, so that U, which is large where images
+ * are small, is read once.  There, too, it makes a V of its own: 30 ns for the 36 lines of a tile and block of channels, which
+ * take as long to come from another core, and three times that where the cores have no cache in common.  Only what no second
+ * cache holds is made once, by all threads, and shared. */
 #include "backends/cpu/conv_winograd.h"
 
 /* Of the bandwidth: what a core reads from beyond its caches while it computes, measured (12 to 13 GB/s of 20). */
@@ -12,7 +14,8 @@ static const double FAR = 0.65;
  *
  * Bytes from beyond the second cache come while products are computed, so the slower of the two counts; bytes from the second
  * cache hold the products up a little.  U of all chunks is gone through for each block: by tiles it stays in the cache if all of
- * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M. */
+ * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M.  By chunks every thread
+ * reads all inputs from those who wrote them and makes all of V, or fetches it: either counts as V fetched. */
 static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t block) {
     const int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
     const double share = by_chunk ? (double)threads : 1, room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->bandwidth;
@@ -62,6 +65,7 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
     /* an odd number of vectors between the points keeps them on different sets of the first cache */
     p->v_point = (fac_tiles_depth(&p->tiles, 0) * ins * block | 1) * lanes;
     p->m_point = (2 * block | 1) * lanes;
+    p->shared = p->by_chunk && (size_t)(fac_winograd_v_floats(p) + fac_winograd_m_floats(p)) * sizeof(float) > p->cpu->l2;
 
     /* measured: about 100 cycles for 6 x 6 points of a tile and block, in and out alike; and the image in and out of memory */
     const double points = (double)fac_tiles_points(&p->tiles), more = (double)fac_tiles_planes(&p->tiles) / points;
