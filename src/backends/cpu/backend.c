@@ -105,6 +105,8 @@ static fac_status open_parts(fac_cpu *c, const fac_device_opts *o, fac_error *er
     FAC_TRY(set_pool(c, o, err));
     FAC_TRY(fac_cpu_detect(c, o->isa, err));
     FAC_TRY(fac_device_init(&c->device, &fac_backend_cpu, "cpu", o, err));
+    c->apart = fac_alloc(1, sizeof *c->apart);
+    if (!c->apart) return fac_raise(err, FAC_E_NOMEM, "cpu: no memory for a device");
     c->device.memory_ops = &memory_ops;
     c->device.near = c->l2 * (size_t)c->pool.threads + c->l3 / 2;      /* the rest of the third cache is for weights and others */
     const char *plural = c->pool.threads == 1 ? "" : "s";
@@ -120,6 +122,7 @@ static fac_status open_cpu(const char *which, const fac_device_opts *o, fac_devi
     fac_status status = open_parts(c, o, err);
     if (status) {
         fac_threads_free(c->threads);
+        fac_release(c->apart);
         fac_release(c);
         return status;
     }
@@ -131,6 +134,7 @@ static void close_cpu(fac_device *d) {
     fac_cpu *c = (fac_cpu *)d;
     fac_device_fini(d);
     fac_threads_free(c->threads);
+    fac_release(c->apart);
     fac_release(c);
 }
 

@@ -22,8 +22,10 @@
  *            added to what they wrote: weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
 #include <limits.h>
 #include <math.h>
+#include "backends/cpu/apart.h"
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
+#include "backends/cpu/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -56,7 +58,7 @@ typedef struct plan {
 
 /* Images, or places in them; r and mask: NULL for none. */
 typedef struct images { const float *x, *r, *mask; float *y; } images;
-typedef struct job { const plan *p; const float *w, *b; images at; } job;
+typedef struct job { const plan *p; const float *w, *b; images at; bool past; } job;   /* past: y may go past the caches */
 
 /* Another image, another vector of output channels. */
 static images moved(const plan *p, images at, int64_t image, int64_t vector) {
@@ -120,6 +122,7 @@ static void do_tiles(const job *j, images at, const span *s, int64_t c0, int64_t
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;
     if (adds) at.r = at.y, t.bias = NULL, t.here = true;        /* what is there has its bias and its residual */
     if (!last) at.mask = NULL, t.lo = -INFINITY, t.hi = INFINITY;
+    t.past = j->past && last;
 
     /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
     const int64_t size = p->width / p->across, larger = p->width % p->across;
@@ -170,15 +173,28 @@ static void item(void *arg, int i, int thread) {
                 do_tiles(j, at, &p->spans[k], c0, here, from, from + p->together < to ? from + p->together : to,
                          lines_ahead(p, k, c0, here));
             }
+    if (j->past) fac_streams_end();
+}
+
+/* Of two cores without a cache in common y goes past the caches: a line of which both have a copy, as what lay there before left
+ * it, is written ten times as slowly. */
+static bool is_past(const plan *p, const job *j) {
+    const int lanes = p->cpu->simd->lanes;
+    const fac_conv_tile *t = &p->tile;
+    const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != LIST && t->x_pixel == lanes && t->y_pixel == lanes &&
+                       (p->e.residual < 0 || t->r_pixel == lanes) && p->e.mask < 0 && !p->e.loops;
+    return dense && p->cpu->simd->streams->put && (uintptr_t)j->at.y % (sizeof(float) * (size_t)lanes) == 0 &&
+           fac_cpu_apart(p->cpu);
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
-              { .x = fac_span_floats(in[0], &p->x), .y = fac_span_floats(out[0], &p->y) } };
+    job j = { .p = p, .w = fac_span_packed(in[1]), .b = p->biased ? fac_span_packed(in[2]) : NULL,
+              .at = { .x = fac_span_floats(in[0], &p->x), .y = fac_span_floats(out[0], &p->y) } };
     if (p->e.residual >= 0) j.at.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.at.mask = fac_span_floats(in[p->e.mask], &p->mask);
     (void)d, (void)work, (void)err;
+    j.past = is_past(p, &j);
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands * (p->by_chunk ? p->chunks : 1)), item, &j);
     return FAC_OK;
 }

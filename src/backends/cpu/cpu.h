@@ -1,10 +1,14 @@
 /* The cpu backend, as its own files see it: backend.c opens and closes it, the solvers read it. */
 #ifndef FACULA_CPU_H
 #define FACULA_CPU_H
+#include <stdatomic.h>
 #include "backends/cpu/simd.h"
 #include "backends/device.h"
 #include "base/threads.h"
 #include "facula/backend.h"
+
+/* What apart.c has seen last. */
+typedef struct fac_apart { _Atomic int64_t until; atomic_bool far; } fac_apart;
 
 typedef struct fac_cpu {
     struct fac_device device;           /* first: a fac_device * of this backend is a fac_cpu *              */
@@ -12,6 +16,7 @@ typedef struct fac_cpu {
     fac_pool          pool;             /* the caller's or that of `threads`; work goes through fac_parallel */
     fac_threads      *threads;          /* NULL: the caller brought a pool                                   */
     size_t            l1, l2, l3;       /* bytes: of one core, of one core, of all                           */
+    fac_apart        *apart;            /* NULL: not looked at */
     double            flops, bandwidth; /* of all threads, rough: multiplications and additions, bytes a second */
 } fac_cpu;
 

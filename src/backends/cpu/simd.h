@@ -40,7 +40,8 @@ typedef struct fac_conv_tile {
     int          ahead_lines;
     int64_t      ahead_step, ahead_block;   /* R = S = 1: instead a line for each channel, so far apart, and for each block */
     bool         here;                      /* y is in a cache nearby: nothing is to be brought in                              */
-    bool         past;                      /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors; nothing is added     */
+    bool         past;                      /* of FAC_TILE_NEAR: y goes past the caches, in whole vectors.  Only of R = S = 1
+                                               without copies and masks if something is added                          */
     fac_tile_fill copy;                     /* of FAC_TILE_NEAR, R = S = 1: done meanwhile, once at most for each channel block */
     int64_t      tiles;                     /* one after the other, all of m pixels; 0 is 1                                 */
     int64_t      x_next, y_next, r_next, mask_next;     /* from tile to tile, as from row to row; x_next 0: m pixels        */

@@ -105,7 +105,8 @@ INLINE const float *here(const float *p) {
 }
 
 /* The same where pixels of y and r are vectors side by side, and nothing else is added. */
-INLINE void dense_finish(const int m, const int n, const int added, const fac_conv_tile *t, places y, places r, vec acc[MR][2]) {
+INLINE void dense_finish(const int m, const int n, const int added, const int past, const fac_conv_tile *t, places y, places r,
+                         vec acc[MR][2]) {
     const vec lo = all(t->lo), hi = all(t->hi);
     places to[2], add[2];
     UNROLL for (int k = 0; k < n; k++) {
@@ -116,7 +117,8 @@ INLINE void dense_finish(const int m, const int n, const int added, const fac_co
         UNROLL for (int k = 0; k < n; k++) {
             vec v = acc[p][k];
             if (added) v += load(place(m, p, add[k]));
-            store((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
+            if (past) stream((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
+            else store((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
             if (k + 1 < n) store_first(&acc[p][k + 1]);
             else if (p + 1 < m) store_first(&acc[p + 1][0]);
         }
@@ -195,7 +197,7 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 w = taps(m, n, VL, VL, t, row, w, &ahead, hint, acc);
         for (; c < t->channels; c += block, shift(&row, t->x_block))
             w = taps(m, n, block, block < VL ? block : t->channels - c, t, row, w, &ahead, hint, acc);
-        if (block == 1 && y.pixel == VL && !row_bias && !r.p0 && !mask.p0) dense_finish(m, n, 0, t, y, r, acc);
+        if (block == 1 && y.pixel == VL && !row_bias && !r.p0 && !mask.p0) dense_finish(m, n, 0, 0, t, y, r, acc);
         else if (row_bias || r.p0 || mask.p0) finish(m, n, 1, 0, t, row_bias, y, r, mask, acc);
         else if (copies && t->past) finish(m, n, 0, 1, t, row_bias, y, r, mask, acc);
         else finish(m, n, 0, 0, t, row_bias, y, r, mask, acc);
@@ -210,7 +212,7 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
 /* 1 x 1, and pixels of results, and of what is added to them, that are vectors side by side, as blocked images have them: every
  * place is one of few registers and a constant.  Of sums of few terms the addresses of the rest take as long as the sums. */
 INLINE bool is_dense(const fac_conv_tile *t) {
-    return t->R == 1 && t->S == 1 && t->y_pixel == VL && (!t->r0 || t->r_pixel == VL) && !t->row_bias && !t->mask0 && !t->past &&
+    return t->R == 1 && t->S == 1 && t->y_pixel == VL && (!t->r0 || t->r_pixel == VL) && !t->row_bias && !t->mask0 &&
            t->copy.times == 0;
 }
 INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
@@ -221,8 +223,8 @@ INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
     const int64_t x_next = t->x_next ? t->x_next : m * VL, y_next = t->x_next ? t->y_next : m * VL;
     const int64_t r_next = t->x_next ? t->r_next : m * VL, x_block = t->x_block;
     const int64_t blocks = t->channels / VL, wrapped = x_next - (blocks > 1 ? blocks - 2 : 0) * x_block;
-    const bool spread = VL >= MR && MR > 6;
-    const int y_blocks = spread && !t->here && t->channels >= n * VL ? n : 0;
+    const bool spread = VL >= MR && MR > 6, fetch = !t->here && !t->past;
+    const int y_blocks = spread && fetch && t->channels >= n * VL ? n : 0;
     const int r_blocks = spread && r.p0 && t->channels >= (y_blocks + n) * VL ? n : 0;
     const float *ahead = t->ahead;
     for (int64_t i = 0; i == 0 || i < t->tiles; i++) {
@@ -231,7 +233,7 @@ INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
             vec b = t->bias ? load(t->bias + k * VL) : all(0);
             UNROLL for (int p = 0; p < m; p++) acc[p][k] = b;
         }
-        if (!t->here && !y_blocks) fetch_ends(m, n, y, t->y_vector);
+        if (fetch && !y_blocks) fetch_ends(m, n, y, t->y_vector);
         if (r.p0 && !r_blocks) fetch_ends(m, n, r, t->r_vector);
         const float *w = t->w;
         places row = x;
@@ -243,8 +245,10 @@ INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
             w = steps(m, of, VL, VL, row, next, w, &ahead, hint, acc);
         }
         if (t->channels % VL) steps(m, of, VL, t->channels % VL, row, NOTHING, w, &ahead, hint, acc);
-        if (r.p0) dense_finish(m, n, 1, t, y, r, acc);
-        else dense_finish(m, n, 0, t, y, r, acc);
+        if (r.p0 && t->past) dense_finish(m, n, 1, 1, t, y, r, acc);
+        else if (r.p0) dense_finish(m, n, 1, 0, t, y, r, acc);
+        else if (t->past) dense_finish(m, n, 0, 1, t, y, r, acc);
+        else dense_finish(m, n, 0, 0, t, y, r, acc);
         shift(&x, x_next), shift(&y, y_next);
         if (r.p0) shift(&r, r_next);
     }
