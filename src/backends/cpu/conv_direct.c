@@ -25,7 +25,6 @@
 #include "backends/cpu/apart.h"
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -183,8 +182,7 @@ static bool is_past(const plan *p, const job *j) {
     const fac_conv_tile *t = &p->tile;
     const bool dense = p->g.R == 1 && p->g.S == 1 && p->kind != LIST && t->x_pixel == lanes && t->y_pixel == lanes &&
                        (p->e.residual < 0 || t->r_pixel == lanes) && p->e.mask < 0 && !p->e.loops;
-    return dense && p->cpu->simd->streams->put && (uintptr_t)j->at.y % (sizeof(float) * (size_t)lanes) == 0 &&
-           fac_cpu_apart(p->cpu);
+    return dense && fac_cpu_writes_past(p->cpu, j->at.y);
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {

@@ -10,6 +10,7 @@
  * outputs as NaN.  U is made in f64. */
 #include <limits.h>
 #include <string.h>
+#include "backends/cpu/apart.h"
 #include "backends/cpu/conv_common.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -32,7 +33,7 @@ typedef struct plan {
     size_t                  per_thread;     /* floats: V, M, a row, the same by columns                          */
 } plan;
 
-typedef struct job { const plan *p; const float *x, *w, *b; float *y, *work; } job;
+typedef struct job { const plan *p; const float *x, *w, *b; float *y, *work; bool past; } job;    /* past: y goes past the caches */
 
 static int taps_of_phase(const fac_winograd_row *k, int phase) { return (k->taps - phase + k->stride - 1) / k->stride; }
 
@@ -69,15 +70,15 @@ static void do_row(const job *j, const float *v, float *m, int64_t image, int64_
     fac_winograd_row_sums t = {
         .w = j->w + chunk * 2 * lanes * p->points * g->C * g->R, .v_point = p->width, .v_plane = p->v_plane,
         .v_row = g->dilation[1] * p->points * p->width, .points = p->points, .channels = (int)g->C, .rows = (int)g->R,
-        .m = m, .m_point = p->m_point, .y_vector = p->y.stride[1] };
+        .m = m, .m_point = p->m_point, .y_vector = j->past ? 0 : p->y.stride[1] };
     for (int64_t i = 0; i < groups; i++) {
         const int64_t first = p->tiles * i / groups, tiles = p->tiles * (i + 1) / groups - first, q = first * OUT;
         const int64_t outputs = g->Q - q < tiles * OUT ? g->Q - q : tiles * OUT;
-        t.v = v + first, t.y = y + q * lanes;
+        t.v = v + first, t.y = j->past ? m : y + q * lanes;
         s->winograd_rows->sums[tiles][n - 1](&t);
         for (int k = 0; k < n; k++) {
-            fac_winograd_row_out o = { .m = m + k * tiles * lanes, .m_point = p->m_point, .outputs = outputs, .lo = p->e.lo,
-                                       .hi = p->e.hi, .bias = j->b ? j->b + (2 * chunk + k) * lanes : NULL,
+            fac_winograd_row_out o = { .m = m + k * tiles * lanes, .m_point = p->m_point, .outputs = outputs,
+                                       .past = j->past, .lo = p->e.lo, .hi = p->e.hi, .bias = j->b ? j->b + (2 * chunk + k) * lanes : NULL,
                                        .y = y + q * lanes + k * p->y.stride[1] };
             p->kind->out(&o);
             if (p->e.loops) fac_epilogue_run(&p->e, o.y, (size_t)(outputs * lanes));
@@ -98,13 +99,16 @@ static void band(void *arg, int i, int thread) {
             transform(j, image * g->C + c, first * g->stride[1] - g->pad[1] + k, v + c * p->v_plane + k * row, padded);
     for (int64_t chunk = 0; chunk < fac_chunks(g->K, p->cpu->simd->lanes); chunk++)
         for (int64_t k = first; k < last; k++) do_row(j, v + (k - first) * g->stride[1] * row, m, image, chunk, k);
+    if (j->past) fac_streams_end();
 }
 
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     const plan *p = plan_;
-    job j = { p, fac_span_floats(in[0], &p->x), fac_span_packed(in[1]), p->biased ? fac_span_packed(in[2]) : NULL,
-              fac_span_floats(out[0], &p->y), fac_span_packed(work) };
+    job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .w = fac_span_packed(in[1]),
+              .b = p->biased ? fac_span_packed(in[2]) : NULL, .y = fac_span_floats(out[0], &p->y),
+              .work = fac_span_packed(work) };
     (void)d, (void)err;
+    j.past = !p->e.loops && fac_cpu_writes_past(p->cpu, j.y);
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->bands), band, &j);
     return FAC_OK;
 }

@@ -21,6 +21,7 @@
  * as NaN.  U is made in f64 when weights are packed. */
 #include <limits.h>
 #include <string.h>
+#include "backends/cpu/apart.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/solvers.h"
 #include "base/error.h"
@@ -32,6 +33,7 @@ typedef struct job {
     const float *x, *u, *b, *r, *mask;
     float       *y, *own, *v;           /* a thread's V and M, one thread behind the other; V if it is shared */
     int64_t      first, count;          /* tiles of the block                                                  */
+    bool         past;                  /* y goes past the caches                                              */
     bool        *made;                  /* by thread: its V is that of the block                               */
 } job;
 
@@ -69,6 +71,7 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     fac_winograd_tile w = { .v = m, .v_point = p->m_point, .bias = j->b ? j->b + block * lanes : NULL, .y = y,
                             .y_row = p->y.stride[2], .lo = p->e.lo, .hi = p->e.hi };
     w.rows = (int)(rows - row < out ? rows - row : out), w.columns = (int)(columns - column < out ? columns - column : out);
+    w.past = j->past;
     if (j->r) w.r = j->r + pixel_at(p, &p->r, image, block, row, column), w.r_row = p->r.stride[2];
     if (j->mask) {
         w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column), w.mask_row = p->mask.stride[2];
@@ -89,7 +92,7 @@ static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t co
         row /= p->pool, column /= p->pool;
         const float *y = j->y + pixel_at(p, &p->y, image, k, row, column);
         const int64_t rows = height - row < out ? height - row : out, floats = out * lanes;
-        for (int64_t a = 0; a < rows; a++)
+        for (int64_t a = 0; a < rows && !j->past; a++)
             for (int64_t b = 0; b < floats; b += 16) __builtin_prefetch(y + a * p->y.stride[2] + b, 1, 2);
         const float *r = j->r ? j->r + pixel_at(p, &p->r, image, k, row, column) : NULL;
         const float *mask = j->mask ? j->mask + pixel_at(p, &p->mask, image, k, row, column) : NULL;
@@ -124,6 +127,7 @@ static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, co
     }
     for (int k = 0; k < n; k++)
         for (int64_t t = 0; t < count; t++) output(j, first + t, 2 * chunk_ + k, m + (k * count + t) * lanes);
+    if (j->past) fac_streams_end();
 }
 
 static float *own_of(const job *j, int thread) { return j->own + thread * fac_winograd_own_floats(j->p); }
@@ -191,6 +195,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
     j.v = own_of(&j, p->cpu->pool.threads), j.made = (bool *)j.v;
+    j.past = !p->e.loops && fac_cpu_writes_past(p->cpu, j.y);
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);

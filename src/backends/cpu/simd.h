@@ -165,6 +165,7 @@ typedef struct fac_winograd_tile {
     float       *y;
     int64_t      y_row;
     int          rows, columns;             /* that lie inside the image */
+    bool         past;                      /* y goes past the caches */
     float        lo, hi;
     const float *mask;                      /* as of fac_conv_tile; NULL: none */
     int64_t      mask_row;
@@ -210,6 +211,7 @@ typedef struct fac_winograd_row_out {       /* of one vector of output channels 
     int64_t      m_point;
     float       *y;
     int64_t      outputs;                   /* that lie inside of the image     */
+    bool         past;                      /* y goes past the caches           */
     float        lo, hi;
 } fac_winograd_row_out;
 typedef struct fac_winograd_row {

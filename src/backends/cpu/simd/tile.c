@@ -89,8 +89,7 @@ INLINE void finish(const int m, const int n, const int added, const int past, co
             if (added && r.p0) v += load(place(m, p, r) + k * r_vector);
             v = vmin(vmax(v, lo), hi);
             if (added && mask.p0) v = (vec)((ivec)v & (load(place(m, p, mask) + k * mask_vector) > low));
-            if (past) stream(y + k * y_vector, v);
-            else store(y + k * y_vector, v);
+            store_or_stream(y + k * y_vector, v, past);
             if (k + 1 < n) store_first(&acc[p][k + 1]);
             else if (p + 1 < m) store_first(&acc[p + 1][0]);
         }
@@ -117,8 +116,7 @@ INLINE void dense_finish(const int m, const int n, const int added, const int pa
         UNROLL for (int k = 0; k < n; k++) {
             vec v = acc[p][k];
             if (added) v += load(place(m, p, add[k]));
-            if (past) stream((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
-            else store((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi));
+            store_or_stream((float *)(uintptr_t)place(m, p, to[k]), vmin(vmax(v, lo), hi), past);
             if (k + 1 < n) store_first(&acc[p][k + 1]);
             else if (p + 1 < m) store_first(&acc[p + 1][0]);
         }

@@ -100,6 +100,10 @@ INLINE void stream(float *p, vec v) {
     store(p, v);
 #endif
 }
+INLINE void store_or_stream(float *p, vec v, bool past) {
+    if (past) stream(p, v);
+    else store(p, v);
+}
 
 /* a where it is NaN, else the larger (smaller) of the two. */
 INLINE vec vmax(vec a, vec b) {
