@@ -78,7 +78,8 @@ static void do_row(const job *j, const float *v, float *m, int64_t image, int64_
         s->winograd_rows->sums[tiles][n - 1](&t);
         for (int k = 0; k < n; k++) {
             fac_winograd_row_out o = { .m = m + k * tiles * lanes, .m_point = p->m_point, .outputs = outputs,
-                                       .past = j->past, .lo = p->e.lo, .hi = p->e.hi, .bias = j->b ? j->b + (2 * chunk + k) * lanes : NULL,
+                                       .past = j->past, .lo = p->e.lo, .hi = p->e.hi,
+                                       .bias = j->b ? j->b + (2 * chunk + k) * lanes : NULL,
                                        .y = y + q * lanes + k * p->y.stride[1] };
             p->kind->out(&o);
             if (p->e.loops) fac_epilogue_run(&p->e, o.y, (size_t)(outputs * lanes));
