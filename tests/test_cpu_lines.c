@@ -33,6 +33,17 @@ static void short_rows(void **state) {
             problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 1e-6, .infinite = special }, "reduce", problems[k]);
 }
 
+/* Of many columns, with infinities and NaN here and there. */
+static void extremes_of_columns(void **state) {
+    (void)state;
+    static const char *const problems[] = { "reduce_max(f32[303,1101], i64{0})", "reduce_min(f32[131,5,259], i64{0})",
+                                            "reduce_max(f32[3,700], i64{0})", "reduce_min(f32[4,68,400], i64{1})" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        for (int special = 0; special < 2; special++)
+            problem_everywhere((problem_check){ .seed = seed + k, .lo = -2, .hi = 2, .infinite = special }, "reduce",
+                               problems[k]);
+}
+
 /* A mean that is large against the spread must not spoil the variance; what remains is the rounding of x itself. */
 static void norms(void **state) {
     (void)state;
@@ -56,7 +67,7 @@ static void long_rows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(norms), cmocka_unit_test(long_rows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(extremes_of_columns), cmocka_unit_test(norms), cmocka_unit_test(long_rows) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

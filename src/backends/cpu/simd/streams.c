@@ -25,6 +25,34 @@ static double fold_row_f32(int fold, double start, const void *x, int64_t n) {
     return row_f32(fold, start, x, n);
 }
 
+/* Nor that of columns: four rows in f32, then all in acc.  A lane of ones is NaN. */
+INLINE void extreme_columns(const int least, double *acc, const float *x, int64_t rows, int64_t stride, int64_t columns) {
+    const int fold = least ? FAC_FOLD_MIN : FAC_FOLD_MAX;
+    const int64_t whole = columns / VL * VL, fours = rows / 4 * 4;
+    if (whole < columns) columns_f32(fold, acc + whole, x + whole, rows, stride, columns - whole);
+    for (int64_t r = 0; r < fours; r += 4, x += 4 * stride)
+        for (int64_t j = 0; j < whole; j += VL) {
+            vec v[4];
+            UNROLL for (int k = 0; k < 4; k++) {
+                if (r + FOLD_AHEAD + 4 <= rows) __builtin_prefetch(x + (FOLD_AHEAD + k) * stride + j, 0, 2);
+                v[k] = load(x + k * stride + j);
+            }
+            const vec a = least ? vmin(v[0], v[1]) : vmax(v[0], v[1]), b = least ? vmin(v[2], v[3]) : vmax(v[2], v[3]);
+            const vec top = (vec)((ivec)(least ? vmin(a, b) : vmax(a, b)) | unordered(v[0], v[1]) | unordered(v[2], v[3]));
+            float lane[VL];
+            store(lane, top);
+            UNROLL for (int k = 0; k < 2; k++)
+                store_f64(acc + j + k * VD, fold_vector(fold, widen_f64(acc + j + k * VD), widen_f32(lane + k * VD)));
+        }
+    columns_f32(fold, acc, x, rows - fours, stride, whole);
+}
+static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows, int64_t stride, int64_t columns) {
+    if (columns <= 16 * VD) columns_f32(fold, acc, x, rows, stride, columns);      /* few: they stay in registers */
+    else if (fold == FAC_FOLD_MAX) extreme_columns(0, acc, x, rows, stride, columns);
+    else if (fold == FAC_FOLD_MIN) extreme_columns(1, acc, x, rows, stride, columns);
+    else columns_f32(fold, acc, x, rows, stride, columns);
+}
+
 /* Loops that may write over what they read, element by element. */
 #if defined(__clang__)
 #define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
@@ -272,7 +300,7 @@ extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = {
-    &FAC_SIMD(fac_halves), { fold_row_f32, columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
+    &FAC_SIMD(fac_halves), { fold_row_f32, fold_columns_f32 }, { row_f64, columns_f64 }, softmax_row, softmax_columns,
     normalize, normalize_lanes, normalize_each, spread_row, moments_row, mean_square_row,
     lrn_columns, lrn_pixels, FAC_SIMD(fac_adam), PAST, &FAC_SIMD(fac_line_grads),
     FAC_SIMD(fac_short_sums) };
