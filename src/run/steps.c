@@ -120,8 +120,9 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own
     }
     for (int i = 0; i < q->nin; i++) {
         const int root = step->in[i].root;
+        const bool packed = i < FAC_OFFER_PACKED && step->packed >> i & 1;
         fac_root_touch(p, root, index);
-        if (root >= 0) step->bytes += (double)(step->packed >> i & 1 ? p->roots[root].bytes : fac_type_bytes(&q->in[i].type));
+        if (root >= 0) step->bytes += (double)(packed ? p->roots[root].bytes : fac_type_bytes(&q->in[i].type));
     }
     for (int k = 0; k < q->nout; k++) {
         fac_root_touch(p, step->out[k].root, index);
