@@ -47,6 +47,13 @@ char *fac_arena_text(fac_arena *a, const char *s) {
     return copy;
 }
 
+const char **fac_arena_texts(fac_arena *a, const char *const *s, size_t n) {
+    const char **copies = fac_arena_alloc(a, n, sizeof *copies);
+    for (size_t k = 0; copies && k < n; k++)
+        if (!(copies[k] = fac_arena_text(a, s[k]))) copies = NULL;
+    return copies;
+}
+
 char *fac_arena_print(fac_arena *a, const char *format, ...) {
     va_list args, again;
     va_start(args, format);

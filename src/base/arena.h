@@ -9,6 +9,7 @@ typedef struct fac_arena { fac_arena_chunk *chunk; size_t used, room; } fac_aren
 
 void *fac_arena_alloc(fac_arena *a, size_t n, size_t size);
 char *fac_arena_text(fac_arena *a, const char *s);          /* a copy; NULL for NULL */
+const char **fac_arena_texts(fac_arena *a, const char *const *s, size_t n);     /* copies of n; NULL: no memory */
 char *fac_arena_print(fac_arena *a, const char *format, ...) FAC_PRINTF(2, 3);
 void  fac_arena_free(fac_arena *a);
 #endif

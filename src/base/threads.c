@@ -4,11 +4,11 @@
  * compare-and-swap; when the caller has finished its own part it takes back the offers that nobody took yet, so it never
  * waits for a worker that is still asleep, only for those that run.  An idle worker watches its word for a while and then
  * sleeps on a condition variable. */
+#include "base/clock.h"
 #include "base/threads.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 #include "base/memory.h"
 
 enum { CACHE_LINE = 64, MOST_THREADS = 256, SPIN_NS = 200000 };
@@ -48,12 +48,6 @@ static void relax(void) {
 #endif
 }
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Tasks i, i + threads, i + 2 threads...: in the usual call there is one for each thread. */
 static void run_share(fac_threads *t, int first) {
     for (int i = first; i < t->n; i += t->threads) t->task(t->arg, i);
@@ -82,7 +76,7 @@ static void set_state(worker *w, int state) {
 static void *work(void *arg) {
     worker *w = arg;
     fac_threads *t = w->pool;
-    int64_t since = now_ns();
+    int64_t since = fac_now_ns();
     for (unsigned turn = 1;; turn++) {
         int state = atomic_load_explicit(&w->state, memory_order_relaxed);
         if (state == QUIT) return NULL;
@@ -93,10 +87,10 @@ static void *work(void *arg) {
                 pthread_cond_signal(&t->done);
                 pthread_mutex_unlock(&t->lock);
             }
-            since = now_ns();
-        } else if (turn % 64 == 0 && now_ns() - since > SPIN_NS) {
+            since = fac_now_ns();
+        } else if (turn % 64 == 0 && fac_now_ns() - since > SPIN_NS) {
             fall_asleep(w);
-            since = now_ns();
+            since = fac_now_ns();
         }
         relax();
     }
@@ -107,8 +101,8 @@ static void wait_for_workers(fac_threads *t) {
     for (unsigned turn = 1; atomic_load_explicit(&t->pending, memory_order_acquire); turn++) {
         relax();
         if (turn % 64) continue;
-        if (!since) since = now_ns();
-        if (now_ns() - since < SPIN_NS) continue;
+        if (!since) since = fac_now_ns();
+        if (fac_now_ns() - since < SPIN_NS) continue;
         atomic_store(&t->waiting, true);
         pthread_mutex_lock(&t->lock);
         while (atomic_load(&t->pending)) pthread_cond_wait(&t->done, &t->lock);

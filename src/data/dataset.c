@@ -38,12 +38,8 @@ fac_status fac_dataset_like(const fac_dataset *d, fac_dataset *out, fac_error *e
     memcpy(out->mean, d->mean, sizeof d->mean);
     memcpy(out->std, d->std, sizeof d->std);
     if (!d->class_names) return FAC_OK;
-    const char **names = fac_arena_alloc(&out->memory->arena, (size_t)d->classes, sizeof *names);
-    for (int c = 0; names && c < d->classes; c++)
-        if (!(names[c] = fac_arena_text(&out->memory->arena, d->class_names[c]))) names = NULL;
-    if (!names) return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", d->classes);
-    out->class_names = names;
-    return FAC_OK;
+    out->class_names = fac_arena_texts(&out->memory->arena, d->class_names, (size_t)d->classes);
+    return out->class_names ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", d->classes);
 }
 
 /* Samples from..to of the random order. */

@@ -9,12 +9,8 @@
 static fac_status take_names(const fac_texts *t, fac_dataset *d, fac_error *err) {
     d->classes = t->classes;
     if (!t->class_names) return FAC_OK;
-    const char **names = fac_arena_alloc(&d->memory->arena, (size_t)t->classes, sizeof *names);
-    for (int c = 0; names && c < t->classes; c++)
-        if (!(names[c] = fac_arena_text(&d->memory->arena, t->class_names[c]))) names = NULL;
-    if (!names) return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", t->classes);
-    d->class_names = names;
-    return FAC_OK;
+    d->class_names = fac_arena_texts(&d->memory->arena, t->class_names, (size_t)t->classes);
+    return d->class_names ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", t->classes);
 }
 
 fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length, fac_dataset *out, fac_error *err) {

@@ -179,10 +179,7 @@ static fac_status collect_names(reader *r, const char ***names, int64_t *n, fac_
 
 /* The arena's copy of the names, for the caller: `from` is not kept. */
 static fac_status take_names(reader *r, const char *const *from, int64_t n, fac_error *err) {
-    fac_arena *arena = &r->out.memory->arena;
-    const char **names = fac_arena_alloc(arena, (size_t)n, sizeof *names);
-    for (int64_t k = 0; names && k < n; k++)
-        if (!(names[k] = fac_arena_text(arena, from[k]))) names = NULL;
+    const char **names = fac_arena_texts(&r->out.memory->arena, from, (size_t)n);
     if (!names) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its classes", r->t.name);
     r->out.class_names = names;
     r->out.classes = (int)n;

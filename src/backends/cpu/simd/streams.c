@@ -47,9 +47,9 @@ INLINE void extreme_columns(const int least, double *acc, const float *x, int64_
     columns_f32(fold, acc, x, rows - fours, stride, whole);
 }
 static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows, int64_t stride, int64_t columns) {
-    if (columns <= 16 * VD) columns_f32(fold, acc, x, rows, stride, columns);      /* few: they stay in registers */
-    else if (fold == FAC_FOLD_MAX) extreme_columns(0, acc, x, rows, stride, columns);
-    else if (fold == FAC_FOLD_MIN) extreme_columns(1, acc, x, rows, stride, columns);
+    const bool many = columns > 16 * VD;                /* few stay in registers */
+    if (many && fold == FAC_FOLD_MAX) extreme_columns(0, acc, x, rows, stride, columns);
+    else if (many && fold == FAC_FOLD_MIN) extreme_columns(1, acc, x, rows, stride, columns);
     else columns_f32(fold, acc, x, rows, stride, columns);
 }
 

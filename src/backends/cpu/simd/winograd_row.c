@@ -104,7 +104,7 @@ INLINE void out_row(const int taps, const int stride, const fac_winograd_row_out
             UNROLL for (int i = 0; i < n; i++, from += w->m_point) x[i] = load(from);
             from_points(n - OUT + 1, x, y);
         }
-        UNROLL for (int i = 0; i < OUT; i++) 
+        UNROLL for (int i = 0; i < OUT; i++)
             if (i < left) store_or_stream(to + i * VL, vmin(vmax(y[i], lo), hi), w->past);
     }
 }

@@ -1,0 +1,12 @@
+/* The clock of what waits: nanoseconds, which only grow. */
+#ifndef FACULA_BASE_CLOCK_H
+#define FACULA_BASE_CLOCK_H
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t fac_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+#endif
