@@ -59,6 +59,64 @@ static void lengths(void **state) {
         problem_everywhere((problem_check){ .seed = seed + k, .lo = -1, .hi = 9, .tolerance = 1e-4 }, "attention", problems[k]);
 }
 
+/* Scores of later keys far above those of the first, for which weights are made again. */
+static void steep(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[1,2,40,16], f32[1,2,700,16], f32[1,2,700,16]) scale=1",
+        "attention(f32[1,2,300,8], f32[1,2,600,8], f32[1,2,600,8]) scale=-3 causal" };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere((problem_check){ .seed = seed + k, .lo = -4, .hi = 4, .tolerance = 1e-3 }, "attention", problems[k]);
+}
+
+static void run_three(fac_device *d, const char *solver, const float *const data[3], fac_tensor **y) {
+    fac_error err = { 0 };
+    fac_graph *g = NULL;
+    fac_program *p;
+    fac_tensor *in[3], *out[5] = { NULL };
+    if (fac_problem_graph("attention(f32[1,1,3,2], f32[1,1,400,2], f32[1,1,400,2])", false, &g, &err)) fail_msg("%s", err.text);
+    while (g->noutputs > 1) g->outputs[--g->noutputs].value->roots--;
+    for (int k = 0; k < 3; k++) {
+        const fac_type t = fac_value_type(fac_graph_input(g, k));
+        assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
+        assert_int_equal(fac_tensor_write(in[k], data[k], (size_t)fac_dims_count(&t.dims) * sizeof(float), &err), FAC_OK);
+    }
+    if (fac_program_new(g, d, &(fac_program_opts){ .solver = solver }, &p, &err) || fac_program_run(p, in, out, &err))
+        fail_msg("%s", err.text);
+    *y = out[0];
+    for (int k = 0; k < 3; k++) fac_tensor_free(in[k]);
+    fac_program_free(p);
+    fac_graph_free(g);
+}
+
+/* A late score that is -inf in f32 has no weight, one that passes all others has all of it, and NaN is not lost. */
+static void extremes(void **state) {
+    (void)state;
+    enum { KEYS = 400, LATE = 390 };
+    fac_error err = { 0 };
+    const float q[6] = { 1, 0, 1e20f, 0, -3, 1 };
+    float k[2 * KEYS], v[2 * KEYS];
+    fac_device *d;
+    assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
+    for (int i = 0; i < KEYS; i++) {
+        k[2 * i] = sinf((float)i), k[2 * i + 1] = cosf((float)i);
+        v[2 * i] = (float)i, v[2 * i + 1] = 1;
+    }
+    k[2 * LATE] = -1e30f, k[2 * LATE + 1] = 0;
+    fac_tensor *got, *want;
+    run_three(d, NULL, (const float *const[]){ q, k, v }, &got);
+    run_three(d, "ref", (const float *const[]){ q, k, v }, &want);
+    const float *y = fac_tensor_data(got), *r = fac_tensor_data(want);
+    for (int i = 0; i < 6; i++) assert_true(isfinite(y[i]) && fabsf(y[i] - r[i]) <= 1e-3f * fmaxf(1, fabsf(r[i])));
+    assert_true(y[4] == LATE && y[3] == 1);
+    fac_tensor_free(got), fac_tensor_free(want);
+    k[2 * LATE] = NAN;
+    run_three(d, NULL, (const float *const[]){ q, k, v }, &got);
+    for (int i = 0; i < 6; i++) assert_true(isnan(((const float *)fac_tensor_data(got))[i]));
+    fac_tensor_free(got);
+    fac_device_free(d);
+}
+
 /* A program that wants the scores is expanded, and one that wants the joined keys is not. */
 static void outputs(void **state) {
     (void)state;
@@ -100,7 +158,8 @@ static void outputs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(shapes), cmocka_unit_test(masks), cmocka_unit_test(pasts),
-                                        cmocka_unit_test(lengths), cmocka_unit_test(outputs) };
+                                        cmocka_unit_test(lengths), cmocka_unit_test(steep), cmocka_unit_test(extremes),
+                                        cmocka_unit_test(outputs) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

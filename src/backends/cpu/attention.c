@@ -4,7 +4,8 @@
  * of k are one list of queries.  Block by block of keys
  *     s[key][query] = sum over d of k[key][d] q[query][d],  p = 2^(s - top),  o[e][query] += sum over keys of v[key][e] p[key]
  * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number after the other; only q and y are
- * turned.
+ * turned.  Where every key takes part, a score becomes a weight in the registers that its sum was made in: a block's first keys
+ * say how large scores are, and where others are far above them the block is done again, scores first.
  * Scores are divided by ln 2, so that the weights are powers of 2.
  *
  * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v behind a past are joined first, in
@@ -21,7 +22,7 @@
 #include "base/memory.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
-enum { KEYS = FAC_ATTENTION_KEYS, SHARES = 8 };
+enum { KEYS = 256, SHARES = 8 };            /* of a block; shares of the work for a thread */
 
 /* What stands before k or v, and where both are joined. */
 typedef struct join { bool wanted, needed; fac_copy past, now; size_t at; } join;
@@ -34,7 +35,7 @@ typedef struct plan {
     fac_attention_place q, k, v, y;
     join    join[2];                        /* of k, of v */
     double  softcap;
-    float   factor;                         /* of what the masks are added to: in units of ln 2 */
+    float   factor;                         /* of what the masks are added to, in units of ln 2: of q, or behind a softcap */
     size_t  share, joined;                  /* floats of scratch of one thread; bytes of the joined k and v */
 } plan;
 
@@ -50,7 +51,7 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
     fac_attr_real(p->node, "softcap", &a->softcap);
     a->factor = (float)(1.44269504088896340736 * (a->softcap > 0 ? a->softcap : s->scale));
     a->blocks = (s->rows + wide - 1) / wide;
-    a->share = (size_t)(wide * (s->D + s->E + 3 * KEYS + 3) + KEYS);
+    a->share = (size_t)(wide * (s->D + s->E + 3 * KEYS + 4) + KEYS);
     size_t bytes[2] = { 0, 0 };
     for (int i = 0; i < 2; i++) {
         a->join[i].wanted = p->out[1 + i].type.dtype != FAC_NONE;
@@ -151,53 +152,103 @@ static void cap(const plan *a, float *s, int64_t n) {
     for (int64_t i = 0; i < n; i++) s[i] = tanhf(scale * s[i]);
 }
 
-/* One or two vectors of queries, a query each lane. */
-static void run_item(const job *j, int64_t unit, float *scratch) {
+/* What an item has: a query each lane of one or two vectors. */
+typedef struct item {
+    fac_attention_queries t;
+    int    vectors;
+    float *q, *o;                           /* [D], [E] rows */
+    float *s, *mask, *stage, *bias;         /* of a block: [KEYS] rows, [KEYS] rows, as many numbers, [KEYS] */
+    float *last, *top, *sum, *before;       /* rows */
+    bool   begun, fresh;                    /* o is there; k and v may still be far */
+} item;
+
+static void forget(item *u) {
+    for (int64_t i = 0; i < u->t.wide; i++) u->top[i] = -INFINITY, u->sum[i] = 0;
+}
+
+static void scores(const plan *a, const item *u, fac_attention_tile c, fac_attention_block *b) {
+    fac_attention_product(a->cpu->simd, FAC_ATTENTION_ROWS, &c, b->keys, u->vectors);
+    if (a->softcap > 0) cap(a, b->s, b->keys * u->t.wide);
+    a->cpu->simd->attention->fold(b);
+}
+
+/* Scores and weights in one, where every key takes part.  false: some score is too large for that, nothing has changed. */
+static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_block b) {
+    const fac_simd *simd = a->cpu->simd;
+    const int64_t first = u->begun ? 0 : b.keys < simd->rows ? b.keys : simd->rows, left = b.keys - first;
+    if (first) b.keys = first, scores(a, u, c, &b);
+    else memcpy(u->before, u->sum, (size_t)u->t.wide * sizeof(float));
+    if (c.ahead) c.ahead += first * c.ahead_step;
+    c.a += first * c.step, c.y += first * c.y_row, c.base = u->top, c.sum = u->sum;
+    if (left) fac_attention_product(simd, FAC_ATTENTION_WEIGHTS, &c, left, u->vectors);
+    if (c.unfit && first) forget(u);
+    else if (c.unfit) memcpy(u->sum, u->before, (size_t)u->t.wide * sizeof(float));
+    return !c.unfit;
+}
+
+static void add_block(const job *j, item *u, const float *k, const float *v, int64_t first, int64_t n, bool all) {
+    const plan *a = j->a;
+    const int64_t wide = u->t.wide, E = a->shape.E;
+    const bool capped = a->softcap > 0;
+    fac_attention_block b = { .s = u->s, .row = wide, .keys = n, .vectors = u->vectors, .first = (float)first, .top = u->top,
+                              .sum = u->sum, .o = u->o, .size = u->begun ? E : 0, .scale = capped ? a->factor : 1,
+                              .last = all ? NULL : u->last };
+    if (!fac_attention_mask(&u->t, j->mask, first, n, u->bias, u->mask, u->stage, &b)) return;
+    const fac_attention_tile c = { .a = k + first * j->k_at.row, .step = j->k_at.row, .depth = a->shape.D, .w = u->q,
+                                   .w_row = wide, .y = u->s, .y_row = wide, 
+                                   .ahead = u->fresh ? v + first * j->v_at.row : NULL, .ahead_step = j->v_at.row,
+                                   .ahead_size = E };
+    if (j->mask || !all || capped || !weights(a, u, c, b)) scores(a, u, c, &b);
+    fac_attention_tile values = { .a = v + first * j->v_at.row, .step = j->v_at.row, .depth = n, .w = u->s, .w_row = wide,
+                                  .y = u->o, .y_row = wide, .add = u->begun };
+    fac_attention_product(a->cpu->simd, FAC_ATTENTION_COLUMNS, &values, E, u->vectors);
+    u->begun = true;
+}
+
+static fac_attention_queries queries(const plan *a, int64_t unit) {
+    const fac_attention_shape *s = &a->shape;
+    const int64_t lanes = a->cpu->simd->lanes, first = unit % a->blocks * 2 * lanes, left = s->rows - first;
+    const int64_t n = left < 2 * lanes ? left : 2 * lanes;
+    const int64_t head = unit / a->blocks;
+    return (fac_attention_queries){ s, head / s->G, head % s->G, first, n, n > lanes ? 2 * lanes : lanes };
+}
+
+static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     const plan *a = j->a;
     const fac_attention_shape *shape = &a->shape;
     const fac_simd *simd = a->cpu->simd;
     const int64_t most = 2 * simd->lanes, D = shape->D, E = shape->E;
-    fac_attention_queries t = { .a = shape, .group = unit / a->blocks % shape->G, .batch = unit / a->blocks / shape->G,
-                                .first = unit % a->blocks * most };
-    t.n = shape->rows - t.first < most ? shape->rows - t.first : most;
-    const int vectors = t.n > simd->lanes ? 2 : 1;
-    t.wide = vectors * simd->lanes;
-    float *q = scratch, *o = q + most * D, *s = o + most * E, *mask = s + most * KEYS, *stage = mask + most * KEYS;
-    float *last = stage + most * KEYS, *top = last + most, *sum = top + most, *bias = sum + most, least;
-    const int64_t length = length_of(j, t.batch), before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;
-    const int64_t keys = fac_attention_last(&t, before, length, last, &least);
-    for (int64_t i = 0; i < t.wide; i++) top[i] = -INFINITY, sum[i] = 0;
-    fac_attention_turn_in(&t, &a->q, j->q, q, D);
+    item u = { .fresh = fresh || unit % a->blocks == 0, .t = queries(a, unit), .q = scratch, .o = scratch + most * D };
+    fac_attention_queries *t = &u.t;
+    u.vectors = (int)(t->wide / simd->lanes);
+    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS, u.last = u.stage + most * KEYS;
+    u.top = u.last + most, u.sum = u.top + most, u.before = u.sum + most, u.bias = u.before + most;
+    float least;
+    const int64_t length = length_of(j, t->batch), before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;
+    const int64_t keys = fac_attention_last(t, before, length, u.last, &least), seen_by_all = (int64_t)least + 1;
+    forget(&u);
+    fac_attention_turn_in(t, &a->q, j->q, u.q, D);
+    for (int64_t i = 0; i < t->wide * D && !(a->softcap > 0); i++) u.q[i] *= a->factor;
 
-    const float *k = j->k + t.batch * j->k_at.batch + t.group * j->k_at.head;
-    const float *v = j->v + t.batch * j->v_at.batch + t.group * j->v_at.head;
-    bool begun = false;
+    const float *k = j->k + t->batch * j->k_at.batch + t->group * j->k_at.head;
+    const float *v = j->v + t->batch * j->v_at.batch + t->group * j->v_at.head;
     for (int64_t first = 0, n; first < keys; first += n) {
-        n = keys - first < KEYS ? keys - first : KEYS;
-        fac_attention_block b = { .s = s, .row = t.wide, .keys = n, .vectors = vectors, .first = (float)first, .top = top,
-                                  .sum = sum, .o = o, .size = begun ? E : 0, .scale = a->factor,
-                                  .last = least < (float)(first + n - 1) ? last : NULL };
-        if (!fac_attention_mask(&t, j->mask, first, n, bias, mask, stage, &b)) continue;
-        fac_attention_tile c = { .a = k + first * j->k_at.row, .step = j->k_at.row, .depth = D, .w = q, .w_row = t.wide, .y = s,
-                                 .y_row = t.wide };
-        fac_attention_product(simd, FAC_ATTENTION_ROWS, &c, n, vectors);
-        if (a->softcap > 0) cap(a, s, n * t.wide);
-        simd->attention->fold(&b);
-        c = (fac_attention_tile){ .a = v + first * j->v_at.row, .step = j->v_at.row, .depth = n, .w = s, .w_row = t.wide, .y = o,
-                                  .y_row = t.wide, .add = begun };
-        fac_attention_product(simd, FAC_ATTENTION_COLUMNS, &c, E, vectors);
-        begun = true;
+        const bool all = first < seen_by_all;
+        const int64_t left = (all && seen_by_all < keys ? seen_by_all : keys) - first, blocks = (left + KEYS - 1) / KEYS;
+        n = (left + blocks - 1) / blocks;
+        add_block(j, &u, k, v, first, n, all);
     }
-    if (!begun) memset(o, 0, (size_t)(t.wide * E) * sizeof(float));
+    if (!u.begun) memset(u.o, 0, (size_t)(t->wide * E) * sizeof(float));
     const fac_attention_place lse = { shape->H * shape->Q, shape->Q, 1 };
-    if (j->lse) fac_attention_each(&t, &lse, j->lse, put_lse, &(sums){ top, sum });
-    simd->attention->divide(o, E, vectors, sum);            /* a query that saw no key gives zeros */
-    fac_attention_turn_out(&t, &a->y, j->y, o, E);
+    if (j->lse) fac_attention_each(t, &lse, j->lse, put_lse, &(sums){ u.top, u.sum });
+    simd->attention->divide(u.o, E, u.vectors, u.sum);      /* a query that saw no key gives zeros */
+    fac_attention_turn_out(t, &a->y, j->y, u.o, E);
 }
 
 static void run_items(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
-    for (int64_t u = first; u < last; u++) run_item(j, u, j->work + (size_t)thread * j->a->share);
+    float *scratch = j->work + (size_t)thread * j->a->share;
+    for (int64_t u = first; u < last; u++) run_item(j, u, u == first, scratch);
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {

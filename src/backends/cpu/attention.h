@@ -21,34 +21,45 @@ typedef struct fac_attention_block {
     int64_t      size;                      /* 0: o is not there yet */
 } fac_attention_block;
 
-/* y[i][j] = sum over k of a[i][k] w[k][j], or that added to y:  `tiles` times m rows of y, w and y have one or two vectors a
- * row. */
+/* y[i][j] = sum over k of a[i][k] w[k][j]:  `tiles` times m rows of y, w and y have one or two vectors a row.
+ *   _ROWS, _COLUMNS  that, or that added to y
+ *   _WEIGHTS         2^(that - base), which is added to sum: base is a known score, that of other keys may be above it
+ *   _CHANGES         p (that - base) */
+enum { FAC_ATTENTION_ROWS, FAC_ATTENTION_COLUMNS, FAC_ATTENTION_WEIGHTS, FAC_ATTENTION_CHANGES, FAC_ATTENTION_TILES };
 typedef struct fac_attention_tile {
     const float *a;
-    int64_t      step;                      /* FAC_ATTENTION_ROWS: from i to i + 1, and k has step 1; _COLUMNS: the other way */
+    int64_t      step;                      /* from i to i + 1, and k has step 1; _COLUMNS: the other way                */
     int64_t      depth;
     const float *w;
     float       *y;
     int64_t      w_row, y_row, tiles;
     bool         add;
+    const float *base;                      /* a row                                                                     */
+    float       *sum;                       /* a row                                                                     */
+    const float *p;                         /* as y                                                                      */
+    const float *ahead;                     /* NULL; or this and a are asked for ahead: `tiles` times m rows to be read next */
+    int64_t      ahead_step, ahead_size;    /* floats from row to row, and of each                                       */
+    bool         unfit;                     /* set where weights are NaN or far above 1, or a base is -inf: not to be used */
 } fac_attention_tile;
-enum { FAC_ATTENTION_ROWS, FAC_ATTENTION_COLUMNS, FAC_ATTENTION_TILES };
 
 typedef struct fac_attention_kernels {
     void (*fold)(const fac_attention_block *t);
     /* s becomes the weights p, d becomes p (d - along); along: a row */
     void (*grad)(const fac_attention_block *t, float *d, const float *along);
     void (*divide)(float *o, int64_t size, int vectors, const float *sum);      /* every row of o by sum; by 0: 0 */
-    void (*tile[FAC_ATTENTION_TILES][FAC_TILE_ROWS + 1][2])(const fac_attention_tile *t);   /* [kind][m][vectors - 1] */
+    void (*tile[FAC_ATTENTION_TILES][FAC_TILE_ROWS + 1][2])(fac_attention_tile *t);   /* [kind][m][vectors - 1] */
 } fac_attention_kernels;
 
-/* A product of any number of rows, as tiles of m and then of m - 1 rows.  It changes a, y and tiles of t. */
+/* A product of any number of rows, as tiles of m and then of m - 1 rows.  It changes t: a, y, p, ahead and tiles. */
 static inline void fac_attention_product(const fac_simd *s, int kind, fac_attention_tile *t, int64_t rows, int vectors) {
     const int64_t tiles = (rows + s->rows - 1) / s->rows, m = rows / tiles, more = rows % tiles;
     if (more) {
         t->tiles = more;
         s->attention->tile[kind][m + 1][vectors - 1](t);
-        t->a += more * (m + 1) * (kind == FAC_ATTENTION_ROWS ? t->step : 1), t->y += more * (m + 1) * t->y_row;
+        const int64_t done = more * (m + 1);
+        t->a += done * (kind == FAC_ATTENTION_COLUMNS ? 1 : t->step), t->y += done * t->y_row;
+        if (t->p) t->p += done * t->y_row;
+        if (t->ahead) t->ahead += done * t->ahead_step;
     }
     t->tiles = tiles - more;
     s->attention->tile[kind][m][vectors - 1](t);

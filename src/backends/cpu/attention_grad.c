@@ -22,7 +22,7 @@
 #include "base/memory.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };
-enum { KEYS = FAC_ATTENTION_KEYS, QUERIES = 128, SHARES = 4 };   /* queries of a block; shares of the work for a thread */
+enum { KEYS = 128, QUERIES = 128, SHARES = 4 };     /* of a block; shares of the work for a thread */
 static const double LOG2_E = 1.44269504088896340736;
 
 typedef struct plan {
@@ -43,7 +43,7 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *a) {
     a->blocks = (s->rows + QUERIES - 1) / QUERIES;
     a->parts = most < a->blocks ? most : a->blocks;
     a->D = (s->D + lanes - 1) / lanes * lanes, a->E = (s->E + lanes - 1) / lanes * lanes;
-    a->share = (size_t)(QUERIES * (2 * s->D + s->E + a->D + a->E + 4 * KEYS + 3) + KEYS);
+    a->share = (size_t)(QUERIES * (2 * s->D + s->E + a->D + a->E + 4 * KEYS + 4) + KEYS);
     size_t rows;
     const int64_t units = a->parts > 1 ? heads * a->parts : threads;
     return fac_size_mul((size_t)units, (size_t)s->T, &rows) && fac_size_mul(rows, (size_t)(a->D + a->E), &a->sums) &&
@@ -102,10 +102,10 @@ typedef struct block {
     fac_attention_queries t;
     const float *k, *v;                     /* of the head */
     float *sums;                            /* [T] rows: dk, dv */
-    float *qt, *dyt, *dq;                   /* [D], [E], [D] rows of wide */
+    float *qt, *dyt, *dq;                   /* [D], [E], [D] rows of wide; qt is scaled as scores are */
     float *q, *dy;                          /* wide rows of whole vectors */
     float *s, *d, *mask, *stage;            /* [KEYS] rows of wide        */
-    float *lse, *along, *last, *bias, least;
+    float *lse, *along, *sum, *last, *bias, least;
     int64_t keys;
 } block;
 
@@ -143,42 +143,64 @@ static void begin(const job *j, block *b) {
     const fac_attention_shape *s = &a->shape;
     fac_attention_queries *t = &b->t;
     b->keys = fac_attention_last(t, 0, s->T, b->last, &b->least);
-    fac_attention_turn_in(t, &a->q, j->q, b->qt, s->D);
-    fac_attention_turn_in(t, &a->dy, j->dy, b->dyt, s->E);
     fac_attention_each(t, &a->q, (float *)(uintptr_t)j->q, copy_rows, &(rows){ b->q, s->D, a->D });
     fac_attention_each(t, &a->dy, (float *)(uintptr_t)j->dy, copy_rows, &(rows){ b->dy, s->E, a->E });
+    fac_attention_turn_in(t, &a->q, j->q, b->qt, s->D);     /* behind the copies: by rows memory is faster */
+    fac_attention_turn_in(t, &a->dy, j->dy, b->dyt, s->E);
+    for (int64_t i = 0; i < t->wide * s->D; i++) b->qt[i] *= (float)(LOG2_E * s->scale);
     memset(b->lse, 0, (size_t)t->wide * sizeof *b->lse);
     memset(b->along, 0, (size_t)t->wide * sizeof *b->along);
+    memset(b->sum, 0, (size_t)t->wide * sizeof *b->sum);
     fac_attention_each(t, &a->lse, (float *)(uintptr_t)j->lse, load_lse, b->lse);
     fac_attention_each(t, &a->y, (float *)(uintptr_t)j->y, dot_rows, &(dots){ a, b });
     memset(b->dq, 0, (size_t)(t->wide * s->D) * sizeof *b->dq);
 }
 
-/* to[row][.] (+)= sum over c of x[row][c] w[c][.], `columns` whole vectors of it, by panels of two. */
-static void product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m, int64_t columns) {
-    const float *a = c.a, *w = c.w;
-    float *y = c.y;
+/* A product whose w and y have `columns` whole vectors a row, by panels of two.  false: it is unfit. */
+static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m, int64_t columns) {
+    bool fit = true;
     for (int64_t at = 0; at < columns; at += 2 * s->lanes) {
-        c.a = a, c.w = w + at, c.y = y + at;
-        fac_attention_product(s, kind, &c, m, columns - at > s->lanes ? 2 : 1);
+        fac_attention_tile panel = c;
+        panel.w += at, panel.y += at;
+        if (kind == FAC_ATTENTION_WEIGHTS || kind == FAC_ATTENTION_CHANGES) panel.base += at;
+        if (kind == FAC_ATTENTION_WEIGHTS) panel.sum += at;
+        if (kind == FAC_ATTENTION_CHANGES) panel.p += at;
+        fac_attention_product(s, kind, &panel, m, columns - at > s->lanes ? 2 : 1);
+        fit = fit && !panel.unfit;
     }
+    return fit;
 }
 
-/* Weights and what goes back to the scores, for `n` keys; false: none of them takes part. */
+/* s: weights, d: what goes back to the scores, for `n` keys that all take part.  false: numbers are too large for that. */
+static bool free_weights(const block *b, const fac_simd *s, fac_attention_tile k, fac_attention_tile v, int64_t n) {
+    const int64_t wide = b->t.wide;
+    k.base = b->lse, k.sum = b->sum, v.base = b->along, v.p = b->s;
+    if (!product(s, FAC_ATTENTION_WEIGHTS, k, n, wide)) {
+        memset(b->sum, 0, (size_t)wide * sizeof *b->sum);
+        return false;
+    }
+    return product(s, FAC_ATTENTION_CHANGES, v, n, wide);
+}
+
+/* The same of any keys; false: none of them takes part. */
 static bool weights(const job *j, const block *b, int64_t first, int64_t n) {
     const plan *a = j->a;
     const fac_simd *s = a->shape.cpu->simd;
     const int64_t wide = b->t.wide, lanes = s->lanes;
-    fac_attention_block f = { .row = wide, .keys = n, .first = (float)first, .scale = (float)(LOG2_E * a->shape.scale) };
+    const bool all = b->least >= (float)(first + n - 1);
+    fac_attention_block f = { .row = wide, .keys = n, .first = (float)first, .scale = 1 };
     if (!fac_attention_mask(&b->t, j->mask, first, n, b->bias, b->mask, b->stage, &f)) return false;
-    product(s, FAC_ATTENTION_ROWS, (fac_attention_tile){ .a = b->k + first * a->k.row, .step = a->k.row, .depth = a->shape.D,
-            .w = b->qt, .w_row = wide, .y = b->s, .y_row = wide }, n, wide);
-    product(s, FAC_ATTENTION_ROWS, (fac_attention_tile){ .a = b->v + first * a->v.row, .step = a->v.row, .depth = a->shape.E,
-            .w = b->dyt, .w_row = wide, .y = b->d, .y_row = wide }, n, wide);
+    const fac_attention_tile k = { .a = b->k + first * a->k.row, .step = a->k.row, .depth = a->shape.D, .w = b->qt,
+                                   .w_row = wide, .y = b->s, .y_row = wide };
+    const fac_attention_tile v = { .a = b->v + first * a->v.row, .step = a->v.row, .depth = a->shape.E, .w = b->dyt,
+                                   .w_row = wide, .y = b->d, .y_row = wide };
+    if (all && !j->mask && free_weights(b, s, k, v, n)) return true;
+    product(s, FAC_ATTENTION_ROWS, k, n, wide);
+    product(s, FAC_ATTENTION_ROWS, v, n, wide);
     const float *mask = f.mask;
     for (int64_t at = 0; at < wide; at += 2 * lanes) {
         f.s = b->s + at, f.mask = mask ? mask + at : NULL, f.top = b->lse + at, f.vectors = wide - at > lanes ? 2 : 1;
-        f.last = b->least < (float)(first + n - 1) ? b->last + at : NULL;
+        f.last = all ? NULL : b->last + at;
         s->attention->grad(&f, b->d + at, b->along + at);
     }
     return true;
@@ -236,7 +258,8 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     block b = { .qt = j->work + (size_t)thread * a->share };
     b.dyt = b.qt + QUERIES * s->D, b.dq = b.dyt + QUERIES * s->E, b.q = b.dq + QUERIES * s->D, b.dy = b.q + QUERIES * a->D;
     b.s = b.dy + QUERIES * a->E, b.d = b.s + QUERIES * KEYS, b.mask = b.d + QUERIES * KEYS, b.stage = b.mask + QUERIES * KEYS;
-    b.lse = b.stage + QUERIES * KEYS, b.along = b.lse + QUERIES, b.last = b.along + QUERIES, b.bias = b.last + QUERIES;
+    b.lse = b.stage + QUERIES * KEYS, b.along = b.lse + QUERIES, b.sum = b.along + QUERIES, b.last = b.sum + QUERIES;
+    b.bias = b.last + QUERIES;
     for (int64_t unit = first; unit < last; unit++) {
         const int64_t head = unit / a->parts, part = unit % a->parts, batch = head / s->G, group = head % s->G;
         b.sums = j->sums + (a->parts > 1 ? unit : thread) * size;

@@ -144,10 +144,10 @@ bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_
         return true;
     }
     for (int64_t i = 0; i < t->wide; i++) {
-        float *row = stage + i * FAC_ATTENTION_KEYS;
+        float *row = stage + i * keys;
         mask_row(t, mask, i, first, keys, row);
         any = any || sees_any(row, keys);
     }
-    a->cpu->simd->turn(stage, FAC_ATTENTION_KEYS, rows, t->wide, t->wide, keys);
+    a->cpu->simd->turn(stage, keys, rows, t->wide, t->wide, keys);
     return any;
 }

@@ -7,8 +7,6 @@
 #include "backends/cpu/attention.h"
 #include "backends/cpu/cpu.h"
 
-enum { FAC_ATTENTION_KEYS = 128 };          /* keys of a block */
-
 /* Elements from one sequence, head and row to the next; a row is contiguous. */
 typedef struct fac_attention_place { int64_t batch, head, row; } fac_attention_place;
 

@@ -120,19 +120,61 @@ static void divide(float *o, int64_t size, int vectors, const float *sum) {
 
 /* ---- products: the register tile of tile.c without borders, bias and clipping ---- */
 
-INLINE void tile(const int m, const int n, const int kind, const fac_attention_tile *t) {
-    const int64_t i_step = kind == FAC_ATTENTION_ROWS ? t->step : 1, k_step = kind == FAC_ATTENTION_ROWS ? 1 : t->step;
+/* Weights of the scores in registers.  Their sum tells whether one is NaN, or so large that sums of values might be infinite. */
+static const float MOST = 1e9f;
+INLINE void weigh(const int m, const int n, const fac_attention_tile *t, float *y, vec acc[MR][2]) {
+    const int64_t row = t->y_row;
+    const float *terms = EXP2_TERMS;
+    vec c[EXP2_COUNT];
+    __asm__ volatile("" : "+r"(terms));     /* or they would be kept in registers that the product needs */
+    UNROLL for (int k = 0; k < EXP2_COUNT; k++) c[k] = held(all(terms[k]));
+    UNROLL for (int v = 0; v < n; v++) {
+        vec sum = all(0);
+        UNROLL for (int i = 0; i < m; i++) {
+            const vec p = exp2_finite(c, acc[i][v]);
+            store(y + i * row + v * VL, p);
+            sum += p;
+        }
+        store(t->sum + v * VL, load(t->sum + v * VL) + sum);
+    }
+}
+
+INLINE void put(const int m, const int n, const int kind, const fac_attention_tile *t, float *y, const float *p, vec acc[MR][2]) {
+    const int64_t row = t->y_row;
+    if (kind == FAC_ATTENTION_WEIGHTS) weigh(m, n, t, y, acc);
+    else UNROLL for (int v = 0; v < n; v++)
+        UNROLL for (int i = 0; i < m; i++)
+            store(y + i * row + v * VL, kind == FAC_ATTENTION_CHANGES ? load(p + i * row + v * VL) * acc[i][v] : acc[i][v]);
+}
+
+/* The lines of some rows, for the second cache. */
+INLINE void ask(const float *rows, int64_t step, int64_t n, int64_t size) {
+    enum { LINE = 16 };
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < size; k += LINE) __builtin_prefetch(rows + i * step + k, 0, 2);
+}
+
+INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t) {
+    enum { AHEAD = 2 };                     /* tiles of a */
+    const bool columns = kind == FAC_ATTENTION_COLUMNS, weights = kind == FAC_ATTENTION_WEIGHTS;
+    const bool based = weights || kind == FAC_ATTENTION_CHANGES, add = !based && t->add;
+    const int64_t i_step = columns ? 1 : t->step, k_step = columns ? t->step : 1;
     const int64_t w_row = t->w_row, y_row = t->y_row, depth = t->depth, tiles = t->tiles;
     const int half = (m + 1) / 2;
-    const bool add = t->add;
-    const float *rows = t->a, *first = t->w;
+    const float *rows = t->a, *first = t->w, *p = t->p;
     float *y = t->y;
-    for (int64_t j = 0; j < tiles; j++, rows += m * i_step) {
+    for (int64_t j = 0; j < tiles; j++, rows += m * i_step, y += m * y_row, p += based ? m * y_row : 0) {
         const float *a = rows, *b = a + half * i_step, *w = first;  /* two bases: few multiples of the step are needed */
-        float *to = y;
         vec acc[MR][2];
-        if (add) UNROLL for (int i = 0; i < m; i++, to += y_row) UNROLL for (int v = 0; v < n; v++) acc[i][v] = load(to + v * VL);
-        else UNROLL for (int i = 0; i < m; i++) UNROLL for (int v = 0; v < n; v++) acc[i][v] = all(0);
+        if (weights && t->ahead) {
+            ask(rows + AHEAD * m * i_step, i_step, m, depth);
+            ask(t->ahead + j * m * t->ahead_step, t->ahead_step, m, t->ahead_size);
+        }
+        UNROLL for (int v = 0; v < n; v++) {
+            const vec none = based ? -load(t->base + v * VL) : all(0);
+            UNROLL for (int i = 0; i < m; i++) acc[i][v] = none;
+        }
+        if (add) UNROLL for (int i = 0; i < m; i++) UNROLL for (int v = 0; v < n; v++) acc[i][v] = load(y + i * y_row + v * VL);
         for (int64_t k = 0; k < depth; k++, a += k_step, b += k_step, w += w_row) {
             const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
             UNROLL for (int i = 0; i < m; i++) {
@@ -141,18 +183,22 @@ INLINE void tile(const int m, const int n, const int kind, const fac_attention_t
                 if (n > 1) acc[i][1] += x * w1;
             }
         }
-        UNROLL for (int i = 0; i < m; i++, y += y_row) UNROLL for (int v = 0; v < n; v++) store(y + v * VL, acc[i][v]);
+        put(m, n, kind, t, y, p, acc);
     }
+    if (weights) UNROLL for (int v = 0; v < n; v++) t->unfit = t->unfit || any_of(~(load(t->sum + v * VL) < all(MOST)));
 }
 
 #define KERNEL(m, kind, number) \
-    static void kind##_##m##_1(const fac_attention_tile *t) { tile(m, 1, number, t); } \
-    static void kind##_##m##_2(const fac_attention_tile *t) { tile(m, 2, number, t); }
+    static void kind##_##m##_1(fac_attention_tile *t) { tile(m, 1, number, t); } \
+    static void kind##_##m##_2(fac_attention_tile *t) { tile(m, 2, number, t); }
 #define ENTRY(m, kind) [m] = { kind##_##m##_1, kind##_##m##_2 },
 
 ALL_ROWS(KERNEL, rows, FAC_ATTENTION_ROWS)
 ALL_ROWS(KERNEL, columns, FAC_ATTENTION_COLUMNS)
+ALL_ROWS(KERNEL, weights, FAC_ATTENTION_WEIGHTS)
+ALL_ROWS(KERNEL, changes, FAC_ATTENTION_CHANGES)
 
 extern const fac_attention_kernels FAC_SIMD(fac_attention);
 const fac_attention_kernels FAC_SIMD(fac_attention) = {
-    fold_block, grad_block, divide, { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) } } };
+    fold_block, grad_block, divide,
+    { { ALL_ROWS(ENTRY, rows) }, { ALL_ROWS(ENTRY, columns) }, { ALL_ROWS(ENTRY, weights) }, { ALL_ROWS(ENTRY, changes) } } };
