@@ -1,5 +1,4 @@
 #include "ops/map.h"
-#include "ops/map_grad.h"
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
@@ -10,14 +9,8 @@ fac_value *fac_gelu_tanh(fac_value *x);
 /* (1 + tanh u) / 2 = 1 / (1 + e^-2u) */
 MAP1(x * SIGMOID((T)1.59576912160573071176 * (x + (T)0.044715 * x * x * x)))
 
-/* (1 + t + x (1 - t^2) du/dx) / 2,  t = tanh(u),  u = c (x + 0.044715 x^3),  c = sqrt(2 / pi) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    const double c = 0.79788456080286535588, c3 = 0.044715 * c;
-    fac_value *x = n->in[0], *square = fac_mul(x, x);
-    fac_value *u = fac_mul(x, fac_grad_shifted(fac_grad_times(square, c3), c));
-    fac_value *du = fac_grad_shifted(fac_grad_times(square, 3 * c3), c);
-    fac_value *t = fac_tanh(u), *slope = fac_mul(fac_mul(x, fac_grad_rest(fac_mul(t, t))), du);
-    dx[0] = fac_mul(dy[0], fac_grad_times(fac_grad_shifted(fac_add(t, slope), 1), 0.5));
+    dx[0] = fac_mul(dy[0], fac_gelu_tanh_slope(n->in[0]));
 }
 
 static const fac_onnx onnx[] = { { 0 } };

@@ -115,7 +115,7 @@ static const struct { const char *op; fac_bound_rule *rule; } rules[] = {
     { "batch_norm", fac_bound_batch_norm }, { "layer_norm", fac_bound_layer_norm }, { "rms_norm", fac_bound_rms_norm },
     { "group_norm", fac_bound_group_norm }, { "instance_norm", fac_bound_group_norm }, { "lrn", fac_bound_lrn },
     { "gelu", fac_bound_smooth }, { "gelu_slope", fac_bound_smooth }, { "gelu_tanh", fac_bound_smooth },
-    { "silu", fac_bound_smooth }, { "silu_slope", fac_bound_smooth }, { "mish", fac_bound_smooth },
+    { "gelu_tanh_slope", fac_bound_smooth }, { "silu", fac_bound_smooth }, { "silu_slope", fac_bound_smooth }, { "mish", fac_bound_smooth },
     { "hard_sigmoid", fac_bound_smooth }, { "hard_swish", fac_bound_smooth }, { "softsign", fac_bound_smooth },
     { "sin", fac_bound_smooth }, { "cos", fac_bound_smooth }, { "sigmoid", fac_bound_smooth }, { "tanh", fac_bound_smooth },
     { "erf", fac_bound_smooth }, { "softplus", fac_bound_smooth }, { "atan", fac_bound_smooth }, { "asinh", fac_bound_smooth },

@@ -14,7 +14,8 @@
 
 static const struct { const char *op; double L; bool times_x; } smooth[] = {
     { "gelu", 1.13, true }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_swish", 1.5, true }, { "mish", 1.1, true },
-    { "gelu_slope", 0.8, false }, { "silu_slope", 0.5, false }, { "hard_sigmoid", 1, false }, { "softsign", 1, false },
+    { "gelu_slope", 0.8, false }, { "gelu_tanh_slope", 0.8, false }, { "silu_slope", 0.5, false },
+    { "hard_sigmoid", 1, false }, { "softsign", 1, false },
     { "sin", 1, false }, { "cos", 1, false },
     { "sigmoid", 0.25, false }, { "tanh", 1, false }, { "erf", 1.13, false }, { "softplus", 1, false }, { "atan", 1, false },
     { "asinh", 1, false }, { "leaky_relu", 1, false } };                            /* those with a slope: at least that */

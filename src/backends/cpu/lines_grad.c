@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8 };
+enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8, COLUMNS = 128 };
 
 typedef struct plan {
     bool           norm, rms, log, scaled, params;
@@ -131,11 +131,23 @@ static void run_parts(void *arg, int64_t first, int64_t last, int thread) {
     if (j->past) fac_streams_end();
 }
 
-static void add_parts(const plan *p, const float *sums, float *to) {
-    for (int64_t i = 0; to && i < p->size; i++) {
-        double sum = 0;
-        for (int64_t part = 0; part < p->parts; part++) sum += (double)sums[2 * part * p->size + i];
-        to[i] = (float)sum;
+/* Columns of the sums of all parts, some at a time: two arrays of one part lie behind each other. */
+typedef struct columns { const plan *p; const float *sums; float *to[2]; } columns;
+static void add_parts(void *arg, int64_t first, int64_t last, int thread) {
+    const columns *c = arg;
+    const int64_t size = c->p->size;
+    (void)thread;
+    for (int64_t u = first; u < last; u++) {
+        const int64_t at = u * COLUMNS, n = 2 * size - at < COLUMNS ? 2 * size - at : COLUMNS;
+        double sum[COLUMNS] = { 0 };
+        for (int64_t part = 0; part < c->p->parts; part++) {
+            const float *from = c->sums + 2 * part * size + at;
+            for (int64_t i = 0; i < n; i++) sum[i] += (double)from[i];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            float *to = c->to[at + i >= size];
+            if (to) to[(at + i) % size] = (float)sum[i];
+        }
     }
 }
 
@@ -150,8 +162,12 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     if (p->params) j.sums = fac_span_packed(work);
     j.past = p->past && j.dx != j.x && j.dx != j.dy;
     fac_parallel_ranges(&p->cpu->pool, p->parts, p->lines * p->size < SERIAL ? 1 : SHARES * p->cpu->pool.threads, run_parts, &j);
-    for (int k = 1; k < q->nout && p->params; k++)
-        add_parts(p, j.sums + (k - 1) * p->size, out[k].memory ? fac_span_floats(out[k], &q->out[k].layout) : NULL);
+    if (!p->params) return FAC_OK;
+    columns c = { p, j.sums, { NULL, NULL } };
+    for (int k = 1; k < q->nout; k++)
+        if (out[k].memory) c.to[k - 1] = fac_span_floats(out[k], &q->out[k].layout);
+    const int64_t units = (2 * p->size + COLUMNS - 1) / COLUMNS;
+    fac_parallel_ranges(&p->cpu->pool, units, units * p->parts * COLUMNS < SERIAL ? 1 : p->cpu->pool.threads, add_parts, &c);
     return FAC_OK;
 }
 
