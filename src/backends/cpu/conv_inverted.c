@@ -131,7 +131,8 @@ static bool read_body(const fac_problem *p, plan *q) {
 /* The three solvers' estimates added up, but for what lies between them, which is not moved.
  *   rows      the rows that bands have in common are computed twice, and short rows cost a little more; where all stays in the
  *             second cache of the only thread there is nothing to gain
- *   channels  the largest share counts; parts of y are written, read and added; planes of e may not fit the second cache */
+ *   channels  the largest share counts; parts of y are written, read and added; planes of e may not fit the second cache
+ * and threads for which there is no part are idle. */
 static double seconds_of(const plan *q, bool channels) {
     const fac_conv_geom *e = &q->e.g, *d = &q->d.g, *p = &q->p.g;
     const fac_cpu *c = q->cpu;
@@ -146,8 +147,8 @@ static double seconds_of(const plan *q, bool channels) {
                                 : c->pool.threads == 1 && 4 * expanded < (double)c->l2;
     const double ends = (double)(e->N * e->C * e->H * e->W) + (double)p->K * outputs * (1 + joined);
     const double bytes = 4 * (e_weights + p_weights + ends + (moves ? 2 * expanded : 0));
-    const double shared = channels ? twice : 1;
-    return fac_cpu_seconds(c, 2 * inputs * e_weights * twice, 0.8, bytes) +
+    const double waste = fac_cpu_waste(e->N * q->parts, c->pool.threads), shared = waste * (channels ? twice : 1);
+    return fac_cpu_seconds(c, 2 * inputs * e_weights * twice * waste, 0.8, bytes) +
            fac_cpu_seconds(c, 2 * outputs * (double)(d->R * d->S * d->K) * shared, 0.5, 0) +
            fac_cpu_seconds(c, 2 * outputs * p_weights * shared, 0.8, 0);
 }

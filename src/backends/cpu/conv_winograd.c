@@ -34,7 +34,7 @@ typedef struct job {
     float       *y, *own, *v;           /* a thread's V and M, one thread behind the other; V if it is shared */
     int64_t      first, count;          /* tiles of the block                                                  */
     bool         past;                  /* y goes past the caches                                              */
-    bool        *made;                  /* by thread: its V is that of the block                               */
+    int32_t     *made;                  /* by thread: the block whose V it has; -1: none                       */
 } job;
 
 static int64_t block_begin(const plan *p, int64_t block) { return p->tiles.count * block / p->blocks; }
@@ -158,13 +158,17 @@ static void inputs_of_block(void *arg, int c, int thread) {
 }
 static void chunk_of_block(void *arg, int k, int thread) {
     const job *j = arg;
-    float *own = own_of(j, thread);
-    if (j->p->shared) {
-        chunk(j, k, j->first, j->count, j->v, own);
-        return;
-    }
-    if (!j->made[thread]) inputs(j, j->first, j->count, own), j->made[thread] = true;
-    chunk(j, k, j->first, j->count, own, own + fac_winograd_v_floats(j->p));
+    chunk(j, k, j->first, j->count, j->v, own_of(j, thread));
+}
+/* Chunk by chunk, block by block; a thread has neighbours, which are mostly of one block. */
+static void chunk_of_any(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const int32_t block = (int32_t)(i / p->chunks);
+    const int64_t first = block_begin(p, block), count = block_begin(p, block + 1) - first;
+    float *v = own_of(j, thread);
+    if (j->made[thread] != block) inputs(j, first, count, v), j->made[thread] = block;
+    chunk(j, i % p->chunks, first, count, v, v + fac_winograd_v_floats(p));
 }
 
 static void run_group(const plan *p, job *j) {
@@ -173,12 +177,14 @@ static void run_group(const plan *p, job *j) {
         fac_parallel(pool, (int)p->blocks, by_tiles, j);
         return;
     }
-    for (int64_t b = 0; b < p->blocks; b++) {
+    for (int64_t b = 0; b < p->blocks && p->shared; b++) {
         j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
-        if (p->shared) fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
-        else memset(j->made, 0, (size_t)pool->threads);
+        fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
         fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
     }
+    if (p->shared) return;
+    memset(j->made, -1, (size_t)pool->threads * sizeof *j->made);
+    fac_parallel(pool, (int)(p->blocks * p->chunks), chunk_of_any, j);
 }
 
 /* Floats of U of a group. */
@@ -194,7 +200,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    j.v = own_of(&j, p->cpu->pool.threads), j.made = (bool *)j.v;
+    j.v = own_of(&j, p->cpu->pool.threads), j.made = (int32_t *)j.v;
     j.past = !p->e.loops && fac_cpu_writes_past(p->cpu, j.y);
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
@@ -235,7 +241,7 @@ static bool offer(int kind, fac_device *d, fac_problem *p, fac_offer *o) {
     size_t filters = fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
     const size_t own = (size_t)fac_winograd_own_floats(&q) * sizeof(float);
-    const size_t behind = q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads;
+    const size_t behind = q.shared ? (size_t)fac_winograd_v_floats(&q) * sizeof(float) : threads * sizeof(int32_t);
     if (!fac_size_mul(own, threads, &o->work) || !fac_size_add(o->work, behind, &o->work)) return false;
     /* larger ones, as stride 2 has with gaps between the points, would come from memory, 30 ns a line; where values were written
      * last they come from a cache */

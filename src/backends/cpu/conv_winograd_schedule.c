@@ -1,10 +1,10 @@
 /* How a convolution by Winograd's transforms is cut.
  *
  * Two schedules.  By tiles: a thread transforms a block of tiles into its own V, small enough for its cache, and goes through
- * all of U.  By chunks: each thread takes chunks of output channels of a block of tiles, so that U, which is large where images
- * are small, is read once.  There, too, it makes a V of its own: 30 ns for the 36 lines of a tile and block of channels, which
- * take as long to come from another core, and three times that where the cores have no cache in common.  Only what no second
- * cache holds is made once, by all threads, and shared. */
+ * all of U.  By chunks: a thread takes chunks of output channels of a block of tiles, so that U, which is large where images are
+ * small, is read once, and many threads have work where tiles are few.  There, too, it makes a V of its own: 30 ns for the 36
+ * lines of a tile and block of channels, which take as long to come from another core, and three times that where the cores have
+ * no cache in common.  Only what no second cache holds is made once, by all threads, and shared. */
 #include "backends/cpu/conv_winograd.h"
 
 /* Of the bandwidth: what a core reads from beyond its caches while it computes, measured (12 to 13 GB/s of 20). */
@@ -14,30 +14,33 @@ static const double FAR = 0.65;
  *
  * Bytes from beyond the second cache come while products are computed, so the slower of the two counts; bytes from the second
  * cache hold the products up a little.  U of all chunks is gone through for each block: by tiles it stays in the cache if all of
- * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M.  By chunks every thread
- * reads all inputs from those who wrote them and makes all of V, or fetches it: either counts as V fetched. */
+ * it fits beside V and M of a block, by chunks if a thread's share does.  V stays if it fits beside M.  By chunks a thread reads
+ * the inputs of each of its blocks from those who wrote them and makes V, or fetches it: either counts as V fetched, by two
+ * threads, since more of them make it side by side. */
 static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t block) {
     const int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
-    const double share = by_chunk ? (double)threads : 1, room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->bandwidth;
+    const double share = !by_chunk ? 1 : (double)(p->chunks < threads ? p->chunks : threads);
+    const double room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->beyond;
     const int64_t points = fac_tiles_points(&p->tiles), depth = fac_tiles_planes(&p->tiles) * p->g.C;
     const double u = 4.0 * (double)(depth * p->chunks * 2 * lanes), v = 4.0 * (double)(depth * block);
     const double m = 4.0 * (double)(points * 2 * lanes * block), blocks = (double)((p->tiles.count + block - 1) / block);
     const bool v_stays = v + m < room, u_stays = v + m + u / share < room;
-    double far = (u_stays ? (by_chunk ? 1 : (double)threads) : blocks) * u;
+    const double others = (double)threads / share, own = blocks / (by_chunk && blocks > others ? others : 1);
+    double far = ((u_stays ? others : blocks) - 1) * u;      /* all but the first time, when it may come from memory */
     if (!v_stays) far += blocks * v * (double)p->chunks;
-    else if (by_chunk) far += blocks * v * (double)threads;
+    else if (by_chunk) far += own * v * (threads < 2 ? 1 : 2);
 
     /* tiles of a few pixels do not hide the latency of an addition */
     const double pixels = (double)block / (double)((block + p->cpu->simd->rows - 1) / p->cpu->simd->rows);
     const double full = 2 * pixels < 10 ? 2 * pixels / 10 : 1;
-    const double waste = fac_cpu_waste(by_chunk ? p->chunks : (int64_t)blocks, threads);
+    const double waste = fac_cpu_waste((int64_t)blocks * (by_chunk ? p->chunks : 1), threads);
     const double products = (double)depth * (double)p->tiles.count * (double)(p->chunks * 2 * lanes);
     const double held_up = blocks * (u + v * (double)p->chunks) / near / 8;
     const double computed = 2 * products / (0.85 * full * p->cpu->flops) * waste + held_up;
-    const double stream = far / (FAR * p->cpu->bandwidth);
+    const double stream = far / (FAR * p->cpu->beyond) + u / (FAR * p->cpu->bandwidth);
     /* the tenth decides between ways that compute alike: what hardly waits now waits when others use the memory, too */
     const double both = computed > stream ? computed + stream / 10 : stream + computed / 10;
-    return both + (by_chunk ? blocks * 2e-6 : 0);
+    return both + (by_chunk && !v_stays ? blocks * 2e-6 : 0);
 }
 
 bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
@@ -54,7 +57,7 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
             int64_t size = k * s->rows < most ? k * s->rows : most;
             double seconds = seconds_of(p, by_chunk, size);
             if (variant && (by_chunk != (variant > FAC_WINOGRAD_SIZES) || k != asked || size < (k / 2 + 1) * s->rows)) continue;
-            if ((by_chunk && p->chunks < threads) || (block && seconds >= p->seconds)) continue;
+            if (block && seconds >= p->seconds) continue;
             p->by_chunk = by_chunk, block = size, p->seconds = seconds;
         }
     if (!block) return false;

@@ -17,7 +17,8 @@ typedef struct fac_cpu {
     fac_threads      *threads;          /* NULL: the caller brought a pool                                   */
     size_t            l1, l2, l3;       /* bytes: of one core, of one core, of all                           */
     fac_apart        *apart;            /* NULL: not looked at */
-    double            flops, bandwidth; /* of all threads, rough: multiplications and additions, bytes a second */
+    double            flops;            /* of all threads, rough: multiplications and additions a second         */
+    double            bandwidth, beyond; /* bytes a second from memory; from beyond the caches of a core         */
 } fac_cpu;
 
 static inline const fac_cpu *fac_cpu_of(const fac_device *d) { return (const fac_cpu *)d; }

@@ -77,10 +77,12 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
 #else
     c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
 #endif
-    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core and no more than 80.  Only ratios matter: estimates are compared
-     * with each other and with those of memory-bound steps. */
-    c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * c->pool.threads;
-    c->bandwidth = 20e9 * (c->pool.threads < 4 ? c->pool.threads : 4);
+    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that behind the fourth.  Only ratios
+     * matter: estimates are compared with each other and with those of memory-bound steps. */
+    const double threads = c->pool.threads;
+    c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * threads;
+    c->beyond = 20e9 * threads;
+    c->bandwidth = 20e9 * (threads < 4 ? threads : 3 + threads / 4);
     return FAC_OK;
 }
 
