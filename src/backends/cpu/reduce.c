@@ -15,7 +15,7 @@
 #include "ops/reduce.h"
 
 enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, FEW_COLUMNS = 128,      /* few: their sums stay in registers */
-       PARTS = 16, FEW_UNITS = 8, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
+       PARTS = 16, FEW_UNITS = 32, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
 
 typedef struct axis { int64_t d, in, out; } axis;       /* strides in elements; out 0: reduced */
 
