@@ -195,7 +195,7 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
                               .last = all ? NULL : u->last };
     if (!fac_attention_mask(&u->t, j->mask, first, n, u->bias, u->mask, u->stage, &b)) return;
     const fac_attention_tile c = { .a = k + first * j->k_at.row, .step = j->k_at.row, .depth = a->shape.D, .w = u->q,
-                                   .w_row = wide, .y = u->s, .y_row = wide, 
+                                   .w_row = wide, .y = u->s, .y_row = wide,
                                    .ahead = u->fresh ? v + first * j->v_at.row : NULL, .ahead_step = j->v_at.row,
                                    .ahead_size = E };
     if (j->mask || !all || capped || !weights(a, u, c, b)) scores(a, u, c, &b);
@@ -213,6 +213,7 @@ static fac_attention_queries queries(const plan *a, int64_t unit) {
     return (fac_attention_queries){ s, head / s->G, head % s->G, first, n, n > lanes ? 2 * lanes : lanes };
 }
 
+/* `fresh`: this thread has not read k and v of that head lately. */
 static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     const plan *a = j->a;
     const fac_attention_shape *shape = &a->shape;

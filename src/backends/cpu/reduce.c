@@ -15,7 +15,7 @@
 #include "ops/reduce.h"
 
 enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, FEW_COLUMNS = 128,      /* few: their sums stay in registers */
-       PARTS = 16, FEW_UNITS = 32, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
+       PARTS = 16, FEW_UNITS = 8, ENOUGH = 32, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
 
 typedef struct axis { int64_t d, in, out; } axis;       /* strides in elements; out 0: reduced */
 
@@ -111,7 +111,8 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     }
     for (int k = 1; k < r->reduced; k++)
         if (r->reduce[k].d > r->reduce[r->split].d) r->split = k;
-    if (r->units < FEW_UNITS && r->reduced && r->reduce[r->split].d >= PARTS && r->count * r->results >= MANY) r->parts = PARTS;
+    const bool divides = r->reduced && r->reduce[r->split].d >= PARTS && r->count * r->results >= MANY;
+    if (r->units < ENOUGH && divides) r->parts = r->units < FEW_UNITS ? PARTS : (int)((ENOUGH + r->units - 1) / r->units);
     return true;
 }
 
@@ -169,7 +170,7 @@ static void run_unit(const job *j, int64_t item) {
     fold_unit(j, x, columns, part, acc);
     for (int64_t c = 0; c < columns; c++) {
         int64_t to = at + c * r->column.out;
-        if (r->parts > 1) j->part[to * r->parts + part] = acc[c];
+        if (r->parts > 1) j->part[part * r->results + to] = acc[c];
         else put(r, j->out, to, acc[c]);
     }
 }
@@ -199,6 +200,20 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     }
 }
 
+/* Some results from their parts, which lie one array behind the other. */
+static void join_parts(void *arg, int64_t first, int64_t last, int thread) {
+    const job *j = arg;
+    const plan *r = j->r;
+    (void)thread;
+    for (int64_t u = first; u < last; u++) {
+        const int64_t at = u * COLUMNS, n = r->results - at < COLUMNS ? r->results - at : COLUMNS;
+        double acc[COLUMNS];
+        for (int64_t i = 0; i < n; i++) acc[i] = fac_fold_start(r->fold);
+        j->simd->streams->f64.columns(r->fold, acc, j->part + at, r->parts, r->results, n);
+        for (int64_t i = 0; i < n; i++) put(r, j->out, at + i, acc[i]);
+    }
+}
+
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
     (void)err;
     const plan *r = arg;
@@ -211,8 +226,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     if (r->parts > 1) j.part = (double *)((char *)work.memory + work.at);
     bool small = r->count * r->results < SERIAL;
     fac_parallel_ranges(&cpu->pool, r->units * r->parts, small ? 1 : SHARES * cpu->pool.threads, run_units, &j);
-    for (int64_t i = 0; r->parts > 1 && i < r->results; i++)
-        put(r, j.out, i, s->f64.row(r->fold, fac_fold_start(r->fold), j.part + i * r->parts, r->parts));
+    const int64_t joined = r->parts > 1 ? (r->results + COLUMNS - 1) / COLUMNS : 0;
+    if (joined) fac_parallel_ranges(&cpu->pool, joined, joined < 4 ? 1 : cpu->pool.threads, join_parts, &j);
     return FAC_OK;
 }
 
