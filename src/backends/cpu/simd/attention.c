@@ -179,8 +179,8 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
             const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
             UNROLL for (int i = 0; i < m; i++) {
                 const vec x = all(i < half ? a[i * i_step] : b[(i - half) * i_step]);
-                acc[i][0] += x * w0;
-                if (n > 1) acc[i][1] += x * w1;
+                acc[i][0] = add_product(acc[i][0], w0, x);
+                if (n > 1) acc[i][1] = add_product(acc[i][1], w1, x);
             }
         }
         put(m, n, kind, t, y, p, acc);

@@ -39,8 +39,8 @@ INLINE const float *step(const int m, const int n, const places x, const int k, 
     vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
     UNROLL for (int p = 0; p < m; p++) {
         vec v = all(place(m, p, x)[k]);
-        acc[p][0] += w0 * v;
-        if (n == 2) acc[p][1] += w1 * v;
+        acc[p][0] = add_product(acc[p][0], w0, v);
+        if (n == 2) acc[p][1] = add_product(acc[p][1], w1, v);
         if (n == AND_HALF) acc[p][1] = add_half(acc[p][1], w1, v);
     }
     return w + VECTORS(n) * VL;

@@ -57,6 +57,15 @@ INLINE vec held(vec v) {
 #endif
     return v;
 }
+/* to + a b.  With sixteen registers, fifteen of them in use, compilers let sums wander from one to another, and some to memory. */
+INLINE vec add_product(vec to, vec a, vec b) {
+#if defined(__AVX2__) && defined(__FMA__) && VL == 8 && !defined(FAC_ROLLED)
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(to) : "x"(a), "x"(b));
+    return to;
+#else
+    return to + a * b;
+#endif
+}
 /* What is stored before goes first, `next` is computed behind that.  On Zen 4 a store of 512 bits may take the time of a
  * multiply-add or two, less where it follows at once what made its number: max, min, store, and then the next. */
 INLINE void store_first(vec *next) {
