@@ -10,11 +10,13 @@ fac_value *fac_gelu_tanh_slope(fac_value *x);
 
 static const double C = 1.59576912160573071176, C3 = 0.07135481627260025;      /* sqrt(8 / pi), and 0.044715 of it */
 
-/* x^2 is the last factor: where it is infinite x alone was enough for s to be 0 or 1. */
-MAP1(SIGMOID(x * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)) +
-     x * SIGMOID(x * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)) *
-         (1 - SIGMOID(x * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x))) *
-         ((T)1.59576912160573071176 + (T)0.21406444881780075 * x * x))
+/* With e = e^-|u| <= 1, which stays exact where 1 - s would cancel:  s is 1 or e, s (1 - s) is e / (1 + e), both over 1 + e.  x^2
+ * comes last: where it is infinite x alone was enough for e to be 0. */
+MAP1(((x > 0 ? 1 : EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x))) +
+      x * EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)) *
+          (1 / (1 + EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)))) *
+          ((T)1.59576912160573071176 + (T)0.21406444881780075 * x * x)) *
+     (1 / (1 + EXP(-ABS(x) * ((T)1.59576912160573071176 + (T)0.07135481627260025 * x * x)))))
 
 /* s (1 - s) (2 w + x w' + x (1 - 2 s) w^2),  x w' = 6 C3 x^2 */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
