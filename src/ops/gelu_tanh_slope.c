@@ -28,16 +28,18 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_mul(fac_mul(s, fac_grad_rest(s)), sum));
 }
 
+/* 1 - s is the sigmoid of -u: no cancellation there either. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype t = n->in[0]->type.dtype;
-    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]), *one = fac_onnx_number(w, t, 1);
+    const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
     const char *square = fac_onnx_binary(w, "Mul", x, x, NULL), *c = fac_onnx_number(w, t, C);
     const char *u = fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, C3), NULL), c, NULL);
     const char *du = fac_onnx_binary(w, "Add", fac_onnx_binary(w, "Mul", square, fac_onnx_number(w, t, 3 * C3), NULL), c, NULL);
-    const char *s = fac_onnx_unary(w, "Sigmoid", fac_onnx_binary(w, "Mul", x, u, NULL), NULL);
-    const char *bell = fac_onnx_binary(w, "Mul", s, fac_onnx_binary(w, "Sub", one, s, NULL), NULL);
-    bell = fac_onnx_binary(w, "Mul", fac_onnx_binary(w, "Mul", x, bell, NULL), du, NULL);
-    fac_onnx_binary(w, "Add", s, bell, y);
+    u = fac_onnx_binary(w, "Mul", x, u, NULL);
+    const char *s = fac_onnx_unary(w, "Sigmoid", u, NULL);
+    const char *rest = fac_onnx_unary(w, "Sigmoid", fac_onnx_unary(w, "Neg", u, NULL), NULL);
+    const char *bell = fac_onnx_binary(w, "Mul", fac_onnx_binary(w, "Mul", x, s, NULL), rest, NULL);
+    fac_onnx_binary(w, "Add", s, fac_onnx_binary(w, "Mul", bell, du, NULL), y);
     return true;
 }
 
