@@ -14,7 +14,8 @@
 #include "base/memory.h"
 #include "ops/reduce.h"
 
-enum { SHORT = 64, BATCH = 4096, COLUMNS = 512, FEW_COLUMNS = 128,      /* few: their sums stay in registers */
+enum { SHORT = 64, BATCH = 4096, LINES = 512, FEW_LINES = 128,       /* few: their sums stay in registers */
+       COLUMNS = 2048,                  /* 8 KB of a row: shorter pieces of rows come from memory more slowly */
        PARTS = 16, FEW_UNITS = 8, ENOUGH = 32, MANY = 32 << 10, SERIAL = 32 << 10, SHARES = 8 };
 
 typedef struct axis { int64_t d, in, out; } axis;       /* strides in elements; out 0: reduced */
@@ -102,9 +103,9 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     for (int k = 0; k < r->kept; k++) r->units *= r->keep[k].d;
     const bool lines = r->rows && !r->f64 && r->kept == 1 && r->reduced == 1 && r->keep[0].in == r->reduce[0].d &&
                        r->keep[0].out == 1;
-    if (lines && r->reduce[0].d <= SHORT && r->results >= COLUMNS) {
+    if (lines && r->reduce[0].d <= SHORT && r->results >= LINES) {
         r->batch = BATCH / r->reduce[0].d / 16 * 16;
-        const int64_t most = r->reduce[0].d < 16 ? COLUMNS : FEW_COLUMNS;
+        const int64_t most = r->reduce[0].d < 16 ? LINES : FEW_LINES;
         r->batch = r->batch > most ? most : r->batch;
         r->units = (r->results + r->batch - 1) / r->batch;
         return true;
