@@ -162,9 +162,9 @@ static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m
     for (int64_t at = 0; at < columns; at += 2 * s->lanes) {
         fac_attention_tile panel = c;
         panel.w += at, panel.y += at;
-        if (kind == FAC_ATTENTION_WEIGHTS || kind == FAC_ATTENTION_CHANGES) panel.base += at;
-        if (kind == FAC_ATTENTION_WEIGHTS) panel.sum += at;
-        if (kind == FAC_ATTENTION_CHANGES) panel.p += at;
+        if (panel.base) panel.base += at;
+        if (panel.sum) panel.sum += at;
+        if (panel.p) panel.p += at;
         fac_attention_product(s, kind, &panel, m, columns - at > s->lanes ? 2 : 1);
         fit = fit && !panel.unfit;
     }

@@ -177,12 +177,14 @@ static void run_group(const plan *p, job *j) {
         fac_parallel(pool, (int)p->blocks, by_tiles, j);
         return;
     }
-    for (int64_t b = 0; b < p->blocks && p->shared; b++) {
-        j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
-        fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
-        fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
+    if (p->shared) {
+        for (int64_t b = 0; b < p->blocks; b++) {
+            j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
+            fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
+            fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
+        }
+        return;
     }
-    if (p->shared) return;
     memset(j->made, -1, (size_t)pool->threads * sizeof *j->made);
     fac_parallel(pool, (int)(p->blocks * p->chunks), chunk_of_any, j);
 }

@@ -35,6 +35,6 @@ static inline int64_t fac_winograd_own_floats(const fac_winograd_plan *p) {
 enum { FAC_WINOGRAD_SIZES = 4, FAC_WINOGRAD_VARIANTS = 2 * FAC_WINOGRAD_SIZES, FAC_WINOGRAD_VERSION = 1 };
 
 /* All but the layouts: the schedule and the size of its blocks are the quickest by estimate, or those of the variant.  false: a
- * variant that is no other than one before it. */
+ * variant that is no other than one before it, or more pieces than can be counted. */
 bool fac_winograd_schedule(fac_winograd_plan *p, int variant);
 #endif

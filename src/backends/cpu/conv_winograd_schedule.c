@@ -5,6 +5,7 @@
  * small, is read once, and many threads have work where tiles are few.  There, too, it makes a V of its own: 30 ns for the 36
  * lines of a tile and block of channels, which take as long to come from another core, and three times that where the cores have
  * no cache in common.  Only what no second cache holds is made once, by all threads, and shared. */
+#include <limits.h>
 #include "backends/cpu/conv_winograd.h"
 
 /* Of the bandwidth: what a core reads from beyond its caches while it computes, measured (12 to 13 GB/s of 20). */
@@ -64,6 +65,7 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
     p->blocks = (p->tiles.count + block - 1) / block;
     if (!p->by_chunk && p->blocks > threads && p->blocks % threads) p->blocks += threads - p->blocks % threads;
     if (p->blocks > p->tiles.count) p->blocks = p->tiles.count;
+    if (p->blocks > INT_MAX / p->chunks) return false;          /* both together are items of a call */
     block = (p->tiles.count + p->blocks - 1) / p->blocks;
     /* an odd number of vectors between the points keeps them on different sets of the first cache */
     p->v_point = (fac_tiles_depth(&p->tiles, 0) * ins * block | 1) * lanes;

@@ -140,10 +140,7 @@ static void add_parts(void *arg, int64_t first, int64_t last, int thread) {
     for (int64_t u = first; u < last; u++) {
         const int64_t at = u * COLUMNS, n = 2 * size - at < COLUMNS ? 2 * size - at : COLUMNS;
         double sum[COLUMNS] = { 0 };
-        for (int64_t part = 0; part < c->p->parts; part++) {
-            const float *from = c->sums + 2 * part * size + at;
-            for (int64_t i = 0; i < n; i++) sum[i] += (double)from[i];
-        }
+        c->p->cpu->simd->streams->f32.columns(FAC_FOLD_SUM, sum, c->sums + at, c->p->parts, 2 * size, n);
         for (int64_t i = 0; i < n; i++) {
             float *to = c->to[at + i >= size];
             if (to) to[(at + i) % size] = (float)sum[i];
