@@ -30,6 +30,9 @@ typedef struct fac_device_opts {        /* zero is the default everywhere */
                                            is there; "" = none                              */
     const char     *packed_cache;       /* folder that keeps packed weights between processes; NULL = none; "" = the user's own
                                            (XDG_CACHE_HOME/facula/packed)                   */
+    const char     *kernel_texts;       /* opencl: folder that the text of every kernel is written to, a file for
+                                           each, called by its hash; NULL = none.  Read while the device opens;
+                                           the folder must exist                            */
 } fac_device_opts;
 
 /* How close the products inside f32 ops (matrix products, convolutions, attention) come to f32 arithmetic, as errors against

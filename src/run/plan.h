@@ -66,6 +66,7 @@ typedef struct fac_step {
     fac_slot         *from;         /* where a hook finds the inputs as they were before reorders and packs; NULL: nobody looks */
     unsigned          packed;       /* bit i: input i is in the form of the solver's own */
     const char       *layouts;      /* see fac_step_stat */
+    double            estimate;     /* seconds of a run, as the solver offered it; 0: a step of the planner's own */
     double            macs, bytes;  /* of all its runs for one of the program */
     fac_step_op      *does;         /* see fac_step_stat */
     int               ndoes;

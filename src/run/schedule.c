@@ -195,6 +195,7 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
         if (plan && solver->done) solver->done(p->device, plan);
         return status ? status : FAC_E_NOMEM;
     }
+    step->estimate = offer.seconds;
     for (int i = 0; i < n->nin; i++) {
         step->in[i] = in[i];
         if (is_packed(n, &offer, i)) step->packed |= 1u << i;

@@ -6,10 +6,16 @@
 
 enum { THREADS = 8, KEPT = 1024 };      /* KEPT: programs, used or not; beyond it those that nobody uses go */
 
-fac_status fac_cl_builds_init(fac_cl_builds *b, fac_error *err) {
-    if (pthread_mutex_init(&b->lock, NULL)) return fac_raise(err, FAC_E_NOMEM, "opencl: no mutex");
+fac_status fac_cl_builds_init(fac_cl_builds *b, const char *texts, fac_error *err) {
+    if (texts && !(b->texts = fac_copy_text(texts)))
+        return fac_raise(err, FAC_E_NOMEM, "opencl: no memory for the name of a folder");
+    if (pthread_mutex_init(&b->lock, NULL)) {
+        fac_release(b->texts);
+        return fac_raise(err, FAC_E_NOMEM, "opencl: no mutex");
+    }
     if (!pthread_cond_init(&b->changed, NULL)) return FAC_OK;
     pthread_mutex_destroy(&b->lock);
+    fac_release(b->texts);
     return fac_raise(err, FAC_E_NOMEM, "opencl: no condition variable");
 }
 
@@ -62,7 +68,9 @@ static void build_now(fac_opencl *o, fac_cl_build *b) {
     bool found = false;
     cl_program program = NULL;
     fac_error error = { 0 };
-    fac_cl_program(o, b->key, b->source, b->options, &program, &found, &error);
+    fac_status status = FAC_OK;
+    if (q->texts) status = fac_cl_write_text(q->texts, b->source, b->options, &error);
+    if (!status && !q->dry) fac_cl_program(o, b->key, b->source, b->options, &program, &found, &error);
     pthread_mutex_lock(&q->lock);
     b->program = program;
     b->error = error;
@@ -113,6 +121,7 @@ void fac_cl_builds_fini(fac_opencl *o) {
     pthread_mutex_unlock(&q->lock);
     pthread_cond_destroy(&q->changed);
     pthread_mutex_destroy(&q->lock);
+    fac_release(q->texts);
 }
 
 static fac_cl_build *build_new(fac_opencl *o, fac_hash key, const char *source, const char *options) {

@@ -28,10 +28,16 @@ typedef struct fac_cl_builds {
     fac_cl_build   *all, *first, *last;         /* first, last: waiting */
     int             threads, waiting, busy, count;
     size_t          compiled, found;            /* by the driver's compiler; in the cache on disk */
+    char           *texts;                      /* folder that texts are written to; NULL: none */
+    bool            dry;                        /* texts are made, programs are not: for tests */
 } fac_cl_builds;
 
-fac_status fac_cl_builds_init(fac_cl_builds *b, fac_error *err);
+/* texts: see fac_device_opts.kernel_texts. */
+fac_status fac_cl_builds_init(fac_cl_builds *b, const char *texts, fac_error *err);
 void       fac_cl_builds_fini(struct fac_opencl *o);        /* waits for the threads */
+
+/* build_text.c: writes a kernel's text, with its options in the first line, to FOLDER/HASH.cl. */
+fac_status fac_cl_write_text(const char *folder, const char *source, const char *options, fac_error *err);
 
 /* Begins, or finds what was begun.  Kept until fac_cl_build_put, and while there is room afterwards. */
 fac_status fac_cl_build_get(struct fac_opencl *o, const char *source, const char *options, fac_cl_build **out, fac_error *err);

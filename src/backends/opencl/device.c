@@ -235,7 +235,7 @@ static fac_status open_locks(fac_opencl *o, fac_error *err) {
     if (pthread_mutex_init(&o->launch, NULL) || pthread_mutex_init(&o->fault, NULL) || pthread_mutex_init(&o->staging.lock, NULL))
         return fac_raise(err, FAC_E_NOMEM, "%s: no mutex", o->device.name);
     FAC_TRY(fac_cl_memory_init(&o->memory, err));
-    FAC_TRY(fac_cl_builds_init(&o->builds, err));
+    FAC_TRY(fac_cl_builds_init(&o->builds, o->device.opts.kernel_texts, err));
     o->locks = true;
     return FAC_OK;
 }
