@@ -40,6 +40,7 @@ void op_attr_kind(const fac_attr *a, char *to, size_t size) {
     case FAC_A_DTYPE: snprintf(to, size, "type"); break;
     case FAC_A_DIMS: snprintf(to, size, "sizes"); break;
     case FAC_A_TEXT: snprintf(to, size, "text"); break;
+    case FAC_A_REALS: snprintf(to, size, "numbers"); break;
     }
 }
 

@@ -195,6 +195,7 @@ static void all_of(const char *path, int least, bool steering_inputs, bool refer
 
 static void all_cases(bool steering_inputs, bool reference) {
     all_of(TEST_DIR "/golden/nn.txt", steering_inputs ? 40 : 200, steering_inputs, reference);
+    all_of(TEST_DIR "/golden/onnx.txt", steering_inputs ? 80 : 90, steering_inputs, reference);
     all_of(TEST_DIR "/golden/ops.txt", steering_inputs ? 150 : 1500, steering_inputs, reference);
 }
 

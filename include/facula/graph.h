@@ -37,6 +37,10 @@ fac_status fac_graph_check(const fac_graph *g, fac_error *err);     /* the first
 void fac_graph_push(fac_graph *g, const char *scope);
 void fac_graph_pop(fac_graph *g);
 
+/* A short list of numbers, for options of ops: n of them. */
+enum { FAC_REALS = 16 };
+typedef struct fac_reals { int n; double v[FAC_REALS]; } fac_reals;
+
 /* ---- leaves ------------------------------------------------------------------------------------------------------- */
 
 /* A size that is known only when the graph runs.  The same name is the same size; fac_symbol(g, NULL) is a fresh one. */

@@ -80,8 +80,10 @@ enum {                              /* fac_port.is */
 };
 typedef struct fac_port { const char *name; unsigned takes, is; } fac_port;             /* tables end with { 0 } */
 
-typedef enum fac_attr_kind { FAC_A_INT, FAC_A_REAL, FAC_A_FLAG, FAC_A_ENUM, FAC_A_DTYPE, FAC_A_DIMS, FAC_A_TEXT } fac_attr_kind;
-typedef struct fac_attr {           /* fields: int64_t, double, bool, int, fac_dtype, fac_dims, const char *              */
+typedef enum fac_attr_kind {
+    FAC_A_INT, FAC_A_REAL, FAC_A_FLAG, FAC_A_ENUM, FAC_A_DTYPE, FAC_A_DIMS, FAC_A_TEXT, FAC_A_REALS
+} fac_attr_kind;
+typedef struct fac_attr {           /* fields: int64_t, double, bool, int, fac_dtype, fac_dims, const char *, fac_reals   */
     const char *name;
     fac_attr_kind kind;
     size_t      at;                 /* offsetof(attrs struct, field) */
@@ -175,6 +177,7 @@ const char *fac_onnx_indices(const fac_onnx_writer *w, const fac_value *v);     
 const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype, double x);                   /* a constant scalar */
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x);      /* full of one number */
 const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers);                 /* a constant i64[n] */
+const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *numbers);            /* a constant f32[n] */
 /* Puts an ONNX node; in[n] may have NULLs.  out NULL: a new name.  Returns the name of its first output. */
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out);
 /* Of the node that was put last: a further output, and attributes. */

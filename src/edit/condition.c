@@ -148,6 +148,11 @@ static int attr_numbers(const fac_attr *a, const void *at, double *to) {
         for (int k = 0; k < d->n; k++) to[k] = (double)d->d[k];
         return d->n;
     }
+    case FAC_A_REALS: {
+        const fac_reals *list = at;
+        for (int k = 0; k < list->n && k < FAC_EDIT_NUMBERS; k++) to[k] = list->v[k];
+        return list->n <= FAC_EDIT_NUMBERS ? list->n : -1;
+    }
     case FAC_A_INT: case FAC_A_REAL:
         for (int k = 0; k < count && k < FAC_EDIT_NUMBERS; k++)
             to[k] = a->kind == FAC_A_INT ? (double)((const int64_t *)at)[k] : ((const double *)at)[k];

@@ -59,6 +59,10 @@ static fac_status variable(const emitter *e, const fac_term *t, fac_dtype dtype,
         as.n = d->n;
         for (int k = 0; k < d->n; k++) as.v[k] = (double)d->d[k];
         dtype = FAC_I64;
+    } else if (a->kind == FAC_A_REALS && ((const fac_reals *)at)->n <= FAC_TERM_NUMBERS_MOST) {
+        const fac_reals *list = at;
+        as.n = list->n;
+        for (int k = 0; k < list->n; k++) as.v[k] = list->v[k];
     } else if ((a->kind == FAC_A_INT || a->kind == FAC_A_REAL) && a->count <= FAC_TERM_NUMBERS_MOST) {
         as.n = a->count ? a->count : 1;
         as.scalar = !a->count;
@@ -103,6 +107,7 @@ static size_t bytes_of(const fac_attr *a) {
     case FAC_A_ENUM:  return sizeof(int);
     case FAC_A_DTYPE: return sizeof(fac_dtype);
     case FAC_A_DIMS:  return sizeof(fac_dims);
+    case FAC_A_REALS: return sizeof(fac_reals);
     default:          return sizeof(const char *);
     }
 }

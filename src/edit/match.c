@@ -13,6 +13,12 @@ static const void *field(const void *attrs, const fac_attr *a) { return (const c
 static bool near(double a, double b) { return a == b || fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) || (isnan(a) && isnan(b)); }
 
 /* What is written, where zero stands for the default, and what a node has. */
+static bool near_reals(const fac_reals *p, const fac_reals *q) {
+    for (int k = 0; k < p->n && p->n == q->n; k++)
+        if (!near(p->v[k], q->v[k])) return false;
+    return p->n == q->n;
+}
+
 static bool same(const fac_attr *a, const void *p, const void *q) {
     const int count = a->count ? a->count : 1;
     const char *s, *t;
@@ -33,6 +39,7 @@ static bool same(const fac_attr *a, const void *p, const void *q) {
     case FAC_A_ENUM:  return *(const int *)p == *(const int *)q;
     case FAC_A_DTYPE: return *(const fac_dtype *)p == *(const fac_dtype *)q;
     case FAC_A_DIMS:  return fac_dims_equal(p, q);
+    case FAC_A_REALS: return near_reals(p, q);
     case FAC_A_TEXT:
         s = *(const char *const *)p, t = *(const char *const *)q;
         return s && t ? !strcmp(s, t) : s == t;

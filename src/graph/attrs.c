@@ -62,6 +62,11 @@ bool fac_attrs_fill(fac_node *n, void *attrs) {
                 return fac_fail(n, FAC_E_ARGUMENT, "%s has %d elements, at most %d are possible", a->name,
                                 ((fac_dims *)at)->n, FAC_DIMS);
             break;
+        case FAC_A_REALS:
+            if (((fac_reals *)at)->n < 0 || ((fac_reals *)at)->n > FAC_REALS)
+                return fac_fail(n, FAC_E_ARGUMENT, "%s has %d elements, at most %d are possible", a->name,
+                                ((fac_reals *)at)->n, FAC_REALS);
+            break;
         case FAC_A_TEXT: {
             const char **text = at;
             const char *copy = fac_arena_text(&n->graph->arena, *text);
@@ -94,9 +99,17 @@ static bool is_default(const fac_attr *a, const void *at) {
     case FAC_A_ENUM:  return !*(const int *)at;
     case FAC_A_DTYPE: return *(const fac_dtype *)at == FAC_NONE;
     case FAC_A_DIMS:  return !((const fac_dims *)at)->n;
+    case FAC_A_REALS: return !((const fac_reals *)at)->n;
     case FAC_A_TEXT:  return !*(const char *const *)at;
     }
     return true;
+}
+
+static void print_reals(const double *x, int n, fac_text *to) {
+    for (int k = 0; k < n; k++) {
+        fac_text_add(to, k ? "," : "");
+        fac_real_print(x[k], FAC_F64, to);
+    }
 }
 
 static void print_value(const fac_attr *a, const void *at, fac_text *to) {
@@ -104,12 +117,8 @@ static void print_value(const fac_attr *a, const void *at, fac_text *to) {
     case FAC_A_INT:
         for (int k = 0; k < length_of(a); k++) fac_text_print(to, k ? ",%lld" : "%lld", (long long)((const int64_t *)at)[k]);
         break;
-    case FAC_A_REAL:
-        for (int k = 0; k < length_of(a); k++) {
-            fac_text_add(to, k ? "," : "");
-            fac_real_print(((const double *)at)[k], FAC_F64, to);
-        }
-        break;
+    case FAC_A_REAL: print_reals(at, length_of(a), to); break;
+    case FAC_A_REALS: print_reals(((const fac_reals *)at)->v, ((const fac_reals *)at)->n, to); break;
     case FAC_A_DIMS: {
         const fac_dims *d = at;
         for (int k = 0; k < d->n; k++) fac_text_print(to, k ? ",%lld" : "%lld", (long long)d->d[k]);
@@ -152,19 +161,23 @@ static fac_status unknown(const fac_op *op, const char *name, fac_error *err) {
 
 /* "1,2,3" into numbers; one number stands for all of an array. */
 static fac_status parse_numbers(fac_lexer *l, const fac_attr *a, void *at) {
-    const int most = a->kind == FAC_A_DIMS ? FAC_DIMS : length_of(a);
     fac_dims *dims = a->kind == FAC_A_DIMS ? at : NULL;
+    fac_reals *list = a->kind == FAC_A_REALS ? at : NULL;
+    const bool real = list || a->kind == FAC_A_REAL;
+    const int most = dims ? FAC_DIMS : list ? FAC_REALS : length_of(a);
     int64_t *ints = dims ? dims->d : at;
-    double *reals = at;
+    double *reals = list ? list->v : at;
     int n = 0;
     do {
         if (n == most) return fac_lex_fail(l, "%s has at most %d element%s", a->name, most, most > 1 ? "s" : "");
-        if (a->kind == FAC_A_REAL ? !fac_real_parse(&l->s, l->end, &reals[n]) : !fac_int_parse(&l->s, l->end, &ints[n]))
-            return fac_lex_fail(l, "%s needs %s", a->name, a->kind == FAC_A_REAL ? "a number" : "an integer of 64 bits");
+        if (real ? !fac_real_parse(&l->s, l->end, &reals[n]) : !fac_int_parse(&l->s, l->end, &ints[n]))
+            return fac_lex_fail(l, "%s needs %s", a->name, real ? "a number" : "an integer of 64 bits");
         n++;
     } while (fac_lex_is(l, ','));
     if (dims)
         dims->n = n;
+    else if (list)
+        list->n = n;
     else if (n == 1)
         for (int k = 1; k < most; k++) {
             if (a->kind == FAC_A_REAL) reals[k] = reals[0];
@@ -178,7 +191,7 @@ static fac_status parse_numbers(fac_lexer *l, const fac_attr *a, void *at) {
 static fac_status parse_value(fac_lexer *l, const fac_attr *a, fac_arena *arena, void *at) {
     char word[128];
     switch (a->kind) {
-    case FAC_A_INT: case FAC_A_REAL: case FAC_A_DIMS:
+    case FAC_A_INT: case FAC_A_REAL: case FAC_A_DIMS: case FAC_A_REALS:
         return parse_numbers(l, a, at);
     case FAC_A_FLAG: {
         int64_t x;
@@ -244,6 +257,10 @@ fac_status fac_attrs_parse(const fac_op *op, const char *text, fac_arena *arena,
 
 /* ---- equality and hash ---- */
 
+static bool reals_equal(const fac_reals *a, const fac_reals *b) {
+    return a->n == b->n && !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
+}
+
 bool fac_attrs_equal(const fac_op *op, const void *x, const void *y) {
     for (const fac_attr *a = op->attrs; a && a->name; a++) {
         const void *p = field(x, a), *q = field(y, a);
@@ -254,6 +271,7 @@ bool fac_attrs_equal(const fac_op *op, const void *x, const void *y) {
         case FAC_A_ENUM:  same = *(const int *)p == *(const int *)q; break;
         case FAC_A_DTYPE: same = *(const fac_dtype *)p == *(const fac_dtype *)q; break;
         case FAC_A_DIMS:  same = fac_dims_equal(p, q); break;
+        case FAC_A_REALS: same = reals_equal(p, q); break;
         case FAC_A_TEXT: {
             const char *s = *(const char *const *)p, *t = *(const char *const *)q;
             same = s && t ? !strcmp(s, t) : s == t;
@@ -277,6 +295,11 @@ fac_hash fac_attrs_hash(fac_hash h, const fac_op *op, const void *attrs) {
             const fac_dims *d = p;
             h = fac_hash_int(h, (uint64_t)d->n);
             for (int k = 0; k < d->n; k++) h = fac_hash_int(h, (uint64_t)d->d[k]);
+            break;
+        }
+        case FAC_A_REALS: {
+            const fac_reals *list = p;
+            h = fac_hash_bytes(fac_hash_int(h, (uint64_t)list->n), list->v, (size_t)list->n * sizeof *list->v);
             break;
         }
         case FAC_A_TEXT: h = fac_hash_text(h, *(const char *const *)p); break;

@@ -70,6 +70,14 @@ static void fill(const fac_onnx_node *n, fac_graph *g, const fac_attr *to, const
         d = fac_onnx_ints(n, name);
         put(attrs, to, &d, sizeof d);
         return;
+    case FAC_A_REALS: {
+        fac_reals list = { 0 };
+        list.n = fac_onnx_reals(n, name, list.v, FAC_REALS);
+        if (list.n < 0) list.n = 0;
+        if (list.n > FAC_REALS) fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: %s has %d elements, at most %d are possible", n->type, name, list.n, FAC_REALS);
+        else put(attrs, to, &list, sizeof list);
+        return;
+    }
     case FAC_A_TEXT:
         text = fac_onnx_text(n, name, NULL);
         put(attrs, to, &text, sizeof text);

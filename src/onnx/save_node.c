@@ -71,6 +71,17 @@ const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *number
     return made(ex, status, t);
 }
 
+const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *numbers) {
+    fac_export *ex = fac_export_of(w);
+    fac_tensor *wide = NULL, *t = NULL;
+    if (ex->dry) return "";
+    fac_status status = fac_tensor_new(NULL, FAC_F64, fac_shape(n), &wide, NULL);
+    if (!status) status = fac_tensor_write(wide, n ? numbers : &(double){ 0 }, (size_t)n * sizeof *numbers, NULL);
+    if (!status) status = fac_tensor_convert(wide, FAC_F32, &t, NULL);
+    fac_tensor_free(wide);
+    return made(ex, status, t);
+}
+
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x) {
     fac_export *ex = fac_export_of(w);
     fac_tensor *number = NULL, *right = NULL, *all = NULL, *t = NULL;
@@ -303,6 +314,9 @@ static void put_by_table(const fac_onnx_writer *w, const fac_attr *a, const char
     case FAC_A_ENUM: fac_onnx_put_text(w, name, a->choices[*(const int *)at]); return;
     case FAC_A_DTYPE: if (*(const fac_dtype *)at) fac_onnx_put_dtype(w, name, *(const fac_dtype *)at); return;
     case FAC_A_DIMS: if (d->n) fac_onnx_put_ints(w, name, d->n, d->d); return;
+    case FAC_A_REALS:
+        if (((const fac_reals *)at)->n) fac_onnx_put_reals(w, name, ((const fac_reals *)at)->n, ((const fac_reals *)at)->v);
+        return;
     case FAC_A_TEXT: if (*(const char *const *)at) fac_onnx_put_text(w, name, *(const char *const *)at); return;
     }
 }

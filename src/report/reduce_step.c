@@ -19,6 +19,7 @@ static size_t size_of(const fac_attr *a) {
     case FAC_A_DTYPE: return sizeof(fac_dtype);
     case FAC_A_DIMS: return sizeof(fac_dims);
     case FAC_A_TEXT: return sizeof(char *);
+    case FAC_A_REALS: return sizeof(fac_reals);
     }
     return 0;
 }
