@@ -5,6 +5,7 @@
 #include "facula/ops.h"
 #include "ops/attention.h"
 #include "ops/cost.h"
+#include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/known.h"
 
@@ -306,7 +307,9 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }
 
-static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load },
+    { "com.microsoft", "Attention", 1, 0, fac_names_ms_attention, fac_load_ms_attention },
+    { "com.microsoft", "MultiHeadAttention", 1, 0, fac_names_ms_attention, fac_load_multi_head_attention }, { 0 } };
 /* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_attention_opts *o = n->attrs;

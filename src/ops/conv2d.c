@@ -1,5 +1,6 @@
 /* Two-dimensional convolution, and the ONNX spelling of all three. */
 #include <limits.h>
+#include "ops/fusions.h"
 #include "ops/conv.h"
 
 #if FAC_INTERFACE
@@ -26,7 +27,7 @@ const fac_attr fac_conv2d_table[] = {
 #undef AT
 
 /* ONNX Conv has any number of spatial dims; w tells.  kernel_shape may repeat what w says, not contradict it. */
-static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+void fac_conv_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     fac_value *x = in[0], *w = in[1], *b = n->nin > 2 ? in[2] : NULL;
     fac_dims d = fac_value_type(w).dims;
     int rank = d.n - 2;
@@ -59,7 +60,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 
 static const fac_onnx_attr spellings[] = { { "kernel_shape", NULL }, { "strides", "stride" }, { "pads", "pad" },
                                         { "dilations", "dilation" }, { "group", "groups" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Conv", 1, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Conv", 1, 0, spellings, fac_conv_load },
+    { "com.microsoft", "FusedConv", 1, 0, fac_names_fused_conv, fac_load_fused_conv }, { 0 } };
 bool fac_conv_save(const fac_onnx_writer *w, const fac_node *n) {
     const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
     const fac_dims *d = &n->in[1]->type.dims;

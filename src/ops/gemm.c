@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/product.h"
 
@@ -101,7 +102,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 /* ONNX may say alpha = 0 or beta = 0 and mean it. */
-static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+void fac_gemm_load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
     fac_gemm_opts o = { fac_onnx_real(n, "alpha", 1), fac_onnx_real(n, "beta", 1), fac_onnx_int(n, "transA", 0),
                         fac_onnx_int(n, "transB", 0) };
@@ -111,7 +112,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx_attr spellings[] = { { "transA", "trans_a" }, { "transB", "trans_b" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Gemm", 7, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Gemm", 7, 0, spellings, fac_gemm_load },
+    { "com.microsoft", "FusedGemm", 1, 0, fac_names_fused_gemm, fac_load_fused_gemm }, { 0 } };
 static const fac_case cases[] = {
     { "gemm(f32[5,7], f32[7,3])", -1, 1, 1e-5 }, { "gemm(f32[5,7], f32[3,7], f32[3]) trans_b", -1, 1, 1e-5 },
     { "gemm(f32[7,5], f32[7,3], f32[5,1]) trans_a alpha=0.5 beta=2", -1, 1, 1e-5 },

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/lines.h"
 #include "ops/norm.h"
@@ -113,7 +114,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "LayerNormalization", 17, 0, spellings, load },
+    { "com.microsoft", "SkipLayerNormalization", 1, 0, fac_names_norm, fac_load_skip_layer_norm },
+    { "com.microsoft", "EmbedLayerNormalization", 1, 0, fac_names_norm, fac_load_embed_layer_norm }, { 0 } };
 /* ONNX must have a scale, and statistics in f32 or bf16. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;

@@ -1,0 +1,32 @@
+/* The fused operators of ONNX Runtime's optimizer (domain com.microsoft, and what it puts into the
+ * default domain), read as the ops that they are made of.  Each op file names those that belong to
+ * it in its table of spellings. */
+#ifndef FACULA_OPS_FUSIONS_H
+#define FACULA_OPS_FUSIONS_H
+#include "facula/op.h"
+#include "facula/ops.h"
+
+typedef void fac_onnx_loader(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
+                             fac_value *y[]);
+
+/* fusions_norm.c */
+fac_onnx_loader fac_load_skip_layer_norm, fac_load_embed_layer_norm, fac_load_skip_rms_norm,
+    fac_load_simplified_norm;
+/* fusions_gelu.c */
+fac_onnx_loader fac_load_bias_gelu, fac_load_fast_gelu, fac_load_quick_gelu;
+/* fusions_product.c */
+fac_onnx_loader fac_load_fused_matmul, fac_load_fused_gemm, fac_load_fused_conv;
+/* fusions_attention.c */
+fac_onnx_loader fac_load_ms_attention, fac_load_multi_head_attention;
+
+extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
+    fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[];
+
+/* ONNX's Conv and Gemm, for those that are fused with more. */
+fac_onnx_loader fac_conv_load, fac_gemm_load;
+
+/* Input k, or NULL. */
+static inline fac_value *fac_load_in(const fac_onnx_node *n, fac_value *const x[], int k) {
+    return k < n->nin ? x[k] : NULL;
+}
+#endif
