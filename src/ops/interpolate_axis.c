@@ -59,7 +59,7 @@ fac_interpolate_axis fac_interpolate_axis_of(const fac_interpolate_opts *o, cons
         const T start = (T)a->start, end = (T)a->end, half = (T)0.5;                               \
         switch (o->coordinates) {                                                                  \
         case FAC_INTERPOLATE_PYTORCH_HALF_PIXEL:                                                   \
-            return length > 1 ? (at + half) / s - half : 0;                                        \
+            return a->out > 1 ? (at + half) / s - half : 0;                                        \
         case FAC_INTERPOLATE_ALIGN_CORNERS:                                                        \
             return length == 1 ? 0 : at * last / (length - 1);                                     \
         case FAC_INTERPOLATE_ASYMMETRIC:                                                           \

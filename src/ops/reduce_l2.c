@@ -17,7 +17,35 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 
-static const fac_onnx onnx[] = { { "", "ReduceL2", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+/* (sum of |x|^p)^(1/p) over axes. */
+static fac_value *p_norm(fac_value *x, int64_t p, fac_dims axes) {
+    if (p == 1) return fac_reduce_l1(x, axes, true);
+    if (p == 2) return fac_reduce_l2(x, axes, true);
+    fac_graph *g = x->graph;
+    const fac_dtype t = x->type.dtype;
+    fac_value *sum = fac_sum(fac_pow(fac_abs(x), fac_number(g, t, (double)p)), axes, true);
+    return fac_pow(sum, fac_number(g, t, 1 / (double)p));
+}
+
+/* x / its norm along an axis; zeros where that is 0. */
+static void load_normalize(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    const fac_dims axis = fac_shape(fac_onnx_int(n, "axis", -1));
+    fac_value *norm = p_norm(x[0], fac_onnx_int(n, "p", 2), axis), *zero = fac_number(g, x[0]->type.dtype, 0);
+    fac_value *none = fac_equal(norm, zero), *one = fac_number(g, x[0]->type.dtype, 1);
+    y[0] = fac_where(none, zero, fac_div(x[0], fac_where(none, one, norm)));
+}
+
+static void load_global_pool(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
+    (void)g;
+    fac_dims axes = { 0 };
+    for (int k = 2; k < x[0]->type.dims.n; k++) axes.d[axes.n++] = k;
+    y[0] = p_norm(x[0], fac_onnx_int(n, "p", 2), axes);
+}
+
+static const fac_onnx_attr normalize_names[] = { { "axis", NULL }, { "p", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceL2", 1, 0, fac_reduce_spellings, fac_reduce_load },
+                                 { "", "LpNormalization", 1, 0, normalize_names, load_normalize },
+                                 { "", "GlobalLpPool", 2, 0, normalize_names, load_global_pool }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_l2(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "reduce_l2(f32[3,4], -)", -1, 1, 1e-6 },
     { "reduce_l2(f32[2,0,3], i64{1})", 0, 0, 0 },          { "reduce_l2(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };
