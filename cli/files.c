@@ -7,6 +7,7 @@
 
 typedef struct known { dev_t device; ino_t number; } known;
 static struct { known *at; int n, room; } inputs;        /* of this command line */
+static struct { char **at; int n; } models;              /* those of them whose files beside are not known yet */
 
 /* ---- inputs ---- */
 
@@ -31,14 +32,37 @@ static int keep(const known *k) {
     return EXIT_OK;
 }
 
-/* What lies beside a model is a part of it. */
-static int add_path(const char *path) {
-    char beside[PATH_MAX];
+/* Files beside a model are parts of it.  Which ones, its contents say: read when the first output is there already. */
+static void add_beside(void *self, const char *location) {
+    char path[PATH_MAX];
+    const char *from = self, *slash = strrchr(from, '/');
+    const int folder = slash ? (int)(slash - from) + 1 : 0;
     known k;
-    int code = identify(path, &k) ? keep(&k) : EXIT_OK;
-    const int n = snprintf(beside, sizeof beside, "%s.data", path);
-    if (!code && n < (int)sizeof beside && ends_with(path, ".onnx") && identify(beside, &k)) code = keep(&k);
-    return code;
+    if (snprintf(path, sizeof path, "%.*s%s", folder, from, location) < (int)sizeof path && identify(path, &k)) keep(&k);
+}
+
+static void look_beside(void) {
+    for (int i = 0; i < models.n; i++) {
+        fac_onnx_beside(models.at[i], add_beside, models.at[i], NULL);      /* what is wrong with a model is said later */
+        free(models.at[i]);
+    }
+    models.n = 0;
+}
+
+static int keep_model(const char *path) {
+    char **more = realloc(models.at, (size_t)(models.n + 1) * sizeof *more);
+    if (more) models.at = more;
+    char *copy = more ? strdup(path) : NULL;
+    if (!copy) return fail_text("out of memory");
+    models.at[models.n++] = copy;
+    return EXIT_OK;
+}
+
+static int add_path(const char *path) {
+    known k;
+    if (!identify(path, &k)) return EXIT_OK;
+    const int code = keep(&k);
+    return !code && ends_with(path, ".onnx") ? keep_model(path) : code;
 }
 
 /* "x.npy", "x.npz:NAME", "MODEL,OUT=IN": up to each place where a path may end. */
@@ -82,6 +106,7 @@ static int add_option(const option *row) {
 bool is_input(const char *path) {
     known k;
     if (!identify(path, &k)) return false;
+    look_beside();
     for (int i = 0; i < inputs.n; i++)
         if (same(&k, &inputs.at[i])) return true;
     return false;

@@ -2,6 +2,7 @@
  *
  *   hostile model KIND OUT.onnx    a small model that runs, with names of a kind everywhere
  *   hostile name KIND              such a name, for folders, labels and arguments
+ *   hostile beside FILE OUT.onnx   a model with plain names whose weight lies in a file beside it
  *   hostile check                  reads standard input: 1 and the places where a terminal would be steered, a line begins that
  *                                  a name made, or bytes are no UTF-8
  *   hostile refused KIND OUT.onnx  the same model with a domain that is not ours, so that it is refused by name */
@@ -26,7 +27,7 @@ static const char *text_of(const char *kind) {
 
 /* ---- the model ---- */
 
-static const char *evil;
+static const char *evil = "";
 
 /* Text of the last calls: a few are in use at once. */
 static const char *named(const char *name) {
@@ -69,14 +70,17 @@ static void add_port(bytes *graph, int field, const char *name) {
     w_sub(graph, field, port);
 }
 
-static void add_weight(bytes *graph) {
+static void add_weight(bytes *graph, const char *beside) {
     const float x[9] = { 1, 0, 0, 0, 2, 0, 0, 0, 3 };
     bytes tensor = { 0 };
     w_int(&tensor, 1, 3);
     w_int(&tensor, 1, 3);
     w_int(&tensor, 2, 1);
     w_text(&tensor, 8, named("w"));
-    w_bytes(&tensor, 9, x, sizeof x);
+    if (beside) {
+        w_external(&tensor, "location", beside);
+        w_int(&tensor, 14, 1);
+    } else w_bytes(&tensor, 9, x, sizeof x);
     w_sub(graph, 5, tensor);
 }
 
@@ -87,14 +91,14 @@ static void add_pair(bytes *to, int field, const char *key, const char *value) {
     w_sub(to, field, pair);
 }
 
-static int write_model(const char *path, bool refused) {
+static int write_model(const char *path, bool refused, const char *beside) {
     bytes model = { 0 }, graph = { 0 }, opset = { 0 };
     add_node(&graph, "MatMul", "x", "w", "m", NULL);
     add_node(&graph, "Relu", "m", NULL, "r", refused ? named("domain") : NULL);
     add_node(&graph, "Softmax", "r", NULL, "y", NULL);
     w_text(&graph, 2, named("graph"));
     w_text(&graph, 10, named("doc of the graph"));
-    add_weight(&graph);
+    add_weight(&graph, beside);
     add_port(&graph, 11, "x");
     add_port(&graph, 12, "y");
     w_int(&model, 1, 9);
@@ -166,11 +170,12 @@ static int check(void) {
 int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "check")) return check();
     if (argc < 3) return 2;
+    if (!strcmp(argv[1], "beside")) return argc == 4 ? write_model(argv[3], false, argv[2]) : 2;
     evil = text_of(argv[2]);
     if (!evil) return 2;
     if (!strcmp(argv[1], "name")) {
         fputs(evil, stdout);
         return 0;
     }
-    return argc == 4 ? write_model(argv[3], !strcmp(argv[1], "refused")) : 2;
+    return argc == 4 ? write_model(argv[3], !strcmp(argv[1], "refused"), NULL) : 2;
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # What verbs write: names become files of their own, no input is written over, a full disk or a standard output that cannot be
-# written is an error and what was there stays.  usage: outputs.sh FACULA
+# written is an error and what was there stays.  usage: outputs.sh FACULA HOSTILE
 . "$(dirname "$0")/expect.sh"
+hostile=$2
 
 # ---- two names, two files ----
 long=$(printf 'n%.0s' $(seq 300))
@@ -72,6 +73,19 @@ done
 refused report link.onnx -o a.onnx
 refused edit plain.onnx --append a.onnx -o a.onnx
 refused edit plain.onnx --restore a.onnx -o a.onnx
+# what lies beside a model is an input as well
+mkdir beside
+check "$hostile" beside w.bin beside/m.onnx
+head -c 36 /dev/zero >beside/w.bin
+expect 0 'Softmax' "$facula" summary beside/m.onnx
+for to in beside/w.bin beside/../beside/w.bin; do
+    expect 1 'is an input, too' "$facula" report beside/m.onnx -o "$to"
+    expect 1 'is an input, too' "$facula" run beside/m.onnx --random --output "y=$to"
+done
+mv beside/w.bin beside/n.onnx.data
+check "$hostile" beside n.onnx.data beside/m.onnx
+expect 1 'is an input, too' "$facula" edit beside/m.onnx --simplify -o beside/n.onnx
+check [ "$(wc -c <beside/n.onnx.data)" -eq 36 ]
 cp npy/*.npy x.npy
 expect 1 'is an input, too' "$facula" run plain.onnx --input image=x.npy --output logits=x.npy
 expect 1 'is an input, too' "$facula" tune --merge a.onnx -o a.onnx
