@@ -54,7 +54,8 @@ static int work(int argc, char **argv) {
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", name);
     list args = { 0 };
     int code = options_parse(v, argc - 2, argv + 2, &args);
-    if (code < 0) code = files_check(v, args);
+    if (code >= 0) return code;
+    code = files_check(v, args);
     return code ? code : v->run(args);
 }
 

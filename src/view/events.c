@@ -80,7 +80,7 @@ static int open_new(fac_events *e, const char *folder) {
             errno = ENAMETOOLONG;
             return -1;
         }
-        int fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+        int fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
