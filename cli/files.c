@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 typedef struct known { dev_t device; ino_t number; } known;
-static struct { known *at; int n, room; } inputs;        /* of this command line */
-static struct { char **at; int n; } models;              /* those of them whose files beside are not known yet */
+static struct { known *at; int n, room; } inputs;       /* of this command line */
+static struct { char **at; int n; } models;      /* those whose files beside are not known yet */
 
 /* ---- inputs ---- */
 
@@ -18,7 +18,9 @@ static bool identify(const char *path, known *out) {
     return true;
 }
 
-static bool same(const known *a, const known *b) { return a->device == b->device && a->number == b->number; }
+static bool same(const known *a, const known *b) {
+    return a->device == b->device && a->number == b->number;
+}
 
 static int keep(const known *k) {
     if (inputs.n == inputs.room) {
@@ -32,18 +34,21 @@ static int keep(const known *k) {
     return EXIT_OK;
 }
 
-/* Files beside a model are parts of it.  Which ones, its contents say: read when the first output is there already. */
+/* Files beside a model are parts of it.  Which ones, its contents say: read when the first output
+ * is there already. */
 static void add_beside(void *self, const char *location) {
     char path[PATH_MAX];
     const char *from = self, *slash = strrchr(from, '/');
     const int folder = slash ? (int)(slash - from) + 1 : 0;
     known k;
-    if (snprintf(path, sizeof path, "%.*s%s", folder, from, location) < (int)sizeof path && identify(path, &k)) keep(&k);
+    const int n = snprintf(path, sizeof path, "%.*s%s", folder, from, location);
+    if (n < (int)sizeof path && identify(path, &k)) keep(&k);
 }
 
 static void look_beside(void) {
     for (int i = 0; i < models.n; i++) {
-        fac_onnx_beside(models.at[i], add_beside, models.at[i], NULL);      /* what is wrong with a model is said later */
+        /* what is wrong with a model is said later */
+        fac_onnx_beside(models.at[i], add_beside, models.at[i], NULL);
         free(models.at[i]);
     }
     models.n = 0;
@@ -79,7 +84,8 @@ static int add_begin(const char *text) {
     return code;
 }
 
-/* Whatever word of the command line names a file is taken for an input: so no option can be forgotten. */
+/* Whatever word of the command line names a file is taken for an input: so no option can be
+ * forgotten. */
 static int add_word(const char *word) {
     int code = add_begin(word);
     for (const char *s = word; !code && (s = strchr(s, '='));) code = add_begin(++s);
@@ -88,7 +94,8 @@ static int add_word(const char *word) {
 
 static int add_option(const option *row) {
     int code = EXIT_OK;
-    if (row->kind == OPTION_TEXT && *(const char **)row->to) return add_word(*(const char **)row->to);
+    const char *text = row->kind == OPTION_TEXT ? *(const char **)row->to : NULL;
+    if (text) return add_word(text);
     if (row->kind == OPTION_LIST) {
         const list *l = row->to;
         for (int i = 0; i < l->n && !code; i++) code = add_word(l->at[i]);
@@ -116,17 +123,19 @@ int output_check(const char *path) {
     char beside[PATH_MAX];
     const int n = snprintf(beside, sizeof beside, "%s.data", path);
     if (is_input(path)) return fail_text("%s: " INPUT_TOO, path);
-    if (n < (int)sizeof beside && ends_with(path, ".onnx") && is_input(beside)) return fail_text("%s: " INPUT_TOO, beside);
-    return EXIT_OK;
+    const bool possible = n < (int)sizeof beside && ends_with(path, ".onnx");
+    return possible && is_input(beside) ? fail_text("%s: " INPUT_TOO, beside) : EXIT_OK;
 }
 
-/* Where a file is or will be, without links; false for what is no file, such as a device, and for folders that are missing. */
+/* Where a file is or will be, without links; false for what is no file, such as a device, and for
+ * folders that are missing. */
 static bool place_of(const char *path, char place[PATH_MAX]) {
     struct stat s;
     char folder[PATH_MAX];
     if (!stat(path, &s)) return S_ISREG(s.st_mode) && realpath(path, place);
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    const int length = slash ? (int)(slash - path) + 1 : 1;
+    const int n = snprintf(folder, sizeof folder, "%.*s", length, slash ? path : ".");
     if (n >= (int)sizeof folder || !realpath(folder, place)) return false;
     const size_t used = strlen(place);
     return (size_t)snprintf(place + used, PATH_MAX - used, "/%s", name) < PATH_MAX - used;
@@ -144,7 +153,8 @@ static int check_list(const list *l) {
         code = output_check(path);
         for (int k = 0; k < i && !code; k++) {
             const char *before = strchr(l->at[k], '=');
-            if (before && same_file(before + 1, path)) code = fail_text("%s: two outputs cannot go to one file", path);
+            if (before && same_file(before + 1, path))
+                code = fail_text("%s: two outputs cannot go to one file", path);
         }
     }
     return code;
@@ -171,7 +181,9 @@ int file_write(const char *path, const void *data, size_t bytes) {
     return fac_file_write(path, data, bytes, &err) ? fail(&err) : EXIT_OK;
 }
 
-int file_write_text(const char *path, const char *text) { return file_write(path, text, strlen(text)); }
+int file_write_text(const char *path, const char *text) {
+    return file_write(path, text, strlen(text));
+}
 
 int path_join(char *to, size_t size, const char *dir, const char *name, const char *ending) {
     const int n = snprintf(to, size, "%s/%s%s", dir, name, ending);

@@ -4,8 +4,9 @@
 #include <stddef.h>
 #include "cli.h"
 
-/* Before any work, for every verb: refuses outputs (OPTION_OUT, OPTION_OUTS) that are files which the command line names as
- * inputs, also by other paths or links, and two outputs in one file.  An exit code. */
+/* Before any work, for every verb: refuses outputs (OPTION_OUT, OPTION_OUTS) that are files which
+ * the command line names as inputs, also by other paths or links, and two outputs in one file.  An
+ * exit code. */
 int files_check(const verb *v, list args);
 /* The same for a file whose name follows from something else: one output against all inputs. */
 int output_check(const char *path);
@@ -21,13 +22,15 @@ int path_join(char *to, size_t size, const char *dir, const char *name, const ch
 
 /* ---- names.c ---- */
 
-/* Names of tensors as names of files.  Two names never get the same file, also where a file system takes capital and small
- * letters for the same, and a name always gets the one that it got before.  A name of plain letters is its file; others are
- * changed as little as may be, with a number of their own where that leaves a doubt. */
-typedef struct file_names { char **names, **files; int n, room; } file_names;     /* { 0 } is an empty one */
+/* Names of tensors as names of files.  Two names never get the same file, also where a file system
+ * takes capital and small letters for the same, and a name always gets the one that it got before.
+ * A name of plain letters is its file; others are changed as little as may be, with a number of
+ * their own where that leaves a doubt. */
+typedef struct file_names { char **names, **files; int n, room; } file_names;     /* { 0 }: none */
 enum { NAMES_FLAT, NAMES_FOLDERS };         /* '/' becomes '_'; '/' stays, as in an archive */
 /* Without an ending; the set's own.  NULL: no memory. */
 const char *file_name(file_names *s, const char *name, int how);
-bool        file_name_ordinary(const char *name);       /* is its own file: these should be asked for first */
+/* Such a name is its own file; these should be asked for first. */
+bool        file_name_ordinary(const char *name);
 void        file_names_free(file_names *s);
 #endif

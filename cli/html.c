@@ -1,4 +1,5 @@
-/* See html.h.  What is no UTF-8, control characters and what turns text around become U+FFFD, so that no browser has to guess. */
+/* See html.h.  What is no UTF-8, control characters and what turns text around become U+FFFD, so
+ * that no browser has to guess. */
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +15,8 @@ static void escape(FILE *to, const char *text) {
         else if (c == '>') fputs("&gt;", to);
         else if (c == '"') fputs("&quot;", to);
         else if (c == '\'') fputs("&#39;", to);
-        else if (c == FAC_NO_LETTER || (fac_steers(c) && c != '\n' && c != '\t')) fputs("\xef\xbf\xbd", to);
+        else if (c == FAC_NO_LETTER || (fac_steers(c) && c != '\n' && c != '\t'))
+            fputs("\xef\xbf\xbd", to);
         else fwrite(text + from, 1, i - from, to);
     }
 }

@@ -3,14 +3,16 @@
 #include <string.h>
 #include "files.h"
 
-/* As cJSON prints it, but for what it leaves as it was: other control characters, and what turns text around, by their numbers;
- * bytes that are no UTF-8 as U+FFFD.  All of them stand in strings.  A byte becomes six at most. */
+/* As cJSON prints it, but for what it leaves as it was: other control characters, and what turns
+ * text around, by their numbers; bytes that are no UTF-8 as U+FFFD.  All of them stand in strings.
+ * A byte becomes six at most. */
 static char *escaped(const char *text) {
     char *all = malloc(6 * strlen(text) + 1), *to = all;
     for (size_t n; to && *text; text += n) {
         uint32_t c;
         n = fac_utf8(text, &c);
-        if (c == '\n' || c == '\t' || !(fac_steers(c) || (c == FAC_NO_LETTER && n == 1))) to = mempcpy(to, text, n);
+        const bool blank = c == '\n' || c == '\t', none = c == FAC_NO_LETTER && n == 1;
+        if (blank || !(fac_steers(c) || none)) to = mempcpy(to, text, n);
         else to += sprintf(to, "\\u%04x", (unsigned)c);
     }
     if (to) *to = 0;

@@ -3,11 +3,13 @@
 #include <string.h>
 #include "files.h"
 
-enum { LONGEST = 160, ROOM = LONGEST + 32 };        /* so that an ending fits, and what a file is called while it is written */
+/* So that an ending fits, and what a file is called while it is written. */
+enum { LONGEST = 160, ROOM = LONGEST + 32 };
 
 /* ---- one name ---- */
 
-/* What no file system forbids and no shell reads in another way than others do.  Letters beyond ASCII stay. */
+/* What no file system forbids and no shell reads in another way than others do.  Letters beyond
+ * ASCII stay. */
 static bool fits(uint32_t c, int how) {
     if (c == '/') return how == NAMES_FOLDERS;
     return !fac_steers(c) && c != FAC_NO_LETTER && !(c < 0x80 && strchr(" \\:*?\"<>|", (int)c));
@@ -24,20 +26,21 @@ static bool is_device(const char *part, size_t n) {
     return false;
 }
 
-/* Letter by letter; false when something of the name was lost in a way that the result alone does not show. */
+/* Letter by letter; false when something of the name was lost in a way that the result alone does
+ * not show. */
 static bool spell(const char *name, int how, char to[ROOM]) {
     size_t n = 0, length;
     bool whole = true;
     for (; *name && n < LONGEST; name += length) {
         uint32_t c;
         length = fac_utf8(name, &c);
-        const bool first = !n || to[n - 1] == '/', good = fits(c, how) && !(c == '.' && first), ascii = c < 0x80;
+        const bool first = !n || to[n - 1] == '/', good = fits(c, how) && !(c == '.' && first);
         if (c == '/' && name[1] == '/') continue;
         if (good && n + length > LONGEST) break;
         if (good) memcpy(to + n, name, length);
         else to[n] = '_';
         n += good ? length : 1;
-        whole &= ascii;             /* other letters have several forms that some file systems take for one */
+        whole &= c < 0x80;      /* others have several forms that file systems may take for one */
     }
     to[n] = 0;
     return whole && !*name;

@@ -5,7 +5,9 @@
 #include <string.h>
 #include "cli.h"
 
-int fail(const fac_error *err) { return fail_text("%s", err->text[0] ? err->text : fac_status_name(err->status)); }
+int fail(const fac_error *err) {
+    return fail_text("%s", err->text[0] ? err->text : fac_status_name(err->status));
+}
 
 int fail_text(const char *format, ...) {
     va_list args;

@@ -65,7 +65,13 @@ int out_line(const char *text) {
 /* ---- formats ---- */
 
 /* "%-*.3lu": what stands before the type, with stars replaced by their numbers. */
-typedef struct directive { char text[SPEC]; size_t n; int precision, longs; bool size; char type; } directive;
+typedef struct directive {
+    char   text[SPEC];
+    size_t n;
+    int    precision, longs;
+    bool   size;
+    char   type;
+} directive;
 typedef struct arguments { va_list at; } arguments;
 
 static void keep(directive *d, const char *s, size_t n) {
@@ -104,8 +110,9 @@ static const char *read_precision(const char *s, directive *d, arguments *a) {
 
 static const char *read_size(const char *s, directive *d) {
     for (; *s && strchr("hljzt", *s); s++) {
-        d->longs += *s == 'l';
-        d->size |= strchr("jzt", *s) != NULL;
+        if (*s == 'l') d->longs++;
+        if (*s == 'j') d->longs = 2;
+        if (*s == 'z' || *s == 't') d->size = true;
         if (*s != 'h') keep(d, s, 1);
     }
     d->type = *s;
@@ -121,7 +128,8 @@ static const char *read_directive(const char *s, directive *d, arguments *a) {
 }
 
 static int put_integer(FILE *to, directive *d, arguments *a) {
-    _Static_assert(sizeof(size_t) == sizeof(long) && sizeof(intmax_t) == sizeof(long long), "z is long, j is long long");
+    _Static_assert(sizeof(size_t) == sizeof(long), "z and t are long");
+    _Static_assert(sizeof(intmax_t) == sizeof(long long), "j is long long");
     if (d->longs > 1) return (fprintf)(to, d->text, va_arg(a->at, long long));
     if (d->longs || d->size) return (fprintf)(to, d->text, va_arg(a->at, long));
     return (fprintf)(to, d->text, va_arg(a->at, int));
@@ -139,7 +147,8 @@ static int put_argument(FILE *to, directive *d, arguments *a) {
         return (fprintf)(to, d->text, c < ' ' || c > '~' ? '?' : c);
     }
     case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': return put_integer(to, d, a);
-    case 'e': case 'f': case 'g': case 'a': case 'E': case 'F': case 'G': return (fprintf)(to, d->text, va_arg(a->at, double));
+    case 'e': case 'f': case 'g': case 'a': case 'E': case 'F': case 'G':
+        return (fprintf)(to, d->text, va_arg(a->at, double));
     case 'p': return (fprintf)(to, d->text, va_arg(a->at, void *));
     default: return (fprintf)(to, "%%");
     }
@@ -181,10 +190,12 @@ void clear_line(FILE *to) { fprintf(to, "\r\033[K"); }
 
 /* ---- the streams ---- */
 
-/* In place of a closed one comes /dev/null, opened the other way round: who reads it, or writes it, gets an error. */
+/* In place of a closed one comes /dev/null, opened the other way round: who reads it, or writes it,
+ * gets an error. */
 void out_begin(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 int out_end(int code) {

@@ -106,7 +106,8 @@ static void tell(const job *j, const fac_reduce_stat *s) {
             s->at_first, s->step, s->done, s->total, each * (s->total - s->done));
 }
 
-/* Written beside the best one, checked, and then in its place: there is a whole model at any time. */
+/* Written beside the best one, checked, and then in its place: there is a whole model at any
+ * time. */
 static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *stat, fac_reduce_answer *answer, fac_error *err) {
     job *j = self;
     fac_error why = { 0 };

@@ -336,6 +336,7 @@ const verb verb_run = {
         .options = options,
     .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
             "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
-            "of a photo follow the model's input where it says them.  DIR/NAME.npy: signs that file systems forbid become _, and where\n"
-            "two outputs would meet in one file, one of them gets a number after its name.",
+            "of a photo follow the model's input where it says them.  DIR/NAME.npy: signs that file\n"
+            "systems forbid become _, and where two outputs would meet in one file, one of them gets a\n"
+            "number after its name.",
     .list = photo_presets, .run = run };

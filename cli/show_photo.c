@@ -11,7 +11,8 @@ static void print_class(const best *b, const labels *names, int64_t classes) {
     style(stdout, "38;5;214");
     printf("%s", bar(b->p, BAR, blocks));
     style(stdout, "0");
-    printf(" %5.1f %%  %.*s", 100 * b->p, 3 * NAME, label_of(names, b->index, classes, room, sizeof room));
+    const char *label = label_of(names, b->index, classes, room, sizeof room);
+    printf(" %5.1f %%  %.*s", 100 * b->p, 3 * NAME, label);
 }
 
 int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes) {

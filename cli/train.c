@@ -65,8 +65,8 @@ static int work(train_job *j) {
 /* A training begun from files of its own folder would write over them. */
 static int check_outputs(const char *dir) {
     static const char *const names[] = {
-        "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors", "model.onnx", "log.jsonl",
-        "log.csv", "steps.jsonl", "confusion.json", NULL };
+        "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors",
+        "model.onnx", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
     char path[4096];
     int code = EXIT_OK;
     for (const char *const *name = names; *name && !code; name++) {

@@ -6,7 +6,7 @@
 #include "json.h"
 #include "train_view.h"
 
-enum { STEP_LINES = 2000, LINE = 1024 };            /* about so many in a whole training; room for one */
+enum { STEP_LINES = 2000, LINE = 1024 };    /* about so many in a whole training; room for one */
 
 typedef void (*row_writer)(const double *row, char *to);
 
@@ -69,9 +69,10 @@ static void write_rows(FILE *to, const log_table *t, row_writer write) {
     }
 }
 
-/* A new file, complete before it takes the place of the old one; stays open.  It is opened before, too: only a file that may
- * grow is written anew. */
-static fac_appender *begin(const char *dir, const char *name, const log_table *before, row_writer write) {
+/* A new file, complete before it takes the place of the old one; stays open.  It is opened before,
+ * too: only a file that may grow is written anew. */
+static fac_appender *begin(const char *dir, const char *name, const log_table *before,
+                           row_writer write) {
     char path[4096], *text = NULL;
     size_t size = 0;
     fac_error err = { 0 };
@@ -134,7 +135,8 @@ void train_log_row(const train_view *v, const fac_progress *p, double row[LOG_CO
     row[LOG_SECONDS] = v->before + p->seconds;
 }
 
-/* A log that cannot be written ends the training, as it ends when it is interrupted: with a checkpoint to go on from. */
+/* A log that cannot be written ends the training, as it ends when it is interrupted: with a
+ * checkpoint to go on from. */
 static void append(train_view *v, fac_appender *to, const double *row, row_writer write) {
     char line[LINE];
     fac_error err = { 0 };

@@ -79,7 +79,8 @@ static void take(const cJSON *root, const option *row) {
     case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
     case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
     case OPTION_TEXT: case OPTION_OUT:
-        if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = keep(j->valuestring);
+        if (cJSON_IsString(j) && !*(const char **)row->to)
+            *(const char **)row->to = keep(j->valuestring);
         break;
     case OPTION_STEP: break;
     case OPTION_LIST: case OPTION_OUTS: {

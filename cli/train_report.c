@@ -126,6 +126,7 @@ static int by_accuracy(const void *a, const void *b) {
 
 /* All classes in their order; of many only the worst. */
 static void print_classes(const matrix *m, ranked *order) {
+    static const char signs[] = "########################";
     char room[24], blocks[BAR_BYTES(BAR)];
     bool many = m->n > MOST_BARS;
     for (int k = 0; k < m->n; k++) order[k] = (ranked){ k, share(m, k, k) };
@@ -137,7 +138,7 @@ static void print_classes(const matrix *m, ranked *order) {
         fputs("  ", stdout);
         style(stdout, "38;5;39");
         if (unicode()) printf("%s", bar(part, BAR, blocks));
-        else printf("%.*s%*s", (int)(part * BAR), "########################", BAR - (int)(part * BAR), "");
+        else printf("%.*s%*s", (int)(part * BAR), signs, BAR - (int)(part * BAR), "");
         style(stdout, "0");
         printf(" %6.2f %%  of %lld\n", 100 * part, (long long)m->rows[order[i].label]);
     }

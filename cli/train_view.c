@@ -118,7 +118,7 @@ int train_summary(train_view *v, const fac_train_result *r) {
         fprintf(stderr, "facula: stopped after %lld steps", (long long)r->steps);
         if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", v->dir);
         fputc('\n', stderr);
-        return v->lost ? EXIT_FAILED : 128 + interrupted;       /* as a shell reports it: 130 after Ctrl-C */
+        return v->lost ? EXIT_FAILED : 128 + interrupted;       /* as a shell says it */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);

@@ -60,8 +60,8 @@ foreach(f ${sources})
     endif()
   endforeach()
 endforeach()
-# files are written by src/base only, so that they are whole; what the command prints goes through cli/out.c, so that no name
-# steers a terminal, and JSON through cli/json.c
+# files are written by src/base only, so that they are whole; what the command prints goes through
+# cli/out.c, so that no name steers a terminal, and JSON through cli/json.c
 file(GLOB_RECURSE sources ${root}/src/*.c ${root}/cli/*.c)
 foreach(f ${sources})
   file(STRINGS ${f} lines REGEX "fopen\\([^;]*, \"[wa]|[^_a-z](freopen|rename|creat)\\(")
@@ -72,7 +72,8 @@ foreach(f ${sources})
   endforeach()
 endforeach()
 file(GLOB sources ${root}/cli/*.c)
-set(past "fwrite\\([^;]*std(out|err)|[^_a-z](putchar|putc|fputc)\\([^'][^']|[^_a-z]vf?printf\\(|perror\\(|cJSON_Print")
+set(past "fwrite\\([^;]*std(out|err)|[^_a-z](putchar|putc|fputc)\\([^'][^']")
+string(APPEND past "|[^_a-z]vf?printf\\(|perror\\(|cJSON_Print")
 foreach(f ${sources})
   file(STRINGS ${f} lines REGEX "${past}|fputs\\([^\"][^;]*std(out|err)|\"-o\", OPTION_TEXT")
   foreach(line ${lines})

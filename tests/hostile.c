@@ -3,19 +3,22 @@
  *   hostile model KIND OUT.onnx    a small model that runs, with names of a kind everywhere
  *   hostile name KIND              such a name, for folders, labels and arguments
  *   hostile beside FILE OUT.onnx   a model with plain names whose weight lies in a file beside it
- *   hostile check                  reads standard input: 1 and the places where a terminal would be steered, a line begins that
- *                                  a name made, or bytes are no UTF-8
- *   hostile refused KIND OUT.onnx  the same model with a domain that is not ours, so that it is refused by name */
+ *   hostile check                  reads standard input: 1 and the places where a terminal would be
+ *                                  steered, a line begins that a name made, or bytes are no UTF-8
+ *   hostile refused KIND OUT.onnx  the model with a domain that is not ours: it is refused */
 #include <stdbool.h>
 #include "onnx_writer.h"
 
 /* What every name ends in, and what no line may begin with. */
 #define FORGED "FORGED"
 static const struct { const char *kind, *text; } kinds[] = {
-    { "c0", "\033]0;PWN\007\033[31m\b\r\n" FORGED },        /* a title, a bell, red; to the line's begin; a line of its own */
-    { "c1", "\xc2\x9b" "31m\xc2\x9d" "0;PWN\xc2\x9c\xc2\x85" FORGED },      /* the same as single characters of Unicode */
-    { "bytes", "\x9b" "31m\x9d" "0;PWN\x9c\x85\xff\xc2\xe2\x80" FORGED },   /* and as bytes; no UTF-8 */
-    { "bidi", "\xe2\x80\xae" "abc\xe2\x81\xa6" "def\xe2\x80\xa8" FORGED },  /* turned around; a separator of lines */
+    /* a title, a bell, red; to the line's begin; a line of its own */
+    { "c0", "\033]0;PWN\007\033[31m\b\r\n" FORGED },
+    /* the same as single characters of Unicode, and as bytes that are no UTF-8 */
+    { "c1", "\xc2\x9b" "31m\xc2\x9d" "0;PWN\xc2\x9c\xc2\x85" FORGED },
+    { "bytes", "\x9b" "31m\x9d" "0;PWN\x9c\x85\xff\xc2\xe2\x80" FORGED },
+    /* turned around; a separator of lines */
+    { "bidi", "\xe2\x80\xae" "abc\xe2\x81\xa6" "def\xe2\x80\xa8" FORGED },
     { "del", "\x7f\t\v\f\033c" FORGED } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -38,7 +41,8 @@ static const char *named(const char *name) {
     return to;
 }
 
-static void add_node(bytes *graph, const char *type, const char *a, const char *b, const char *to, const char *domain) {
+static void add_node(bytes *graph, const char *type, const char *a, const char *b, const char *to,
+                     const char *domain) {
     bytes node = { 0 };
     w_text(&node, 1, named(a));
     if (b) w_text(&node, 1, named(b));
@@ -124,9 +128,11 @@ static int write_model(const char *path, bool refused, const char *beside) {
 
 /* ---- the check ---- */
 
-/* Written apart from the library, and otherwise: by ranges of whole sequences (Unicode 15, table 3-7). */
+/* Written apart from the library, and otherwise: by ranges of whole sequences (Unicode 15, table
+ * 3-7). */
 static size_t length_of(const unsigned char *s, size_t n) {
-    static const unsigned char rows[][6] = {        /* length; first byte from, to; second byte from, to */
+    /* length; first byte from, to; second byte from, to */
+    static const unsigned char rows[][6] = {
         { 2, 0xc2, 0xdf, 0x80, 0xbf }, { 3, 0xe0, 0xe0, 0xa0, 0xbf }, { 3, 0xe1, 0xec, 0x80, 0xbf },
         { 3, 0xed, 0xed, 0x80, 0x9f }, { 3, 0xee, 0xef, 0x80, 0xbf }, { 4, 0xf0, 0xf0, 0x90, 0xbf },
         { 4, 0xf1, 0xf3, 0x80, 0xbf }, { 4, 0xf4, 0xf4, 0x80, 0x8f } };
@@ -146,10 +152,10 @@ static const char *wrong_at(const unsigned char *s, size_t n, size_t length) {
     if (*s < ' ' && *s != '\n') return *s == 033 ? "an escape" : "a control character";
     if (*s == 0x7f) return "a delete";
     if (*s == 0xc2 && s[1] < 0xa0) return "a C1 control character";
-    if (*s == 0xe2 && s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) return "text turned around, or a separator";
+    if (*s == 0xe2 && s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) return "a turn, or a separator";
     if (*s == 0xe2 && s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9) return "text turned around";
-    if (*s == '\n' && n > strlen(FORGED) && !memcmp(s + 1, FORGED, strlen(FORGED))) return "a line made by a name";
-    return NULL;
+    const bool forged = *s == '\n' && n > strlen(FORGED) && !memcmp(s + 1, FORGED, strlen(FORGED));
+    return forged ? "a line made by a name" : NULL;
 }
 
 static int check(void) {

@@ -253,7 +253,8 @@ static void what_does_not_fit_is_not_there(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_grow), cmocka_unit_test(only_regular_files_grow), cmocka_unit_test(what_does_not_fit_is_not_there),
+        cmocka_unit_test(files_grow), cmocka_unit_test(only_regular_files_grow),
+        cmocka_unit_test(what_does_not_fit_is_not_there),
         cmocka_unit_test(written_files_read_back), cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
         cmocka_unit_test(a_link_stays_a_link), cmocka_unit_test(devices_are_written_not_replaced),
         cmocka_unit_test(file_errors_are_clear), cmocka_unit_test(files_in_memory),

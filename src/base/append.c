@@ -16,17 +16,20 @@ struct fac_appender {
 
 static fac_status io_error(fac_error *err, const char *path, int code) {
     char text[128];
-    if (code == ELOOP) return fac_raise(err, FAC_E_IO, "%s: is a link, and no log goes through one", path);
+    if (code == ELOOP)
+        return fac_raise(err, FAC_E_IO, "%s: is a link, and no log goes through one", path);
     return fac_raise(err, FAC_E_IO, "%s: %s", path, strerror_r(code, text, sizeof text));
 }
 
 /* O_NONBLOCK: a pipe that nobody reads is an error and no wait. */
 static fac_status open_end(fac_appender *a, fac_error *err) {
     struct stat s;
-    a->fd = open(a->path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (a->fd < 0 && errno == ENXIO) return fac_raise(err, FAC_E_IO, "%s: is not a regular file", a->path);
-    if (a->fd < 0 || fstat(a->fd, &s)) return io_error(err, a->path, errno);
-    if (!S_ISREG(s.st_mode)) return fac_raise(err, FAC_E_IO, "%s: is not a regular file", a->path);
+    const int how = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    a->fd = open(a->path, how, 0666);
+    const bool pipe = a->fd < 0 && errno == ENXIO;
+    if (!pipe && (a->fd < 0 || fstat(a->fd, &s))) return io_error(err, a->path, errno);
+    if (pipe || !S_ISREG(s.st_mode))
+        return fac_raise(err, FAC_E_IO, "%s: is not a regular file", a->path);
     a->size = s.st_size;
     return FAC_OK;
 }
@@ -55,7 +58,7 @@ fac_status fac_appender_put(fac_appender *a, const void *data, size_t bytes, fac
         return FAC_OK;
     }
     const int code = errno;
-    if (at && ftruncate(a->fd, a->size)) return io_error(err, a->path, errno);      /* no half a line */
+    if (at && ftruncate(a->fd, a->size)) return io_error(err, a->path, errno);  /* no half a line */
     return io_error(err, a->path, code);
 }
 

@@ -168,8 +168,8 @@ fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_err
     return FAC_OK;
 }
 
-/* So that the file's new entry outlives a loss of power.  Folders that cannot be opened, and file systems that sync none, have to
- * do without. */
+/* So that the file's new entry outlives a loss of power.  Folders that cannot be opened, and file
+ * systems that sync none, have to do without. */
 static fac_status sync_folder(fac_writer *w, fac_error *err) {
     char *slash = strrchr(w->path, '/');
     if (slash) slash[slash == w->path] = 0;
@@ -177,7 +177,8 @@ static fac_status sync_folder(fac_writer *w, fac_error *err) {
     if (fd < 0) return FAC_OK;
     const int code = fsync(fd) ? errno : 0;
     close(fd);
-    return code == EIO || code == ENOSPC || code == EDQUOT ? io_error(err, slash ? w->path : ".", code) : FAC_OK;
+    const bool lost = code == EIO || code == ENOSPC || code == EDQUOT;
+    return lost ? io_error(err, slash ? w->path : ".", code) : FAC_OK;
 }
 
 static fac_status settle(fac_writer *w, fac_error *err) {

@@ -41,7 +41,8 @@ fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error 
 
 /* ---- the files beside it ---- */
 
-static void see_all(const fac_proto_model *m, void (*see)(void *self, const char *location), void *self) {
+static void see_all(const fac_proto_model *m, void (*see)(void *self, const char *location),
+                    void *self) {
     for (size_t i = 0; i < m->graph.tensors.n; i++) {
         const fac_proto_tensor *t = &m->graph.tensors.at[i];
         for (size_t k = 0; k < t->external.n; k++)
@@ -49,7 +50,8 @@ static void see_all(const fac_proto_model *m, void (*see)(void *self, const char
     }
 }
 
-fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char *location), void *self, fac_error *err) {
+fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char *location),
+                           void *self, fac_error *err) {
     fac_source_files files;
     fac_arena arena = { 0 };
     fac_proto_model m;

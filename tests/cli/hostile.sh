@@ -1,6 +1,7 @@
 #!/bin/sh
-# Names of models, labels, classes, files and arguments that would steer a terminal, through every verb as text: none of it reaches
-# a terminal, none begins a line of its own, and JSON stays UTF-8.  usage: hostile.sh FACULA HOSTILE
+# Names of models, labels, classes, files and arguments that would steer a terminal, through every
+# verb as text: none of it reaches a terminal, none begins a line of its own, and JSON stays UTF-8.
+# usage: hostile.sh FACULA HOSTILE
 . "$(dirname "$0")/expect.sh"
 hostile=$2
 export LC_ALL=C.UTF-8 COLUMNS=200
@@ -41,7 +42,8 @@ for kind in c0 c1 bytes bidi del; do
     works run "$m" --random --output-dir "$name"
     works inspect "$m" --plan
     works diff "$m" "$m" --names --order
-    works edit "$m" -o "$name.2.onnx" --rename "m$name=other$name" --meta "more$name=more$name" --show-meta --verify
+    works edit "$m" -o "$name.2.onnx" --rename "m$name=other$name" --meta "more$name=more$name" \
+        --show-meta --verify
     clean "$facula" diff "$m" "$name.2.onnx" --names --order
     works edit "$m" --simplify --bake --dry-run -o "$name.3.onnx"
     works tile "$m" --batch 4 --max-m 2 --max-n 2 --max-k 2 -o "$name.4.onnx"
@@ -84,7 +86,8 @@ for kind in c0 c1 bytes bidi del; do
     clean "$facula" zoo "--$name"
 
     # JSON is UTF-8 and steers nothing either
-    for verb in summary inspect 'run --random' 'activations --random' 'profile --seconds 0.01' 'bench --runs 1'; do
+    for verb in summary inspect 'run --random' 'activations --random' 'profile --seconds 0.01' \
+        'bench --runs 1'; do
         written "$facula" $verb "$m" --json
     done
     written "$facula" diff "$m" "$name.2.onnx" --names --json
@@ -100,13 +103,17 @@ folder="photos$(printf '%s' "$name" | tr '\n' '_')"
 for class in a b; do
     mkdir -p "$folder/$class$name"
     for i in 1 2 3 4 5 6; do
-        [ $class = a ] && photo "\\02$i" "$folder/$class$name/$i.ppm" || photo "\\33$i" "$folder/$class$name/$i.ppm"
+        [ $class = a ] && shade="\\02$i" || shade="\\33$i"
+        photo "$shade" "$folder/$class$name/$i.ppm"
     done
 done
-train() { "$facula" train image-folder --data "$folder" --size 4x4 --model mlp --threads 1 --epochs 2 --batch 4 --augment none "$@"; }
+train() {
+    "$facula" train image-folder --data "$folder" --size 4x4 --model mlp --threads 1 --epochs 2 \
+        --batch 4 --augment none "$@"
+}
 clean train --out "run$name" --show 3 --tensorboard "events$name"
 check [ -f "run$name/model.safetensors" ]
-written cat "run$name/log.jsonl" "run$name/samples.json" "run$name/run.json" "run$name/confusion.json"
+for file in log.jsonl samples.json run.json confusion.json; do written cat "run$name/$file"; done
 clean "$facula" predict "run$name" "$folder/a$name/1.ppm"
 written "$facula" predict "run$name" "$folder/a$name/1.ppm" --json
 clean "$facula" evaluate "run$name"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What verbs write: names become files of their own, no input is written over, a full disk or a standard output that cannot be
-# written is an error and what was there stays.  usage: outputs.sh FACULA HOSTILE
+# What verbs write: names become files of their own, no input is written over, a full disk or a
+# standard output that cannot be written is an error and what was there stays.
+# usage: outputs.sh FACULA HOSTILE
 . "$(dirname "$0")/expect.sh"
 hostile=$2
 
@@ -97,7 +98,8 @@ cp here/x.npy before.npy
 expect 1 'is an input, too' "$facula" run same.txt here/x.npy --output-dir here
 check cmp before.npy here/x.npy
 "$facula" train toy:circle --threads 1 --epochs 1 --out trained --quiet >/dev/null
-expect 1 'is an input, too' "$facula" train toy:circle --threads 1 --epochs 1 --model trained/model.onnx --out trained
+circle() { "$facula" train toy:circle --threads 1 --epochs 1 --quiet "$@"; }
+expect 1 'is an input, too' circle --model trained/model.onnx --out trained
 
 # ---- standard output that cannot be written ----
 full() {
@@ -107,11 +109,13 @@ full() {
     "$@" >&- 2>err && wrong "a closed output is no error: $*"
 }
 if [ -w /dev/full ]; then
-    for words in help 'help run' version zoo devices 'op relu' op 'show plain.onnx' 'summary plain.onnx' 'inspect plain.onnx' \
-        'run plain.onnx --random' 'diff plain.onnx a.onnx' 'verify plain.onnx a.onnx' 'activations plain.onnx --random' \
-        'bench plain.onnx --runs 1' 'profile plain.onnx --seconds 0.01' 'export plain.onnx -o 1.onnx' \
-        'edit plain.onnx --simplify -o 2.onnx' 'report plain.onnx -o 3.html' 'report plain.onnx -o -' \
-        'tile plain.onnx --max-m 64 --max-n 64 --max-k 64' 'train toy:circle --threads 1 --epochs 1' 'plot trained' \
+    for words in help 'help run' version zoo devices 'op relu' op 'show plain.onnx' \
+        'summary plain.onnx' 'inspect plain.onnx' 'run plain.onnx --random' 'diff plain.onnx a.onnx' \
+        'verify plain.onnx a.onnx' 'activations plain.onnx --random' 'bench plain.onnx --runs 1' \
+        'profile plain.onnx --seconds 0.01' 'export plain.onnx -o 1.onnx' \
+        'edit plain.onnx --simplify -o 2.onnx' 'report plain.onnx -o 3.html' \
+        'report plain.onnx -o -' 'tile plain.onnx --max-m 64 --max-n 64 --max-k 64' \
+        'train toy:circle --threads 1 --epochs 1' 'plot trained' \
         'predict trained 0.1,0.2' 'evaluate trained'; do
         full "$facula" $words
         case $words in help*|show*|*' -o -'|plot*) ;; *) full "$facula" $words --json ;; esac
@@ -150,21 +154,24 @@ limited 8 page.html "$facula" report plain.onnx -o page.link
 # a log that cannot grow ends the training, after a checkpoint; whole lines stay
 printf 'input x f32[N,2]\nparam w f32[2,2]\n%%1 = matmul(x, w)\noutput y = %%1\n' >tiny.txt
 "$facula" export tiny.txt -o tiny.onnx >/dev/null
-tiny() { "$facula" train toy:circle --model tiny.onnx --threads 1 --batch 2 --epochs 100 --quiet "$@"; }
+tiny() {
+    "$facula" train toy:circle --model tiny.onnx --threads 1 --batch 2 --epochs 100 --quiet "$@"
+}
 (ulimit -f 20 && tiny --out logged) >out 2>err && wrong 'a log that cannot be written is no error'
 holds err 'steps.jsonl' 'train --resume'
 check [ -f logged/checkpoint.safetensors ]
 check [ -z "$(tail -c 1 logged/steps.jsonl)" ]
 check tiny --resume logged >/dev/null
 check grep -q '"step":2500,' logged/steps.jsonl
-(ulimit -f 20 && tiny --tensorboard events) >out 2>err && wrong 'events that cannot be written are no error'
+(ulimit -f 20 && tiny --tensorboard events) >out 2>err &&
+    wrong 'events that cannot be written are no error'
 holds err 'tfevents'
 # and no log goes through a link, or into a pipe
 for name in log.jsonl log.csv steps.jsonl; do
     rm -rf linked && mkdir linked && echo precious >target && ln -s ../target "linked/$name"
-    expect 1 'is a link' "$facula" train toy:circle --threads 1 --epochs 1 --out linked --quiet
+    expect 1 'is a link' circle --out linked
     check grep -qx precious target
     rm -rf linked && mkdir linked && mkfifo "linked/$name"
-    expect 1 'not a regular file' "$facula" train toy:circle --threads 1 --epochs 1 --out linked --quiet
+    expect 1 'not a regular file' circle --out linked
 done
 finish
