@@ -13,21 +13,22 @@ static bool is_ours(const FILE *to) { return to == stdout || to == stderr; }
 
 /* ---- text ---- */
 
-/* At most `most` bytes of text, and no part of a character at the end. */
-static size_t whole_letters(const char *text, size_t most) {
-    size_t n = strnlen(text, most), at = 0;
-    uint32_t c;
-    while (at < n) {
-        const size_t next = at + fac_utf8(text + at, &c);
-        if (next > n) return at;
-        at = next;
+/* How many of n bytes are left when a character that was cut at the end is left out. */
+static size_t whole_letters(const char *text, size_t n) {
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        const unsigned char c = (unsigned char)text[n - back];
+        const size_t length = 2 + (size_t)(c >= 0xe0) + (size_t)(c >= 0xf0);
+        if (c >= 0xc0) return length > back ? n - back : n;
+        if (c < 0x80) return n;
     }
     return n;
 }
 
-/* Text as one plain line, in *room or in new memory, which is the result's to free. */
+/* At most `most` bytes of text, which need not end before, as one plain line: in *room or in new
+ * memory, which is the caller's to free. */
 static char *plain_copy(const char *text, size_t most, char room[SHORT]) {
-    const size_t n = whole_letters(text, most);
+    size_t n = strnlen(text, most);
+    if (n == most) n = whole_letters(text, n);
     char *to = n < SHORT ? room : malloc(n + 1);
     if (!to) return NULL;
     memcpy(to, text, n);
