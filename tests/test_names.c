@@ -20,7 +20,7 @@ static void ordinary_names_stay(void **state) {
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         assert_true(file_name_ordinary(names[k]));
         assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]);
-        assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]);     /* the same once more */
+        assert_string_equal(file_name(&s, names[k], NAMES_FLAT), names[k]);     /* once more */
     }
     file_names_free(&s);
 }
