@@ -23,7 +23,7 @@ static const option options[] = {
     { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do" },
     { "--channels", OPTION_TEXT, &o.channels, "WHERE", "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
     { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
-    { "--npz", OPTION_TEXT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
+    { "--npz", OPTION_OUT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     DEVICE_OPTIONS(o.device),
@@ -251,6 +251,8 @@ static int work(list args, double (*of)(const fac_stats *s), fac_channels channe
     }
     if (!code) code = report(a, args.at[0], &k, of);
     fac_npz_cancel(k.npz);
+    file_names_free(&k.files);
+    file_names_free(&k.parts);
     fac_activations_free(a);
     model_free(&m);
     fac_device_free(device);

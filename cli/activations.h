@@ -1,6 +1,7 @@
 /* What the files of `facula activations` share. */
 #ifndef FACULA_CLI_ACTIVATIONS_H
 #define FACULA_CLI_ACTIVATIONS_H
+#include "files.h"
 #include "json.h"
 
 /* What becomes of each tensor besides its statistics: a picture, a part of an .npz file. */
@@ -9,6 +10,7 @@ typedef struct keeper {
     fac_npz    *npz;                    /* or NULL */
     int         run, runs;              /* of several inputs the names say which: "0/conv1" */
     int         drawn, undrawn, saved;
+    file_names  files, parts;           /* of pictures; of the .npz file */
 } keeper;
 
 /* activations_keep.c: fac_activations_opts.see; self is a keeper. */

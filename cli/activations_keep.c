@@ -1,13 +1,22 @@
 /* facula activations: the tensors themselves, as pictures and in a file. */
+#include <stdlib.h>
 #include <string.h>
 #include "activations.h"
 
-/* A name of a file from the name of a tensor. */
-static void file_name(const char *name, char *to, size_t size) {
-    size_t n = 0;
-    while (*name == '/') name++;
-    for (; *name && n + 1 < size; name++) to[n++] = strchr("/\\: ", *name) ? '_' : *name;
-    to[n] = 0;
+static fac_status failed(fac_error *err, fac_status status, const char *what, const char *why) {
+    err->status = status;
+    snprintf(err->text, sizeof err->text, "%.300s: %s", what, why);
+    return status;
+}
+
+/* "conv1", or of several runs "0/conv1": what names a file, or a part of one. */
+static const char *own_name(keeper *k, file_names *all, const fac_activation *a, int how) {
+    char *name = NULL;
+    if (k->runs < 2) return file_name(all, a->path, how);
+    if (asprintf(&name, "%d/%s", k->run, a->path) < 0) return NULL;
+    const char *file = file_name(all, name, how);
+    free(name);
+    return file;
 }
 
 /* N,C,H,W of a tensor whose channels come last. */
@@ -26,11 +35,13 @@ static fac_status channels_first(const fac_activation *a, const fac_tensor *t, f
 static fac_status draw(keeper *k, const fac_activation *a, const fac_tensor *t, fac_error *err) {
     const fac_mosaic how = { .limit = fac_tally_magnitude(a->tally, 0.999) };
     fac_image image = { 0 };
-    char clean[160], number[16] = "", path[4096];
+    char path[4096];
     fac_tensor *maps = NULL;
-    file_name(a->path, clean, sizeof clean);
-    if (k->runs > 1) snprintf(number, sizeof number, "%d_", k->run);
-    snprintf(path, sizeof path, "%s/%s%s.png", k->pictures, number, clean);
+    const char *own = own_name(k, &k->files, a, NAMES_FLAT);
+    if (!own) return failed(err, FAC_E_NOMEM, a->path, "no memory for a name");
+    if ((size_t)snprintf(path, sizeof path, "%s/%s.png", k->pictures, own) >= sizeof path)
+        return failed(err, FAC_E_IO, k->pictures, "a path that is too long");
+    if (is_input(path)) return failed(err, FAC_E_IO, path, INPUT_TOO);
     fac_status status = channels_first(a, t, &maps, err);
     if (!status) status = fac_image_mosaic(maps, &how, &image, err);
     fac_tensor_free(maps);
@@ -41,13 +52,10 @@ static fac_status draw(keeper *k, const fac_activation *a, const fac_tensor *t, 
 }
 
 static fac_status save(keeper *k, const fac_activation *a, const fac_tensor *t, fac_error *err) {
-    char name[512];
-    const char *own = a->path;
-    while (*own == '/') own++;                          /* of ONNX names; no path out of the archive */
-    if (k->runs > 1) snprintf(name, sizeof name, "%d/%s", k->run, own);
-    else snprintf(name, sizeof name, "%s", own);
+    const char *own = own_name(k, &k->parts, a, NAMES_FOLDERS);     /* no path out of the archive */
+    if (!own) return failed(err, FAC_E_NOMEM, a->path, "no memory for a name");
     k->saved++;
-    return fac_npz_add(k->npz, name, t, err);
+    return fac_npz_add(k->npz, own, t, err);
 }
 
 fac_status keep_tensor(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err) {

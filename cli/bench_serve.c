@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bench.h"
+#include "files.h"
 #include "facula/io.h"
 #include "json.h"
 
@@ -88,7 +89,10 @@ static int answer(job *j, const request *r) {
     fac_error err = { 0 };
     cJSON *root = cJSON_CreateObject();
     double median = 0, least = 0, start = now();
-    int runs = 0, code = *r->in ? feed(j, r->in) : EXIT_OK;
+    int runs = 0, code = EXIT_OK;
+    if (*r->out) code = output_check(r->out);
+    if (!code && *r->in && same_file(r->in, r->out)) code = fail_text("%s: " INPUT_TOO, r->out);
+    if (!code && *r->in) code = feed(j, r->in);
     if (!code) code = run_and_wait(j);
     json_number(root, "first_run_ms", 1e3 * (now() - start), 6);
     if (!code && *r->out && fac_npy_save(j->out[0], r->out, &err)) code = fail(&err);
@@ -98,9 +102,7 @@ static int answer(job *j, const request *r) {
     cJSON_AddNumberToObject(root, "runs", runs);
     cJSON_AddNumberToObject(root, "steps", (double)fac_program_steps(j->program, NULL, 0));
     cJSON_AddNumberToObject(root, "memory_bytes", (double)fac_device_memory(j->device).now);
-    char *text = code ? NULL : cJSON_PrintUnformatted(root);
-    if (text) puts(text);
-    free(text);
+    if (!code) return json_line(root);
     cJSON_Delete(root);
     return code;
 }

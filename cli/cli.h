@@ -4,18 +4,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "facula/facula.h"
+#include "out.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* ---- verbs ---- */
 
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST, OPTION_STEP } option_kind;
+typedef enum option_kind {
+    OPTION_FLAG, OPTION_TEXT, OPTION_INT, OPTION_REAL, OPTION_LIST, OPTION_STEP,
+    OPTION_OUT, OPTION_OUTS
+} option_kind;
 typedef struct list { const char **at; int n; } list;
 /* What is to be done, in the order of the command line: an option with value NULL takes none. */
 typedef struct ordered { const char *name, *text; } ordered;
 typedef struct ordered_list { ordered *at; int n; } ordered_list;
 
-/* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *, long, double, list, ordered_list. */
+/* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *,
+ * long, double, list, ordered_list.  OPTION_OUT and OPTION_OUTS are text and list of files that the
+ * verb writes: FILE or NAME=FILE. */
 typedef struct option {
     const char *name;               /* "--threads" */
     option_kind kind;

@@ -33,12 +33,13 @@ static bool shown(const fac_change *c) {
 static void print_change(const fac_change *c) {
     static const char signs[] = "+-~~~~";
     static const char *const colours[] = { "32", "31", "33", "36", "34", "34" };
-    if (colour()) printf("\033[%sm", colours[c->kind]);
+    style(stdout, colours[c->kind]);
     printf("%c %-9s  ", signs[c->kind], things[c->of]);
     if (c->a && c->b && strcmp(c->a, c->b)) printf("%s -> %s", c->a, c->b);
-    else fputs(c->b ? c->b : c->a, stdout);
+    else printf("%s", c->b ? c->b : c->a);
     if (*c->text || c->kind == FAC_MOVED) printf(":  %s%s", c->text, c->kind == FAC_MOVED ? "runs at another place" : "");
-    puts(colour() ? "\033[0m" : "");
+    style(stdout, "0");
+    putchar('\n');
 }
 
 /* "3 nodes added, 1 changed" */
@@ -52,10 +53,11 @@ static void print_counts(const int *counts, const char *one, const char *many, b
 
 static void print_summary(const fac_diff_totals *t) {
     bool any = false;
-    if (colour()) fputs(t->same ? "\033[32m" : "\033[31m", stdout);
-    fputs(t->same ? "the same" : "different", stdout);
-    if (colour()) fputs("\033[0m", stdout);
-    fputs(t->nodes[FAC_RENAMED] + t->leaves[FAC_RENAMED] + t->nodes[FAC_MOVED] && t->same ? " but for: " : ": ", stdout);
+    const int other = t->nodes[FAC_RENAMED] + t->leaves[FAC_RENAMED] + t->nodes[FAC_MOVED];
+    style(stdout, t->same ? "32" : "31");
+    printf("%s", t->same ? "the same" : "different");
+    style(stdout, "0");
+    printf("%s", other && t->same ? " but for: " : ": ");
     print_counts(t->nodes, "node", "nodes", &any);
     print_counts(t->leaves, "input, output or parameter", "inputs, outputs and parameters", &any);
     if (t->sizes) printf("%s%d results of other sizes because of that", any ? ", " : "", t->sizes), any = true;

@@ -13,7 +13,7 @@ static struct {
 } o;
 #define STEP(name, value, help) { name, OPTION_STEP, &o.steps, value, help }
 static const option options[] = {
-    { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
     { "--input", OPTION_LIST, &o.inputs, "NAME", "begin at this value: with --output, the part between, before all else (may be "
                                                  "repeated)" },
     { "--output", OPTION_LIST, &o.outputs, "NAME", "end at this value (may be repeated)" },

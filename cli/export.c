@@ -5,7 +5,7 @@
 
 static struct { const char *output, *weights, *memory; list shapes; long opset, batch, seed; bool json, problem; } o;
 static const option options[] = {
-    { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
     { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op" },
     { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one" },

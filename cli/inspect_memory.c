@@ -69,7 +69,7 @@ static void timeline(const fac_analysis *a) {
         for (int c = 0; c < n; c++) {
             const double high = column[c] / t.peak * ROWS - (row - 1);
             const int part = high >= 1 ? 8 : high > 0 ? (int)ceil(8 * high) : 0;
-            fputs(unicode() ? eighths[part] : part > 4 ? "#" : part ? "." : " ", stdout);
+            printf("%s", unicode() ? eighths[part] : part > 4 ? "#" : part ? "." : " ");
         }
         putchar('\n');
     }

@@ -9,16 +9,13 @@
 /* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes its meaning. */
 enum { JSON_SCHEMA = 1 };
 
+/* The text of j, which is freed: valid UTF-8 without control characters, whatever names are in it.
+ * The caller's to free; NULL: no memory.  The only way from cJSON to a stream or a file. */
+char *json_string(cJSON *j, bool pretty);
 /* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
-static inline int json_print(cJSON *j) {
-    if (cJSON_IsObject(j) && !cJSON_HasObjectItem(j, "schema_version")) cJSON_AddNumberToObject(j, "schema_version", JSON_SCHEMA);
-    char *text = cJSON_Print(j);
-    cJSON_Delete(j);
-    if (!text) return fail_text("out of memory");
-    puts(text);
-    free(text);
-    return EXIT_OK;
-}
+int json_print(cJSON *j);
+int json_line(cJSON *j);        /* in one line, as it is */
+int json_write(const char *path, cJSON *j, bool pretty);        /* a whole file; frees j */
 
 /* A number with as many digits as it deserves. */
 static inline void json_number(cJSON *to, const char *key, double x, int digits) {

@@ -102,13 +102,7 @@ int matrix_write(const char *dir, int n, const char *const *names, const int64_t
         for (int c = 0; c < n; c++) cJSON_AddItemToArray(row, cJSON_CreateNumber((double)from[c]));
         cJSON_AddItemToArray(rows, row);
     }
-    char *text = cJSON_PrintUnformatted(root);
-    cJSON_Delete(root);
-    FILE *f = text ? fopen(path, "w") : NULL;
-    bool written = f && fprintf(f, "%s\n", text) > 0;
-    if (f) written &= !fclose(f);
-    free(text);
-    return written ? EXIT_OK : fail_text("%s: cannot be written", path);
+    return json_write(path, root, false);
 }
 
 static bool fill(const cJSON *root, log_matrix *m) {

@@ -1,6 +1,8 @@
 /* facula: one command, a file per verb. */
+#include <signal.h>
 #include <string.h>
 #include "cli.h"
+#include "files.h"
 
 extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
                   verb_export, verb_conformance, verb_show, verb_summary, verb_inspect, verb_report, verb_tile, verb_verify, verb_edit,
@@ -40,7 +42,7 @@ static int help(list args) {
 
 const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options", .usage = "facula help [VERB]", .run = help };
 
-int main(int argc, char **argv) {
+static int work(int argc, char **argv) {
     if (argc < 2) {
         overview(stderr);
         return EXIT_USAGE;
@@ -52,5 +54,13 @@ int main(int argc, char **argv) {
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", name);
     list args = { 0 };
     int code = options_parse(v, argc - 2, argv + 2, &args);
-    return code >= 0 ? code : v->run(args);
+    if (code >= 0) return code;
+    code = files_check(v, args);
+    return code ? code : v->run(args);
+}
+
+int main(int argc, char **argv) {
+    out_begin();
+    signal(SIGXFSZ, SIG_IGN);           /* a file that may not grow is an error as a full disk is */
+    return out_end(work(argc, argv));
 }

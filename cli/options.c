@@ -5,21 +5,16 @@
 #include <string.h>
 #include "cli.h"
 
-/* Names in a message come from files: what would move the cursor, or begin a line, is shown as a question mark. */
 int fail(const fac_error *err) {
-    fputs("facula: ", stderr);
-    for (const char *c = err->text[0] ? err->text : fac_status_name(err->status); *c; c++)
-        putc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, stderr);
-    putc('\n', stderr);
-    return EXIT_FAILED;
+    return fail_text("%s", err->text[0] ? err->text : fac_status_name(err->status));
 }
 
 int fail_text(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fputs("facula: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    fprintf(stderr, "facula: ");
+    out_list(stderr, format, args);
+    fprintf(stderr, "\n");
     va_end(args);
     return EXIT_FAILED;
 }
@@ -27,8 +22,8 @@ int fail_text(const char *format, ...) {
 int usage_error(const verb *v, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fputs("facula: ", stderr);
-    vfprintf(stderr, format, args);
+    fprintf(stderr, "facula: ");
+    out_list(stderr, format, args);
     fprintf(stderr, " (see `facula help%s%s`)\n", v ? " " : "", v ? v->name : "");
     va_end(args);
     return EXIT_USAGE;
@@ -57,14 +52,20 @@ int precision_apply(const numerics *p, fac_graph **g) {
 }
 
 void verb_help(const verb *v, FILE *to) {
-    fprintf(to, "%s\n\nusage: %s\n", v->summary, v->usage);
+    fprintf(to, "%s\n\nusage: ", v->summary);
+    out_raw(v->usage, to);
+    fprintf(to, "\n");
     if (v->options) fprintf(to, "\n");
     for (const option *o = v->options; o && o->name; o++) {
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-        fprintf(to, "  %-26s %s\n", left, o->help);
+        fprintf(to, "  %-26s ", left);
+        out_raw(o->help, to);
+        fprintf(to, "\n");
     }
-    if (v->more) fprintf(to, "\n%s\n", v->more);
+    if (v->more) fprintf(to, "\n");
+    if (v->more) out_raw(v->more, to);
+    if (v->more) fprintf(to, "\n");
     if (v->list) v->list();
 }
 
@@ -84,7 +85,7 @@ static int set(const verb *v, const option *o, const char *text) {
     case OPTION_FLAG:
         *(bool *)o->to = true;
         return -1;
-    case OPTION_TEXT:
+    case OPTION_TEXT: case OPTION_OUT:
         *(const char **)o->to = text;
         return -1;
     case OPTION_INT:
@@ -95,7 +96,7 @@ static int set(const verb *v, const option *o, const char *text) {
         break;
     case OPTION_STEP:
         return add_step(o, text);
-    case OPTION_LIST: {
+    case OPTION_LIST: case OPTION_OUTS: {
         list *l = o->to;
         const char **more = realloc(l->at, (size_t)(l->n + 1) * sizeof *more);
         if (!more) return fail_text("out of memory");

@@ -10,7 +10,7 @@ enum { MOST_RUNS = 8, MOST_SERIES = 2 * MOST_RUNS, PANELS = 4, PARTS = 50, FEW =
 
 static struct { const char *to, *size, *title; list compare; bool text, weights; } o;
 static const option options[] = {
-    { "-o", OPTION_TEXT, &o.to, "FILE", "a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
+    { "-o", OPTION_OUT, &o.to, "FILE", "a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
     { "--compare", OPTION_LIST, &o.compare, "RUN", "one more training in the same picture; may be repeated" },
     { "--size", OPTION_TEXT, &o.size, "WxH", "pixels; default 1200x800, histograms as many as they need" },
     { "--title", OPTION_TEXT, &o.title, "TEXT", "instead of the name of the folder" },

@@ -121,7 +121,7 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
 
 /* ---- answers ---- */
 
-static void print_json(const char *what, const best *b, int n, const fac_dataset *d) {
+static int print_json(const char *what, const best *b, int n, const fac_dataset *d) {
     cJSON *root = cJSON_CreateObject(), *all = NULL;
     cJSON_AddStringToObject(root, "input", what);
     cJSON_AddStringToObject(root, "class", d->class_names[b[0].index]);
@@ -134,20 +134,19 @@ static void print_json(const char *what, const best *b, int n, const fac_dataset
         json_number(row, "probability", b[k].p, 6);
         cJSON_AddItemToArray(all, row);
     }
-    char *text = cJSON_PrintUnformatted(root);
-    if (text) printf("%s\n", text);
-    free(text);
-    cJSON_Delete(root);
+    return json_line(root);
 }
 
-static void print_line(const char *what, const best *b, int n, const fac_dataset *d) {
+static int print_line(const char *what, const best *b, int n, const fac_dataset *d) {
     for (int k = 0; k < n; k++) printf("%s%s %.2f %%", k ? ", " : "", d->class_names[b[k].index], 100 * b[k].p);
     printf("  %s\n", what);
+    return EXIT_OK;
 }
 
 static int answer(job *j, const char *what) {
     fac_error err = { 0 };
     fac_tensor *x = NULL, *y[2] = { NULL, NULL };
+    int code = EXIT_OK;
     fac_status status = j->s.kind == SAMPLES_TEXTS ? text_tensor(j, what, &x, &err)
                       : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err) : values_tensor(j, what, &x, &err);
     if (!status) status = fac_program_run(j->program, &x, y, &err);
@@ -155,14 +154,14 @@ static int answer(job *j, const char *what) {
         const fac_dataset *d = &j->s.like;
         best *b = calloc((size_t)d->classes, sizeof *b);
         int n = b ? best_of(fac_tensor_data(y[1]), d->classes, b, top < d->classes ? (int)top : d->classes) : 0;
-        if (n) (how->json ? print_json : print_line)(what, b, n, d);
+        if (n) code = (how->json ? print_json : print_line)(what, b, n, d);
         free(b);
     }
     fac_tensor_free(x);
     fac_tensor_free(y[0]);
     fac_tensor_free(y[1]);
     fflush(stdout);
-    return status ? fail(&err) : EXIT_OK;
+    return status ? fail(&err) : code;
 }
 
 static int answer_lines(job *j) {

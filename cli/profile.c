@@ -17,7 +17,7 @@ static const option options[] = {
     { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1" },
-    { "--chrome-trace", OPTION_TEXT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
+    { "--chrome-trace", OPTION_OUT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -173,13 +173,7 @@ static int write_trace(const profile *p) {
         json_number(args, "GB/s", 1e-9 * ratio(r->s.bytes, r->seconds), 4);
         at += r->seconds;
     }
-    char *text = cJSON_PrintUnformatted(root);
-    cJSON_Delete(root);
-    FILE *f = text ? fopen(o.trace, "w") : NULL;
-    bool ok = f && fputs(text, f) >= 0;
-    if (f && fclose(f)) ok = false;
-    free(text);
-    return ok ? EXIT_OK : fail_text("%s: cannot be written", o.trace);
+    return json_write(o.trace, root, false);
 }
 
 static int work(profile *p, const char *what) {

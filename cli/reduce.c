@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "files.h"
 #include "json.h"
 
 static struct {
@@ -18,7 +19,7 @@ static struct {
 } o = { .timeout = 60 };
 static const option options[] = {
     { "--check", OPTION_TEXT, &o.check, "CMD", "shell command; {} in it is the model's file; exit status 0: still interesting" },
-    { "-o", OPTION_TEXT, &o.output, "OUT", "the smallest model so far, at any time; default: reduced.onnx" },
+    { "-o", OPTION_OUT, &o.output, "OUT", "the smallest model so far, at any time; default: reduced.onnx" },
     { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away" },
     { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
@@ -105,7 +106,8 @@ static void tell(const job *j, const fac_reduce_stat *s) {
             s->at_first, s->step, s->done, s->total, each * (s->total - s->done));
 }
 
-/* Written beside the best one, checked, and put in its place: there is a whole model at any time. */
+/* Written beside the best one, checked, and then in its place: there is a whole model at any
+ * time. */
 static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *stat, fac_reduce_answer *answer, fac_error *err) {
     job *j = self;
     fac_error why = { 0 };
@@ -117,11 +119,7 @@ static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *s
         return stat->runs > 1 ? FAC_OK : (*err = why, why.status);
     }
     fac_status status = run_command(j, answer, err);
-    if (!status && *answer == FAC_REDUCE_YES && rename(j->trial, o.output)) {
-        err->status = status = FAC_E_IO;
-        snprintf(err->text, sizeof err->text, "%s: cannot be written: %s", o.output, strerror(errno));
-    }
-    return status;
+    return status || *answer != FAC_REDUCE_YES ? status : fac_onnx_save(g, o.output, NULL, err);
 }
 
 /* ---- the verb ---- */
@@ -163,7 +161,7 @@ static int work(job *j, const char *path) {
     signal(SIGTERM, on_signal);
     j->begin = now();
     const fac_status status = fac_reduce(m.graph, &opts, &small, &stat, &err);
-    if (!o.quiet && !o.json && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    if (!o.quiet && !o.json && isatty(STDERR_FILENO)) clear_line(stderr);
     code = status ? fail(&err) : report(j, small, &stat);
     fac_graph_free(small);
     model_free(&m);
@@ -180,8 +178,11 @@ static int run(list args) {
     j.trial = malloc(strlen(o.output) + 16);
     if (j.trial) sprintf(j.trial, "%s.try.onnx", o.output);
     j.command = j.trial ? with_path(o.check, j.trial) : NULL;
-    const int code = j.command ? work(&j, args.at[0]) : fail_text("out of memory");
-    if (j.trial) unlink(j.trial);
+    int code = j.command ? output_check(j.trial) : fail_text("out of memory");
+    if (!code) {
+        code = work(&j, args.at[0]);
+        unlink(j.trial);
+    }
     free(j.trial);
     free(j.command);
     return code;

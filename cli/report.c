@@ -11,7 +11,7 @@ static struct {
     bool   profile, peaks, date, json;
 } o;
 static const option options[] = {
-    { "-o", OPTION_TEXT, &o.to, "FILE", "the page; - for standard output" },
+    { "-o", OPTION_OUT, &o.to, "FILE", "the page; - for standard output" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "run it, and show times and where each step stands under the roofline" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "with --profile: how long to measure; default 1" },
     { "--peaks", OPTION_FLAG, &o.peaks, NULL, "measure this machine for the roofline" },
@@ -75,7 +75,6 @@ static bool page(FILE *to, report *r) {
     return good;
 }
 
-/* It appears whole or not at all. */
 /* The facts themselves are those of summary, inspect and profile. */
 static int written_json(const report *r, size_t bytes) {
     cJSON *root = cJSON_CreateObject();
@@ -97,13 +96,13 @@ static int write_page(report *r) {
         free(text);
         return fail_text("out of memory");
     }
-    FILE *f = strcmp(o.to, "-") ? fopen(o.to, "w") : stdout;
-    good = f && fwrite(text, 1, size, f) == size;
-    if (f && (f == stdout ? fflush(f) : fclose(f))) good = false;
+    const bool here = !strcmp(o.to, "-");
+    const int code = here ? EXIT_OK : file_write(o.to, text, size);
+    if (here) out_raw(text, stdout);
     free(text);
-    if (!good) return fail_text("%s: cannot be written", o.to);
+    if (code || here) return code;
     if (o.json) return written_json(r, size);
-    if (f != stdout) printf("%s: %.0f kB\n", o.to, 1e-3 * (double)size);
+    printf("%s: %.0f kB\n", o.to, 1e-3 * (double)size);
     return EXIT_OK;
 }
 

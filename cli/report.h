@@ -1,6 +1,7 @@
 /* What the files of `facula report` share: what is known of the model, and its sections of the page in their order. */
 #ifndef FACULA_CLI_REPORT_H
 #define FACULA_CLI_REPORT_H
+#include "files.h"
 #include "html.h"
 #include "inspect.h"
 #include "profile.h"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli.h"
+#include "files.h"
 #include "inputs.h"
 #include "json.h"
 #include "labels.h"
@@ -21,7 +22,7 @@ static struct {
 
 static const option options[] = {
     INPUT_OPTIONS(o.input),
-    { "--output", OPTION_LIST, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
+    { "--output", OPTION_OUTS, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
@@ -43,6 +44,7 @@ typedef struct job {
     inputs      in;
     fac_tensor *out[MOST];
     labels      names;
+    file_names  files;
     fac_plan_stat stat;
     double      ms;
 } job;
@@ -52,8 +54,18 @@ static int save(const fac_tensor *t, const char *name, const char *path) {
     return tensor_save(t, name, path, &err) ? fail(&err) : EXIT_OK;
 }
 
+/* "a_b" keeps its own name, also where "a/b" comes before it. */
+static bool name_files(job *j) {
+    bool good = true;
+    for (int i = 0; i < fac_graph_outputs(j->m.graph); i++) {
+        const char *name = fac_graph_output_name(j->m.graph, i);
+        if (file_name_ordinary(name)) good &= file_name(&j->files, name, NAMES_FLAT) != NULL;
+    }
+    return good;
+}
+
 /* The files that an output goes to; the last one written is reported. */
-static int save_output(const job *j, int i, char *file, size_t size) {
+static int save_output(job *j, int i, char *file, size_t size) {
     const char *name = fac_graph_output_name(j->m.graph, i);
     int code = EXIT_OK;
     file[0] = 0;
@@ -64,12 +76,12 @@ static int save_output(const job *j, int i, char *file, size_t size) {
         code = save(j->out[i], name, file);
     }
     if (o.output_dir && !code) {
-        char clean[128];
-        snprintf(clean, sizeof clean, "%s", name);
-        for (char *c = clean; *c; c++) if (*c == '/') *c = '_';
+        const char *own = file_name(&j->files, name, NAMES_FLAT);
+        if (!own) return fail_text("out of memory");
         if (mkdir(o.output_dir, 0777) && access(o.output_dir, W_OK)) return fail_text("%s: cannot be made", o.output_dir);
-        snprintf(file, size, "%s/%s.npy", o.output_dir, clean);
-        code = save(j->out[i], name, file);
+        code = path_join(file, size, o.output_dir, own, ".npy");
+        if (!code) code = output_check(file);
+        if (!code) code = save(j->out[i], name, file);
     }
     return code;
 }
@@ -118,7 +130,7 @@ static void print_values(const fac_tensor *t) {
     fac_tensor_free(f);
 }
 
-static int report(const job *j, cJSON *rows) {
+static int report(job *j, cJSON *rows) {
     const fac_graph *g = j->m.graph;
     cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
     float *scores = NULL;
@@ -287,6 +299,7 @@ static int work(job *j, list args) {
         return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code && o.labels) code = labels_load(o.labels, &j->names);
     if (!code) code = check_outputs(j);
+    if (!code && !name_files(j)) code = fail_text("out of memory");
     if (code) return code;
     if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
     const list files = { args.at + 1, args.n - 1 };
@@ -313,6 +326,7 @@ static int run(list args) {
     fac_program_free(j.program);
     model_free(&j.m);
     labels_free(&j.names);
+    file_names_free(&j.files);
     fac_device_free(j.device);
     return code;
 }
@@ -322,5 +336,7 @@ const verb verb_run = {
         .options = options,
     .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
             "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
-            "of a photo follow the model's input where it says them.",
+            "of a photo follow the model's input where it says them.  DIR/NAME.npy: signs that file\n"
+            "systems forbid become _, and where two outputs would meet in one file, one of them gets a\n"
+            "number after its name.",
     .list = photo_presets, .run = run };

@@ -34,14 +34,7 @@ int samples_record(const char *dir, const fac_dataset *d, const fac_vocab *vocab
     snprintf(path, sizeof path, "%s/vocab.txt", dir);
     if (vocab && fac_vocab_save(vocab, path, &err)) return fail(&err);
     snprintf(path, sizeof path, "%s/samples.json", dir);
-    cJSON *root = describe(d);
-    char *text = cJSON_Print(root);
-    FILE *f = text ? fopen(path, "w") : NULL;
-    bool written = f && fprintf(f, "%s\n", text) > 0;
-    if (f) written &= !fclose(f);
-    free(text);
-    cJSON_Delete(root);
-    return written ? EXIT_OK : fail_text("%s: cannot be written", path);
+    return json_write(path, describe(d), true);
 }
 
 /* ---- reading ---- */

@@ -6,10 +6,13 @@
 enum { BAR = 20, NAME = 22 };
 
 /* One class: a bar, its share, its name cut to fit. */
-static void print_class(const best *b, const labels *names, int64_t classes, bool in_colour) {
+static void print_class(const best *b, const labels *names, int64_t classes) {
     char room[64], blocks[BAR_BYTES(BAR)];
-    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "", bar(b->p, BAR, blocks), in_colour ? "\033[0m" : "", 100 * b->p, 3 * NAME,
-           label_of(names, b->index, classes, room, sizeof room));
+    style(stdout, "38;5;214");
+    printf("%s", bar(b->p, BAR, blocks));
+    style(stdout, "0");
+    const char *label = label_of(names, b->index, classes, room, sizeof room);
+    printf(" %5.1f %%  %.*s", 100 * b->p, 3 * NAME, label);
 }
 
 int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes) {
@@ -30,11 +33,13 @@ int show_photo(const char *path, const best *top, int n, const labels *names, in
     if (first < 0) first = 0;
     for (int i = 0; i < lines; i++) {
         bool row = draw && i < p.lines;
-        if (row) fputs(p.line[i], stdout);
+        if (row) out_raw(p.line[i], stdout);
         if (draw) printf("%*s", wide + 2 - (row ? p.columns : 0), "");      /* one column of classes for all photos */
         int k = i - first - 2;
-        if (i == first) printf("%s%s%s", draw ? "\033[1m" : "", file, draw ? "\033[0m" : "");
-        if (k >= 0 && k < n) print_class(&top[k], names, classes, draw);
+        if (i == first && draw) style(stdout, "1");
+        if (i == first) printf("%s", file);
+        if (i == first && draw) style(stdout, "0");
+        if (k >= 0 && k < n) print_class(&top[k], names, classes);
         if (draw || i != first + 1) putchar('\n');
     }
     putchar('\n');

@@ -245,7 +245,7 @@ enum { LEVELS = 32 };
 
 static void row_start(const scene *s, const branch *b, long level, const bool *open) {
     static const char *const lines[2][4] = { { "|  ", "   ", "|- ", "`- " }, { "│  ", "   ", "├─ ", "└─ " } };
-    for (long k = 0; k < level; k++) fputs(lines[s->pretty][!open[k]], stdout);
+    for (long k = 0; k < level; k++) printf("%s", lines[s->pretty][!open[k]]);
     printf("%s%s%*s", lines[s->pretty][2 + !b->next], b->name, s->width - 3 * (int)(level + 1) - (int)strlen(b->name), "");
 }
 

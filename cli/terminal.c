@@ -64,8 +64,10 @@ void table_row(FILE *to, const int *widths, int n, ...) {
     va_start(cells, n);
     for (int i = 0; i < n; i++) {
         const char *cell = va_arg(cells, const char *);
-        if (i == n - 1 && widths[i] < 0) fprintf(to, "%s\n", cell);
-        else fprintf(to, widths[i] < 0 ? "%-*s%s" : "%*s%s", abs(widths[i]), cell, i == n - 1 ? "\n" : "  ");
+        const bool last = i == n - 1;
+        if (last && widths[i] < 0) fprintf(to, "%s", cell);
+        else fprintf(to, widths[i] < 0 ? "%-*s" : "%*s", abs(widths[i]), cell);
+        fputs(last ? "\n" : "  ", to);
     }
     va_end(cells);
 }
@@ -80,7 +82,7 @@ void progress(const char *what, long done, long total, double since) {
     double seconds = now() - since;
     if (!isatty(STDERR_FILENO) || (seconds < 1 && done < total)) return;
     if (done >= total) {
-        if (seconds >= 1) fputs("\r\033[K", stderr);
+        if (seconds >= 1) clear_line(stderr);
         return;
     }
     double rate = (double)done / seconds;

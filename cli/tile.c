@@ -11,7 +11,7 @@ static struct {
     bool pad, best, json;
 } o;
 static const option options[] = {
-    { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to; without it only the report is made" },
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to; without it only the report is made" },
     { "--max-m", OPTION_INT, &o.m, "M", "rows of a product: at most so many (a convolution's output channels)" },
     { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)" },
     { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)" },

@@ -1,5 +1,6 @@
 /* facula train: trains a classifier on a data set. */
 #include <string.h>
+#include "files.h"
 #include "samples.h"
 #include "train.h"
 
@@ -61,6 +62,20 @@ static int work(train_job *j) {
     return code ? code : train_summary(&j->view, &r);
 }
 
+/* A training begun from files of its own folder would write over them. */
+static int check_outputs(const char *dir) {
+    static const char *const names[] = {
+        "run.json", "samples.json", "vocab.txt", "checkpoint.safetensors", "model.safetensors",
+        "model.onnx", "log.jsonl", "log.csv", "steps.jsonl", "confusion.json", NULL };
+    char path[4096];
+    int code = EXIT_OK;
+    for (const char *const *name = names; *name && !code; name++) {
+        code = path_join(path, sizeof path, dir, *name, "");
+        if (!code) code = output_check(path);
+    }
+    return code;
+}
+
 static int run(list args) {
     static train_job j;
     const verb *v = verb_find("train");
@@ -73,8 +88,11 @@ static int run(list args) {
     if (code) return code;
     const char *wrong = train_wrong(o);
     if (wrong) return usage_error(v, "%s", wrong);
+    code = o->out ? check_outputs(o->out) : EXIT_OK;
+    if (code) return code;
     code = work(&j);
     train_view_close(&j.view);
+    if (!code && j.view.lost) code = EXIT_FAILED;
     train_free(o, &j);
     return code;
 }

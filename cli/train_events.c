@@ -149,10 +149,8 @@ int train_events_open(train_view *v) {
 
 /* ---- while it runs ---- */
 
-/* The training goes on without. */
 static void give_up(train_view *v, const fac_error *err) {
-    fail(err);
-    fprintf(stderr, "facula: the training goes on without event files\n");
+    if (!v->lost) v->lost = fail(err);
     release(v, NULL);
 }
 
@@ -189,5 +187,5 @@ void train_events_close(train_view *v, bool success) {
     if (!v->events) return;
     fac_error err = { 0 };
     fac_status status = fac_events_end(v->events->file, success, &err);
-    if (release(v, status ? NULL : &err) || status) fail(&err);
+    if (release(v, status ? NULL : &err) || status) v->lost = fail(&err);
 }

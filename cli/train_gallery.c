@@ -50,26 +50,32 @@ static fac_status draw(const fac_dataset *d, shown *s, int width, fac_error *err
 static void cell(const char *text, int width, const char *code) {
     size_t n;
     int letters = letters_in(text, width, &n);
-    printf("%s%.*s\033[0m%*s", code, (int)n, text, width + GAP - letters, "");
+    style(stdout, code);
+    printf("%.*s", (int)n, text);
+    style(stdout, "0");
+    printf("%*s", width + GAP - letters, "");
 }
 
 static void print_row(const fac_dataset *d, const shown *s, int n, int width) {
     char text[256], room[24];
     for (int y = 0; y < s->drawn.lines; y++) {
-        for (int k = 0; k < n; k++) printf("%s%*s", s[k].drawn.line[y], width - s[k].drawn.columns + GAP, "");
+        for (int k = 0; k < n; k++) {
+            out_raw(s[k].drawn.line[y], stdout);
+            printf("%*s", width - s[k].drawn.columns + GAP, "");
+        }
         putchar('\n');
     }
     for (int k = 0; k < n; k++) {
         bool right = s[k].best == s[k].truth;
         snprintf(text, sizeof text, "%s %s", right ? "\xe2\x9c\x93" : "\xe2\x9c\x97", class_name(d, s[k].best, room));
-        cell(text, width, right ? "\033[38;5;77m" : "\033[1;38;5;203m");
+        cell(text, width, right ? "38;5;77" : "1;38;5;203");
     }
     putchar('\n');
     for (int k = 0; k < n; k++) {
         snprintf(text, sizeof text, "%.1f %%", 100 * s[k].sure);
         if (s[k].best != s[k].truth)
             snprintf(text + strlen(text), sizeof text - strlen(text), ", is %s", class_name(d, s[k].truth, room));
-        cell(text, width, "\033[38;5;245m");
+        cell(text, width, "38;5;245");
     }
     fputs("\n\n", stdout);
 }

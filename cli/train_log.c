@@ -2,37 +2,46 @@
  * what a crash cut in the middle of a line, are in them once. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
+#include "files.h"
 #include "json.h"
 #include "train_view.h"
 
-enum { STEP_LINES = 2000 };             /* about so many in a whole training */
+enum { STEP_LINES = 2000, LINE = 1024 };    /* about so many in a whole training; room for one */
+
+typedef void (*row_writer)(const double *row, char *to);
 
 static const int json_order[LOG_COLUMNS] = { LOG_EPOCH, LOG_STEP, LOG_TRAIN_LOSS, LOG_TRAIN_ACCURACY, LOG_TEST_LOSS,
                                              LOG_TEST_ACCURACY, LOG_LR, LOG_SECONDS, LOG_IMAGES_PER_S };
 
 static int digits(int column) { return column == LOG_EPOCH || column == LOG_STEP ? 15 : column >= LOG_IMAGES_PER_S ? 6 : 9; }
 
-void train_log_print(FILE *to, const double row[LOG_COLUMNS]) {
+/* JSON, what is known of it. */
+static void json_row(const double *row, char *to) {
     const char *between = "{";
     for (int k = 0; k < LOG_COLUMNS; k++) {
-        int c = json_order[k];
+        const int c = json_order[k];
         if (!isfinite(row[c])) continue;
-        fprintf(to, "%s\"%s\":%.*g", between, log_names[c], digits(c), row[c]);
+        to += sprintf(to, "%s\"%s\":%.*g", between, log_names[c], digits(c), row[c]);
         between = ",";
     }
-    fputs("}\n", to);
-    fflush(to);
+    strcpy(to, "}\n");
 }
 
-static void print_csv(FILE *to, const double *row) {
+/* Without a row: the head. */
+static void csv_row(const double *row, char *to) {
     for (int c = 0; c < LOG_COLUMNS; c++) {
-        if (c) fputc(',', to);
-        if (!row) fputs(log_names[c], to);
-        else if (isfinite(row[c])) fprintf(to, "%.*g", digits(c), row[c]);
+        if (c) *to++ = ',';
+        if (!row) to = stpcpy(to, log_names[c]);
+        else if (isfinite(row[c])) to += sprintf(to, "%.*g", digits(c), row[c]);
     }
-    fputc('\n', to);
-    fflush(to);
+    strcpy(to, "\n");
+}
+
+void train_log_print(const double row[LOG_COLUMNS]) {
+    char line[LINE];
+    json_row(row, line);
+    out_raw(line, stdout);
+    fflush(stdout);
 }
 
 static void row_of(const log_table *t, int i, double row[LOG_COLUMNS]) {
@@ -46,25 +55,45 @@ static void cut(log_table *t, int64_t steps) {
     while (t->n && t->column[LOG_STEP][t->n - 1] > (double)steps) t->n--;
 }
 
-/* A new file, complete before it takes the place of the old one; stays open. */
-static FILE *begin(const char *dir, const char *name, const log_table *before, void (*print)(FILE *, const double *)) {
-    char path[4096], aside[4096 + 8];
+static void write_rows(FILE *to, const log_table *t, row_writer write) {
+    char line[LINE];
     double row[LOG_COLUMNS];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    snprintf(aside, sizeof aside, "%s.tmp", path);
-    FILE *f = fopen(aside, "w");
-    if (f && print == print_csv) print_csv(f, NULL);
-    for (int i = 0; f && i < before->n; i++) {
-        row_of(before, i, row);
-        print(f, row);
+    if (write == csv_row) {
+        csv_row(NULL, line);
+        fputs(line, to);
     }
-    if (f && !fflush(f) && !rename(aside, path)) return f;
-    if (f) fclose(f);
-    fail_text("%s: cannot be written", path);
-    return NULL;
+    for (int i = 0; i < t->n; i++) {
+        row_of(t, i, row);
+        write(row, line);
+        fputs(line, to);
+    }
 }
 
-static void print_json(FILE *to, const double *row) { train_log_print(to, row); }
+/* A new file, complete before it takes the place of the old one; stays open.  It is opened before,
+ * too: only a file that may grow is written anew. */
+static fac_appender *begin(const char *dir, const char *name, const log_table *before,
+                           row_writer write) {
+    char path[4096], *text = NULL;
+    size_t size = 0;
+    fac_error err = { 0 };
+    fac_appender *log = NULL;
+    if (path_join(path, sizeof path, dir, name, "")) return NULL;
+    FILE *memory = open_memstream(&text, &size);
+    if (memory) write_rows(memory, before, write);
+    if (!memory || fclose(memory)) {
+        free(text);
+        fail_text("out of memory");
+        return NULL;
+    }
+    fac_status status = fac_appender_open(path, &log, &err);
+    if (!status) status = fac_appender_close(log, &err);
+    log = NULL;
+    if (!status) status = fac_file_write(path, text, size, &err);
+    if (!status) status = fac_appender_open(path, &log, &err);
+    free(text);
+    if (status) fail(&err);
+    return log;
+}
 
 int train_log_open(train_view *v, bool resume) {
     v->first = fac_trainer_steps(v->trainer);
@@ -77,16 +106,17 @@ int train_log_open(train_view *v, bool resume) {
     cut(&v->steps, v->first);
     if (v->epochs.n && isfinite(v->epochs.column[LOG_SECONDS][v->epochs.n - 1]))
         v->before = v->epochs.column[LOG_SECONDS][v->epochs.n - 1];
-    v->log = begin(v->dir, "log.jsonl", &v->epochs, print_json);
-    if (v->log) v->csv = begin(v->dir, "log.csv", &v->epochs, print_csv);
-    if (v->csv) v->log_steps = begin(v->dir, "steps.jsonl", &v->steps, print_json);
+    v->log = begin(v->dir, "log.jsonl", &v->epochs, json_row);
+    if (v->log) v->csv = begin(v->dir, "log.csv", &v->epochs, csv_row);
+    if (v->csv) v->log_steps = begin(v->dir, "steps.jsonl", &v->steps, json_row);
     return v->log_steps ? EXIT_OK : EXIT_FAILED;
 }
 
 void train_log_close(train_view *v) {
-    FILE *files[] = { v->log, v->csv, v->log_steps };
+    fac_appender *files[] = { v->log, v->csv, v->log_steps };
+    fac_error err = { 0 };
     for (int k = 0; k < 3; k++)
-        if (files[k] && fclose(files[k]) && !v->lost) fail_text("%s: a log could not be written to its end", v->dir);
+        if (fac_appender_close(files[k], &err) && !v->lost) v->lost = fail(&err);
     log_free(&v->epochs);
     log_free(&v->steps);
 }
@@ -105,25 +135,24 @@ void train_log_row(const train_view *v, const fac_progress *p, double row[LOG_CO
     row[LOG_SECONDS] = v->before + p->seconds;
 }
 
-/* A full disk does not end a training, whose weights may still have room. */
-static void check(train_view *v, FILE *f) {
-    if (!f || !ferror(f) || v->lost) return;
-    v->lost = true;
-    fail_text("%s: a log cannot be written; the training goes on without", v->dir);
+/* A log that cannot be written ends the training, as it ends when it is interrupted: with a
+ * checkpoint to go on from. */
+static void append(train_view *v, fac_appender *to, const double *row, row_writer write) {
+    char line[LINE];
+    fac_error err = { 0 };
+    if (!to || v->lost) return;
+    write(row, line);
+    if (fac_appender_put(to, line, strlen(line), &err)) v->lost = fail(&err);
 }
 
 static void remember(train_view *v, log_table *t, const double row[LOG_COLUMNS]) {
-    if (log_add(t, row) || v->lost) return;
-    v->lost = true;
-    fail_text("no memory for the log; the training goes on without");
+    if (!v->lost && !log_add(t, row)) v->lost = fail_text("no memory for the log");
 }
 
 void train_log_epoch(train_view *v, const double row[LOG_COLUMNS]) {
     remember(v, &v->epochs, row);
-    if (v->log) train_log_print(v->log, row);
-    if (v->csv) print_csv(v->csv, row);
-    check(v, v->log);
-    check(v, v->csv);
+    append(v, v->log, row, json_row);
+    append(v, v->csv, row, csv_row);
 }
 
 /* The mean over the last few steps; how many follows from the length of the training. */
@@ -142,7 +171,6 @@ bool train_log_step(train_view *v, const fac_progress *p) {
     row[LOG_TRAIN_ACCURACY] = v->window.accuracy;
     v->window = (fac_score){ 0 };
     remember(v, &v->steps, row);
-    if (v->log_steps) train_log_print(v->log_steps, row);
-    check(v, v->log_steps);
-    return true;
+    append(v, v->log_steps, row, json_row);
+    return !v->lost;
 }

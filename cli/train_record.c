@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "files.h"
 #include "json.h"
 #include "train.h"
 
@@ -22,9 +23,11 @@ static void add(cJSON *root, const option *row) {
     case OPTION_FLAG: cJSON_AddBoolToObject(root, key, *(const bool *)row->to); break;
     case OPTION_INT:  cJSON_AddNumberToObject(root, key, (double)*(const long *)row->to); break;
     case OPTION_REAL: json_number(root, key, *(const double *)row->to, 17); break;
-    case OPTION_TEXT: if (*(const char **)row->to) cJSON_AddStringToObject(root, key, *(const char **)row->to); break;
+    case OPTION_TEXT: case OPTION_OUT:
+        if (*(const char **)row->to) cJSON_AddStringToObject(root, key, *(const char **)row->to);
+        break;
     case OPTION_STEP: break;            /* training has none */
-    case OPTION_LIST: {
+    case OPTION_LIST: case OPTION_OUTS: {
         const list *l = row->to;
         cJSON *array = cJSON_AddArrayToObject(root, key);
         for (int i = 0; i < l->n; i++) cJSON_AddItemToArray(array, cJSON_CreateString(l->at[i]));
@@ -39,26 +42,21 @@ char *train_about(const train_options *o, const fac_device *device) {
         if (train_recorded(row)) add(root, row);
     cJSON_AddStringToObject(root, "facula", FACULA_VERSION);
     cJSON_AddStringToObject(root, "device", fac_device_about(device));
-    char *text = cJSON_Print(root);
-    cJSON_Delete(root);
-    return text;
+    return json_string(root, true);
 }
 
 int train_record(const char *dir, const char *about) {
-    char path[4096], beside[4096];
+    char path[4096];
     if (mkdir(dir, 0777)) {
         struct stat s;
         if (stat(dir, &s) || !S_ISDIR(s.st_mode)) return fail_text("%s: cannot be made", dir);
     }
-    /* beside the old one, which is there until the new one is whole */
+    char *text = NULL;
     snprintf(path, sizeof path, "%s/run.json", dir);
-    snprintf(beside, sizeof beside, "%s/run.json.tmp", dir);
-    FILE *f = fopen(beside, "w");
-    bool written = f && fprintf(f, "%s\n", about) > 0 && !fflush(f) && !fsync(fileno(f));
-    if (f) written &= !fclose(f);
-    if (written && !rename(beside, path)) return EXIT_OK;
-    if (f) remove(beside);
-    return fail_text("%s: cannot be written", path);
+    if (asprintf(&text, "%s\n", about) < 0) return fail_text("out of memory");
+    const int code = file_write_text(path, text);
+    free(text);
+    return code;
 }
 
 /* A copy that lives as long as the process, as the strings of the command line do, whoever forgets it. */
@@ -80,9 +78,12 @@ static void take(const cJSON *root, const option *row) {
     case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
     case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
     case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
-    case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = keep(j->valuestring); break;
+    case OPTION_TEXT: case OPTION_OUT:
+        if (cJSON_IsString(j) && !*(const char **)row->to)
+            *(const char **)row->to = keep(j->valuestring);
+        break;
     case OPTION_STEP: break;
-    case OPTION_LIST: {
+    case OPTION_LIST: case OPTION_OUTS: {
         list *l = row->to;
         int n = l->n ? 0 : cJSON_GetArraySize(j);
         if (n < 1 || !(l->at = calloc((size_t)n, sizeof *l->at))) break;

@@ -31,7 +31,7 @@ static void print_name(const char *name, int width, bool right) {
     size_t n;
     int letters = letters_in(name, width, &n);
     if (right) printf("%*s", width - letters, "");
-    fwrite(name, 1, n, stdout);
+    printf("%.*s", (int)n, name);
     if (!right) printf("%*s", width - letters, "");
 }
 
@@ -126,6 +126,7 @@ static int by_accuracy(const void *a, const void *b) {
 
 /* All classes in their order; of many only the worst. */
 static void print_classes(const matrix *m, ranked *order) {
+    static const char signs[] = "########################";
     char room[24], blocks[BAR_BYTES(BAR)];
     bool many = m->n > MOST_BARS;
     for (int k = 0; k < m->n; k++) order[k] = (ranked){ k, share(m, k, k) };
@@ -134,8 +135,11 @@ static void print_classes(const matrix *m, ranked *order) {
     for (int i = 0; i < (many ? MOST_BARS : m->n); i++) {
         double part = order[i].part;
         print_name(class_name(m->data, order[i].label, room), NAME + 8, true);
-        if (unicode()) printf("  %s%s%s", colour() ? "\033[38;5;39m" : "", bar(part, BAR, blocks), colour() ? "\033[0m" : "");
-        else printf("  %.*s%*s", (int)(part * BAR), "########################", BAR - (int)(part * BAR), "");
+        fputs("  ", stdout);
+        style(stdout, "38;5;39");
+        if (unicode()) printf("%s", bar(part, BAR, blocks));
+        else printf("%.*s%*s", (int)(part * BAR), signs, BAR - (int)(part * BAR), "");
+        style(stdout, "0");
         printf(" %6.2f %%  of %lld\n", 100 * part, (long long)m->rows[order[i].label]);
     }
     putchar('\n');

@@ -28,8 +28,8 @@ void train_view_close(train_view *v) {
     train_log_close(v);
 }
 
-static void clear_line(void) {
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+static void clear_own_line(void) {
+    if (isatty(STDERR_FILENO)) clear_line(stderr);
 }
 
 static const char *unit(const train_view *v) { return v->train->bytes ? "images/s" : "samples/s"; }
@@ -67,7 +67,7 @@ static void line(const train_view *v, const fac_progress *p) {
         int full = (int)(share * (width - 2));
         fprintf(stderr, "[%.*s%*s]  ", full, "########################", width - 2 - full, "");
     }
-    for (int k = 0; k < n; k++) fputs(part[k], stderr);
+    for (int k = 0; k < n; k++) fprintf(stderr, "%s", part[k]);
     fflush(stderr);
 }
 
@@ -89,15 +89,15 @@ bool train_progress(void *view, const fac_progress *p) {
             v->last = t;
             line(v, p);
         }
-        return !interrupted;
+        return !interrupted && !v->lost;
     }
     train_log_row(v, p, row);
-    clear_line();
+    clear_own_line();
     train_log_epoch(v, row);
-    if (v->json) train_log_print(stdout, row);
+    if (v->json) train_log_print(row);
     else epoch_line(v, p);
     train_events_epoch(v, row);
-    return !interrupted;
+    return !interrupted && !v->lost;
 }
 
 static int print_json(const fac_train_result *r) {
@@ -108,22 +108,17 @@ static int print_json(const fac_train_result *r) {
     cJSON_AddNumberToObject(j, "steps", (double)r->steps);
     json_number(j, "seconds", r->seconds, 6);
     json_number(j, "images_per_s", r->images_per_s, 6);
-    char *text = cJSON_PrintUnformatted(j);
-    cJSON_Delete(j);
-    if (!text) return fail_text("out of memory");
-    printf("%s\n", text);
-    free(text);
-    return EXIT_OK;
+    return json_line(j);
 }
 
 int train_summary(train_view *v, const fac_train_result *r) {
-    clear_line();
+    clear_own_line();
     train_events_close(v, !r->stopped);
     if (r->stopped) {
         fprintf(stderr, "facula: stopped after %lld steps", (long long)r->steps);
         if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", v->dir);
         fputc('\n', stderr);
-        return 128 + interrupted;               /* as a shell reports it: 130 behind Ctrl-C */
+        return v->lost ? EXIT_FAILED : 128 + interrupted;       /* as a shell says it */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);

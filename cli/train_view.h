@@ -18,8 +18,8 @@ typedef struct train_view {
     const fac_dataset *train, *test;
     const fac_batches *batches;
     /* its own */
-    FILE     *log, *csv, *log_steps;
-    bool      lost;                     /* a log could not be written, which was said */
+    fac_appender *log, *csv, *log_steps;
+    bool      lost;                     /* a log could not be written, which was said: the end */
     log_table epochs, steps;
     fac_score window;                   /* of the steps since the last line of log_steps */
     int64_t   first;                    /* the step that this call began with */
@@ -43,7 +43,7 @@ void train_log_close(train_view *v);
 void train_log_row(const train_view *v, const fac_progress *p, double row[LOG_COLUMNS]);
 void train_log_epoch(train_view *v, const double row[LOG_COLUMNS]);
 bool train_log_step(train_view *v, const fac_progress *p);      /* true behind every few steps, when there is a new line */
-void train_log_print(FILE *to, const double row[LOG_COLUMNS]);  /* JSON, what is known of it */
+void train_log_print(const double row[LOG_COLUMNS]);            /* JSON to standard output */
 
 /* train_events.c: TensorBoard. */
 int  train_events_open(train_view *v);

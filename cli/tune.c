@@ -24,7 +24,7 @@ static const option options[] = {
     { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
     { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
     { "--faster", OPTION_FLAG, &o.faster, NULL, "with --export and --list: only where estimates choose worse" },
-    { "-o", OPTION_TEXT, &o.output, "FILE", "for --merge and --export" },
+    { "-o", OPTION_OUT, &o.output, "FILE", "for --merge and --export" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { "--all", OPTION_FLAG, &o.all, NULL, "with --json: the times of all candidates" },

@@ -91,8 +91,10 @@ static int report(job *j, const fac_verdict *v) {
         const int code = report_json(j, v, words[v->same]);
         return code ? code : codes[v->same];
     }
-    printf("%s%s%s: %s\n", colour() ? v->same == FAC_SAME ? "\033[32m" : "\033[31m" : "", words[v->same],
-           colour() ? "\033[0m" : "", v->why);
+    style(stdout, v->same == FAC_SAME ? "32" : "31");
+    printf("%s", words[v->same]);
+    style(stdout, "0");
+    printf(": %s\n", v->why);
     if (v->same == FAC_SAME && v->worst > 0) printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
     if (*v->first && v->first_differing > 0)
         printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "facula/text.h"
 
 /* ---- errors ---- */
 
@@ -31,6 +32,62 @@ static void errors_are_formatted(void **state) {
     assert_int_equal(fac_raise(NULL, FAC_E_IO, "nobody listens"), FAC_E_IO);
     fac_raise(&err, FAC_E_IO, "bell \a escape \x1b[31m");
     assert_string_equal(err.text, "bell ? escape ?[31m");
+}
+
+/* ---- text of others ---- */
+
+static size_t put_letter(char *to, uint32_t c) {
+    if (c < 0x80) return to[0] = (char)c, 1;
+    const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t k = n - 1; k; k--, c >>= 6) to[k] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(0xf00 >> n | c);
+    return n;
+}
+
+/* Every character there is, and every one of three bytes or fewer that is none. */
+static void letters_are_known(void **state) {
+    (void)state;
+    int steering = 0;
+    for (uint32_t c = 1; c <= 0x10ffff; c++) {
+        char text[8] = { 0 };
+        uint32_t got;
+        const size_t n = put_letter(text, c);
+        const bool surrogate = c >= 0xd800 && c < 0xe000;
+        assert_int_equal(fac_utf8(text, &got), surrogate ? 1 : n);
+        assert_int_equal(got, surrogate ? FAC_NO_LETTER : c);
+        steering += fac_steers(c);
+    }
+    /* C0 but 0; DEL and C1; U+2028 to U+202E; U+2066 to U+2069 */
+    assert_int_equal(steering, 31 + 33 + 7 + 4);
+    static const char *const none[] = {
+        "\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2" "a", "\xe0\x9f\xbf", "\xe2\x80",
+        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+        "\xf8\x88\x80\x80\x80", "\xff" };
+    for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+        uint32_t got;
+        assert_int_equal(fac_utf8(none[k], &got), 1);
+        assert_int_equal(got, FAC_NO_LETTER);
+    }
+}
+
+static void text_becomes_plain(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        { "", "" }, { "conv1/Relu:0", NULL }, { "\xef\xbf\xbd", NULL }, { "\xe2\x80\x9e", NULL },
+        { "gr\xc3\xb6\xc3\x9f" "e \xe5\xb1\xa4 \xf0\x9f\x99\x82", NULL },
+        { "a\nb\tc\r\a\x1b[31m\x7f", "a?b?c???[31m?" },
+        { "\xc2\x9b" "31m\x9b" "31m", "?31m?31m" },
+        { "\xe2\x80\xae" "abc\xe2\x81\xa6\xe2\x80\xa8", "?abc??" }, { "cut \xe2\x80", "cut ??" } };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        char text[64];
+        const char *want = pairs[k][1] ? pairs[k][1] : pairs[k][0];
+        strcpy(text, pairs[k][0]);
+        assert_int_equal(fac_plain(text), strlen(want));
+        assert_string_equal(text, want);
+    }
+    fac_error err = { 0 };
+    fac_raise(&err, FAC_E_IO, "%s", "a\nb \xc2\x9b \xe2\x80\xae \xff");
+    assert_string_equal(err.text, "a?b ? ? ?");
 }
 
 static void long_errors_are_cut(void **state) {
@@ -267,7 +324,9 @@ static void many_uniforms_are_the_same_as_single_ones(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut), cmocka_unit_test(statuses_have_names),
+        cmocka_unit_test(errors_are_formatted), cmocka_unit_test(long_errors_are_cut),
+        cmocka_unit_test(letters_are_known), cmocka_unit_test(text_becomes_plain),
+        cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(sizes_are_checked), cmocka_unit_test(memory_is_zero_or_aligned), cmocka_unit_test(arrays_grow),
         cmocka_unit_test(arenas_give_zeroed_aligned_memory), cmocka_unit_test(texts_grow_and_fail_stickily),
         cmocka_unit_test(tables_find_what_was_put), cmocka_unit_test(hashes_differ),

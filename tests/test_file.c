@@ -1,11 +1,13 @@
 /* src/base/file.h: reading, and writing that leaves the old file until the new one is whole. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -164,8 +166,95 @@ static void files_in_memory(void **state) {
     fac_file_free(f);
 }
 
+/* ---- files that grow ---- */
+
+static void read_whole(const char *path, char *to, size_t size) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    to[fread(to, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+static void files_grow(void **state) {
+    (void)state;
+    char text[64];
+    fac_error err = { 0 };
+    for (int k = 0; k < 2; k++) {
+        fac_appender *a = NULL;
+        assert_int_equal(fac_appender_open(in_folder("log"), &a, &err), FAC_OK);
+        assert_int_equal(fac_appender_put(a, "one\n", 4, &err), FAC_OK);
+        assert_int_equal(fac_appender_put(a, "two\n", 4, &err), FAC_OK);
+        assert_int_equal(fac_appender_put(a, NULL, 0, &err), FAC_OK);
+        assert_int_equal(fac_appender_close(a, &err), FAC_OK);
+    }
+    assert_int_equal(fac_appender_close(NULL, &err), FAC_OK);
+    read_whole(in_folder("log"), text, sizeof text);
+    assert_string_equal(text, "one\ntwo\none\ntwo\n");
+    unlink(in_folder("log"));
+}
+
+static void only_regular_files_grow(void **state) {
+    (void)state;
+    fac_appender *a = NULL;
+    fac_error err = { 0 };
+    char target[220], text[64];
+    snprintf(target, sizeof target, "%s", in_folder("target"));
+    assert_int_equal(fac_file_write(target, "precious", 8, &err), FAC_OK);
+    assert_int_equal(symlink(target, in_folder("link")), 0);
+    assert_int_equal(fac_appender_open(in_folder("link"), &a, &err), FAC_E_IO);
+    assert_non_null(strstr(err.text, "is a link"));
+    read_whole(target, text, sizeof text);
+    assert_string_equal(text, "precious");
+    unlink(in_folder("link"));
+    assert_int_equal(mkfifo(in_folder("link"), 0600), 0);
+    assert_int_equal(fac_appender_open(in_folder("link"), &a, &err), FAC_E_IO);
+    assert_non_null(strstr(err.text, "is not a regular file"));
+    unlink(in_folder("link"));
+    unlink(target);
+    assert_int_equal(fac_appender_open("/dev/null", &a, &err), FAC_E_IO);
+    assert_int_equal(fac_appender_open(folder, &a, &err), FAC_E_IO);
+    assert_int_equal(fac_appender_open(in_folder("no/folder"), &a, &err), FAC_E_IO);
+    allocations_left = 0;
+    assert_int_equal(fac_appender_open(in_folder("x"), &a, &err), FAC_E_NOMEM);
+    allocations_left = -1;
+    assert_null(a);
+}
+
+/* A full disk: a process's files may grow no further than this. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void what_does_not_fit_is_not_there(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    static char data[N], text[64];
+    fac_appender *a = NULL;
+    fac_error err = { 0 };
+    char path[220];
+    snprintf(path, sizeof path, "%s", in_folder("file"));
+    assert_int_equal(fac_appender_open(path, &a, &err), FAC_OK);
+    assert_int_equal(fac_appender_put(a, "a whole line\n", 13, &err), FAC_OK);
+    limit_files(20);
+    assert_int_equal(fac_appender_put(a, "one too long\n", 13, &err), FAC_E_IO);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(fac_appender_put(a, "short\n", 6, &err), FAC_OK);
+    assert_int_equal(fac_appender_close(a, &err), FAC_OK);
+    assert_int_equal(fac_file_write(path, data, N, &err), FAC_E_IO);
+    limit_files(RLIM_INFINITY);
+    read_whole(path, text, sizeof text);
+    assert_string_equal(text, "a whole line\nshort\n");
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_grow), cmocka_unit_test(only_regular_files_grow),
+        cmocka_unit_test(what_does_not_fit_is_not_there),
         cmocka_unit_test(written_files_read_back), cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
         cmocka_unit_test(a_link_stays_a_link), cmocka_unit_test(devices_are_written_not_replaced),
         cmocka_unit_test(file_errors_are_clear), cmocka_unit_test(files_in_memory),

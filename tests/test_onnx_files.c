@@ -47,6 +47,11 @@ static void names_and_metadata(void **state) {
     fac_graph_free(g);
 }
 
+static void count_data(void *self, const char *location) {
+    int *n = self;
+    *n += !strcmp(location, strrchr(path, '/') + 1) ? 1000 : strstr(location, ".data") != NULL;
+}
+
 /* Large tensors beside the model: at boundaries of pages, and gone with it when it fails. */
 static void external_data(void **state) {
     (void)state;
@@ -60,6 +65,9 @@ static void external_data(void **state) {
     assert_int_equal(stat(data, &s), 0);
     assert_int_equal(s.st_size, saved.data);
     assert_int_equal(saved.data, 32 * 16 * 4);          /* the bias is small and stays */
+    int beside = 0;
+    OK(fac_onnx_beside(path, count_data, &beside, &err));
+    assert_int_equal(beside, 1);
     fac_graph *h = loaded();
     fac_tensor *x = random_tensor((fac_type){ FAC_F32, fac_shape(3, 16) }, -1, 1), *a = NULL, *b = NULL;
     run(g, &x, &a, "external");
@@ -67,6 +75,7 @@ static void external_data(void **state) {
     assert_true(difference(b, a) == 0);
     fac_graph_free(h);
     unlink(path);
+    assert_int_equal(fac_onnx_beside(path, count_data, &beside, &err), FAC_E_IO);
     unlink(data);
     assert_int_equal(mkdir(data, 0700), 0);             /* where the data would go */
     assert_int_not_equal(fac_onnx_save(g, path, &opts, &err), FAC_OK);

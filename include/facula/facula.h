@@ -4,6 +4,8 @@
 
 #include "facula/version.h"
 #include "facula/status.h"
+#include "facula/text.h"
+#include "facula/file.h"
 #include "facula/tensor.h"
 #include "facula/device.h"
 #include "facula/graph.h"

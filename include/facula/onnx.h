@@ -38,6 +38,11 @@ typedef struct fac_onnx_about {
 } fac_onnx_about;
 fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error *err);
 
+/* Which files beside the model hold its initializers: `see` gets each location, relative to the
+ * model's folder, as often as it is named.  Nothing but the model itself is opened. */
+fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char *location),
+                           void *self, fac_error *err);
+
 enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 26 };      /* opsets that are written */
 
 /* What was written. */

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include "facula/text.h"
 
 /* Names in messages come from files: what could steer a terminal is shown as '?'.  A text that does not fit ends in "...". */
 static void put(fac_error *err, fac_status status, const char *text, int length) {
@@ -11,9 +12,8 @@ static void put(fac_error *err, fac_status status, const char *text, int length)
     if (cut) n = room - 1;
     memcpy(err->text, text, n);
     err->text[n] = 0;
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 32 && *c != '\n') *c = '?';
-    if (cut) memcpy(err->text + room - 4, "...", 4);
+    n = fac_plain(err->text);
+    if (cut) memcpy(err->text + (n < room - 4 ? n : room - 4), "...", 4);
     err->status = status;
 }
 

@@ -168,6 +168,19 @@ fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_err
     return FAC_OK;
 }
 
+/* So that the file's new entry outlives a loss of power.  Folders that cannot be opened, and file
+ * systems that sync none, have to do without. */
+static fac_status sync_folder(fac_writer *w, fac_error *err) {
+    char *slash = strrchr(w->path, '/');
+    if (slash) slash[slash == w->path] = 0;
+    const int fd = open(slash ? w->path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return FAC_OK;
+    const int code = fsync(fd) ? errno : 0;
+    close(fd);
+    const bool lost = code == EIO || code == ENOSPC || code == EDQUOT;
+    return lost ? io_error(err, slash ? w->path : ".", code) : FAC_OK;
+}
+
 static fac_status settle(fac_writer *w, fac_error *err) {
     FAC_TRY(flush(w, err));
     if (w->direct) return FAC_OK;
@@ -176,7 +189,7 @@ static fac_status settle(fac_writer *w, fac_error *err) {
     w->fd = -1;
     if (close(fd) || rename(w->temporary, w->path)) return io_error(err, w->path, errno);
     w->direct = true;                                               /* nothing is left to remove */
-    return FAC_OK;
+    return sync_folder(w, err);
 }
 
 fac_status fac_writer_close(fac_writer *w, fac_error *err) {
@@ -190,4 +203,13 @@ void fac_writer_cancel(fac_writer *w) {
     if (w->fd >= 0) close(w->fd);
     if (!w->direct) unlink(w->temporary);
     fac_release(w);
+}
+
+fac_status fac_file_write(const char *path, const void *data, size_t bytes, fac_error *err) {
+    fac_writer *w;
+    FAC_TRY(fac_writer_open(path, &w, err));
+    const fac_status status = fac_writer_put(w, data, bytes, err);
+    if (!status) return fac_writer_close(w, err);
+    fac_writer_cancel(w);
+    return status;
 }

@@ -3,7 +3,7 @@
 #define FACULA_BASE_FILE_H
 #include <stdbool.h>
 #include <stddef.h>
-#include "facula/status.h"
+#include "facula/file.h"
 
 /* Counted, so that tensors can borrow from it. */
 typedef struct fac_file fac_file;
@@ -15,11 +15,4 @@ void         fac_file_free(fac_file *f);                                        
 const void  *fac_file_data(const fac_file *f);
 size_t       fac_file_size(const fac_file *f);
 void         fac_file_drop(const fac_file *f, size_t at, size_t bytes);     /* they were copied: their pages may leave memory */
-
-/* path appears complete or not at all: written beside it, synced, renamed. */
-typedef struct fac_writer fac_writer;
-fac_status fac_writer_open(const char *path, fac_writer **out, fac_error *err);
-fac_status fac_writer_put(fac_writer *w, const void *data, size_t bytes, fac_error *err);
-fac_status fac_writer_close(fac_writer *w, fac_error *err);     /* renames; frees w in any case */
-void       fac_writer_cancel(fac_writer *w);                    /* removes what was written; NULL is fine */
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "facula/text.h"
 
 static bool in_word(char c) { return fac_is_letter(c) || fac_is_digit(c); }
 static bool begins_name(char c) { return fac_is_letter(c) || c == '/'; }       /* and no number */
@@ -120,11 +121,16 @@ bool fac_name_plain(const char *s) {
 
 void fac_quote(const char *s, fac_text *to) {
     fac_text_add(to, "\"");
-    for (; *s; s++) {
-        if (*s == '\n') fac_text_add(to, "\\n");
-        else if (*s == '"' || *s == '\\') fac_text_print(to, "\\%c", *s);
-        else if ((unsigned char)*s < 32 || *s == 127) fac_text_print(to, "\\x%02x", (unsigned)(unsigned char)*s);
-        else fac_text_add_bytes(to, s, 1);
+    while (*s) {
+        uint32_t c;
+        const size_t n = fac_utf8(s, &c);
+        const bool bytes = fac_steers(c) || (n == 1 && c == FAC_NO_LETTER);
+        if (c == '\n') fac_text_add(to, "\\n");
+        else if (c == '"' || c == '\\') fac_text_print(to, "\\%c", *s);
+        else if (!bytes) fac_text_add_bytes(to, s, n);
+        for (size_t k = 0; bytes && c != '\n' && k < n; k++)
+            fac_text_print(to, "\\x%02x", (unsigned)(unsigned char)s[k]);
+        s += n;
     }
     fac_text_add(to, "\"");
 }

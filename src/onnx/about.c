@@ -38,3 +38,27 @@ fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error 
     fac_source_close(&files);
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }
+
+/* ---- the files beside it ---- */
+
+static void see_all(const fac_proto_model *m, void (*see)(void *self, const char *location),
+                    void *self) {
+    for (size_t i = 0; i < m->graph.tensors.n; i++) {
+        const fac_proto_tensor *t = &m->graph.tensors.at[i];
+        for (size_t k = 0; k < t->external.n; k++)
+            if (!strcmp(t->external.at[k].key, "location")) see(self, t->external.at[k].value);
+    }
+}
+
+fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char *location),
+                           void *self, fac_error *err) {
+    fac_source_files files;
+    fac_arena arena = { 0 };
+    fac_proto_model m;
+    FAC_TRY(fac_source_open(path, &files, err));
+    const fac_status status = fac_proto_read_model(fac_source_bytes(&files), &arena, &m, err);
+    if (!status) see_all(&m, see, self);
+    fac_arena_free(&arena);
+    fac_source_close(&files);
+    return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
+}

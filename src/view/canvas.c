@@ -2,6 +2,7 @@
 #include "view/canvas.h"
 #include <string.h>
 #include "base/memory.h"
+#include "facula/text.h"
 #include "tensor/utf.h"
 
 void fac_canvas_free(fac_canvas *c) {
@@ -41,7 +42,8 @@ void fac_draw_text(fac_canvas *c, double x, double y, const char *s, fac_font fo
     const unsigned char *from = (const unsigned char *)s;
     while (copy && *from) {
         uint32_t letter = fac_utf8_next(&from);
-        if (letter >= ' ' && letter != 0x7F && letter != 0xFFFE && letter != 0xFFFF) to = fac_utf8_put(to, letter);
+        const bool shown = !fac_steers(letter) && letter != 0xFFFE && letter != 0xFFFF;
+        if (shown) to = fac_utf8_put(to, letter);
     }
     c->failed |= !copy;
     add(c, (fac_mark){ .kind = FAC_MARK_TEXT, .ink = { rgb, 1, 0, false }, .at = { x, y }, .font = font, .text = copy });

@@ -80,7 +80,8 @@ static int open_new(fac_events *e, const char *folder) {
             errno = ENAMETOOLONG;
             return -1;
         }
-        int fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+        const int how = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC;
+        int fd = open(e->path, how, 0666);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;

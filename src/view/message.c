@@ -1,5 +1,6 @@
 /* Protobuf fields through nanopb's encoder. */
 #include "view/message.h"
+#include "facula/text.h"
 #include <pb_encode.h>
 #include <string.h>
 
@@ -43,7 +44,19 @@ void fac_put_bytes(fac_message *m, int field, const void *data, size_t n) {
     if (!pb_encode_string(&s, data, n)) m->failed = true;
 }
 
-void fac_put_text(fac_message *m, int field, const char *s) { fac_put_bytes(m, field, s, strlen(s)); }
+/* Readers refuse a message whose texts are no UTF-8, and names may be anything. */
+void fac_put_text(fac_message *m, int field, const char *s) {
+    fac_text text = { 0 };
+    for (size_t n; *s; s += n) {
+        uint32_t c;
+        n = fac_utf8(s, &c);
+        if (n == 1 && c == FAC_NO_LETTER) fac_text_add(&text, "?");
+        else fac_text_add_bytes(&text, s, n);
+    }
+    fac_put_bytes(m, field, text.s, text.n);
+    m->failed |= text.failed;
+    fac_text_free(&text);
+}
 
 void fac_put_message(fac_message *m, int field, fac_message *inner) {
     fac_put_bytes(m, field, inner->s, inner->n);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "facula/text.h"
 #include "tensor/utf.h"
 #include "view/panel.h"
 
@@ -80,13 +81,23 @@ static void put_cell(sheet *s, size_t cell) {
     else fac_text_add_bytes(&s->out, utf, (size_t)(fac_utf8_put(utf, BRAILLE + s->dots[cell]) - utf));
 }
 
+/* Names may hold anything. */
+static void put_plain(sheet *s, const char *name) {
+    const size_t before = s->out.n;
+    fac_text_add(&s->out, name);
+    if (!s->out.failed) s->out.n = before + fac_plain(s->out.s + before);
+}
+
 static void put_head(sheet *s) {
-    fac_text_print(&s->out, "  %s%s", s->p->title, s->p->scale == FAC_SCALE_PERCENT ? ", %" : "");
+    fac_text_add(&s->out, "  ");
+    put_plain(s, s->p->title);
+    if (s->p->scale == FAC_SCALE_PERCENT) fac_text_add(&s->out, ", %");
     for (int k = 0; k < s->p->n; k++) {
         if (!s->p->series[k].name) continue;
         char letter[3] = { letter_of(s, k), letter_of(s, k), 0 };
-        fac_text_print(&s->out, "   %s%s%s %s", colour_of(s, k), s->how->unicode ? "\xe2\x94\x80\xe2\x94\x80" : letter, plain(s),
-                       s->p->series[k].name);
+        const char *line = s->how->unicode ? "\xe2\x94\x80\xe2\x94\x80" : letter;
+        fac_text_print(&s->out, "   %s%s%s ", colour_of(s, k), line, plain(s));
+        put_plain(s, s->p->series[k].name);
     }
     fac_text_add(&s->out, "\n");
 }
@@ -142,7 +153,9 @@ static void put_foot(sheet *s) {
         fac_text_print(&s->out, "%*s%s", to - at, "", text);
         at = to + length;
     }
-    fac_text_print(&s->out, "   %s\n", s->p->x_label ? s->p->x_label : "");
+    fac_text_add(&s->out, "   ");
+    put_plain(s, s->p->x_label ? s->p->x_label : "");
+    fac_text_add(&s->out, "\n");
 }
 
 static int widest_label(const fac_axis *a) {

@@ -32,6 +32,10 @@ expect 0 '"outputs":' "$facula" run zoo:lenet --random --json
 for key in '"top":' '"name":' '"dtype":' '"shape":' '"file":' '"ms":'; do
     expect 0 "$key" "$facula" run zoo:lenet --random --json
 done
+for verb in run show version help; do
+    expect 0 'usage: facula' "$facula" $verb --help
+    check [ ! -s err ]
+done
 expect 0 'logits' "$facula" run zoo:lenet --random --output-dir outs
 [ -s outs/logits.npy ] || { echo "FAILED: outs/logits.npy was not written"; bad=$((bad + 1)); }
 expect 0 'logits.pb' "$facula" run zoo:lenet --random --output logits=logits.pb

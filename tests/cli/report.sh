@@ -7,7 +7,7 @@ expect 2 'where to?' "$facula" report zoo:lenet
 expect 1 'the zoo has no "lanet"' "$facula" report zoo:lanet -o page.html
 expect 2 'not "fast"' "$facula" report zoo:lenet -o page.html --target fast
 expect 2 'not "1T"' "$facula" report zoo:lenet -o page.html --target 1T
-expect 1 'cannot be written' "$facula" report zoo:lenet -o no/such/page.html
+expect 1 'no/such/page.html: No such file' "$facula" report zoo:lenet -o no/such/page.html
 check [ ! -e page.html ]
 
 # ---- what it says ----

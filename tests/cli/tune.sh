@@ -90,7 +90,7 @@ holds out '"machine":' '"median_ms":' '"macs":' '"executed_macs":' '"ops":' '"sh
 checks=$((checks + 1))
 [ "$(grep -c '"node":' out)" = 2 ] || { bad=$((bad + 1)); echo "FAILED: --top 2 shows $(grep -c '"node":' out) nodes"; }
 expect 0 'conv2d_grad_w' "$facula" profile zoo:lenet --train --batch 2 --seconds 0.01
-expect 1 'cannot be written' "$facula" profile zoo:lenet --seconds 0.01 --chrome-trace /nowhere/trace.json
+expect 1 '/nowhere/trace.json: No such file' "$facula" profile zoo:lenet --seconds 0.01 --chrome-trace /nowhere/trace.json
 
 # ---- peaks ----
 expect 2 'no arguments' "$facula" peaks now
