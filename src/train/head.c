@@ -220,7 +220,7 @@ fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint6
                                   fac_error *err) {
     plan p = { .classes = classes, .batch = NONE };
     fac_head about;
-    FAC_TRY(fac_graph_check(model, err));
+    FAC_TRY(fac_graph_usable(model, "fac_graph_replace_head", err));
     if (classes < 1 || classes > 1 << 24) return fac_raise(err, FAC_E_ARGUMENT, "%lld classes", (long long)classes);
     if (!model->noutputs || !find(model, &p))
         return fac_raise(err, FAC_E_UNSUPPORTED,
