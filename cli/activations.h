@@ -1,7 +1,7 @@
 /* What the files of `facula activations` share. */
 #ifndef FACULA_CLI_ACTIVATIONS_H
 #define FACULA_CLI_ACTIVATIONS_H
-#include "json.h"
+#include "photo.h"
 
 /* What becomes of each tensor besides its statistics: a picture, a part of an .npz file. */
 typedef struct keeper {
@@ -9,11 +9,12 @@ typedef struct keeper {
     fac_npz    *npz;                    /* or NULL */
     int         run, runs;              /* of several inputs the names say which: "0/conv1" */
     int         drawn, undrawn, saved;
+    photo_plan  plan;                   /* of photos among the inputs */
 } keeper;
 
 /* activations_keep.c: fac_activations_opts.see; self is a keeper. */
 fac_status keep_tensor(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err);
 
 /* activations_json.c */
-int activations_json(const char *path, int runs, const fac_activation *const *rows, int n, long bits);
+int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n, long bits);
 #endif

@@ -6,13 +6,13 @@
 enum { BAR = 20, NAME = 22 };
 
 /* One class: a bar, its share, its name cut to fit. */
-static void print_class(const best *b, const labels *names, int64_t classes, bool in_colour) {
+static void print_class(const fac_class *c, bool in_colour) {
     char room[64], blocks[BAR_BYTES(BAR)];
-    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "", bar(b->p, BAR, blocks), in_colour ? "\033[0m" : "", 100 * b->p, 3 * NAME,
-           label_of(names, b->index, classes, room, sizeof room));
+    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "", bar(c->probability, BAR, blocks), in_colour ? "\033[0m" : "",
+           100 * c->probability, 3 * NAME, label_of(c, room, sizeof room));
 }
 
-int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes) {
+int show_photo(const char *path, const fac_class *top, int n) {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     fac_image image = { 0 };
     picture p = { 0 };
@@ -34,7 +34,7 @@ int show_photo(const char *path, const best *top, int n, const labels *names, in
         if (draw) printf("%*s", wide + 2 - (row ? p.columns : 0), "");      /* one column of classes for all photos */
         int k = i - first - 2;
         if (i == first) printf("%s%s%s", draw ? "\033[1m" : "", file, draw ? "\033[0m" : "");
-        if (k >= 0 && k < n) print_class(&top[k], names, classes, draw);
+        if (k >= 0 && k < n) print_class(&top[k], draw);
         if (draw || i != first + 1) putchar('\n');
     }
     putchar('\n');
