@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "allocations.h"
 #include "facula/classes.h"
 #include "facula/zoo.h"
 
@@ -155,10 +156,41 @@ static void what_is_no_row(void **state) {
     fac_tensor_free(none);
 }
 
+/* Whichever allocation fails, the call says so and leaves its results alone. */
+static void without_memory(void **state) {
+    (void)state;
+    static const float x[4] = { 1, 2, 3, 4 };
+    fac_tensor *t = scores_of(fac_shape(4), x, FAC_F16);
+    fac_class best[4];
+    fac_labels *l = NULL;
+    int n = -1;
+    long k = 0;
+    for (fac_status status = FAC_E_NOMEM; status; k++) {
+        allocations_left = k;
+        status = fac_labels_parse("a\nb\nc\nd", 7, "names", &l, NULL);
+        allocations_left = -1;
+        assert_true(status == FAC_OK || status == FAC_E_NOMEM);
+        assert_true(!status == (l != NULL));
+    }
+    assert_true(k > 3);
+    k = 0;
+    for (fac_status status = FAC_E_NOMEM; status; k++) {
+        allocations_left = k;
+        status = fac_top(t, 0, l, 4, best, &n, NULL);
+        allocations_left = -1;
+        assert_true(status == FAC_OK || status == FAC_E_NOMEM);
+        assert_int_equal(n, status ? -1 : 4);
+    }
+    assert_true(k > 1);
+    fac_labels_free(l);
+    fac_tensor_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_classes), cmocka_unit_test(what_is_refused), cmocka_unit_test(of_a_file),
         cmocka_unit_test(best_of_each_row), cmocka_unit_test(probabilities_stay), cmocka_unit_test(names_of_imagenet),
-        cmocka_unit_test(what_is_no_row) };
+        cmocka_unit_test(what_is_no_row),
+        cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

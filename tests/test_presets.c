@@ -11,6 +11,7 @@
 #include "facula/data.h"
 #include "facula/image.h"
 #include "facula/zoo.h"
+#include "allocations.h"
 #include "base/rng.h"
 #include "data/dataset_internal.h"
 #include "fresh_seed.h"
@@ -216,10 +217,38 @@ static void data_sets(void **state) {
     fac_dataset_free(&points);
 }
 
+/* Whichever allocation fails, the call says so. */
+static void without_memory(void **state) {
+    (void)state;
+    uint8_t rgb[12] = { 0 };
+    const fac_image image = { 2, 2, rgb };
+    fac_preprocess how = parsed("raw");
+    fac_tensor *t = NULL;
+    fac_error err = { 0 };
+    char text[FAC_PREPROCESS_TEXT];
+    long k = 0;
+    how.dtype = FAC_F16;
+    for (fac_status status = FAC_E_NOMEM; status; k++) {
+        allocations_left = k;
+        status = fac_image_tensor(&image, &how, &t, NULL);
+        allocations_left = -1;
+        assert_true(status == FAC_OK || status == FAC_E_NOMEM);
+        assert_true(!status == (t != NULL));
+    }
+    assert_true(k > 4);
+    fac_tensor_free(t);
+    allocations_left = 0;
+    assert_int_equal(fac_preprocess_print(&how, text, sizeof text), -1);
+    assert_int_equal(fac_preprocess_parse("colour=red", &how, &err), FAC_E_ARGUMENT);
+    allocations_left = -1;
+    assert_string_equal(text, "");
+    assert_string_equal(err.text, "preprocessing has no \"colour\"; it has others");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names), cmocka_unit_test(presets_read_back), cmocka_unit_test(items), cmocka_unit_test(refusals),
         cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
-        cmocka_unit_test(data_sets) };
+        cmocka_unit_test(data_sets), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,17 +141,20 @@ static const struct { const char *key, *wanted; bool (*set)(reading *r, const ch
     { "layout", "nchw or nhwc", set_layout } };
 enum { ITEMS = sizeof items / sizeof *items };
 
-static fac_status set(reading *r, const char *key, const char *value, fac_error *err) {
+static fac_status unknown(const char *key, fac_error *err) {
     fac_text known = { 0 };
-    for (int k = 0; k < ITEMS; k++) {
-        if (!strcmp(key, items[k].key))
-            return items[k].set(r, value) ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s is %s, not \"%.60s\"", key,
-                                                               items[k].wanted, value);
-        fac_text_print(&known, "%s%s", k ? ", " : "", items[k].key);
-    }
+    for (int k = 0; k < ITEMS; k++) fac_text_print(&known, "%s%s", k ? ", " : "", items[k].key);
     (fac_raise)(err, FAC_E_ARGUMENT, "preprocessing has no \"%.60s\"; it has %s", key, known.failed ? "others" : known.s);
     fac_text_free(&known);
     return FAC_E_ARGUMENT;
+}
+
+static fac_status set(reading *r, const char *key, const char *value, fac_error *err) {
+    int k = 0;
+    while (k < ITEMS && strcmp(key, items[k].key)) k++;
+    if (k == ITEMS) return unknown(key, err);
+    if (items[k].set(r, value)) return FAC_OK;
+    return fac_raise(err, FAC_E_ARGUMENT, "%s is %s, not \"%.60s\"", key, items[k].wanted, value);
 }
 
 /* ---- reading ---- */
