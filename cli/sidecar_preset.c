@@ -33,9 +33,14 @@ static void three(reader *r, const cJSON *from, const char *key, double to[3]) {
     if (n != 1 && n != 3) refuse(r, key);
     for (int c = 0; c < 3 && !r->bad; c++) {
         const cJSON *x = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, n == 1 ? 0 : c) : item;
-        if (!cJSON_IsNumber(x)) refuse(r, key);
+        if (!cJSON_IsNumber(x) || !isfinite(x->valuedouble)) refuse(r, key);
         else to[c] = x->valuedouble;
     }
+}
+
+static void divisors(reader *r, const cJSON *from, const char *key, double to[3]) {
+    three(r, from, key, to);
+    if (get(from, key) && (to[0] == 0 || to[1] == 0 || to[2] == 0)) refuse(r, key);
 }
 
 static int side(reader *r, const char *key, double x) {
@@ -74,7 +79,7 @@ static void cropped_part(reader *r, const cJSON *root, int edge) {
     const double part = number(r, root, "crop_pct", 1);
     if (!(part > 0 && part <= 1)) refuse(r, "crop_pct");
     r->how->height = r->how->width = edge;
-    r->how->resize = edge < 384 && !r->bad ? (int)(edge / part) : 0;
+    if (edge < 384 && !r->bad) r->how->resize = side(r, "crop_pct", floor(edge / part));
 }
 
 static void geometry(reader *r, const cJSON *root) {
@@ -102,7 +107,7 @@ static void processor(reader *r, const cJSON *root) {
     if (r->how->scale == 0) refuse(r, "rescale_factor");
     if (flag(r, root, "do_normalize", get(root, "image_mean") != NULL)) {
         three(r, root, "image_mean", r->how->mean);
-        three(r, root, "image_std", r->how->std);
+        divisors(r, root, "image_std", r->how->std);
     }
     r->how->bgr = flag(r, root, "do_flip_channel_order", false);
     resampling(r, root);
@@ -128,9 +133,9 @@ static void timm(reader *r, const cJSON *cfg) {
     r->how->height = side(r, "input_size", cJSON_GetArrayItem(size, 1)->valuedouble);
     r->how->width = side(r, "input_size", cJSON_GetArrayItem(size, 2)->valuedouble);
     const int shorter = r->how->height < r->how->width ? r->how->height : r->how->width;
-    if (!mode || !strcmp(mode->valuestring, "center")) r->how->resize = (int)floor(shorter / part);
+    if (!mode || !strcmp(mode->valuestring, "center")) r->how->resize = side(r, "crop_pct", floor(shorter / part));
     three(r, cfg, "mean", r->how->mean);
-    three(r, cfg, "std", r->how->std);
+    divisors(r, cfg, "std", r->how->std);
 }
 
 /* ---- all ---- */

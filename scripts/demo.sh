@@ -27,7 +27,8 @@ PY
     weights=$(ls "$dir"/efficientnet-lite0-*.pth | head -n 1)
 fi
 
-photos="chelsea.png coffee.png"
+# photos of skimage under the names of what they show, which is what stands beside the answers
+photos="tabby_cat.png espresso.png"
 missing=""
 for p in $photos; do [ -s "$dir/$p" ] || missing=yes; done
 if [ -n "$missing" ]; then
@@ -36,7 +37,8 @@ if [ -n "$missing" ]; then
     chmod 755 "$tmp"
     (cd "$tmp" && apt-get download -qq python3-skimage >/dev/null 2>&1 && dpkg-deb -x ./*.deb .) ||
         { echo "facula: python3-skimage could not be downloaded (apt-get update may help)" >&2; exit 1; }
-    for p in $photos; do cp "$tmp/usr/lib/python3/dist-packages/skimage/data/$p" "$dir/$p"; done
+    cp "$tmp/usr/lib/python3/dist-packages/skimage/data/chelsea.png" "$dir/tabby_cat.png"
+    cp "$tmp/usr/lib/python3/dist-packages/skimage/data/coffee.png" "$dir/espresso.png"
     rm -rf "$tmp"
 fi
 
@@ -49,7 +51,7 @@ show() {
 }
 show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats ${device:+--device "$device"}
 cat <<'END'
-right: chelsea.png is a cat with stripes, which ImageNet calls tiger cat, tabby or Egyptian cat; coffee.png is an espresso
+right: what the files are named after; cats with stripes have three names in ImageNet: tabby, tiger cat, Egyptian cat
 END
 show ../facula train fashion-mnist --out fashion --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
 show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}

@@ -133,6 +133,31 @@ static void random_ones_read_back(void **state) {
     }
 }
 
+/* Texts come from files of strangers: whatever they are, the answer is a preset that reads back, or one error. */
+static void any_text(void **state) {
+    (void)state;
+    static const char *const words[] = { "size=", "crop=", "mean=", "std=", "scale=", "range=", "order=", "layout=", "caffe", "tf",
+        "-1..1", "0..255", "bgr", "grey", "keep", "224", "x", "1/255", "-.5", "1e308", "nan", ",", " ", "=", "/", "\n", "\xff" };
+    const uint64_t seed = fresh_seed();
+    uint64_t at = 0;
+    int good = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[400] = "", again[FAC_PREPROCESS_TEXT];
+        fac_preprocess how;
+        fac_error err = { 0 };
+        const int n = (int)(fac_random_bits(seed, 2, at++) % 12);
+        for (int k = 0; k < n; k++) strcat(text, words[fac_random_bits(seed, 2, at++) % (sizeof words / sizeof *words)]);
+        if (fac_preprocess_parse(text, &how, &err)) {
+            assert_true(err.status == FAC_E_ARGUMENT && *err.text);
+            continue;
+        }
+        good++;
+        assert_true(fac_preprocess_print(&how, again, sizeof again) > 0);
+        parsed(again);
+    }
+    assert_true(good > 10);
+}
+
 /* A program whose locale has a comma reads the same metadata. */
 static void any_locale(void **state) {
     (void)state;
@@ -248,7 +273,7 @@ static void without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names), cmocka_unit_test(presets_read_back), cmocka_unit_test(items), cmocka_unit_test(refusals),
-        cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
+        cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_text), cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
         cmocka_unit_test(data_sets), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

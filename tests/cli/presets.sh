@@ -107,6 +107,10 @@ hf '{"do_rescale": false, "do_normalize": false, "size": 8}' 'range=0..255 ('
 hf '{"do_normalize": false, "size": 12, "do_center_crop": true, "crop_size": 8}' 'preset size=12,crop=8,'
 hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 0.5}' 'preset size=16,crop=8,'
 hf '{"do_normalize": false, "do_flip_channel_order": true, "resample": 0}' 'interpolation=nearest,order=bgr'
+hf '{"image_mean": 0.5, "image_std": [1, 0, 1]}' 'image_std says what' 1
+hf '{"image_mean": 1e999}' 'image_mean says what' 1
+hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 1e-300}' 'crop_pct says what' 1
+hf '{"do_normalize": false, "size": {"height": 8, "width": 1e300}}' 'size says what' 1
 hf '{"do_normalize": false, "resample": 1}' 'resample says what facula cannot do' 1
 hf '{"image_mean": ["a"]}' 'image_mean says what' 1
 hf '{"image_mean": [1, 2]}' 'image_mean says what' 1
