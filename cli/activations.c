@@ -228,7 +228,8 @@ static int all_runs(const model *m, fac_activations *a, list files, keeper *k) {
         return fail_text("%d files for %d inputs of each run: it does not come out even", files.n, each);
     k->runs = each > 0 && files.n > each ? files.n / each : 1;
     for (; k->run < k->runs && !code; k->run++) {
-        code = one_run(m, a, k->runs > 1 ? (list){ files.at + (ptrdiff_t)k->run * each, each } : files, k);
+        const list part = { files.at + (ptrdiff_t)k->run * each, each };
+        code = one_run(m, a, k->runs > 1 ? part : files, k);
         if (!o.json) progress("runs", k->run + 1, k->runs, start);
     }
     return code;

@@ -16,5 +16,6 @@ typedef struct keeper {
 fac_status keep_tensor(void *self, const fac_activation *a, const fac_tensor *t, fac_error *err);
 
 /* activations_json.c */
-int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n, long bits);
+int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n,
+                     long bits);
 #endif

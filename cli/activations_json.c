@@ -70,7 +70,8 @@ static cJSON *row(const fac_activation *a, long bits) {
     return j;
 }
 
-int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n, long bits) {
+int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n,
+                     long bits) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", 1);
     cJSON_AddStringToObject(root, "model", path);

@@ -15,7 +15,8 @@ bool complete_takes_file(const option *o) {
 /* "nchw|nhwc": words of small letters and digits. */
 static bool are_words(const char *value) {
     for (const char *c = value; *c; c++)
-        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '|' && *c != '-') return false;
+        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '|' && *c != '-')
+            return false;
     return strchr(value, '|') != NULL;
 }
 
@@ -31,18 +32,22 @@ const char *complete_words(const option *o, char *to, size_t size) {
     if (!strcmp(o->name, "--preset") || !strcmp(o->name, "--set-preset")) presets(to, size);
     else if (!strcmp(o->name, "--device")) snprintf(to, size, "cpu opencl");
     else if (!strcmp(o->name, "--isa")) snprintf(to, size, "avx512 avx2 neon portable");
-    else if (!strcmp(o->name, "--precision")) snprintf(to, size, "default highest high medium bf16 f16");
+    else if (!strcmp(o->name, "--precision"))
+        snprintf(to, size, "default highest high medium bf16 f16");
     else if (!strcmp(o->name, "--interpolation")) snprintf(to, size, "nearest bilinear bicubic");
     else if (o->value && are_words(o->value)) snprintf(to, size, "%s", o->value);
     for (char *c = to; *c; c++) if (*c == '|') *c = ' ';
     return to;
 }
 
-bool complete_takes_model(const verb *v) { return strstr(v->usage, "MODEL") || strstr(v->usage, " A B"); }
+bool complete_takes_model(const verb *v) {
+    return strstr(v->usage, "MODEL") || strstr(v->usage, " A B");
+}
 bool complete_takes_verb(const verb *v) { return !strcmp(v->name, "help"); }
 
 void complete_zoo(const char *before) {
-    for (const fac_zoo *z = fac_zoo_models; z->name; z++) printf("%s%s%s", z == fac_zoo_models ? "" : " ", before, z->name);
+    for (const fac_zoo *z = fac_zoo_models; z->name; z++)
+        printf("%s%s%s", z == fac_zoo_models ? "" : " ", before, z->name);
 }
 
 static int run(list args) {
@@ -57,6 +62,8 @@ static int run(list args) {
 }
 
 const verb verb_completion = {
-    .name = "completion", .summary = "a script that completes verbs and options in a shell", .run = run,
+    .name = "completion", .summary = "a script that completes verbs and options in a shell",
+    .run = run,
     .usage = "facula completion bash|zsh|fish",
-    .more = "`make install` puts them where shells look.  For one session: source <(facula completion bash)." };
+    .more = "`make install` puts them where shells look.  For one session: source <(facula\n"
+            "completion bash)." };

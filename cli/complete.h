@@ -9,7 +9,8 @@ bool complete_takes_file(const option *o);              /* a file or a folder */
 const char *complete_words(const option *o, char *to, size_t size);
 bool complete_takes_model(const verb *v);               /* arguments may be zoo:NAME */
 bool complete_takes_verb(const verb *v);                /* facula help VERB */
-void complete_zoo(const char *before);                  /* the names of the zoo, `before` and a blank before each */
+/* the names of the zoo, `before` and a blank before each */
+void complete_zoo(const char *before);
 
 void complete_bash(void);
 void complete_zsh(void);

@@ -38,7 +38,8 @@ static void zsh_verb(const verb *v) {
     printf("            '--help[what the verb does]' ");
     if (complete_takes_verb(v)) puts("'*:verb:($_facula_verbs)' ;;");
     else if (!strcmp(v->name, "completion")) puts("'1:shell:(bash zsh fish)' ;;");
-    else puts(complete_takes_model(v) ? "'*:model or file:_facula_model' ;;" : "'*:file:_files' ;;");
+    else if (complete_takes_model(v)) puts("'*:model or file:_facula_model' ;;");
+    else puts("'*:file:_files' ;;");
 }
 
 void complete_zsh(void) {
@@ -46,7 +47,8 @@ void complete_zsh(void) {
     printf("_facula_zoo=(");
     complete_zoo("zoo\\:");
     puts(")\n"
-         "_facula_model() { _alternative \"zoo:network of the zoo:(($_facula_zoo))\" 'files:file:_files'; }\n"
+         "_facula_model() { _alternative \"zoo:network of the zoo:(($_facula_zoo))\" "
+         "'files:file:_files'; }\n"
          "_facula() {\n"
          "    local -a _facula_verbs\n"
          "    _facula_verbs=(");
@@ -64,7 +66,8 @@ void complete_zsh(void) {
     for (const verb *const *v = verbs; *v; v++) zsh_verb(*v);
     puts("    esac\n"
          "}\n"
-         "if [ \"$funcstack[1]\" = _facula ]; then _facula \"$@\"; else compdef _facula facula; fi");
+         "if [ \"$funcstack[1]\" = _facula ]; then _facula \"$@\"; else compdef _facula facula; "
+         "fi");
 }
 
 /* ---- fish ---- */

@@ -215,7 +215,8 @@ static fac_status meta_step(edit_context *c, const char *text, const fac_graph *
 }
 
 /* The name of a preset is written out in full, so that the file means the same to every version. */
-static fac_status set_preset_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status set_preset_step(edit_context *c, const char *text, const fac_graph *g,
+                                  fac_graph **out, fac_error *err) {
     char spec[FAC_PREPROCESS_TEXT];
     fac_preprocess how;
     fac_status s = fac_preprocess_parse(text, &how, err);
@@ -226,13 +227,15 @@ static fac_status set_preset_step(edit_context *c, const char *text, const fac_g
     return s;
 }
 
-static fac_status set_labels_step(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
+static fac_status set_labels_step(edit_context *c, const char *path, const fac_graph *g,
+                                  fac_graph **out, fac_error *err) {
     fac_labels *l = NULL;
     fac_status s = fac_labels_load(path, &l, err);
     if (s) return s;
     const size_t bytes = strlen(fac_labels_text(l));
     if (bytes > FAC_LABELS_METADATA)
-        s = edit_fail(err, "%zu bytes of names are too many for metadata, which takes %d", bytes, FAC_LABELS_METADATA);
+        s = edit_fail(err, "%zu bytes of names are too many for metadata, which takes %d", bytes,
+                      FAC_LABELS_METADATA);
     if (!s) s = note(c, FAC_NOTE_LABELS, fac_labels_text(l), g, out, err);
     edit_count(c, "labels", fac_labels_count(l));
     if (!s) SAY(c, "%d names of classes", fac_labels_count(l));
@@ -262,7 +265,8 @@ static const struct { const char *name; work *work; } table[] = {
     { "--input-shape", input_shape_step }, { "--bind", bind_step }, { "--batch", batch_step }, { "--dtype", dtype_step },
     { "--strip", strip_step }, { "--bake", bake_step }, { "--simplify", simplify_step }, { "--reorder", reorder_step },
     { "--set-preset", set_preset_step },
-    { "--set-labels", set_labels_step }, { "--meta", meta_step }, { "--delete-meta", delete_meta_step }, { "--producer", producer_step }, { "--doc", doc_step },
+    { "--set-labels", set_labels_step }, { "--meta", meta_step },
+    { "--delete-meta", delete_meta_step }, { "--producer", producer_step }, { "--doc", doc_step },
     { "--name", name_step }, { "--tensor", edit_tensor }, { "--restore", edit_restore }, { "--append", edit_append },
     { "--rules", edit_rules }, { "--part", edit_part }, { "--replace-part", edit_other_part } };
 

@@ -16,7 +16,8 @@ static const option options[] = {
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
-    { "--preset", OPTION_TEXT, &o.preset, "SPEC", "how the model wants its images (`facula help run`); sizes stay" },
+    { "--preset", OPTION_TEXT, &o.preset, "SPEC",
+      "how the model wants its images (`facula help run`); sizes stay" },
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 } };
@@ -153,7 +154,9 @@ static int prepare_images(train_job *j, photo_plan *plan) {
 
 static int open_model(const char *path, const char *set, train_job *j, photo_plan *plan) {
     if (is_folder(path)) {
-        if (o.preset) return usage_error(verb_find("evaluate"), "--preset is for files and zoo models: a training knows its own");
+        if (o.preset)
+            return usage_error(verb_find("evaluate"),
+                               "--preset is for files and zoo models: a training knows its own");
         t->set = set;
         const int code = open_folder(path, j);
         if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);

@@ -6,7 +6,8 @@
 static int of_metadata(const char *text, labels *out) {
     fac_error err = { 0 };
     out->from = "metadata";
-    return fac_labels_parse(text, strlen(text), FAC_NOTE_LABELS, &out->names, &err) ? fail(&err) : EXIT_OK;
+    fac_labels_parse(text, strlen(text), FAC_NOTE_LABELS, &out->names, &err);
+    return err.status ? fail(&err) : EXIT_OK;
 }
 
 static int of_sidecar(const model *m, labels *out) {
@@ -36,9 +37,11 @@ int labels_fit(labels *l, int64_t classes) {
     const int n = fac_labels_count(l->names);
     if (!n || n == classes) return EXIT_OK;
     const bool asked = !strcmp(l->from, "option");
-    if (asked) return fail_text("%s: %d name%s, the model gives %lld scores", l->file, n, n == 1 ? "" : "s", (long long)classes);
-    fprintf(stderr, "facula: %s: %d names do not fit %lld scores and are left out\n", *l->file ? l->file : FAC_NOTE_LABELS, n,
-            (long long)classes);
+    if (asked)
+        return fail_text("%s: %d name%s, the model gives %lld scores", l->file, n,
+                         n == 1 ? "" : "s", (long long)classes);
+    fprintf(stderr, "facula: %s: %d names do not fit %lld scores and are left out\n",
+            *l->file ? l->file : FAC_NOTE_LABELS, n, (long long)classes);
     labels_free(l);
     return EXIT_OK;
 }
@@ -49,7 +52,8 @@ void labels_free(labels *l) {
 }
 
 const char *labels_from(const labels *l, int64_t classes) {
-    return l->names ? l->from : classes == 1000 || classes == 1001 ? "imagenet" : "none";
+    if (l->names) return l->from;
+    return classes == 1000 || classes == 1001 ? "imagenet" : "none";
 }
 
 const char *label_of(const fac_class *c, char *to, size_t size) {
@@ -81,7 +85,9 @@ int labels_note(fac_graph *g, int classes, const char *const *names) {
     char *text = names ? join(classes, names) : NULL;
     if (names && !text) return fail_text("out of memory");
     const bool long_one = text && strlen(text) > FAC_LABELS_METADATA;
-    if (long_one) fprintf(stderr, "facula: %d names of classes are too long for metadata and are left out\n", classes);
+    if (long_one)
+        fprintf(stderr, "facula: %d names of classes are too long for metadata and are left out\n",
+                classes);
     fac_graph_set_note(g, FAC_NOTE_LABELS, long_one ? NULL : text);
     free(text);
     return fac_graph_check(g, &err) ? fail(&err) : EXIT_OK;

@@ -30,7 +30,8 @@ static void overview(FILE *to) {
 
 static bool as_man;
 static const option help_options[] = {
-    { "--man", OPTION_FLAG, &as_man, NULL, "as a page of the manual: facula help --man run | man -l -" },
+    { "--man", OPTION_FLAG, &as_man, NULL,
+      "as a page of the manual: facula help --man run | man -l -" },
     { 0 } };
 
 static int help(list args) {
@@ -46,7 +47,8 @@ static int help(list args) {
     return EXIT_OK;
 }
 
-const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options", .usage = "facula help [VERB]",
+const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options",
+                          .usage = "facula help [VERB]",
     .options = help_options, .run = help };
 
 int main(int argc, char **argv) {

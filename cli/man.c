@@ -1,4 +1,5 @@
-/* `facula help --man`: pages of the manual, from the same tables as --help.  man(7) of groff and mandoc. */
+/* `facula help --man`: pages of the manual, from the same tables as --help.  man(7) of groff and
+ * mandoc. */
 #include "man.h"
 #include <ctype.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void title(const char *name) {
 
 static void section(const char *name) { printf(".SH %s\n", name); }
 
-/* Lines that are indented keep their form; others are filled, and an empty one begins a paragraph. */
+/* Lines that are indented keep their form, others are filled; an empty one begins a paragraph. */
 static void paragraphs(const char *text) {
     bool kept = false;
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
@@ -104,8 +105,10 @@ void man_overview(void) {
     section("SYNOPSIS");
     puts(".B facula\n.I verb\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
     section("DESCRIPTION");
-    puts("A deep\\-learning engine: one small library and this command.  Models are ONNX files, networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
-         "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help \\fIverb\\fR says the same.");
+    puts("A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
+         "networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
+         "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help "
+         "\\fIverb\\fR says the same.");
     section("VERBS");
     for (const verb *const *v = verbs; *v; v++) {
         printf(".TP\n\\fB%s\\fR\n", (*v)->name);
@@ -114,12 +117,15 @@ void man_overview(void) {
     }
     exits();
     section("ENVIRONMENT");
-    puts(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; empty for none");
-    puts(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas between");
+    puts(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; "
+         "empty for none");
+    puts(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
+         "between");
     puts(".TP\n\\fBNO_COLOR\\fR\nno colours");
     section("EXAMPLES");
     puts(".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
          "facula predict runs/1 shoe.png\nfacula summary model.onnx\n.fi");
     section("SEE ALSO");
-    for (const verb *const *v = verbs; *v; v++) printf(".BR facula\\-%s (1)%s\n", (*v)->name, v[1] ? "," : "");
+    for (const verb *const *v = verbs; *v; v++)
+        printf(".BR facula\\-%s (1)%s\n", (*v)->name, v[1] ? "," : "");
 }

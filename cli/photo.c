@@ -30,7 +30,8 @@ static int of_metadata(const char *text, photo_plan *p) {
     fac_error err = { 0 };
     fac_preprocess how;
     if (fac_preprocess_parse(text, &how, &err))
-        return fail_text("the model's metadata %s: %s (--preset SPEC leaves it alone)", FAC_NOTE_PRESET, err.text);
+        return fail_text("the model's metadata %s: %s (--preset SPEC leaves it alone)",
+                         FAC_NOTE_PRESET, err.text);
     take(p, &how, PHOTO_METADATA);
     return EXIT_OK;
 }
@@ -64,7 +65,8 @@ int photo_plan_of(const photo_options *o, const model *m, photo_plan *out) {
 /* ---- what the input says ---- */
 
 static int layout(photo_plan *p, const fac_dims *d) {
-    const bool first = d->n == 4 && (d->d[1] == 1 || d->d[1] == 3), last = d->n == 4 && (d->d[3] == 1 || d->d[3] == 3);
+    const bool first = d->n == 4 && (d->d[1] == 1 || d->d[1] == 3);
+    const bool last = d->n == 4 && (d->d[3] == 1 || d->d[3] == 3);
     if (!first && !last && !(d->n == 4 && d->d[1] < 0))
         return fail_text("the model's input is no image: give its tensor with --input");
     if (first || last) p->how.nhwc = !first;
@@ -89,10 +91,11 @@ static int set(photo_plan *p, const char *key, const char *value) {
     if (!value) return EXIT_OK;
     if (fac_preprocess_print(&p->how, spec, sizeof spec) < 0) return fail_text("out of memory");
     const size_t n = strlen(spec);
-    const bool item = !strchr(value, '=') && (size_t)snprintf(spec + n, sizeof spec - n, ",%s=%s", key, value) < sizeof spec - n;
-    if (!item || fac_preprocess_parse(spec, &p->how, &err)) {
-        fprintf(stderr, "facula: --%s: %s%.60s%s (see `facula help run`)\n", key, item ? err.text : "\"", item ? "" : value,
-                item ? "" : "\" is no value");
+    snprintf(spec + n, sizeof spec - n, ",%s=%s", key, value);
+    const bool one = !strchr(value, '=') && strlen(spec) + 1 < sizeof spec;
+    if (!one) snprintf(err.text, sizeof err.text, "\"%.60s\" is no value", value);
+    if (!one || fac_preprocess_parse(spec, &p->how, &err)) {
+        fprintf(stderr, "facula: --%s: %s (see `facula help run`)\n", key, err.text);
         return EXIT_USAGE;
     }
     p->changed = true;
@@ -119,21 +122,23 @@ int photo_plan_input(const photo_options *o, const model *m, fac_type input, pho
     if (code) return code;
     const bool nhwc = out->how.nhwc, scaled = o->size && strchr(o->size, 'x');
     if (d->d[nhwc ? 3 : 1] == 1) out->how.grey = true;
-    if (!o->crop && !scaled) fit(&out->how, d->d[nhwc ? 1 : 2], d->d[nhwc ? 2 : 3], o->size != NULL);
+    if (!o->crop && !scaled)
+        fit(&out->how, d->d[nhwc ? 1 : 2], d->d[nhwc ? 2 : 3], o->size != NULL);
     out->how.dtype = input.dtype;
     return EXIT_OK;
 }
 
 void photo_plan_trained(const fac_dataset *d, photo_source from, photo_plan *out) {
-    fac_preprocess how = { .height = (int)d->item.d[1], .width = (int)d->item.d[2], .how = FAC_BILINEAR,
-                           .grey = d->item.d[0] == 1 };
+    fac_preprocess how = { .height = (int)d->item.d[1], .width = (int)d->item.d[2],
+                           .how = FAC_BILINEAR, .grey = d->item.d[0] == 1 };
     memcpy(how.mean, d->mean, sizeof how.mean);
     memcpy(how.std, d->std, sizeof how.std);
     *out = (photo_plan){ 0 };
     take(out, &how, from);
 }
 
-fac_status photo_tensor(const char *path, const photo_plan *plan, fac_tensor **out, fac_error *err) {
+fac_status photo_tensor(const char *path, const photo_plan *plan, fac_tensor **out,
+                        fac_error *err) {
     fac_image image = { 0 };
     fac_status status = fac_image_load(path, &image, err);
     if (!status) status = fac_image_tensor(&image, &plan->how, out, err);

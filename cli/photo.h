@@ -1,4 +1,5 @@
-/* From a photo file to the input of a model: by an option, by what the model says of itself, or by a guess that is called one. */
+/* From a photo file to the input of a model: by an option, by what the model says of itself, or by
+ * a guess that is called one. */
 #ifndef FACULA_CLI_PHOTO_H
 #define FACULA_CLI_PHOTO_H
 #include "cli.h"
@@ -10,7 +11,8 @@ typedef struct photo_options {
 } photo_options;
 
 #define PHOTO_OPTIONS(o) \
-    { "--preset", OPTION_TEXT, &(o).preset, "SPEC", "preprocessing of photos, by name or in full (below)" }, \
+    { "--preset", OPTION_TEXT, &(o).preset, "SPEC", \
+      "preprocessing of photos, by name or in full (below)" }, \
     { "--size", OPTION_TEXT, &(o).size, "N|HxW", "shorter side becomes N; or scaled to HxW" }, \
     { "--crop", OPTION_TEXT, &(o).crop, "N|HxW", "then the centre of this size" }, \
     { "--mean", OPTION_TEXT, &(o).mean, "A[,B,C]", "subtracted from the scaled pixels" }, \
@@ -34,7 +36,8 @@ typedef struct photo_plan {
     char           file[4096];      /* of a sidecar */
 } photo_plan;
 
-/* What is known of a model: --preset, its metadata, a file beside it, the zoo, else the guess.  o may be NULL.  An exit code. */
+/* What is known of a model: --preset, its metadata, a file beside it, the zoo, else the guess.  o
+ * may be NULL.  An exit code. */
 int  photo_plan_of(const photo_options *o, const model *m, photo_plan *out);
 /* The same for this input: its size, layout, channels and type, and single options. */
 int  photo_plan_input(const photo_options *o, const model *m, fac_type input, photo_plan *out);

@@ -141,7 +141,8 @@ static void print_json(const job *j, const char *what, const fac_class *b, int n
 
 static void print_line(const job *j, const char *what, const fac_class *b, int n) {
     for (int k = 0; k < n; k++)
-        printf("%s%s %.2f %%", k ? ", " : "", j->s.like.class_names[b[k].index], 100 * b[k].probability);
+        printf("%s%s %.2f %%", k ? ", " : "", j->s.like.class_names[b[k].index],
+               100 * b[k].probability);
     printf("  %s\n", what);
 }
 
@@ -155,7 +156,8 @@ static int answer(job *j, const char *what) {
         const fac_dataset *d = &j->s.like;
         fac_class *b = calloc((size_t)d->classes, sizeof *b);
         int n = 0;
-        status = b ? fac_top(y[1], 0, NULL, top < d->classes ? (int)top : d->classes, b, &n, &err) : FAC_E_NOMEM;
+        const int most = top < d->classes ? (int)top : d->classes;
+        status = b ? fac_top(y[1], 0, NULL, most, b, &n, &err) : FAC_E_NOMEM;
         if (n) (how->json ? print_json : print_line)(j, what, b, n);
         free(b);
     }

@@ -107,7 +107,8 @@ static int best_classes(job *j, int64_t n, int most, fac_class *top, int *found)
     int code = j->named ? EXIT_OK : labels_find(&j->m, o.labels, &j->names);
     j->named = true;
     if (!code) code = labels_fit(&j->names, n);
-    return code ? code : fac_top(j->out[0], 0, j->names.names, most, top, found, &err) ? fail(&err) : EXIT_OK;
+    if (code) return code;
+    return fac_top(j->out[0], 0, j->names.names, most, top, found, &err) ? fail(&err) : EXIT_OK;
 }
 
 static void print_values(const fac_tensor *t) {

@@ -8,7 +8,8 @@ enum { BAR = 20, NAME = 22 };
 /* One class: a bar, its share, its name cut to fit. */
 static void print_class(const fac_class *c, bool in_colour) {
     char room[64], blocks[BAR_BYTES(BAR)];
-    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "", bar(c->probability, BAR, blocks), in_colour ? "\033[0m" : "",
+    printf("%s%s%s %5.1f %%  %.*s", in_colour ? "\033[38;5;214m" : "",
+           bar(c->probability, BAR, blocks), in_colour ? "\033[0m" : "",
            100 * c->probability, 3 * NAME, label_of(c, room, sizeof room));
 }
 

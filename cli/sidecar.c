@@ -1,4 +1,5 @@
-/* Which files beside a model are looked at, and what they say of classes.  What they say of photos: sidecar_preset.c. */
+/* Which files beside a model are looked at, and what they say of classes.  What they say of photos:
+ * sidecar_preset.c. */
 #include "sidecar.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ static int read_text(FILE *f, const char *path, char **text, size_t *n) {
     if (!*text) return fail_text("out of memory");
     *n = fread(*text, 1, LONGEST + 1, f);
     if (ferror(f)) return fail_text("%s: cannot be read", path);
-    return *n > LONGEST ? fail_text("%s: more than %d MB say nothing of a model", path, LONGEST >> 20) : EXIT_OK;
+    if (*n <= LONGEST) return EXIT_OK;
+    return fail_text("%s: more than %d MB say nothing of a model", path, LONGEST >> 20);
 }
 
 /* NULL in *root: there is no such file. */
@@ -27,14 +29,16 @@ static int read_json(const char *path, cJSON **root) {
     int code = read_text(f, path, &text, &n);
     fclose(f);
     if (!code && !(*root = cJSON_ParseWithLength(text, n)))
-        code = fail_text("%s: stands beside the model and is no JSON (--preset and --labels leave it alone)", path);
+        code = fail_text("%s: stands beside the model and is no JSON (--preset and --labels leave "
+                         "it alone)", path);
     free(text);
     return code;
 }
 
 /* ---- names of classes ---- */
 
-static fac_status parse_names(FILE *f, char **text, size_t *size, const char *path, fac_labels **out, fac_error *err) {
+static fac_status parse_names(FILE *f, char **text, size_t *size, const char *path,
+                              fac_labels **out, fac_error *err) {
     const bool lost = ferror(f);
     if (fclose(f) || lost) return err->status = FAC_E_NOMEM;
     return fac_labels_parse(*text, *size, path, out, err);
@@ -78,19 +82,22 @@ static int labels_in(const cJSON *root, const char *path, fac_labels **out) {
     const cJSON *found = NULL;
     const char *key = NULL;
     fac_error err = { 0 };
-    for (int k = 0; k < 3 && !found; k++) found = cJSON_GetObjectItemCaseSensitive(root, key = keys[k]);
+    for (int k = 0; k < 3 && !found; k++)
+        found = cJSON_GetObjectItemCaseSensitive(root, key = keys[k]);
     if (!found || cJSON_IsNull(found)) return EXIT_OK;
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     if (!f) return fail_text("out of memory");
-    const bool good = cJSON_IsArray(found) ? put_list(found, f) : cJSON_IsObject(found) && put_table(found, f);
+    const bool good = cJSON_IsArray(found) ? put_list(found, f)
+                                           : cJSON_IsObject(found) && put_table(found, f);
     const fac_status status = parse_names(f, &text, &size, path, out, &err);
     free(text);
     if (!good) {
         fac_labels_free(status ? NULL : *out);
         *out = NULL;
-        return fail_text("%s: %s is no list of names of classes (--labels leaves it alone)", path, key);
+        return fail_text("%s: %s is no list of names of classes (--labels leaves it alone)", path,
+                         key);
     }
     return status ? fail(&err) : EXIT_OK;
 }
@@ -103,8 +110,11 @@ static bool in_onnx_folder(const char *path, int dir) {
 }
 
 static void place(const char *path, int k, char *to, size_t size) {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-    const int dir = slash ? (int)(slash - path) : 0, stem = (int)((dot ? dot : file + strlen(file)) - path);
+    const char *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path;
+    const char *dot = strrchr(file, '.');
+    const int dir = slash ? (int)(slash - path) : 0;
+    const int stem = (int)((dot ? dot : file + strlen(file)) - path);
     static const char *const names[] = { "preprocessor_config.json", "config.json" };
     *to = 0;
     if (k == 0) snprintf(to, size, "%.*s.json", stem, path);

@@ -1,5 +1,5 @@
-/* Files beside a model that say how its photos are prepared and what its classes are called: MODEL.json, or what Hugging Face
- * puts there: preprocessor_config.json and config.json. */
+/* Files beside a model that say how its photos are prepared and what its classes are called:
+ * MODEL.json, or what Hugging Face puts there: preprocessor_config.json and config.json. */
 #ifndef FACULA_CLI_SIDECAR_H
 #define FACULA_CLI_SIDECAR_H
 #include "cli.h"
@@ -13,6 +13,7 @@ typedef struct sidecar {
     fac_labels    *labels;          /* the caller's to free; NULL: no file says */
 } sidecar;
 
-/* The first file that says what is wanted; an exit code.  None: *out is empty.  path NULL: the model has no file. */
+/* The first file that says what is wanted; an exit code.  None: *out is empty.  path NULL: the
+ * model has no file. */
 int sidecar_read(const char *path, sidecar_want want, sidecar *out);
 #endif

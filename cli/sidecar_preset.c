@@ -1,4 +1,5 @@
-/* Preprocessing as JSON files say it: {"preset": "caffe,crop=227"}, Hugging Face's image processors, timm's pretrained_cfg. */
+/* Preprocessing as JSON files say it: {"preset": "caffe,crop=227"}, Hugging Face's image
+ * processors, timm's pretrained_cfg. */
 #include "sidecar_preset.h"
 #include <math.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static int side(reader *r, const char *key, double x) {
 }
 
 /* A number or {"height", "width"}: that large; {"shortest_edge"}: the shorter side, in *shorter. */
-static void sides(reader *r, const cJSON *from, const char *key, int *shorter, int *height, int *width) {
+static void sides(reader *r, const cJSON *from, const char *key, int *shorter, int *height,
+                  int *width) {
     const cJSON *item = get(from, key);
     *shorter = *height = *width = 0;
     if (cJSON_IsNumber(item)) {
@@ -74,7 +76,8 @@ static void resampling(reader *r, const cJSON *root) {
     else refuse(r, "resample");
 }
 
-/* ConvNeXt's: below 384 the shorter side has a margin around the crop, else the whole photo is scaled. */
+/* ConvNeXt's: below 384 the shorter side has a margin around the crop, else the whole photo is
+ * scaled. */
 static void cropped_part(reader *r, const cJSON *root, int edge) {
     const double part = number(r, root, "crop_pct", 1);
     if (!(part > 0 && part <= 1)) refuse(r, "crop_pct");
@@ -95,10 +98,12 @@ static void geometry(reader *r, const cJSON *root) {
         cropped_part(r, root, shorter);
         return;
     }
-    if (crop && !shorter && (height != crop_height || width != crop_width)) refuse(r, "do_center_crop");
+    if (crop && !shorter && (height != crop_height || width != crop_width))
+        refuse(r, "do_center_crop");
     r->how->resize = shorter;
-    r->how->height = crop ? crop_height : shorter ? 0 : height;
-    r->how->width = crop ? crop_width : shorter ? 0 : width;
+    if (shorter) height = width = 0;
+    r->how->height = crop ? crop_height : height;
+    r->how->width = crop ? crop_width : width;
 }
 
 static void processor(reader *r, const cJSON *root) {
@@ -118,7 +123,9 @@ static void processor(reader *r, const cJSON *root) {
 
 static void timm(reader *r, const cJSON *cfg) {
     static const char *const names[] = { "nearest", "bilinear", "bicubic" };
-    const cJSON *size = get(cfg, "input_size"), *how = get(cfg, "interpolation"), *mode = get(cfg, "crop_mode");
+    const cJSON *size = get(cfg, "input_size");
+    const cJSON *how = get(cfg, "interpolation");
+    const cJSON *mode = get(cfg, "crop_mode");
     const double part = number(r, cfg, "crop_pct", 0.875);
     int k = how ? 0 : 2;
     if (cJSON_GetArraySize(size) != 3 || !cJSON_IsNumber(cJSON_GetArrayItem(size, 1))
@@ -126,14 +133,16 @@ static void timm(reader *r, const cJSON *cfg) {
     if (!(part > 0 && part <= 1)) refuse(r, "crop_pct");
     while (k < 3 && !(cJSON_IsString(how) && !strcmp(how->valuestring, names[k])) && how) k++;
     if (k == 3) refuse(r, "interpolation");
-    if (mode && !(cJSON_IsString(mode) && (!strcmp(mode->valuestring, "center") || !strcmp(mode->valuestring, "squash"))))
+    if (mode && !(cJSON_IsString(mode) && (!strcmp(mode->valuestring, "center")
+                                           || !strcmp(mode->valuestring, "squash"))))
         refuse(r, "crop_mode");
     if (r->bad) return;
     r->how->how = (fac_interpolation)k;
     r->how->height = side(r, "input_size", cJSON_GetArrayItem(size, 1)->valuedouble);
     r->how->width = side(r, "input_size", cJSON_GetArrayItem(size, 2)->valuedouble);
     const int shorter = r->how->height < r->how->width ? r->how->height : r->how->width;
-    if (!mode || !strcmp(mode->valuestring, "center")) r->how->resize = side(r, "crop_pct", floor(shorter / part));
+    if (!mode || !strcmp(mode->valuestring, "center"))
+        r->how->resize = side(r, "crop_pct", floor(shorter / part));
     three(r, cfg, "mean", r->how->mean);
     divisors(r, cfg, "std", r->how->std);
 }
@@ -143,20 +152,24 @@ static void timm(reader *r, const cJSON *cfg) {
 static int spec(const cJSON *text, const char *path, fac_preprocess *how) {
     fac_error err = { 0 };
     if (!cJSON_IsString(text)) return fail_text("%s: preset is no text", path);
-    return fac_preprocess_parse(text->valuestring, how, &err) ? fail_text("%s: preset: %s", path, err.text) : EXIT_OK;
+    if (!fac_preprocess_parse(text->valuestring, how, &err)) return EXIT_OK;
+    return fail_text("%s: preset: %s", path, err.text);
 }
 
 int sidecar_preset(const cJSON *root, const char *path, bool *found, fac_preprocess *how) {
     fac_preprocess made = { .how = FAC_BILINEAR };
     reader r = { .path = path, .how = &made };
     const cJSON *cfg = get(root, "pretrained_cfg");
-    const bool images = get(root, "image_mean") || get(root, "do_rescale") || get(root, "do_normalize");
+    const bool images = get(root, "image_mean") || get(root, "do_rescale")
+        || get(root, "do_normalize");
     *found = get(root, "preset") || images || (cfg && get(cfg, "input_size"));
     if (!*found) return EXIT_OK;
     if (get(root, "preset")) return spec(get(root, "preset"), path, how);
     if (images) processor(&r, root);
     else timm(&r, cfg);
-    if (r.bad) return fail_text("%s: %s says what facula cannot do with photos (--preset leaves it alone)", path, r.bad);
+    if (r.bad)
+        return fail_text("%s: %s says what facula cannot do with photos (--preset leaves it "
+                         "alone)", path, r.bad);
     *how = made;
     return EXIT_OK;
 }

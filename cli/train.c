@@ -7,7 +7,8 @@
 
 static train_options *const o = &train_given;
 
-/* The file says how its photos are prepared and what its classes are called, whatever the model that it began with said. */
+/* The file says how its photos are prepared and what its classes are called, whatever the model
+ * that it began with said. */
 static int describe(const train_job *j, fac_graph *g) {
     photo_plan plan;
     fac_graph_set_note(g, FAC_NOTE_PRESET, NULL);

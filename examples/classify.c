@@ -1,6 +1,7 @@
 /* The five best classes of a photo: classify MODEL.onnx PHOTO
- * The model takes one photo.  How it wants it prepared, and what its classes are called, stands in its metadata
- * (`facula edit --set-preset`, `--set-labels`); of a model that does not say, torchvision's way and ImageNet's names are assumed. */
+ * The model takes one photo.  How it wants it prepared, and what its classes are called, stands in
+ * its metadata (`facula edit --set-preset`, `--set-labels`); of a model that does not say,
+ * torchvision's way and ImageNet's names are assumed. */
 #include <facula/facula.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,18 @@ static int report(const fac_error *err) {
 }
 
 /* What the model says of photos: their preparation, their size and type, its classes. */
-static fac_status ask(const fac_graph *model, fac_preprocess *how, fac_labels **labels, fac_error *err) {
-    const char *preset = fac_graph_note(model, FAC_NOTE_PRESET), *names = fac_graph_note(model, FAC_NOTE_LABELS);
+static fac_status ask(const fac_graph *model, fac_preprocess *how, fac_labels **labels,
+                      fac_error *err) {
+    const char *preset = fac_graph_note(model, FAC_NOTE_PRESET);
+    const char *names = fac_graph_note(model, FAC_NOTE_LABELS);
     const fac_status status = fac_preprocess_parse(preset ? preset : "imagenet", how, err);
-    if (fac_graph_inputs(model)) how->dtype = fac_value_type(fac_graph_input(model, 0)).dtype;      /* f16 models take f16 */
-    if (!preset) fprintf(stderr, "classify: the model does not say how it wants its photos; imagenet is a guess\n");
-    return status || !names ? status : fac_labels_parse(names, strlen(names), FAC_NOTE_LABELS, labels, err);
+    /* f16 models take f16 */
+    if (fac_graph_inputs(model)) how->dtype = fac_value_type(fac_graph_input(model, 0)).dtype;
+    if (!preset)
+        fprintf(stderr, "classify: the model does not say how it wants its photos; imagenet is a "
+                        "guess\n");
+    if (status || !names) return status;
+    return fac_labels_parse(names, strlen(names), FAC_NOTE_LABELS, labels, err);
 }
 
 static int print_best(const fac_tensor *scores, const fac_labels *labels, fac_error *err) {
@@ -24,7 +31,8 @@ static int print_best(const fac_tensor *scores, const fac_labels *labels, fac_er
     int n;
     if (fac_top(scores, 0, labels, 5, best, &n, err)) return report(err);
     for (int k = 0; k < n; k++)
-        printf("%6.2f %%  %4d  %s\n", 100 * best[k].probability, (int)best[k].index, best[k].name ? best[k].name : "");
+        printf("%6.2f %%  %4d  %s\n", 100 * best[k].probability, (int)best[k].index,
+               best[k].name ? best[k].name : "");
     return 0;
 }
 
@@ -45,7 +53,8 @@ int main(int argc, char **argv) {
 
     /* One check serves the whole chain: a call that fails leaves its results alone. */
     if (fac_onnx_load(argv[1], NULL, &model, &err) || ask(model, &how, &labels, &err) ||
-        fac_device_open("cpu", NULL, &device, &err) || fac_program_new(model, device, NULL, &program, &err) ||
+        fac_device_open("cpu", NULL, &device, &err) ||
+        fac_program_new(model, device, NULL, &program, &err) ||
         fac_image_load(argv[2], &photo, &err) || fac_image_tensor(&photo, &how, &x, &err) ||
         fac_program_run(program, &x, &y, &err))
         code = report(&err);

@@ -26,7 +26,8 @@ int main() {
     fac_graph_free(g);
 
     fac_preprocess how = {};
-    check(fac_preprocess_parse("caffe,crop=227", &how, &err) == FAC_OK && how.bgr, "fac_preprocess_parse");
+    check(fac_preprocess_parse("caffe,crop=227", &how, &err) == FAC_OK && how.bgr,
+          "fac_preprocess_parse");
     check(fac_preset_find("imagenet") != nullptr, "fac_preset_find");
     check(fac_preset_find("none") == nullptr, "fac_preset_find of none");
     if (!bad) std::puts("every header is C++17");

@@ -31,7 +31,8 @@ static void lines_are_classes(void **state) {
     assert_null(fac_labels_get(l, 4));
     assert_null(fac_labels_get(l, -1));
     assert_null(fac_labels_get(NULL, 0));
-    fac_labels *again = labels_of(fac_labels_text(l));          /* what is written into models reads back */
+    /* what is written into models reads back */
+    fac_labels *again = labels_of(fac_labels_text(l));
     assert_int_equal(fac_labels_count(again), 4);
     assert_string_equal(fac_labels_text(again), fac_labels_text(l));
     fac_labels_free(again);
@@ -54,7 +55,8 @@ static void what_is_refused(void **state) {
 
 static void of_a_file(void **state) {
     (void)state;
-    enum { LINES = 30000 };                                     /* longer than one piece that is read */
+    /* longer than one piece that is read */
+    enum { LINES = 30000 };
     char path[] = "/tmp/facula_labels_XXXXXX", line[32];
     fac_labels *l = NULL;
     const int fd = mkstemp(path);
@@ -73,7 +75,8 @@ static void of_a_file(void **state) {
 static fac_tensor *scores_of(fac_dims dims, const float *x, fac_dtype dtype) {
     fac_tensor *t = NULL, *as = NULL;
     assert_int_equal(fac_tensor_new(NULL, FAC_F32, dims, &t, NULL), FAC_OK);
-    assert_int_equal(fac_tensor_write(t, x, (size_t)fac_dims_count(&dims) * sizeof *x, NULL), FAC_OK);
+    assert_int_equal(fac_tensor_write(t, x, (size_t)fac_dims_count(&dims) * sizeof *x, NULL),
+                     FAC_OK);
     assert_int_equal(fac_tensor_convert(t, dtype, &as, NULL), FAC_OK);
     fac_tensor_free(t);
     return as;
@@ -90,14 +93,17 @@ static void best_of_each_row(void **state) {
         fac_tensor *t = scores_of(fac_shape(2, 4), x, dtypes[k]);
         assert_int_equal(fac_top(t, 0, l, 3, best, &n, NULL), FAC_OK);
         assert_int_equal(n, 3);
-        assert_true(best[0].index == 1 && best[1].index == 3 && best[2].index == 2);    /* equal ones in their order */
+        /* equal ones in their order */
+        assert_true(best[0].index == 1 && best[1].index == 3 && best[2].index == 2);
         const double sum = exp(-2) + 1 + exp(-1) + 1;
         assert_true(fabs(best[0].probability - 1 / sum) < 1e-12 && best[0].score == 3);
         assert_true(fabs(best[2].probability - exp(-1) / sum) < 1e-12);
         assert_string_equal(best[1].name, "d");
         assert_int_equal(fac_top(t, 1, NULL, 8, best, &n, NULL), FAC_OK);
         assert_int_equal(n, 4);
-        assert_true(best[0].index == 2 && best[1].index == 0 && best[2].index == 3 && best[3].index == 1);  /* NaN last */
+        /* NaN last */
+        assert_true(best[0].index == 2 && best[1].index == 0 && best[2].index == 3
+                    && best[3].index == 1);
         assert_null(best[0].name);
         fac_tensor_free(t);
     }
@@ -109,10 +115,13 @@ static void probabilities_stay(void **state) {
     static const float p[3] = { 0.25f, 0.625f, 0.125f }, q[3] = { 0.25f, 0.625f, 0.5f };
     fac_class best[3];
     int n = 0;
-    fac_tensor *t = scores_of(fac_shape(1, 3, 1, 1), p, FAC_F32), *u = scores_of(fac_shape(3), q, FAC_F32);
+    fac_tensor *t = scores_of(fac_shape(1, 3, 1, 1), p, FAC_F32);
+    fac_tensor *u = scores_of(fac_shape(3), q, FAC_F32);
     assert_int_equal(fac_top(t, 0, NULL, 2, best, &n, NULL), FAC_OK);
-    assert_true(n == 2 && best[0].index == 1 && best[0].probability == 0.625 && best[0].score == 0.625);
-    assert_int_equal(fac_top(u, 0, NULL, 2, best, &n, NULL), FAC_OK);      /* they do not add up to 1 */
+    assert_true(n == 2 && best[0].index == 1 && best[0].probability == 0.625
+                && best[0].score == 0.625);
+    /* they do not add up to 1 */
+    assert_int_equal(fac_top(u, 0, NULL, 2, best, &n, NULL), FAC_OK);
     assert_true(best[0].score == 0.625 && best[0].probability < 0.5);
     fac_tensor_free(t);
     fac_tensor_free(u);
@@ -124,10 +133,12 @@ static void names_of_imagenet(void **state) {
     fac_class best[1];
     int n = 0;
     x[285] = 9;
-    fac_tensor *t = scores_of(fac_shape(1, 1000), x, FAC_F32), *u = scores_of(fac_shape(1, 1001), x, FAC_F32);
+    fac_tensor *t = scores_of(fac_shape(1, 1000), x, FAC_F32);
+    fac_tensor *u = scores_of(fac_shape(1, 1001), x, FAC_F32);
     assert_int_equal(fac_top(t, 0, NULL, 1, best, &n, NULL), FAC_OK);
     assert_string_equal(best[0].name, fac_imagenet_name(285));
-    assert_int_equal(fac_top(u, 0, NULL, 1, best, &n, NULL), FAC_OK);      /* a background class stands in front */
+    /* a background class stands in front */
+    assert_int_equal(fac_top(u, 0, NULL, 1, best, &n, NULL), FAC_OK);
     assert_string_equal(best[0].name, fac_imagenet_name(284));
     fac_tensor_free(t);
     fac_tensor_free(u);
@@ -140,8 +151,10 @@ static void what_is_no_row(void **state) {
     fac_class best[2];
     fac_error err = { 0 };
     int n = -1;
-    fac_tensor *t = scores_of(fac_shape(2, 4), x, FAC_F32), *u = scores_of(fac_shape(2, 2, 2), x, FAC_F32),
-               *whole = scores_of(fac_shape(8), x, FAC_I64), *none = scores_of(fac_shape(1, 0), x, FAC_F32);
+    fac_tensor *t = scores_of(fac_shape(2, 4), x, FAC_F32);
+    fac_tensor *u = scores_of(fac_shape(2, 2, 2), x, FAC_F32);
+    fac_tensor *whole = scores_of(fac_shape(8), x, FAC_I64);
+    fac_tensor *none = scores_of(fac_shape(1, 0), x, FAC_F32);
     assert_int_equal(fac_top(t, 2, NULL, 1, best, &n, &err), FAC_E_ARGUMENT);
     assert_string_equal(err.text, "fac_top: the 1 best of row 2 of 2 rows");
     assert_int_equal(fac_top(t, -1, NULL, 1, best, &n, NULL), FAC_E_ARGUMENT);
@@ -188,9 +201,9 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_classes), cmocka_unit_test(what_is_refused), cmocka_unit_test(of_a_file),
-        cmocka_unit_test(best_of_each_row), cmocka_unit_test(probabilities_stay), cmocka_unit_test(names_of_imagenet),
-        cmocka_unit_test(what_is_no_row),
-        cmocka_unit_test(without_memory) };
+        cmocka_unit_test(lines_are_classes), cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(of_a_file), cmocka_unit_test(best_of_each_row),
+        cmocka_unit_test(probabilities_stay), cmocka_unit_test(names_of_imagenet),
+        cmocka_unit_test(what_is_no_row), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,10 +65,13 @@ static void first_error_stays(void **state) {
     fac_graph *const both[] = { g, copy };
     for (int k = 0; k < 2; k++) {
         assert_int_equal(fac_graph_write(both[k], stderr, &err), FAC_E_SHAPE);
-        snprintf(words, sizeof words, "%s (the graph is poisoned since then: fac_graph_write cannot use it)", text);
+        snprintf(words, sizeof words,
+                 "%s (the graph is poisoned since then: fac_graph_write cannot use it)", text);
         assert_string_equal(err.text, words);
         assert_int_equal(fac_onnx_save(both[k], "/nonexistent/m.onnx", NULL, &err), FAC_E_SHAPE);
-        snprintf(words, sizeof words, "/nonexistent/m.onnx: %s (the graph is poisoned since then: fac_onnx_save cannot use it)",
+        snprintf(words, sizeof words,
+                 "/nonexistent/m.onnx: %s (the graph is poisoned since then: fac_onnx_save cannot "
+                 "use it)",
                  text);
         assert_string_equal(err.text, words);
     }
@@ -77,7 +80,9 @@ static void first_error_stays(void **state) {
     /* poison of one graph in another one */
     fac_value *z = fac_input(other, "z", FAC_F32, fac_shape(2, 3));
     assert_ptr_equal(add(z, bad), other->poison);
-    assert_error(other, FAC_E_ARGUMENT, "tadd: input 1 belongs to another graph, which is poisoned: encoder.3: tadd: [2,3] and [2,4] "
+    assert_error(other, FAC_E_ARGUMENT,
+                 "tadd: input 1 belongs to another graph, which is poisoned: encoder.3: tadd: "
+                 "[2,3] and [2,4] "
                  "cannot be broadcast: 3 against 4 (x f32[2,3], y f32[2,4])");
     fac_graph_free(other);
     fac_graph_free(g);

@@ -1,4 +1,5 @@
-/* Preprocessing as text: reading, writing, reading back; images in other element types; images of data sets. */
+/* Preprocessing as text: reading, writing, reading back; images in other element types; images of
+ * data sets. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -42,7 +43,8 @@ static void names(void **state) {
     assert_ptr_equal(fac_preset_find("imagenet"), &fac_presets[0]);
     assert_null(fac_preset_find("imagene"));
     assert_null(fac_preset_find(NULL));
-    for (const fac_zoo *z = fac_zoo_models; z->name; z++) assert_non_null(fac_preset_find(z->preset));
+    for (const fac_zoo *z = fac_zoo_models; z->name; z++)
+        assert_non_null(fac_preset_find(z->preset));
 }
 
 /* Every preset is its own text, and is found by what it does. */
@@ -62,18 +64,27 @@ static void presets_read_back(void **state) {
 static void items(void **state) {
     (void)state;
     fac_preprocess how = parsed("size=224x200,order=BGR,range=0..255,mean=104,117,123");
-    assert_true(how.resize == 0 && how.height == 224 && how.width == 200 && how.bgr && how.scale == 1);
-    assert_true(how.mean[0] == 104 && how.mean[1] == 117 && how.mean[2] == 123 && how.std[0] == 0 && how.how == FAC_BILINEAR);
-    assert_prints(&how, "size=224x200,interpolation=bilinear,order=bgr,range=0..255,mean=104,117,123");
-    how = parsed("caffe crop=227 interpolation=bicubic layout=nhwc");        /* blanks between as well */
-    assert_true(how.resize == 256 && how.height == 227 && how.width == 227 && how.bgr && how.how == FAC_BICUBIC && how.nhwc);
-    how = parsed("mean=0.5,std=0.25,range=-1..1,size=keep");                 /* the range comes first wherever it stands */
-    assert_true(how.scale == 1 / 127.5 && how.mean[2] == 1.5 && how.std[1] == 0.25 && how.height == 0);
+    assert_true(how.resize == 0 && how.height == 224 && how.width == 200 && how.bgr
+                && how.scale == 1);
+    assert_true(how.mean[0] == 104 && how.mean[1] == 117 && how.mean[2] == 123 && how.std[0] == 0
+                && how.how == FAC_BILINEAR);
+    assert_prints(&how, "size=224x200,interpolation=bilinear,order=bgr,range=0..255,"
+                        "mean=104,117,123");
+    /* blanks between as well */
+    how = parsed("caffe crop=227 interpolation=bicubic layout=nhwc");
+    assert_true(how.resize == 256 && how.height == 227 && how.width == 227 && how.bgr
+                && how.how == FAC_BICUBIC && how.nhwc);
+    /* the range comes first wherever it stands */
+    how = parsed("mean=0.5,std=0.25,range=-1..1,size=keep");
+    assert_true(how.scale == 1 / 127.5 && how.mean[2] == 1.5 && how.std[1] == 0.25
+                && how.height == 0);
     how = parsed("range=-1..1");
     assert_prints(&how, "size=keep,interpolation=bilinear,order=rgb,range=-1..1");
     how = parsed("scale=1/128,mean=-.5,1e-3,-0.25,order=grey,size=40,crop=32x48");
-    assert_true(how.scale == 1 / 128.0 && how.mean[0] == -.5 && how.mean[1] == 1e-3 && how.grey && how.resize == 40);
-    assert_prints(&how, "size=40,crop=32x48,interpolation=bilinear,order=grey,scale=0.0078125,mean=-0.5,0.001,-0.25");
+    assert_true(how.scale == 1 / 128.0 && how.mean[0] == -.5 && how.mean[1] == 1e-3 && how.grey
+                && how.resize == 40);
+    assert_prints(&how, "size=40,crop=32x48,interpolation=bilinear,order=grey,scale=0.0078125,"
+                        "mean=-0.5,0.001,-0.25");
 }
 
 static void refusals(void **state) {
@@ -82,14 +93,17 @@ static void refusals(void **state) {
     assert_refused(" , ", "preprocessing: the text is empty");
     assert_refused("nope", "there is no preset \"nope\"");
     assert_refused("caffe,tf", "preprocessing: \"tf\" is no KEY=VALUE");
-    assert_refused("colour=red", "preprocessing has no \"colour\"; it has size, crop, interpolation, order, range, scale, mean, "
+    assert_refused("colour=red",
+                   "preprocessing has no \"colour\"; it has size, crop, interpolation, order, "
+                   "range, scale, mean, "
                                  "std, layout");
     assert_refused("size=0", "size is N, HxW (at most 65536) or keep, not \"0\"");
     assert_refused("size=224x", "size is N, HxW (at most 65536) or keep, not \"224x\"");
     assert_refused("size=65537", "size is N, HxW (at most 65536) or keep, not \"65537\"");
     assert_refused("size=-3", "size is N, HxW (at most 65536) or keep, not \"-3\"");
     assert_refused("crop=big", "crop is N or HxW (at most 65536), not \"big\"");
-    assert_refused("interpolation=lanczos", "interpolation is nearest, bilinear or bicubic, not \"lanczos\"");
+    assert_refused("interpolation=lanczos",
+                   "interpolation is nearest, bilinear or bicubic, not \"lanczos\"");
     assert_refused("order=gbr", "order is rgb, bgr or grey, not \"gbr\"");
     assert_refused("range=0..2", "range is 0..1, 0..255 or -1..1, not \"0..2\"");
     assert_refused("scale=0", "scale is a number other than 0, such as 1/255, not \"0\"");
@@ -116,28 +130,38 @@ static void random_ones_read_back(void **state) {
     for (int round = 0; round < 2000; round++) {
         fac_preprocess how = { .how = (fac_interpolation)(fac_random_bits(seed, 1, at++) % 3) };
         const double scale = (double)(int64_t)fac_random_bits(seed, 1, at++) / 1e17;
-        how.resize = fac_random_bits(seed, 1, at++) % 2 ? (int)(fac_random_bits(seed, 1, at++) % 65536) + 1 : 0;
+        how.resize = fac_random_bits(seed, 1, at++) % 2
+            ? (int)(fac_random_bits(seed, 1, at++) % 65536) + 1 : 0;
         how.height = (int)(fac_random_bits(seed, 1, at++) % 600);
-        how.width = fac_random_bits(seed, 1, at++) % 2 ? how.height : (int)(fac_random_bits(seed, 1, at++) % 600);
+        how.width = fac_random_bits(seed, 1, at++) % 2 ? how.height
+            : (int)(fac_random_bits(seed, 1, at++) % 600);
         how.scale = fac_random_bits(seed, 1, at++) % 3 ? scale : 1 / 127.5;
         how.nhwc = fac_random_bits(seed, 1, at++) % 2;
         how.bgr = fac_random_bits(seed, 1, at++) % 2;
-        for (int c = 0; c < 3; c++) how.mean[c] = (double)(int64_t)fac_random_bits(seed, 1, at++) / 3e15, how.std[c] = 1 + 1.0 / (c + 1);
+        for (int c = 0; c < 3; c++)
+            how.mean[c] = (double)(int64_t)fac_random_bits(seed, 1, at++) / 3e15,
+                how.std[c] = 1 + 1.0 / (c + 1);
         char text[FAC_PREPROCESS_TEXT];
         const int n = fac_preprocess_print(&how, text, sizeof text);
         assert_true(n > 0 && n < FAC_PREPROCESS_TEXT);
         const fac_preprocess again = parsed(text);
-        assert_true(again.resize == how.resize && again.height == how.height && again.width == how.width);
-        assert_true(again.scale == how.scale && again.bgr == how.bgr && again.nhwc == how.nhwc && again.how == how.how);
-        for (int c = 0; c < 3; c++) assert_true(again.mean[c] == how.mean[c] && again.std[c] == how.std[c]);
+        assert_true(again.resize == how.resize && again.height == how.height
+                    && again.width == how.width);
+        assert_true(again.scale == how.scale && again.bgr == how.bgr && again.nhwc == how.nhwc
+                    && again.how == how.how);
+        for (int c = 0; c < 3; c++)
+            assert_true(again.mean[c] == how.mean[c] && again.std[c] == how.std[c]);
     }
 }
 
-/* Texts come from files of strangers: whatever they are, the answer is a preset that reads back, or one error. */
+/* Texts come from files of strangers: whatever they are, the answer is a preset that reads back, or
+ * one error. */
 static void any_text(void **state) {
     (void)state;
-    static const char *const words[] = { "size=", "crop=", "mean=", "std=", "scale=", "range=", "order=", "layout=", "caffe", "tf",
-        "-1..1", "0..255", "bgr", "grey", "keep", "224", "x", "1/255", "-.5", "1e308", "nan", ",", " ", "=", "/", "\n", "\xff" };
+    static const char *const words[] = { "size=", "crop=", "mean=", "std=", "scale=", "range=",
+                                         "order=", "layout=", "caffe", "tf",
+        "-1..1", "0..255", "bgr", "grey", "keep", "224", "x", "1/255", "-.5", "1e308", "nan", ",",
+            " ", "=", "/", "\n", "\xff" };
     const uint64_t seed = fresh_seed();
     uint64_t at = 0;
     int good = 0;
@@ -146,7 +170,8 @@ static void any_text(void **state) {
         fac_preprocess how;
         fac_error err = { 0 };
         const int n = (int)(fac_random_bits(seed, 2, at++) % 12);
-        for (int k = 0; k < n; k++) strcat(text, words[fac_random_bits(seed, 2, at++) % (sizeof words / sizeof *words)]);
+        for (int k = 0; k < n; k++)
+            strcat(text, words[fac_random_bits(seed, 2, at++) % (sizeof words / sizeof *words)]);
         if (fac_preprocess_parse(text, &how, &err)) {
             assert_true(err.status == FAC_E_ARGUMENT && *err.text);
             continue;
@@ -188,10 +213,12 @@ static void other_types(void **state) {
         assert_true(type.dtype == want);
         if (want != FAC_U8) {
             assert_int_equal(fac_tensor_convert(f32, want, &expected, NULL), FAC_OK);
-            assert_memory_equal(fac_tensor_data(t), fac_tensor_data(expected), fac_type_bytes(&type));
+            assert_memory_equal(fac_tensor_data(t), fac_tensor_data(expected),
+                                fac_type_bytes(&type));
             fac_tensor_free(expected);
         } else {
-            assert_int_equal(((const uint8_t *)fac_tensor_data(t))[3], 126);       /* the last pixel's blue, 253 / 2 */
+            /* the last pixel's blue, 253 / 2 */
+            assert_int_equal(((const uint8_t *)fac_tensor_data(t))[3], 126);
         }
         how.mean[0] = how.mean[1] = how.mean[2] = 1;
         fac_tensor_free(t);
@@ -214,7 +241,8 @@ static void make_images(fac_dataset *d) {
 /* A data set under a preset gives what the preset gives of its images. */
 static void data_sets(void **state) {
     (void)state;
-    static const char *const specs[] = { "unit", "caffe", "imagenet", "range=-1..1,order=bgr,std=2,3,4" };
+    static const char *const specs[] = { "unit", "caffe", "imagenet",
+                                         "range=-1..1,order=bgr,std=2,3,4" };
     for (int k = 0; k < 4; k++) {
         fac_dataset d = { 0 };
         fac_preprocess how = parsed(specs[k]);
@@ -272,8 +300,10 @@ static void without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names), cmocka_unit_test(presets_read_back), cmocka_unit_test(items), cmocka_unit_test(refusals),
-        cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_text), cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
+        cmocka_unit_test(names), cmocka_unit_test(presets_read_back), cmocka_unit_test(items),
+            cmocka_unit_test(refusals),
+        cmocka_unit_test(random_ones_read_back), cmocka_unit_test(any_text),
+            cmocka_unit_test(any_locale), cmocka_unit_test(other_types),
         cmocka_unit_test(data_sets), cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

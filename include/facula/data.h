@@ -53,8 +53,8 @@ fac_status fac_dataset_image(const fac_dataset *d, int64_t sample, fac_image *ou
  * classes, mean and std. */
 fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width, fac_dataset *out, fac_error *err);
 
-/* What images become is what a preset makes of pixels: scale, mean, std and the order of channels.  Their size and whether they
- * are grey stay.  FAC_E_ARGUMENT where the samples are no images. */
+/* What images become is what a preset makes of pixels: scale, mean, std and the order of channels.
+ * Their size and whether they are grey stay.  FAC_E_ARGUMENT where the samples are no images. */
 fac_status fac_dataset_prepare(fac_dataset *d, const fac_preprocess *how, fac_error *err);
 
 /* ---- augmentation ---------------------------------------------------------------------------------------------------- */

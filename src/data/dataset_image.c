@@ -72,7 +72,8 @@ static void swap_planes(fac_dataset *d) {
 /* (b scale - mean) / std = (b / 255 - mean / k) / (std / k), with k = 255 scale */
 fac_status fac_dataset_prepare(fac_dataset *d, const fac_preprocess *how, fac_error *err) {
     FAC_TRY(check_images(d, err));
-    const double scale = how->scale != 0 ? how->scale : 1 / 255.0, k = scale == 1 / 255.0 ? 1 : 255 * scale;
+    const double scale = how->scale != 0 ? how->scale : 1 / 255.0;
+    const double k = scale == 1 / 255.0 ? 1 : 255 * scale;
     for (int c = 0; c < 3; c++) {
         const double std = how->std[c] != 0 ? how->std[c] : 1;
         d->mean[c] = how->mean[c] / k;

@@ -26,14 +26,19 @@ const char *fac_labels_get(const fac_labels *l, int64_t index) {
 
 /* What would move a terminal's cursor is no part of a name. */
 static bool control(const unsigned char *c) { return (*c < ' ' && *c != '\n') || *c == 127; }
-static bool control_two(const unsigned char *c) { return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; }     /* C1 in UTF-8 */
+/* C1 in UTF-8 */
+static bool control_two(const unsigned char *c) {
+    return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+}
 
-/* Lines without CR and without what follows the last name; control characters become question marks. */
+/* Lines without CR and without what follows the last name; control characters become question
+ * marks. */
 static size_t clean(const char *from, size_t bytes, char *to) {
     size_t n = 0, end = 0;
     for (size_t i = 0; i < bytes; i++) {
         const unsigned char *c = (const unsigned char *)from + i;
-        const bool line_end = *c == '\r' && (i + 1 == bytes || c[1] == '\n'), two = i + 1 < bytes && control_two(c);
+        const bool line_end = *c == '\r' && (i + 1 == bytes || c[1] == '\n');
+        const bool two = i + 1 < bytes && control_two(c);
         if (line_end) continue;
         to[n++] = two || control(c) ? '?' : from[i];
         if (from[i] != '\n') end = n;
@@ -48,7 +53,8 @@ static fac_status cut(fac_labels *l, size_t bytes, fac_error *err) {
     for (size_t i = 0; i < bytes; i++) lines += l->text[i] == '\n';
     l->lines = fac_copy_text(l->text);
     l->names = fac_alloc(lines, sizeof *l->names);
-    if (!l->lines || !l->names) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu names of classes", lines);
+    if (!l->lines || !l->names)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu names of classes", lines);
     for (char *p = l->lines; p;) {
         char *end = strchr(p, '\n');
         if (end) *end++ = 0;
@@ -58,10 +64,17 @@ static fac_status cut(fac_labels *l, size_t bytes, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out, fac_error *err) {
+static fac_status no_names(const char *name, fac_error *err) {
+    return fac_raise(err, FAC_E_FORMAT, "%s: has no names of classes, one a line", name);
+}
+
+fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fac_labels **out,
+                            fac_error *err) {
     if (bytes > LONGEST)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s: %zu bytes are no names of classes; there may be %d", name, bytes, LONGEST);
-    if (memchr(text, 0, bytes)) return fac_raise(err, FAC_E_FORMAT, "%s: holds no names: there is a zero byte in it", name);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s: %zu bytes of names; there may be %d",
+                         name, bytes, LONGEST);
+    if (memchr(text, 0, bytes))
+        return fac_raise(err, FAC_E_FORMAT, "%s: holds no names: there is a zero byte in it", name);
     fac_labels *l = fac_alloc(1, sizeof *l);
     if (l) l->text = fac_alloc(bytes + 1, 1);
     if (!l || !l->text) {
@@ -69,7 +82,7 @@ fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fa
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes of names", name, bytes);
     }
     const size_t n = clean(text, bytes, l->text);
-    fac_status status = n ? cut(l, n, err) : fac_raise(err, FAC_E_FORMAT, "%s: has no names of classes, one a line", name);
+    fac_status status = n ? cut(l, n, err) : no_names(name, err);
     if (status) fac_labels_free(l);
     else *out = l;
     return status;
@@ -80,7 +93,8 @@ static fac_status read_all(FILE *f, const char *path, char **text, size_t *n, fa
     enum { PIECE = 1 << 16 };
     size_t room = 0, got = 1;
     for (*n = 0; got && *n <= LONGEST; *n += got) {
-        if (!fac_reserve(text, &room, *n + PIECE, 1)) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its names", path);
+        if (!fac_reserve(text, &room, *n + PIECE, 1))
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its names", path);
         got = fread(*text + *n, 1, PIECE, f);
     }
     return ferror(f) ? fac_raise(err, FAC_E_IO, "%s: cannot be read", path) : FAC_OK;

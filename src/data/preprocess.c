@@ -70,8 +70,10 @@ fac_status fac_image_tensor(const fac_image *image, const fac_preprocess *how, f
                          how->height);
     if (!image->rgb || image->width < 1 || image->height < 1)
         return fac_raise(err, FAC_E_ARGUMENT, "preprocess: the image is empty");
-    if (how->dtype == FAC_BIT || how->dtype == FAC_TEXT || how->dtype < FAC_NONE || how->dtype >= FAC_DTYPES)
-        return fac_raise(err, FAC_E_DTYPE, "preprocess: no pixels are %s", fac_dtype_get(how->dtype)->name);
+    if (how->dtype == FAC_BIT || how->dtype == FAC_TEXT || how->dtype < FAC_NONE
+        || how->dtype >= FAC_DTYPES)
+        return fac_raise(err, FAC_E_DTYPE, "preprocess: no pixels are %s",
+                         fac_dtype_get(how->dtype)->name);
     fac_image seen = { 0 };
     FAC_TRY(geometry(image, how, &seen, err));
 

@@ -1,4 +1,5 @@
-/* Preprocessing as text: read from command lines and from the metadata of models, and written there. */
+/* Preprocessing as text: read from command lines and from the metadata of models, and written
+ * there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,11 @@
 
 enum { LONGEST_SIDE = 65536, VALUE = 256 };
 
-static const char *const interpolations[] = { "nearest", "bilinear", "bicubic" };      /* as fac_interpolation */
+/* as fac_interpolation */
+static const char *const interpolations[] = { "nearest", "bilinear", "bicubic" };
 
-/* What is known while a text is read: the range -1..1 is a scale and a mean, to which the text's own mean is added. */
+/* What is known while a text is read: the range -1..1 is a scale and a mean, to which the text's
+ * own mean is added. */
 typedef struct reading { fac_preprocess how; bool minus_one; } reading;
 
 /* ---- values ---- */
@@ -55,7 +58,8 @@ static bool side(const char **text, int *to) {
     return true;
 }
 
-/* "N" or "HxW", which says how many numbers there are; a side of a pair may be 0, as it is.  0: neither. */
+/* "N" or "HxW", which says how many numbers there are; a side of a pair may be 0, as it is.  0:
+ * neither. */
 static int sides(const char *text, int *height, int *width) {
     if (!side(&text, height)) return 0;
     if (!*text && *height) return 1;
@@ -95,7 +99,8 @@ static bool set_interpolation(reading *r, const char *text) {
 }
 
 static bool set_order(reading *r, const char *text) {
-    const bool rgb = !strcmp(text, "rgb") || !strcmp(text, "RGB"), bgr = !strcmp(text, "bgr") || !strcmp(text, "BGR");
+    const bool rgb = !strcmp(text, "rgb") || !strcmp(text, "RGB");
+    const bool bgr = !strcmp(text, "bgr") || !strcmp(text, "BGR");
     r->how.bgr = bgr;
     r->how.grey = !strcmp(text, "grey") || !strcmp(text, "gray");
     return rgb || bgr || r->how.grey;
@@ -121,7 +126,8 @@ static bool set_scale(reading *r, const char *text) {
 static bool set_mean(reading *r, const char *text) { return three(text, r->how.mean); }
 
 static bool set_std(reading *r, const char *text) {
-    return three(text, r->how.std) && r->how.std[0] != 0 && r->how.std[1] != 0 && r->how.std[2] != 0;
+    return three(text, r->how.std) && r->how.std[0] != 0 && r->how.std[1] != 0
+        && r->how.std[2] != 0;
 }
 
 static bool set_layout(reading *r, const char *text) {
@@ -129,7 +135,8 @@ static bool set_layout(reading *r, const char *text) {
     return r->how.nhwc || !strcmp(text, "nchw");
 }
 
-static const struct { const char *key, *wanted; bool (*set)(reading *r, const char *text); } items[] = {
+typedef bool setter(reading *r, const char *text);
+static const struct { const char *key, *wanted; setter *set; } items[] = {
     { "size", "N, HxW (at most 65536) or keep", set_size },
     { "crop", "N or HxW (at most 65536)", set_crop },
     { "interpolation", "nearest, bilinear or bicubic", set_interpolation },
@@ -144,7 +151,8 @@ enum { ITEMS = sizeof items / sizeof *items };
 static fac_status unknown(const char *key, fac_error *err) {
     fac_text known = { 0 };
     for (int k = 0; k < ITEMS; k++) fac_text_print(&known, "%s%s", k ? ", " : "", items[k].key);
-    (fac_raise)(err, FAC_E_ARGUMENT, "preprocessing has no \"%.60s\"; it has %s", key, known.failed ? "others" : known.s);
+    const char *all = known.failed ? "others" : known.s;
+    (fac_raise)(err, FAC_E_ARGUMENT, "preprocessing has no \"%.60s\"; it has %s", key, all);
     fac_text_free(&known);
     return FAC_E_ARGUMENT;
 }
@@ -161,19 +169,23 @@ static fac_status set(reading *r, const char *key, const char *value, fac_error 
 
 static bool between(char c) { return c == ',' || c == ' ' || c == '\t' || c == '\n'; }
 
-/* The next piece of *text; false at the end.  One that is longer than any value becomes "...", which is none. */
+/* The next piece of *text; false at the end.  One that is longer than any value becomes "...",
+ * which is none. */
 static bool next_piece(const char **text, char *to, size_t size) {
     const char *p = *text;
     while (between(*p)) p++;
     if (!*p) return false;
     size_t n = 0;
     while (p[n] && !between(p[n])) n++;
-    snprintf(to, size, "%.*s", n < size ? (int)n : 3, n < size ? p : "...");
+    if (n < size) snprintf(to, size, "%.*s", (int)n, p);
+    else snprintf(to, size, "...");
     *text = p + n;
     return true;
 }
 
-static bool starts_number(const char *piece) { return *piece == '-' || *piece == '.' || (*piece >= '0' && *piece <= '9'); }
+static bool starts_number(const char *piece) {
+    return *piece == '-' || *piece == '.' || (*piece >= '0' && *piece <= '9');
+}
 
 /* The value of an item goes on while pieces are numbers: mean=104,117,123. */
 static void take_numbers(const char **text, char *value, size_t size) {
@@ -181,7 +193,8 @@ static void take_numbers(const char **text, char *value, size_t size) {
     const char *after = *text;
     while (next_piece(&after, piece, sizeof piece) && starts_number(piece) && !strchr(piece, '=')) {
         const size_t n = strlen(value);
-        if ((size_t)snprintf(value + n, size - n, ",%s", piece) >= size - n) snprintf(value, size, "...");
+        if ((size_t)snprintf(value + n, size - n, ",%s", piece) >= size - n)
+            snprintf(value, size, "...");
         *text = after;
     }
 }
@@ -190,7 +203,9 @@ static fac_status read_items(reading *r, const char *text, fac_error *err) {
     char piece[VALUE];
     while (next_piece(&text, piece, sizeof piece)) {
         char *equals = strchr(piece, '=');
-        if (!equals) return fac_raise(err, FAC_E_ARGUMENT, "preprocessing: \"%.60s\" is no KEY=VALUE", piece);
+        if (!equals)
+            return fac_raise(err, FAC_E_ARGUMENT, "preprocessing: \"%.60s\" is no KEY=VALUE",
+                             piece);
         *equals = 0;
         take_numbers(&text, equals + 1, sizeof piece - (size_t)(equals + 1 - piece));
         FAC_TRY(set(r, piece, equals + 1, err));
@@ -202,7 +217,8 @@ static fac_status read_all(const char *spec, fac_preprocess *out, fac_error *err
     char first[VALUE];
     const char *rest = spec;
     reading r = { .how = { .how = FAC_BILINEAR } };
-    if (!next_piece(&rest, first, sizeof first)) return fac_raise(err, FAC_E_ARGUMENT, "preprocessing: the text is empty");
+    if (!next_piece(&rest, first, sizeof first))
+        return fac_raise(err, FAC_E_ARGUMENT, "preprocessing: the text is empty");
     if (strchr(first, '=')) {
         rest = spec;
     } else {
@@ -218,7 +234,8 @@ static fac_status read_all(const char *spec, fac_preprocess *out, fac_error *err
 
 fac_status fac_preprocess_parse(const char *spec, fac_preprocess *out, fac_error *err) {
     fac_point point;
-    if (!fac_point_begin(&point)) return fac_raise(err, FAC_E_NOMEM, "preprocessing: no memory for a locale");
+    if (!fac_point_begin(&point))
+        return fac_raise(err, FAC_E_NOMEM, "preprocessing: no memory for a locale");
     const fac_status status = read_all(spec, out, err);
     fac_point_end(&point);
     return status;
@@ -257,7 +274,8 @@ static void put_geometry(fac_text *t, const fac_preprocess *h) {
     else if (sized) put_sides(t, "size", h->height, h->width, false);
     else fac_text_add(t, "size=keep");
     if (h->resize && sized) put_sides(t, ",crop", h->height, h->width, h->height > 0);
-    fac_text_print(t, ",interpolation=%s,order=%s", interpolations[h->how], h->grey ? "grey" : h->bgr ? "bgr" : "rgb");
+    const char *colours = h->bgr ? "bgr" : "rgb", *order = h->grey ? "grey" : colours;
+    fac_text_print(t, ",interpolation=%s,order=%s", interpolations[h->how], order);
 }
 
 static bool all(const double x[3], double is) { return x[0] == is && x[1] == is && x[2] == is; }
@@ -303,9 +321,11 @@ const fac_preset *fac_preset_find(const char *name) {
 static double or_else(double x, double usual) { return x != 0 ? x : usual; }
 
 static bool alike(const fac_preprocess *a, const fac_preprocess *b) {
-    bool same = a->resize == b->resize && a->height == b->height && a->width == b->width && a->how == b->how
-                && a->bgr == b->bgr && a->grey == b->grey && or_else(a->scale, 1 / 255.0) == or_else(b->scale, 1 / 255.0);
-    for (int c = 0; c < 3; c++) same &= a->mean[c] == b->mean[c] && or_else(a->std[c], 1) == or_else(b->std[c], 1);
+    bool same = a->resize == b->resize && a->height == b->height && a->width == b->width;
+    same &= a->how == b->how && a->bgr == b->bgr && a->grey == b->grey;
+    same &= or_else(a->scale, 1 / 255.0) == or_else(b->scale, 1 / 255.0);
+    for (int c = 0; c < 3; c++)
+        same &= a->mean[c] == b->mean[c] && or_else(a->std[c], 1) == or_else(b->std[c], 1);
     return same;
 }
 

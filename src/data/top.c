@@ -5,7 +5,8 @@
 #include "facula/classes.h"
 #include "facula/zoo.h"
 
-/* Rows and classes: [classes], or [rows, classes] before dims of one element.  A single row may stand anywhere: [1,1,1,1000]. */
+/* Rows and classes: [classes], or [rows, classes] before dims of one element.  A single row may
+ * stand anywhere: [1,1,1,1000]. */
 static bool shape_of(const fac_dims *d, int64_t *rows, int64_t *classes) {
     int wide = 0;
     *rows = *classes = 1;
@@ -18,7 +19,8 @@ static bool shape_of(const fac_dims *d, int64_t *rows, int64_t *classes) {
     return d->n > 0 && *classes > 0 && fac_dims_count(d) == *rows * *classes;
 }
 
-/* Do the scores stand for probabilities already?  If not, *top is the largest and *sum that of exp(x - top). */
+/* Do the scores stand for probabilities already?  If not, *top is the largest and *sum that of
+ * exp(x - top). */
 static bool probabilities(const double *x, int64_t n, double *top, double *sum) {
     double total = 0;
     bool inside = true;
@@ -54,7 +56,8 @@ static int insert(fac_class *best, int found, int k, int64_t index, double score
     return found;
 }
 
-static int choose(const double *x, int64_t classes, const fac_labels *labels, int k, fac_class *best) {
+static int choose(const double *x, int64_t classes, const fac_labels *labels, int k,
+                  fac_class *best) {
     double top, sum;
     int found = 0;
     const bool already = probabilities(x, classes, &top, &sum);
@@ -66,18 +69,21 @@ static int choose(const double *x, int64_t classes, const fac_labels *labels, in
     return found;
 }
 
-fac_status fac_top(const fac_tensor *scores, int64_t row, const fac_labels *labels, int k, fac_class *best, int *n,
-                   fac_error *err) {
+fac_status fac_top(const fac_tensor *scores, int64_t row, const fac_labels *labels, int k,
+                   fac_class *best, int *n, fac_error *err) {
     const fac_type type = fac_tensor_type(scores);
     int64_t rows, classes;
     fac_tensor *wide = NULL;
     if (fac_dtype_get(type.dtype)->kind != 'f')
-        return fac_raise(err, FAC_E_DTYPE, "fac_top: scores are floats, not %s", fac_dtype_get(type.dtype)->name);
+        return fac_raise(err, FAC_E_DTYPE, "fac_top: scores are floats, not %s",
+                         fac_dtype_get(type.dtype)->name);
     if (!shape_of(&type.dims, &rows, &classes))
-        return fac_raise(err, FAC_E_SHAPE, "fac_top: scores are [classes] or [rows, classes], these have %d dims", type.dims.n);
+        return fac_raise(err, FAC_E_SHAPE,
+                         "fac_top: scores are [classes] or [rows, classes], these have %d dims",
+                         type.dims.n);
     if (row < 0 || row >= rows || k < 1)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_top: the %d best of row %lld of %lld rows", k, (long long)row,
-                         (long long)rows);
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_top: the %d best of row %lld of %lld rows", k,
+                         (long long)row, (long long)rows);
     FAC_TRY(fac_tensor_convert(scores, FAC_F64, &wide, err));
     const double *x = fac_tensor_data(wide);
     *n = choose(x + row * classes, classes, labels, k, best);

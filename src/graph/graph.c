@@ -84,7 +84,8 @@ fac_status fac_graph_usable(const fac_graph *g, const char *user, fac_error *err
     if (!status) return FAC_OK;
     if (!g) return fac_graph_check(g, err);
     /* the hint must not push the error out, nor be cut off: a long error gives way */
-    return fac_raise(err, status, "%.400s (the graph is poisoned since then: %s cannot use it)", g->error.text, user);
+    return fac_raise(err, status, "%.400s (the graph is poisoned since then: %s cannot use it)",
+                     g->error.text, user);
 }
 
 /* ---- scopes ---- */
