@@ -1,5 +1,6 @@
-# Install: headers, both libraries, the command with its manual and completions, pkg-config and CMake packages.  The command has the
-# library inside, so it needs no rpath; programs with libfacula.so do where the loader does not look (see the end).
+# Install: headers, both libraries, the command with its manual and completions, pkg-config and
+# CMake packages.  The command has the library inside, so it needs no rpath; programs with
+# libfacula.so do where the loader does not look (see the end).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(DIRECTORY include/facula DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -14,17 +15,20 @@ endif()
 if(TARGET facula AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   set(MANUAL ${CMAKE_CURRENT_BINARY_DIR}/manual)
   add_custom_command(OUTPUT ${MANUAL}/stamp DEPENDS facula cmake/manual.cmake VERBATIM
-    COMMAND ${CMAKE_COMMAND} "-DFACULA=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:facula>" -DOUT=${MANUAL}
-      -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/manual.cmake
+    COMMAND ${CMAKE_COMMAND} "-DFACULA=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:facula>"
+      -DOUT=${MANUAL} -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/manual.cmake
     COMMENT "Writing the manual and completions")
   add_custom_target(manual ALL DEPENDS ${MANUAL}/stamp)
   install(DIRECTORY ${MANUAL}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
-  install(FILES ${MANUAL}/bash/facula DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${MANUAL}/bash/facula
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   install(FILES ${MANUAL}/zsh/_facula DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${MANUAL}/fish/facula.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${MANUAL}/fish/facula.fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
-# the way from the library folder back to the prefix, so that an installed tree may be moved; absolute folders stay where they are
+# the way from the library folder back to the prefix, so that an installed tree may be moved;
+# absolute folders stay where they are
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
   set(FACULA_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
   set(FACULA_PC_LIBDIR "${CMAKE_INSTALL_FULL_LIBDIR}")
@@ -49,6 +53,7 @@ install(CODE [[
   if(NOT IS_ABSOLUTE "${libdir}")
     set(libdir "${CMAKE_INSTALL_PREFIX}/${libdir}")
   endif()
-  message(STATUS "Programs find libfacula.so after `ldconfig` (as root) where the loader looks in ${libdir}, as in /usr/local/lib;\n"
-          "   elsewhere they are linked with $(pkg-config --variable=rpath facula), or LD_LIBRARY_PATH says it.")
+  message(STATUS "Programs find libfacula.so after `ldconfig` (as root) where the loader looks in "
+          "${libdir}, as in /usr/local/lib;\n   elsewhere they are linked with "
+          "$(pkg-config --variable=rpath facula), or LD_LIBRARY_PATH says it.")
 ]])

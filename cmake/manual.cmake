@@ -1,4 +1,5 @@
-# Pages of the manual and completions for shells, written by the command itself: cmake -DFACULA=... -DOUT=... -P manual.cmake
+# Pages of the manual and completions for shells, written by the command itself:
+# cmake -DFACULA=... -DOUT=... -P manual.cmake
 function(write file)
   execute_process(COMMAND ${FACULA} ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE code)
   if(NOT code EQUAL 0)

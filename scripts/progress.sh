@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs a build whose output goes to a file, and says how far it is: one line that changes on a terminal, a few lines elsewhere.
-# When it fails the end of the file is shown.  usage: progress.sh LOG 'building facula' COMMAND...
+# Runs a build whose output goes to a file, and says how far it is: one line that changes on a
+# terminal, a few lines elsewhere.  When it fails the end of the file is shown.
+# usage: progress.sh LOG 'building facula' COMMAND...
 set -u
 log=$1 what=$2
 shift 2

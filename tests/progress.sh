@@ -16,7 +16,8 @@ run 'i=0; while [ $i -lt 300 ]; do i=$((i + 1)); echo "[$i/300] Building"; done'
 grep -q 'building it: 75 %' "$dir/out" || wrong "ninja's numbers are not read"
 run 'i=0; while [ $i -lt 90 ]; do i=$((i + 1)); echo "line $i"; done; exit 3' && wrong "a failure is taken for success"
 grep -q '^building it failed; the end of ' "$dir/out" || wrong "does not say that it failed"
-[ "$(grep -c '^line' "$dir/out")" -eq 40 ] && grep -q '^line 90$' "$dir/out" || wrong "not the last 40 lines"
+[ "$(grep -c '^line' "$dir/out")" -eq 40 ] && grep -q '^line 90$' "$dir/out" ||
+    wrong "not the last 40 lines"
 if command -v script >/dev/null; then
     TERM=xterm script -qec "sh '$source/scripts/progress.sh' '$dir/log' 'building it' echo '[ 37%] x'" /dev/null >"$dir/out" </dev/null
     tr '\r' '\n' <"$dir/out" | grep -q '^building it: 37 %' || wrong "on a terminal"

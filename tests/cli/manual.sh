@@ -1,5 +1,6 @@
 #!/bin/sh
-# Pages of the manual and completions of shells are whole: every verb, every option.  usage: manual.sh FACULA
+# Pages of the manual and completions of shells are whole: every verb, every option.
+# usage: manual.sh FACULA
 . "$(dirname "$0")/expect.sh"
 
 verbs=$("$facula" help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
@@ -30,7 +31,8 @@ for verb in $verbs; do
     holds facula.1 "facula\\-$verb"
     "$facula" help --man "$verb" >facula-$verb.1
     clean facula-$verb.1
-    grep -q "^$verb \|^    $verb)" bash && checks=$((checks + 1)) || wrong "bash does not know $verb"
+    grep -q "^$verb \|^    $verb)" bash && checks=$((checks + 1)) ||
+        wrong "bash does not know $verb"
     sed -n "/^    $verb)/,/^        ;;/p" bash >bash.verb
     sed -n "/^        $verb) _arguments/,/;;\$/p" zsh >zsh.verb
     for option in $(options "$verb"); do
@@ -89,7 +91,9 @@ completes 'caffe' facula edit model.onnx --set-preset = caf; offers 1
 completes 'nchw nhwc' facula run --layout ''; offers 2
 completes '' facula run --top ''; offers 0
 completes '' facula run --labels ''; offers 0
-completes 'resnet18 resnet34' facula run zoo : resnet; bash try.bash facula run zoo : '' >offered; check test "$(grep -c . offered)" -gt 5
+completes 'resnet18 resnet34' facula run zoo : resnet
+bash try.bash facula run zoo : '' >offered
+check test "$(grep -c . offered)" -gt 5
 completes 'zoo:lenet' facula summary zoo:le; offers 1
 completes 'zoo:' facula summary zo
 completes 'edit evaluate export' facula help e; offers 3

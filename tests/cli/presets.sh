@@ -1,5 +1,6 @@
 #!/bin/sh
-# How photos are prepared and what classes are called: who says so, and that every verb tells.  usage: presets.sh FACULA
+# How photos are prepared and what classes are called: who says so, and that every verb tells.
+# usage: presets.sh FACULA
 . "$(dirname "$0")/expect.sh"
 
 # photo FILE RED GREEN BLUE: 8 x 8 pixels of one colour
@@ -29,36 +30,46 @@ holds out '     2  class 2'
 expect 0 'changed by options' "$facula" run model.onnx red.ppm --preset raw --bgr
 holds out '     2  class 2' 'order=bgr'
 expect 0 '"changed":	true' "$facula" run model.onnx red.ppm --preset raw --mean 1 --json
-expect 2 '--preset: order is rgb, bgr or grey, not "gbr"' "$facula" run model.onnx red.ppm --preset raw,order=gbr; one_line
-expect 2 '--crop: "8,order=bgr" is no value' "$facula" run model.onnx red.ppm --crop 8,order=bgr; one_line
-expect 2 '--std: std is one or three numbers other than 0' "$facula" run model.onnx red.ppm --std 0; one_line
+expect 2 '--preset: order is rgb, bgr or grey, not "gbr"' \
+    "$facula" run model.onnx red.ppm --preset raw,order=gbr; one_line
+expect 2 '--crop: "8,order=bgr" is no value' \
+    "$facula" run model.onnx red.ppm --crop 8,order=bgr; one_line
+expect 2 '--std: std is one or three numbers other than 0' \
+    "$facula" run model.onnx red.ppm --std 0; one_line
 
 # metadata
 printf 'red\ngreen\nblue\n' >names
-expect 0 '3 names of classes' "$facula" edit model.onnx --set-preset 'raw,order=bgr' --set-labels names -o said.onnx
+expect 0 '3 names of classes' \
+    "$facula" edit model.onnx --set-preset 'raw,order=bgr' --set-labels names -o said.onnx
 expect 0 "(of the model's metadata)" "$facula" run said.onnx red.ppm
 holds out '     2  blue'
 expect 0 '"from":	"metadata"' "$facula" run said.onnx red.ppm --json
 holds out '"labels":	"metadata"' '"label":	"blue"' '"name":	null'
-expect 0 '     0  blue' "$facula" run said.onnx blue.ppm --preset raw,order=bgr --labels /dev/stdin <<END
+expect 0 '     0  blue' \
+    "$facula" run said.onnx blue.ppm --preset raw,order=bgr --labels /dev/stdin <<END
 blue
 green
 red
 END
-expect 0 'facula.preset = size=keep,interpolation=bilinear,order=bgr,range=0..255' "$facula" edit said.onnx --show-meta
+expect 0 'facula.preset = size=keep,interpolation=bilinear,order=bgr,range=0..255' \
+    "$facula" edit said.onnx --show-meta
 expect 0 'of the model' "$facula" activations said.onnx red.ppm
 expect 0 '"from":	"metadata"' "$facula" activations said.onnx red.ppm --json
 expect 0 'of the model' "$facula" verify said.onnx model.onnx --mode data --inputs red.ppm
-expect 0 '"from":	"metadata"' "$facula" verify said.onnx model.onnx --mode data --inputs red.ppm --json
-expect 1 'there is no preset "nope"' "$facula" edit model.onnx --set-preset nope -o no.onnx; one_line
+expect 0 '"from":	"metadata"' \
+    "$facula" verify said.onnx model.onnx --mode data --inputs red.ppm --json
+expect 1 'there is no preset "nope"' \
+    "$facula" edit model.onnx --set-preset nope -o no.onnx; one_line
 expect 1 'has no names' "$facula" edit model.onnx --set-labels /dev/null -o no.onnx; one_line
 yes 'a name of a class' | head -n 60000 >many
 expect 1 'too many for metadata' "$facula" edit model.onnx --set-labels many -o no.onnx; one_line
 check test ! -e no.onnx
 expect 0 '' "$facula" edit model.onnx --meta facula.preset=nonsense -o bad.onnx
-expect 1 'metadata facula.preset: there is no preset "nonsense"' "$facula" run bad.onnx red.ppm; one_line
+expect 1 'metadata facula.preset: there is no preset "nonsense"' \
+    "$facula" run bad.onnx red.ppm; one_line
 expect 0 'by --preset' "$facula" run bad.onnx red.ppm --preset raw
-# names that do not fit are left out when they came with the model, and an error when they were asked for
+# names that do not fit are left out when they came with the model, and an error when they were
+# asked for
 printf 'one\ntwo\n' >two
 "$facula" edit model.onnx --set-labels two -o two.onnx >/dev/null
 expect 0 'facula.labels: 2 names do not fit 3 scores' "$facula" run two.onnx red.ppm
@@ -102,14 +113,18 @@ hf() {
     echo "$1" >side/preprocessor_config.json
     expect "${3:-0}" "$2" "$facula" run side/m.onnx red.ppm
 }
-hf '{"image_mean": [0.5], "image_std": 0.5, "size": 8}' 'preset size=8x8,interpolation=bilinear,order=rgb,range=0..1,mean=0.5,std=0.5'
+hf '{"image_mean": [0.5], "image_std": 0.5, "size": 8}' \
+    'preset size=8x8,interpolation=bilinear,order=rgb,range=0..1,mean=0.5,std=0.5'
 hf '{"do_rescale": false, "do_normalize": false, "size": 8}' 'range=0..255 ('
-hf '{"do_normalize": false, "size": 12, "do_center_crop": true, "crop_size": 8}' 'preset size=12,crop=8,'
+hf '{"do_normalize": false, "size": 12, "do_center_crop": true, "crop_size": 8}' \
+    'preset size=12,crop=8,'
 hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 0.5}' 'preset size=16,crop=8,'
-hf '{"do_normalize": false, "do_flip_channel_order": true, "resample": 0}' 'interpolation=nearest,order=bgr'
+hf '{"do_normalize": false, "do_flip_channel_order": true, "resample": 0}' \
+    'interpolation=nearest,order=bgr'
 hf '{"image_mean": 0.5, "image_std": [1, 0, 1]}' 'image_std says what' 1
 hf '{"image_mean": 1e999}' 'image_mean says what' 1
-hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 1e-300}' 'crop_pct says what' 1
+hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 1e-300}' \
+    'crop_pct says what' 1
 hf '{"do_normalize": false, "size": {"height": 8, "width": 1e300}}' 'size says what' 1
 hf '{"do_normalize": false, "resample": 1}' 'resample says what facula cannot do' 1
 hf '{"image_mean": ["a"]}' 'image_mean says what' 1
@@ -159,7 +174,8 @@ expect 0 '(of the training)' "$facula" evaluate made
 expect 0 "(of the model's metadata)" "$facula" evaluate made/model.onnx image-folder --data set
 holds out 'accuracy 100.00 %'
 expect 0 '"from":	"metadata"' "$facula" evaluate made/model.onnx image-folder --data set --json
-expect 0 'by --preset' "$facula" evaluate made/model.onnx image-folder --data set --preset imagenet,order=bgr
+expect 0 'by --preset' \
+    "$facula" evaluate made/model.onnx image-folder --data set --preset imagenet,order=bgr
 holds out 'accuracy 0.00 %'
 "$facula" edit made/model.onnx --delete-meta facula.preset -o silent.onnx >/dev/null
 expect 0 '(of the data set)' "$facula" evaluate silent.onnx image-folder --data set

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An installed copy serves a user: the example builds through pkg-config (shared and static) and through CMake, and runs,
-# wherever the copy was moved.
+# An installed copy serves a user: the example builds through pkg-config (shared and static) and
+# through CMake, and runs, wherever the copy was moved.
 # usage: check.sh SOURCE BUILD MAKE_CLASSIFIER
 set -eu
 source=$1 build=$2 make_classifier=$3
@@ -38,7 +38,8 @@ cmake --build "$dir/project/build" >>"$dir/cmake.log"
 
 for program in "$dir/shared" "$dir/static" "$dir/project/build/classify"; do
     "$program" "$dir/m.onnx" "$dir/photo.ppm" >"$dir/out"
-    [ "$(wc -l <"$dir/out")" -eq 5 ] && head -n 1 "$dir/out" | grep -q ' 950 ' || { echo "$program answers:"; cat "$dir/out"; exit 1; }
+    [ "$(wc -l <"$dir/out")" -eq 5 ] && head -n 1 "$dir/out" | grep -q ' 950 ' ||
+        { echo "$program answers:"; cat "$dir/out"; exit 1; }
 done
 # the command runs from there, and has its manual and completions
 "$dir/moved/prefix/bin/facula" version >/dev/null
