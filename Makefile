@@ -12,11 +12,10 @@ build:
 	@rm -f $(BUILD).log
 	@$(CMAKE) --build $(BUILD) -j $(JOBS) $(if $(TARGETS),--target $(TARGETS))
 
-# what the compiler says goes to a file unless it fails
+# what the compiler says goes to a file unless it fails; how far it is is said
 quiet:
 	@mkdir -p $(BUILD)
-	@echo "building facula in $(BUILD) (a minute or two)"
-	@$(MAKE) --no-print-directory build >$(BUILD)/make.log 2>&1 || { tail -n 40 $(BUILD)/make.log; exit 1; }
+	@sh scripts/progress.sh $(BUILD)/make.log "building facula" $(MAKE) --no-print-directory build
 
 # classifies real photos with a real network; DEVICE=opencl: there
 demo:

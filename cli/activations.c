@@ -192,13 +192,14 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
     int code = EXIT_OK;
     if (!rows) return fail_text("out of memory");
     if (o.json) {
-        code = activations_json(path, k->runs, rows, n, o.bits);
+        code = activations_json(path, k, rows, n, o.bits);
     } else {
         const int width = name_width(rows, n);
         print_head(width);
         for (int i = 0; i < n; i++) print_row(rows[i], width);
         putchar('\n');
         print_end(a, k->runs);
+        photo_plan_print(&k->plan);
         if (k->drawn || k->undrawn) printf("%d pictures in %s; %d tensors are none\n", k->drawn, k->pictures, k->undrawn);
         if (k->saved) printf("%d tensors in %s\n", k->saved, o.npz);
     }
@@ -208,11 +209,12 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
 
 /* ---- running ---- */
 
-static int one_run(const model *m, fac_activations *a, list files) {
+static int one_run(const model *m, fac_activations *a, list files, keeper *k) {
     inputs in = { 0 };
     fac_error err = { 0 };
     int code = inputs_load(m, &o.input, verb_find("activations"), files, &in);
     if (!code && fac_activations_add(a, in.tensor, &err)) code = fail(&err);
+    k->plan = in.plan;
     inputs_free(&in);
     return code;
 }
@@ -226,7 +228,8 @@ static int all_runs(const model *m, fac_activations *a, list files, keeper *k) {
         return fail_text("%d files for %d inputs of each run: it does not come out even", files.n, each);
     k->runs = each > 0 && files.n > each ? files.n / each : 1;
     for (; k->run < k->runs && !code; k->run++) {
-        code = one_run(m, a, k->runs > 1 ? (list){ files.at + (ptrdiff_t)k->run * each, each } : files);
+        const list part = { files.at + (ptrdiff_t)k->run * each, each };
+        code = one_run(m, a, k->runs > 1 ? part : files, k);
         if (!o.json) progress("runs", k->run + 1, k->runs, start);
     }
     return code;

@@ -70,11 +70,13 @@ static cJSON *row(const fac_activation *a, long bits) {
     return j;
 }
 
-int activations_json(const char *path, int runs, const fac_activation *const *rows, int n, long bits) {
+int activations_json(const char *path, const keeper *k, const fac_activation *const *rows, int n,
+                     long bits) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", 1);
     cJSON_AddStringToObject(root, "model", path);
-    cJSON_AddNumberToObject(root, "runs", runs);
+    cJSON_AddNumberToObject(root, "runs", k->runs);
+    photo_plan_json(&k->plan, root);
     cJSON *all = cJSON_AddArrayToObject(root, "tensors");
     for (int i = 0; i < n; i++) cJSON_AddItemToArray(all, row(rows[i], bits));
     return json_print(root);

@@ -95,6 +95,7 @@ typedef struct model {
     const fac_zoo *zoo;             /* of a zoo: model  */
     fac_weights   *weights;
     bool           random;          /* weights are random */
+    const char    *path;            /* of its file, the caller's; NULL: of a zoo */
 } model;
 /* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or "1x3x224x224" for the first input. */
 int  model_load(const char *path, const char *weights, const list *shapes, long seed, model *out);

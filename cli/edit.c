@@ -41,6 +41,8 @@ static const option options[] = {
                                                       "repeated)" },
     { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL, "for --dtype: inputs and outputs keep their types" },
     STEP("--reorder", NULL, "nodes in an order that needs less memory (binds all sizes)"),
+    STEP("--set-preset", "SPEC", "metadata: how photos are prepared, as --preset of `facula run`"),
+    STEP("--set-labels", "FILE", "metadata: names of the classes, one a line, 1 MB at most"),
     STEP("--meta", "KEY=TEXT", "metadata, added or changed"),
     STEP("--delete-meta", "KEY", ""),
     STEP("--producer", "TEXT", "of the file's cover; \"\" deletes it"),

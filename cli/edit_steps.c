@@ -214,6 +214,35 @@ static fac_status meta_step(edit_context *c, const char *text, const fac_graph *
     return s;
 }
 
+/* The name of a preset is written out in full, so that the file means the same to every version. */
+static fac_status set_preset_step(edit_context *c, const char *text, const fac_graph *g,
+                                  fac_graph **out, fac_error *err) {
+    char spec[FAC_PREPROCESS_TEXT];
+    fac_preprocess how;
+    fac_status s = fac_preprocess_parse(text, &how, err);
+    if (s) return s;
+    if (fac_preprocess_print(&how, spec, sizeof spec) < 0) return edit_fail(err, "out of memory");
+    s = note(c, FAC_NOTE_PRESET, spec, g, out, err);
+    if (!s) SAY(c, "%.380s", spec);
+    return s;
+}
+
+static fac_status set_labels_step(edit_context *c, const char *path, const fac_graph *g,
+                                  fac_graph **out, fac_error *err) {
+    fac_labels *l = NULL;
+    fac_status s = fac_labels_load(path, &l, err);
+    if (s) return s;
+    const size_t bytes = strlen(fac_labels_text(l));
+    if (bytes > FAC_LABELS_METADATA)
+        s = edit_fail(err, "%zu bytes of names are too many for metadata, which takes %d", bytes,
+                      FAC_LABELS_METADATA);
+    if (!s) s = note(c, FAC_NOTE_LABELS, fac_labels_text(l), g, out, err);
+    edit_count(c, "labels", fac_labels_count(l));
+    if (!s) SAY(c, "%d names of classes", fac_labels_count(l));
+    fac_labels_free(l);
+    return s;
+}
+
 static fac_status delete_meta_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
     if (!fac_graph_note(g, text)) return edit_fail(err, "there is no metadata \"%s\"", text);
     return note(c, text, NULL, g, out, err);
@@ -235,7 +264,9 @@ static const struct { const char *name; work *work; } table[] = {
     { "--rename", rename_step }, { "--add-output", add_output_step }, { "--remove-output", remove_output_step },
     { "--input-shape", input_shape_step }, { "--bind", bind_step }, { "--batch", batch_step }, { "--dtype", dtype_step },
     { "--strip", strip_step }, { "--bake", bake_step }, { "--simplify", simplify_step }, { "--reorder", reorder_step },
-    { "--meta", meta_step }, { "--delete-meta", delete_meta_step }, { "--producer", producer_step }, { "--doc", doc_step },
+    { "--set-preset", set_preset_step },
+    { "--set-labels", set_labels_step }, { "--meta", meta_step },
+    { "--delete-meta", delete_meta_step }, { "--producer", producer_step }, { "--doc", doc_step },
     { "--name", name_step }, { "--tensor", edit_tensor }, { "--restore", edit_restore }, { "--append", edit_append },
     { "--rules", edit_rules }, { "--part", edit_part }, { "--replace-part", edit_other_part } };
 

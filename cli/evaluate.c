@@ -4,9 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "json.h"
+#include "photo.h"
 #include "train.h"
 
-static struct { const char *against; } o;
+static struct { const char *against, *preset; } o;
 static train_options *const t = &train_given;
 
 static const option options[] = {
@@ -15,6 +16,8 @@ static const option options[] = {
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
+    { "--preset", OPTION_TEXT, &o.preset, "SPEC",
+      "how the model wants its images (`facula help run`); sizes stay" },
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
     { 0 } };
@@ -92,7 +95,7 @@ static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_
     return status;
 }
 
-static int print(const scores *s) {
+static int print(const scores *s, const photo_plan *plan) {
     const double n = s->samples > 0 ? s->samples : 1;
     if (t->json) {
         cJSON *root = cJSON_CreateObject();
@@ -104,6 +107,7 @@ static int print(const scores *s) {
             cJSON_AddNumberToObject(root, "same_answers", s->same);
             json_number(root, "largest_difference", s->difference, 6);
         }
+        photo_plan_json(plan, root);
         return json_print(root);
     }
     printf("accuracy %.2f %% (%.0f of %.0f), loss %.4f, %.0f samples/s\n", 100 * s->right / n, s->right, s->samples, s->loss / n,
@@ -111,6 +115,7 @@ static int print(const scores *s) {
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
                s->difference);
+    photo_plan_print(plan);
     return EXIT_OK;
 }
 
@@ -131,16 +136,38 @@ static int open_folder(const char *folder, train_job *j) {
     return status ? fail(&err) : EXIT_OK;
 }
 
-static int open_model(const char *path, const char *set, train_job *j) {
+/* The model says how it wants its images; where it does not, they stay as the data set has them. */
+static int prepare_images(train_job *j, photo_plan *plan) {
+    fac_error err = { 0 };
+    const int code = photo_plan_of(&(photo_options){ .preset = o.preset }, &j->m, plan);
+    if (code) return code;
+    if (plan->from == PHOTO_GUESS) {
+        photo_plan_trained(&j->test, PHOTO_DATA, plan);
+        return EXIT_OK;
+    }
+    /* images of a data set have the model's size already, whatever the preset does to photos */
+    plan->how.resize = 0;
+    plan->how.height = (int)j->test.item.d[1];
+    plan->how.width = (int)j->test.item.d[2];
+    return fac_dataset_prepare(&j->test, &plan->how, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int open_model(const char *path, const char *set, train_job *j, photo_plan *plan) {
     if (is_folder(path)) {
+        if (o.preset)
+            return usage_error(verb_find("evaluate"),
+                               "--preset is for files and zoo models: a training knows its own");
         t->set = set;
-        return open_folder(path, j);
+        const int code = open_folder(path, j);
+        if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
+        return code;
     }
     if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
     t->set = set;
     t->model = path;
     int code = train_defaults(t);
     if (!code) code = train_load(t, j);
+    if (!code && j->test.bytes) code = prepare_images(j, plan);
     return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
 }
 
@@ -150,12 +177,13 @@ static int run(list args) {
     fac_error err = { 0 };
     model other = { 0 };
     scores s = { 0 };
+    photo_plan plan = { 0 };
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
-    int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j);
+    int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j, &plan);
     if (!code && t->batch < 1) code = usage_error(v, "--batch is at least 1");
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
     if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
-    if (!code) code = print(&s);
+    if (!code) code = print(&s, &plan);
     model_free(&other);
     train_free(t, &j);
     return code;

@@ -14,14 +14,13 @@ static int load(const model *m, const input_options *o, int i, const char *path,
     fac_error err = { 0 };
     const fac_value *v = fac_graph_input(m->graph, i);
     fac_type type = input_type(v, &o->shapes, 0), declared = fac_value_type(v);
-    fac_preprocess how;
     if (to->tensor[i]) return fail_text("input %s is given twice", fac_value_name(v));
     if (!is_image(path)) return tensor_load(path, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
     if (o->shapes.n) declared.dims = type.dims;         /* sizes that were asked for count as the model's own */
-    int code = photo_how(&o->photo, m->zoo, declared, &how);
+    int code = photo_plan_input(&o->photo, m, declared, &to->plan);
     if (code) return code;
     to->photo[i] = path;
-    return photo_tensor(path, &how, declared, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
+    return photo_tensor(path, &to->plan, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
 }
 
 static int load_named(const model *m, const input_options *o, const verb *v, const char *text, inputs *to) {

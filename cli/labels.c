@@ -1,78 +1,94 @@
 #include "labels.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "sidecar.h"
 
-int labels_load(const char *path, labels *out) {
-    FILE *f = fopen(path, "rb");
-    labels l = { 0 };
-    size_t used = 0, room = 0;
-    if (!f) return fail_text("%s: cannot be opened", path);
-    for (;;) {
-        if (used + 4096 > room) {
-            char *more = realloc(l.text, room = 2 * room + 8192);
-            if (!more) break;
-            l.text = more;
-        }
-        size_t n = fread(l.text + used, 1, 4096, f);
-        if (!n) break;
-        used += n;
-    }
-    bool bad = ferror(f);
-    fclose(f);
-    if (bad || !l.text || !used) {
-        free(l.text);
-        return fail_text("%s: %s", path, bad || !l.text ? "cannot be read" : "is empty");
-    }
-    l.text[used] = 0;
-    for (char *line = strtok(l.text, "\r\n"); line; line = strtok(NULL, "\r\n")) {
-        char **more = realloc(l.names, (size_t)(l.n + 1) * sizeof *more);
-        if (!more) {
-            labels_free(&l);
-            return fail_text("out of memory");
-        }
-        l.names = more;
-        l.names[l.n++] = line;
-    }
-    *out = l;
+static int of_metadata(const char *text, labels *out) {
+    fac_error err = { 0 };
+    out->from = "metadata";
+    fac_labels_parse(text, strlen(text), FAC_NOTE_LABELS, &out->names, &err);
+    return err.status ? fail(&err) : EXIT_OK;
+}
+
+static int of_sidecar(const model *m, labels *out) {
+    sidecar s = { 0 };
+    const int code = sidecar_read(m->path, SIDECAR_LABELS, &s);
+    if (code || !s.labels) return code;
+    out->names = s.labels;
+    out->from = "sidecar";
+    snprintf(out->file, sizeof out->file, "%s", s.file);
+    return EXIT_OK;
+}
+
+int labels_find(const model *m, const char *path, labels *out) {
+    fac_error err = { 0 };
+    const char *note = fac_graph_note(m->graph, FAC_NOTE_LABELS);
+    *out = (labels){ 0 };
+    if (!path && m->zoo) return EXIT_OK;                /* ImageNet's, or none */
+    if (!path && note) return of_metadata(note, out);
+    if (!path) return of_sidecar(m, out);
+    if (fac_labels_load(path, &out->names, &err)) return fail(&err);
+    out->from = "option";
+    snprintf(out->file, sizeof out->file, "%s", path);
+    return EXIT_OK;
+}
+
+int labels_fit(labels *l, int64_t classes) {
+    const int n = fac_labels_count(l->names);
+    if (!n || n == classes) return EXIT_OK;
+    const bool asked = !strcmp(l->from, "option");
+    if (asked)
+        return fail_text("%s: %d name%s, the model gives %lld scores", l->file, n,
+                         n == 1 ? "" : "s", (long long)classes);
+    fprintf(stderr, "facula: %s: %d names do not fit %lld scores and are left out\n",
+            *l->file ? l->file : FAC_NOTE_LABELS, n, (long long)classes);
+    labels_free(l);
     return EXIT_OK;
 }
 
 void labels_free(labels *l) {
-    free(l->text);
-    free(l->names);
+    fac_labels_free(l->names);
     *l = (labels){ 0 };
 }
 
-const char *label_of(const labels *l, int index, int64_t classes, char *to, size_t size) {
-    const char *name = NULL;
-    if (l->n) name = index < l->n ? l->names[index] : NULL;
-    else if (classes == 1000) name = fac_imagenet_name(index);
-    else if (classes == 1001) name = index ? fac_imagenet_name(index - 1) : "background";
-    if (name) return name;
-    snprintf(to, size, "class %d", index);
+const char *labels_from(const labels *l, int64_t classes) {
+    if (l->names) return l->from;
+    return classes == 1000 || classes == 1001 ? "imagenet" : "none";
+}
+
+const char *label_of(const fac_class *c, char *to, size_t size) {
+    if (c->name) return c->name;
+    snprintf(to, size, "class %lld", (long long)c->index);
     return to;
 }
 
-int best_of(const float *scores, int64_t n, best *to, int most) {
-    double sum = 0, top = -INFINITY, total = 0;
-    bool probabilities = true;
-    for (int64_t i = 0; i < n; i++) {
-        sum += scores[i];
-        top = fmax(top, scores[i]);
-        probabilities &= scores[i] >= 0 && scores[i] <= 1.001f;
+/* One a line; NULL: no memory. */
+static char *join(int n, const char *const *names) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    for (int i = 0; i < n; i++) {
+        for (const char *c = names[i]; *c; c++) out_char(*c == '\n' || *c == '\r' ? ' ' : *c, f);
+        putc('\n', f);
     }
-    probabilities &= fabs(sum - 1) < 1e-2;
-    for (int64_t i = 0; i < n && !probabilities; i++) total += exp(scores[i] - top);
-    int found = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double p = probabilities ? scores[i] : exp(scores[i] - top) / total;
-        int k = found < most ? found : most;
-        while (k > 0 && (to[k - 1].p < p || isnan(to[k - 1].p))) k--;
-        if (k >= most) continue;
-        if (found < most) found++;
-        for (int j = found - 1; j > k; j--) to[j] = to[j - 1];
-        to[k] = (best){ (int)i, p };
+    const bool lost = ferror(f);
+    if (fclose(f) || lost) {
+        free(text);
+        return NULL;
     }
-    return found;
+    return text;
+}
+
+int labels_note(fac_graph *g, int classes, const char *const *names) {
+    fac_error err = { 0 };
+    char *text = names ? join(classes, names) : NULL;
+    if (names && !text) return fail_text("out of memory");
+    const bool long_one = text && strlen(text) > FAC_LABELS_METADATA;
+    if (long_one)
+        fprintf(stderr, "facula: %d names of classes are too long for metadata and are left out\n",
+                classes);
+    fac_graph_set_note(g, FAC_NOTE_LABELS, long_one ? NULL : text);
+    free(text);
+    return fac_graph_check(g, &err) ? fail(&err) : EXIT_OK;
 }

@@ -3,17 +3,18 @@
 #include <string.h>
 #include "cli.h"
 #include "files.h"
+#include "man.h"
 
 extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
                   verb_export, verb_conformance, verb_show, verb_summary, verb_inspect, verb_report, verb_tile, verb_verify, verb_edit,
                   verb_op, verb_zoo, verb_devices, verb_version, verb_help_;
-extern const verb verb_activations, verb_diff, verb_reduce;
+extern const verb verb_activations, verb_diff, verb_reduce, verb_completion;
 
 const verb *const verbs[] = {
     &verb_run, &verb_train, &verb_evaluate, &verb_predict, &verb_plot, &verb_bench, &verb_profile, &verb_peaks, &verb_tune,
     &verb_export, &verb_conformance, &verb_show, &verb_summary, &verb_inspect, &verb_report, &verb_tile, &verb_verify, &verb_edit,
     &verb_activations, &verb_diff, &verb_reduce,
-    &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_help_, NULL };
+    &verb_op, &verb_zoo, &verb_devices, &verb_version, &verb_completion, &verb_help_, NULL };
 
 const verb *verb_find(const char *name) {
     for (const verb *const *v = verbs; *v; v++)
@@ -29,18 +30,28 @@ static void overview(FILE *to) {
                 "130 and 143 stopped by Ctrl-C or SIGTERM.\n");
 }
 
+static bool as_man;
+static const option help_options[] = {
+    { "--man", OPTION_FLAG, &as_man, NULL,
+      "as a page of the manual: facula help --man run | man -l -" },
+    { 0 } };
+
 static int help(list args) {
     if (args.n == 0) {
-        overview(stdout);
+        if (as_man) man_overview();
+        else overview(stdout);
         return EXIT_OK;
     }
     const verb *v = verb_find(args.at[0]);
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", args.at[0]);
-    verb_help(v, stdout);
+    if (as_man) man_verb(v);
+    else verb_help(v, stdout);
     return EXIT_OK;
 }
 
-const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options", .usage = "facula help [VERB]", .run = help };
+const verb verb_help_ = { .name = "help", .summary = "what a verb does and its options",
+                          .usage = "facula help [VERB]",
+    .options = help_options, .run = help };
 
 static int work(int argc, char **argv) {
     if (argc < 2) {

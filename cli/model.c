@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "cli.h"
+#include "labels.h"
 
 static int size_of(const char *text, double *out) {
     char *end;
@@ -120,13 +121,27 @@ static fac_status resize(fac_graph **g, const char *name, const char *text, fac_
 
 /* ---- models ---- */
 
+/* Files that are made of it say how photos are prepared and what the classes are. */
+static int zoo_notes(model *m) {
+    char spec[FAC_PREPROCESS_TEXT];
+    const char *names[1000];
+    const fac_preset *p = fac_preset_find(m->zoo->preset);
+    if (!p) return EXIT_OK;
+    if (fac_preprocess_print(&p->how, spec, sizeof spec) < 0) return fail_text("out of memory");
+    fac_graph_set_note(m->graph, FAC_NOTE_PRESET, spec);
+    if (m->zoo->classes != 1000) return EXIT_OK;
+    for (int k = 0; k < 1000; k++) names[k] = fac_imagenet_name(k);
+    return labels_note(m->graph, 1000, names);
+}
+
 static int load_zoo(const char *name, const char *weights, long seed, model *m) {
     fac_error err = { 0 };
     m->zoo = fac_zoo_find(name);
     if (!m->zoo) return fail_text("the zoo has no \"%s\" (see `facula zoo`)", name);
     if (weights && fac_weights_load(weights, &m->weights, &err)) return fail(&err);
     m->random = !weights;
-    return fac_zoo_new(name, m->weights, (uint64_t)seed, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    if (fac_zoo_new(name, m->weights, (uint64_t)seed, &m->graph, &err)) return fail(&err);
+    return zoo_notes(m);
 }
 
 static int load_text(const char *path, model *m) {
@@ -160,6 +175,7 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.names[i]) && resize(&m.graph, s.names[i], s.texts[i], &err)) code = fail(&err);
     sizes_free(&s);
+    if (!zoo) m.path = path;
     if (code) model_free(&m);
     else *out = m;
     return code;

@@ -46,6 +46,7 @@ static int put_plain(FILE *to, const char *spec, const char *text, size_t most) 
 }
 
 int out_raw(const char *text, FILE *to) { return (fputs)(text, to); }
+int out_char(int c, FILE *to) { return putc(c, to); }
 
 int out_text(const char *text, FILE *to) {
     if (!is_ours(to)) return (fputs)(text, to);

@@ -1,115 +1,155 @@
+/* How photos are prepared for a model, and who says so. */
 #include "photo.h"
 #include <stdlib.h>
 #include <string.h>
+#include "sidecar.h"
 
-static const fac_preset *preset_find(const char *name) {
-    for (const fac_preset *p = fac_presets; p->name; p++)
-        if (!strcmp(p->name, name)) return p;
-    return NULL;
+/* ---- who says so ---- */
+
+static void take(photo_plan *p, const fac_preprocess *how, photo_source from) {
+    const fac_preset *named = fac_preprocess_preset(how);
+    p->how = *how;
+    p->from = from;
+    snprintf(p->name, sizeof p->name, "%s", named ? named->name : "");
 }
 
-void photo_presets(void) {
-    printf("\npresets\n");
-    for (const fac_preset *p = fac_presets; p->name; p++) printf("  %-20s %s\n", p->name, p->help);
-}
-
-/* "0.485,0.456,0.406", or one number for all three; fractions such as 1/255 too. */
-static bool numbers(const char *text, double *to, int n) {
-    int k = 0;
-    for (const char *p = text; k < n; p++) {
-        char *end;
-        to[k] = strtod(p, &end);
-        if (end == p) return false;
-        if (*end == '/') {
-            const char *q = end + 1;
-            double by = strtod(q, &end);
-            if (end == q || by == 0) return false;
-            to[k] /= by;
-        }
-        k++;
-        p = end;
-        if (!*p) break;
-        if (*p != ',') return false;
+static int of_option(const char *spec, photo_plan *p) {
+    fac_error err = { 0 };
+    fac_preprocess how;
+    if (fac_preprocess_parse(spec, &how, &err)) {
+        fprintf(stderr, "facula: --preset: %s (see `facula help run`)\n", err.text);
+        return EXIT_USAGE;
     }
-    if (k == 1) for (int i = 1; i < n; i++) to[i] = to[0];
-    return k == 1 || k == n;
-}
-
-static bool size_pair(const char *text, int *height, int *width) {
-    char *end;
-    long a = strtol(text, &end, 10), b = a;
-    if (end == text || a < 1 || a > 65536) return false;
-    if (*end == 'x') {
-        const char *p = end + 1;
-        b = strtol(p, &end, 10);
-        if (end == p || b < 1 || b > 65536) return false;
-    }
-    *height = (int)a;
-    *width = (int)b;
-    return !*end;
-}
-
-static int bad(const char *flag, const char *text, const char *wanted) {
-    fprintf(stderr, "facula: %s needs %s, not \"%s\" (see `facula help run`)\n", flag, wanted, text);
-    return EXIT_USAGE;
-}
-
-int photo_how(const photo_options *o, const fac_zoo *zoo, fac_type input, fac_preprocess *out) {
-    const char *name = o->preset ? o->preset : zoo ? zoo->preset : "imagenet";
-    const fac_preset *p = preset_find(name);
-    if (!p) return bad("--preset", name, "one of the names that `facula help run` lists");
-    fac_preprocess h = p->how;
-    const fac_dims *d = &input.dims;
-    bool image = d->n == 4 && (d->d[1] == 1 || d->d[1] == 3 || d->d[3] == 1 || d->d[3] == 3 || d->d[1] < 0);
-    if (!image) return fail_text("the model's input is no image: give its tensor with --input");
-    h.nhwc = d->d[1] != 1 && d->d[1] != 3 && (d->d[3] == 1 || d->d[3] == 3);
-    if (o->layout && !strcmp(o->layout, "nhwc")) h.nhwc = true;
-    else if (o->layout && !strcmp(o->layout, "nchw")) h.nhwc = false;
-    else if (o->layout) return bad("--layout", o->layout, "nchw or nhwc");
-    int64_t height = d->d[h.nhwc ? 1 : 2], width = d->d[h.nhwc ? 2 : 3];
-    if (d->d[h.nhwc ? 3 : 1] == 1) h.grey = true;
-
-    if (o->size && strchr(o->size, 'x')) {
-        if (!size_pair(o->size, &h.height, &h.width)) return bad("--size", o->size, "N or HxW");
-        h.resize = 0;
-    } else if (o->size) {
-        int unused;
-        if (!size_pair(o->size, &h.resize, &unused)) return bad("--size", o->size, "N or HxW");
-    }
-    if (o->crop && !size_pair(o->crop, &h.height, &h.width)) return bad("--crop", o->crop, "N or HxW");
-    if (!o->crop && !(o->size && strchr(o->size, 'x')) && height > 0 && width > 0 && height <= 65536 && width <= 65536) {
-        /* the input's own size; the shorter side keeps the preset's margin around the crop */
-        if (h.resize && h.height && !o->size) h.resize = (int)((int64_t)h.resize * (height < width ? height : width) / (h.height < h.width ? h.height : h.width));
-        h.height = (int)height;
-        h.width = (int)width;
-    }
-    if (o->scale && !numbers(o->scale, &h.scale, 1)) return bad("--scale", o->scale, "a number such as 1/255");
-    if (o->mean && !numbers(o->mean, h.mean, 3)) return bad("--mean", o->mean, "one or three numbers");
-    if (o->std && !numbers(o->std, h.std, 3)) return bad("--std", o->std, "one or three numbers");
-    if (o->bgr) h.bgr = true;
-    if (o->interpolation) {
-        static const char *const names[] = { "nearest", "bilinear", "bicubic" };
-        int k = 0;
-        while (k < 3 && strcmp(o->interpolation, names[k])) k++;
-        if (k == 3) return bad("--interpolation", o->interpolation, "nearest, bilinear or bicubic");
-        h.how = k == 0 ? FAC_NEAREST : k == 1 ? FAC_BILINEAR : FAC_BICUBIC;
-    }
-    *out = h;
+    take(p, &how, PHOTO_OPTION);
+    /* of two presets with equal numbers the one that was asked for */
+    if (fac_preset_find(spec)) snprintf(p->name, sizeof p->name, "%s", spec);
     return EXIT_OK;
 }
 
-fac_status photo_tensor(const char *path, const fac_preprocess *how, fac_type input, fac_tensor **out, fac_error *err) {
-    fac_image image = { 0 };
-    fac_tensor *t = NULL;
-    fac_status status = fac_image_load(path, &image, err);
-    if (!status) status = fac_image_tensor(&image, how, &t, err);
-    if (!status && input.dtype != FAC_F32) {
-        fac_tensor *as = NULL;
-        status = fac_tensor_convert(t, input.dtype, &as, err);
-        fac_tensor_free(t);
-        t = as;
+static int of_metadata(const char *text, photo_plan *p) {
+    fac_error err = { 0 };
+    fac_preprocess how;
+    if (fac_preprocess_parse(text, &how, &err))
+        return fail_text("the model's metadata %s: %s (--preset SPEC leaves it alone)",
+                         FAC_NOTE_PRESET, err.text);
+    take(p, &how, PHOTO_METADATA);
+    return EXIT_OK;
+}
+
+static int of_sidecar(const char *path, photo_plan *p, bool *found) {
+    sidecar s;
+    const int code = sidecar_read(path, SIDECAR_PRESET, &s);
+    *found = !code && s.preset;
+    if (!*found) return code;
+    take(p, &s.how, PHOTO_SIDECAR);
+    snprintf(p->file, sizeof p->file, "%s", s.file);
+    return EXIT_OK;
+}
+
+int photo_plan_of(const photo_options *o, const model *m, photo_plan *out) {
+    const char *note = m->zoo ? NULL : fac_graph_note(m->graph, FAC_NOTE_PRESET);
+    const fac_preset *zoo = m->zoo ? fac_preset_find(m->zoo->preset) : NULL;
+    bool found = false;
+    *out = (photo_plan){ 0 };
+    if (o && o->preset) return of_option(o->preset, out);
+    if (note) return of_metadata(note, out);
+    if (!zoo) {
+        const int code = of_sidecar(m->path, out, &found);
+        if (code || found) return code;
     }
+    const fac_preset *p = zoo ? zoo : fac_preset_find("imagenet");
+    take(out, &p->how, zoo ? PHOTO_ZOO : PHOTO_GUESS);
+    return EXIT_OK;
+}
+
+/* ---- what the input says ---- */
+
+static int layout(photo_plan *p, const fac_dims *d) {
+    const bool first = d->n == 4 && (d->d[1] == 1 || d->d[1] == 3);
+    const bool last = d->n == 4 && (d->d[3] == 1 || d->d[3] == 3);
+    if (!first && !last && !(d->n == 4 && d->d[1] < 0))
+        return fail_text("the model's input is no image: give its tensor with --input");
+    if (first || last) p->how.nhwc = !first;
+    return EXIT_OK;
+}
+
+/* The input's own size; the shorter side keeps the preset's margin around the crop. */
+static void fit(fac_preprocess *h, int64_t height, int64_t width, bool sized) {
+    const int64_t most = 65536, shorter = height < width ? height : width;
+    if (height < 1 || width < 1 || height > most || width > most) return;
+    const int crop = h->height < h->width ? h->height : h->width;
+    if (h->resize && crop && !sized) h->resize = (int)(h->resize * shorter / crop);
+    h->height = (int)height;
+    h->width = (int)width;
+}
+
+/* ---- single options ---- */
+
+static int set(photo_plan *p, const char *key, const char *value) {
+    char spec[FAC_PREPROCESS_TEXT];
+    fac_error err = { 0 };
+    if (!value) return EXIT_OK;
+    if (fac_preprocess_print(&p->how, spec, sizeof spec) < 0) return fail_text("out of memory");
+    const size_t n = strlen(spec);
+    snprintf(spec + n, sizeof spec - n, ",%s=%s", key, value);
+    const bool one = !strchr(value, '=') && strlen(spec) + 1 < sizeof spec;
+    if (!one) snprintf(err.text, sizeof err.text, "\"%.60s\" is no value", value);
+    if (!one || fac_preprocess_parse(spec, &p->how, &err)) {
+        fprintf(stderr, "facula: --%s: %s (see `facula help run`)\n", key, err.text);
+        return EXIT_USAGE;
+    }
+    p->changed = true;
+    return EXIT_OK;
+}
+
+static int single_options(const photo_options *o, photo_plan *p) {
+    int code = set(p, "size", o->size);
+    if (!code) code = set(p, "crop", o->crop);
+    if (!code) code = set(p, "scale", o->scale);
+    if (!code) code = set(p, "mean", o->mean);
+    if (!code) code = set(p, "std", o->std);
+    if (!code) code = set(p, "interpolation", o->interpolation);
+    if (!code) code = set(p, "layout", o->layout);
+    if (!code && o->bgr) code = set(p, "order", "bgr");
+    return code;
+}
+
+int photo_plan_input(const photo_options *o, const model *m, fac_type input, photo_plan *out) {
+    const fac_dims *d = &input.dims;
+    int code = photo_plan_of(o, m, out);
+    if (!code) code = layout(out, d);
+    if (!code) code = single_options(o, out);
+    if (code) return code;
+    const bool nhwc = out->how.nhwc, scaled = o->size && strchr(o->size, 'x');
+    if (d->d[nhwc ? 3 : 1] == 1) out->how.grey = true;
+    if (!o->crop && !scaled)
+        fit(&out->how, d->d[nhwc ? 1 : 2], d->d[nhwc ? 2 : 3], o->size != NULL);
+    out->how.dtype = input.dtype;
+    return EXIT_OK;
+}
+
+void photo_plan_trained(const fac_dataset *d, photo_source from, photo_plan *out) {
+    fac_preprocess how = { .height = (int)d->item.d[1], .width = (int)d->item.d[2],
+                           .how = FAC_BILINEAR, .grey = d->item.d[0] == 1 };
+    memcpy(how.mean, d->mean, sizeof how.mean);
+    memcpy(how.std, d->std, sizeof how.std);
+    *out = (photo_plan){ 0 };
+    take(out, &how, from);
+}
+
+fac_status photo_tensor(const char *path, const photo_plan *plan, fac_tensor **out,
+                        fac_error *err) {
+    fac_image image = { 0 };
+    fac_status status = fac_image_load(path, &image, err);
+    if (!status) status = fac_image_tensor(&image, &plan->how, out, err);
     fac_image_free(&image);
-    if (!status) *out = t;
     return status;
+}
+
+int photo_note(fac_graph *g, const fac_preprocess *how) {
+    char spec[FAC_PREPROCESS_TEXT];
+    fac_error err = { 0 };
+    if (fac_preprocess_print(how, spec, sizeof spec) < 0) return fail_text("out of memory");
+    fac_graph_set_note(g, FAC_NOTE_PRESET, spec);
+    return fac_graph_check(g, &err) ? fail(&err) : EXIT_OK;
 }

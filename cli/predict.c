@@ -25,6 +25,7 @@ typedef struct job {
     fac_program  *program;
     int32_t      *ids;
     int64_t       room;
+    photo_plan    plan;             /* of a training of images */
 } job;
 
 /* ---- the model ---- */
@@ -55,6 +56,7 @@ static int prepare(job *j, const char *dir) {
     if (!code) code = samples_recall(dir, &j->s);
     if (!code) code = device_open(&how->device, &j->device);
     if (code) return code;
+    if (j->s.kind == SAMPLES_IMAGES) photo_plan_trained(&j->s.like, PHOTO_TRAINING, &j->plan);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     if (fac_weights_load(path, &w, &err)) return fail(&err);
     code = load_weights(j, dir, w);
@@ -90,12 +92,7 @@ static fac_status text_tensor(job *j, const char *text, fac_tensor **out, fac_er
 }
 
 static fac_status image_tensor(const job *j, const char *path, fac_tensor **out, fac_error *err) {
-    const fac_dataset *d = &j->s.like;
-    fac_preprocess to_input = { .height = (int)d->item.d[1], .width = (int)d->item.d[2], .how = FAC_BILINEAR,
-                                .grey = d->item.d[0] == 1 };
-    memcpy(to_input.mean, d->mean, sizeof to_input.mean);
-    memcpy(to_input.std, d->std, sizeof to_input.std);
-    return photo_tensor(path, &to_input, (fac_type){ FAC_F32, fac_shape(1, d->item.d[0], d->item.d[1], d->item.d[2]) }, out, err);
+    return photo_tensor(path, &j->plan, out, err);
 }
 
 /* "0.5,1.25": as many numbers as a sample has. */
@@ -121,24 +118,28 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
 
 /* ---- answers ---- */
 
-static int print_json(const char *what, const best *b, int n, const fac_dataset *d) {
+static int print_json(const job *j, const char *what, const fac_class *b, int n) {
+    const fac_dataset *d = &j->s.like;
     cJSON *root = cJSON_CreateObject(), *all = NULL;
     cJSON_AddStringToObject(root, "input", what);
     cJSON_AddStringToObject(root, "class", d->class_names[b[0].index]);
-    json_number(root, "probability", b[0].p, 6);
+    json_number(root, "probability", b[0].probability, 6);
     all = cJSON_AddArrayToObject(root, "classes");
     for (int k = 0; k < n; k++) {
         cJSON *row = cJSON_CreateObject();
-        cJSON_AddNumberToObject(row, "index", b[k].index);
+        cJSON_AddNumberToObject(row, "index", (double)b[k].index);
         cJSON_AddStringToObject(row, "class", d->class_names[b[k].index]);
-        json_number(row, "probability", b[k].p, 6);
+        json_number(row, "probability", b[k].probability, 6);
         cJSON_AddItemToArray(all, row);
     }
+    photo_plan_json(&j->plan, root);
     return json_line(root);
 }
 
-static int print_line(const char *what, const best *b, int n, const fac_dataset *d) {
-    for (int k = 0; k < n; k++) printf("%s%s %.2f %%", k ? ", " : "", d->class_names[b[k].index], 100 * b[k].p);
+static int print_line(const job *j, const char *what, const fac_class *b, int n) {
+    for (int k = 0; k < n; k++)
+        printf("%s%s %.2f %%", k ? ", " : "", j->s.like.class_names[b[k].index],
+               100 * b[k].probability);
     printf("  %s\n", what);
     return EXIT_OK;
 }
@@ -152,9 +153,11 @@ static int answer(job *j, const char *what) {
     if (!status) status = fac_program_run(j->program, &x, y, &err);
     if (!status) {
         const fac_dataset *d = &j->s.like;
-        best *b = calloc((size_t)d->classes, sizeof *b);
-        int n = b ? best_of(fac_tensor_data(y[1]), d->classes, b, top < d->classes ? (int)top : d->classes) : 0;
-        if (n) code = (how->json ? print_json : print_line)(what, b, n, d);
+        fac_class *b = calloc((size_t)d->classes, sizeof *b);
+        int n = 0;
+        const int most = top < d->classes ? (int)top : d->classes;
+        status = b ? fac_top(y[1], 0, NULL, most, b, &n, &err) : FAC_E_NOMEM;
+        if (n) code = (how->json ? print_json : print_line)(j, what, b, n);
         free(b);
     }
     fac_tensor_free(x);
@@ -184,6 +187,7 @@ static int run(list args) {
     int code = prepare(&j, args.at[0]);
     for (int i = 1; i < args.n && !code; i++) code = answer(&j, args.at[i]);
     if (!code && args.n == 1) code = answer_lines(&j);
+    if (!code && !how->json) photo_plan_print(&j.plan);
     free(j.ids);
     fac_program_free(j.program);
     fac_graph_free(j.graph);

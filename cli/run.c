@@ -45,6 +45,7 @@ typedef struct job {
     fac_tensor *out[MOST];
     labels      names;
     file_names  files;
+    bool        named;              /* names were looked for */
     fac_plan_stat stat;
     double      ms;
 } job;
@@ -104,18 +105,22 @@ static int check_outputs(const job *j) {
 }
 
 /* Scores of a classifier: one row of at least two numbers in the first output. */
-static bool scores_of(const job *j, float **scores, int64_t *n) {
-    fac_type t = fac_tensor_type(j->out[0]);
-    fac_tensor *f = NULL;
-    *n = fac_dims_count(&t.dims);
-    if (fac_dtype_get(t.dtype)->kind != 'f' || *n < 2 || t.dims.n < 1) return false;
+static bool are_scores(const fac_tensor *out, int64_t *n) {
+    fac_type t = fac_tensor_type(out);
     int wide = 0;
+    *n = fac_dims_count(&t.dims);
     for (int k = 0; k < t.dims.n; k++) wide += t.dims.d[k] > 1;
-    if (wide != 1 || fac_tensor_convert(j->out[0], FAC_F32, &f, NULL)) return false;
-    *scores = malloc((size_t)*n * sizeof **scores);
-    bool ok = *scores && !fac_tensor_read(f, *scores, (size_t)*n * sizeof **scores, NULL);
-    fac_tensor_free(f);
-    return ok;
+    return fac_dtype_get(t.dtype)->kind == 'f' && *n >= 2 && wide == 1;
+}
+
+/* The best of them, and what they are called; an exit code. */
+static int best_classes(job *j, int64_t n, int most, fac_class *top, int *found) {
+    fac_error err = { 0 };
+    int code = j->named ? EXIT_OK : labels_find(&j->m, o.labels, &j->names);
+    j->named = true;
+    if (!code) code = labels_fit(&j->names, n);
+    if (code) return code;
+    return fac_top(j->out[0], 0, j->names.names, most, top, found, &err) ? fail(&err) : EXIT_OK;
 }
 
 static void print_values(const fac_tensor *t) {
@@ -133,36 +138,41 @@ static void print_values(const fac_tensor *t) {
 static int report(job *j, cJSON *rows) {
     const fac_graph *g = j->m.graph;
     cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
-    float *scores = NULL;
     int64_t n = 0;
-    best top[100];
+    fac_class top[100];
     long most = o.top ? o.top : 5;
     int found = 0, code = EXIT_OK;
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
-    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n))
-        found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
-    free(scores);
+    if ((photo || o.top || o.labels) && are_scores(j->out[0], &n))
+        code = best_classes(j, n, (int)(most < 100 ? most : 100), top, &found);
     if (root) {
         tops = cJSON_AddArrayToObject(root, "top");
         outs = cJSON_AddArrayToObject(root, "outputs");
     }
     char name[64];
     if (found && !root && o.picture && j->in.photo[0]) {
-        code = show_photo(j->in.photo[0], top, found, &j->names, n);
+        code = show_photo(j->in.photo[0], top, found);
     } else {
         for (int k = 0; k < found; k++) {
-            const char *label = label_of(&j->names, top[k].index, n, name, sizeof name);
+            const char *label = label_of(&top[k], name, sizeof name);
             if (root) {
                 cJSON *t = cJSON_CreateObject();
-                cJSON_AddNumberToObject(t, "index", top[k].index);
+                cJSON_AddNumberToObject(t, "index", (double)top[k].index);
                 cJSON_AddStringToObject(t, "label", label);
-                json_number(t, "p", top[k].p, 7);
+                json_number(t, "p", top[k].probability, 7);
                 cJSON_AddItemToArray(tops, t);
             } else {
-                printf("%6.2f %%  %4d  %s\n", 100 * top[k].p, top[k].index, label);
+                printf("%6.2f %%  %4d  %s\n", 100 * top[k].probability, (int)top[k].index, label);
             }
         }
+    }
+    if (root) {
+        photo_plan_json(&j->in.plan, root);
+        if (found) cJSON_AddStringToObject(root, "labels", labels_from(&j->names, n));
+    } else if (!code) {
+        photo_plan_print(&j->in.plan);
+        if (found && o.picture) putchar('\n');
     }
     for (int i = 0; i < fac_graph_outputs(g) && !code; i++) {
         char file[1024], dims[128];
@@ -297,7 +307,6 @@ static int work(job *j, list args) {
     opts.precision = how.products;
     if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
         return fail_text("a model with more than %d inputs or outputs", MOST);
-    if (!code && o.labels) code = labels_load(o.labels, &j->names);
     if (!code) code = check_outputs(j);
     if (!code && !name_files(j)) code = fail_text("out of memory");
     if (code) return code;

@@ -6,16 +6,15 @@
 enum { BAR = 20, NAME = 22 };
 
 /* One class: a bar, its share, its name cut to fit. */
-static void print_class(const best *b, const labels *names, int64_t classes) {
+static void print_class(const fac_class *c) {
     char room[64], blocks[BAR_BYTES(BAR)];
     style(stdout, "38;5;214");
-    printf("%s", bar(b->p, BAR, blocks));
+    printf("%s", bar(c->probability, BAR, blocks));
     style(stdout, "0");
-    const char *label = label_of(names, b->index, classes, room, sizeof room);
-    printf(" %5.1f %%  %.*s", 100 * b->p, 3 * NAME, label);
+    printf(" %5.1f %%  %.*s", 100 * c->probability, 3 * NAME, label_of(c, room, sizeof room));
 }
 
-int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes) {
+int show_photo(const char *path, const fac_class *top, int n) {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     fac_image image = { 0 };
     picture p = { 0 };
@@ -39,7 +38,7 @@ int show_photo(const char *path, const best *top, int n, const labels *names, in
         if (i == first && draw) style(stdout, "1");
         if (i == first) printf("%s", file);
         if (i == first && draw) style(stdout, "0");
-        if (k >= 0 && k < n) print_class(&top[k], names, classes);
+        if (k >= 0 && k < n) print_class(&top[k]);
         if (draw || i != first + 1) putchar('\n');
     }
     putchar('\n');

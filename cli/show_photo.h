@@ -2,5 +2,5 @@
 #ifndef FACULA_CLI_SHOW_PHOTO_H
 #define FACULA_CLI_SHOW_PHOTO_H
 #include "labels.h"
-int show_photo(const char *path, const best *top, int n, const labels *names, int64_t classes);
+int show_photo(const char *path, const fac_class *top, int n);
 #endif

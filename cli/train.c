@@ -1,10 +1,23 @@
 /* facula train: trains a classifier on a data set. */
 #include <string.h>
 #include "files.h"
+#include "labels.h"
+#include "photo.h"
 #include "samples.h"
 #include "train.h"
 
 static train_options *const o = &train_given;
+
+/* The file says how its photos are prepared and what its classes are called, whatever the model
+ * that it began with said. */
+static int describe(const train_job *j, fac_graph *g) {
+    photo_plan plan;
+    fac_graph_set_note(g, FAC_NOTE_PRESET, NULL);
+    const int code = labels_note(g, j->train.classes, j->train.class_names);
+    if (code || !j->train.bytes) return code;
+    photo_plan_trained(&j->train, PHOTO_TRAINING, &plan);
+    return photo_note(g, &plan.how);
+}
 
 /* What is left behind: weights by name, and the network as others read it. */
 static int save(const train_job *j) {
@@ -16,8 +29,10 @@ static int save(const train_job *j) {
     snprintf(path, sizeof path, "%s/model.onnx", o->out);
     fac_graph *quiet = fac_graph_inference(j->m.graph);
     if (!quiet) return fail_text("out of memory");
-    fac_status status = fac_onnx_save(quiet, path, NULL, &err);
+    const int code = describe(j, quiet);
+    fac_status status = code ? FAC_OK : fac_onnx_save(quiet, path, NULL, &err);
     fac_graph_free(quiet);
+    if (code) return code;
     if (status == FAC_E_UNSUPPORTED) fprintf(stderr, "facula: no model.onnx is written: %s\n", err.text);
     return status && status != FAC_E_UNSUPPORTED ? fail(&err) : EXIT_OK;
 }

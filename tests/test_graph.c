@@ -1,4 +1,5 @@
 /* Graphs: building, errors, inference with symbols and known contents, updates. */
+#include "facula/onnx.h"
 #include "graph_check.h"
 
 static void build_and_ask(void **state) {
@@ -58,11 +59,31 @@ static void first_error_stays(void **state) {
     assert_error(g, FAC_E_SHAPE, text);
     fac_graph *copy = fac_graph_clone(g);
     assert_error(copy, FAC_E_SHAPE, text);
+    /* whoever uses it says so, and says since when */
+    fac_error err = { 0 };
+    char words[sizeof err.text];
+    fac_graph *const both[] = { g, copy };
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(fac_graph_write(both[k], stderr, &err), FAC_E_SHAPE);
+        snprintf(words, sizeof words,
+                 "%s (the graph is poisoned since then: fac_graph_write cannot use it)", text);
+        assert_string_equal(err.text, words);
+        assert_int_equal(fac_onnx_save(both[k], "/nonexistent/m.onnx", NULL, &err), FAC_E_SHAPE);
+        snprintf(words, sizeof words,
+                 "/nonexistent/m.onnx: %s (the graph is poisoned since then: fac_onnx_save cannot "
+                 "use it)",
+                 text);
+        assert_string_equal(err.text, words);
+    }
+    assert_int_equal(fac_graph_write(NULL, stderr, &err), FAC_E_NOMEM);
     fac_graph_free(copy);
     /* poison of one graph in another one */
     fac_value *z = fac_input(other, "z", FAC_F32, fac_shape(2, 3));
     assert_ptr_equal(add(z, bad), other->poison);
-    assert_error(other, FAC_E_ARGUMENT, "tadd: its inputs belong to different graphs");
+    assert_error(other, FAC_E_ARGUMENT,
+                 "tadd: input 1 belongs to another graph, which is poisoned: encoder.3: tadd: "
+                 "[2,3] and [2,4] "
+                 "cannot be broadcast: 3 against 4 (x f32[2,3], y f32[2,4])");
     fac_graph_free(other);
     fac_graph_free(g);
 }

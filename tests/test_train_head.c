@@ -109,10 +109,15 @@ static void imported_models_change_their_classes(void **state) {
     fac_graph_free(a);
 
     g = read_text(gemm_model);
+    fac_graph_set_note(g, FAC_NOTE_LABELS, "a\nb\nc\nd\ne\n");
+    fac_graph_set_note(g, FAC_NOTE_PRESET, "caffe");
     OK(fac_graph_replace_head(g, 2, 0, &a, &h, err));
+    assert_null(fac_graph_note(a, FAC_NOTE_LABELS));    /* the names were those of the old classes */
+    assert_string_equal(fac_graph_note(a, FAC_NOTE_PRESET), "caffe");
     assert_true(h.replaced && !h.batch_freed && param(a, "w").dims.d[0] == 2 && param(a, "b").dims.d[0] == 2);
     fac_graph_free(a);
     OK(fac_graph_replace_head(g, 5, 0, &a, &h, err));   /* as many as before: only the softmax goes */
+    assert_string_equal(fac_graph_note(a, FAC_NOTE_LABELS), "a\nb\nc\nd\ne\n");
     assert_true(!h.replaced && fac_value_tensor(fac_graph_find(a, "w")) == fac_value_tensor(fac_graph_find(g, "w")));
     fac_graph_free(g);
     fac_graph_free(a);

@@ -53,6 +53,10 @@ fac_status fac_dataset_image(const fac_dataset *d, int64_t sample, fac_image *ou
  * classes, mean and std. */
 fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, int width, fac_dataset *out, fac_error *err);
 
+/* What images become is what a preset makes of pixels: scale, mean, std and the order of channels.
+ * Their size and whether they are grey stay.  FAC_E_ARGUMENT where the samples are no images. */
+fac_status fac_dataset_prepare(fac_dataset *d, const fac_preprocess *how, fac_error *err);
+
 /* ---- augmentation ---------------------------------------------------------------------------------------------------- */
 
 /* Random changes of training images, done in this order; 0 is none of it.  Each choice is drawn from numbers of its own, so

@@ -16,6 +16,7 @@
 #include "facula/zoo.h"
 #include "facula/io.h"
 #include "facula/image.h"
+#include "facula/classes.h"
 #include "facula/data.h"
 #include "facula/onnx.h"
 #include "facula/program.h"

@@ -30,7 +30,10 @@ fac_graph *fac_graph_inference(const fac_graph *g);     /* a clone without updat
  * norms over dims, losses) stay f32.  Apply it to a model before its loss and its gradients are built. */
 fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low);
 void       fac_graph_free(fac_graph *g);
-fac_status fac_graph_check(const fac_graph *g, fac_error *err);     /* the first error since fac_graph_new */
+/* The first error since fac_graph_new.  Whatever uses the graph afterwards (a program, a file, an
+ * analysis) fails with that same error and says that the graph is poisoned since then; so does an
+ * op of another graph that is given one of its values. */
+fac_status fac_graph_check(const fac_graph *g, fac_error *err);
 
 /* Names the nodes built until the matching pop: errors, profiles and ONNX say "encoder.3.conv", parameters are called
  * "encoder.3.conv.weight". */

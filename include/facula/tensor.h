@@ -47,7 +47,19 @@ typedef struct fac_dims {
     int     n;              /* 0 for a scalar */
     int64_t d[FAC_DIMS];    /* >= 0 a size; < 0 a symbol of the graph (see fac_symbol) */
 } fac_dims;
+/* fac_shape(1, 3, 224, 224): one size or more, at most FAC_DIMS; a macro in C, a function template
+ * in C++. */
+#ifdef __cplusplus
+}
+template <typename... Sizes> inline fac_dims fac_shape(Sizes... sizes) {
+    static_assert(sizeof...(sizes) >= 1 && sizeof...(sizes) <= FAC_DIMS,
+                  "fac_shape takes 1 to 8 sizes");
+    return fac_dims{ static_cast<int>(sizeof...(sizes)), { static_cast<int64_t>(sizes)... } };
+}
+extern "C" {
+#else
 #define fac_shape(...) ((fac_dims){ (int)(sizeof (int64_t[]){ __VA_ARGS__ } / sizeof(int64_t)), { __VA_ARGS__ } })
+#endif
 
 typedef struct fac_type { fac_dtype dtype; fac_dims dims; } fac_type;
 

@@ -32,7 +32,8 @@ typedef struct fac_head {
 } fac_head;
 /* A copy of a model, of the zoo or of an ONNX file, that gives logits [N,classes], ready to be trained: when its last layer (a
  * linear one, a product or a convolution) has another number of classes it is replaced by a fresh one, drawn from the seed as
- * torch draws it, under the old names; softmax behind it goes; a fixed batch becomes any, if the model allows that.  All
+ * torch draws it, under the old names; names of the old classes (FAC_NOTE_LABELS) go; softmax
+ * behind it goes; a fixed batch becomes any, if the model allows that.  All
  * other parameters are shared.  head may be NULL.  FAC_E_UNSUPPORTED: the model ends in something else. */
 fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint64_t seed, fac_graph **out, fac_head *head,
                                   fac_error *err);

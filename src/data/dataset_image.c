@@ -57,3 +57,28 @@ fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, in
     else *out = to;
     return status;
 }
+
+static void swap_planes(fac_dataset *d) {
+    const int64_t plane = d->item.d[1] * d->item.d[2];
+    uint8_t *image = fac_dataset_bytes(d);
+    for (int64_t i = 0; i < d->count; i++, image += 3 * plane)
+        for (int64_t k = 0; k < plane; k++) {
+            const uint8_t red = image[k];
+            image[k] = image[2 * plane + k];
+            image[2 * plane + k] = red;
+        }
+}
+
+/* (b scale - mean) / std = (b / 255 - mean / k) / (std / k), with k = 255 scale */
+fac_status fac_dataset_prepare(fac_dataset *d, const fac_preprocess *how, fac_error *err) {
+    FAC_TRY(check_images(d, err));
+    const double scale = how->scale != 0 ? how->scale : 1 / 255.0;
+    const double k = scale == 1 / 255.0 ? 1 : 255 * scale;
+    for (int c = 0; c < 3; c++) {
+        const double std = how->std[c] != 0 ? how->std[c] : 1;
+        d->mean[c] = how->mean[c] / k;
+        d->std[c] = std / k;
+    }
+    if (how->bgr && d->item.d[0] == 3) swap_planes(d);
+    return FAC_OK;
+}

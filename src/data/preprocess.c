@@ -54,12 +54,26 @@ static void fill(const fac_image *image, const fac_preprocess *how, float *to) {
     }
 }
 
+/* f32 becomes what was asked for. */
+static fac_status convert(fac_tensor **t, fac_dtype dtype, fac_error *err) {
+    fac_tensor *as = NULL;
+    if (dtype == FAC_NONE || dtype == FAC_F32) return FAC_OK;
+    FAC_TRY(fac_tensor_convert(*t, dtype, &as, err));
+    fac_tensor_free(*t);
+    *t = as;
+    return FAC_OK;
+}
+
 fac_status fac_image_tensor(const fac_image *image, const fac_preprocess *how, fac_tensor **out, fac_error *err) {
     if (how->resize < 0 || how->width < 0 || how->height < 0)
         return fac_raise(err, FAC_E_ARGUMENT, "preprocess: negative sizes: resize %d, crop %d x %d", how->resize, how->width,
                          how->height);
     if (!image->rgb || image->width < 1 || image->height < 1)
         return fac_raise(err, FAC_E_ARGUMENT, "preprocess: the image is empty");
+    if (how->dtype == FAC_BIT || how->dtype == FAC_TEXT || how->dtype < FAC_NONE
+        || how->dtype >= FAC_DTYPES)
+        return fac_raise(err, FAC_E_DTYPE, "preprocess: no pixels are %s",
+                         fac_dtype_get(how->dtype)->name);
     fac_image seen = { 0 };
     FAC_TRY(geometry(image, how, &seen, err));
 
@@ -74,6 +88,7 @@ fac_status fac_image_tensor(const fac_image *image, const fac_preprocess *how, f
         fill(&seen, how, pixels);
         status = fac_tensor_write(t, pixels, bytes, err);
     }
+    if (!status) status = convert(&t, how->dtype, err);
     fac_release(pixels);
     fac_image_free(&seen);
     if (status) fac_tensor_free(t);

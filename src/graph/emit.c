@@ -212,7 +212,11 @@ fac_node *fac_node_build(fac_graph *g, const fac_emission *e) {
     for (int i = 0; i < e->n; i++) {
         fac_value *v = e->in[i];
         if (!v) continue;
-        if (v->graph != g) {
+        if (v->graph != g && v->graph->error.status) {
+            fac_graph_raise(g, FAC_E_ARGUMENT,
+                            "%s: input %d belongs to another graph, which is poisoned: %s",
+                            op->name, i, v->graph->error.text);
+        } else if (v->graph != g) {
             fac_graph_raise(g, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs", op->name);
             fac_graph_raise(v->graph, FAC_E_ARGUMENT, "%s: its inputs belong to different graphs", op->name);
         } else if (v->leaf == FAC_POISON && !g->error.status)

@@ -79,6 +79,15 @@ fac_status fac_graph_check(const fac_graph *g, fac_error *err) {
     return g->error.status;
 }
 
+fac_status fac_graph_usable(const fac_graph *g, const char *user, fac_error *err) {
+    const fac_status status = fac_graph_check(g, NULL);
+    if (!status) return FAC_OK;
+    if (!g) return fac_graph_check(g, err);
+    /* the hint must not push the error out, nor be cut off: a long error gives way */
+    return fac_raise(err, status, "%.400s (the graph is poisoned since then: %s cannot use it)",
+                     g->error.text, user);
+}
+
 /* ---- scopes ---- */
 
 void fac_graph_push(fac_graph *g, const char *scope) {

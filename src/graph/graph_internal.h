@@ -50,6 +50,9 @@ struct fac_graph {
 
 /* Sets the graph's error if it has none; returns poison.  fac_fail_graph also says the scope. */
 fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
+/* fac_graph_check for those who were given a finished graph: the error also says that `user` cannot
+ * use it, and why. */
+fac_status fac_graph_usable(const fac_graph *g, const char *user, fac_error *err);
 /* Is this number a symbol of g? */
 static inline bool fac_is_symbol(const fac_graph *g, int64_t d) { return d <= FAC_SYMBOL && fac_symbol_index(d) < g->nsymbols; }
 /* Names a value if the name is free (importers do, for every value of the file). */

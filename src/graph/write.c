@@ -128,7 +128,7 @@ static void release(writer *w, fac_text *text) {
 }
 
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err) {
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_graph_write", err));
     fac_text text = { 0 };
     writer w;
     fac_status s = FAC_OK;

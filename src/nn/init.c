@@ -153,7 +153,7 @@ static fac_status redraw(const fac_graph *g, const fac_value *p, const fac_init 
 
 fac_status fac_nn_init(fac_graph *g, const char *pattern, const fac_init *init, fac_error *err) {
     int found = 0;
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_nn_init", err));
     if (init->kind == FAC_INIT_DEFAULT) return fac_raise(err, FAC_E_ARGUMENT, "%s: which distribution?", pattern);
     for (size_t i = 0; i < g->nparams; i++) {
         if (!fac_value_trains(g->params[i]) || fnmatch(pattern, g->params[i]->name, 0)) continue;

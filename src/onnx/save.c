@@ -224,7 +224,7 @@ static bool model_body(pb_ostream_t *s, const void *self) {
 /* ---- records ---- */
 
 static fac_status check(const fac_graph *g, const fac_onnx_save_opts *o, fac_error *err) {
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_onnx_save", err));
     if (o->opset && (o->opset < FAC_ONNX_OLDEST || o->opset > FAC_ONNX_NEWEST))
         return fac_raise(err, FAC_E_UNSUPPORTED, "opset %d; %d to %d are written", o->opset, FAC_ONNX_OLDEST, FAC_ONNX_NEWEST);
     if (!g->noutputs) return fac_raise(err, FAC_E_ARGUMENT, "the graph has no outputs");

@@ -181,7 +181,7 @@ static fac_status take_options(fac_activations *a, const fac_activations_opts *o
 static fac_status start(fac_activations *a, const fac_graph *g, fac_device *device, const fac_activations_opts *o,
                         fac_error *err) {
     FAC_TRY(take_options(a, o, err));
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_activations_new", err));
     if (!(a->graph = fac_graph_inference(g))) return no_memory(err);
     FAC_TRY(fac_graph_check(a->graph, err));
     for (fac_node *n = a->graph->first; n; n = n->next) FAC_TRY(label_outputs(a, n, err));

@@ -182,7 +182,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
 }
 
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err) {
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_analyze", err));
     fac_analysis *a = fac_alloc(1, sizeof *a);
     if (!a) return fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
     fac_status status = take_graph(a, g, batch, err);

@@ -194,8 +194,8 @@ static fac_status tell_all(fac_teller *t) {
 }
 
 fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts *opts, fac_differences **out, fac_error *err) {
-    FAC_TRY(fac_graph_check(a, err));
-    FAC_TRY(fac_graph_check(b, err));
+    FAC_TRY(fac_graph_usable(a, "fac_diff", err));
+    FAC_TRY(fac_graph_usable(b, "fac_diff", err));
     fac_teller t = { .d = fac_alloc(1, sizeof *t.d), .err = err };
     if (!t.d) return fac_diff_no_memory(err);
     if (opts) t.o = *opts;

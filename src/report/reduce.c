@@ -90,7 +90,7 @@ static fac_status rounds(search *s) {
 fac_status fac_reduce(const fac_graph *g, const fac_reduce_opts *opts, fac_graph **out, fac_reduce_stat *stat, fac_error *err) {
     search s = { .o = opts, .err = err };
     bool interesting = false;
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_reduce", err));
     fac_graph *first = fac_graph_inference(g);
     fac_status status = first ? fac_graph_check(first, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a model");
     if (status) return fac_graph_free(first), status;

@@ -298,6 +298,8 @@ fac_status fac_verify(const fac_graph *a, const fac_graph *b, fac_device *device
                       fac_error *err) {
     fac_verdict v = { 0 };
     fac_error own = { 0 };
+    FAC_TRY(fac_graph_usable(a, "fac_verify", err));
+    FAC_TRY(fac_graph_usable(b, "fac_verify", err));
     fac_trial t = { .device = device, .o = opts, .v = &v, .err = err ? err : &own, .proof = true };
     fac_status status = judge(&t, a, b);
     if (t.in) fac_drop_tensors(t.in, t.a.graph->ninputs);

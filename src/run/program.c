@@ -14,7 +14,7 @@ fac_status fac_program_new(const fac_graph *g, fac_device *device, const fac_pro
                            fac_error *err) {
     if (!g || !device || !out)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_program_new: %s is NULL", !g ? "the graph" : !device ? "the device" : "out");
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_program_new", err));
     FAC_TRY(fac_solver_known(device, opts ? opts->solver : NULL, err));
     if (!g->noutputs && !g->nparams) return fac_raise(err, FAC_E_ARGUMENT, "a graph without outputs has nothing to run");
     fac_program *p = fac_alloc(1, sizeof *p);
@@ -369,7 +369,7 @@ fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_erro
     if (!v || !device || !out)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: %s is NULL", !v ? "the value" : !device ? "the device" : "out");
     fac_graph *g = v->graph, *only = NULL;
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_eval", err));
     if (g->ninputs) return fac_raise(err, FAC_E_ARGUMENT, "fac_eval: input %s has no data", g->inputs[0]->name);
     fac_value **map = NULL;
     fac_program *p = NULL;

@@ -1,7 +1,6 @@
 /* Numbers as texts and back: floats in the fewest digits that read back as the same number, written as Python does. */
 #include "tensor/convert_text.h"
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,19 +10,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/point.h"
 #include "tensor/tensor_internal.h"
-
-/* strtod and printf follow the caller's locale, where the point may be a comma. */
-typedef struct point { locale_t ours, callers; } point;
-static bool point_begin(point *p) {
-    p->ours = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (p->ours) p->callers = uselocale(p->ours);
-    return p->ours;
-}
-static void point_end(point *p) {
-    uselocale(p->callers);
-    freelocale(p->ours);
-}
 
 static const char *after_blanks(const char *s) { return s + strspn(s, " \t\r\n"); }
 
@@ -61,11 +49,11 @@ static fac_status parse_all(fac_dtype dtype, char *to, const char *from, size_t 
 }
 
 fac_status fac_texts_parse(fac_dtype dtype, void *to, const void *from, size_t n, fac_error *err) {
-    point p;
+    fac_point p;
     if (dtype == FAC_BIT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts to bits: convert to bool first");
-    if (!point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
+    if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
     fac_status status = parse_all(dtype, to, from, n, err);
-    point_end(&p);
+    fac_point_end(&p);
     return status;
 }
 
@@ -113,10 +101,10 @@ static fac_status print_all(fac_dtype dtype, const char *from, char **texts, fac
 }
 
 fac_status fac_texts_print(fac_tensor *to, fac_dtype dtype, const void *from, size_t n, fac_error *err) {
-    point p;
+    fac_point p;
     if (dtype == FAC_BIT) return fac_raise(err, FAC_E_UNSUPPORTED, "bits to texts: convert to bool first");
-    if (!point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
+    if (!fac_point_begin(&p)) return fac_raise(err, FAC_E_NOMEM, "no memory for a locale");
     fac_status status = print_all(dtype, from, to->storage->host, &to->storage->texts, n, err);
-    point_end(&p);
+    fac_point_end(&p);
     return status;
 }

@@ -24,7 +24,7 @@ static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
 fac_status fac_trainer_save(const fac_trainer *t, const char *path, fac_error *err) { return save(t->step, path, err); }
 
 fac_status fac_graph_save_weights(const fac_graph *model, const char *path, fac_error *err) {
-    FAC_TRY(fac_graph_check(model, err));
+    FAC_TRY(fac_graph_usable(model, "fac_graph_save_weights", err));
     return save(model, path, err);
 }
 

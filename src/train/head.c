@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
+#include "facula/image.h"
 #include "facula/ops.h"
 #include "graph/graph_internal.h"
 #include "nn/nn_internal.h"
@@ -220,7 +221,7 @@ fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint6
                                   fac_error *err) {
     plan p = { .classes = classes, .batch = NONE };
     fac_head about;
-    FAC_TRY(fac_graph_check(model, err));
+    FAC_TRY(fac_graph_usable(model, "fac_graph_replace_head", err));
     if (classes < 1 || classes > 1 << 24) return fac_raise(err, FAC_E_ARGUMENT, "%lld classes", (long long)classes);
     if (!model->noutputs || !find(model, &p))
         return fac_raise(err, FAC_E_UNSUPPORTED,
@@ -236,6 +237,7 @@ fac_status fac_graph_replace_head(const fac_graph *model, int64_t classes, uint6
         p.batch = NONE;
     }
     if (status) FAC_TRY(rebuild(model, &p, seed, out, err));
+    if (p.fresh) fac_graph_set_note(*out, FAC_NOTE_LABELS, NULL);       /* of the old classes */
     if (head) *head = about;
     return FAC_OK;
 }

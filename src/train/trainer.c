@@ -2,6 +2,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/graph_internal.h"
 #include "train/train_internal.h"
 
 /* The optimizer, with what accumulation asks for: how much a batch counts, and when its time has come early. */
@@ -48,7 +49,7 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
 fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac_trainer_opts *opts, fac_trainer **out,
                            fac_error *err) {
     static const fac_trainer_opts usual;
-    FAC_TRY(fac_graph_check(model, err));
+    FAC_TRY(fac_graph_usable(model, "fac_trainer_new", err));
     if (!opts) opts = &usual;
     fac_trainer *t = fac_alloc(1, sizeof *t);
     fac_graph *mixed = t && opts->mixed != FAC_NONE ? fac_graph_autocast(model, opts->mixed) : NULL;

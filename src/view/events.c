@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/graph_internal.h"
 #include "view/view_internal.h"
 
 enum { FLUSH_AT = 1 << 20, TRIES = 1000 };
@@ -226,7 +227,7 @@ fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const c
 }
 
 fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err) {
-    FAC_TRY(fac_graph_check(g, err));
+    FAC_TRY(fac_graph_usable(g, "fac_events_graph", err));
     fac_message event = { 0 }, def = { 0 };
     fac_graph_def(g, &def);
     fac_put_double(&event, EVENT_TIME, wall_time());

@@ -54,7 +54,8 @@ printf 'P6\n28 28\n255\n' >photo.ppm
 head -c 2352 /dev/zero >>photo.ppm
 expect 0 '%' "$facula" run zoo:lenet photo.ppm
 expect 0 '"photos":' "$facula" run zoo:lenet photo.ppm photo.ppm --json
-expect 2 '--preset needs' "$facula" run zoo:lenet photo.ppm --preset nope; one_line
+expect 2 '--preset: there is no preset "nope"' \
+    "$facula" run zoo:lenet photo.ppm --preset nope; one_line
 expect 0 'multiply-adds' "$facula" run zoo:lenet photo.ppm --picture --stats
 head -c 100 photo.ppm >short.ppm
 expect 1 'short.ppm' "$facula" run zoo:lenet short.ppm; one_line

@@ -34,6 +34,11 @@ json bench 'relu(f32[64])' --seconds 0.001 --verify
 section='bench --callers' json bench zoo:lenet --callers 2 --seconds 0.001
 json run zoo:lenet --random
 json run zoo:lenet --random --top 3
+{ printf 'P6\n28 28\n255\n'; head -c 2352 /dev/zero; } >photo.ppm
+json run zoo:lenet photo.ppm
+json run lenet.onnx photo.ppm --mean 0.5
+json activations lenet.onnx photo.ppm
+json verify lenet.onnx other.onnx --mode data --inputs photo.ppm
 json tune zoo:lenet --seconds 0.001
 json tune zoo:lenet --seconds 0.001 --rounds 1 --most 2 --all
 json export zoo:lenet -o again.onnx

@@ -1,0 +1,131 @@
+/* `facula help --man`: pages of the manual, from the same tables as --help.  man(7) of groff and
+ * mandoc. */
+#include "man.h"
+#include <ctype.h>
+#include <string.h>
+
+/* Text in which nothing is a request or an escape.  bol: it begins a line. */
+static void put(const char *text, bool bol) {
+    for (const char *c = text; *c; c++) {
+        if (bol && (*c == '.' || *c == '\'')) out_raw("\\&", stdout);
+        bol = *c == '\n';
+        if (*c == '\\') out_raw("\\e", stdout);
+        else if (*c == '-') out_raw("\\-", stdout);
+        else if (*c == '`' || *c == '\'') out_raw(*c == '`' ? "\\(ga" : "\\(aq", stdout);
+        else if (*c == '"') out_raw("\\(dq", stdout);
+        else out_char(*c, stdout);
+    }
+}
+
+static void put_bold(const char *text) {
+    out_raw("\\fB", stdout);
+    put(text, false);
+    out_raw("\\fR", stdout);
+}
+
+static void title(const char *name) {
+    printf(".TH FACULA");
+    if (name) printf("\\-");
+    for (const char *c = name ? name : ""; *c; c++) out_char(toupper((unsigned char)*c), stdout);
+    printf(" 1 \"\" \"facula %s\" \"facula\"\n", FACULA_VERSION);
+}
+
+static void section(const char *name) { printf(".SH %s\n", name); }
+
+/* Lines that are indented keep their form, others are filled; an empty one begins a paragraph. */
+static void paragraphs(const char *text) {
+    bool kept = false;
+    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+        end = strchr(line, '\n');
+        if (!end) end = line + strlen(line);
+        char one[512];
+        snprintf(one, sizeof one, "%.*s", (int)(end - line), line);
+        if (!*one) {
+            puts(kept ? ".fi\n.PP" : ".PP");
+            kept = false;
+            continue;
+        }
+        if ((*one == ' ') != kept) puts(kept ? ".fi" : ".nf");
+        kept = *one == ' ';
+        put(one, true);
+        putchar('\n');
+    }
+    if (kept) puts(".fi");
+}
+
+static void option_rows(const option *o) {
+    if (!o) return;
+    section("OPTIONS");
+    for (; o->name; o++) {
+        puts(".TP");
+        put_bold(o->name);
+        if (o->value) {
+            out_raw(" \\fI", stdout);
+            put(o->value, false);
+            out_raw("\\fR", stdout);
+        }
+        putchar('\n');
+        if (*o->help) put(o->help, true);
+        else out_raw("\\&", stdout);
+        putchar('\n');
+    }
+}
+
+static void exits(void) {
+    section("EXIT STATUS");
+    puts("0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl\\-C or SIGTERM.");
+}
+
+void man_verb(const verb *v) {
+    title(v->name);
+    section("NAME");
+    printf("facula\\-%s \\- ", v->name);
+    put(v->summary, false);
+    putchar('\n');
+    section("SYNOPSIS");
+    puts(".nf");
+    put(v->usage, true);
+    puts("\n.fi");
+    if (v->more) {
+        section("DESCRIPTION");
+        paragraphs(v->more);
+    }
+    option_rows(v->options);
+    exits();
+    section("SEE ALSO");
+    printf(".BR facula (1)");
+    if (v->list) printf("; \\fBfacula help %s\\fR also lists names", v->name);
+    puts(".");
+}
+
+void man_overview(void) {
+    title(NULL);
+    section("NAME");
+    puts("facula \\- trains, runs, inspects and rewrites neural networks");
+    section("SYNOPSIS");
+    puts(".B facula\n.I verb\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
+    section("DESCRIPTION");
+    puts("A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
+         "networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
+         "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help "
+         "\\fIverb\\fR says the same.");
+    section("VERBS");
+    for (const verb *const *v = verbs; *v; v++) {
+        printf(".TP\n\\fB%s\\fR\n", (*v)->name);
+        put((*v)->summary, true);
+        printf(": see\n.BR facula\\-%s (1).\n", (*v)->name);
+    }
+    exits();
+    section("ENVIRONMENT");
+    puts(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; "
+         "empty for none");
+    puts(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
+         "between");
+    puts(".TP\n\\fBNO_COLOR\\fR\nno colours");
+    section("EXAMPLES");
+    puts(".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
+         "facula predict runs/1 shoe.png\nfacula summary model.onnx\n.fi");
+    section("SEE ALSO");
+    for (const verb *const *v = verbs; *v; v++)
+        printf(".BR facula\\-%s (1)%s\n", (*v)->name, v[1] ? "," : "");
+}

@@ -1,0 +1,22 @@
+# Pages of the manual and completions for shells, written by the command itself:
+# cmake -DFACULA=... -DOUT=... -P manual.cmake
+function(write file)
+  execute_process(COMMAND ${FACULA} ${ARGN} OUTPUT_VARIABLE text RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "facula ${ARGN} failed (${code})")
+  endif()
+  file(WRITE ${OUT}/${file} "${text}")
+endfunction()
+
+file(REMOVE_RECURSE ${OUT})
+write(man1/facula.1 help --man)
+execute_process(COMMAND ${FACULA} help OUTPUT_VARIABLE overview RESULT_VARIABLE code)
+string(REGEX MATCHALL "\n  [a-z]+ " verbs "${overview}")
+foreach(v ${verbs})
+  string(STRIP "${v}" v)
+  write(man1/facula-${v}.1 help --man ${v})
+endforeach()
+write(bash/facula completion bash)
+write(zsh/_facula completion zsh)
+write(fish/facula.fish completion fish)
+file(WRITE ${OUT}/stamp "")

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Pages of the manual and completions of shells are whole: every verb, every option.
+# usage: manual.sh FACULA
+. "$(dirname "$0")/expect.sh"
+
+verbs=$("$facula" help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
+# options VERB: as its help lists them
+options() { "$facula" help "$1" | sed -n 's/^  \(--*[a-z][a-z-]*\).*/\1/p' | sort -u; }
+# clean PAGE: no warning of the formatters that are here
+clean() {
+    if command -v man >/dev/null && command -v groff >/dev/null; then
+        checks=$((checks + 1))
+        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$1" >shown 2>said || wrong "man -l $1"
+        [ ! -s said ] || wrong "$1: $(head -n 3 said)"
+    fi
+    if command -v mandoc >/dev/null; then
+        checks=$((checks + 1))
+        mandoc -T lint -W error "$1" >said 2>&1 || wrong "mandoc $1: $(head -n 3 said)"
+    fi
+}
+
+check test "$(echo "$verbs" | wc -l)" -gt 20
+"$facula" help --man >facula.1
+clean facula.1
+for shell in bash zsh fish; do check "$facula" completion $shell >$shell; done
+expect 2 'for which shell' "$facula" completion tcsh; one_line
+expect 2 'for which shell' "$facula" completion; one_line
+expect 2 'there is no verb "nope"' "$facula" help --man nope; one_line
+
+for verb in $verbs; do
+    holds facula.1 "facula\\-$verb"
+    "$facula" help --man "$verb" >facula-$verb.1
+    clean facula-$verb.1
+    grep -q "^$verb \|^    $verb)" bash && checks=$((checks + 1)) ||
+        wrong "bash does not know $verb"
+    sed -n "/^    $verb)/,/^        ;;/p" bash >bash.verb
+    sed -n "/^        $verb) _arguments/,/;;\$/p" zsh >zsh.verb
+    for option in $(options "$verb"); do
+        holds facula-$verb.1 "\\fB$(echo "$option" | sed 's/-/\\-/g')\\fR"
+        holds bash.verb "$option "
+        holds zsh.verb "$option["
+        case $option in
+        --*) grep -q "from $verb' -l ${option#--} " fish ;;
+        *) grep -q "from $verb' -s ${option#-} " fish ;;
+        esac && checks=$((checks + 1)) || wrong "fish does not know $option of $verb"
+    done
+done
+# what is in a page reads as it was written: quotes, backslashes, dots that begin a line
+"$facula" help edit | tr -s ' \n' '  ' >plain
+if command -v man >/dev/null && command -v groff >/dev/null; then
+    LC_ALL=C MANWIDTH=2000 man -l facula-edit.1 2>/dev/null | tr -s ' \n' '  ' >page
+    holds page "--set 'conv1 stride=2,2 pad=1,1,1,1'" "'t = exp(_); mul(t, _)'" '-o FILE.onnx'
+    holds plain "--set 'conv1 stride=2,2 pad=1,1,1,1'"
+fi
+
+if command -v zsh >/dev/null; then check zsh -n zsh; fi
+if command -v fish >/dev/null; then check fish -n fish; fi
+if ! command -v bash >/dev/null; then finish; fi
+check bash -n bash
+# completes 'WORDS THAT MUST BE OFFERED' WORD...: the last one is being typed
+cat >try.bash <<'END'
+source ./bash
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_facula
+printf '%s\n' "${COMPREPLY[@]}"
+END
+completes() {
+    offers=$1
+    shift
+    bash try.bash "$@" >offered 2>said
+    [ ! -s said ] || wrong "completing $*: $(cat said)"
+    for word in $offers; do
+        checks=$((checks + 1))
+        grep -qxF -- "$word" offered || wrong "completing $*: no $word, but $(tr '\n' ' ' <offered)"
+    done
+}
+# offers exactly this many
+offers() {
+    checks=$((checks + 1))
+    [ "$(grep -c . offered)" -eq "$1" ] || wrong "offers $(tr '\n' ' ' <offered), not $1 words"
+}
+completes 'run train export' facula ''
+offers "$(echo "$verbs" | wc -l)"
+completes 'report reduce' facula re; offers 2
+completes '--preset --picture --precision' facula run --p; offers 3
+completes "$(options train) --help" facula train --
+offers "$(($(options train | wc -l) + 1))"
+completes 'caffe cifar10' facula run model.onnx --preset c; offers 2
+completes 'caffe cifar10' facula run model.onnx --preset = c; offers 2
+completes 'caffe' facula edit model.onnx --set-preset = caf; offers 1
+completes 'nchw nhwc' facula run --layout ''; offers 2
+completes '' facula run --top ''; offers 0
+completes '' facula run --labels ''; offers 0
+completes 'resnet18 resnet34' facula run zoo : resnet
+bash try.bash facula run zoo : '' >offered
+check test "$(grep -c . offered)" -gt 5
+completes 'zoo:lenet' facula summary zoo:le; offers 1
+completes 'zoo:' facula summary zo
+completes 'edit evaluate export' facula help e; offers 3
+completes 'bash zsh fish' facula completion ''; offers 3
+finish
