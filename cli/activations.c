@@ -13,14 +13,14 @@ static struct {
     const char *weights, *sort, *pictures, *npz, *channels;
     long top, bits;
     bool json, quantiles;
-} o;
+} o = { .top = -1 };
 
 static const option options[] = {
     { "--at", OPTION_LIST, &o.at, "NAME", "only these: names of layers, modules or tensors, '*' for any letters" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "order (default), zeros, dead, min, max, mean, std or size" },
-    { "--top", OPTION_INT, &o.top, "N", "so many rows; default all" },
+    { "--top", OPTION_INT, &o.top, "N", "so many rows; default all", OPTION_TALLY },
     { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },
-    { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do" },
+    { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do", "[2, 16]" },
     { "--channels", OPTION_TEXT, &o.channels, "WHERE", "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
     { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
     { "--npz", OPTION_TEXT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
@@ -66,7 +66,7 @@ static int choose(const fac_activations *a, double (*of)(const fac_stats *s), co
     for (int i = 0; p && rows && i < n; i++) rows[i] = p[i].row;
     free(p);
     *out = rows;
-    return o.top > 0 && o.top < n ? (int)o.top : n;
+    return o.top >= 0 && o.top < n ? (int)o.top : n;
 }
 
 /* ---- the table ---- */
@@ -263,8 +263,6 @@ static int run(list args) {
     if (!args.n) return usage_error(self, "which model?");
     while (o.sort && k < SORTS && strcmp(sorts[k].name, o.sort)) k++;
     if (k == SORTS) return usage_error(self, "--sort is by order, zeros, dead, min, max, mean, std or size, not \"%s\"", o.sort);
-    if (o.top < 0) return usage_error(self, "--top is positive");
-    if (o.bits && (o.bits < 2 || o.bits > 16)) return usage_error(self, "--bits is 2 to 16");
     fac_channels channels = FAC_CHANNELS_FOUND;
     if (o.channels && !strcmp(o.channels, "first")) channels = FAC_CHANNELS_FIRST;
     else if (o.channels && !strcmp(o.channels, "last")) channels = FAC_CHANNELS_LAST;

@@ -15,13 +15,18 @@ typedef struct list { const char **at; int n; } list;
 typedef struct ordered { const char *name, *text; } ordered;
 typedef struct ordered_list { ordered *at; int n; } ordered_list;
 
-/* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *, long, double, list, ordered_list. */
+/* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *, long, double, list, ordered_list.
+ * What *to holds before the parsing is the default, so a number that cannot be given may stand for "not given"; where every
+ * number can be given, option_given() tells. */
 typedef struct option {
     const char *name;               /* "--threads" */
     option_kind kind;
     void       *to;
     const char *value, *help;       /* "N", "how many threads; default: one a core" */
+    const char *range;              /* of a number, as an interval: "[1, 256]", "(0, inf)"; NULL: any finite one */
 } option;
+#define OPTION_COUNT "[1, 1000000000]"          /* of things that there is at least one of, and that fit into an int */
+#define OPTION_TALLY "[0, 1000000000]"
 
 typedef struct verb {
     const char *name, *summary, *usage;     /* usage: "facula run MODEL [INPUT...] [options]" */
@@ -36,6 +41,11 @@ void verb_help(const verb *v, FILE *to);
 
 /* Splits argv into options (written to their targets) and args.  An exit code, or -1 to go on.  `--help` prints help. */
 int options_parse(const verb *v, int argc, char **argv, list *args);
+bool option_given(const void *to);              /* the option with this target stood on the command line */
+bool option_takes(const option *o, double x);   /* a number in its range */
+
+/* "s" behind the name of what there is not one of. */
+static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
 
 /* ---- errors: one line on stderr ---- */
 
@@ -55,6 +65,11 @@ const char *end_of(const char *name, int width);    /* what fits of a long name:
 void progress(const char *what, long done, long total, double since);       /* a line with rate and ETA; done == total clears it */
 double now(void);
 
+/* ---- folder.c: an exit code each ---- */
+
+int folder_make(const char *path);          /* and those above it; one that is there is fine */
+int folders_above(const char *path);        /* those of a file's path */
+
 /* ---- device.c, model.c, inputs.c ---- */
 
 typedef struct device_options {
@@ -65,7 +80,7 @@ typedef struct device_options {
 } device_options;
 #define DEVICE_OPTIONS(o) \
     { "--device", OPTION_TEXT, &(o).device, "NAME", "cpu (default), opencl, opencl:N, opencl:NAME: see `facula devices`" }, \
-    { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
+    { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads, 256 at most; default: one a core", "[1, 256]" }, \
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
     { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G; with opencl, the device" }, \
     { "--wisdom", OPTION_TEXT, &(o).wisdom, "FILE", "measured choices of `facula tune`; \"\" for none" }, \
@@ -99,6 +114,9 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
 
 /* Sizes for the open dims of an input: 1, or batch for the first. */
 fac_type input_type(const fac_value *input, const list *shapes, long batch);
+/* --batch, 0 when it was not given, is for open dims: an error where the first dim of each of the first n inputs is fixed, unless
+ * it is this size anyway. */
+int batch_fits(const fac_graph *g, int n, long batch);
 /* Uniform in [-1, 1) for floats, 0 and 1 for bool, 0..9 for integers. */
 fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out, fac_error *err);
 /* .npy, .npz (its only or first entry; FILE.npz:NAME for another), ONNX TensorProto .pb */

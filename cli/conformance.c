@@ -13,12 +13,12 @@ static struct {
     double rtol, atol;
     long every;
     bool json, failed, unsupported, quiet, reexport;
-} o;
+} o = { .rtol = 1e-3, .atol = 1e-7, .every = 1 };
 
 static const option options[] = {
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7" },
-    { "--every", OPTION_INT, &o.every, "N", "only each N-th case" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner", "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7", "[0, inf)" },
+    { "--every", OPTION_INT, &o.every, "N", "only each N-th case", "[1, 1000000]" },
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
     { "--reexport", OPTION_FLAG, &o.reexport, NULL, "write each model again as `facula export` does, and run that" },
     DEVICE_OPTIONS(o.device),
@@ -195,9 +195,6 @@ static int run(list args) {
     char **cases = NULL;
     int n = 0, counts[3] = { 0 };
     if (!args.n) return usage_error(verb_find("conformance"), "which folders?");
-    if (o.rtol <= 0) o.rtol = 1e-3;
-    if (o.atol <= 0) o.atol = 1e-7;
-    if (o.every <= 0 || o.every > 1 << 20) o.every = 1;
     int code = device_open(&o.device, &device);
     for (int i = 0; i < args.n && !code; i++) code = collect(args.at[i], &cases, &n);
     if (!code && !n) code = fail_text("no model.onnx below %s", args.at[0]);

@@ -8,12 +8,12 @@ static struct {
     list shapes;
     long top;
     bool names, order, structure, json;
-} o;
+} o = { .top = 100 };
 static const option options[] = {
     { "--names", OPTION_FLAG, &o.names, NULL, "other names are differences, and listed" },
     { "--order", OPTION_FLAG, &o.order, NULL, "another order of execution is a difference, and listed" },
     { "--structure", OPTION_FLAG, &o.structure, NULL, "contents of parameters do not matter" },
-    { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100" },
+    { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100", OPTION_TALLY },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -65,12 +65,11 @@ static void print_summary(const fac_diff_totals *t) {
 }
 
 static void print_all(const fac_differences *d, const fac_diff_totals *t) {
-    const long most = o.top > 0 ? o.top : 100;
     const fac_change *c;
     long lines = 0;
     for (int i = 0; (c = fac_differences_get(d, i)); i++)
-        if (shown(c) && lines++ < most) print_change(c);
-    if (lines > most) printf("and %ld more (--top N)\n", lines - most);
+        if (shown(c) && lines++ < o.top) print_change(c);
+    if (lines > o.top) printf("and %ld more (--top N)\n", lines - o.top);
     print_summary(t);
 }
 
@@ -142,7 +141,6 @@ static int compare(list args) {
 static int run(list args) {
     const verb *self = verb_find("diff");
     if (args.n != 2) return usage_error(self, "which two models?");
-    if (o.top < 0) return usage_error(self, "--top is positive");
     return compare(args);
 }
 

@@ -48,7 +48,7 @@ static const option options[] = {
     STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
-                                               "that has every op" },
+                                               "that has every op", "[13, 26]" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; "
                                                 "nothing is written if not" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
@@ -198,7 +198,6 @@ static int run(list args) {
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output && !o.dry_run && !o.show_meta && !o.verify) return usage_error(self, "-o FILE.onnx: where to?");
     if (o.inputs.n && !o.outputs.n) return usage_error(self, "--input without --output: where does the part end?");
-    if (o.opset < 0) return usage_error(self, "--opset is positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
     fac_graph *from = code ? NULL : fac_graph_inference(m.graph), *g = from ? fac_graph_clone(from) : NULL;

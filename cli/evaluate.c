@@ -13,7 +13,7 @@ static const option options[] = {
     { "--data", OPTION_TEXT, &train_given.data, "DIR", "where the data set is" },
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
-    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set" },
+    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set", "[1, 1048576]" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
     DEVICE_OPTIONS(train_given.device),
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
@@ -152,7 +152,6 @@ static int run(list args) {
     scores s = { 0 };
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
     int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j);
-    if (!code && t->batch < 1) code = usage_error(v, "--batch is at least 1");
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
     if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = print(&s);

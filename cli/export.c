@@ -7,8 +7,8 @@ static struct { const char *output, *weights, *memory; list shapes; long opset, 
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
-    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op" },
-    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one" },
+    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
+    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--problem", OPTION_FLAG, &o.problem, NULL, "MODEL is one op: 'softmax(f32[2,5]) axis=1'" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
@@ -65,7 +65,6 @@ static int run(list args) {
     fac_error err = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
-    if (o.batch < 0 || o.opset < 0) return usage_error(self, "--batch and --opset are positive");
     int code = memory_limit(o.memory);
     if (!code && o.problem) code = fac_problem_graph(args.at[0], true, &m.graph, &err) ? fail(&err) : EXIT_OK;
     else if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);

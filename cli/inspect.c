@@ -11,9 +11,9 @@ static struct {
 } o = { .batch = 1, .top = 20 };
 
 static const option options[] = {
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
+    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20", OPTION_TALLY },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -206,9 +206,9 @@ static int run(list args) {
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
-    if (o.batch < 1 || o.top < 1) return usage_error(self, "--batch and --top are positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, option_given(&o.batch) ? o.batch : 0);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, &m, args.at[0], sorts[k].of);
     fac_analysis_free(a);

@@ -44,6 +44,11 @@ void labels_free(labels *l) {
     *l = (labels){ 0 };
 }
 
+int labels_fit(const labels *l, const char *path, int64_t classes) {
+    if (l->n == classes) return EXIT_OK;
+    return fail_text("%s: %d name%s, the model gives %lld score%s", path, l->n, plural(l->n), (long long)classes, plural((double)classes));
+}
+
 const char *label_of(const labels *l, int index, int64_t classes, char *to, size_t size) {
     const char *name = NULL;
     if (l->n) name = index < l->n ? l->names[index] : NULL;

@@ -5,6 +5,7 @@
 
 typedef struct labels { char *text; char **names; int n; } labels;
 int  labels_load(const char *path, labels *out);        /* one a line; an exit code */
+int  labels_fit(const labels *l, const char *path, int64_t classes);   /* as many names as classes; an exit code */
 void labels_free(labels *l);
 /* The name of a class of `classes`; ImageNet's for 1000 and (with a background class in front) 1001; else "class 7". */
 const char *label_of(const labels *l, int index, int64_t classes, char *to, size_t size);

@@ -35,10 +35,6 @@ int device_open(const device_options *o, fac_device **out) {
     double limit = 0;
     int code = process ? memory_limit(o->memory_limit) : o->memory_limit ? size_of(o->memory_limit, &limit) : EXIT_OK;
     if (code) return code;
-    if (o->threads < 0 || o->threads > 1024) {
-        fprintf(stderr, "facula: --threads is 1 to 1024, or 0 for one a core\n");
-        return EXIT_USAGE;
-    }
     fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa, .wisdom = o->wisdom,
                              .packed_cache = o->cache_packed ? "" : NULL, .memory_limit = (size_t)limit };
     return fac_device_open(name, &opts, out, &err) ? fail(&err) : EXIT_OK;

@@ -1,4 +1,5 @@
 #include "photo.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static bool numbers(const char *text, double *to, int n) {
     for (const char *p = text; k < n; p++) {
         char *end;
         to[k] = strtod(p, &end);
-        if (end == p) return false;
+        if (end == p || !isfinite(to[k])) return false;
         if (*end == '/') {
             const char *q = end + 1;
             double by = strtod(q, &end);
@@ -33,6 +34,12 @@ static bool numbers(const char *text, double *to, int n) {
     }
     if (k == 1) for (int i = 1; i < n; i++) to[i] = to[0];
     return k == 1 || k == n;
+}
+
+static bool no_zero(const double *x, int n) {
+    for (int k = 0; k < n; k++)
+        if (x[k] == 0) return false;
+    return true;
 }
 
 static bool size_pair(const char *text, int *height, int *width) {
@@ -83,9 +90,11 @@ int photo_how(const photo_options *o, const fac_zoo *zoo, fac_type input, fac_pr
         h.height = (int)height;
         h.width = (int)width;
     }
-    if (o->scale && !numbers(o->scale, &h.scale, 1)) return bad("--scale", o->scale, "a number such as 1/255");
+    if (o->scale && !(numbers(o->scale, &h.scale, 1) && no_zero(&h.scale, 1)))
+        return bad("--scale", o->scale, "a number such as 1/255");
     if (o->mean && !numbers(o->mean, h.mean, 3)) return bad("--mean", o->mean, "one or three numbers");
-    if (o->std && !numbers(o->std, h.std, 3)) return bad("--std", o->std, "one or three numbers");
+    if (o->std && !(numbers(o->std, h.std, 3) && no_zero(h.std, 3)))
+        return bad("--std", o->std, "one or three numbers that are not 0");
     if (o->bgr) h.bgr = true;
     if (o->interpolation) {
         static const char *const names[] = { "nearest", "bilinear", "bicubic" };

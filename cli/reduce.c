@@ -19,8 +19,8 @@ static struct {
 static const option options[] = {
     { "--check", OPTION_TEXT, &o.check, "CMD", "shell command; {} in it is the model's file; exit status 0: still interesting" },
     { "-o", OPTION_TEXT, &o.output, "OUT", "the smallest model so far, at any time; default: reduced.onnx" },
-    { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away" },
-    { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60" },
+    { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away", OPTION_COUNT },
+    { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60", "(0, inf)" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -38,16 +38,36 @@ typedef struct job { char *trial, *command; double begin; int timeouts, unsaved;
 
 /* ---- the command ---- */
 
-static char *with_path(const char *command, const char *path) {
-    size_t n = strlen(command) + strlen(path) + 4, holes = 0;
-    for (const char *s = command; (s = strstr(s, "{}")); s += 2) holes++;
-    char *text = malloc(n + holes * strlen(path)), *to = text;
-    for (const char *s = command; text && *s;) {
-        if (s[0] == '{' && s[1] == '}') to = stpcpy(to, path), s += 2;
-        else *to++ = *s++;
+/* The path as sh reads it back, in a place that is quoted by '"', by '\'' or, 0, by nothing: at most four times as long. */
+static char *quoted(char *to, const char *path, char quote) {
+    if (!quote) *to++ = '\'';
+    for (; *path; path++) {
+        if (*path == '\'' && quote != '"') to = stpcpy(to, "'\\''");
+        else if (quote == '"' && strchr("\\\"$`", *path)) *to++ = '\\', *to++ = *path;
+        else *to++ = *path;
     }
+    if (!quote) *to++ = '\'';
+    return to;
+}
+
+/* The command with the path in place of each {}, or at its end. */
+static char *with_path(const char *command, const char *path) {
+    size_t holes = 1;
+    for (const char *s = command; (s = strstr(s, "{}")); s += 2) holes++;
+    char *text = malloc(strlen(command) + holes * (4 * strlen(path) + 3) + 1), *to = text, quote = 0;
+    for (const char *s = command; text && *s;) {
+        if (s[0] == '{' && s[1] == '}') {
+            to = quoted(to, path, quote);
+            s += 2;
+            continue;
+        }
+        if (*s == '\\' && quote != '\'' && s[1]) *to++ = *s++;
+        else if (*s == quote) quote = 0;
+        else if (!quote && (*s == '\'' || *s == '"')) quote = *s;
+        *to++ = *s++;
+    }
+    if (text && holes == 1) *to++ = ' ', to = quoted(to, path, 0);
     if (text) *to = 0;
-    if (text && !holes) sprintf(to, " %s", path);
     return text;
 }
 
@@ -175,7 +195,6 @@ static int run(list args) {
     job j = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.check) return usage_error(self, "--check says what must stay true");
-    if (o.max_runs < 0 || o.timeout <= 0) return usage_error(self, "--max-runs and --timeout are positive");
     if (!o.output) o.output = "reduced.onnx";
     j.trial = malloc(strlen(o.output) + 16);
     if (j.trial) sprintf(j.trial, "%s.try.onnx", o.output);

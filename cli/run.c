@@ -17,7 +17,7 @@ static struct {
     list outputs;
     long top;
     bool json, picture, stats, verbose;
-} o;
+} o = { .top = 5 };
 
 static const option options[] = {
     INPUT_OPTIONS(o.input),
@@ -25,7 +25,7 @@ static const option options[] = {
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
-    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
+    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu, and which results it reorders" },
@@ -34,7 +34,7 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { MOST = INPUTS };
+enum { MOST = INPUTS, TOP = 100 };      /* of inputs and outputs; of classes, as --top has it */
 
 typedef struct job {
     model       m;
@@ -106,6 +106,14 @@ static bool scores_of(const job *j, float **scores, int64_t *n) {
     return ok;
 }
 
+static int no_scores(const job *j) {
+    const fac_type t = fac_tensor_type(j->out[0]);
+    char dims[128];
+    return fail_text("--%s is for a row of scores; the first output, %s, is %s[%s]", o.labels ? "labels" : "top",
+                     fac_graph_output_name(j->m.graph, 0), fac_dtype_get(t.dtype)->name,
+                     dims_text(j->m.graph, &t.dims, dims, sizeof dims));
+}
+
 static void print_values(const fac_tensor *t) {
     fac_tensor *f = NULL;
     fac_type type = fac_tensor_type(t);
@@ -123,14 +131,19 @@ static int report(const job *j, cJSON *rows) {
     cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
     float *scores = NULL;
     int64_t n = 0;
-    best top[100];
-    long most = o.top ? o.top : 5;
+    best top[TOP];
     int found = 0, code = EXIT_OK;
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
-    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n))
-        found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
+    const bool asked = option_given(&o.top) || o.labels;
+    if ((photo || asked) && scores_of(j, &scores, &n)) found = best_of(scores, n, top, (int)o.top);
+    if (asked && !scores) code = no_scores(j);
+    else if (o.labels) code = labels_fit(&j->names, o.labels, n);
     free(scores);
+    if (code) {
+        cJSON_Delete(root);
+        return code;
+    }
     if (root) {
         tops = cJSON_AddArrayToObject(root, "top");
         outs = cJSON_AddArrayToObject(root, "outputs");
@@ -307,7 +320,6 @@ static int work(job *j, list args) {
 static int run(list args) {
     static job j;
     if (!args.n) return usage_error(verb_find("run"), "which model?");
-    if (o.top < 0 || o.top > 100) return usage_error(verb_find("run"), "--top is 1 to 100");
     int code = work(&j, args);
     forget(&j);
     fac_program_free(j.program);

@@ -73,6 +73,21 @@ fac_type input_type(const fac_value *input, const list *shapes, long batch) {
     return t;
 }
 
+int batch_fits(const fac_graph *g, int n, long batch) {
+    char dims[128];
+    for (int i = 0; i < n && batch; i++) {
+        const fac_type t = fac_value_type(fac_graph_input(g, i));
+        if (t.dims.n && (t.dims.d[0] < 0 || t.dims.d[0] == batch)) return EXIT_OK;
+    }
+    if (!batch) return EXIT_OK;
+    if (!n) return fail_text("--batch %ld: the model has no input", batch);
+    const fac_value *x = fac_graph_input(g, 0);
+    const fac_type t = fac_value_type(x);
+    return fail_text("--batch %ld: the batch is fixed, input %s is %s[%s]; --shape %s=... gives it other sizes", batch,
+                     fac_value_name(x), fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, dims, sizeof dims),
+                     fac_value_name(x));
+}
+
 static uint64_t mixed(uint64_t x) {         /* splitmix64: enough for test data */
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -14,7 +14,7 @@ check test "$(sed -n '2,/^$/p' out | grep -c .)" -eq 3
 expect 1 'is called nowhere' "$facula" activations zoo:lenet --random --at nowhere
 one_line
 expect 2 '--sort is by' "$facula" activations zoo:lenet --random --sort colour
-expect 2 '--bits is 2 to 16' "$facula" activations zoo:lenet --random --bits 1
+expect 2 'from 2 to 16' "$facula" activations zoo:lenet --random --bits 1
 expect 2 'which model?' "$facula" activations
 expect 1 'is not given' "$facula" activations zoo:lenet
 

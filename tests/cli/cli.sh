@@ -9,7 +9,7 @@ expect 2 'no verb "walk"' "$facula" walk; one_line
 expect 0 '--threads N' "$facula" help run
 expect 0 'efficientnet-lite0' "$facula" help run
 expect 2 'no option --wings' "$facula" run --wings; one_line
-expect 2 'needs a number' "$facula" bench zoo:lenet --batch many; one_line
+expect 2 'needs an integer' "$facula" bench zoo:lenet --batch many; one_line
 expect 2 '--weights needs FILE' "$facula" run zoo:lenet --weights; one_line
 expect 2 'which model?' "$facula" run; one_line
 expect 2 'which folders?' "$facula" conformance; one_line
