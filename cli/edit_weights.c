@@ -40,10 +40,21 @@ static bool is_model(const char *path) {
     return !strncmp(path, "zoo:", 4) || ends_with(path, ".onnx") || ends_with(path, ".txt") || ends_with(path, ".fac");
 }
 
+/* What the model would take from the file must be there as a tensor. */
+static fac_status all_there(const char *path, const fac_weights *w, const fac_graph *g, fac_error *err) {
+    for (int k = 0; k < fac_weights_skipped(w); k++) {
+        const fac_skipped s = fac_weights_skipped_at(w, k);
+        const fac_value *v = fac_graph_find((fac_graph *)(uintptr_t)g, s.name);
+        if (v && fac_value_tensor(v)) return edit_fail(err, "%s: %s cannot be read: %s", path, s.name, s.why);
+    }
+    return FAC_OK;
+}
+
 fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
     model m = { 0 };
     fac_weights *w = NULL;
     fac_status s = is_model(path) ? load(path, &m, err) : fac_weights_load(path, &w, err);
+    if (!s && w) s = all_there(path, w, g, err);
     tensors t = { .n = s ? 0 : m.graph ? fac_graph_params(m.graph) : fac_weights_count(w) };
     t.names = malloc(((size_t)t.n + 1) * sizeof *t.names);
     t.at = malloc(((size_t)t.n + 1) * sizeof *t.at);

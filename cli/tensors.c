@@ -19,13 +19,17 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
     fac_weights *w;
     fac_status status = fac_weights_load(path, &w, err);
     if (status) return status;
-    fac_tensor *t = name ? fac_weights_find(w, name) : fac_weights_count(w) ? fac_weights_tensor(w, 0) : NULL;
+    const fac_skipped first = fac_weights_skipped(w) ? fac_weights_skipped_at(w, 0) : (fac_skipped){ .before = 1 };
+    const bool lost = !name && !first.before;               /* the first entry is none that can be read */
+    const char *why = lost ? first.why : name ? fac_weights_why(w, name) : NULL;
+    fac_tensor *t = name ? fac_weights_find(w, name) : fac_weights_count(w) && !lost ? fac_weights_tensor(w, 0) : NULL;
     if (t) {
         *out = fac_tensor_retain(t);
     } else {
-        status = FAC_E_ARGUMENT;
+        status = why ? FAC_E_UNSUPPORTED : FAC_E_ARGUMENT;
         err->status = status;
-        snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path, name ? " " : "", name ? name : "");
+        if (why) snprintf(err->text, sizeof err->text, "%s: entry %s: %s", path, lost ? first.name : name, why);
+        else snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path, name ? " " : "", name ? name : "");
     }
     fac_weights_free(w);
     return status;

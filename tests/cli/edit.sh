@@ -79,4 +79,18 @@ expect 1 'there is no node "nobody"' "$facula" edit zoo:lenet --remove nobody --
 expect 1 '--remove pool1' "$facula" edit zoo:lenet --remove pool1 --dry-run
 expect 2 '--remove needs NODE' "$facula" edit zoo:lenet --remove
 expect 2 '--bake takes no value' "$facula" edit zoo:lenet --bake=3
+# weights beside entries of types that we have not: those that are wanted must be there, others are passed over
+# safetensors JSON BYTES: a file whose data are zeros
+safetensors() {
+    printf "\\$(printf %03o ${#1})\\0\\0\\0\\0\\0\\0\\0%s" "$1"
+    head -c "$2" /dev/zero
+}
+bias='{"dtype":"F32","shape":[6],"data_offsets":[0,24]}' half='{"dtype":"F8_E4M3","shape":[6],"data_offsets":[24,30]}'
+safetensors "{\"conv1.bias\":$bias,\"scale\":$half}" 30 >beside.safetensors
+safetensors "{\"other\":$bias,\"conv1.bias\":$half}" 30 >wanted.safetensors
+expect 0 '1 of 1 tensors have found their place' "$facula" edit lenet.onnx --restore beside.safetensors -o restored.onnx
+expect 1 'wanted.safetensors: conv1.bias cannot be read: element type "F8_E4M3"' \
+    "$facula" edit lenet.onnx --restore wanted.safetensors -o none.onnx
+check test ! -e none.onnx
+expect 1 'conv1.bias has element type "F8_E4M3"' "$facula" run zoo:lenet --random --weights wanted.safetensors
 finish
