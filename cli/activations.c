@@ -26,6 +26,7 @@ static const option options[] = {
     { "--npz", OPTION_TEXT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
+    LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };

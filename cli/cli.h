@@ -105,6 +105,9 @@ typedef struct model {
     fac_weights   *weights;
     bool           random;          /* weights are random */
 } model;
+extern const char *link_root;       /* --link-root: where links of external data may lead to */
+#define LINK_ROOT_OPTION \
+    { "--link-root", OPTION_TEXT, &link_root, "DIR", "external data of a model may be links to files below this folder" }
 /* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or "1x3x224x224" for the first input. */
 int  model_load(const char *path, const char *weights, const list *shapes, long seed, model *out);
 void model_free(model *m);

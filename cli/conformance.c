@@ -19,6 +19,7 @@ static const option options[] = {
     { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner", "[0, inf)" },
     { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7", "[0, inf)" },
     { "--every", OPTION_INT, &o.every, "N", "only each N-th case", "[1, 1000000]" },
+    LINK_ROOT_OPTION,
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
     { "--reexport", OPTION_FLAG, &o.reexport, NULL, "write each model again as `facula export` does, and run that" },
     DEVICE_OPTIONS(o.device),
@@ -140,7 +141,7 @@ static result run_case(const char *dir, fac_device *device) {
     fac_error err = { 0 };
     char path[1100];
     snprintf(path, sizeof path, "%s/model.onnx", dir);
-    if (fac_onnx_load(path, NULL, &g, &err) || (o.reexport && reexport(&g, &err))) {
+    if (fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &g, &err) || (o.reexport && reexport(&g, &err))) {
         explain(&r, verdict_of(&err), &err);
         fac_graph_free(g);
         return r;

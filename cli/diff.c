@@ -16,6 +16,7 @@ static const option options[] = {
     { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100", OPTION_TALLY },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 

@@ -54,6 +54,7 @@ static const option options[] = {
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };

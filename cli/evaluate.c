@@ -12,6 +12,7 @@ static train_options *const t = &train_given;
 static const option options[] = {
     { "--data", OPTION_TEXT, &train_given.data, "DIR", "where the data set is" },
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set", "[1, 1048576]" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },

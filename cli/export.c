@@ -7,6 +7,7 @@ static struct { const char *output, *weights, *memory; list shapes; long opset, 
 static const option options[] = {
     { "-o", OPTION_TEXT, &o.output, "FILE.onnx", "where to" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
+    LINK_ROOT_OPTION,
     { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
     { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },

@@ -17,6 +17,7 @@ static const option options[] = {
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };

@@ -18,6 +18,7 @@ typedef struct job_options {
     { "--batch", OPTION_INT, &(o).batch, "N", "size of the first open dim of each input", OPTION_COUNT }, \
     { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" }, \
     { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" }, \
+    LINK_ROOT_OPTION, \
     { "--precision", OPTION_TEXT, &(o).precision, "NAME", PRECISION_HELP }, \
     { "--train", OPTION_FLAG, &(o).train, NULL, "a training step (cross entropy, Adam) of a classifier, on random labels" }, \
     { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train", "(0, 1)" }, \

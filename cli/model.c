@@ -134,6 +134,8 @@ static int load_text(const char *path, model *m) {
     return status ? fail(&err) : EXIT_OK;
 }
 
+const char *link_root;
+
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
 static int load_onnx(const char *path, sizes *s, model *m) {
     fac_error err = { 0 };
@@ -142,7 +144,8 @@ static int load_onnx(const char *path, sizes *s, model *m) {
     int n = 0;
     for (int i = 0; i < s->n; i++)
         if (s->names[i]) names[n] = s->names[i], dims[n++] = s->dims[i];
-    return fac_onnx_load(path, &(fac_onnx_opts){ .n = n, .inputs = names, .dims = dims }, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root };
+    return fac_onnx_load(path, &opts, &m->graph, &err) ? fail(&err) : EXIT_OK;
 }
 
 int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {

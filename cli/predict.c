@@ -13,6 +13,7 @@ static train_options *const how = &train_given;         /* where train_recall pu
 
 static const option options[] = {
     { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5", OPTION_COUNT },
+    LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines: a line for each answer" },
     DEVICE_OPTIONS(train_given.device),
     { 0 } };

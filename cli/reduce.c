@@ -24,6 +24,7 @@ static const option options[] = {
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "let the command's output through, to stderr" },
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "no progress" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },

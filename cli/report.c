@@ -21,6 +21,7 @@ static const option options[] = {
     { "--batch", OPTION_INT, &o.job.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.job.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.job.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--precision", OPTION_TEXT, &o.job.precision, "NAME", "with --profile: as in facula profile" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "what was written, for machines" },

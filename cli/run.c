@@ -24,6 +24,7 @@ static const option options[] = {
     { "--output", OPTION_LIST, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
+    LINK_ROOT_OPTION,
     { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },

@@ -14,6 +14,7 @@ static const option options[] = {
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };

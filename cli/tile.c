@@ -28,6 +28,7 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx", "[13, 26]" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };

@@ -41,6 +41,7 @@ const option train_rows[] = {
       "                             model.onnx" },
     { "--overwrite", OPTION_FLAG, &O.overwrite, NULL, "--out may hold another training, which is lost" },
     { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
+    LINK_ROOT_OPTION,
     { "--recompute", OPTION_REAL, &O.recompute, "SHARE", "keep this share of the forward values and make the others again: less memory", "(0, 1)" },
     { "--detect-anomaly", OPTION_FLAG, &O.detect_anomaly, NULL, "slow: stop at the first operation that makes NaN or infinity" },
     { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions", OPTION_TALLY },

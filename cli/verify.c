@@ -26,6 +26,7 @@ static const option options[] = {
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     PHOTO_OPTIONS(o.photo),
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },

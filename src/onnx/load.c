@@ -1,6 +1,7 @@
 /* Reading a model: file -> messages -> is all of it ours? -> leaves and nodes -> graph. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "onnx/import.h"
@@ -199,7 +200,12 @@ fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opt
 
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
     fac_source_files files;
+    struct stat root;
+    const char *link_root = opts ? opts->link_root : NULL;
+    if (link_root && (stat(link_root, &root) || !S_ISDIR(root.st_mode)))
+        return fac_raise(err, FAC_E_IO, "%s: is no folder that links could lead to", link_root);
     FAC_TRY(fac_source_open(path, &files, err));
+    files.link_root = link_root;
     fac_status status = fac_onnx_load_files(&files, opts, out, err);
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }
