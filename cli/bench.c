@@ -181,8 +181,8 @@ static int measure(job *j) {
            bytes_text((double)stat.arena, b, sizeof b),
            bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d),
                bytes_text((double)stat.packed, e, sizeof e));
-    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d steps; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
-           1e3 * first_run, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
+    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d step%s; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
+           1e3 * first_run, stat.steps, plural(stat.steps), fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify)
         printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,
                error <= tolerance(j) ? "ok" : "WRONG");

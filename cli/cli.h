@@ -47,6 +47,12 @@ bool option_takes(const option *o, double x);   /* a number in its range */
 /* "s" behind the name of what there is not one of. */
 static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
 
+/* ---- words.c ---- */
+
+const char *loss_text(double loss, char to[24]);                            /* "0.1234", "3.4e+38" */
+const char *shell_word(const char *text, char *to, size_t size);            /* quoted, where sh would read it otherwise */
+const char *folder_name(const char *path);                                  /* without slashes at its end; lives as long as the process */
+
 /* ---- errors: one line on stderr ---- */
 
 int fail(const fac_error *err);                                 /* EXIT_FAILED */
@@ -126,5 +132,6 @@ fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tens
 fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
 bool ends_with(const char *path, const char *ending);          /* in any case: ".npy", ".NPY" */
-bool is_image(const char *path);
+bool called_image(const char *path);            /* by its ending: ".jpg" */
+bool is_image(const char *path);                /* or by its contents */
 #endif

@@ -105,7 +105,7 @@ static fac_status add_output_step(edit_context *c, const char *text, const fac_g
     const char *equals = strchr(text, '='), *as = NULL;
     fac_status s = equals ? cut(text, equals, "VALUE=NAME", &value, &as, err) : FAC_OK;
     if (!s) s = fac_graph_output_added(g, value ? value : text, as, out, err);
-    if (!s) SAY(c, "%d outputs", fac_graph_outputs(*out));
+    if (!s) SAY(c, "%d output%s", fac_graph_outputs(*out), plural(fac_graph_outputs(*out)));
     free(value);
     return s;
 }

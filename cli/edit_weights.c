@@ -32,7 +32,7 @@ static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g,
     if (s) return s;
     edit_count(c, "changed", n);
     edit_count(c, "found", t->n);
-    snprintf(c->what, sizeof c->what, "%d of %d tensors have found their place", n, t->n);
+    snprintf(c->what, sizeof c->what, "%d of %d tensor%s found %s place", n, t->n, t->n == 1 ? " has" : "s have", t->n == 1 ? "its" : "their");
     return s;
 }
 
@@ -73,6 +73,11 @@ fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, f
 
 /* ---- models ---- */
 
+static void tell_ports(edit_context *c, const fac_graph *g) {
+    const int in = fac_graph_inputs(g), out = fac_graph_outputs(g);
+    snprintf(c->what, sizeof c->what, "%d input%s, %d output%s", in, plural(in), out, plural(out));
+}
+
 /* "OTHER.onnx,OUT=IN,...": which output feeds which input. */
 fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
     int n = 0;
@@ -87,7 +92,7 @@ fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fa
     }
     if (!s) s = load(all[0], &m, err);
     if (!s) s = fac_graph_appended(g, m.graph, n - 1, from, to, out, err);
-    if (!s) snprintf(c->what, sizeof c->what, "%d inputs, %d outputs", fac_graph_inputs(*out), fac_graph_outputs(*out));
+    if (!s) tell_ports(c, *out);
     model_free(&m);
     free(all);
     free(from);
@@ -122,7 +127,7 @@ fac_status edit_part(edit_context *c, const char *text, const fac_graph *g, fac_
     ends e = { 0 };
     fac_status s = read_ends(text, strlen(text), &e, err);
     if (!s) s = fac_graph_extract(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, out, err);
-    if (!s) snprintf(c->what, sizeof c->what, "%d inputs, %d outputs", fac_graph_inputs(*out), fac_graph_outputs(*out));
+    if (!s) tell_ports(c, *out);
     free_ends(&e);
     return s;
 }

@@ -94,6 +94,7 @@ static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_
 }
 
 static int print(const scores *s) {
+    char loss[24];
     const double n = s->samples > 0 ? s->samples : 1;
     if (t->json) {
         cJSON *root = cJSON_CreateObject();
@@ -107,8 +108,8 @@ static int print(const scores *s) {
         }
         return json_print(root);
     }
-    printf("accuracy %.2f %% (%.0f of %.0f), loss %.4f, %.0f samples/s\n", 100 * s->right / n, s->right, s->samples, s->loss / n,
-           n / s->seconds);
+    printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n, s->right, s->samples,
+           loss_text(s->loss / n, loss), n / s->seconds);
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
                s->difference);
@@ -135,7 +136,7 @@ static int open_folder(const char *folder, train_job *j) {
 static int open_model(const char *path, const char *set, train_job *j) {
     if (is_folder(path)) {
         t->set = set;
-        return open_folder(path, j);
+        return open_folder(folder_name(path), j);
     }
     if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
     t->set = set;

@@ -45,6 +45,7 @@ static int make_random(const model *m, const input_options *o, int i, inputs *to
         return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v),
                          fac_dtype_get(declared.dtype)->name, dims_text(m->graph, &declared.dims, dims, sizeof dims),
                          fac_value_name(v));
+    to->random[i] = true;
     return tensor_random(t, (uint64_t)o->seed, (uint64_t)i, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
 }
 

@@ -126,9 +126,10 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
 static void cover_print(const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
-        printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir,
-               about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers,
-               (long long)about.functions);
+        printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld function%s\n", "file", (long long)about.ir,
+               about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, plural((double)about.nodes),
+               (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
+               plural((double)about.functions));
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "cli.h"
+#include "kind.h"
 
 static int size_of(const char *text, double *out) {
     char *end;
@@ -154,6 +154,7 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     sizes s;
     const bool zoo = !strncmp(path, "zoo:", 4), text = ends_with(path, ".txt") || ends_with(path, ".fac");
     int code = sizes_parse(shapes, &s);
+    if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
     for (int i = 0; i < s.n && !code; i++)

@@ -157,7 +157,7 @@ static int set(const verb *v, const option *o, const char *text) {
         *(bool *)o->to = true;
         return -1;
     case OPTION_TEXT:
-        *(const char **)o->to = text;
+        *(const char **)o->to = strcmp(o->value, "DIR") ? text : folder_name(text);
         return -1;
     case OPTION_INT:  return set_int(v, o, text);
     case OPTION_REAL: return set_real(v, o, text);

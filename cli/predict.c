@@ -182,7 +182,7 @@ static int run(list args) {
     static job j;
     const verb *v = verb_find("predict");
     if (!args.n) return usage_error(v, "the folder of which training?");
-    int code = prepare(&j, args.at[0]);
+    int code = prepare(&j, folder_name(args.at[0]));
     for (int i = 1; i < args.n && !code; i++) code = answer(&j, args.at[i]);
     if (!code && args.n == 1) code = answer_lines(&j);
     free(j.ids);

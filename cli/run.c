@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "inputs.h"
 #include "json.h"
+#include "kind.h"
 #include "labels.h"
 #include "show_photo.h"
 
@@ -239,9 +240,9 @@ static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
     int code = inputs_load(&j->m, &o.input, verb_find("run"), files, &j->in);
     if (code) return code;
-    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err)) return fail(&err);
+    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
     double start = now();
-    if (run_and_wait(j, &err)) return fail(&err);
+    if (run_and_wait(j, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
     j->ms = 1e3 * (now() - start);
     code = o.verbose ? report_steps(j) : EXIT_OK;
     return code ? code : report(j, rows);
@@ -310,6 +311,7 @@ static int work(job *j, list args) {
         cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
         for (int i = 0; i < files.n && !code; i++) {
             forget(j);
+            if (!o.json) printf("%s%s\n", i ? "\n" : "", files.at[i]);
             code = once(j, (list){ files.at + i, 1 }, rows);
         }
         if (root && !code) code = json_print(root);

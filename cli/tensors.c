@@ -1,19 +1,23 @@
 /* Tensors from files, to files, and out of thin air. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli.h"
+#include <unistd.h>
+#include "kind.h"
 
 bool ends_with(const char *path, const char *ending) {
     size_t n = strlen(path), m = strlen(ending);
     return n >= m && !strcasecmp(path + n - m, ending);
 }
 
-bool is_image(const char *path) {
+bool called_image(const char *path) {
     static const char *const endings[] = { ".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", NULL };
     for (const char *const *e = endings; *e; e++)
         if (ends_with(path, *e)) return true;
     return false;
 }
+
+bool is_image(const char *path) { return called_image(path) || kind_is_picture(path); }
 
 static fac_status npz_entry(const char *path, const char *name, fac_tensor **out, fac_error *err) {
     fac_weights *w;
@@ -47,6 +51,11 @@ fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err) {
     if (ends_with(path, ".npy")) return fac_npy_load(path, out, err);
     if (ends_with(path, ".npz")) return npz_entry(path, NULL, out, err);
     if (ends_with(path, ".pb")) return fac_onnx_tensor_load(path, out, NULL, 0, err);
+    if (access(path, F_OK)) {
+        snprintf(err->text, sizeof err->text, "%s: %s", path, strerror(errno));
+        return err->status = FAC_E_IO;
+    }
+    if (kind_check_input(path, err)) return err->status;
     err->status = FAC_E_UNSUPPORTED;
     snprintf(err->text, sizeof err->text, "%s: tensors are read from .npy, .npz and .pb files", path);
     return err->status;

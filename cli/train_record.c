@@ -63,12 +63,12 @@ static const char *const kept[] = { "checkpoint.safetensors", "model.safetensors
 enum { KEPT = sizeof kept / sizeof *kept };
 
 int train_folder_free(const char *dir) {
-    char path[4096];
+    char path[4096], word[4096];
     for (int k = 0; k < KEPT; k++) {
         snprintf(path, sizeof path, "%s/%s", dir, kept[k]);
         if (!access(path, F_OK))
             return fail_text("%s is there: the folder holds a training, which --resume %s goes on with and --overwrite replaces",
-                             path, dir);
+                             path, shell_word(dir, word, sizeof word));
     }
     return EXIT_OK;
 }

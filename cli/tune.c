@@ -194,7 +194,7 @@ static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom
 }
 
 static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
-    printf("%s: %d problems, %d candidates\n", what, s->problems, s->candidates);
+    printf("%s: %d problem%s, %d candidate%s\n", what, s->problems, plural(s->problems), s->candidates, plural(s->candidates));
     heading();
     for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);

@@ -171,6 +171,15 @@ static void folders_of_photos_are_read(void **state) {
     assert_non_null(strstr(e.text, "broken.png"));
     assert_int_equal(fac_dataset_images(path_of("photos/a"), 3, 4, &d, &e), FAC_E_FORMAT);
     assert_int_equal(fac_dataset_images(path_of("nowhere"), 3, 4, &d, &e), FAC_E_IO);
+    mkdir(path_of("parts"), 0700);
+    mkdir(path_of("parts/train"), 0700);
+    mkdir(path_of("parts/val"), 0700);
+    assert_int_equal(fac_dataset_images(path_of("parts"), 3, 4, &d, &e), FAC_E_FORMAT);
+    assert_non_null(strstr(e.text, "parts: no photos in its 2 folders: each is a class"));
+    mkdir(path_of("parts/train/a"), 0700);
+    mkdir(path_of("parts/train/b"), 0700);
+    assert_int_equal(fac_dataset_images(path_of("parts"), 3, 4, &d, &e), FAC_E_FORMAT);
+    assert_non_null(strstr(e.text, "/parts/train are 2 folders: is that the data set?"));
 }
 
 /* Edges stay, what lies between is bilinear; grey becomes three equal channels; labels and classes stay. */

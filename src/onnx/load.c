@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "facula/content.h"
 #include "onnx/import.h"
 #include "onnx/load.h"
 
@@ -161,6 +162,10 @@ enum {
 static fac_status read_model(fac_import *im, fac_error *err) {
     const fac_proto_model *m = &im->model;
     fac_status status = fac_proto_read_model(fac_source_bytes(&im->files), &im->arena, &im->model, err);
+    const fac_bytes all = fac_source_bytes(&im->files);
+    const fac_content is = fac_content_of(all.p, all.n);
+    if (status == FAC_E_FORMAT && is.name && is.kind != FAC_CONTENT_MODEL)
+        return fac_raise(err, status, "not an ONNX model, but %s", is.name);
     if (status == FAC_E_FORMAT) return fac_raise_in(err, status, "not an ONNX model");
     if (status) return status;
     if (!fac_proto_has(m->has, FAC_PROTO_MODEL_GRAPH) || m->ir < 1)

@@ -90,7 +90,7 @@ expect 2 '1 to 256' "$facula" bench zoo:lenet --callers 300; one_line
 : >empty.onnx
 expect 1 'empty.onnx' "$facula" run empty.onnx; one_line
 expect 1 'no.onnx' "$facula" run no.onnx; one_line
-expect 1 'is a directory' "$facula" run . ; one_line
+expect 1 'is a folder' "$facula" run . ; one_line
 echo garbage >garbage.onnx
 expect 1 'garbage.onnx' "$facula" run garbage.onnx; one_line
 expect 1 'garbage.onnx' "$facula" run zoo:lenet --weights garbage.onnx; one_line

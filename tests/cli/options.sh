@@ -75,7 +75,7 @@ train() { "$facula" train toy:xor --epochs 2 --threads 1 --quiet "$@"; }
 expect 0 'accuracy' train --out 'a/b c/1'
 check test -s 'a/b c/1/model.safetensors'
 cp 'a/b c/1/model.safetensors' before
-expect 1 'holds a training, which --resume a/b c/1 goes on with and --overwrite replaces' train --out 'a/b c/1' --seed 5; one_line
+expect 1 'holds a training, which --resume '\''a/b c/1'\'' goes on with and --overwrite replaces' train --out 'a/b c/1' --seed 5; one_line
 check cmp -s before 'a/b c/1/model.safetensors'
 expect 0 'accuracy' train --out 'a/b c/1' --seed 5 --overwrite
 checks=$((checks + 1))
