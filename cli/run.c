@@ -188,6 +188,7 @@ static int report(const job *j, cJSON *rows) {
     if (root && code) {
         cJSON_Delete(root);
     } else if (root) {
+        if (j->in.photo[0]) cJSON_AddStringToObject(root, "photo", j->in.photo[0]);
         json_number(root, "ms", j->ms, 6);
         if (rows) cJSON_AddItemToArray(rows, root);
         else code = json_print(root);
