@@ -201,7 +201,9 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
         for (int i = 0; i < n; i++) print_row(rows[i], width);
         putchar('\n');
         print_end(a, k->runs);
-        if (k->drawn || k->undrawn) printf("%d picture%s in %s; %d tensor%s none\n", k->drawn, plural(k->drawn), k->pictures,
+        if (k->drawn || k->undrawn)
+            printf("%d picture%s in %s; %d tensor%s none\n", k->drawn, plural(k->drawn),
+                   k->pictures,
                                             k->undrawn, k->undrawn == 1 ? " is" : "s are");
         if (k->saved) printf("%d tensor%s in %s\n", k->saved, plural(k->saved), o.npz);
     }
@@ -215,7 +217,8 @@ static int one_run(const model *m, fac_activations *a, list files) {
     inputs in = { 0 };
     fac_error err = { 0 };
     int code = inputs_load(m, &o.input, verb_find("activations"), files, &in);
-    if (!code && fac_activations_add(a, in.tensor, &err)) code = kind_fail_run(&err, m->graph, in.random);
+    if (!code && fac_activations_add(a, in.tensor, &err))
+        code = kind_fail_run(&err, m->graph, in.random);
     inputs_free(&in);
     return code;
 }

@@ -174,14 +174,16 @@ static int measure(job *j) {
         return code ? code : error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
     }
     char a[32], b[32], c[32], d[32], e[32];
-    printf("median  %.3f ms   min %.3f   max %.3f   (%d run%s)\n", median, ms[0], ms[n - 1], n, plural(n));
+    printf("median  %.3f ms   min %.3f   max %.3f   (%d run%s)\n", median, ms[0], ms[n - 1], n,
+           plural(n));
     printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops,
            count_text(macs, a, sizeof a));
     printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a),
            bytes_text((double)stat.arena, b, sizeof b),
            bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d),
                bytes_text((double)stat.packed, e, sizeof e));
-    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d step%s; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
+    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d step%s; %s (%s)\n",
+           1e3 * j->loaded, 1e3 * compiled,
            1e3 * first_run, stat.steps, plural(stat.steps), fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify)
         printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,

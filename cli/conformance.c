@@ -141,7 +141,8 @@ static result run_case(const char *dir, fac_device *device) {
     fac_error err = { 0 };
     char path[1100];
     snprintf(path, sizeof path, "%s/model.onnx", dir);
-    if (fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &g, &err) || (o.reexport && reexport(&g, &err))) {
+    if (fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &g, &err)
+        || (o.reexport && reexport(&g, &err))) {
         explain(&r, verdict_of(&err), &err);
         fac_graph_free(g);
         return r;

@@ -60,7 +60,8 @@ static void print_summary(const fac_diff_totals *t) {
     print_counts(t->nodes, "node", "nodes", &any);
     print_counts(t->leaves, "input, output or parameter", "inputs, outputs and parameters", &any);
     if (t->sizes) printf("%s%d results of other sizes because of that", any ? ", " : "", t->sizes), any = true;
-    printf("%s%d node%s, %d parameter%s", any ? "; " : "", t->nodes_a, plural(t->nodes_a), t->params_a, plural(t->params_a));
+    printf("%s%d node%s, %d parameter%s", any ? "; " : "", t->nodes_a, plural(t->nodes_a),
+           t->params_a, plural(t->params_a));
     if (t->nodes_a != t->nodes_b || t->params_a != t->params_b) printf(" against %d and %d", t->nodes_b, t->params_b);
     putchar('\n');
 }

@@ -172,7 +172,8 @@ static int write_model(const fac_graph *g, const char *from, cJSON *json) {
     }
     if (status) return fail(&err);
     if (!json) {
-        printf("%s: opset %d, %d node%s, %d tensor%s, %s\n", o.output, saved.opset, saved.nodes, plural(saved.nodes), saved.tensors,
+        printf("%s: opset %d, %d node%s, %d tensor%s, %s\n", o.output, saved.opset, saved.nodes,
+               plural(saved.nodes), saved.tensors,
                plural(saved.tensors),
                bytes_text((double)saved.bytes, bytes, sizeof bytes));
         return EXIT_OK;

@@ -142,9 +142,12 @@ static fac_status batch_step(edit_context *c, const char *text, const fac_graph 
     char *end;
     const long long x = strtoll(text, &end, 10);
     if (end == text || *end || x < 1) return edit_fail(err, "\"%s\" is no batch size", text);
-    const fac_dims first = fac_graph_inputs(g) ? fac_value_type(fac_graph_input(g, 0)).dims : (fac_dims){ 0 };
+    fac_dims first = { 0 };
+    if (fac_graph_inputs(g)) first = fac_value_type(fac_graph_input(g, 0)).dims;
     if (first.n && first.d[0] >= 0 && first.d[0] != x)
-        return edit_fail(err, "the batch is fixed, the first input begins with %lld (--input-shape gives it other sizes)",
+        return edit_fail(err,
+                         "the batch is fixed, the first input begins with %lld (--input-shape "
+                         "gives it other sizes)",
                          (long long)first.d[0]);
     SAY(c, "open sizes: %lld for the batch, 1 for others", x);
     return fac_graph_sized(g, x, out, err);

@@ -32,7 +32,8 @@ static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g,
     if (s) return s;
     edit_count(c, "changed", n);
     edit_count(c, "found", t->n);
-    snprintf(c->what, sizeof c->what, "%d of %d tensor%s found %s place", n, t->n, t->n == 1 ? " has" : "s have", t->n == 1 ? "its" : "their");
+    snprintf(c->what, sizeof c->what, "%d of %d tensor%s found %s place", n, t->n,
+             t->n == 1 ? " has" : "s have", t->n == 1 ? "its" : "their");
     return s;
 }
 
@@ -41,11 +42,13 @@ static bool is_model(const char *path) {
 }
 
 /* What the model would take from the file must be there as a tensor. */
-static fac_status all_there(const char *path, const fac_weights *w, const fac_graph *g, fac_error *err) {
+static fac_status all_there(const char *path, const fac_weights *w, const fac_graph *g,
+                            fac_error *err) {
     for (int k = 0; k < fac_weights_skipped(w); k++) {
         const fac_skipped s = fac_weights_skipped_at(w, k);
         const fac_value *v = fac_graph_find((fac_graph *)(uintptr_t)g, s.name);
-        if (v && fac_value_tensor(v)) return edit_fail(err, "%s: %s cannot be read: %s", path, s.name, s.why);
+        if (v && fac_value_tensor(v))
+            return edit_fail(err, "%s: %s cannot be read: %s", path, s.name, s.why);
     }
     return FAC_OK;
 }

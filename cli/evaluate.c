@@ -108,7 +108,8 @@ static int print(const scores *s) {
         }
         return json_print(root);
     }
-    printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n, s->right, s->samples,
+    printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
+           s->right, s->samples,
            loss_text(s->loss / n, loss), n / s->seconds);
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,

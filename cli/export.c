@@ -41,7 +41,8 @@ static int report(const fac_onnx_saved *s, double count, bool random) {
         cJSON_AddBoolToObject(root, "random", random);
         return json_print(root);
     }
-    printf("%s: opset %d, %d node%s, %s parameter%s, %s", o.output, s->opset, s->nodes, plural(s->nodes),
+    printf("%s: opset %d, %d node%s, %s parameter%s, %s", o.output, s->opset, s->nodes,
+           plural(s->nodes),
            count_text(count, params, sizeof params), plural(count),
            bytes_text((double)s->bytes, bytes, sizeof bytes));
     if (s->data) printf(" and %s in %s.data", bytes_text((double)s->data, data, sizeof data), o.output);

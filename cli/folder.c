@@ -12,7 +12,8 @@ static bool there(const char *path) {
 
 static int make(const char *path) {
     if (!mkdir(path, 0777) || (errno == EEXIST && there(path))) return EXIT_OK;
-    return fail_text("%s: cannot be made: %s", path, errno == EEXIST ? "it is a file" : strerror(errno));
+    return fail_text("%s: cannot be made: %s", path,
+                     errno == EEXIST ? "it is a file" : strerror(errno));
 }
 
 /* Every folder of the path, the first one first. */

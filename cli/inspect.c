@@ -126,8 +126,10 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
 static void cover_print(const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
-        printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld function%s\n", "file", (long long)about.ir,
-               about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, plural((double)about.nodes),
+        printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
+               "function%s\n", "file", (long long)about.ir,
+               about.opsets, *about.producer ? about.producer : "nobody",
+               (long long)about.nodes, plural((double)about.nodes),
                (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
                plural((double)about.functions));
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
@@ -210,7 +212,9 @@ static int run(list args) {
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, option_given(&o.batch) ? o.batch : 0);
+    if (!code)
+        code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
+                          option_given(&o.batch) ? o.batch : 0);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, &m, args.at[0], sorts[k].of);
     fac_analysis_free(a);

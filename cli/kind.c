@@ -40,8 +40,10 @@ static bool has_pictures(const char *folder, int deeper) {
     int n = 0;
     for (struct dirent *e; dir && !found && n < LOOKED_AT && (e = readdir(dir)); n++) {
         char path[4096];
-        if (e->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
-        found = called_image(path) || (deeper && kind_is_folder(path) && has_pictures(path, deeper - 1));
+        const int length = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] == '.' || length >= (int)sizeof path) continue;
+        found = called_image(path)
+            || (deeper && kind_is_folder(path) && has_pictures(path, deeper - 1));
     }
     if (dir) closedir(dir);
     return found;
@@ -55,11 +57,14 @@ static int folder_as_model(const char *path) {
     const size_t n = strlen(path);
     const char *slash = n && path[n - 1] == '/' ? "" : "/";
     if (has(path, "run.json"))
-        return fail_text("%s is the folder of a training: its model is %s%smodel.onnx; `facula predict` and `facula evaluate` take "
+        return fail_text("%s is the folder of a training: its model is %s%smodel.onnx; `facula "
+                         "predict` and `facula evaluate` take "
                          "the folder", path, path, slash);
     if (has(path, "saved_model.pb"))
-        return fail_text("%s is a TensorFlow SavedModel: convert it to ONNX, as tf2onnx does", path);
-    if (has(path, "model.onnx")) return fail_text("%s is a folder: the model in it is %s%smodel.onnx", path, path, slash);
+        return fail_text("%s is a TensorFlow SavedModel: convert it to ONNX, as tf2onnx does",
+                         path);
+    if (has(path, "model.onnx"))
+        return fail_text("%s is a folder: the model in it is %s%smodel.onnx", path, path, slash);
     if (has_pictures(path, 2)) return fail_text("%s is a folder of photos; " MODELS, path);
     return fail_text("%s is a folder; " MODELS, path);
 }
@@ -72,7 +77,8 @@ int kind_check_model(const char *path) {
     case FAC_CONTENT_OTHER_PICTURE: return fail_text("%s is %s, no model; " MODELS, path, is.name);
     case FAC_CONTENT_ARRAYS:        return fail_text("%s is %s, no model; " MODELS, path, is.name);
     case FAC_CONTENT_WEIGHTS:
-        return fail_text("%s is %s: weights without their network; give them with --weights to the same network of `facula zoo`, or "
+        return fail_text("%s is %s: weights without their network; give them with --weights to the "
+                         "same network of `facula zoo`, or "
                          "export the network as ONNX", path, is.name);
     case FAC_CONTENT_OTHER_MODEL:   return fail_text("%s is %s: convert it to ONNX", path, is.name);
     case FAC_CONTENT_OTHER:         return fail_text("%s is %s, no model; " MODELS, path, is.name);
@@ -96,16 +102,20 @@ static fac_status refuse(fac_error *err, const char *format, ...) {
 fac_status kind_check_input(const char *path, fac_error *err) {
     static const char inputs[] = "inputs are photos and tensors, .npy, .npz and .pb files";
     if (kind_is_folder(path)) {
-        if (has_pictures(path, 0)) return refuse(err, "%s is a folder of photos: give the photos in it", path);
+        if (has_pictures(path, 0))
+            return refuse(err, "%s is a folder of photos: give the photos in it", path);
         return refuse(err, "%s is a folder; %s", path, inputs);
     }
     const fac_content is = content_of(path);
     switch (is.kind) {
     case FAC_CONTENT_OTHER_PICTURE:
-        return refuse(err, "%s is %s; facula reads PNG, JPEG, BMP and PNM: convert it", path, is.name);
-    case FAC_CONTENT_WEIGHTS: return refuse(err, "%s is %s, which holds weights (--weights); %s", path, is.name, inputs);
+        return refuse(err, "%s is %s; facula reads PNG, JPEG, BMP and PNM: convert it", path,
+                      is.name);
+    case FAC_CONTENT_WEIGHTS:
+        return refuse(err, "%s is %s, which holds weights (--weights); %s", path, is.name, inputs);
     case FAC_CONTENT_MODEL:
-    case FAC_CONTENT_OTHER_MODEL: return refuse(err, "%s is %s, and the model was given already; %s", path, is.name, inputs);
+    case FAC_CONTENT_OTHER_MODEL:
+        return refuse(err, "%s is %s, and the model was given already; %s", path, is.name, inputs);
     case FAC_CONTENT_OTHER:   return refuse(err, "%s is %s; %s", path, is.name, inputs);
     case FAC_CONTENT_PICTURE:
     case FAC_CONTENT_ARRAYS:
@@ -125,6 +135,7 @@ int kind_fail_run(const fac_error *err, const fac_graph *g, const bool *random) 
         if (random[i] && kind != 'f' && !n++) first = fac_value_name(x);
     }
     if (!n || err->status == FAC_E_NOMEM) return fail(err);
-    return fail_text("%s; %s%s%s random integers from 0 to 9 here: give what the model expects with --input %s=FILE", err->text,
+    return fail_text("%s; %s%s%s random integers from 0 to 9 here: give what the model expects "
+                     "with --input %s=FILE", err->text,
                      first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds", first);
 }

@@ -46,7 +46,8 @@ void labels_free(labels *l) {
 
 int labels_fit(const labels *l, const char *path, int64_t classes) {
     if (l->n == classes) return EXIT_OK;
-    return fail_text("%s: %d name%s, the model gives %lld score%s", path, l->n, plural(l->n), (long long)classes, plural((double)classes));
+    return fail_text("%s: %d name%s, the model gives %lld score%s", path, l->n, plural(l->n),
+                     (long long)classes, plural((double)classes));
 }
 
 const char *label_of(const labels *l, int index, int64_t classes, char *to, size_t size) {

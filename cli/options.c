@@ -110,8 +110,11 @@ static int wrong_number(const verb *v, const option *o, const range *r, const ch
     if (both && !r->above && !r->below) {
         snprintf(low, sizeof low, " from %.10g to %.10g", r->low, r->high);
     } else {
-        if (isfinite(r->low)) snprintf(low, sizeof low, r->above ? " above %.10g" : " of at least %.10g", r->low);
-        if (isfinite(r->high)) snprintf(high, sizeof high, r->below ? "%sbelow %.10g" : "%sof at most %.10g", both ? " and " : " ", r->high);
+        if (isfinite(r->low))
+            snprintf(low, sizeof low, r->above ? " above %.10g" : " of at least %.10g", r->low);
+        if (isfinite(r->high))
+            snprintf(high, sizeof high, r->below ? "%sbelow %.10g" : "%sof at most %.10g",
+                     both ? " and " : " ", r->high);
     }
     return usage_error(v, "%s needs %s%s%s, not \"%s\"", o->name, what, low, high, text);
 }
@@ -121,7 +124,8 @@ static int set_int(const verb *v, const option *o, const char *text) {
     char *end = NULL;
     errno = 0;
     const long x = strtol(text, &end, 10);
-    if (end == text || *end || errno || !in_range(&r, (double)x)) return wrong_number(v, o, &r, text);
+    if (end == text || *end || errno || !in_range(&r, (double)x))
+        return wrong_number(v, o, &r, text);
     *(long *)o->to = x;
     return -1;
 }

@@ -152,9 +152,12 @@ static void describe(const run_of *r, char *to, size_t size) {
     int last = t->n - 1, best = 0;
     for (int i = 0; i < t->n; i++)
         if (t->column[LOG_TEST_ACCURACY][i] > t->column[LOG_TEST_ACCURACY][best]) best = i;
-    snprintf(to, size, "test accuracy %.2f %% (best %.2f %% in epoch %.0f), loss %s;  %.0f epoch%s, %.0f step%s, %.1f s",
+    snprintf(to, size,
+             "test accuracy %.2f %% (best %.2f %% in epoch %.0f), loss %s;  %.0f epoch%s, %.0f "
+             "step%s, %.1f s",
              100 * t->column[LOG_TEST_ACCURACY][last], 100 * t->column[LOG_TEST_ACCURACY][best], t->column[LOG_EPOCH][best],
-             loss_text(t->column[LOG_TEST_LOSS][last], loss), t->column[LOG_EPOCH][last], plural(t->column[LOG_EPOCH][last]),
+             loss_text(t->column[LOG_TEST_LOSS][last], loss),
+             t->column[LOG_EPOCH][last], plural(t->column[LOG_EPOCH][last]),
              t->column[LOG_STEP][last], plural(t->column[LOG_STEP][last]), t->column[LOG_SECONDS][last]);
 }
 

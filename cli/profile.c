@@ -146,7 +146,8 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     }
     if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
-    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, order[i]));
+    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++)
+        cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
 }
 

@@ -122,7 +122,8 @@ static fac_status run_command(job *j, fac_reduce_answer *answer, fac_error *err)
 static void tell(const job *j, const fac_reduce_stat *s) {
     if (o.quiet || o.json || !isatty(STDERR_FILENO)) return;
     const double each = s->runs > 1 ? (now() - j->begin) / (s->runs - 1) : 0;
-    fprintf(stderr, "\r\033[K%d run%s, %d kept, %d of %d node%s; %s %d of %d, %.0f s for these", s->runs, plural(s->runs), s->kept,
+    fprintf(stderr, "\r\033[K%d run%s, %d kept, %d of %d node%s; %s %d of %d, %.0f s for these",
+            s->runs, plural(s->runs), s->kept,
             s->nodes, s->at_first, plural(s->at_first), s->step, s->done, s->total, each * (s->total - s->done));
 }
 
@@ -151,7 +152,8 @@ static int report(const job *j, const fac_graph *g, const fac_reduce_stat *s) {
     const char *why = s->minimal ? "no single step is left" : stopped ? "stopped" : "--max-runs";
     if (!o.json) {
         const int in = fac_graph_inputs(g), out = fac_graph_outputs(g), params = fac_graph_params(g);
-        printf("%s: %d of %d node%s, %d input%s, %d output%s, %d parameter%s; %d run%s, %d kept, %d timed out, %.1f s; %s\n", o.output,
+        printf("%s: %d of %d node%s, %d input%s, %d output%s, %d parameter%s; %d run%s, %d kept, "
+               "%d timed out, %.1f s; %s\n", o.output,
                s->nodes, s->at_first, plural(s->at_first), in, plural(in), out, plural(out), params, plural(params), s->runs,
                plural(s->runs), s->kept, j->timeouts, now() - j->begin, why);
         return EXIT_OK;

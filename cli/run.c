@@ -111,7 +111,8 @@ static bool scores_of(const job *j, float **scores, int64_t *n) {
 static int no_scores(const job *j) {
     const fac_type t = fac_tensor_type(j->out[0]);
     char dims[128];
-    return fail_text("--%s is for a row of scores; the first output, %s, is %s[%s]", o.labels ? "labels" : "top",
+    return fail_text("--%s is for a row of scores; the first output, %s, is %s[%s]",
+                     o.labels ? "labels" : "top",
                      fac_graph_output_name(j->m.graph, 0), fac_dtype_get(t.dtype)->name,
                      dims_text(j->m.graph, &t.dims, dims, sizeof dims));
 }
@@ -241,7 +242,8 @@ static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
     int code = inputs_load(&j->m, &o.input, verb_find("run"), files, &j->in);
     if (code) return code;
-    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
+    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err))
+        return kind_fail_run(&err, j->m.graph, j->in.random);
     double start = now();
     if (run_and_wait(j, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
     j->ms = 1e3 * (now() - start);

@@ -132,7 +132,9 @@ static int run(list args) {
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
-    if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, option_given(&o.batch) ? o.batch : 0);
+    if (!code)
+        code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
+                          option_given(&o.batch) ? o.batch : 0);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, args.at[0], c, all, columns, n);
     fac_analysis_free(a);

@@ -23,17 +23,22 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
     fac_weights *w;
     fac_status status = fac_weights_load(path, &w, err);
     if (status) return status;
-    const fac_skipped first = fac_weights_skipped(w) ? fac_weights_skipped_at(w, 0) : (fac_skipped){ .before = 1 };
+    fac_skipped first = { .before = 1 };
+    if (fac_weights_skipped(w)) first = fac_weights_skipped_at(w, 0);
     const bool lost = !name && !first.before;               /* the first entry is none that can be read */
     const char *why = lost ? first.why : name ? fac_weights_why(w, name) : NULL;
-    fac_tensor *t = name ? fac_weights_find(w, name) : fac_weights_count(w) && !lost ? fac_weights_tensor(w, 0) : NULL;
+    fac_tensor *t = name ? fac_weights_find(w, name) : NULL;
+    if (!name && !lost && fac_weights_count(w)) t = fac_weights_tensor(w, 0);
     if (t) {
         *out = fac_tensor_retain(t);
     } else {
         status = why ? FAC_E_UNSUPPORTED : FAC_E_ARGUMENT;
         err->status = status;
-        if (why) snprintf(err->text, sizeof err->text, "%s: entry %s: %s", path, lost ? first.name : name, why);
-        else snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path, name ? " " : "", name ? name : "");
+        if (why)
+            snprintf(err->text, sizeof err->text, "%s: entry %s: %s", path,
+                     lost ? first.name : name, why);
+        else snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path,
+                      name ? " " : "", name ? name : "");
     }
     fac_weights_free(w);
     return status;
@@ -96,8 +101,10 @@ int batch_fits(const fac_graph *g, int n, long batch) {
     if (!n) return fail_text("--batch %ld: the model has no input", batch);
     const fac_value *x = fac_graph_input(g, 0);
     const fac_type t = fac_value_type(x);
-    return fail_text("--batch %ld: the batch is fixed, input %s is %s[%s]; --shape %s=... gives it other sizes", batch,
-                     fac_value_name(x), fac_dtype_get(t.dtype)->name, dims_text(g, &t.dims, dims, sizeof dims),
+    return fail_text("--batch %ld: the batch is fixed, input %s is %s[%s]; --shape %s=... gives it "
+                     "other sizes", batch,
+                     fac_value_name(x), fac_dtype_get(t.dtype)->name,
+                     dims_text(g, &t.dims, dims, sizeof dims),
                      fac_value_name(x));
 }
 

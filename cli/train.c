@@ -62,7 +62,8 @@ static int work(train_job *j) {
     if (fac_train(j->trainer, &j->train, &j->test, &t, &r, &err)) return fail(&err);
     if (o->out && !r.stopped) code = save(j);
     if (!code) code = train_summary(&j->view, &r);
-    if (!o->out) fprintf(stderr, "facula: nothing of this training was kept: there was no --out DIR\n");
+    if (!o->out)
+        fprintf(stderr, "facula: nothing of this training was kept: there was no --out DIR\n");
     return code;
 }
 
@@ -72,7 +73,8 @@ static int run(list args) {
     if (o->resume && !o->out) o->out = o->resume;
     if (args.n > 1 || (!args.n && !o->resume)) return usage_error(v, "which data set?");
     if (args.n) o->set = args.at[0];
-    if (o->resume && o->overwrite) return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
+    if (o->resume && o->overwrite)
+        return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
     if (o->overwrite && !o->out) return usage_error(v, "--overwrite is for the folder of --out");
     if (o->resume && strcmp(o->resume, o->out)) return usage_error(v, "--resume goes on in its own folder");
     int code = o->resume ? train_recall(o->resume, o) : EXIT_OK;

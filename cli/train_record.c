@@ -67,7 +67,8 @@ int train_folder_free(const char *dir) {
     for (int k = 0; k < KEPT; k++) {
         snprintf(path, sizeof path, "%s/%s", dir, kept[k]);
         if (!access(path, F_OK))
-            return fail_text("%s is there: the folder holds a training, which --resume %s goes on with and --overwrite replaces",
+            return fail_text("%s is there: the folder holds a training, which --resume %s goes on "
+                             "with and --overwrite replaces",
                              path, shell_word(dir, word, sizeof word));
     }
     return EXIT_OK;

@@ -75,8 +75,10 @@ static void epoch_line(const train_view *v, const fac_progress *p) {
     if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return;        /* of many epochs only some */
     int digits = snprintf(NULL, 0, "%lld", (long long)p->epochs);
     char loss[24], test[24];
-    printf("epoch %*lld/%lld   loss %s  accuracy %6.2f %%   test loss %s  accuracy %6.2f %%   %6.0f %s  %5.1f s\n", digits,
-           (long long)p->epoch + 1, (long long)p->epochs, loss_text(p->train.loss, loss), 100 * p->train.accuracy,
+    printf("epoch %*lld/%lld   loss %s  accuracy %6.2f %%   test loss %s  accuracy %6.2f %%   "
+           "%6.0f %s  %5.1f s\n", digits,
+           (long long)p->epoch + 1, (long long)p->epochs,
+           loss_text(p->train.loss, loss), 100 * p->train.accuracy,
            loss_text(p->test->loss, test),
            100 * p->test->accuracy, p->images_per_s, unit(v), p->seconds);
     fflush(stdout);
@@ -123,18 +125,24 @@ int train_summary(train_view *v, const fac_train_result *r) {
     clear_line();
     train_events_close(v, !r->stopped);
     if (r->stopped) {
-        fprintf(stderr, "facula: stopped after %lld step%s", (long long)r->steps, plural((double)r->steps));
-        if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", shell_word(v->dir, word, sizeof word));
+        fprintf(stderr, "facula: stopped after %lld step%s", (long long)r->steps,
+                plural((double)r->steps));
+        if (v->dir)
+            fprintf(stderr, "; go on with: facula train --resume %s",
+                    shell_word(v->dir, word, sizeof word));
         fputc('\n', stderr);
         return 128 + interrupted;               /* as a shell reports it: 130 behind Ctrl-C */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);
     if (code || v->json) return code ? code : print_json(r);
-    printf("test accuracy %.2f %% (%lld sample%s, loss %s) after %lld epoch%s, %lld step%s; %.1f s, %.0f %s\n",
+    printf("test accuracy %.2f %% (%lld sample%s, loss %s) after %lld epoch%s, %lld step%s; %.1f "
+           "s, %.0f %s\n",
            100 * r->test.accuracy, (long long)r->test.samples, plural((double)r->test.samples), loss_text(r->test.loss, loss),
            (long long)r->epochs, plural((double)r->epochs), (long long)r->steps, plural((double)r->steps), r->seconds,
            r->images_per_s, unit(v));
-    if (v->dir) printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir, shell_word(v->dir, word, sizeof word));
+    if (v->dir)
+        printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir,
+               shell_word(v->dir, word, sizeof word));
     return EXIT_OK;
 }

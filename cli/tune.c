@@ -66,7 +66,8 @@ static void entry_json(cJSON *to, const fac_wisdom_entry *e) {
 static int saved(const fac_wisdom *w, const char *device, const char *path) {
     const size_t n = fac_wisdom_count(w);
     if (!o.json) {
-        printf("%zu entr%s%s%s in %s\n", n, n == 1 ? "y" : "ies", device ? " of " : "", device ? device : "", path);
+        printf("%zu entr%s%s%s in %s\n", n, n == 1 ? "y" : "ies", device ? " of " : "",
+               device ? device : "", path);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();
@@ -116,7 +117,8 @@ static int of_device(const fac_wisdom *w, const fac_device *d, fac_wisdom *to) {
 }
 
 static int print_known(const fac_wisdom *own, const fac_device *d, const char *path) {
-    cJSON *root = o.json ? cJSON_CreateObject() : NULL, *entries = root ? cJSON_AddArrayToObject(root, "entries") : NULL;
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL;
+    cJSON *entries = root ? cJSON_AddArrayToObject(root, "entries") : NULL;
     if (root) {
         cJSON_AddStringToObject(root, "wisdom", path);
         cJSON_AddStringToObject(root, "device", fac_device_key(d));
@@ -194,7 +196,8 @@ static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom
 }
 
 static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
-    printf("%s: %d problem%s, %d candidate%s\n", what, s->problems, plural(s->problems), s->candidates, plural(s->candidates));
+    printf("%s: %d problem%s, %d candidate%s\n", what, s->problems, plural(s->problems),
+           s->candidates, plural(s->candidates));
     heading();
     for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
@@ -244,7 +247,9 @@ static int run(list args) {
     for (int i = 0; i < args.n && !code; i++) code = tune(args.at[i], all, rows);
     if (!code) code = save(all, path);
     if (!code && root) cJSON_AddStringToObject(root, "wisdom", path);
-    else if (!code) printf("wisdom: %zu entr%s in %s\n", fac_wisdom_count(all), fac_wisdom_count(all) == 1 ? "y" : "ies", path);
+    else if (!code)
+        printf("wisdom: %zu entr%s in %s\n", fac_wisdom_count(all),
+               fac_wisdom_count(all) == 1 ? "y" : "ies", path);
     fac_wisdom_free(all);
     if (code || !root) {
         cJSON_Delete(root);

@@ -174,7 +174,8 @@ static int run(list args) {
     if (mode == 3) return usage_error(self, "--mode is exact, bound or data, not \"%s\"", o.mode);
     if (o.inputs.n && !mode) return usage_error(self, "--inputs goes with --mode bound or data: exact makes its own integers");
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
-                             .rtol = o.rtol > 0 ? o.rtol : -1, .atol = o.atol > 0 ? o.atol : -1, .whole = o.whole };
+                             .rtol = o.rtol > 0 ? o.rtol : -1, .atol = o.atol > 0 ? o.atol : -1,
+                             .whole = o.whole };
     job j = { 0 };
     const int code = work(&j, args, &opts);
     for (int i = 0; i < j.nin && j.in; i++) fac_tensor_free(j.in[i]);

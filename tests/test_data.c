@@ -110,7 +110,8 @@ static void append_member(const char *name, const void *data, size_t n) {
 static void packed_members_are_one_file(void **state) {
     (void)state;
     const char *name = "train-images-idx3-ubyte.gz";
-    unsigned char images[16 + 240] = { 0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 10 }, packed[2048] = { 0 };
+    unsigned char images[16 + 240] = { 0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 10 };
+    unsigned char packed[2048] = { 0 };
     const unsigned char labels[11] = { 0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3 };
     for (int i = 0; i < 240; i++) images[16 + i] = (unsigned char)(i * 7);
     put("train-labels-idx1-ubyte", labels, sizeof labels);

@@ -84,7 +84,8 @@ static void external_data(void **state) {
 
 static void refuses_link(const char *link_root, const char *says) {
     fac_graph *h = NULL;
-    assert_int_not_equal(fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &h, &err), FAC_OK);
+    assert_int_not_equal(fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &h, &err),
+                         FAC_OK);
     if (!strstr(err.text, says)) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
@@ -98,7 +99,8 @@ static void link_roots(void **state) {
     snprintf(sub, sizeof sub, "%s/sub", far);
     snprintf(there, sizeof there, "%s/sub/there", far);
     OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .inside = 1 }, &err));
-    assert_true(!mkdir(far, 0700) && !mkdir(sub, 0700) && !rename(data, there) && !symlink(there, data));
+    assert_true(!mkdir(far, 0700) && !mkdir(sub, 0700) && !rename(data, there)
+                && !symlink(there, data));
     refuses_link(NULL, "leaves the model's folder");
     refuses_link(there, "is no folder");
     refuses_link("", "is no folder");

@@ -370,7 +370,8 @@ static void cached(const char *model, const char *says) {
     fac_error err = { 0 };
     float got[2];
     const fac_status status = fac_onnx_tensor_load(path_of(model), &t, NULL, 0, &err);
-    if (says && (!status || !strstr(err.text, says))) fail_msg("\"%s\" does not say \"%s\"", status ? err.text : "", says);
+    if (says && (!status || !strstr(err.text, says)))
+        fail_msg("\"%s\" does not say \"%s\"", status ? err.text : "", says);
     if (says) return;
     if (status) fail_msg("%s", err.text);
     assert_int_equal(fac_tensor_read(t, got, sizeof got, NULL), FAC_OK);
@@ -381,7 +382,8 @@ static void cached(const char *model, const char *says) {
 /* hub/blobs holds contents, hub/snapshots/1 names that are links: only what lies in the same folder of blobs is taken. */
 static void caches(void **state) {
     (void)state;
-    static const char *const folders[] = { "hub", "hub/blobs", "hub/blobs/deep", "hub/snapshots", "hub/snapshots/1", "other",
+    static const char *const folders[] = { "hub", "hub/blobs", "hub/blobs/deep", "hub/snapshots",
+                                          "hub/snapshots/1", "other",
                                            "other/blobs", "hub/blobsy" };
     static const char leaves[] = "leaves the model's folder";
     const float x[] = { 0, 1, 2, 3 };
@@ -405,7 +407,8 @@ static void caches(void **state) {
     cached("short/m.pb", NULL);
     cached("hub/snapshots/1/plain.pb", leaves);                         /* a file of its own has no part in the cache */
 
-    static const char *const elsewhere[] = { "../../../other/blobs/bbb", "../../blobs/deep/bbb", "../../blobsy/bbb", "/etc/passwd",
+    static const char *const elsewhere[] = { "../../../other/blobs/bbb", "../../blobs/deep/bbb",
+                                            "../../blobsy/bbb", "/etc/passwd",
                                              "../../blobs/out" };
     make_link("../../other/blobs/bbb", "hub/blobs/out");                /* a blob that is a link itself */
     for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++) {
@@ -422,11 +425,14 @@ static void caches(void **state) {
     make_link("../../blobs/bbb", "hub/snapshots/1/w.bin");
     cached("hub/snapshots/1/far.pb", leaves);                           /* other blobs than the model's */
 
-    static const char *const made[] = { "hub/blobs/aaa", "hub/blobs/bbb", "hub/blobs/out", "hub/blobs/deep/bbb", "hub/blobsy/aaa",
+    static const char *const made[] = { "hub/blobs/aaa", "hub/blobs/bbb", "hub/blobs/out",
+                                       "hub/blobs/deep/bbb", "hub/blobsy/aaa",
         "hub/blobsy/bbb", "other/blobs/aaa", "other/blobs/bbb", "hub/snapshots/1/plain.pb", "hub/snapshots/1/m.pb", "short",
         "hub/snapshots/1/w.bin", "hub/snapshots/1/again.pb", "hub/snapshots/1/far.pb", "hub/snapshots/1/odd.pb" };
-    for (size_t k = 0; k < sizeof made / sizeof *made; k++) assert_int_equal(unlink(path_of(made[k])), 0);
-    for (size_t k = sizeof folders / sizeof *folders; k--;) assert_int_equal(rmdir(path_of(folders[k])), 0);
+    for (size_t k = 0; k < sizeof made / sizeof *made; k++)
+        assert_int_equal(unlink(path_of(made[k])), 0);
+    for (size_t k = sizeof folders / sizeof *folders; k--;)
+        assert_int_equal(rmdir(path_of(folders[k])), 0);
 }
 
 /* A weight is held once: aligned data stay in the file, others are copied while the file's pages go. */

@@ -197,16 +197,19 @@ static void a_schedule_without_a_rate(void **state) {
     (void)state;
     training usual = start(1, 0), given = start(1, 0);
     usual.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT };
-    given.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT, .lr = fac_optim_find("adam")->lr };
+    given.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT,
+                                         .lr = fac_optim_find("adam")->lr };
     run(&usual);
     run(&given);
     same_weights(&usual, &given);
-    const fac_schedule wrong[] = { { .lr = -0.1 }, { .lr = NAN }, { .lr = INFINITY }, { .kind = FAC_SCHEDULE_STEP, .lr = 0.1 },
+    const fac_schedule wrong[] = { { .lr = -0.1 }, { .lr = NAN }, { .lr = INFINITY },
+                                  { .kind = FAC_SCHEDULE_STEP, .lr = 0.1 },
                                    { .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1 } };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         fac_error e = { 0 };
         usual.opts.schedule = wrong[k];
-        assert_int_equal(fac_train(usual.t, &usual.data, NULL, &usual.opts, &usual.result, &e), FAC_E_ARGUMENT);
+        assert_int_equal(fac_train(usual.t, &usual.data, NULL, &usual.opts, &usual.result, &e),
+                         FAC_E_ARGUMENT);
         assert_non_null(strstr(e.text, k < 3 ? "learning rate" : "`every`"));
     }
     finish(&usual);

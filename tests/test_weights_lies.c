@@ -32,12 +32,16 @@ static void refuse_npy(const char *dict, fac_status status, const char *words) {
 
 static void npy_lies(void **state) {
     (void)state;
-    refuse_npy("{'descr': '>f4', 'fortran_order': False, 'shape': (5,), }", FAC_E_FORMAT, "needs more than the 16 bytes");
-    refuse_npy("{'descr': '>c8', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "'>c8'");
-    refuse_npy("{'descr': '>i1', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "'>i1'");
+    refuse_npy("{'descr': '>f4', 'fortran_order': False, 'shape': (5,), }", FAC_E_FORMAT,
+               "needs more than the 16 bytes");
+    refuse_npy("{'descr': '>c8', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED,
+               "'>c8'");
+    refuse_npy("{'descr': '>i1', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED,
+               "'>i1'");
     refuse_npy("{'descr': '>', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "'>'");
     refuse_npy("{'descr': '', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "''");
-    refuse_npy("{'descr': '>U9', 'fortran_order': False, 'shape': (1,), }", FAC_E_FORMAT, "outside the file");
+    refuse_npy("{'descr': '>U9', 'fortran_order': False, 'shape': (1,), }", FAC_E_FORMAT,
+               "outside the file");
     refuse_npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "Python objects");
     refuse_npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "'<c8'");
     refuse_npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", FAC_E_UNSUPPORTED, "a structured array");

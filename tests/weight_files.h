@@ -176,7 +176,8 @@ FILES void pth_zip(fac_text *to, const fac_text *pickle, const char *key, const 
 }
 
 /* Storages "0", "1"... of so many elements, and the same bytes each. */
-FILES void pth_legacy(fac_text *to, const fac_text *pickle, int n, const int64_t *elements, const void *data, size_t bytes) {
+FILES void pth_legacy(fac_text *to, const fac_text *pickle, int n, const int64_t *elements,
+                      const void *data, size_t bytes) {
     put_literal(to, "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.");
     put_literal(to, "\x80\2M\xe9\3.");
     put_literal(to, "\x80\2}q\0(");
@@ -217,7 +218,8 @@ FILES void pickle_call(fac_text *t, int n, const int64_t *x) {
 
 /* What checkpoints hold beside tensors, after the "}(" of a dict: "bytes" is u16 there, "freqs" and "packed" are skipped. */
 FILES void pickle_others(fac_text *t, bool legacy) {
-    const pickled_tensor complex = { legacy ? "ComplexFloatStorage" : "ComplexDoubleStorage", "0", legacy ? 6 : 3, 0, 1, { 2 },
+    const pickled_tensor complex = { legacy ? "ComplexFloatStorage" : "ComplexDoubleStorage", "0",
+                                    legacy ? 6 : 3, 0, 1, { 2 },
                                      { 1 } };
     const int64_t two[] = { 2, 3 };
     pickle_text(t, "freqs");
@@ -341,7 +343,8 @@ FILES void weight_file(fac_text *to, int which) {
         weight_file(&npy, NPY_BIG);
         zip_entry(&z, "a.npy", npy.s, npy.n, true);
         fac_text_free(&npy);
-        npy_file(&npy, 1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", x, sizeof x);
+        npy_file(&npy, 1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", x,
+                 sizeof x);
         zip_entry(&z, "freqs.npy", npy.s, npy.n, false);
         zip_finish(&z);
         break;
@@ -357,7 +360,8 @@ FILES void weight_file(fac_text *to, int which) {
         pickle_text(&pickle, "a");
         pickle_tensor(&pickle, which == PTH_OTHERS ? &plain : &second, which == PTH_LEGACY_OTHERS);
         fac_text_add(&pickle, "u.");
-        if (which == PTH_LEGACY_OTHERS) pth_legacy(to, &pickle, 2, (int64_t[]){ 6, 12 }, x, sizeof x);
+        if (which == PTH_LEGACY_OTHERS)
+            pth_legacy(to, &pickle, 2, (int64_t[]){ 6, 12 }, x, sizeof x);
         else pth_zip(to, &pickle, "0", x, sizeof x, false);
         break;
     }

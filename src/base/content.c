@@ -52,7 +52,8 @@ static fac_content archive(const char *p, size_t n) {
     if (holds(p, n, "constants.pkl") || holds(p, n, "/code/"))
         return (fac_content){ FAC_CONTENT_OTHER_MODEL, "a TorchScript model" };
     if (holds(p, n, "data.pkl")) return (fac_content){ FAC_CONTENT_WEIGHTS, "a PyTorch file" };
-    if (holds(p, n, ".npy")) return (fac_content){ FAC_CONTENT_ARRAYS, "an archive of NumPy arrays" };
+    if (holds(p, n, ".npy"))
+        return (fac_content){ FAC_CONTENT_ARRAYS, "an archive of NumPy arrays" };
     if (holds(p, n, "model.weights.h5") || holds(p, n, "metadata.json"))
         return (fac_content){ FAC_CONTENT_OTHER_MODEL, "a Keras model" };
     return (fac_content){ FAC_CONTENT_OTHER, "a zip archive" };
@@ -60,7 +61,8 @@ static fac_content archive(const char *p, size_t n) {
 
 /* ModelProto: ir_version, then a text, a message or the model's version; a TensorProto goes on with numbers. */
 static bool onnx_here(const unsigned char *p, size_t n) {
-    return n > 3 && p[0] == 0x08 && p[1] > 0 && p[1] < 64 && p[2] && strchr("\x12\x1a\x22\x28\x32\x3a\x42\x72", p[2]);
+    return n > 3 && p[0] == 0x08 && p[1] > 0 && p[1] < 64 && p[2]
+        && strchr("\x12\x1a\x22\x28\x32\x3a\x42\x72", p[2]);
 }
 
 static bool netpbm_here(const unsigned char *p, size_t n) {
@@ -68,7 +70,9 @@ static bool netpbm_here(const unsigned char *p, size_t n) {
 }
 
 /* Its size stands after BM; then come four zeros. */
-static bool bmp_here(const unsigned char *p, size_t n) { return n > 14 && p[0] == 'B' && p[1] == 'M' && !memcmp(p + 6, "\0\0\0\0", 4); }
+static bool bmp_here(const unsigned char *p, size_t n) {
+    return n > 14 && p[0] == 'B' && p[1] == 'M' && !memcmp(p + 6, "\0\0\0\0", 4);
+}
 
 fac_content fac_content_of(const void *data, size_t bytes) {
     const unsigned char *p = data;
@@ -82,7 +86,8 @@ fac_content fac_content_of(const void *data, size_t bytes) {
     if (bmp_here(p, n)) return (fac_content){ FAC_CONTENT_PICTURE, "a BMP picture" };
     if (n > 9 && p[8] == '{' && (p[9] == '"' || p[9] == '}') && !p[7] && !p[6])
         return (fac_content){ FAC_CONTENT_WEIGHTS, "a .safetensors file" };
-    if (n > 2 && p[0] == 0x80 && p[1] > 0 && p[1] < 6) return (fac_content){ FAC_CONTENT_WEIGHTS, "a Python pickle, as PyTorch wrote files" };
+    if (n > 2 && p[0] == 0x80 && p[1] > 0 && p[1] < 6)
+        return (fac_content){ FAC_CONTENT_WEIGHTS, "a Python pickle, as PyTorch wrote files" };
     if (onnx_here(p, n)) return (fac_content){ FAC_CONTENT_MODEL, "an ONNX model" };
     return (fac_content){ FAC_CONTENT_UNKNOWN, NULL };
 }

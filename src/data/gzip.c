@@ -11,17 +11,21 @@
 #include "base/memory.h"
 #include "data/dataset_internal.h"
 
-static bool member_here(const unsigned char *p, size_t n) { return n > 2 && p[0] == 0x1f && p[1] == 0x8b; }
+static bool member_here(const unsigned char *p, size_t n) {
+    return n > 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
 
 #ifdef FAC_HAVE_ZLIB
 enum { GZIP = 16 };                 /* zlib: expect a gzip head, check its CRC and length */
 
 /* Appends the contents of the member that z->next_in points to; *in: bytes from there on, before and after. */
-static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsigned char **out, size_t *bytes, size_t *room,
+static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsigned char **out,
+                                size_t *bytes, size_t *room,
                                 fac_error *err) {
     int code = Z_OK;
     while (code == Z_OK) {
-        if (!fac_reserve(out, room, *bytes + 65536, 1)) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
+        if (!fac_reserve(out, room, *bytes + 65536, 1))
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
         size_t left = *room - *bytes;
         z->avail_in = *in < UINT_MAX ? (unsigned)*in : UINT_MAX;
         z->avail_out = left < UINT_MAX ? (unsigned)left : UINT_MAX;
@@ -35,14 +39,17 @@ static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsig
     return code == Z_STREAM_END ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: its compressed data is broken or cut off", path);
 }
 
-static fac_status unpack(z_stream *z, const char *path, size_t size, unsigned char **out, size_t *bytes, fac_error *err) {
+static fac_status unpack(z_stream *z, const char *path, size_t size, unsigned char **out,
+                         size_t *bytes, fac_error *err) {
     size_t room = 0, in = size, zeros = 0;
     do {
         FAC_TRY(unpack_member(z, path, &in, out, bytes, &room, err));
-        if (inflateReset(z) != Z_OK) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
+        if (inflateReset(z) != Z_OK)
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
     } while (member_here(z->next_in, in));
     while (zeros < in && !z->next_in[zeros]) zeros++;
-    return zeros == in ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: byte %zu and those after it are no gzip data", path,
+    return zeros == in ? FAC_OK
+        : fac_raise(err, FAC_E_FORMAT, "%s: byte %zu and those after it are no gzip data", path,
                                             size - in + zeros);
 }
 

@@ -42,17 +42,23 @@ static fac_status look(const char *folder, bool folders, fac_arena *arena, names
 }
 
 /* A folder of parts of the data set, such as train and val, that hold the folders of the classes: one of them is meant. */
-static fac_status no_photos(const char *folder, const names *classes, fac_arena *arena, fac_error *err) {
+static fac_status no_photos(const char *folder, const names *classes, fac_arena *arena,
+                            fac_error *err) {
     for (size_t c = 0; c < classes->n; c++) {
         names inner = { 0 };
         const fac_status status = look(classes->at[c], true, arena, &inner, err);
         const size_t n = inner.n;
         fac_release(inner.at);
         FAC_TRY(status);
-        if (n) return fac_raise(err, FAC_E_FORMAT, "%s: no photos in its folders, but in %s are %zu folders: is that the data set?",
+        if (n)
+            return fac_raise(err, FAC_E_FORMAT,
+                             "%s: no photos in its folders, but in %s are %zu folders: is that the "
+                             "data set?",
                                 folder, classes->at[c], n);
     }
-    return fac_raise(err, FAC_E_FORMAT, "%s: no photos in its %zu folders: each is a class, with .png, .jpg, .bmp, .ppm or .pgm "
+    return fac_raise(err, FAC_E_FORMAT,
+                     "%s: no photos in its %zu folders: each is a class, with .png, .jpg, .bmp, "
+                     ".ppm or .pgm "
                      "files", folder, classes->n);
 }
 

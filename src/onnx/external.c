@@ -63,7 +63,8 @@ static size_t folder_length(const char *real) { return (size_t)(strrchr(real, '/
 static bool same_blobs(const char *data, const char *model, const char *folder) {
     static const char blobs[] = "/blobs";
     const size_t n = folder_length(model), last = sizeof blobs - 1;
-    if (folder_length(data) != n || strncmp(data, model, n) || n <= last || memcmp(model + n - last, blobs, last)) return false;
+    if (folder_length(data) != n || strncmp(data, model, n) || n <= last
+        || memcmp(model + n - last, blobs, last)) return false;
     return !strncmp(folder, model, n - last) && folder[n - last] == '/';
 }
 
@@ -74,7 +75,8 @@ static bool may_leave(const fac_source_files *s, const char *real, const char *f
 }
 
 /* The real path of `location` in the folder of the model. */
-static fac_status resolve(const fac_source_files *s, const char *location, char real[PATH_MAX], fac_error *err) {
+static fac_status resolve(const fac_source_files *s, const char *location, char real[PATH_MAX],
+                          fac_error *err) {
     const char *path = s->path;
     char joined[PATH_MAX], folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -89,8 +91,10 @@ static fac_status resolve(const fac_source_files *s, const char *location, char 
         return fac_raise(err, FAC_E_IO, "external data file \"%s\" %s", location,
                          errno == ENOENT ? "is missing" : "cannot be reached");
     if (lies_below(real, folder) || may_leave(s, real, folder)) return FAC_OK;
-    return fac_raise(err, FAC_E_FORMAT, "external data at \"%s\", a link that leaves the model's folder%s", location,
-                     s->link_root ? " and does not lead below link_root" : ": link_root (--link-root DIR) may allow it");
+    return fac_raise(err, FAC_E_FORMAT,
+                     "external data at \"%s\", a link that leaves the model's folder%s", location,
+                     s->link_root ? " and does not lead below link_root"
+                         : ": link_root (--link-root DIR) may allow it");
 }
 
 static fac_status open_file(fac_source_files *s, const char *location, fac_file **out, fac_error *err) {

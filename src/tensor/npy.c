@@ -146,8 +146,11 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
 static fac_status elements(const header *h, const fac_section *s, size_t at, fac_tensor **out, fac_error *err) {
     int k = 0;
     const bool big = h->descr[0] == '>';
-    while (k < NAMES && (strcmp(names[k].descr + big, h->descr + big) || (big && names[k].descr[0] != '<'))) k++;
-    if (h->descr[0] && strchr("<>", h->descr[0]) && h->descr[1] == 'U') return read_texts(h, s, at, out, err);
+    while (k < NAMES
+           && (strcmp(names[k].descr + big, h->descr + big)
+               || (big && names[k].descr[0] != '<'))) k++;
+    if (h->descr[0] && strchr("<>", h->descr[0]) && h->descr[1] == 'U')
+        return read_texts(h, s, at, out, err);
     if (!strcmp(h->descr, "|O")) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '|O': Python objects");
     if (k == NAMES) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '%s'", h->descr);
     fac_type type = { names[k].dtype, h->dims };
@@ -157,7 +160,8 @@ static fac_status elements(const header *h, const fac_section *s, size_t at, fac
     int64_t strides[FAC_DIMS];
     column_major(&h->dims, strides);
     const int64_t *turned = h->fortran && fac_dims_count(&h->dims) ? strides : NULL;
-    return (big ? fac_tensor_from_big_endian : fac_tensor_from_file)(s->file, s->at + at, type, turned, out, err);
+    return (big ? fac_tensor_from_big_endian : fac_tensor_from_file)(s->file, s->at + at, type,
+                                                                     turned, out, err);
 }
 
 fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err) {
@@ -173,12 +177,14 @@ fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err)
     return elements(&h, s, at + length, out, err);
 }
 
-fac_status fac_npy_add(const fac_section *s, const char *name, size_t length, fac_weights *w, fac_error *err) {
+fac_status fac_npy_add(const fac_section *s, const char *name, size_t length, fac_weights *w,
+                       fac_error *err) {
     fac_tensor *t = NULL;
     fac_error why = { 0 };
     const fac_status status = fac_npy_parse(s, &t, &why);
     if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(w, name, length, why.text, err);
-    return status ? fac_raise(err, status, "%s", why.text) : fac_weights_add(w, name, length, t, err);
+    return status ? fac_raise(err, status, "%s", why.text)
+        : fac_weights_add(w, name, length, t, err);
 }
 
 /* ---- writing ---- */

@@ -17,7 +17,8 @@ static fac_status read_one(const fac_zip *zip, const fac_zip_entry *e, size_t le
     fac_section s;
     fac_error why = { 0 };
     fac_status status = fac_zip_read(zip, e, &s, &why);
-    if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(w, e->name, length, after_name(why.text), err);
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(w, e->name, length, after_name(why.text), err);
     if (status) return fac_raise(err, status, "%s", why.text);
     status = fac_npy_add(&s, e->name, length, w, err);
     if (status) fac_raise_in(err, status, "%s", e->name);

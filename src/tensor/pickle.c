@@ -152,7 +152,8 @@ static fac_status push_global(machine *m) {
     FAC_TRY(line(m, &name, &b));
     const int row = fac_pickle_name_find(module, a, name, b);
     if (row < 0)
-        return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that uses %.*s.%.*s: refused, for it could run code",
+        return fac_raise(m->err, FAC_E_UNSUPPORTED,
+                         "a pickle that uses %.*s.%.*s: refused, for it could run code",
                          a < 99 ? (int)a : 99, module, b < 99 ? (int)b : 99, name);
     value *v = make(m, FAC_PICKLE_GLOBAL);
     if (!v) return no_memory(m);
@@ -220,10 +221,13 @@ static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value *
     bool known = a->n >= 4 && is(a->item[0], FAC_PICKLE_STORAGE) && is(a->item[1], FAC_PICKLE_INT) && a->item[1]->i >= 0
               && is(a->item[2], FAC_PICKLE_TUPLE) && is(a->item[3], FAC_PICKLE_TUPLE) && a->item[2]->n == a->item[3]->n;
     const value *type = typed && a->n > 6 ? a->item[6] : NULL;
-    if (typed) known &= is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE && a->item[0]->dtype == FAC_U8;
+    if (typed)
+        known &= is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE
+            && a->item[0]->dtype == FAC_U8;
     if (known && a->item[2]->n > FAC_DIMS) return other(m, "more than 8 dims", true, out);
     const value *element = typed ? type : known ? a->item[0] : NULL;
-    if (known && element->dtype == FAC_NONE) return other(m, fac_pickle_name_at(element->row)->what, true, out);
+    if (known && element->dtype == FAC_NONE)
+        return other(m, fac_pickle_name_at(element->row)->what, true, out);
     value *v = make(m, FAC_PICKLE_TENSOR);
     fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
     if (!v || !t) return no_memory(m);
@@ -258,7 +262,9 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
 
 /* A parameter is the tensor that it is made of. */
 static fac_status parameter(machine *m, const value *a, value **out) {
-    const bool tensor = a->n && (is(a->item[0], FAC_PICKLE_TENSOR) || (is(a->item[0], FAC_PICKLE_OTHER) && a->item[0]->i));
+    const bool tensor = a->n
+        && (is(a->item[0], FAC_PICKLE_TENSOR)
+            || (is(a->item[0], FAC_PICKLE_OTHER) && a->item[0]->i));
     if (!tensor) return broken(m, "a parameter that is no tensor");
     *out = a->item[0];
     return FAC_OK;
@@ -266,14 +272,16 @@ static fac_status parameter(machine *m, const value *a, value **out) {
 
 static fac_status call(machine *m, const value *f, const value *a, value **out) {
     const fac_pickle_name *row = fac_pickle_name_at(f->row);
-    if (f->i == FAC_PICKLE_ONE_DTYPE) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
+    if (f->i == FAC_PICKLE_ONE_DTYPE)
+        return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
     switch (row->is) {
     case FAC_PICKLE_ORDERED_DICT:  return ordered_dict(m, a, out);
     case FAC_PICKLE_DEFAULT_DICT:  return (*out = make(m, FAC_PICKLE_DICT)) ? FAC_OK : no_memory(m);
     case FAC_PICKLE_REBUILD:       return rebuild_tensor(m, a, false, out);
     case FAC_PICKLE_REBUILD_TYPED: return rebuild_tensor(m, a, true, out);
     case FAC_PICKLE_PARAMETER:     return parameter(m, a, out);
-    case FAC_PICKLE_RECONSTRUCT:   return (*out = make(m, FAC_PICKLE_ARRAY)) ? FAC_OK : no_memory(m);
+    case FAC_PICKLE_RECONSTRUCT:
+        return (*out = make(m, FAC_PICKLE_ARRAY)) ? FAC_OK : no_memory(m);
     case FAC_PICKLE_NUMPY_DTYPE:   return fac_pickle_numpy_dtype(m->arena, a, out, m->err);
     case FAC_PICKLE_ENCODE:        return fac_pickle_latin1(m->arena, a, out, m->err);
     case FAC_PICKLE_STRANGE:       return other(m, row->what, true, out);
@@ -303,8 +311,10 @@ static fac_status new_object(machine *m) {
 static fac_status build(machine *m) {
     value *v = top(m, 1);
     if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(fac_pickle_numpy_array(m->arena, v, top(m, 0), m->err));
-    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE) FAC_TRY(fac_pickle_numpy_order(v, top(m, 0), m->err));
-    else if ((!is(v, FAC_PICKLE_DICT) && !is(v, FAC_PICKLE_OTHER)) || is(top(m, 0), FAC_PICKLE_MARK))
+    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE)
+        FAC_TRY(fac_pickle_numpy_order(v, top(m, 0), m->err));
+    else if ((!is(v, FAC_PICKLE_DICT) && !is(v, FAC_PICKLE_OTHER))
+             || is(top(m, 0), FAC_PICKLE_MARK))
         return broken(m, "attributes of what is no OrderedDict");
     m->n--;
     return FAC_OK;

@@ -63,7 +63,8 @@ _Static_assert(ROWS < 256, "a value keeps its row in a byte");
 int fac_pickle_name_find(const char *module, size_t a, const char *name, size_t b) {
     for (int k = 0; k < ROWS; k++) {
         const char *known = rows[k].name;
-        if (strlen(known) == a + 1 + b && !memcmp(known, module, a) && known[a] == '.' && !memcmp(known + a + 1, name, b)) return k;
+        if (strlen(known) == a + 1 + b && !memcmp(known, module, a) && known[a] == '.'
+            && !memcmp(known + a + 1, name, b)) return k;
     }
     return -1;
 }

@@ -22,6 +22,7 @@ typedef struct fac_pickle_name {
 } fac_pickle_name;
 
 /* The row of "module.name"; -1 when there is none. */
-int                    fac_pickle_name_find(const char *module, size_t a, const char *name, size_t b);
+int                    fac_pickle_name_find(const char *module, size_t a, const char *name,
+                                            size_t b);
 const fac_pickle_name *fac_pickle_name_at(int row);
 #endif

@@ -33,7 +33,8 @@ fac_status fac_pickle_numpy_dtype(fac_arena *arena, const value *a, value **out,
     for (size_t k = 0; a->n && is(a->item[0], FAC_PICKLE_TEXT) && k < sizeof names / sizeof *names; k++)
         if (!strcmp(names[k].name, a->item[0]->text)) v->dtype = (unsigned char)names[k].dtype;
     v->i = FAC_PICKLE_ONE_DTYPE;
-    v->text = v->dtype == FAC_NONE ? "an array whose elements are no numbers that we have" : "numpy.dtype";
+    v->text = v->dtype == FAC_NONE ? "an array whose elements are no numbers that we have"
+        : "numpy.dtype";
     *out = v;
     return FAC_OK;
 }
@@ -50,7 +51,8 @@ fac_status fac_pickle_numpy_array(fac_arena *arena, value *v, const value *state
               && is(state->item[2], FAC_PICKLE_GLOBAL) && state->item[2]->i == FAC_PICKLE_ONE_DTYPE
               && is(state->item[3], FAC_PICKLE_BOOL);
     if (known && state->item[2]->dtype == FAC_NONE) return pass_over(v, state->item[2]->text);
-    if (!known || !is(state->item[4], FAC_PICKLE_TEXT)) return broken(err, "an array without sizes, element type and bytes");
+    if (!known || !is(state->item[4], FAC_PICKLE_TEXT))
+        return broken(err, "an array without sizes, element type and bytes");
     if (state->item[3]->i) return pass_over(v, "an array that is column-major");
     if (state->item[1]->n > FAC_DIMS) return pass_over(v, "an array of more than 8 dims");
     fac_pickle_tensor *t = fac_arena_alloc(arena, 1, sizeof *t);
@@ -87,7 +89,8 @@ fac_status fac_pickle_latin1(fac_arena *arena, const value *a, value **out, fac_
 fac_status fac_pickle_numpy_order(value *v, const value *state, fac_error *err) {
     const bool known = is(state, FAC_PICKLE_TUPLE) && state->n > 1 && is(state->item[1], FAC_PICKLE_TEXT);
     const char order = known ? state->item[1]->text[0] : 0;
-    if (!order || !strchr("<>|=", order)) return broken(err, "an element type without a byte order");
+    if (!order || !strchr("<>|=", order))
+        return broken(err, "an element type without a byte order");
     if (order != '>' || v->dtype == FAC_NONE) return FAC_OK;
     v->dtype = FAC_NONE;
     v->text = "an array that is big-endian";

@@ -52,7 +52,8 @@ static fac_status add_storage(reader *r, const fac_pickle_value *s, const fac_se
     size_t bytes = fac_type_bytes(&type);
     fac_tensor *t;
     if (bytes == SIZE_MAX || at > from->size || bytes > from->size - at)
-        return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
                          s->text, s->i, fac_dtype_get(s->dtype)->name);
     FAC_TRY(fac_tensor_from_file(from->file, from->at + at, type, NULL, &t, r->err));
     if (fac_table_put(&r->storages, s->text, t)) return FAC_OK;
@@ -88,12 +89,17 @@ static fac_status typed_tensor(reader *r, const fac_pickle_value *v, fac_tensor 
     const size_t each = (size_t)fac_dtype_get(type.dtype)->block_bytes;
     size_t at, end;
     const fac_section *section;
-    if (!r->zip) return fac_raise(r->err, FAC_E_UNSUPPORTED, "a tensor of %s in the container before PyTorch 1.6",
+    if (!r->zip)
+        return fac_raise(r->err, FAC_E_UNSUPPORTED,
+                         "a tensor of %s in the container before PyTorch 1.6",
                                   fac_dtype_get(type.dtype)->name);
     FAC_TRY(open_storage(r, t->storage, &section));
-    const bool fits = fac_size_mul((size_t)t->offset, each, &at) && fac_size_add(at, fac_window_bytes(&type, t->stride, 0), &end)
+    const bool fits = fac_size_mul((size_t)t->offset, each, &at)
+        && fac_size_add(at, fac_window_bytes(&type, t->stride, 0), &end)
                    && end <= section->size;
-    if (!fits) return fac_raise(r->err, FAC_E_FORMAT, "reaches outside its storage %.40s", t->storage->text);
+    if (!fits)
+        return fac_raise(r->err, FAC_E_FORMAT, "reaches outside its storage %.40s",
+                         t->storage->text);
     return fac_tensor_from_file(section->file, section->at + at, type, t->stride, out, r->err);
 }
 
@@ -121,7 +127,8 @@ static fac_status add_tensor(reader *r, const fac_pickle_value *v) {
     r->err = &why;
     const fac_status status = tensor_of(r, v, &t);
     r->err = err;
-    if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(r->w, name, strlen(name), why.text, err);
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(r->w, name, strlen(name), why.text, err);
     if (status) return fac_raise(err, status, "%.200s: %s", name, why.text);
     return fac_weights_add(r->w, name, strlen(name), t, err);
 }
@@ -161,7 +168,8 @@ static fac_status walk(reader *r, fac_pickle_value *v, int depth) {
     for (size_t i = 0; i < v->n; i += 2) {
         bool named;
         fac_pickle_value *item = v->item[i + 1];
-        if (item->kind != FAC_PICKLE_TENSOR && item->kind != FAC_PICKLE_DICT && item->kind != FAC_PICKLE_OTHER) continue;
+        if (item->kind != FAC_PICKLE_TENSOR && item->kind != FAC_PICKLE_DICT
+            && item->kind != FAC_PICKLE_OTHER) continue;
         FAC_TRY(push_key(r, v->item[i], &named));
         if (named) FAC_TRY(walk(r, item, depth + 1));
         r->name.n = length;
@@ -231,14 +239,18 @@ fac_status fac_pth_read_zip(const fac_zip *zip, fac_weights *w, fac_error *err) 
 /* ---- the container before ---- */
 
 /* The elements behind their number, which is at *at; those of types that we have not are passed over. */
-static fac_status read_storage(reader *r, const fac_pickle_value *s, const fac_section *file, size_t *at) {
+static fac_status read_storage(reader *r, const fac_pickle_value *s, const fac_section *file,
+                               size_t *at) {
     const fac_dtype_info *info = fac_dtype_get(s->dtype);
-    const size_t each = s->dtype == FAC_NONE ? (size_t)fac_pickle_name_at(s->row)->bytes : (size_t)info->block_bytes;
+    const size_t each = s->dtype == FAC_NONE ? (size_t)fac_pickle_name_at(s->row)->bytes
+        : (size_t)info->block_bytes;
     size_t bytes;
     *at += sizeof(int64_t);
     if (!fac_size_mul((size_t)s->i, each, &bytes) || *at > file->size || bytes > file->size - *at)
-        return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
-                         s->text, s->i, s->dtype == FAC_NONE ? fac_pickle_name_at(s->row)->what : info->name);
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
+                         s->text, s->i, s->dtype == FAC_NONE ? fac_pickle_name_at(s->row)->what
+                             : info->name);
     if (s->dtype != FAC_NONE) FAC_TRY(add_storage(r, s, file, *at));
     *at += bytes;
     return FAC_OK;

@@ -39,8 +39,10 @@ static fac_status read_type(const char *dtype, const cJSON *shape, fac_type *typ
         if (!strcmp(names[k].name, dtype)) type->dtype = names[k].dtype;
     if (!type->dtype) return fac_raise(err, FAC_E_UNSUPPORTED, "element type \"%.40s\"", dtype);
     cJSON_ArrayForEach(d, shape) {
-        if (type->dims.n == FAC_DIMS) return fac_raise(err, FAC_E_UNSUPPORTED, "more than %d dims", FAC_DIMS);
-        if (!whole(d, &type->dims.d[type->dims.n++])) return fac_raise(err, FAC_E_FORMAT, "a dim that is no size");
+        if (type->dims.n == FAC_DIMS)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "more than %d dims", FAC_DIMS);
+        if (!whole(d, &type->dims.d[type->dims.n++]))
+            return fac_raise(err, FAC_E_FORMAT, "a dim that is no size");
     }
     return FAC_OK;
 }
@@ -61,7 +63,8 @@ static fac_status read_tensor(const cJSON *json, fac_file *file, size_t data, fa
                          begin, end, room);
     *r = (range){ (size_t)begin, (size_t)end, json->string };
     const fac_status status = read_type(dtype->valuestring, shape, &type, &why);
-    if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(w, json->string, strlen(json->string), why.text, err);
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(w, json->string, strlen(json->string), why.text, err);
     if (status) return fac_raise(err, status, "%s", why.text);
     const size_t bytes = fac_type_bytes(&type);
     if (bytes == SIZE_MAX || bytes != (size_t)(end - begin))

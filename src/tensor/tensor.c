@@ -308,7 +308,8 @@ static void release_place(void *self) {
     fac_release(p);
 }
 
-static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, fac_tensor **out, fac_error *err) {
+static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, fac_tensor **out,
+                            fac_error *err) {
     place *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a tensor of a file");
     *p = (place){ fac_file_retain(file), at, swap };
@@ -317,7 +318,8 @@ static fac_status late_file(fac_file *file, size_t at, int swap, fac_type type, 
     return status;
 }
 
-static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type, const int64_t *strides, fac_tensor **out,
+static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type,
+                            const int64_t *strides, fac_tensor **out,
                             fac_error *err) {
     const fac_dtype_info *info = fac_dtype_get(type.dtype);
     int64_t plain[FAC_DIMS];
@@ -349,12 +351,14 @@ static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type, 
     return status;
 }
 
-fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
+fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides,
+                                fac_tensor **out,
                                 fac_error *err) {
     return from_file(file, at, false, type, strides, out, err);
 }
 
-fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
+fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type,
+                                      const int64_t *strides, fac_tensor **out,
                                       fac_error *err) {
     return from_file(file, at, true, type, strides, out, err);
 }

@@ -17,14 +17,18 @@ struct fac_weights {
 };
 
 static fac_status no_memory(const fac_weights *w, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %zu tensors", w->n + w->nskipped + 1);
+    return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %zu tensors",
+                     w->n + w->nskipped + 1);
 }
 
 /* A copy of a name that nothing has yet. */
-static fac_status new_name(fac_weights *w, const char *name, size_t length, char **out, fac_error *err) {
+static fac_status new_name(fac_weights *w, const char *name, size_t length, char **out,
+                           fac_error *err) {
     if (length > FAC_NAME)
-        return fac_raise(err, FAC_E_FORMAT, "%.40s...: a name of %zu bytes: more than %d", name, length, FAC_NAME);
-    if (memchr(name, 0, length)) return fac_raise(err, FAC_E_FORMAT, "%s: a name with a zero byte", name);
+        return fac_raise(err, FAC_E_FORMAT, "%.40s...: a name of %zu bytes: more than %d", name,
+                         length, FAC_NAME);
+    if (memchr(name, 0, length))
+        return fac_raise(err, FAC_E_FORMAT, "%s: a name with a zero byte", name);
     char *copy = fac_arena_alloc(&w->arena, length + 1, 1);
     if (!copy || w->n + w->nskipped >= INT_MAX) return no_memory(w, err);
     memcpy(copy, name, length);
@@ -34,10 +38,12 @@ static fac_status new_name(fac_weights *w, const char *name, size_t length, char
     return FAC_OK;
 }
 
-static fac_status add(fac_weights *w, const char *name, size_t length, fac_tensor *t, fac_error *err) {
+static fac_status add(fac_weights *w, const char *name, size_t length, fac_tensor *t,
+                      fac_error *err) {
     char *copy;
     FAC_TRY(new_name(w, name, length, &copy, err));
-    if (!fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items) || !fac_table_put(&w->by_name, copy, t))
+    if (!fac_reserve(&w->items, &w->room, w->n + 1, sizeof *w->items)
+        || !fac_table_put(&w->by_name, copy, t))
         return no_memory(w, err);
     w->items[w->n++] = (item){ copy, t };
     return FAC_OK;
@@ -49,7 +55,8 @@ fac_status fac_weights_add(fac_weights *w, const char *name, size_t length, fac_
     return status;
 }
 
-fac_status fac_weights_skip(fac_weights *w, const char *name, size_t length, const char *why, fac_error *err) {
+fac_status fac_weights_skip(fac_weights *w, const char *name, size_t length, const char *why,
+                            fac_error *err) {
     char *copy, *reason = fac_arena_print(&w->arena, "%s", why);
     FAC_TRY(new_name(w, name, length, &copy, err));
     if (!reason || !fac_reserve(&w->skipped, &w->room_skipped, w->nskipped + 1, sizeof *w->skipped)
@@ -75,7 +82,7 @@ fac_tensor *fac_weights_tensor(const fac_weights *w, int i)             { return
 fac_tensor *fac_weights_find(const fac_weights *w, const char *name)    { return fac_table_get(&w->by_name, name); }
 int         fac_weights_skipped(const fac_weights *w)                   { return (int)w->nskipped; }
 fac_skipped fac_weights_skipped_at(const fac_weights *w, int i)         { return w->skipped[i]; }
-const char *fac_weights_why(const fac_weights *w, const char *name)     { return fac_table_get(&w->reasons, name); }
+const char *fac_weights_why(const fac_weights *w, const char *name) { return fac_table_get(&w->reasons, name); }
 
 /* ---- what is it? ---- */
 
@@ -87,7 +94,8 @@ static fac_status read_zip(fac_file *f, fac_weights *w, fac_error *err) {
     fac_zip zip;
     FAC_TRY(fac_zip_open(f, &zip, err));
     fac_status status = fac_pth_find(&zip) ? fac_pth_read_zip(&zip, w, err) : fac_npz_read(&zip, w, err);
-    if (!status && !w->n && !w->nskipped) status = fac_raise(err, FAC_E_FORMAT, "a zip archive without tensors");
+    if (!status && !w->n && !w->nskipped)
+        status = fac_raise(err, FAC_E_FORMAT, "a zip archive without tensors");
     fac_zip_close(&zip);
     return status;
 }
@@ -104,7 +112,10 @@ static fac_status read_any(fac_file *f, fac_weights *w, fac_error *err) {
     if (fac_file_size(f) > 8 && ((const char *)fac_file_data(f))[8] == '{') return fac_safetensors_read(f, w, err);
     if (begins(f, "\x80", 1)) return fac_pth_read_legacy(f, w, err);
     const char *is = fac_content_of(fac_file_data(f), fac_file_size(f)).name;
-    if (is) return fac_raise(err, FAC_E_FORMAT, "no weights, but %s: .safetensors, .npy, .npz and PyTorch's .pth are read", is);
+    if (is)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "no weights, but %s: .safetensors, .npy, .npz and PyTorch's .pth are "
+                         "read", is);
     return fac_raise(err, FAC_E_FORMAT, "no weights: not .safetensors, .npy, .npz or PyTorch's .pth");
 }
 

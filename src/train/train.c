@@ -92,9 +92,11 @@ static fac_status settle(const fac_trainer *t, int64_t steps, fac_schedule *s, f
     const bool cycles = s->kind == FAC_SCHEDULE_STEP || s->kind == FAC_SCHEDULE_RESTARTS;
     if (s->lr == 0) s->lr = t->usual_lr;
     if (!s->steps) s->steps = steps;
-    if (!(s->lr > 0 && isfinite(s->lr))) return fac_raise(err, FAC_E_ARGUMENT, "a learning rate of %g: it must be above 0", s->lr);
+    if (!(s->lr > 0 && isfinite(s->lr)))
+        return fac_raise(err, FAC_E_ARGUMENT, "a learning rate of %g: it must be above 0", s->lr);
     if (cycles && s->every < 1)
-        return fac_raise(err, FAC_E_ARGUMENT, "the schedule %s needs `every`, at least 1 step, not %lld",
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "the schedule %s needs `every`, at least 1 step, not %lld",
                          fac_schedule_name(s->kind), (long long)s->every);
     return FAC_OK;
 }
