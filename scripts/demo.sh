@@ -47,5 +47,5 @@ show() {
     "$@"
 }
 show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $photos --picture --stats ${device:+--device "$device"}
-show ../facula train fashion-mnist --out fashion --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
+show ../facula train fashion-mnist --out fashion --overwrite --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
 show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}
