@@ -128,6 +128,7 @@ fac_status kind_check_input(const char *path, fac_error *err) {
 
 int kind_fail_run(const fac_error *err, const fac_graph *g, const bool *random) {
     const char *first = NULL;
+    char word[1024];
     int n = 0;
     for (int i = 0; i < fac_graph_inputs(g); i++) {
         const fac_value *x = fac_graph_input(g, i);
@@ -137,5 +138,5 @@ int kind_fail_run(const fac_error *err, const fac_graph *g, const bool *random) 
     if (!n || err->status == FAC_E_NOMEM) return fail(err);
     return fail_text("%s; %s%s%s random integers from 0 to 9 here: give what the model expects "
                      "with --input %s=FILE", err->text,
-                     first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds", first);
+                     first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds", shell_word(first, word, sizeof word));
 }

@@ -92,7 +92,7 @@ fac_type input_type(const fac_value *input, const list *shapes, long batch) {
 }
 
 int batch_fits(const fac_graph *g, int n, long batch) {
-    char dims[128];
+    char dims[128], word[1024];
     for (int i = 0; i < n && batch; i++) {
         const fac_type t = fac_value_type(fac_graph_input(g, i));
         if (t.dims.n && (t.dims.d[0] < 0 || t.dims.d[0] == batch)) return EXIT_OK;
@@ -105,7 +105,7 @@ int batch_fits(const fac_graph *g, int n, long batch) {
                      "other sizes", batch,
                      fac_value_name(x), fac_dtype_get(t.dtype)->name,
                      dims_text(g, &t.dims, dims, sizeof dims),
-                     fac_value_name(x));
+                     shell_word(fac_value_name(x), word, sizeof word));
 }
 
 static uint64_t mixed(uint64_t x) {         /* splitmix64: enough for test data */
