@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include "activations.h"
 #include "inputs.h"
+#include "kind.h"
 
 static struct {
     device_options device;
@@ -13,19 +14,20 @@ static struct {
     const char *weights, *sort, *pictures, *npz, *channels;
     long top, bits;
     bool json, quantiles;
-} o;
+} o = { .top = -1 };
 
 static const option options[] = {
     { "--at", OPTION_LIST, &o.at, "NAME", "only these: names of layers, modules or tensors, '*' for any letters" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "order (default), zeros, dead, min, max, mean, std or size" },
-    { "--top", OPTION_INT, &o.top, "N", "so many rows; default all" },
+    { "--top", OPTION_INT, &o.top, "N", "so many rows; default all", OPTION_TALLY },
     { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },
-    { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do" },
+    { "--bits", OPTION_INT, &o.bits, "N", "columns of what integers of so many bits (2..16) would do", "[2, 16]" },
     { "--channels", OPTION_TEXT, &o.channels, "WHERE", "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
     { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
     { "--npz", OPTION_OUT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
+    LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -66,7 +68,7 @@ static int choose(const fac_activations *a, double (*of)(const fac_stats *s), co
     for (int i = 0; p && rows && i < n; i++) rows[i] = p[i].row;
     free(p);
     *out = rows;
-    return o.top > 0 && o.top < n ? (int)o.top : n;
+    return o.top >= 0 && o.top < n ? (int)o.top : n;
 }
 
 /* ---- the table ---- */
@@ -200,8 +202,10 @@ static int report(const fac_activations *a, const char *path, const keeper *k, d
         putchar('\n');
         print_end(a, k->runs);
         photo_plan_print(&k->plan);
-        if (k->drawn || k->undrawn) printf("%d pictures in %s; %d tensors are none\n", k->drawn, k->pictures, k->undrawn);
-        if (k->saved) printf("%d tensors in %s\n", k->saved, o.npz);
+        if (k->drawn || k->undrawn)
+            printf("%d picture%s in %s; %d tensor%s none\n", k->drawn, plural(k->drawn),
+                   k->pictures, k->undrawn, k->undrawn == 1 ? " is" : "s are");
+        if (k->saved) printf("%d tensor%s in %s\n", k->saved, plural(k->saved), o.npz);
     }
     free(rows);
     return code;
@@ -213,7 +217,8 @@ static int one_run(const model *m, fac_activations *a, list files, keeper *k) {
     inputs in = { 0 };
     fac_error err = { 0 };
     int code = inputs_load(m, &o.input, verb_find("activations"), files, &in);
-    if (!code && fac_activations_add(a, in.tensor, &err)) code = fail(&err);
+    if (!code && fac_activations_add(a, in.tensor, &err))
+        code = kind_fail_run(&err, m->graph, in.random);
     k->plan = in.plan;
     inputs_free(&in);
     return code;
@@ -268,8 +273,6 @@ static int run(list args) {
     if (!args.n) return usage_error(self, "which model?");
     while (o.sort && k < SORTS && strcmp(sorts[k].name, o.sort)) k++;
     if (k == SORTS) return usage_error(self, "--sort is by order, zeros, dead, min, max, mean, std or size, not \"%s\"", o.sort);
-    if (o.top < 0) return usage_error(self, "--top is positive");
-    if (o.bits && (o.bits < 2 || o.bits > 16)) return usage_error(self, "--bits is 2 to 16");
     fac_channels channels = FAC_CHANNELS_FOUND;
     if (o.channels && !strcmp(o.channels, "first")) channels = FAC_CHANNELS_FIRST;
     else if (o.channels && !strcmp(o.channels, "last")) channels = FAC_CHANNELS_LAST;

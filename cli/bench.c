@@ -19,15 +19,15 @@ static const option options[] = {
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step (more: facula profile)" },
     { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2" },
-    { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead" },
-    { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2", "(0, inf)" },
+    { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead", "[1, 10000]" },
+    { "--callers", OPTION_INT, &o.callers, "N", "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
     { "--serve", OPTION_FLAG, &o.serve, NULL, "measure what each line of standard input asks for, see below" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { RUNS = 10000, CALLERS = 256 };
+enum { RUNS = 10000 };                /* also the most that --runs takes */
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
@@ -121,7 +121,7 @@ static int measure(job *j) {
     fac_error err = { 0 };
     fac_plan_stat stat;
     static double ms[RUNS];
-    int n = 0, most = o.runs > 0 && o.runs < RUNS ? (int)o.runs : RUNS;
+    int n = 0, most = o.runs ? (int)o.runs : RUNS;
     double start = now(), limit = o.seconds > 0 ? o.seconds : 2, macs = 0, error = 0;
     if (fac_program_plan(j->program, j->in, &stat, &err)) return fail(&err);
     double compiled = now() - start, first_run = 0;
@@ -174,15 +174,17 @@ static int measure(job *j) {
         return code ? code : error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
     }
     char a[32], b[32], c[32], d[32], e[32];
-    printf("median  %.3f ms   min %.3f   max %.3f   (%d runs)\n", median, ms[0], ms[n - 1], n);
+    printf("median  %.3f ms   min %.3f   max %.3f   (%d run%s)\n", median, ms[0], ms[n - 1], n,
+           plural(n));
     printf("        %.1f images/s, %.1f GFLOP/s (%s multiply-adds)\n", 1e3 * images / median, gflops,
            count_text(macs, a, sizeof a));
     printf("memory  peak %s; arena %s of %s in all values, at least %s; packed weights %s\n", bytes_text(peak, a, sizeof a),
            bytes_text((double)stat.arena, b, sizeof b),
            bytes_text((double)stat.values, c, sizeof c), bytes_text((double)stat.bound, d, sizeof d),
                bytes_text((double)stat.packed, e, sizeof e));
-    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d steps; %s (%s)\n", 1e3 * j->loaded, 1e3 * compiled,
-           1e3 * first_run, stat.steps, fac_device_name(j->device), fac_device_about(j->device));
+    printf("start   load %.1f ms, compile %.1f, first run %.1f; %d step%s; %s (%s)\n",
+           1e3 * j->loaded, 1e3 * compiled,
+           1e3 * first_run, stat.steps, plural(stat.steps), fac_device_name(j->device), fac_device_about(j->device));
     if (o.verify)
         printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,
                error <= tolerance(j) ? "ok" : "WRONG");
@@ -194,10 +196,8 @@ static int measure(job *j) {
 static int run(list args) {
     static job j;
     if (args.n != 1) return usage_error(verb_find("bench"), "which model or problem?");
-    if (o.runs < 0 || o.seconds < 0) return usage_error(verb_find("bench"), "--batch, --runs and --seconds are positive");
     if (o.job.train && (o.verify || o.job.solver))
         return usage_error(verb_find("bench"), "--train times a whole model, without --solver and --verify");
-    if (o.callers < 0 || o.callers > CALLERS) return usage_error(verb_find("bench"), "--callers is 1 to 256");
     if (o.callers && (o.job.train || o.runs || o.verify || o.profile || o.memory))
         return usage_error(verb_find("bench"), "--callers does not go with --train, --runs, --verify, --profile, --memory");
     if (o.serve) return bench_serve(&o.job, args.at[0]);

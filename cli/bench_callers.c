@@ -46,7 +46,8 @@ static int print(const job *j, int n, double rate, double latency, bool json) {
         json_number(root, "latency_ms", 1e3 * latency, 6);
         return json_print(root);
     }
-    printf("throughput  %.1f images/s, %.1f runs/s by %d callers at once\n", images, rate, n);
+    printf("throughput  %.1f images/s, %.1f runs/s by %d caller%s at once\n", images, rate, n,
+           plural(n));
     printf("latency     %.3f ms a run (mean)\n", 1e3 * latency);
     printf("device      %s (%s)\n", fac_device_name(j->device), fac_device_about(j->device));
     return EXIT_OK;

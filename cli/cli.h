@@ -21,13 +21,18 @@ typedef struct ordered_list { ordered *at; int n; } ordered_list;
 
 /* One row of a verb's options: parsing, checking and help come from it.  to: bool, const char *,
  * long, double, list, ordered_list.  OPTION_OUT and OPTION_OUTS are text and list of files that the
- * verb writes: FILE or NAME=FILE. */
+ * verb writes: FILE or NAME=FILE.  What *to holds before the parsing is the default, so a number
+ * that cannot be given may stand for "not given"; where every number can be given, option_given()
+ * tells. */
 typedef struct option {
     const char *name;               /* "--threads" */
     option_kind kind;
     void       *to;
     const char *value, *help;       /* "N", "how many threads; default: one a core" */
+    const char *range;              /* of a number, as an interval: "[1, 256]", "(0, inf)"; NULL: any finite one */
 } option;
+#define OPTION_COUNT "[1, 1000000000]"          /* of things that there is at least one of, and that fit into an int */
+#define OPTION_TALLY "[0, 1000000000]"
 
 typedef struct verb {
     const char *name, *summary, *usage;     /* usage: "facula run MODEL [INPUT...] [options]" */
@@ -42,6 +47,17 @@ void verb_help(const verb *v, FILE *to);
 
 /* Splits argv into options (written to their targets) and args.  An exit code, or -1 to go on.  `--help` prints help. */
 int options_parse(const verb *v, int argc, char **argv, list *args);
+bool option_given(const void *to);              /* the option with this target stood on the command line */
+bool option_takes(const option *o, double x);   /* a number in its range */
+
+/* "s" behind the name of what there is not one of. */
+static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
+
+/* ---- words.c ---- */
+
+const char *loss_text(double loss, char to[24]);                            /* "0.1234", "3.4e+38" */
+const char *shell_word(const char *text, char *to, size_t size);            /* quoted, where sh would read it otherwise */
+const char *folder_name(const char *path);                                  /* without slashes at its end; lives as long as the process */
 
 /* ---- errors: one line on stderr ---- */
 
@@ -61,6 +77,11 @@ const char *end_of(const char *name, int width);    /* what fits of a long name:
 void progress(const char *what, long done, long total, double since);       /* a line with rate and ETA; done == total clears it */
 double now(void);
 
+/* ---- folder.c: an exit code each ---- */
+
+int folder_make(const char *path);          /* and those above it; one that is there is fine */
+int folders_above(const char *path);        /* those of a file's path */
+
 /* ---- device.c, model.c, inputs.c ---- */
 
 typedef struct device_options {
@@ -71,7 +92,7 @@ typedef struct device_options {
 } device_options;
 #define DEVICE_OPTIONS(o) \
     { "--device", OPTION_TEXT, &(o).device, "NAME", "cpu (default), opencl, opencl:N, opencl:NAME: see `facula devices`" }, \
-    { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads; default: one a core" }, \
+    { "--threads", OPTION_INT, &(o).threads, "N", "cpu threads, 256 at most; default: one a core", "[1, 256]" }, \
     { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
     { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE", "memory this process may take, such as 2G; with opencl, the device" }, \
     { "--wisdom", OPTION_TEXT, &(o).wisdom, "FILE", "measured choices of `facula tune`; \"\" for none" }, \
@@ -97,6 +118,9 @@ typedef struct model {
     bool           random;          /* weights are random */
     const char    *path;            /* of its file, the caller's; NULL: of a zoo */
 } model;
+extern const char *link_root;       /* --link-root: where links of external data may lead to */
+#define LINK_ROOT_OPTION \
+    { "--link-root", OPTION_TEXT, &link_root, "DIR", "external data of a model may be links to files below this folder" }
 /* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or "1x3x224x224" for the first input. */
 int  model_load(const char *path, const char *weights, const list *shapes, long seed, model *out);
 void model_free(model *m);
@@ -106,11 +130,15 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
 
 /* Sizes for the open dims of an input: 1, or batch for the first. */
 fac_type input_type(const fac_value *input, const list *shapes, long batch);
+/* --batch, 0 when it was not given, is for open dims: an error where the first dim of each of the first n inputs is fixed, unless
+ * it is this size anyway. */
+int batch_fits(const fac_graph *g, int n, long batch);
 /* Uniform in [-1, 1) for floats, 0 and 1 for bool, 0..9 for integers. */
 fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out, fac_error *err);
 /* .npy, .npz (its only or first entry; FILE.npz:NAME for another), ONNX TensorProto .pb */
 fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
 bool ends_with(const char *path, const char *ending);          /* in any case: ".npy", ".NPY" */
-bool is_image(const char *path);
+bool called_image(const char *path);            /* by its ending: ".jpg" */
+bool is_image(const char *path);                /* or by its contents */
 #endif

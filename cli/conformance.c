@@ -13,12 +13,13 @@ static struct {
     double rtol, atol;
     long every;
     bool json, failed, unsupported, quiet, reexport;
-} o;
+} o = { .rtol = 1e-3, .atol = 1e-7, .every = 1 };
 
 static const option options[] = {
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7" },
-    { "--every", OPTION_INT, &o.every, "N", "only each N-th case" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner", "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7", "[0, inf)" },
+    { "--every", OPTION_INT, &o.every, "N", "only each N-th case", "[1, 1000000]" },
+    LINK_ROOT_OPTION,
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
     { "--reexport", OPTION_FLAG, &o.reexport, NULL, "write each model again as `facula export` does, and run that" },
     DEVICE_OPTIONS(o.device),
@@ -140,7 +141,8 @@ static result run_case(const char *dir, fac_device *device) {
     fac_error err = { 0 };
     char path[1100];
     snprintf(path, sizeof path, "%s/model.onnx", dir);
-    if (fac_onnx_load(path, NULL, &g, &err) || (o.reexport && reexport(&g, &err))) {
+    if (fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &g, &err)
+        || (o.reexport && reexport(&g, &err))) {
         explain(&r, verdict_of(&err), &err);
         fac_graph_free(g);
         return r;
@@ -195,9 +197,6 @@ static int run(list args) {
     char **cases = NULL;
     int n = 0, counts[3] = { 0 };
     if (!args.n) return usage_error(verb_find("conformance"), "which folders?");
-    if (o.rtol <= 0) o.rtol = 1e-3;
-    if (o.atol <= 0) o.atol = 1e-7;
-    if (o.every <= 0 || o.every > 1 << 20) o.every = 1;
     int code = device_open(&o.device, &device);
     for (int i = 0; i < args.n && !code; i++) code = collect(args.at[i], &cases, &n);
     if (!code && !n) code = fail_text("no model.onnx below %s", args.at[0]);

@@ -8,14 +8,15 @@ static struct {
     list shapes;
     long top;
     bool names, order, structure, json;
-} o;
+} o = { .top = 100 };
 static const option options[] = {
     { "--names", OPTION_FLAG, &o.names, NULL, "other names are differences, and listed" },
     { "--order", OPTION_FLAG, &o.order, NULL, "another order of execution is a difference, and listed" },
     { "--structure", OPTION_FLAG, &o.structure, NULL, "contents of parameters do not matter" },
-    { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100" },
+    { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100", OPTION_TALLY },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
@@ -61,18 +62,18 @@ static void print_summary(const fac_diff_totals *t) {
     print_counts(t->nodes, "node", "nodes", &any);
     print_counts(t->leaves, "input, output or parameter", "inputs, outputs and parameters", &any);
     if (t->sizes) printf("%s%d results of other sizes because of that", any ? ", " : "", t->sizes), any = true;
-    printf("%s%d nodes, %d parameters", any ? "; " : "", t->nodes_a, t->params_a);
+    printf("%s%d node%s, %d parameter%s", any ? "; " : "", t->nodes_a, plural(t->nodes_a),
+           t->params_a, plural(t->params_a));
     if (t->nodes_a != t->nodes_b || t->params_a != t->params_b) printf(" against %d and %d", t->nodes_b, t->params_b);
     putchar('\n');
 }
 
 static void print_all(const fac_differences *d, const fac_diff_totals *t) {
-    const long most = o.top > 0 ? o.top : 100;
     const fac_change *c;
     long lines = 0;
     for (int i = 0; (c = fac_differences_get(d, i)); i++)
-        if (shown(c) && lines++ < most) print_change(c);
-    if (lines > most) printf("and %ld more (--top N)\n", lines - most);
+        if (shown(c) && lines++ < o.top) print_change(c);
+    if (lines > o.top) printf("and %ld more (--top N)\n", lines - o.top);
     print_summary(t);
 }
 
@@ -144,7 +145,6 @@ static int compare(list args) {
 static int run(list args) {
     const verb *self = verb_find("diff");
     if (args.n != 2) return usage_error(self, "which two models?");
-    if (o.top < 0) return usage_error(self, "--top is positive");
     return compare(args);
 }
 

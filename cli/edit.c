@@ -50,12 +50,13 @@ static const option options[] = {
     STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
-                                               "that has every op" },
+                                               "that has every op", "[13, 26]" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; "
                                                 "nothing is written if not" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -173,7 +174,9 @@ static int write_model(const fac_graph *g, const char *from, cJSON *json) {
     }
     if (status) return fail(&err);
     if (!json) {
-        printf("%s: opset %d, %d nodes, %d tensors, %s\n", o.output, saved.opset, saved.nodes, saved.tensors,
+        printf("%s: opset %d, %d node%s, %d tensor%s, %s\n", o.output, saved.opset, saved.nodes,
+               plural(saved.nodes), saved.tensors,
+               plural(saved.tensors),
                bytes_text((double)saved.bytes, bytes, sizeof bytes));
         return EXIT_OK;
     }
@@ -200,7 +203,6 @@ static int run(list args) {
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output && !o.dry_run && !o.show_meta && !o.verify) return usage_error(self, "-o FILE.onnx: where to?");
     if (o.inputs.n && !o.outputs.n) return usage_error(self, "--input without --output: where does the part end?");
-    if (o.opset < 0) return usage_error(self, "--opset is positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
     fac_graph *from = code ? NULL : fac_graph_inference(m.graph), *g = from ? fac_graph_clone(from) : NULL;

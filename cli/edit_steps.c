@@ -105,7 +105,7 @@ static fac_status add_output_step(edit_context *c, const char *text, const fac_g
     const char *equals = strchr(text, '='), *as = NULL;
     fac_status s = equals ? cut(text, equals, "VALUE=NAME", &value, &as, err) : FAC_OK;
     if (!s) s = fac_graph_output_added(g, value ? value : text, as, out, err);
-    if (!s) SAY(c, "%d outputs", fac_graph_outputs(*out));
+    if (!s) SAY(c, "%d output%s", fac_graph_outputs(*out), plural(fac_graph_outputs(*out)));
     free(value);
     return s;
 }
@@ -142,6 +142,13 @@ static fac_status batch_step(edit_context *c, const char *text, const fac_graph 
     char *end;
     const long long x = strtoll(text, &end, 10);
     if (end == text || *end || x < 1) return edit_fail(err, "\"%s\" is no batch size", text);
+    fac_dims first = { 0 };
+    if (fac_graph_inputs(g)) first = fac_value_type(fac_graph_input(g, 0)).dims;
+    if (first.n && first.d[0] >= 0 && first.d[0] != x)
+        return edit_fail(err,
+                         "the batch is fixed, the first input begins with %lld (--input-shape "
+                         "gives it other sizes)",
+                         (long long)first.d[0]);
     SAY(c, "open sizes: %lld for the batch, 1 for others", x);
     return fac_graph_sized(g, x, out, err);
 }

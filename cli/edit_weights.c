@@ -32,7 +32,8 @@ static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g,
     if (s) return s;
     edit_count(c, "changed", n);
     edit_count(c, "found", t->n);
-    snprintf(c->what, sizeof c->what, "%d of %d tensors have found their place", n, t->n);
+    snprintf(c->what, sizeof c->what, "%d of %d tensor%s found %s place", n, t->n,
+             t->n == 1 ? " has" : "s have", t->n == 1 ? "its" : "their");
     return s;
 }
 
@@ -40,10 +41,23 @@ static bool is_model(const char *path) {
     return !strncmp(path, "zoo:", 4) || ends_with(path, ".onnx") || ends_with(path, ".txt") || ends_with(path, ".fac");
 }
 
+/* What the model would take from the file must be there as a tensor. */
+static fac_status all_there(const char *path, const fac_weights *w, const fac_graph *g,
+                            fac_error *err) {
+    for (int k = 0; k < fac_weights_skipped(w); k++) {
+        const fac_skipped s = fac_weights_skipped_at(w, k);
+        const fac_value *v = fac_graph_find((fac_graph *)(uintptr_t)g, s.name);
+        if (v && fac_value_tensor(v))
+            return edit_fail(err, "%s: %s cannot be read: %s", path, s.name, s.why);
+    }
+    return FAC_OK;
+}
+
 fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
     model m = { 0 };
     fac_weights *w = NULL;
     fac_status s = is_model(path) ? load(path, &m, err) : fac_weights_load(path, &w, err);
+    if (!s && w) s = all_there(path, w, g, err);
     tensors t = { .n = s ? 0 : m.graph ? fac_graph_params(m.graph) : fac_weights_count(w) };
     t.names = malloc(((size_t)t.n + 1) * sizeof *t.names);
     t.at = malloc(((size_t)t.n + 1) * sizeof *t.at);
@@ -62,6 +76,11 @@ fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, f
 
 /* ---- models ---- */
 
+static void tell_ports(edit_context *c, const fac_graph *g) {
+    const int in = fac_graph_inputs(g), out = fac_graph_outputs(g);
+    snprintf(c->what, sizeof c->what, "%d input%s, %d output%s", in, plural(in), out, plural(out));
+}
+
 /* "OTHER.onnx,OUT=IN,...": which output feeds which input. */
 fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
     int n = 0;
@@ -76,7 +95,7 @@ fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fa
     }
     if (!s) s = load(all[0], &m, err);
     if (!s) s = fac_graph_appended(g, m.graph, n - 1, from, to, out, err);
-    if (!s) snprintf(c->what, sizeof c->what, "%d inputs, %d outputs", fac_graph_inputs(*out), fac_graph_outputs(*out));
+    if (!s) tell_ports(c, *out);
     model_free(&m);
     free(all);
     free(from);
@@ -111,7 +130,7 @@ fac_status edit_part(edit_context *c, const char *text, const fac_graph *g, fac_
     ends e = { 0 };
     fac_status s = read_ends(text, strlen(text), &e, err);
     if (!s) s = fac_graph_extract(g, e.nin, (const char *const *)e.in, e.nout, (const char *const *)e.out, out, err);
-    if (!s) snprintf(c->what, sizeof c->what, "%d inputs, %d outputs", fac_graph_inputs(*out), fac_graph_outputs(*out));
+    if (!s) tell_ports(c, *out);
     free_ends(&e);
     return s;
 }

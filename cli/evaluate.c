@@ -13,8 +13,9 @@ static train_options *const t = &train_given;
 static const option options[] = {
     { "--data", OPTION_TEXT, &train_given.data, "DIR", "where the data set is" },
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
-    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set" },
+    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set", "[1, 1048576]" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
     { "--preset", OPTION_TEXT, &o.preset, "SPEC",
       "how the model wants its images (`facula help run`); sizes stay" },
@@ -96,6 +97,7 @@ static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_
 }
 
 static int print(const scores *s, const photo_plan *plan) {
+    char loss[24];
     const double n = s->samples > 0 ? s->samples : 1;
     if (t->json) {
         cJSON *root = cJSON_CreateObject();
@@ -110,8 +112,9 @@ static int print(const scores *s, const photo_plan *plan) {
         photo_plan_json(plan, root);
         return json_print(root);
     }
-    printf("accuracy %.2f %% (%.0f of %.0f), loss %.4f, %.0f samples/s\n", 100 * s->right / n, s->right, s->samples, s->loss / n,
-           n / s->seconds);
+    printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
+           s->right, s->samples,
+           loss_text(s->loss / n, loss), n / s->seconds);
     if (o.against)
         printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
                s->difference);
@@ -158,7 +161,7 @@ static int open_model(const char *path, const char *set, train_job *j, photo_pla
             return usage_error(verb_find("evaluate"),
                                "--preset is for files and zoo models: a training knows its own");
         t->set = set;
-        const int code = open_folder(path, j);
+        const int code = open_folder(folder_name(path), j);
         if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
         return code;
     }
@@ -180,7 +183,6 @@ static int run(list args) {
     photo_plan plan = { 0 };
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
     int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j, &plan);
-    if (!code && t->batch < 1) code = usage_error(v, "--batch is at least 1");
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
     if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = print(&s, &plan);

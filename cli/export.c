@@ -7,8 +7,9 @@ static struct { const char *output, *weights, *memory; list shapes; long opset, 
 static const option options[] = {
     { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
-    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op" },
-    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one" },
+    LINK_ROOT_OPTION,
+    { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
+    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--problem", OPTION_FLAG, &o.problem, NULL, "MODEL is one op: 'softmax(f32[2,5]) axis=1'" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
@@ -40,7 +41,9 @@ static int report(const fac_onnx_saved *s, double count, bool random) {
         cJSON_AddBoolToObject(root, "random", random);
         return json_print(root);
     }
-    printf("%s: opset %d, %d nodes, %s parameters, %s", o.output, s->opset, s->nodes, count_text(count, params, sizeof params),
+    printf("%s: opset %d, %d node%s, %s parameter%s, %s", o.output, s->opset, s->nodes,
+           plural(s->nodes),
+           count_text(count, params, sizeof params), plural(count),
            bytes_text((double)s->bytes, bytes, sizeof bytes));
     if (s->data) printf(" and %s in %s.data", bytes_text((double)s->data, data, sizeof data), o.output);
     puts(random ? ", random weights" : "");
@@ -65,7 +68,6 @@ static int run(list args) {
     fac_error err = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
-    if (o.batch < 0 || o.opset < 0) return usage_error(self, "--batch and --opset are positive");
     int code = memory_limit(o.memory);
     if (!code && o.problem) code = fac_problem_graph(args.at[0], true, &m.graph, &err) ? fail(&err) : EXIT_OK;
     else if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);

@@ -39,11 +39,12 @@ static int make_random(const model *m, const input_options *o, int i, inputs *to
     fac_error err = { 0 };
     const fac_value *v = fac_graph_input(m->graph, i);
     const fac_type t = input_type(v, &o->shapes, 0), declared = fac_value_type(v);
-    char dims[128];
+    char dims[128], word[1024];
     if (!o->random)
         return fail_text("input %s %s[%s] is not given: add --input %s=FILE, or --random", fac_value_name(v),
                          fac_dtype_get(declared.dtype)->name, dims_text(m->graph, &declared.dims, dims, sizeof dims),
-                         fac_value_name(v));
+                         shell_word(fac_value_name(v), word, sizeof word));
+    to->random[i] = true;
     return tensor_random(t, (uint64_t)o->seed, (uint64_t)i, &to->tensor[i], &err) ? fail(&err) : EXIT_OK;
 }
 

@@ -22,6 +22,7 @@ typedef struct inputs {
     fac_tensor *tensor[INPUTS];         /* in the order of the graph's inputs */
     const char *photo[INPUTS];          /* the file that it came from, if it was a photo */
     photo_plan  plan;                   /* how the last photo was prepared */
+    bool        random[INPUTS];         /* it came from nowhere */
 } inputs;
 
 /* Those of --input, then the files in order, then random ones; an exit code.  Every input has its tensor afterwards. */

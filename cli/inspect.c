@@ -11,12 +11,13 @@ static struct {
 } o = { .batch = 1, .top = 20 };
 
 static const option options[] = {
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
+    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20", OPTION_TALLY },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -125,9 +126,12 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
 static void cover_print(const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
-        printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir,
-               about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers,
-               (long long)about.functions);
+        printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
+               "function%s\n", "file", (long long)about.ir,
+               about.opsets, *about.producer ? about.producer : "nobody",
+               (long long)about.nodes, plural((double)about.nodes),
+               (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
+               plural((double)about.functions));
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
@@ -206,9 +210,11 @@ static int run(list args) {
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
-    if (o.batch < 1 || o.top < 1) return usage_error(self, "--batch and --top are positive");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code)
+        code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
+                          option_given(&o.batch) ? o.batch : 0);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, &m, args.at[0], sorts[k].of);
     fac_analysis_free(a);

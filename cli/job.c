@@ -62,7 +62,6 @@ static int make_input(job *j, const job_options *o, int i) {
 
 int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     const bool problem = strchr(what, '(') != NULL;
-    if (o->batch < 0) return usage_error(v, "--batch is positive");
     if (o->train && problem) return usage_error(v, "--train is for whole models");
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
@@ -79,6 +78,7 @@ int job_settle(job *j, const verb *v, const job_options *o) {
     fac_error err = { 0 };
     numerics how;
     int code = precision_read(v, o->precision, &how);
+    if (!code) code = batch_fits(j->m.graph, fac_graph_inputs(j->m.graph), o->batch);
     if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "cli.h"
+#include "kind.h"
 #include "labels.h"
 
 static int size_of(const char *text, double *out) {
@@ -36,10 +36,6 @@ int device_open(const device_options *o, fac_device **out) {
     double limit = 0;
     int code = process ? memory_limit(o->memory_limit) : o->memory_limit ? size_of(o->memory_limit, &limit) : EXIT_OK;
     if (code) return code;
-    if (o->threads < 0 || o->threads > 1024) {
-        fprintf(stderr, "facula: --threads is 1 to 1024, or 0 for one a core\n");
-        return EXIT_USAGE;
-    }
     fac_device_opts opts = { .threads = (int)o->threads, .isa = o->isa, .wisdom = o->wisdom,
                              .packed_cache = o->cache_packed ? "" : NULL, .memory_limit = (size_t)limit };
     return fac_device_open(name, &opts, out, &err) ? fail(&err) : EXIT_OK;
@@ -153,6 +149,8 @@ static int load_text(const char *path, model *m) {
     return status ? fail(&err) : EXIT_OK;
 }
 
+const char *link_root;
+
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
 static int load_onnx(const char *path, sizes *s, model *m) {
     fac_error err = { 0 };
@@ -161,7 +159,8 @@ static int load_onnx(const char *path, sizes *s, model *m) {
     int n = 0;
     for (int i = 0; i < s->n; i++)
         if (s->names[i]) names[n] = s->names[i], dims[n++] = s->dims[i];
-    return fac_onnx_load(path, &(fac_onnx_opts){ .n = n, .inputs = names, .dims = dims }, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root };
+    return fac_onnx_load(path, &opts, &m->graph, &err) ? fail(&err) : EXIT_OK;
 }
 
 int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
@@ -170,6 +169,7 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     sizes s;
     const bool zoo = !strncmp(path, "zoo:", 4), text = ends_with(path, ".txt") || ends_with(path, ".fac");
     int code = sizes_parse(shapes, &s);
+    if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
     for (int i = 0; i < s.n && !code; i++)

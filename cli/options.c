@@ -1,5 +1,6 @@
 /* Options by table, and the help that derives from it. */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,24 +79,94 @@ static int add_step(const option *o, const char *text) {
     return -1;
 }
 
-static int set(const verb *v, const option *o, const char *text) {
+/* ---- numbers ---- */
+
+/* An interval as option.range has it. */
+typedef struct range { double low, high; bool above, below; } range;
+
+static range range_of(const option *o) {
+    range r = { -INFINITY, INFINITY, true, true };
+    char *end = NULL;
+    if (!o->range) return r;
+    r.above = o->range[0] == '(';
+    r.low = strtod(o->range + 1, &end);
+    r.high = strtod(end + 1, &end);
+    r.below = *end == ')';
+    return r;
+}
+
+static bool in_range(const range *r, double x) {
+    return (r->above ? x > r->low : x >= r->low) && (r->below ? x < r->high : x <= r->high);
+}
+
+bool option_takes(const option *o, double x) {
+    const range r = range_of(o);
+    return in_range(&r, x);
+}
+
+static int wrong_number(const verb *v, const option *o, const range *r, const char *text) {
+    const char *what = o->kind == OPTION_INT ? "an integer" : "a number";
+    char low[48] = "", high[48] = "";
+    const bool both = isfinite(r->low) && isfinite(r->high);
+    if (both && !r->above && !r->below) {
+        snprintf(low, sizeof low, " from %.10g to %.10g", r->low, r->high);
+    } else {
+        if (isfinite(r->low))
+            snprintf(low, sizeof low, r->above ? " above %.10g" : " of at least %.10g", r->low);
+        if (isfinite(r->high))
+            snprintf(high, sizeof high, r->below ? "%sbelow %.10g" : "%sof at most %.10g",
+                     both ? " and " : " ", r->high);
+    }
+    return usage_error(v, "%s needs %s%s%s, not \"%s\"", o->name, what, low, high, text);
+}
+
+static int set_int(const verb *v, const option *o, const char *text) {
+    const range r = range_of(o);
     char *end = NULL;
     errno = 0;
+    const long x = strtol(text, &end, 10);
+    if (end == text || *end || errno || !in_range(&r, (double)x))
+        return wrong_number(v, o, &r, text);
+    *(long *)o->to = x;
+    return -1;
+}
+
+static int set_real(const verb *v, const option *o, const char *text) {
+    const range r = range_of(o);
+    char *end = NULL;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !in_range(&r, x)) return wrong_number(v, o, &r, text);
+    *(double *)o->to = x;
+    return -1;
+}
+
+/* ---- what was given ---- */
+
+enum { GIVEN = 256 };
+static struct { const void *to[GIVEN]; int n; } given;
+
+bool option_given(const void *to) {
+    for (int i = 0; i < given.n; i++)
+        if (given.to[i] == to) return true;
+    return false;
+}
+
+static void note_given(const option *o) {
+    if (!option_given(o->to) && given.n < GIVEN) given.to[given.n++] = o->to;
+}
+
+static int set(const verb *v, const option *o, const char *text) {
+    note_given(o);
     switch (o->kind) {
     case OPTION_FLAG:
         *(bool *)o->to = true;
         return -1;
     case OPTION_TEXT: case OPTION_OUT:
-        *(const char **)o->to = text;
+        *(const char **)o->to = strcmp(o->value, "DIR") ? text : folder_name(text);
         return -1;
-    case OPTION_INT:
-        *(long *)o->to = strtol(text, &end, 0);
-        break;
-    case OPTION_REAL:
-        *(double *)o->to = strtod(text, &end);
-        break;
-    case OPTION_STEP:
-        return add_step(o, text);
+    case OPTION_INT:  return set_int(v, o, text);
+    case OPTION_REAL: return set_real(v, o, text);
+    case OPTION_STEP: return add_step(o, text);
     case OPTION_LIST: case OPTION_OUTS: {
         list *l = o->to;
         const char **more = realloc(l->at, (size_t)(l->n + 1) * sizeof *more);
@@ -105,7 +176,6 @@ static int set(const verb *v, const option *o, const char *text) {
         return -1;
     }
     }
-    if (end == text || *end || errno) return usage_error(v, "%s needs a number, not \"%s\"", o->name, text);
     return -1;
 }
 

@@ -1,5 +1,6 @@
 /* How photos are prepared for a model, and who says so. */
 #include "photo.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "sidecar.h"

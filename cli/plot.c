@@ -148,12 +148,17 @@ static void make_panels(sheet *s, fac_confusion *confusion) {
 /* "test accuracy 91.23 % (best 91.40 % in epoch 7), loss 0.2612; 10 epochs, 9380 steps, 61 s" */
 static void describe(const run_of *r, char *to, size_t size) {
     const log_table *t = &r->epochs;
+    char loss[24];
     int last = t->n - 1, best = 0;
     for (int i = 0; i < t->n; i++)
         if (t->column[LOG_TEST_ACCURACY][i] > t->column[LOG_TEST_ACCURACY][best]) best = i;
-    snprintf(to, size, "test accuracy %.2f %% (best %.2f %% in epoch %.0f), loss %.4f;  %.0f epochs, %.0f steps, %.1f s",
+    snprintf(to, size,
+             "test accuracy %.2f %% (best %.2f %% in epoch %.0f), loss %s;  %.0f epoch%s, %.0f "
+             "step%s, %.1f s",
              100 * t->column[LOG_TEST_ACCURACY][last], 100 * t->column[LOG_TEST_ACCURACY][best], t->column[LOG_EPOCH][best],
-             t->column[LOG_TEST_LOSS][last], t->column[LOG_EPOCH][last], t->column[LOG_STEP][last], t->column[LOG_SECONDS][last]);
+             loss_text(t->column[LOG_TEST_LOSS][last], loss),
+             t->column[LOG_EPOCH][last], plural(t->column[LOG_EPOCH][last]),
+             t->column[LOG_STEP][last], plural(t->column[LOG_STEP][last]), t->column[LOG_SECONDS][last]);
 }
 
 /* ---- the verb ---- */
@@ -193,6 +198,7 @@ static int run(list args) {
                    || size.d[1] > 16384))
         return usage_error(verb_find("plot"), "--size needs WIDTHxHEIGHT of 200 to 16384 pixels, not \"%s\"", o.size);
     if (o.weights && (n > 1 || o.text)) return usage_error(verb_find("plot"), "--weights is for one training, as a picture");
+    for (int i = 0; i < args.n; i++) args.at[i] = folder_name(args.at[i]);
     name_run(args.at[0], name, sizeof name);
     const plot_look look = { o.title ? o.title : name, (int)size.d[0], (int)size.d[1] };
     if (o.weights) return plot_weights(args.at[0], o.to, &look);

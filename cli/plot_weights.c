@@ -32,7 +32,9 @@ static int draw(const fac_weights *w, const char *path, const plot_look *look) {
         if (measure(fac_weights_name(w, i), fac_weights_tensor(w, i), &spreads[i], &err)) return fail(&err);
         panels[i] = (fac_panel){ .title = spreads[i].title, .n = 1, .series = &spreads[i].bars };
     }
-    snprintf(subtitle, sizeof subtitle, n < all ? "the first %d of %d parameters" : "%d parameters", n, all);
+    snprintf(subtitle, sizeof subtitle,
+             n < all ? "the first %d of %d parameters" : n == 1 ? "%d parameter"
+                 : "%d parameters", n, all);
     int rows = (n + COLUMNS - 1) / COLUMNS;
     const fac_chart chart = { .title = look->title, .subtitle = subtitle, .n = n, .panels = panels, .columns = COLUMNS,
                               .width = look->width ? look->width : 1400,

@@ -12,7 +12,8 @@ static long top = 5;
 static train_options *const how = &train_given;         /* where train_recall puts run.json */
 
 static const option options[] = {
-    { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5" },
+    { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5", OPTION_COUNT },
+    LINK_ROOT_OPTION,
     { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines: a line for each answer" },
     DEVICE_OPTIONS(train_given.device),
     { 0 } };
@@ -183,8 +184,7 @@ static int run(list args) {
     static job j;
     const verb *v = verb_find("predict");
     if (!args.n) return usage_error(v, "the folder of which training?");
-    if (top < 1) return usage_error(v, "--top is at least 1");
-    int code = prepare(&j, args.at[0]);
+    int code = prepare(&j, folder_name(args.at[0]));
     for (int i = 1; i < args.n && !code; i++) code = answer(&j, args.at[i]);
     if (!code && args.n == 1) code = answer_lines(&j);
     if (!code && !how->json) photo_plan_print(&j.plan);

@@ -10,13 +10,13 @@ static struct {
     double seconds;
     long   top;
     bool   json;
-} o;
+} o = { .top = -1 };
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
     { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
-    { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1" },
+    { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first", OPTION_TALLY },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1", "(0, inf)" },
     { "--chrome-trace", OPTION_OUT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -47,7 +47,7 @@ static void print(const profile *p, const profile_row *const *order, const profi
                1e-9 * ratio(all[i].flops, all[i].seconds), 1e-9 * ratio(all[i].bytes, all[i].seconds), all[i].op);
     printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak", "GB/s", "% mem", "op/byte",
            "% roof", "solver", "layouts", "node");
-    for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) {
+    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++) {
         const profile_row *r = order[i];
         const double t = r->seconds;
         solver_text(&r->s, solver);
@@ -146,7 +146,8 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     }
     if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
-    for (size_t i = 0; i < p->n && (o.top <= 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, order[i]));
+    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++)
+        cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
 }
 
@@ -181,7 +182,7 @@ static int work(profile *p, const char *what) {
     int ncounts = 0, code = profile_measure(p, verb_find("profile"), &o.job, what, o.seconds);
     if (!code && o.trace) code = write_trace(p);
     if (code) return code;
-    const profile_row **order = profile_order(p, o.top > 0);
+    const profile_row **order = profile_order(p, o.top >= 0);
     profile_sum *all = profile_sums(p, &n);
     profile_count *counts = p->analysis ? profile_counts(p, &ncounts) : NULL;
     if (!all || !order || (p->analysis && !counts)) code = fail_text("out of memory");
@@ -199,7 +200,6 @@ static int work(profile *p, const char *what) {
 static int run(list args) {
     static profile p;
     if (args.n != 1) return usage_error(verb_find("profile"), "which model or problem?");
-    if (o.top < 0 || o.seconds < 0) return usage_error(verb_find("profile"), "--top and --seconds are positive");
     if (o.job.train && o.job.solver) return usage_error(verb_find("profile"), "--train goes without --solver");
     int code = work(&p, args.at[0]);
     profile_free(&p);

@@ -20,11 +20,12 @@ static struct {
 static const option options[] = {
     { "--check", OPTION_TEXT, &o.check, "CMD", "shell command; {} in it is the model's file; exit status 0: still interesting" },
     { "-o", OPTION_OUT, &o.output, "OUT", "the smallest model so far, at any time; default: reduced.onnx" },
-    { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away" },
-    { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60" },
+    { "--max-runs", OPTION_INT, &o.max_runs, "N", "of the command; default: until nothing can be taken away", OPTION_COUNT },
+    { "--timeout", OPTION_REAL, &o.timeout, "S", "seconds of one run; it counts as failed then; default 60", "(0, inf)" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "let the command's output through, to stderr" },
     { "--quiet", OPTION_FLAG, &o.quiet, NULL, "no progress" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -39,16 +40,36 @@ typedef struct job { char *trial, *command; double begin; int timeouts, unsaved;
 
 /* ---- the command ---- */
 
-static char *with_path(const char *command, const char *path) {
-    size_t n = strlen(command) + strlen(path) + 4, holes = 0;
-    for (const char *s = command; (s = strstr(s, "{}")); s += 2) holes++;
-    char *text = malloc(n + holes * strlen(path)), *to = text;
-    for (const char *s = command; text && *s;) {
-        if (s[0] == '{' && s[1] == '}') to = stpcpy(to, path), s += 2;
-        else *to++ = *s++;
+/* The path as sh reads it back, in a place that is quoted by '"', by '\'' or, 0, by nothing: at most four times as long. */
+static char *quoted(char *to, const char *path, char quote) {
+    if (!quote) *to++ = '\'';
+    for (; *path; path++) {
+        if (*path == '\'' && quote != '"') to = stpcpy(to, "'\\''");
+        else if (quote == '"' && strchr("\\\"$`", *path)) *to++ = '\\', *to++ = *path;
+        else *to++ = *path;
     }
+    if (!quote) *to++ = '\'';
+    return to;
+}
+
+/* The command with the path in place of each {}, or at its end. */
+static char *with_path(const char *command, const char *path) {
+    size_t holes = 1;
+    for (const char *s = command; (s = strstr(s, "{}")); s += 2) holes++;
+    char *text = malloc(strlen(command) + holes * (4 * strlen(path) + 3) + 1), *to = text, quote = 0;
+    for (const char *s = command; text && *s;) {
+        if (s[0] == '{' && s[1] == '}') {
+            to = quoted(to, path, quote);
+            s += 2;
+            continue;
+        }
+        if (*s == '\\' && quote != '\'' && s[1]) *to++ = *s++;
+        else if (*s == quote) quote = 0;
+        else if (!quote && (*s == '\'' || *s == '"')) quote = *s;
+        *to++ = *s++;
+    }
+    if (text && holes == 1) *to++ = ' ', to = quoted(to, path, 0);
     if (text) *to = 0;
-    if (text && !holes) sprintf(to, " %s", path);
     return text;
 }
 
@@ -102,8 +123,9 @@ static fac_status run_command(job *j, fac_reduce_answer *answer, fac_error *err)
 static void tell(const job *j, const fac_reduce_stat *s) {
     if (o.quiet || o.json || !isatty(STDERR_FILENO)) return;
     const double each = s->runs > 1 ? (now() - j->begin) / (s->runs - 1) : 0;
-    fprintf(stderr, "\r\033[K%d runs, %d kept, %d of %d nodes; %s %d of %d, %.0f s for these", s->runs, s->kept, s->nodes,
-            s->at_first, s->step, s->done, s->total, each * (s->total - s->done));
+    fprintf(stderr, "\r\033[K%d run%s, %d kept, %d of %d node%s; %s %d of %d, %.0f s for these",
+            s->runs, plural(s->runs), s->kept,
+            s->nodes, s->at_first, plural(s->at_first), s->step, s->done, s->total, each * (s->total - s->done));
 }
 
 /* Written beside the best one, checked, and then in its place: there is a whole model at any
@@ -127,9 +149,11 @@ static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *s
 static int report(const job *j, const fac_graph *g, const fac_reduce_stat *s) {
     const char *why = s->minimal ? "no single step is left" : stopped ? "stopped" : "--max-runs";
     if (!o.json) {
-        printf("%s: %d of %d nodes, %d inputs, %d outputs, %d parameters; %d runs, %d kept, %d timed out, %.1f s; %s\n", o.output,
-               s->nodes, s->at_first, fac_graph_inputs(g), fac_graph_outputs(g), fac_graph_params(g), s->runs, s->kept, j->timeouts,
-               now() - j->begin, why);
+        const int in = fac_graph_inputs(g), out = fac_graph_outputs(g), params = fac_graph_params(g);
+        printf("%s: %d of %d node%s, %d input%s, %d output%s, %d parameter%s; %d run%s, %d kept, "
+               "%d timed out, %.1f s; %s\n", o.output,
+               s->nodes, s->at_first, plural(s->at_first), in, plural(in), out, plural(out), params, plural(params), s->runs,
+               plural(s->runs), s->kept, j->timeouts, now() - j->begin, why);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();
@@ -173,7 +197,6 @@ static int run(list args) {
     job j = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.check) return usage_error(self, "--check says what must stay true");
-    if (o.max_runs < 0 || o.timeout <= 0) return usage_error(self, "--max-runs and --timeout are positive");
     if (!o.output) o.output = "reduced.onnx";
     j.trial = malloc(strlen(o.output) + 16);
     if (j.trial) sprintf(j.trial, "%s.try.onnx", o.output);

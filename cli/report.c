@@ -13,14 +13,15 @@ static struct {
 static const option options[] = {
     { "-o", OPTION_OUT, &o.to, "FILE", "the page; - for standard output" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "run it, and show times and where each step stands under the roofline" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "with --profile: how long to measure; default 1" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "with --profile: how long to measure; default 1", "(0, inf)" },
     { "--peaks", OPTION_FLAG, &o.peaks, NULL, "measure this machine for the roofline" },
     { "--target", OPTION_TEXT, &o.target, "F,B", "the roofline's machine: operations and bytes a second, such as 350G,20G; "
         "default 1T,100G" },
     { "--date", OPTION_FLAG, &o.date, NULL, "say when it was made; without, the same model gives the same page" },
-    { "--batch", OPTION_INT, &o.job.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.job.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.job.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.job.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--precision", OPTION_TEXT, &o.job.precision, "NAME", "with --profile: as in facula profile" },
     DEVICE_OPTIONS(o.job.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "what was written, for machines" },
@@ -132,9 +133,9 @@ static int run(list args) {
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.to) return usage_error(self, "where to? (-o FILE.html)");
     if (o.json && !strcmp(o.to, "-")) return usage_error(self, "--json and the page cannot both go to standard output");
-    if (o.job.batch < 0 || o.seconds < 0) return usage_error(self, "--batch and --seconds are positive");
     int code = memory_limit(o.job.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.job.weights, &o.job.shapes, 0, &m);
+    if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, o.job.batch);
     if (!code && fac_analyze(m.graph, o.job.batch, &a, &err)) code = fail(&err);
     if (!code && o.profile) code = profile_measure(&time_of, self, &o.job, args.at[0], o.seconds);
     if (!code) {

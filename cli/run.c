@@ -8,6 +8,7 @@
 #include "files.h"
 #include "inputs.h"
 #include "json.h"
+#include "kind.h"
 #include "labels.h"
 #include "show_photo.h"
 
@@ -18,15 +19,16 @@ static struct {
     list outputs;
     long top;
     bool json, picture, stats, verbose;
-} o;
+} o = { .top = 5 };
 
 static const option options[] = {
     INPUT_OPTIONS(o.input),
     { "--output", OPTION_OUTS, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
+    LINK_ROOT_OPTION,
     { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
-    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
+    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "say which nodes the device leaves to the cpu, and which results it reorders" },
@@ -35,7 +37,7 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { MOST = INPUTS };
+enum { MOST = INPUTS, TOP = 100 };      /* of inputs and outputs; of classes, as --top has it */
 
 typedef struct job {
     model       m;
@@ -123,6 +125,15 @@ static int best_classes(job *j, int64_t n, int most, fac_class *top, int *found)
     return fac_top(j->out[0], 0, j->names.names, most, top, found, &err) ? fail(&err) : EXIT_OK;
 }
 
+static int no_scores(const job *j) {
+    const fac_type t = fac_tensor_type(j->out[0]);
+    char dims[128];
+    return fail_text("--%s is for a row of scores; the first output, %s, is %s[%s]",
+                     o.labels ? "labels" : "top",
+                     fac_graph_output_name(j->m.graph, 0), fac_dtype_get(t.dtype)->name,
+                     dims_text(j->m.graph, &t.dims, dims, sizeof dims));
+}
+
 static void print_values(const fac_tensor *t) {
     fac_tensor *f = NULL;
     fac_type type = fac_tensor_type(t);
@@ -139,13 +150,17 @@ static int report(job *j, cJSON *rows) {
     const fac_graph *g = j->m.graph;
     cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
     int64_t n = 0;
-    fac_class top[100];
-    long most = o.top ? o.top : 5;
+    fac_class top[TOP];
     int found = 0, code = EXIT_OK;
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
-    if ((photo || o.top || o.labels) && are_scores(j->out[0], &n))
-        code = best_classes(j, n, (int)(most < 100 ? most : 100), top, &found);
+    const bool asked = option_given(&o.top) || o.labels, scores = are_scores(j->out[0], &n);
+    if (asked && !scores) code = no_scores(j);
+    else if ((photo || asked) && scores) code = best_classes(j, n, (int)o.top, top, &found);
+    if (code) {
+        cJSON_Delete(root);
+        return code;
+    }
     if (root) {
         tops = cJSON_AddArrayToObject(root, "top");
         outs = cJSON_AddArrayToObject(root, "outputs");
@@ -195,6 +210,7 @@ static int report(job *j, cJSON *rows) {
     if (root && code) {
         cJSON_Delete(root);
     } else if (root) {
+        if (j->in.photo[0]) cJSON_AddStringToObject(root, "photo", j->in.photo[0]);
         json_number(root, "ms", j->ms, 6);
         if (rows) cJSON_AddItemToArray(rows, root);
         else code = json_print(root);
@@ -247,9 +263,10 @@ static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
     int code = inputs_load(&j->m, &o.input, verb_find("run"), files, &j->in);
     if (code) return code;
-    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err)) return fail(&err);
+    if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err))
+        return kind_fail_run(&err, j->m.graph, j->in.random);
     double start = now();
-    if (run_and_wait(j, &err)) return fail(&err);
+    if (run_and_wait(j, &err)) return kind_fail_run(&err, j->m.graph, j->in.random);
     j->ms = 1e3 * (now() - start);
     code = o.verbose ? report_steps(j) : EXIT_OK;
     return code ? code : report(j, rows);
@@ -318,6 +335,7 @@ static int work(job *j, list args) {
         cJSON *root = o.json ? cJSON_CreateObject() : NULL, *rows = root ? cJSON_AddArrayToObject(root, "photos") : NULL;
         for (int i = 0; i < files.n && !code; i++) {
             forget(j);
+            if (!o.json) printf("%s%s\n", i ? "\n" : "", files.at[i]);
             code = once(j, (list){ files.at + i, 1 }, rows);
         }
         if (root && !code) code = json_print(root);
@@ -329,7 +347,6 @@ static int work(job *j, list args) {
 static int run(list args) {
     static job j;
     if (!args.n) return usage_error(verb_find("run"), "which model?");
-    if (o.top < 0 || o.top > 100) return usage_error(verb_find("run"), "--top is 1 to 100");
     int code = work(&j, args);
     forget(&j);
     fac_program_free(j.program);

@@ -5,6 +5,7 @@
 static struct { const char *weights, *memory; list shapes; } o;
 static const option options[] = {
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { 0 } };

@@ -6,14 +6,15 @@
 static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o =
     { .depth = 3, .batch = 1 };
 static const option options[] = {
-    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3" },
+    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3", OPTION_COUNT },
     { "--columns", OPTION_TEXT, &o.columns, "A,B,...", "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
     { "--convention", OPTION_TEXT, &o.convention, "NAME",
       "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, onnx-tool; "
       "all: a table of them" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -128,10 +129,12 @@ static int run(list args) {
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
         return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
                            "onnx-tool and all", o.convention);
-    if (o.batch < 1 || o.depth < 1) return usage_error(self, "--batch and --depth are positive");
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code)
+        code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
+                          option_given(&o.batch) ? o.batch : 0);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, args.at[0], c, all, columns, n);
     fac_analysis_free(a);

@@ -1,31 +1,44 @@
 /* Tensors from files, to files, and out of thin air. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli.h"
+#include <unistd.h>
+#include "kind.h"
 
 bool ends_with(const char *path, const char *ending) {
     size_t n = strlen(path), m = strlen(ending);
     return n >= m && !strcasecmp(path + n - m, ending);
 }
 
-bool is_image(const char *path) {
+bool called_image(const char *path) {
     static const char *const endings[] = { ".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", NULL };
     for (const char *const *e = endings; *e; e++)
         if (ends_with(path, *e)) return true;
     return false;
 }
 
+bool is_image(const char *path) { return called_image(path) || kind_is_picture(path); }
+
 static fac_status npz_entry(const char *path, const char *name, fac_tensor **out, fac_error *err) {
     fac_weights *w;
     fac_status status = fac_weights_load(path, &w, err);
     if (status) return status;
-    fac_tensor *t = name ? fac_weights_find(w, name) : fac_weights_count(w) ? fac_weights_tensor(w, 0) : NULL;
+    fac_skipped first = { .before = 1 };
+    if (fac_weights_skipped(w)) first = fac_weights_skipped_at(w, 0);
+    const bool lost = !name && !first.before;               /* the first entry is none that can be read */
+    const char *why = lost ? first.why : name ? fac_weights_why(w, name) : NULL;
+    fac_tensor *t = name ? fac_weights_find(w, name) : NULL;
+    if (!name && !lost && fac_weights_count(w)) t = fac_weights_tensor(w, 0);
     if (t) {
         *out = fac_tensor_retain(t);
     } else {
-        status = FAC_E_ARGUMENT;
+        status = why ? FAC_E_UNSUPPORTED : FAC_E_ARGUMENT;
         err->status = status;
-        snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path, name ? " " : "", name ? name : "");
+        if (why)
+            snprintf(err->text, sizeof err->text, "%s: entry %s: %s", path,
+                     lost ? first.name : name, why);
+        else snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path,
+                      name ? " " : "", name ? name : "");
     }
     fac_weights_free(w);
     return status;
@@ -43,6 +56,11 @@ fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err) {
     if (ends_with(path, ".npy")) return fac_npy_load(path, out, err);
     if (ends_with(path, ".npz")) return npz_entry(path, NULL, out, err);
     if (ends_with(path, ".pb")) return fac_onnx_tensor_load(path, out, NULL, 0, err);
+    if (access(path, F_OK)) {
+        snprintf(err->text, sizeof err->text, "%s: %s", path, strerror(errno));
+        return err->status = FAC_E_IO;
+    }
+    if (kind_check_input(path, err)) return err->status;
     err->status = FAC_E_UNSUPPORTED;
     snprintf(err->text, sizeof err->text, "%s: tensors are read from .npy, .npz and .pb files", path);
     return err->status;
@@ -71,6 +89,23 @@ fac_type input_type(const fac_value *input, const list *shapes, long batch) {
     for (int k = 0; k < t.dims.n; k++)
         if (t.dims.d[k] < 0) t.dims.d[k] = k == 0 && batch > 0 ? batch : 1;
     return t;
+}
+
+int batch_fits(const fac_graph *g, int n, long batch) {
+    char dims[128], word[1024];
+    for (int i = 0; i < n && batch; i++) {
+        const fac_type t = fac_value_type(fac_graph_input(g, i));
+        if (t.dims.n && (t.dims.d[0] < 0 || t.dims.d[0] == batch)) return EXIT_OK;
+    }
+    if (!batch) return EXIT_OK;
+    if (!n) return fail_text("--batch %ld: the model has no input", batch);
+    const fac_value *x = fac_graph_input(g, 0);
+    const fac_type t = fac_value_type(x);
+    return fail_text("--batch %ld: the batch is fixed, input %s is %s[%s]; --shape %s=... gives it "
+                     "other sizes", batch,
+                     fac_value_name(x), fac_dtype_get(t.dtype)->name,
+                     dims_text(g, &t.dims, dims, sizeof dims),
+                     shell_word(fac_value_name(x), word, sizeof word));
 }
 
 static uint64_t mixed(uint64_t x) {         /* splitmix64: enough for test data */

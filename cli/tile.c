@@ -12,9 +12,9 @@ static struct {
 } o;
 static const option options[] = {
     { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to; without it only the report is made" },
-    { "--max-m", OPTION_INT, &o.m, "M", "rows of a product: at most so many (a convolution's output channels)" },
-    { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)" },
-    { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)" },
+    { "--max-m", OPTION_INT, &o.m, "M", "rows of a product: at most so many (a convolution's output channels)", OPTION_COUNT },
+    { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)", OPTION_COUNT },
+    { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)", OPTION_COUNT },
     { "--target", OPTION_TEXT, &o.target, "FILE.json", "limits, alignment, memory, types and rates of a device: see below" },
     { "--mode", OPTION_TEXT, &o.mode, "MODE", "unroll (default): each tile a node; function: tiles of results are calls; loop: "
                                               "equal tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
@@ -24,10 +24,11 @@ static const option options[] = {
     { "--best", OPTION_FLAG, &o.best, NULL, "for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME", "the layer of this name alone" },
     { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK", "instead of a model: one product" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
-    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx" },
+    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx", "[13, 26]" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
@@ -84,13 +85,12 @@ static int run(list args) {
     if (conv < 0) return usage_error(self, "--conv is patches or taps, not \"%s\"", o.conv);
     if (mode < 0) return usage_error(self, "--mode is unroll, function, loop or schedule, not \"%s\"", o.mode);
     if (schedule && o.output) return usage_error(self, "--mode schedule writes no model: leave out -o");
-    if (o.m < 0 || o.n < 0 || o.k < 0 || o.batch < 0)
-        return usage_error(self, "--max-m, --max-n, --max-k and --batch are positive");
     int code = o.target ? tile_device_load(o.target, &device) : EXIT_OK;
     if (!code && !o.target && !o.m && !o.n && !o.k)
         code = usage_error(self, "no limit: give --max-m, --max-n, --max-k or --target");
     if (!code) code = memory_limit(o.memory);
     if (!code) code = load(args, &m);
+    if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, o.batch);
     const fac_tile_opts opts = { .m = o.m, .n = o.n, .k = o.k, .sum = (fac_tile_sum)sum, .pad = o.pad || device.pad,
                                  .best = o.best, .count_only = !o.output, .batch = o.batch, .only = o.only,
                                  .conv = (fac_tile_conv)conv,

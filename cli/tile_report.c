@@ -59,13 +59,16 @@ int tile_print(const tile_result *r) {
     printf("\n%d products became %lld; %.1f %% of their arithmetic is used%s\n", fac_tiling_rows(r->tiling), (long long)s.tiles,
            s.work > 0 ? 100 * s.macs / s.work : 0, s.kept ? "" : "; all are legal");
     if (s.kept) printf("%lld stay as they are: the last column says why\n", (long long)s.kept);
-    if (s.unaligned) printf("%lld tiles are not aligned\n", (long long)s.unaligned);
+    if (s.unaligned)
+        printf("%lld tile%s not aligned\n", (long long)s.unaligned,
+               s.unaligned == 1 ? " is" : "s are");
     print_times(&s);
     const double before = peak_of(r->before, r->batch), after = peak_of(r->after, r->batch);
     printf("memory of results at their peak: %s", before < 0 ? "unknown" : bytes_text(before, was, sizeof was));
     printf(after < 0 ? "\n" : " before, now %s\n", bytes_text(after, is, sizeof is));
     if (r->saved)
-        printf("%s: opset %d, %d nodes, %s\n", r->path, r->saved->opset, r->saved->nodes,
+        printf("%s: opset %d, %d node%s, %s\n", r->path, r->saved->opset, r->saved->nodes,
+               plural(r->saved->nodes),
                bytes_text((double)(r->saved->bytes + r->saved->data), was, sizeof was));
     return EXIT_OK;
 }

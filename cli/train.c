@@ -44,6 +44,7 @@ static int begin(train_job *j, const fac_train_opts *t) {
     if (o->resume && (fac_trainer_load(j->trainer, t->checkpoint, &err)
                       || fac_trainer_continues(j->trainer, &j->train, &t->batches, &err)))
         return fail(&err);
+    if (o->overwrite) train_folder_clear(o->out);
     int code = train_record(o->out, j->about);
     if (!code) code = samples_record(o->out, &j->train, o->vocab);
     return code || o->resume || !fac_trainer_save(j->trainer, t->checkpoint, &err) ? code : fail(&err);
@@ -54,7 +55,8 @@ static int work(train_job *j) {
     char checkpoint[4096];
     fac_train_opts t;
     train_catch_interrupt();            /* one that comes while data is read stops behind the first step */
-    int code = train_prepare(o, j);
+    int code = o->out && !o->resume && !o->overwrite ? train_folder_free(o->out) : EXIT_OK;
+    if (!code) code = train_prepare(o, j);
     if (!code) code = train_loop_opts(o, j, &t);
     if (code) return code;
     j->about = train_about(o, j->dev);
@@ -71,10 +73,14 @@ static int work(train_job *j) {
     code = o->recompute > 0 ? train_tell_saving(j, &t.batches) : EXIT_OK;
     if (!code) code = train_view_open(&j->view, o->resume);
     if (code) return code;
+    if (!o->out) fprintf(stderr, "facula: without --out DIR nothing of this training is kept\n");
     fac_train_result r;
     if (fac_train(j->trainer, &j->train, &j->test, &t, &r, &err)) return fail(&err);
     if (o->out && !r.stopped) code = save(j);
-    return code ? code : train_summary(&j->view, &r);
+    if (!code) code = train_summary(&j->view, &r);
+    if (!o->out)
+        fprintf(stderr, "facula: nothing of this training was kept: there was no --out DIR\n");
+    return code;
 }
 
 /* A training begun from files of its own folder would write over them. */
@@ -97,6 +103,9 @@ static int run(list args) {
     if (o->resume && !o->out) o->out = o->resume;
     if (args.n > 1 || (!args.n && !o->resume)) return usage_error(v, "which data set?");
     if (args.n) o->set = args.at[0];
+    if (o->resume && o->overwrite)
+        return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
+    if (o->overwrite && !o->out) return usage_error(v, "--overwrite is for the folder of --out");
     if (o->resume && strcmp(o->resume, o->out)) return usage_error(v, "--resume goes on in its own folder");
     int code = o->resume ? train_recall(o->resume, o) : EXIT_OK;
     if (!code) code = train_defaults(o);

@@ -15,7 +15,7 @@ typedef struct train_options {
     const char *out, *resume;
     long   show;
     double recompute;
-    bool   json, quiet, detect_anomaly;
+    bool   json, quiet, detect_anomaly, overwrite;
     device_options device;
     fac_vocab *vocab;           /* of texts, made with the data */
 } train_options;
@@ -67,5 +67,8 @@ int  text_model(const train_options *o, const fac_dataset *like, int dim, model 
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */
 int train_record(const char *dir, const char *about);
 int train_recall(const char *dir, train_options *o);
+/* A folder that no training has begun in, else an error; what an earlier training left there is deleted. */
+int  train_folder_free(const char *dir);
+void train_folder_clear(const char *dir);
 
 #endif

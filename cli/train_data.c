@@ -37,6 +37,7 @@ int train_defaults(train_options *o) {
     const fac_optim *optim = fac_optim_find(o->optimizer);
     if (!optim) return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
     const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || train_model_ours(o->model));
+    if (option_given(&o->weight_decay) && o->weight_decay == 0) o->weight_decay = -1;       /* not the optimizer's own */
     if (!o->lr) o->lr = usual ? s->lr : optim->lr;
     if (!o->augment) o->augment = s->augment ? s->augment : "none";
     if (!o->schedule) o->schedule = s->schedule;

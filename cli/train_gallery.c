@@ -115,7 +115,8 @@ int train_gallery(const train_view *v, long n) {
         if (predict(v, &s[k], &err)) code = fail(&err);
     }
     bool pictures = colour() && unicode() && v->test->bytes && v->test->item.n == 3;
-    if (!code) printf("  the model's answers to %ld samples of the test set\n\n", n);
+    if (!code)
+        printf("  the model's answers to %ld sample%s of the test set\n\n", n, plural((double)n));
     if (!code && pictures) code = print_pictures(v->test, s, (int)n);
     else if (!code) print_list(v->test, s, (int)n);
     for (long k = 0; s && k < n; k++) picture_free(&s[k].drawn);

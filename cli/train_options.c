@@ -11,38 +11,40 @@ const option train_rows[] = {
     { "--model", OPTION_TEXT, &O.model, "NAME", "a name from below, zoo:NAME or FILE.onnx; default by data set" },
     { "--weights", OPTION_TEXT, &O.weights, "FILE", "start from these (zoo:NAME); random without" },
     { "--freeze", OPTION_LIST, &O.freeze, "PATTERN", "parameters that stay as they are: 'conv1.*'; may be repeated" },
-    { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples" },
-    { "--batch", OPTION_INT, &O.batch, "N", "samples in a step" },
-    { "--accumulate", OPTION_INT, &O.accumulate, "N", "a step takes the gradients of so many batches; default 1" },
+    { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples", OPTION_COUNT },
+    { "--batch", OPTION_INT, &O.batch, "N", "samples in a step", "[1, 1048576]" },
+    { "--accumulate", OPTION_INT, &O.accumulate, "N", "a step takes the gradients of so many batches; default 1", "[1, 1048576]" },
     { "--optimizer", OPTION_TEXT, &O.optimizer, "NAME", "sgd, adam, adamw, rmsprop, adagrad or lion; default adam" },
-    { "--lr", OPTION_REAL, &O.lr, "X", "highest learning rate; default by data set and optimizer" },
-    { "--momentum", OPTION_REAL, &O.momentum, "X", "of sgd and rmsprop; default 0" },
+    { "--lr", OPTION_REAL, &O.lr, "X", "highest learning rate; default by data set and optimizer", "(0, inf)" },
+    { "--momentum", OPTION_REAL, &O.momentum, "X", "of sgd and rmsprop; default 0", "[0, 1)" },
     { "--nesterov", OPTION_FLAG, &O.nesterov, NULL, "sgd: Nesterov's momentum" },
     { "--weight-decay", OPTION_REAL, &O.weight_decay, "X", "default 0, adamw 0.01; negative: none" },
     { "--spare-vectors", OPTION_FLAG, &O.spare_vectors, NULL, "no weight decay of biases and norms" },
     { "--schedule", OPTION_TEXT, &O.schedule, "NAME", "constant, step, exponential, cosine, one-cycle, linear, polynomial, restarts\n"
       "                             or plateau (on the test loss)" },
-    { "--warmup", OPTION_INT, &O.warmup, "N", "first steps with a rising learning rate; default 0" },
-    { "--patience", OPTION_INT, &O.patience, "N", "plateau: epochs without progress before the rate falls; default 10" },
-    { "--gamma", OPTION_REAL, &O.gamma, "X", "step, plateau: the rate falls to this part, default 0.1; exponential: 0.95" },
-    { "--clip", OPTION_REAL, &O.clip, "X", "largest norm of all gradients together; default none" },
-    { "--clip-value", OPTION_REAL, &O.clip_value, "X", "largest element of a gradient; default none" },
-    { "--ema", OPTION_REAL, &O.ema, "X", "test and keep a moving average of the parameters, such as 0.999" },
-    { "--label-smoothing", OPTION_REAL, &O.label_smoothing, "X", "part of a label spread over all classes; default 0" },
+    { "--warmup", OPTION_INT, &O.warmup, "N", "first steps with a rising learning rate; default 0", OPTION_TALLY },
+    { "--patience", OPTION_INT, &O.patience, "N", "plateau: epochs without progress before the rate falls; default 10", OPTION_COUNT },
+    { "--gamma", OPTION_REAL, &O.gamma, "X", "step, plateau: the rate falls to this part, default 0.1; exponential: 0.95", "(0, 1]" },
+    { "--clip", OPTION_REAL, &O.clip, "X", "largest norm of all gradients together; default none", "(0, inf)" },
+    { "--clip-value", OPTION_REAL, &O.clip_value, "X", "largest element of a gradient; default none", "(0, inf)" },
+    { "--ema", OPTION_REAL, &O.ema, "X", "test and keep a moving average of the parameters, such as 0.999", "[0, 1)" },
+    { "--label-smoothing", OPTION_REAL, &O.label_smoothing, "X", "part of a label spread over all classes; default 0", "[0, 1)" },
     { "--augment", OPTION_TEXT, &O.augment, "LIST", "changes of training images, such as crop,flip,cutout=8; see below" },
     { "--size", OPTION_TEXT, &O.size, "HxW", "images become so large, and the model's input; image-folder: default the model's,\n"
       "                             else 64x64" },
     { "--glove", OPTION_TEXT, &O.glove, "FILE", "texts: vectors of words to begin with, as text (GloVe)" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
-    { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1" },
+    { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1", OPTION_COUNT },
     { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR", "event files for TensorBoard: curves, histograms, graph, pictures" },
     { "--out", OPTION_TEXT, &O.out, "DIR", "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
       "                             model.onnx" },
+    { "--overwrite", OPTION_FLAG, &O.overwrite, NULL, "--out may hold another training, which is lost" },
     { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
-    { "--recompute", OPTION_REAL, &O.recompute, "SHARE", "keep this share of the forward values and make the others again: less memory" },
+    LINK_ROOT_OPTION,
+    { "--recompute", OPTION_REAL, &O.recompute, "SHARE", "keep this share of the forward values and make the others again: less memory", "(0, 1)" },
     { "--detect-anomaly", OPTION_FLAG, &O.detect_anomaly, NULL, "slow: stop at the first operation that makes NaN or infinity" },
-    { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions" },
+    { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions", OPTION_TALLY },
     { "--quiet", OPTION_FLAG, &O.quiet, NULL, "at the end one line instead of charts" },
     DEVICE_OPTIONS(O.device),
     { "--json", OPTION_FLAG, &O.json, NULL, "for machines: a line for each epoch, the last one for the whole" },
@@ -56,14 +58,6 @@ bool train_recorded(const option *o) {
 
 /* What is wrong with the numbers, or NULL. */
 const char *train_wrong(const train_options *o) {
-    if (o->epochs < 1 || o->batch < 1 || o->batch > 1 << 20) return "--epochs and --batch are at least 1";
-    if (!(o->lr > 0)) return "--lr is above 0";
-    if (o->warmup < 0 || o->accumulate < 0 || o->evaluate_every < 0 || o->patience < 0 || o->show < 0)
-        return "--warmup, --accumulate, --evaluate-every, --patience and --show are not negative";
-    if (!(o->clip >= 0) || !(o->clip_value >= 0) || !(o->gamma >= 0)) return "--clip, --clip-value and --gamma are not negative";
-    if (!(o->recompute >= 0 && o->recompute < 1)) return "--recompute is at least 0 and below 1";
-    if (!(o->ema >= 0 && o->ema < 1)) return "--ema is at least 0 and below 1";
-    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1)) return "--label-smoothing is at least 0 and below 1";
     numerics how;
     if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
     return NULL;

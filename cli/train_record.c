@@ -1,6 +1,5 @@
 /* facula train: DIR/run.json, what a training was started with. */
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "files.h"
 #include "json.h"
@@ -46,17 +45,38 @@ char *train_about(const train_options *o, const fac_device *device) {
 }
 
 int train_record(const char *dir, const char *about) {
-    char path[4096];
-    if (mkdir(dir, 0777)) {
-        struct stat s;
-        if (stat(dir, &s) || !S_ISDIR(s.st_mode)) return fail_text("%s: cannot be made", dir);
-    }
-    char *text = NULL;
+    char path[4096], *text = NULL;
+    int code = folder_make(dir);
+    if (code) return code;
     snprintf(path, sizeof path, "%s/run.json", dir);
     if (asprintf(&text, "%s\n", about) < 0) return fail_text("out of memory");
-    const int code = file_write_text(path, text);
+    code = file_write_text(path, text);
     free(text);
     return code;
+}
+
+/* What a training leaves in its folder, beside logs: with one of these there it has begun. */
+static const char *const kept[] = { "checkpoint.safetensors", "model.safetensors", "model.onnx" };
+enum { KEPT = sizeof kept / sizeof *kept };
+
+int train_folder_free(const char *dir) {
+    char path[4096], word[4096];
+    for (int k = 0; k < KEPT; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, kept[k]);
+        if (!access(path, F_OK))
+            return fail_text("%s is there: the folder holds a training, which --resume %s goes on "
+                             "with and --overwrite replaces",
+                             path, shell_word(dir, word, sizeof word));
+    }
+    return EXIT_OK;
+}
+
+void train_folder_clear(const char *dir) {
+    char path[4096];
+    for (int k = 0; k < KEPT; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, kept[k]);
+        unlink(path);
+    }
 }
 
 /* A copy that lives as long as the process, as the strings of the command line do, whoever forgets it. */
@@ -69,15 +89,16 @@ static const char *keep(const char *text) {
     return strcpy(k->text, text);
 }
 
-/* What was not given now is as it was recorded. */
-static void take(const cJSON *root, const option *row) {
+/* What was not given now is as it was recorded; 0 of a number is "not given", too.  False: the option takes no such number. */
+static bool take(const cJSON *root, const option *row) {
     char key[64];
     const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
-    bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
+    const bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
+    if (number && j->valuedouble != 0 && !option_takes(row, j->valuedouble)) return false;
     switch (row->kind) {
     case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
-    case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
-    case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
+    case OPTION_INT:  if (number && !option_given(row->to)) *(long *)row->to = (long)j->valuedouble; break;
+    case OPTION_REAL: if (number && !option_given(row->to)) *(double *)row->to = j->valuedouble; break;
     case OPTION_TEXT: case OPTION_OUT:
         if (cJSON_IsString(j) && !*(const char **)row->to)
             *(const char **)row->to = keep(j->valuestring);
@@ -91,6 +112,7 @@ static void take(const cJSON *root, const option *row) {
             if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = keep(cJSON_GetArrayItem(j, i)->valuestring);
     }
     }
+    return true;
 }
 
 int train_recall(const char *dir, train_options *o) {
@@ -108,8 +130,10 @@ int train_recall(const char *dir, train_options *o) {
     if (!root) return fail_text("%s: is no JSON", path);
     const cJSON *set = cJSON_GetObjectItem(root, "set");
     if (cJSON_IsString(set) && !o->set) o->set = keep(set->valuestring);
+    const option *wrong = NULL;
     for (const option *row = train_rows; row->name; row++)
-        if (train_recorded(row)) take(root, row);
+        if (train_recorded(row) && !take(root, row)) wrong = row;
     cJSON_Delete(root);
+    if (wrong) return fail_text("%s: has a number that %s does not take", path, wrong->name);
     return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
 }

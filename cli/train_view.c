@@ -46,12 +46,12 @@ static const char *duration(double seconds, char *to, size_t size) {
  * what room the numbers leave, and numbers that have none are left out, the last ones first. */
 static void line(const train_view *v, const fac_progress *p) {
     enum { PARTS = 6, LONGEST = 24, SHORTEST = 8, AROUND = 3 };
-    char head[48], part[PARTS][64], left[24], blocks[BAR_BYTES(LONGEST)];
+    char head[48], part[PARTS][64], left[24], loss[24], blocks[BAR_BYTES(LONGEST)];
     int64_t done = p->step - v->first;
     double eta = done > 0 ? p->seconds / (double)done * (double)(p->steps - p->step) : 0;
     snprintf(head, sizeof head, "epoch %lld/%lld ", (long long)p->epoch + 1, (long long)p->epochs);
     snprintf(part[0], sizeof *part, "step %lld/%lld", (long long)p->step, (long long)p->steps);
-    snprintf(part[1], sizeof *part, "  loss %.4f", p->train.loss);
+    snprintf(part[1], sizeof *part, "  loss %s", loss_text(p->train.loss, loss));
     snprintf(part[2], sizeof *part, "  accuracy %.2f %%", 100 * p->train.accuracy);
     snprintf(part[3], sizeof *part, "  ETA %s", duration(eta, left, sizeof left));
     snprintf(part[4], sizeof *part, "  %.0f %s", p->images_per_s, unit(v));
@@ -74,8 +74,12 @@ static void line(const train_view *v, const fac_progress *p) {
 static void epoch_line(const train_view *v, const fac_progress *p) {
     if (p->epochs > 50 && (p->epoch + 1) % (p->epochs / 20)) return;        /* of many epochs only some */
     int digits = snprintf(NULL, 0, "%lld", (long long)p->epochs);
-    printf("epoch %*lld/%lld   loss %.4f  accuracy %6.2f %%   test loss %.4f  accuracy %6.2f %%   %6.0f %s  %5.1f s\n", digits,
-           (long long)p->epoch + 1, (long long)p->epochs, p->train.loss, 100 * p->train.accuracy, p->test->loss,
+    char loss[24], test[24];
+    printf("epoch %*lld/%lld   loss %s  accuracy %6.2f %%   test loss %s  accuracy %6.2f %%   "
+           "%6.0f %s  %5.1f s\n", digits,
+           (long long)p->epoch + 1, (long long)p->epochs,
+           loss_text(p->train.loss, loss), 100 * p->train.accuracy,
+           loss_text(p->test->loss, test),
            100 * p->test->accuracy, p->images_per_s, unit(v), p->seconds);
     fflush(stdout);
 }
@@ -112,20 +116,28 @@ static int print_json(const fac_train_result *r) {
 }
 
 int train_summary(train_view *v, const fac_train_result *r) {
+    char word[4096], loss[24];
     clear_own_line();
     train_events_close(v, !r->stopped);
     if (r->stopped) {
-        fprintf(stderr, "facula: stopped after %lld steps", (long long)r->steps);
-        if (v->dir) fprintf(stderr, "; go on with: facula train --resume %s", v->dir);
+        fprintf(stderr, "facula: stopped after %lld step%s", (long long)r->steps,
+                plural((double)r->steps));
+        if (v->dir)
+            fprintf(stderr, "; go on with: facula train --resume %s",
+                    shell_word(v->dir, word, sizeof word));
         fputc('\n', stderr);
         return v->lost ? EXIT_FAILED : 128 + interrupted;       /* as a shell says it */
     }
     int code = train_report(v);
     if (!code && v->show > 0 && !v->json) code = train_gallery(v, v->show);
     if (code || v->json) return code ? code : print_json(r);
-    printf("test accuracy %.2f %% (%lld samples, loss %.4f) after %lld epochs, %lld steps; %.1f s, %.0f %s\n",
-           100 * r->test.accuracy, (long long)r->test.samples, r->test.loss, (long long)r->epochs, (long long)r->steps, r->seconds,
+    printf("test accuracy %.2f %% (%lld sample%s, loss %s) after %lld epoch%s, %lld step%s; %.1f "
+           "s, %.0f %s\n",
+           100 * r->test.accuracy, (long long)r->test.samples, plural((double)r->test.samples), loss_text(r->test.loss, loss),
+           (long long)r->epochs, plural((double)r->epochs), (long long)r->steps, plural((double)r->steps), r->seconds,
            r->images_per_s, unit(v));
-    if (v->dir) printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir, v->dir);
+    if (v->dir)
+        printf("weights: %s/model.safetensors   curves: facula plot %s\n", v->dir,
+               shell_word(v->dir, word, sizeof word));
     return EXIT_OK;
 }

@@ -1,8 +1,6 @@
 /* facula tune: measures which solvers are fastest, and remembers them. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "job.h"
 #include "json.h"
@@ -17,9 +15,9 @@ static struct {
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2" },
-    { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2" },
-    { "--most", OPTION_INT, &o.most, "N", "candidates of a problem, those of the least estimates; default all that may win" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2", "(0, inf)" },
+    { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2", "[1, 1000]" },
+    { "--most", OPTION_INT, &o.most, "N", "candidates of a problem, those of the least estimates; default all that may win", "[1, 1000]" },
     { "--merge", OPTION_FLAG, &o.merge, NULL, "the arguments are wisdom files: the best of each to -o" },
     { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
     { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
@@ -42,27 +40,47 @@ static int open_wisdom(char path[4096], fac_wisdom **out) {
     return fac_wisdom_load(path, out, &err) ? fail(&err) : EXIT_OK;
 }
 
-static int save(const fac_wisdom *w, char *path) {
+static int save(const fac_wisdom *w, const char *path) {
     fac_error err = { 0 };
-    for (char *c = path + 1; *c; c++) {         /* the folders above it */
-        if (*c != '/') continue;
-        *c = 0;
-        if (mkdir(path, 0777) && errno != EEXIST) {
-            int code = fail_text("%s: %s", path, strerror(errno));
-            *c = '/';
-            return code;
-        }
-        *c = '/';
+    const int code = folders_above(path);
+    return code ? code : fac_wisdom_save(w, path, &err) ? fail(&err) : EXIT_OK;
+}
+
+static void solver_text(const char *solver, int variant, char to[128]) {
+    if (variant) snprintf(to, 128, "%s:%d", solver, variant);
+    else snprintf(to, 128, "%s", solver);
+}
+
+static void entry_json(cJSON *to, const fac_wisdom_entry *e) {
+    char solver[128];
+    cJSON *c = cJSON_CreateObject();
+    solver_text(e->solver, e->variant, solver);
+    cJSON_AddItemToArray(to, c);
+    cJSON_AddStringToObject(c, "problem", e->problem);
+    cJSON_AddStringToObject(c, "solver", solver);
+    json_number(c, "before_us", 1e6 * e->otherwise, 4);
+    json_number(c, "after_us", 1e6 * e->seconds, 4);
+}
+
+/* How many entries a file got; device: whose, or NULL. */
+static int saved(const fac_wisdom *w, const char *device, const char *path) {
+    const size_t n = fac_wisdom_count(w);
+    if (!o.json) {
+        printf("%zu entr%s%s%s in %s\n", n, n == 1 ? "y" : "ies", device ? " of " : "",
+               device ? device : "", path);
+        return EXIT_OK;
     }
-    return fac_wisdom_save(w, path, &err) ? fail(&err) : EXIT_OK;
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "file", path);
+    cJSON_AddNumberToObject(root, "count", (double)n);
+    if (device) cJSON_AddStringToObject(root, "device", device);
+    return json_print(root);
 }
 
 static int merge(list args) {
     fac_error err = { 0 };
     fac_wisdom *all = NULL, *one;
-    char path[4096];
     if (!o.output || args.n < 1) return usage_error(verb_find("tune"), "--merge takes wisdom files, and -o FILE for the result");
-    snprintf(path, sizeof path, "%s", o.output);
     int code = fac_wisdom_new(&all, &err) ? fail(&err) : EXIT_OK;
     for (int i = 0; i < args.n && !code; i++) {
         if (fac_wisdom_load(args.at[i], &one, &err)) code = fail(&err);
@@ -71,18 +89,13 @@ static int merge(list args) {
             fac_wisdom_free(one);
         }
     }
-    if (!code) code = save(all, path);
-    if (!code) printf("%zu entries in %s\n", fac_wisdom_count(all), path);
+    if (!code) code = save(all, o.output);
+    if (!code) code = saved(all, NULL, o.output);
     fac_wisdom_free(all);
     return code;
 }
 
 /* ---- what is known ---- */
-
-static void solver_text(const char *solver, int variant, char to[128]) {
-    if (variant) snprintf(to, 128, "%s:%d", solver, variant);
-    else snprintf(to, 128, "%s", solver);
-}
 
 static void print_entry(const fac_wisdom_entry *e) {
     char solver[128];
@@ -92,39 +105,50 @@ static void print_entry(const fac_wisdom_entry *e) {
 
 static void heading(void) { printf("%10s %10s  %-28s %s\n", "us before", "after", "solver", "problem"); }
 
-/* Entries of the device: printed, or copied to a wisdom of their own. */
+/* Entries of the device, copied to a wisdom of their own. */
 static int of_device(const fac_wisdom *w, const fac_device *d, fac_wisdom *to) {
     fac_error err = { 0 };
     for (size_t i = 0; i < fac_wisdom_count(w); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(w, i);
         if (strcmp(e.device, fac_device_key(d)) || (o.faster && e.seconds >= e.otherwise)) continue;
-        if (!to) print_entry(&e);
-        else if (fac_wisdom_put(to, &e, &err)) return fail(&err);
+        if (fac_wisdom_put(to, &e, &err)) return fail(&err);
     }
     return EXIT_OK;
+}
+
+static int print_known(const fac_wisdom *own, const fac_device *d, const char *path) {
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL;
+    cJSON *entries = root ? cJSON_AddArrayToObject(root, "entries") : NULL;
+    if (root) {
+        cJSON_AddStringToObject(root, "wisdom", path);
+        cJSON_AddStringToObject(root, "device", fac_device_key(d));
+    } else {
+        printf("%s, device %s\n", path, fac_device_key(d));
+        heading();
+    }
+    for (size_t i = 0; i < fac_wisdom_count(own); i++) {
+        const fac_wisdom_entry e = fac_wisdom_at(own, i);
+        if (root) entry_json(entries, &e);
+        else print_entry(&e);
+    }
+    return root ? json_print(root) : EXIT_OK;
 }
 
 static int known(void) {
     fac_error err = { 0 };
     fac_wisdom *w = NULL, *own = NULL;
     fac_device *d = NULL;
-    char path[4096], to[4096];
+    char path[4096];
     if (o.export && !o.output) return usage_error(verb_find("tune"), "--export needs -o FILE");
     device_options plain = o.job.device;
     plain.wisdom = "";
     int code = open_wisdom(path, &w);
     if (!code) code = device_open(&plain, &d);
-    if (!code && o.export && fac_wisdom_new(&own, &err)) code = fail(&err);
-    if (!code && !o.export) {
-        printf("%s, device %s\n", path, fac_device_key(d));
-        heading();
-    }
+    if (!code && fac_wisdom_new(&own, &err)) code = fail(&err);
     if (!code) code = of_device(w, d, own);
-    if (!code && o.export) {
-        snprintf(to, sizeof to, "%s", o.output);
-        code = save(own, to);
-        if (!code) printf("%zu entries of %s in %s\n", fac_wisdom_count(own), fac_device_key(d), to);
-    }
+    if (!code && o.list) code = print_known(own, d, path);
+    if (!code && o.export) code = save(own, o.output);
+    if (!code && o.export) code = saved(own, fac_device_key(d), o.output);
     fac_wisdom_free(own);
     fac_wisdom_free(w);
     fac_device_free(d);
@@ -151,8 +175,7 @@ static void note(void *self, const char *problem, const fac_tuned *t) {
 }
 
 static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt, cJSON *all) {
-    char solver[128];
-    cJSON *j = cJSON_CreateObject(), *entries, *c;
+    cJSON *j = cJSON_CreateObject(), *entries;
     cJSON_AddStringToObject(j, "model", what);
     cJSON_AddNumberToObject(j, "problems", s->problems);
     cJSON_AddNumberToObject(j, "candidates", s->candidates);
@@ -166,19 +189,15 @@ static cJSON *to_json(const char *what, const fac_tune_stat *s, const fac_wisdom
     cJSON_AddItemToObject(j, "entries", entries = cJSON_CreateArray());
     for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
-        solver_text(e.solver, e.variant, solver);
-        cJSON_AddItemToArray(entries, c = cJSON_CreateObject());
-        cJSON_AddStringToObject(c, "problem", e.problem);
-        cJSON_AddStringToObject(c, "solver", solver);
-        json_number(c, "before_us", 1e6 * e.otherwise, 4);
-        json_number(c, "after_us", 1e6 * e.seconds, 4);
+        entry_json(entries, &e);
     }
     if (all) cJSON_AddItemToObject(j, "measured", all);
     return j;
 }
 
 static void print(const char *what, const fac_tune_stat *s, const fac_wisdom *learnt) {
-    printf("%s: %d problems, %d candidates\n", what, s->problems, s->candidates);
+    printf("%s: %d problem%s, %d candidate%s\n", what, s->problems, plural(s->problems),
+           s->candidates, plural(s->candidates));
     heading();
     for (size_t i = 0; i < fac_wisdom_count(learnt); i++) {
         const fac_wisdom_entry e = fac_wisdom_at(learnt, i);
@@ -219,8 +238,6 @@ static int run(list args) {
     if (o.merge) return merge(args);
     if (o.export || o.list) return known();
     if (args.n < 1) return usage_error(verb_find("tune"), "which models or problems?");
-    if (o.seconds < 0 || o.rounds < 0 || o.rounds > 1000 || o.most < 0 || o.most > 1000)
-        return usage_error(verb_find("tune"), "--seconds, --rounds and --most are positive");
     if (o.faster) return usage_error(verb_find("tune"), "--faster is for --export and --list");
     if (o.all && !o.json) return usage_error(verb_find("tune"), "--all is for --json");
     char path[4096];
@@ -230,7 +247,9 @@ static int run(list args) {
     for (int i = 0; i < args.n && !code; i++) code = tune(args.at[i], all, rows);
     if (!code) code = save(all, path);
     if (!code && root) cJSON_AddStringToObject(root, "wisdom", path);
-    else if (!code) printf("wisdom: %zu entries in %s\n", fac_wisdom_count(all), path);
+    else if (!code)
+        printf("wisdom: %zu entr%s in %s\n", fac_wisdom_count(all),
+               fac_wisdom_count(all) == 1 ? "y" : "ies", path);
     fac_wisdom_free(all);
     if (code || !root) {
         cJSON_Delete(root);

@@ -13,19 +13,20 @@ static struct {
     long seed, rounds, batch;
     double rtol, atol;
     bool json, whole, verbose;
-} o;
+} o = { .rtol = 1e-4, .atol = 1e-5 };
 static const option options[] = {
     { "--mode", OPTION_TEXT, &o.mode, "MODE", "exact (default): integers, equal bits; bound: rounding errors; data: a tolerance" },
     { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
-    { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 3" },
+    { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 3", OPTION_COUNT },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "--mode data: |a - b| <= atol + rtol |b|; default 1e-4" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "--mode data: |a - b| <= atol + rtol |b|; default 1e-4", "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5", "[0, inf)" },
     { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: do not cut the networks where their values agree" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+    LINK_ROOT_OPTION,
     PHOTO_OPTIONS(o.photo),
     DEVICE_OPTIONS(o.device),
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -155,6 +156,8 @@ static int work(job *j, list args, fac_verify_opts *opts) {
     fac_verdict v;
     int code = model_load(args.at[0], o.weights, &o.shapes, 0, &j->a);
     if (!code) code = model_load(args.at[1], o.weights, &o.shapes, 0, &j->b);
+    if (!code) code = batch_fits(j->a.graph, fac_graph_inputs(j->a.graph) > 0, o.batch);
+    if (!code) code = batch_fits(j->b.graph, fac_graph_inputs(j->b.graph) > 0, o.batch);
     if (!code) code = device_open(&o.device, &j->device);
     if (!code) code = load_inputs(j);
     if (code) return code;
@@ -174,10 +177,9 @@ static int run(list args) {
     while (o.mode && mode < 3 && strcmp(modes[mode], o.mode)) mode++;
     if (mode == 3) return usage_error(self, "--mode is exact, bound or data, not \"%s\"", o.mode);
     if (o.inputs.n && !mode) return usage_error(self, "--inputs goes with --mode bound or data: exact makes its own integers");
-    if (o.rounds < 0 || o.batch < 0 || o.rtol < 0 || o.atol < 0)
-        return usage_error(self, "--rounds, --batch, --rtol and --atol are positive");
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
-                             .rtol = o.rtol, .atol = o.atol, .whole = o.whole };
+                             .rtol = o.rtol > 0 ? o.rtol : -1, .atol = o.atol > 0 ? o.atol : -1,
+                             .whole = o.whole };
     job j = { 0 };
     const int code = work(&j, args, &opts);
     for (int i = 0; i < j.nin && j.in; i++) fac_tensor_free(j.in[i]);

@@ -55,7 +55,7 @@ show ../facula run zoo:efficientnet_lite0 --weights "$(basename "$weights")" $ph
 cat <<'END'
 right: what the files are named after; cats with stripes have three names in ImageNet: tabby, tiger cat, Egyptian cat
 END
-show ../facula train fashion-mnist --out fashion --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
+show ../facula train fashion-mnist --out fashion --overwrite --show 8 ${epochs:+--epochs "$epochs"} ${device:+--device "$device"}
 show ../facula evaluate fashion --against fashion/model.onnx ${device:+--device "$device"}
 
 cd "$here"

@@ -99,6 +99,51 @@ static void packed_files_are_read(void **state) {
     put("train-images-idx3-ubyte.gz", packed, n);
     refused(true, FAC_E_FORMAT, "broken");
 }
+
+static void append_member(const char *name, const void *data, size_t n) {
+    gzFile f = gzopen(path_of(name), "ab");
+    if (n) assert_int_equal(gzwrite(f, data, (unsigned)n), n);
+    gzclose(f);
+}
+
+/* As `cat a.gz b.gz`, bgzip and pigz make them: one member after the other, one of them empty, zeros behind the last. */
+static void packed_members_are_one_file(void **state) {
+    (void)state;
+    const char *name = "train-images-idx3-ubyte.gz";
+    unsigned char images[16 + 240] = { 0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 10 };
+    unsigned char packed[2048] = { 0 };
+    const unsigned char labels[11] = { 0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3 };
+    for (int i = 0; i < 240; i++) images[16 + i] = (unsigned char)(i * 7);
+    put("train-labels-idx1-ubyte", labels, sizeof labels);
+    put(name, "", 0);
+    append_member(name, images, 5);
+    append_member(name, "", 0);
+    append_member(name, images + 5, 100);
+    FILE *f = fopen(path_of(name), "rb");
+    const size_t first = fread(packed, 1, sizeof packed, f);
+    fclose(f);
+    append_member(name, images + 105, sizeof images - 105);
+    f = fopen(path_of(name), "rb");
+    const size_t n = fread(packed, 1, sizeof packed / 2, f);
+    fclose(f);
+    fac_dataset d = { 0 };
+    for (size_t padding = 0; padding < 600; padding += 599) {
+        put(name, packed, n + padding);
+        OK(fac_dataset_mnist(folder, true, &d, err));
+        assert_int_equal(d.count, 3);
+        for (int i = 0; i < 240; i++) assert_int_equal(d.bytes[i], (unsigned char)(i * 7));
+        fac_dataset_free(&d);
+    }
+    for (size_t cut = first + 1; cut < n; cut++) {
+        put(name, packed, cut);
+        refused(true, FAC_E_FORMAT, cut < first + 3 ? "no gzip data" : "cut off");
+    }
+    packed[n + 3] = 'x';
+    put(name, packed, n + 5);
+    char says[64];
+    snprintf(says, sizeof says, "byte %zu and those after it are no gzip data", n + 3);
+    refused(true, FAC_E_FORMAT, says);
+}
 #endif
 
 static void folders_of_photos_are_read(void **state) {
@@ -127,6 +172,15 @@ static void folders_of_photos_are_read(void **state) {
     assert_non_null(strstr(e.text, "broken.png"));
     assert_int_equal(fac_dataset_images(path_of("photos/a"), 3, 4, &d, &e), FAC_E_FORMAT);
     assert_int_equal(fac_dataset_images(path_of("nowhere"), 3, 4, &d, &e), FAC_E_IO);
+    mkdir(path_of("parts"), 0700);
+    mkdir(path_of("parts/train"), 0700);
+    mkdir(path_of("parts/val"), 0700);
+    assert_int_equal(fac_dataset_images(path_of("parts"), 3, 4, &d, &e), FAC_E_FORMAT);
+    assert_non_null(strstr(e.text, "parts: no photos in its 2 folders: each is a class"));
+    mkdir(path_of("parts/train/a"), 0700);
+    mkdir(path_of("parts/train/b"), 0700);
+    assert_int_equal(fac_dataset_images(path_of("parts"), 3, 4, &d, &e), FAC_E_FORMAT);
+    assert_non_null(strstr(e.text, "/parts/train are 2 folders: is that the data set?"));
 }
 
 /* Edges stay, what lies between is bilinear; grey becomes three equal channels; labels and classes stay. */
@@ -296,6 +350,7 @@ int main(void) {
         cmocka_unit_test(broken_idx_files_are_refused),
 #ifdef FAC_HAVE_ZLIB
         cmocka_unit_test(packed_files_are_read),
+        cmocka_unit_test(packed_members_are_one_file),
 #endif
         cmocka_unit_test(folders_of_photos_are_read),
         cmocka_unit_test(images_are_resized), cmocka_unit_test(toys_have_their_shapes),

@@ -159,7 +159,8 @@ static void broken_pickles_are_refused(void **state) {
         { { .images = 2, .labels = 2, .columns = IMAGE, .dtype = "u1", .order = "|", .label = 1, .cut = 300 }, "truncated" } };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         put_pickle("test_batch", &wrong[k].f);
-        refused(fac_dataset_cifar10, false, strcmp(wrong[k].f.dtype, "O8") ? FAC_E_FORMAT : FAC_E_UNSUPPORTED, wrong[k].says);
+        refused(fac_dataset_cifar10, false, k == 4 || k == 5 ? FAC_E_UNSUPPORTED : FAC_E_FORMAT,
+                wrong[k].says);
         fac_error e = { 0 };
         fac_dataset d = { 0 };
         assert_int_not_equal(fac_dataset_cifar10(folder, false, &d, &e), FAC_OK);

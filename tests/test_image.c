@@ -145,7 +145,10 @@ static void what_is_no_image_is_refused(void **state) {
     (void)state;
     static const struct { const char *data; size_t bytes; fac_status status; const char *says; } files[] = {
         { "", 0, FAC_E_FORMAT, "not an image" },
-        { "GIF89a", 6, FAC_E_FORMAT, "not an image" },
+        { "GIF89a", 6, FAC_E_FORMAT, ": a GIF picture; facula reads PNG" },
+        { "II*\0....", 8, FAC_E_FORMAT, ": a TIFF picture" },
+        { "RIFF....WEBPVP8 ", 16, FAC_E_FORMAT, ": a WebP picture" },
+        { "%PDF-1.5", 8, FAC_E_FORMAT, "not an image, but a PDF document" },
         { "P6 20000 20000 255\n", 19, FAC_E_FORMAT, "too short" },
         { "P6 99999999999999999999 1 255\n", 30, FAC_E_FORMAT, "expected width" },
         { "P5 0 1 255\n", 11, FAC_E_FORMAT, "expected width" },

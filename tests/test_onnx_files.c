@@ -91,6 +91,40 @@ static void external_data(void **state) {
     fac_graph_free(g);
 }
 
+static void refuses_link(const char *link_root, const char *says) {
+    fac_graph *h = NULL;
+    assert_int_not_equal(fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, &h, &err),
+                         FAC_OK);
+    if (!strstr(err.text, says)) fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+}
+
+/* Data that are a link out of the folder: only below the folder that the caller names. */
+static void link_roots(void **state) {
+    (void)state;
+    fac_graph *g = two_layers(), *h = NULL;
+    char data[128], far[128], there[192], sub[192];
+    snprintf(data, sizeof data, "%s.data", path);
+    snprintf(far, sizeof far, "%s-far", folder);            /* beside the folder, with its name as a prefix */
+    snprintf(sub, sizeof sub, "%s/sub", far);
+    snprintf(there, sizeof there, "%s/sub/there", far);
+    OK(fac_onnx_save(g, path, &(fac_onnx_save_opts){ .inside = 1 }, &err));
+    assert_true(!mkdir(far, 0700) && !mkdir(sub, 0700) && !rename(data, there)
+                && !symlink(there, data));
+    refuses_link(NULL, "leaves the model's folder");
+    refuses_link(there, "is no folder");
+    refuses_link("", "is no folder");
+    refuses_link(folder, "does not lead below");
+    OK(fac_onnx_load(path, &(fac_onnx_opts){ .link_root = far }, &h, &err));
+    fac_graph_free(h);
+    OK(fac_onnx_load(path, &(fac_onnx_opts){ .link_root = sub }, &h, &err));
+    fac_graph_free(h);
+    unlink(path);
+    unlink(data);
+    unlink(there);
+    assert_true(!rmdir(sub) && !rmdir(far));
+    fac_graph_free(g);
+}
+
 /* A full disk, a folder that is not there: an error that says the path, and an old file that is still there. */
 static void files_that_fail(void **state) {
     (void)state;
@@ -143,8 +177,8 @@ static void lost_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_metadata), cmocka_unit_test(external_data), cmocka_unit_test(files_that_fail),
-        cmocka_unit_test(lost_memory),
+        cmocka_unit_test(names_and_metadata), cmocka_unit_test(external_data), cmocka_unit_test(link_roots),
+        cmocka_unit_test(files_that_fail), cmocka_unit_test(lost_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

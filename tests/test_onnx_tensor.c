@@ -357,6 +357,84 @@ static void ways_out(void **state) {
     unlink(path_of("root"));
 }
 
+/* ---- links out of the folder ---- */
+
+static void make_link(const char *to, const char *name) {
+    unlink(path_of(name));
+    assert_int_equal(symlink(to, path_of(name)), 0);
+}
+
+/* The tensor in the file `model`, whose data are at `data` of its folder: read, or refused with these words. */
+static void cached(const char *model, const char *says) {
+    fac_tensor *t = NULL;
+    fac_error err = { 0 };
+    float got[2];
+    const fac_status status = fac_onnx_tensor_load(path_of(model), &t, NULL, 0, &err);
+    if (says && (!status || !strstr(err.text, says)))
+        fail_msg("\"%s\" does not say \"%s\"", status ? err.text : "", says);
+    if (says) return;
+    if (status) fail_msg("%s", err.text);
+    assert_int_equal(fac_tensor_read(t, got, sizeof got, NULL), FAC_OK);
+    assert_true(got[0] == 2 && got[1] == 3);
+    fac_tensor_free(t);
+}
+
+/* hub/blobs holds contents, hub/snapshots/1 names that are links: only what lies in the same folder of blobs is taken. */
+static void caches(void **state) {
+    (void)state;
+    static const char *const folders[] = { "hub", "hub/blobs", "hub/blobs/deep", "hub/snapshots",
+                                          "hub/snapshots/1", "other",
+                                           "other/blobs", "hub/blobsy" };
+    static const char leaves[] = "leaves the model's folder";
+    const float x[] = { 0, 1, 2, 3 };
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) mkdir(path_of(folders[k]), 0700);
+    bytes b = external("w.bin", "8", "8");
+    write_file(path_of("hub/blobs/aaa"), b.p, b.n);
+    write_file(path_of("hub/blobsy/aaa"), b.p, b.n);
+    write_file(path_of("other/blobs/aaa"), b.p, b.n);
+    write_file(path_of("hub/snapshots/1/plain.pb"), b.p, b.n);
+    write_file(path_of("other/blobs/bbb"), x, sizeof x);
+    write_file(path_of("hub/blobs/bbb"), x, sizeof x);
+    write_file(path_of("hub/blobs/deep/bbb"), x, sizeof x);
+    write_file(path_of("hub/blobsy/bbb"), x, sizeof x);
+    free(b.p);
+    make_link("../../blobs/aaa", "hub/snapshots/1/m.pb");
+    make_link("../../blobs/bbb", "hub/snapshots/1/w.bin");
+    cached("hub/snapshots/1/m.pb", NULL);
+    make_link("m.pb", "hub/snapshots/1/again.pb");                      /* a link to the link */
+    cached("hub/snapshots/1/again.pb", NULL);
+    make_link("hub/snapshots/1", "short");                              /* the folder by another name */
+    cached("short/m.pb", NULL);
+    cached("hub/snapshots/1/plain.pb", leaves);                         /* a file of its own has no part in the cache */
+
+    static const char *const elsewhere[] = { "../../../other/blobs/bbb", "../../blobs/deep/bbb",
+                                            "../../blobsy/bbb", "/etc/passwd",
+                                             "../../blobs/out" };
+    make_link("../../other/blobs/bbb", "hub/blobs/out");                /* a blob that is a link itself */
+    for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++) {
+        make_link(elsewhere[k], "hub/snapshots/1/w.bin");
+        cached("hub/snapshots/1/m.pb", leaves);
+    }
+    /* the model is a link into a folder that is no sibling of its own folder's, or has another name */
+    make_link("../../../other/blobs/aaa", "hub/snapshots/1/far.pb");
+    make_link("../../../other/blobs/bbb", "hub/snapshots/1/w.bin");
+    cached("hub/snapshots/1/far.pb", leaves);
+    make_link("../../blobsy/aaa", "hub/snapshots/1/odd.pb");
+    make_link("../../blobsy/bbb", "hub/snapshots/1/w.bin");
+    cached("hub/snapshots/1/odd.pb", leaves);
+    make_link("../../blobs/bbb", "hub/snapshots/1/w.bin");
+    cached("hub/snapshots/1/far.pb", leaves);                           /* other blobs than the model's */
+
+    static const char *const made[] = { "hub/blobs/aaa", "hub/blobs/bbb", "hub/blobs/out",
+                                       "hub/blobs/deep/bbb", "hub/blobsy/aaa",
+        "hub/blobsy/bbb", "other/blobs/aaa", "other/blobs/bbb", "hub/snapshots/1/plain.pb", "hub/snapshots/1/m.pb", "short",
+        "hub/snapshots/1/w.bin", "hub/snapshots/1/again.pb", "hub/snapshots/1/far.pb", "hub/snapshots/1/odd.pb" };
+    for (size_t k = 0; k < sizeof made / sizeof *made; k++)
+        assert_int_equal(unlink(path_of(made[k])), 0);
+    for (size_t k = sizeof folders / sizeof *folders; k--;)
+        assert_int_equal(rmdir(path_of(folders[k])), 0);
+}
+
 /* A weight is held once: aligned data stay in the file, others are copied while the file's pages go. */
 static void once_in_memory(void **state) {
     (void)state;
@@ -400,7 +478,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field), cmocka_unit_test(packed_dims), cmocka_unit_test(bools_are_0_or_1),
         cmocka_unit_test(zero_size_and_scalar), cmocka_unit_test(texts), cmocka_unit_test(saving), cmocka_unit_test(lies),
-        cmocka_unit_test(torn), cmocka_unit_test(external_data), cmocka_unit_test(ways_out), cmocka_unit_test(once_in_memory),
+        cmocka_unit_test(torn), cmocka_unit_test(external_data), cmocka_unit_test(ways_out), cmocka_unit_test(caches),
+        cmocka_unit_test(once_in_memory),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -1,5 +1,6 @@
 /* The usual loop: the same bits for any number of batches made ahead, looks at the test set every few epochs,
  * mixed labels, and a resumed training with all of it. */
+#include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -191,6 +192,30 @@ static void a_bad_label_is_named(void **state) {
     finish(&a);
 }
 
+/* A schedule that says nothing has the optimizer's usual rate; numbers that cannot be are refused. */
+static void a_schedule_without_a_rate(void **state) {
+    (void)state;
+    training usual = start(1, 0), given = start(1, 0);
+    usual.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT };
+    given.opts.schedule = (fac_schedule){ .kind = FAC_SCHEDULE_CONSTANT,
+                                         .lr = fac_optim_find("adam")->lr };
+    run(&usual);
+    run(&given);
+    same_weights(&usual, &given);
+    const fac_schedule wrong[] = { { .lr = -0.1 }, { .lr = NAN }, { .lr = INFINITY },
+                                  { .kind = FAC_SCHEDULE_STEP, .lr = 0.1 },
+                                   { .kind = FAC_SCHEDULE_RESTARTS, .lr = 0.1 } };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        fac_error e = { 0 };
+        usual.opts.schedule = wrong[k];
+        assert_int_equal(fac_train(usual.t, &usual.data, NULL, &usual.opts, &usual.result, &e),
+                         FAC_E_ARGUMENT);
+        assert_non_null(strstr(e.text, k < 3 ? "learning rate" : "`every`"));
+    }
+    finish(&usual);
+    finish(&given);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefetching_changes_no_bit),
@@ -199,6 +224,7 @@ int main(void) {
         cmocka_unit_test(a_mixed_training_is_resumed),
         cmocka_unit_test(mixed_labels_need_a_trainer_for_them),
         cmocka_unit_test(a_bad_label_is_named),
+        cmocka_unit_test(a_schedule_without_a_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

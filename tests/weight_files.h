@@ -175,7 +175,9 @@ FILES void pth_zip(fac_text *to, const fac_text *pickle, const char *key, const 
     fac_text_free(&name);
 }
 
-FILES void pth_legacy(fac_text *to, const fac_text *pickle, const char *key, int64_t elements, const void *data, size_t bytes) {
+/* Storages "0", "1"... of so many elements, and the same bytes each. */
+FILES void pth_legacy(fac_text *to, const fac_text *pickle, int n, const int64_t *elements,
+                      const void *data, size_t bytes) {
     put_literal(to, "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.");
     put_literal(to, "\x80\2M\xe9\3.");
     put_literal(to, "\x80\2}q\0(");
@@ -185,22 +187,86 @@ FILES void pth_legacy(fac_text *to, const fac_text *pickle, const char *key, int
     fac_text_add(to, "\x88u.");
     put_bytes(to, pickle);
     put_literal(to, "\x80\2]q\0");
-    pickle_text(to, key);
-    fac_text_add(to, "a.");
-    put_number(to, (uint64_t)elements, 8);
-    fac_text_add_bytes(to, data, bytes);
+    for (int k = 0; k < n; k++) {
+        pickle_text(to, k ? "1" : "0");
+        fac_text_add(to, "a");
+    }
+    fac_text_add(to, ".");
+    for (int k = 0; k < n; k++) {
+        put_number(to, (uint64_t)elements[k], 8);
+        fac_text_add_bytes(to, data, bytes);
+    }
 }
 
 /* ---- one well-formed file of each kind, with the f32 numbers 0, 1... in it ---- */
 
 enum {
     NPY_1, NPY_2, NPY_FORTRAN, NPY_TEXT, NPZ, NPZ_DEFLATED, NPZ_64, SAFETENSORS, PTH, PTH_DEFLATED, PTH_LEGACY, PTH_NESTED,
-    WEIGHT_FILES
+    NPY_BIG, NPZ_OTHERS, SAFETENSORS_OTHERS, PTH_OTHERS, PTH_LEGACY_OTHERS, WEIGHT_FILES
 };
 
 static const char *const weight_file_names[WEIGHT_FILES] __attribute__((unused)) = {
     "v1.npy", "v2.npy", "fortran.npy", "text.npy", "stored.npz", "deflated.npz", "zip64.npz", "two.safetensors",
-    "zip.pth", "deflated.pth", "legacy.pth", "nested.pth" };
+    "zip.pth", "deflated.pth", "legacy.pth", "nested.pth", "big.npy", "others.npz", "others.safetensors", "others.pth",
+    "legacy_others.pth" };
+
+/* A call: what the pickle so far ends with is the function. */
+FILES void pickle_call(fac_text *t, int n, const int64_t *x) {
+    pickle_ints(t, n, x);
+    fac_text_add(t, "R");
+}
+
+/* What checkpoints hold beside tensors, after the "}(" of a dict: "bytes" is u16 there, "freqs" and "packed" are skipped. */
+FILES void pickle_others(fac_text *t, bool legacy) {
+    const pickled_tensor complex = { legacy ? "ComplexFloatStorage" : "ComplexDoubleStorage", "0",
+                                    legacy ? 6 : 3, 0, 1, { 2 },
+                                     { 1 } };
+    const int64_t two[] = { 2, 3 };
+    pickle_text(t, "freqs");
+    pickle_tensor(t, &complex, legacy);
+    pickle_text(t, "packed");
+    fac_text_add(t, "ctorch._utils\n_rebuild_qtensor\n");
+    pickle_call(t, 2, two);
+    pickle_text(t, "config");
+    fac_text_add(t, "}(");
+    pickle_text(t, "dtype");
+    fac_text_add(t, "ctorch\nbfloat16\n");
+    pickle_text(t, "size");
+    fac_text_add(t, "ctorch\nSize\n(");
+    pickle_ints(t, 2, two);
+    fac_text_add(t, "tR");
+    pickle_text(t, "device");
+    fac_text_add(t, "ctorch\ndevice\n");
+    pickle_text(t, "cuda");
+    fac_text_add(t, "\x85R");
+    pickle_text(t, "args");
+    fac_text_add(t, "cargparse\nNamespace\n)\x81}");
+    pickle_text(t, "lr");
+    fac_text_add(t, "Nsb");
+    pickle_text(t, "queue");
+    fac_text_add(t, "ccollections\ndeque\n)R(NNe");
+    pickle_text(t, "best");
+    fac_text_add(t, "cnumpy.core.multiarray\nscalar\ncnumpy\ndtype\n(");
+    pickle_text(t, "f8");
+    fac_text_add(t, "tR(K\3");
+    pickle_text(t, ">");
+    fac_text_add(t, "NNNNNNtb");
+    pickle_text(t, "8 bytes.");
+    fac_text_add(t, "\x86Ru");
+    if (legacy) return;
+    pickle_text(t, "bytes");
+    fac_text_add(t, "ctorch._utils\n_rebuild_tensor_v3\n((");
+    pickle_text(t, "storage");
+    fac_text_add(t, "ctorch.storage\nUntypedStorage\n");
+    pickle_text(t, "0");
+    pickle_text(t, "cpu");
+    pickle_int(t, 48);
+    fac_text_add(t, "tQ");
+    pickle_int(t, 1);                           /* the upper half of every second float */
+    pickle_ints(t, 1, (int64_t[]){ 6 });
+    pickle_ints(t, 1, (int64_t[]){ 4 });
+    fac_text_add(t, "\x89}ctorch\nuint16\ntR");
+}
 
 FILES void weight_file(fac_text *to, int which) {
     float x[12];
@@ -208,6 +274,7 @@ FILES void weight_file(fac_text *to, int which) {
     fac_text npy = { 0 }, pickle = { 0 };
     zip_file z = { .to = to, .zip64 = which == NPZ_64 };
     const pickled_tensor plain = { "FloatStorage", "0", 12, 0, 2, { 3, 4 }, { 4, 1 } };
+    const pickled_tensor second = { "FloatStorage", "1", 12, 0, 2, { 3, 4 }, { 4, 1 } };
     const pickled_tensor turned = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
     switch (which) {
     case NPY_1: npy_file(to, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", x, sizeof x); break;
@@ -238,7 +305,7 @@ FILES void weight_file(fac_text *to, int which) {
         fac_text_add(&pickle, "h\2u}");
         pickle_text(&pickle, "_metadata");
         fac_text_add(&pickle, "h\1sb.");
-        if (which == PTH_LEGACY) pth_legacy(to, &pickle, "0", 12, x, sizeof x);
+        if (which == PTH_LEGACY) pth_legacy(to, &pickle, 1, (int64_t[]){ 12 }, x, sizeof x);
         else pth_zip(to, &pickle, "0", x, sizeof x, which == PTH_DEFLATED);
         break;
     case PTH_NESTED:
@@ -261,6 +328,41 @@ FILES void weight_file(fac_text *to, int which) {
         pickle_tensor(&pickle, &turned, false);
         fac_text_add(&pickle, "suu.");
         pth_zip(to, &pickle, "0", x, sizeof x, false);
+        break;
+    case NPY_BIG:
+        for (char *p = (char *)x; p < (char *)(x + 12); p += 4) {
+            const char a = p[0], b = p[1];
+            p[0] = p[3], p[1] = p[2], p[2] = b, p[3] = a;
+        }
+        npy_file(to, 1, "{'descr': '>f4', 'fortran_order': True, 'shape': (3, 4), }", x, sizeof x);
+        break;
+    case NPZ_OTHERS:
+        npy_file(&npy, 1, "{'descr': '|O', 'fortran_order': False, 'shape': (), }", "\x80\2N.", 4);
+        zip_entry(&z, "object.npy", npy.s, npy.n, false);
+        fac_text_free(&npy);
+        weight_file(&npy, NPY_BIG);
+        zip_entry(&z, "a.npy", npy.s, npy.n, true);
+        fac_text_free(&npy);
+        npy_file(&npy, 1, "{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", x,
+                 sizeof x);
+        zip_entry(&z, "freqs.npy", npy.s, npy.n, false);
+        zip_finish(&z);
+        break;
+    case SAFETENSORS_OTHERS:
+        safetensors_file(to, "{\"freqs\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+                             "\"scale\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,4],\"data_offsets\":[8,16]},"
+                             "\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[16,48]}}", x, sizeof x);
+        break;
+    case PTH_OTHERS: case PTH_LEGACY_OTHERS:
+        pickle_begin(&pickle);
+        fac_text_add(&pickle, "}(");
+        pickle_others(&pickle, which == PTH_LEGACY_OTHERS);
+        pickle_text(&pickle, "a");
+        pickle_tensor(&pickle, which == PTH_OTHERS ? &plain : &second, which == PTH_LEGACY_OTHERS);
+        fac_text_add(&pickle, "u.");
+        if (which == PTH_LEGACY_OTHERS)
+            pth_legacy(to, &pickle, 2, (int64_t[]){ 6, 12 }, x, sizeof x);
+        else pth_zip(to, &pickle, "0", x, sizeof x, false);
         break;
     }
     fac_text_free(&npy);

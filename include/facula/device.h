@@ -21,7 +21,7 @@ typedef struct fac_pool {
 } fac_pool;
 
 typedef struct fac_device_opts {        /* zero is the default everywhere */
-    int             threads;            /* cpu: 0 = one a core                              */
+    int             threads;            /* cpu, at most 256: 0 = one a core                  */
     const fac_pool *pool;               /* cpu: NULL = our own                              */
     size_t          memory_limit;       /* bytes this device may hold; 0 = what there is    */
     int             plans;              /* compiled plans kept by a program, least recently used go first; 0 = 256 */

@@ -14,6 +14,7 @@
 #include "facula/loss.h"
 #include "facula/optim.h"
 #include "facula/zoo.h"
+#include "facula/content.h"
 #include "facula/io.h"
 #include "facula/image.h"
 #include "facula/classes.h"

@@ -18,13 +18,24 @@ extern "C" {
 /* Named tensors, in the order of the file. */
 typedef struct fac_weights fac_weights;
 
-/* By the file's contents, not by its name. */
+/* By the file's contents, not by its name.  FAC_E_FORMAT for a file that is broken, FAC_E_UNSUPPORTED for one without a single
+ * tensor that can be read, FAC_E_IO, FAC_E_NOMEM. */
 fac_status  fac_weights_load(const char *path, fac_weights **out, fac_error *err);
 void        fac_weights_free(fac_weights *w);
 int         fac_weights_count(const fac_weights *w);
 const char *fac_weights_name(const fac_weights *w, int i);
 fac_tensor *fac_weights_tensor(const fac_weights *w, int i);                /* borrowed from w */
 fac_tensor *fac_weights_find(const fac_weights *w, const char *name);       /* borrowed from w; NULL if there is none */
+
+/* Entries of a file that is in order which cannot be tensors here: complex numbers, float8, sparse tensors, Python objects.
+ * They are skipped, so that others can be had; who wants one of them finds out why it is missing.  All texts belong to w. */
+typedef struct fac_skipped {
+    const char *name, *why;                 /* "freqs", "elements of type complex64" */
+    int         before;                     /* so many tensors stand before it in the file */
+} fac_skipped;
+int         fac_weights_skipped(const fac_weights *w);                      /* how many */
+fac_skipped fac_weights_skipped_at(const fac_weights *w, int i);
+const char *fac_weights_why(const fac_weights *w, const char *name);        /* NULL: no such entry was skipped */
 
 fac_status fac_npy_load(const char *path, fac_tensor **out, fac_error *err);
 fac_status fac_npy_save(const fac_tensor *t, const char *path, fac_error *err);

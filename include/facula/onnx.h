@@ -23,10 +23,13 @@ typedef struct fac_onnx_opts {
     const char *const *inputs;      /* their names                              */
     const fac_dims    *dims;
     fac_onnx_functions functions;   /* functions of the file                    */
+    const char        *link_root;   /* a folder that links in the model's folder may lead to, for external data; NULL: none */
 } fac_onnx_opts;
 
 /* Reads a model: IR 3 to current, opsets 7 to current of the default domain.  Initializers become parameters (floats) or
  * constants; they borrow the mapped file, so it must not change while the graph or its tensors live.  opts may be NULL.
+ * External data are files in the model's folder.  Links out of it are refused, but for those of a Hugging Face cache, where the
+ * model and its data are links into one folder `blobs`, and those below opts->link_root.
  * FAC_E_UNSUPPORTED names node, op, domain and version of the first node that is not ours and counts the others by op;
  * FAC_E_FORMAT for a malformed file; FAC_E_IO. */
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err);

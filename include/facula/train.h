@@ -117,8 +117,9 @@ typedef struct fac_progress {
 typedef struct fac_train_opts {
     int64_t      epochs;
     fac_batches  batches;
-    fac_schedule schedule;              /* its steps are batches; steps 0: those of the whole training.  Plateau: of the
-                                           loss of the test set, or rising, of the accuracy */
+    fac_schedule schedule;              /* its steps are batches; steps 0: those of the whole training; lr 0: the usual one
+                                           of the optimizer.  Plateau: of the loss of the test set, or rising, of the
+                                           accuracy */
     int          ahead;                 /* batches made ahead by a thread; 0: 2, negative: none and no thread */
     int64_t      evaluate_every;        /* epochs; 0: 1.  The last one always */
     const char  *checkpoint;            /* written behind every epoch and when stopped; NULL: none */

@@ -38,7 +38,7 @@ typedef struct fac_verify_opts {
     uint64_t seed;
     int      rounds;                /* of fresh random inputs; 0: 3                    */
     int64_t  batch;                 /* for open first dims; 0: 1                       */
-    double   rtol, atol;            /* DATA; both 0: 1e-4 and 1e-5                     */
+    double   rtol, atol;            /* DATA; both 0: 1e-4 and 1e-5; negative: none     */
     int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
     fac_tensor *const *inputs;      /* they say the open sizes */
     bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */

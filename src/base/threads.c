@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include "base/memory.h"
 
-enum { CACHE_LINE = 64, MOST_THREADS = 256, SPIN_NS = 200000 };
+enum { CACHE_LINE = 64, SPIN_NS = 200000 };
 
 /* What a worker's word says. */
 enum { IDLE, OFFERED, RUNS, QUIT };
@@ -168,7 +168,7 @@ static bool start(worker *w) {
 
 fac_threads *fac_threads_new(int threads) {
     if (threads <= 0) threads = fac_cores();
-    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    if (threads > FAC_MOST_THREADS) threads = FAC_MOST_THREADS;
     size_t workers = (size_t)threads - 1;
     fac_threads *t = fac_alloc_aligned(sizeof *t);
     worker *w = fac_alloc_aligned(workers * sizeof *w);
@@ -233,12 +233,12 @@ static void run_items(void *arg, int thread) {
 void fac_parallel(const fac_pool *pool, int n, fac_task *task, void *arg) {
     int threads = pool ? pool->threads : 1;
     if (threads > n) threads = n;
-    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    if (threads > FAC_MOST_THREADS) threads = FAC_MOST_THREADS;
     if (threads < 2) {
         for (int i = 0; i < n; i++) task(arg, i, 0);
         return;
     }
-    share shares[MOST_THREADS];
+    share shares[FAC_MOST_THREADS];
     for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken, 0);
     job j = { n, threads, task, arg, shares };
     pool->run(pool->self, threads, run_items, &j);

@@ -9,6 +9,7 @@ typedef struct fac_threads fac_threads;
 int          fac_cores(void);                                   /* cores.c: that this process may use, at least 1 */
 int          fac_quota_cores(const char *groups, const char *mount);    /* cores.c: by control groups, listed as in
                                                                    /proc/self/cgroup, mounted at `mount` */
+enum { FAC_MOST_THREADS = 256 };
 fac_threads *fac_threads_new(int threads);                      /* 0 = fac_cores(); NULL when memory is gone; fewer threads
                                                                    than asked for are not an error */
 void         fac_threads_free(fac_threads *t);                  /* waits for them; NULL is fine */

@@ -64,6 +64,8 @@ static fac_status read_python(part *p, fac_error *err) {
     const bool dict = pickle.value->kind == FAC_PICKLE_DICT;
     const fac_pickle_value *data = dict ? fac_pickle_get(pickle.value, "data") : NULL;
     p->labels = dict ? fac_pickle_get(pickle.value, p->v->labels) : NULL;
+    if (data && data->kind == FAC_PICKLE_OTHER)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "its \"data\" is %s", data->text);
     if (!data || data->kind != FAC_PICKLE_ARRAY || !data->tensor || data->dtype != FAC_U8 || data->tensor->dims.n != 2
         || data->tensor->dims.d[1] != IMAGE || !p->labels || p->labels->kind != FAC_PICKLE_LIST)
         return fac_raise(err, FAC_E_FORMAT, "it is no dict with \"data\", an array u8[N,%d], and \"%s\", a list", IMAGE,

@@ -1,4 +1,6 @@
-/* Files that may be packed: .gz by RFC 1952, recognized by its first two bytes. */
+/* Files that may be packed: .gz by RFC 1952, recognized by its first two bytes.  A file is one member after the other, as
+ * `cat a.gz b.gz`, bgzip and pigz make it, and means their contents one after the other.  Zeros may follow, to fill a block of
+ * a tape; anything else is an error, as it is for Python, while gzip warns and leaves it out. */
 #include <limits.h>
 #include <string.h>
 #ifdef FAC_HAVE_ZLIB
@@ -9,26 +11,46 @@
 #include "base/memory.h"
 #include "data/dataset_internal.h"
 
+static bool member_here(const unsigned char *p, size_t n) {
+    return n > 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
+
 #ifdef FAC_HAVE_ZLIB
 enum { GZIP = 16 };                 /* zlib: expect a gzip head, check its CRC and length */
 
-static fac_status unpack(z_stream *z, const char *path, size_t in, unsigned char **out, size_t *bytes, fac_error *err) {
-    size_t room = 0;
+/* Appends the contents of the member that z->next_in points to; *in: bytes from there on, before and after. */
+static fac_status unpack_member(z_stream *z, const char *path, size_t *in, unsigned char **out,
+                                size_t *bytes, size_t *room,
+                                fac_error *err) {
     int code = Z_OK;
-    *bytes = 0;
     while (code == Z_OK) {
-        if (!fac_reserve(out, &room, *bytes + 65536, 1)) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
-        size_t left = room - *bytes;
-        z->avail_in = in < UINT_MAX ? (unsigned)in : UINT_MAX;
+        if (!fac_reserve(out, room, *bytes + 65536, 1))
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
+        size_t left = *room - *bytes;
+        z->avail_in = *in < UINT_MAX ? (unsigned)*in : UINT_MAX;
         z->avail_out = left < UINT_MAX ? (unsigned)left : UINT_MAX;
         unsigned had = z->avail_in, given = z->avail_out;
         z->next_out = *out + *bytes;
         code = inflate(z, Z_NO_FLUSH);
-        in -= had - z->avail_in;
+        *in -= had - z->avail_in;
         *bytes += given - z->avail_out;
     }
     if (code == Z_MEM_ERROR) return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
     return code == Z_STREAM_END ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: its compressed data is broken or cut off", path);
+}
+
+static fac_status unpack(z_stream *z, const char *path, size_t size, unsigned char **out,
+                         size_t *bytes, fac_error *err) {
+    size_t room = 0, in = size, zeros = 0;
+    do {
+        FAC_TRY(unpack_member(z, path, &in, out, bytes, &room, err));
+        if (inflateReset(z) != Z_OK)
+            return fac_raise(err, FAC_E_NOMEM, "%s: no memory to unpack it", path);
+    } while (member_here(z->next_in, in));
+    while (zeros < in && !z->next_in[zeros]) zeros++;
+    return zeros == in ? FAC_OK
+        : fac_raise(err, FAC_E_FORMAT, "%s: byte %zu and those after it are no gzip data", path,
+                                            size - in + zeros);
 }
 
 static fac_status inflated(const char *path, const fac_file *f, unsigned char **out, size_t *bytes, fac_error *err) {
@@ -60,7 +82,7 @@ fac_status fac_gzip_read(const char *path, unsigned char **out, size_t *bytes, f
     const unsigned char *data = fac_file_data(f);
     size_t n = fac_file_size(f);
     fac_status status = FAC_OK;
-    if (n > 2 && data[0] == 0x1f && data[1] == 0x8b) {
+    if (member_here(data, n)) {
         status = inflated(path, f, out, bytes, err);
     } else {
         unsigned char *copy = fac_alloc(n, 1);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/image_internal.h"
+#include "facula/content.h"
 
 fac_status fac_image_new(int64_t width, int64_t height, const char *name, fac_image *image, fac_error *err) {
     if (width < 1 || height < 1)
@@ -63,6 +64,13 @@ fac_status fac_image_decode(const void *data, size_t bytes, const char *name, fa
         else *out = image;
         return status;
     }
+    const fac_content is = fac_content_of(data, bytes);
+    if (is.kind == FAC_CONTENT_OTHER_PICTURE)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: %s; facula reads PNG, JPEG, BMP and PNM: convert it", file.name,
+                         is.name);
+    if (is.name)
+        return fac_raise(err, FAC_E_FORMAT, "%s: not an image, but %s", file.name, is.name);
     return fac_raise(err, FAC_E_FORMAT, "%s: not an image: neither PNG, JPEG, BMP nor PPM/PGM by its first bytes", file.name);
 }
 

@@ -41,6 +41,27 @@ static fac_status look(const char *folder, bool folders, fac_arena *arena, names
     return status;
 }
 
+/* A folder of parts of the data set, such as train and val, that hold the folders of the classes: one of them is meant. */
+static fac_status no_photos(const char *folder, const names *classes, fac_arena *arena,
+                            fac_error *err) {
+    for (size_t c = 0; c < classes->n; c++) {
+        names inner = { 0 };
+        const fac_status status = look(classes->at[c], true, arena, &inner, err);
+        const size_t n = inner.n;
+        fac_release(inner.at);
+        FAC_TRY(status);
+        if (n)
+            return fac_raise(err, FAC_E_FORMAT,
+                             "%s: no photos in its folders, but in %s are %zu folders: is that the "
+                             "data set?",
+                                folder, classes->at[c], n);
+    }
+    return fac_raise(err, FAC_E_FORMAT,
+                     "%s: no photos in its %zu folders: each is a class, with .png, .jpg, .bmp, "
+                     ".ppm or .pgm "
+                     "files", folder, classes->n);
+}
+
 /* One photo to planes of bytes. */
 static fac_status load(const char *path, int height, int width, uint8_t *to, fac_error *err) {
     fac_image image = { 0 }, small = { 0 };
@@ -94,6 +115,7 @@ static fac_status read_folder(const char *folder, int height, int width, fac_are
         fac_release(own.at);
         FAC_TRY(status);
     }
+    if (!photos->n) return no_photos(folder, classes, arena, err);
     FAC_TRY(fac_dataset_new(d, (int64_t)photos->n, fac_shape(3, height, width), false, folder, err));
     FAC_TRY(take_names(classes, d, err));
     return load_all(photos, *labels, height, width, d, err);

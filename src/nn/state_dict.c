@@ -16,13 +16,18 @@ static void list(fac_nn_list *l, const char *name, const fac_graph *g, const fac
     fac_type_print(g, want, &l->names);
 }
 
+/* It is in the file, but as nothing that we have. */
+static void skipped(fac_nn_list *l, const char *name, const char *why) {
+    if (l->n++ < NAMED) fac_text_print(&l->names, "%s%s has %s", l->n > 1 ? ", " : "", name, why);
+}
+
 /* Floats may have another width, nothing else may differ. */
 fac_tensor *fac_nn_match_find(fac_nn_match *m, const char *name, const fac_type *want) {
     fac_tensor *t = fac_weights_find(m->w, name);
-    if (!t) {
-        list(&m->missing, name, m->g, NULL, NULL);
-        return NULL;
-    }
+    const char *why = t ? NULL : fac_weights_why(m->w, name);
+    if (why) skipped(&m->different, name, why);
+    else if (!t) list(&m->missing, name, m->g, NULL, NULL);
+    if (!t) return NULL;
     const fac_type have = fac_tensor_type(t);
     const bool floats = fac_dtype_get(have.dtype)->kind == 'f' && fac_dtype_get(want->dtype)->kind == 'f';
     if (fac_dims_equal(&have.dims, &want->dims) && (have.dtype == want->dtype || floats)) return t;

@@ -1,8 +1,10 @@
 /* Reading a model: file -> messages -> is all of it ours? -> leaves and nodes -> graph. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "facula/content.h"
 #include "onnx/import.h"
 #include "onnx/load.h"
 
@@ -160,6 +162,10 @@ enum {
 static fac_status read_model(fac_import *im, fac_error *err) {
     const fac_proto_model *m = &im->model;
     fac_status status = fac_proto_read_model(fac_source_bytes(&im->files), &im->arena, &im->model, err);
+    const fac_bytes all = fac_source_bytes(&im->files);
+    const fac_content is = fac_content_of(all.p, all.n);
+    if (status == FAC_E_FORMAT && is.name && is.kind != FAC_CONTENT_MODEL)
+        return fac_raise(err, status, "not an ONNX model, but %s", is.name);
     if (status == FAC_E_FORMAT) return fac_raise_in(err, status, "not an ONNX model");
     if (status) return status;
     if (!fac_proto_has(m->has, FAC_PROTO_MODEL_GRAPH) || m->ir < 1)
@@ -199,7 +205,12 @@ fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opt
 
 fac_status fac_onnx_load(const char *path, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
     fac_source_files files;
+    struct stat root;
+    const char *link_root = opts ? opts->link_root : NULL;
+    if (link_root && (stat(link_root, &root) || !S_ISDIR(root.st_mode)))
+        return fac_raise(err, FAC_E_IO, "%s: is no folder that links could lead to", link_root);
     FAC_TRY(fac_source_open(path, &files, err));
+    files.link_root = link_root;
     fac_status status = fac_onnx_load_files(&files, opts, out, err);
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }

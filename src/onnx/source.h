@@ -9,6 +9,7 @@
 /* A model or tensor file, and the files beside it that hold external data. */
 typedef struct fac_source_files {
     const char *path;               /* NULL: the bytes came from memory, so there is no folder for external data */
+    const char *link_root;          /* a folder that links may lead to, too; NULL: none */
     fac_file   *file;
     fac_table   external;           /* location -> fac_file */
 } fac_source_files;

@@ -30,8 +30,13 @@ static bool infer(fac_node *n) {
     if (fac_dims_count(&n->in[1]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "k must be one number");
     const bool known = fac_known(n->in[1], &k);
     const int64_t size = x->dims.n ? x->dims.d[axis] : 1;
-    if (known && !k.symbolic && (k.v[0] < 0 || (size >= 0 && k.v[0] > size)))
-        return fac_fail(n, FAC_E_ARGUMENT, "%lld of the elements along axis %d", (long long)k.v[0], axis);
+    if (known && !k.symbolic && k.v[0] < 0)
+        return fac_fail(n, FAC_E_ARGUMENT, "k is %lld: it is a number of elements",
+                                                            (long long)k.v[0]);
+    if (known && !k.symbolic && size >= 0 && k.v[0] > size)
+        return fac_fail(n, FAC_E_ARGUMENT, "k is %lld, but axis %d has no more than %lld elements",
+                        (long long)k.v[0], axis,
+                        (long long)size);
     fac_dims y = x->dims;
     if (y.n) y.d[axis] = known ? k.v[0] : fac_symbol(n->graph, NULL);
     n->out[0]->type = (fac_type){ x->dtype, y };

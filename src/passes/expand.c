@@ -18,7 +18,10 @@ typedef struct state { bool again; fac_accept *accept; void *self; } state;
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     state *s = self;
     if (primitive(n) || (s->accept ? s->accept(s->self, n) : fac_op_means(n->op))) return false;
+    /* so that errors and measurements tell whose parts they are; bodies of loops are told apart already */
+    fac_graph_push(to, n->op->is & FAC_OP_FLOW ? NULL : n->name);
     fac_node_expand(to, n, in, out);
+    fac_graph_pop(to);
     s->again = true;
     return true;
 }

@@ -138,9 +138,10 @@ static const fac_tensor *bound_of(const fac_side *s, int round, size_t k) {
 }
 
 static fac_status compare_output(const fac_trial *t, int round, size_t k, fac_difference *d) {
-    const bool usual = t->o->rtol <= 0 && t->o->atol <= 0;
+    const bool usual = t->o->rtol == 0 && t->o->atol == 0;
     double rtol = 0, atol = t->o->mode == FAC_VERIFY_BOUND ? FAC_UNDERFLOW : 0;
-    if (t->o->mode == FAC_VERIFY_DATA) rtol = usual ? 1e-4 : t->o->rtol, atol = usual ? 1e-5 : t->o->atol;
+    if (t->o->mode == FAC_VERIFY_DATA)
+        rtol = usual ? 1e-4 : fmax(t->o->rtol, 0), atol = usual ? 1e-5 : fmax(t->o->atol, 0);
     return fac_compare(t->a.out[(size_t)round * t->a.run->noutputs + k], t->b.out[(size_t)round * t->b.run->noutputs + k],
                        bound_of(&t->a, round, k), bound_of(&t->b, round, k), rtol, atol, d, t->err);
 }

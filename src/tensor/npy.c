@@ -115,6 +115,7 @@ static void column_major(const fac_dims *dims, int64_t strides[FAC_DIMS]) {
 /* ---- texts ---- */
 
 static fac_status read_texts(const header *h, const fac_section *s, size_t at, fac_tensor **out, fac_error *err) {
+    const bool big = h->descr[0] == '>';
     char *end;
     unsigned long long width = strtoull(h->descr + 2, &end, 10);
     int64_t count = fac_dims_count(&h->dims);
@@ -129,7 +130,7 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
     const char *from = (const char *)fac_file_data(s->file) + s->at + at;
     bool fits = true;
     for (int64_t i = 0; i < count && fits; i++, from += width * 4) {
-        texts[i] = fac_utf8_of_utf32(&t->storage->texts, from, (size_t)width);
+        texts[i] = fac_utf8_of_utf32(&t->storage->texts, from, (size_t)width, big);
         fits = texts[i];
     }
     if (!fits) {
@@ -144,9 +145,12 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
 
 static fac_status elements(const header *h, const fac_section *s, size_t at, fac_tensor **out, fac_error *err) {
     int k = 0;
-    while (k < NAMES && strcmp(names[k].descr, h->descr)) k++;
-    if (!strncmp(h->descr, "<U", 2)) return read_texts(h, s, at, out, err);
-    if (h->descr[0] == '>') return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '%s': big-endian", h->descr);
+    const bool big = h->descr[0] == '>';
+    while (k < NAMES
+           && (strcmp(names[k].descr + big, h->descr + big)
+               || (big && names[k].descr[0] != '<'))) k++;
+    if (h->descr[0] && strchr("<>", h->descr[0]) && h->descr[1] == 'U')
+        return read_texts(h, s, at, out, err);
     if (!strcmp(h->descr, "|O")) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '|O': Python objects");
     if (k == NAMES) return fac_raise(err, FAC_E_UNSUPPORTED, "elements of type '%s'", h->descr);
     fac_type type = { names[k].dtype, h->dims };
@@ -155,7 +159,9 @@ static fac_status elements(const header *h, const fac_section *s, size_t at, fac
         return fac_raise(err, FAC_E_FORMAT, "an array that needs more than the %zu bytes of data that are there", s->size - at);
     int64_t strides[FAC_DIMS];
     column_major(&h->dims, strides);
-    return fac_tensor_from_file(s->file, s->at + at, type, h->fortran && fac_dims_count(&h->dims) ? strides : NULL, out, err);
+    const int64_t *turned = h->fortran && fac_dims_count(&h->dims) ? strides : NULL;
+    return (big ? fac_tensor_from_big_endian : fac_tensor_from_file)(s->file, s->at + at, type,
+                                                                     turned, out, err);
 }
 
 fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err) {
@@ -169,6 +175,16 @@ fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err)
     if (s->size < at || length > s->size - at) return fac_raise(err, FAC_E_FORMAT, "a .npy file that ends within its header");
     FAC_TRY(parse_header((cursor){ (const char *)p + at, (const char *)p + at + length }, &h, err));
     return elements(&h, s, at + length, out, err);
+}
+
+fac_status fac_npy_add(const fac_section *s, const char *name, size_t length, fac_weights *w,
+                       fac_error *err) {
+    fac_tensor *t = NULL;
+    fac_error why = { 0 };
+    const fac_status status = fac_npy_parse(s, &t, &why);
+    if (status == FAC_E_UNSUPPORTED) return fac_weights_skip(w, name, length, why.text, err);
+    return status ? fac_raise(err, status, "%s", why.text)
+        : fac_weights_add(w, name, length, t, err);
 }
 
 /* ---- writing ---- */

@@ -7,13 +7,21 @@
 static const char suffix[] = ".npy";
 enum { SUFFIX = sizeof suffix - 1 };
 
+/* What is wrong with an entry, without its name in front. */
+static const char *after_name(const char *text) {
+    const char *colon = strstr(text, ": ");
+    return colon ? colon + 2 : text;
+}
+
 static fac_status read_one(const fac_zip *zip, const fac_zip_entry *e, size_t length, fac_weights *w, fac_error *err) {
     fac_section s;
-    fac_tensor *t = NULL;
-    FAC_TRY(fac_zip_read(zip, e, &s, err));
-    fac_status status = fac_npy_parse(&s, &t, err);
+    fac_error why = { 0 };
+    fac_status status = fac_zip_read(zip, e, &s, &why);
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(w, e->name, length, after_name(why.text), err);
+    if (status) return fac_raise(err, status, "%s", why.text);
+    status = fac_npy_add(&s, e->name, length, w, err);
     if (status) fac_raise_in(err, status, "%s", e->name);
-    else status = fac_weights_add(w, e->name, length, t, err);
     fac_file_free(s.file);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "tensor/pickle_global.h"
 #include "tensor/pickle_numpy.h"
 
 typedef fac_pickle_value value;
@@ -15,29 +16,6 @@ typedef struct machine {
     value      *none, *yes, *no, *mark;     /* there is one of each */
     fac_error  *err;
 } machine;
-
-/* ---- what may be named ---- */
-
-enum {
-    ORDERED_DICT, REBUILD_TENSOR, REBUILD_TENSOR_V2, REBUILD_PARAMETER, STORAGE, RECONSTRUCT, NDARRAY, DTYPE, ENCODE
-};
-static const struct { const char *name; int is; fac_dtype dtype; } globals[] = {
-    { "collections.OrderedDict", ORDERED_DICT, FAC_NONE },
-    { "torch._utils._rebuild_tensor", REBUILD_TENSOR, FAC_NONE },               /* files before PyTorch 0.4 */
-    { "torch._utils._rebuild_tensor_v2", REBUILD_TENSOR_V2, FAC_NONE },
-    { "torch._utils._rebuild_parameter", REBUILD_PARAMETER, FAC_NONE },
-    { "torch.nn.parameter.Parameter", REBUILD_PARAMETER, FAC_NONE },            /* files before PyTorch 0.4 */
-    { "torch.FloatStorage", STORAGE, FAC_F32 }, { "torch.DoubleStorage", STORAGE, FAC_F64 },
-    { "torch.HalfStorage", STORAGE, FAC_F16 }, { "torch.BFloat16Storage", STORAGE, FAC_BF16 },
-    { "torch.CharStorage", STORAGE, FAC_I8 }, { "torch.ShortStorage", STORAGE, FAC_I16 },
-    { "torch.IntStorage", STORAGE, FAC_I32 }, { "torch.LongStorage", STORAGE, FAC_I64 },
-    { "torch.ByteStorage", STORAGE, FAC_U8 }, { "torch.BoolStorage", STORAGE, FAC_BOOL },
-    { "torch.storage.UntypedStorage", STORAGE, FAC_U8 },
-    { "numpy.core.multiarray._reconstruct", RECONSTRUCT, FAC_NONE },            /* NumPy 1 */
-    { "numpy._core.multiarray._reconstruct", RECONSTRUCT, FAC_NONE }, { "numpy.ndarray", NDARRAY, FAC_NONE },
-    { "numpy.dtype", DTYPE, FAC_NONE }, { "_codecs.encode", ENCODE, FAC_NONE }, /* Python 3 says bytes so in protocol 2 */
-};
-enum { GLOBALS = sizeof globals / sizeof *globals };
 
 /* ---- stack and values ---- */
 
@@ -104,6 +82,10 @@ static fac_status push_tuple(machine *m, size_t n, bool marked) {
 /* The n topmost values go into the container below them. */
 static fac_status put_items(machine *m, size_t n, bool marked, fac_pickle_kind kind) {
     value *to = top(m, n + marked);
+    if (is(to, FAC_PICKLE_OTHER)) {
+        m->n -= n + marked;                 /* items of what is passed over are passed over, too */
+        return FAC_OK;
+    }
     if (!is(to, kind)) return broken(m, kind == FAC_PICKLE_DICT ? "items for no dict" : "items for no list");
     if (kind == FAC_PICKLE_DICT && n % 2) return broken(m, "a key without a value");
     FAC_TRY(append(m, to, m->stack + (m->n - n), n));
@@ -168,18 +150,18 @@ static fac_status push_global(machine *m) {
     size_t a, b;
     FAC_TRY(line(m, &module, &a));
     FAC_TRY(line(m, &name, &b));
-    for (int k = 0; k < GLOBALS; k++) {
-        const char *known = globals[k].name;
-        if (strlen(known) != a + 1 + b || memcmp(known, module, a) || known[a] != '.' || memcmp(known + a + 1, name, b)) continue;
-        value *v = make(m, FAC_PICKLE_GLOBAL);
-        if (!v) return no_memory(m);
-        v->text = known;
-        v->i = globals[k].is;
-        v->dtype = (unsigned char)globals[k].dtype;
-        return push(m, v);
-    }
-    return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that uses %.*s.%.*s: refused, for it could run code",
-                     a < 99 ? (int)a : 99, module, b < 99 ? (int)b : 99, name);
+    const int row = fac_pickle_name_find(module, a, name, b);
+    if (row < 0)
+        return fac_raise(m->err, FAC_E_UNSUPPORTED,
+                         "a pickle that uses %.*s.%.*s: refused, for it could run code",
+                         a < 99 ? (int)a : 99, module, b < 99 ? (int)b : 99, name);
+    value *v = make(m, FAC_PICKLE_GLOBAL);
+    if (!v) return no_memory(m);
+    v->text = fac_pickle_name_at(row)->name;
+    v->i = fac_pickle_name_at(row)->is;
+    v->dtype = (unsigned char)fac_pickle_name_at(row)->dtype;
+    v->row = (unsigned char)row;
+    return push(m, v);
 }
 
 /* ---- memo: pickles number their values 0, 1, 2... ---- */
@@ -209,11 +191,12 @@ static fac_status persistent(machine *m) {
     value *t = top(m, 0), *v;
     bool known = is(t, FAC_PICKLE_TUPLE) && (t->n == 5 || (t->n == 6 && is(t->item[5], FAC_PICKLE_NONE)))
               && is(t->item[0], FAC_PICKLE_TEXT) && !strcmp(t->item[0]->text, "storage")
-              && is(t->item[1], FAC_PICKLE_GLOBAL) && t->item[1]->i == STORAGE
+              && is(t->item[1], FAC_PICKLE_GLOBAL) && t->item[1]->i == FAC_PICKLE_STORAGE_CLASS
               && is(t->item[2], FAC_PICKLE_TEXT) && is(t->item[4], FAC_PICKLE_INT) && t->item[4]->i >= 0;
     if (!known) return broken(m, "a reference that is no storage");
     if (!(v = make(m, FAC_PICKLE_STORAGE))) return no_memory(m);
     v->dtype = t->item[1]->dtype;
+    v->row = t->item[1]->row;
     v->text = t->item[2]->text;
     v->n = t->item[2]->n;
     v->i = t->item[4]->i;
@@ -223,11 +206,28 @@ static fac_status persistent(machine *m) {
     return push(m, v);
 }
 
-/* (storage, offset, size, stride, ...) */
-static fac_status rebuild_tensor(machine *m, const value *a, value **out) {
+/* What is passed over; `tensor`: it would be one, but for what it says. */
+static fac_status other(machine *m, const char *what, bool tensor, value **out) {
+    value *v = make(m, FAC_PICKLE_OTHER);
+    if (!v) return no_memory(m);
+    v->text = what;
+    v->i = tensor;
+    *out = v;
+    return FAC_OK;
+}
+
+/* (storage, offset, size, stride, ...); typed: (storage of bytes, offset, size, stride, grad, hooks, dtype, ...) */
+static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value **out) {
     bool known = a->n >= 4 && is(a->item[0], FAC_PICKLE_STORAGE) && is(a->item[1], FAC_PICKLE_INT) && a->item[1]->i >= 0
               && is(a->item[2], FAC_PICKLE_TUPLE) && is(a->item[3], FAC_PICKLE_TUPLE) && a->item[2]->n == a->item[3]->n;
-    if (known && a->item[2]->n > FAC_DIMS) return fac_raise(m->err, FAC_E_UNSUPPORTED, "a tensor of more than %d dims", FAC_DIMS);
+    const value *type = typed && a->n > 6 ? a->item[6] : NULL;
+    if (typed)
+        known &= is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE
+            && a->item[0]->dtype == FAC_U8;
+    if (known && a->item[2]->n > FAC_DIMS) return other(m, "more than 8 dims", true, out);
+    const value *element = typed ? type : known ? a->item[0] : NULL;
+    if (known && element->dtype == FAC_NONE)
+        return other(m, fac_pickle_name_at(element->row)->what, true, out);
     value *v = make(m, FAC_PICKLE_TENSOR);
     fac_pickle_tensor *t = fac_arena_alloc(m->arena, 1, sizeof *t);
     if (!v || !t) return no_memory(m);
@@ -236,6 +236,7 @@ static fac_status rebuild_tensor(machine *m, const value *a, value **out) {
     t->storage = a->item[0];
     t->offset = a->item[1]->i;
     t->dims.n = (int)a->item[2]->n;
+    v->dtype = typed ? type->dtype : FAC_NONE;
     v->tensor = t;
     *out = v;
     return FAC_OK;
@@ -259,32 +260,61 @@ static fac_status ordered_dict(machine *m, const value *a, value **out) {
     return FAC_OK;
 }
 
+/* A parameter is the tensor that it is made of. */
+static fac_status parameter(machine *m, const value *a, value **out) {
+    const bool tensor = a->n
+        && (is(a->item[0], FAC_PICKLE_TENSOR)
+            || (is(a->item[0], FAC_PICKLE_OTHER) && a->item[0]->i));
+    if (!tensor) return broken(m, "a parameter that is no tensor");
+    *out = a->item[0];
+    return FAC_OK;
+}
+
+static fac_status call(machine *m, const value *f, const value *a, value **out) {
+    const fac_pickle_name *row = fac_pickle_name_at(f->row);
+    if (f->i == FAC_PICKLE_ONE_DTYPE)
+        return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
+    switch (row->is) {
+    case FAC_PICKLE_ORDERED_DICT:  return ordered_dict(m, a, out);
+    case FAC_PICKLE_DEFAULT_DICT:  return (*out = make(m, FAC_PICKLE_DICT)) ? FAC_OK : no_memory(m);
+    case FAC_PICKLE_REBUILD:       return rebuild_tensor(m, a, false, out);
+    case FAC_PICKLE_REBUILD_TYPED: return rebuild_tensor(m, a, true, out);
+    case FAC_PICKLE_PARAMETER:     return parameter(m, a, out);
+    case FAC_PICKLE_RECONSTRUCT:
+        return (*out = make(m, FAC_PICKLE_ARRAY)) ? FAC_OK : no_memory(m);
+    case FAC_PICKLE_NUMPY_DTYPE:   return fac_pickle_numpy_dtype(m->arena, a, out, m->err);
+    case FAC_PICKLE_ENCODE:        return fac_pickle_latin1(m->arena, a, out, m->err);
+    case FAC_PICKLE_STRANGE:       return other(m, row->what, true, out);
+    case FAC_PICKLE_PLAIN:         return other(m, row->what, false, out);
+    case FAC_PICKLE_STORAGE_CLASS:
+    case FAC_PICKLE_TYPE:          break;
+    }
+    return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
+}
+
 static fac_status reduce(machine *m) {
     value *a = top(m, 0), *f = top(m, 1), *v = NULL;
     if (!is(a, FAC_PICKLE_TUPLE) || !is(f, FAC_PICKLE_GLOBAL)) return broken(m, "a call of what cannot be called");
-    switch (f->i) {
-    case ORDERED_DICT:      FAC_TRY(ordered_dict(m, a, &v)); break;
-    case REBUILD_TENSOR:
-    case REBUILD_TENSOR_V2: FAC_TRY(rebuild_tensor(m, a, &v)); break;
-    case REBUILD_PARAMETER:
-        if (!a->n || !is(a->item[0], FAC_PICKLE_TENSOR)) return broken(m, "a parameter that is no tensor");
-        v = a->item[0];
-        break;
-    case RECONSTRUCT: if (!(v = make(m, FAC_PICKLE_ARRAY))) return no_memory(m); break;
-    case DTYPE:             FAC_TRY(fac_pickle_numpy_dtype(m->arena, a, &v, m->err)); break;
-    case ENCODE:            FAC_TRY(fac_pickle_latin1(m->arena, a, &v, m->err)); break;
-    default: return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle that calls %s", f->text);
-    }
+    FAC_TRY(call(m, f, a, &v));
     m->n -= 2;
     return push(m, v);
 }
 
-/* The attributes of an OrderedDict, such as a state dict's _metadata: of no use here. */
+/* cls.__new__(cls, ...): only of classes whose values are passed over. */
+static fac_status new_object(machine *m) {
+    const value *f = top(m, 1);
+    if (is(f, FAC_PICKLE_GLOBAL) && f->i == FAC_PICKLE_PLAIN) return reduce(m);
+    return broken(m, "a new object of what is no class");
+}
+
+/* The attributes of an OrderedDict, such as a state dict's _metadata, and of what is passed over: of no use here. */
 static fac_status build(machine *m) {
     value *v = top(m, 1);
     if (is(v, FAC_PICKLE_ARRAY)) FAC_TRY(fac_pickle_numpy_array(m->arena, v, top(m, 0), m->err));
-    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE) FAC_TRY(fac_pickle_numpy_order(top(m, 0), m->err));
-    else if (!is(v, FAC_PICKLE_DICT) || is(top(m, 0), FAC_PICKLE_MARK))
+    else if (is(v, FAC_PICKLE_GLOBAL) && v->i == FAC_PICKLE_ONE_DTYPE)
+        FAC_TRY(fac_pickle_numpy_order(v, top(m, 0), m->err));
+    else if ((!is(v, FAC_PICKLE_DICT) && !is(v, FAC_PICKLE_OTHER))
+             || is(top(m, 0), FAC_PICKLE_MARK))
         return broken(m, "attributes of what is no OrderedDict");
     m->n--;
     return FAC_OK;
@@ -331,6 +361,7 @@ static fac_status step(machine *m, unsigned code, bool *stop) {
     case 'c':  return push_global(m);                                                   /* GLOBAL          */
     case 'Q':  return persistent(m);                                                    /* BINPERSID       */
     case 'R':  return reduce(m);                                                        /* REDUCE          */
+    case 0x81: return new_object(m);                                                    /* NEWOBJ          */
     case 'b':  return build(m);                                                         /* BUILD           */
     default:
         return fac_raise(m->err, FAC_E_UNSUPPORTED, "a pickle with opcode 0x%02x ('%c'), which weights do not need", code,

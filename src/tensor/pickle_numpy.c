@@ -32,11 +32,16 @@ fac_status fac_pickle_numpy_dtype(fac_arena *arena, const value *a, value **out,
     if (!v) return no_memory(err);
     for (size_t k = 0; a->n && is(a->item[0], FAC_PICKLE_TEXT) && k < sizeof names / sizeof *names; k++)
         if (!strcmp(names[k].name, a->item[0]->text)) v->dtype = (unsigned char)names[k].dtype;
-    if (v->dtype == FAC_NONE)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a pickle of an array whose elements are no numbers");
     v->i = FAC_PICKLE_ONE_DTYPE;
-    v->text = "numpy.dtype";
+    v->text = v->dtype == FAC_NONE ? "an array whose elements are no numbers that we have"
+        : "numpy.dtype";
     *out = v;
+    return FAC_OK;
+}
+
+static fac_status pass_over(value *v, const char *what) {
+    v->kind = FAC_PICKLE_OTHER;
+    v->text = what;
     return FAC_OK;
 }
 
@@ -44,10 +49,12 @@ fac_status fac_pickle_numpy_dtype(fac_arena *arena, const value *a, value **out,
 fac_status fac_pickle_numpy_array(fac_arena *arena, value *v, const value *state, fac_error *err) {
     bool known = is(state, FAC_PICKLE_TUPLE) && state->n == 5 && is(state->item[1], FAC_PICKLE_TUPLE)
               && is(state->item[2], FAC_PICKLE_GLOBAL) && state->item[2]->i == FAC_PICKLE_ONE_DTYPE
-              && is(state->item[3], FAC_PICKLE_BOOL) && is(state->item[4], FAC_PICKLE_TEXT);
-    if (!known) return broken(err, "an array without sizes, element type and bytes");
-    if (state->item[3]->i) return fac_raise(err, FAC_E_UNSUPPORTED, "a pickle of an array that is column-major");
-    if (state->item[1]->n > FAC_DIMS) return fac_raise(err, FAC_E_UNSUPPORTED, "an array of more than %d dims", FAC_DIMS);
+              && is(state->item[3], FAC_PICKLE_BOOL);
+    if (known && state->item[2]->dtype == FAC_NONE) return pass_over(v, state->item[2]->text);
+    if (!known || !is(state->item[4], FAC_PICKLE_TEXT))
+        return broken(err, "an array without sizes, element type and bytes");
+    if (state->item[3]->i) return pass_over(v, "an array that is column-major");
+    if (state->item[1]->n > FAC_DIMS) return pass_over(v, "an array of more than 8 dims");
     fac_pickle_tensor *t = fac_arena_alloc(arena, 1, sizeof *t);
     if (!t) return no_memory(err);
     t->storage = state->item[4];
@@ -79,7 +86,13 @@ fac_status fac_pickle_latin1(fac_arena *arena, const value *a, value **out, fac_
 }
 
 /* (version, byte order, ...): ours is little-endian, and bytes have none. */
-fac_status fac_pickle_numpy_order(const value *state, fac_error *err) {
+fac_status fac_pickle_numpy_order(value *v, const value *state, fac_error *err) {
     const bool known = is(state, FAC_PICKLE_TUPLE) && state->n > 1 && is(state->item[1], FAC_PICKLE_TEXT);
-    return known && strchr("<|=", state->item[1]->text[0]) ? FAC_OK : broken(err, "an array that is big-endian");
+    const char order = known ? state->item[1]->text[0] : 0;
+    if (!order || !strchr("<>|=", order))
+        return broken(err, "an element type without a byte order");
+    if (order != '>' || v->dtype == FAC_NONE) return FAC_OK;
+    v->dtype = FAC_NONE;
+    v->text = "an array that is big-endian";
+    return FAC_OK;
 }

@@ -5,11 +5,12 @@
 
 enum { FAC_PICKLE_ONE_DTYPE = 100 };        /* fac_pickle_value.i of a dtype that has been called: behind all that may be named */
 
-/* dtype("u1", ...) */
+/* dtype("u1", ...); dtype FAC_NONE, and text says why, where we have no such elements */
 fac_status fac_pickle_numpy_dtype(fac_arena *arena, const fac_pickle_value *a, fac_pickle_value **out, fac_error *err);
-/* The state of a dtype: refuses big-endian ones. */
-fac_status fac_pickle_numpy_order(const fac_pickle_value *state, fac_error *err);
-/* The state of an array v. */
+/* The state of a dtype v, whose dtype becomes FAC_NONE where it is big-endian. */
+fac_status fac_pickle_numpy_order(fac_pickle_value *v, const fac_pickle_value *state,
+                                  fac_error *err);
+/* The state of an array v, which becomes FAC_PICKLE_OTHER where its elements or their order are not ours. */
 fac_status fac_pickle_numpy_array(fac_arena *arena, fac_pickle_value *v, const fac_pickle_value *state, fac_error *err);
 /* encode(text, "latin1"): how Python 3 says bytes in protocol 2. */
 fac_status fac_pickle_latin1(fac_arena *arena, const fac_pickle_value *a, fac_pickle_value **out, fac_error *err);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/table.h"
 #include "tensor/pickle.h"
+#include "tensor/pickle_global.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
 
@@ -22,6 +23,7 @@ typedef struct reader {
     fac_error     *err;
     fac_arena      arena;
     fac_table      storages;                /* key -> fac_tensor *: all of a storage, one-dimensional */
+    fac_table      sections;                /* key -> fac_section *: of the archive */
     const fac_zip *zip;                     /* NULL: the storages are there from the start */
     size_t         prefix;                  /* of the entries' names: bytes of "NAME/" */
     const char    *pickle_name;
@@ -32,7 +34,12 @@ static fac_status no_memory(reader *r) { return fac_raise(r->err, FAC_E_NOMEM, "
 
 static void close_reader(reader *r) {
     for (size_t i = 0; i < r->storages.room; i++) fac_tensor_free(r->storages.slots[i].value);
+    for (size_t i = 0; i < r->sections.room; i++) {
+        const fac_section *s = r->sections.slots[i].value;
+        if (s) fac_file_free(s->file);
+    }
     fac_table_free(&r->storages);
+    fac_table_free(&r->sections);
     fac_text_free(&r->name);
     fac_arena_free(&r->arena);
 }
@@ -45,7 +52,8 @@ static fac_status add_storage(reader *r, const fac_pickle_value *s, const fac_se
     size_t bytes = fac_type_bytes(&type);
     fac_tensor *t;
     if (bytes == SIZE_MAX || at > from->size || bytes > from->size - at)
-        return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
                          s->text, s->i, fac_dtype_get(s->dtype)->name);
     FAC_TRY(fac_tensor_from_file(from->file, from->at + at, type, NULL, &t, r->err));
     if (fac_table_put(&r->storages, s->text, t)) return FAC_OK;
@@ -53,22 +61,53 @@ static fac_status add_storage(reader *r, const fac_pickle_value *s, const fac_se
     return no_memory(r);
 }
 
-static fac_status unzip_storage(reader *r, const fac_pickle_value *s) {
+/* Each entry is unpacked once, however many tensors are made of it. */
+static fac_status open_storage(reader *r, const fac_pickle_value *s, const fac_section **out) {
+    if ((*out = fac_table_get(&r->sections, s->text))) return FAC_OK;
     char *file = fac_arena_print(&r->arena, "%.*sdata/%s", (int)r->prefix, r->pickle_name, s->text);
-    fac_section section;
-    if (!file) return no_memory(r);
+    fac_section *section = fac_arena_alloc(&r->arena, 1, sizeof *section);
+    if (!file || !section) return no_memory(r);
     const fac_zip_entry *e = fac_zip_find(r->zip, file);
     if (!e) return fac_raise(r->err, FAC_E_FORMAT, "%.200s: is missing", file);
-    FAC_TRY(fac_zip_read(r->zip, e, &section, r->err));
-    fac_status status = add_storage(r, s, &section, 0);
-    fac_file_free(section.file);
-    return status;
+    FAC_TRY(fac_zip_read(r->zip, e, section, r->err));
+    *out = section;
+    if (fac_table_put(&r->sections, s->text, section)) return FAC_OK;
+    fac_file_free(section->file);
+    return no_memory(r);
+}
+
+static fac_status unzip_storage(reader *r, const fac_pickle_value *s) {
+    const fac_section *section;
+    FAC_TRY(open_storage(r, s, &section));
+    return add_storage(r, s, section, 0);
+}
+
+/* A tensor that says its type itself, over a storage of bytes. */
+static fac_status typed_tensor(reader *r, const fac_pickle_value *v, fac_tensor **out) {
+    const fac_pickle_tensor *t = v->tensor;
+    const fac_type type = { v->dtype, t->dims };
+    const size_t each = (size_t)fac_dtype_get(type.dtype)->block_bytes;
+    size_t at, end;
+    const fac_section *section;
+    if (!r->zip)
+        return fac_raise(r->err, FAC_E_UNSUPPORTED,
+                         "a tensor of %s in the container before PyTorch 1.6",
+                                  fac_dtype_get(type.dtype)->name);
+    FAC_TRY(open_storage(r, t->storage, &section));
+    const bool fits = fac_size_mul((size_t)t->offset, each, &at)
+        && fac_size_add(at, fac_window_bytes(&type, t->stride, 0), &end)
+                   && end <= section->size;
+    if (!fits)
+        return fac_raise(r->err, FAC_E_FORMAT, "reaches outside its storage %.40s",
+                         t->storage->text);
+    return fac_tensor_from_file(section->file, section->at + at, type, t->stride, out, r->err);
 }
 
 static fac_status tensor_of(reader *r, const fac_pickle_value *v, fac_tensor **out) {
     const fac_pickle_tensor *t = v->tensor;
     const fac_pickle_value *s = t->storage;
     if (strlen(s->text) != s->n) return fac_raise(r->err, FAC_E_FORMAT, "a storage key with a zero byte");
+    if (v->dtype != FAC_NONE) return typed_tensor(r, v, out);
     if (r->zip && !fac_table_get(&r->storages, s->text)) FAC_TRY(unzip_storage(r, s));
     fac_tensor *all = fac_table_get(&r->storages, s->text);
     if (!all) return fac_raise(r->err, FAC_E_FORMAT, "storage %.40s is missing", s->text);
@@ -79,12 +118,25 @@ static fac_status tensor_of(reader *r, const fac_pickle_value *v, fac_tensor **o
 
 /* ---- the tree ---- */
 
+static const char *name_of(const reader *r) { return r->name.n ? r->name.s : "tensor"; }    /* the file is one and nothing else */
+
 static fac_status add_tensor(reader *r, const fac_pickle_value *v) {
     fac_tensor *t;
-    const char *name = r->name.n ? r->name.s : "tensor";            /* the file is one tensor and nothing else */
-    fac_status status = tensor_of(r, v, &t);
-    if (status) return fac_raise_in(r->err, status, "%.200s", name);
-    return fac_weights_add(r->w, name, strlen(name), t, r->err);
+    fac_error why = { 0 }, *err = r->err;
+    const char *name = name_of(r);
+    r->err = &why;
+    const fac_status status = tensor_of(r, v, &t);
+    r->err = err;
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(r->w, name, strlen(name), why.text, err);
+    if (status) return fac_raise(err, status, "%.200s: %s", name, why.text);
+    return fac_weights_add(r->w, name, strlen(name), t, err);
+}
+
+/* What would be a tensor, but for elements or a form that we have not. */
+static fac_status skip_tensor(reader *r, const fac_pickle_value *v) {
+    const char *name = name_of(r);
+    return fac_weights_skip(r->w, name, strlen(name), v->text, r->err);
 }
 
 /* Keys are texts, or numbers in optimizer states; what has another key has no name. */
@@ -107,6 +159,7 @@ static fac_status push_key(reader *r, const fac_pickle_value *key, bool *named) 
 
 static fac_status walk(reader *r, fac_pickle_value *v, int depth) {
     if (v->kind == FAC_PICKLE_TENSOR) return add_tensor(r, v);
+    if (v->kind == FAC_PICKLE_OTHER) return v->i ? skip_tensor(r, v) : FAC_OK;
     if (v->kind != FAC_PICKLE_DICT) return FAC_OK;                  /* epochs, losses, names of architectures */
     if (v->visited) return fac_raise(r->err, FAC_E_FORMAT, "%.200s: a dict that occurs twice", r->name.n ? r->name.s : "");
     if (depth > DEPTH) return fac_raise(r->err, FAC_E_FORMAT, "%.200s: more than %d dicts in one another", r->name.s, DEPTH);
@@ -115,7 +168,8 @@ static fac_status walk(reader *r, fac_pickle_value *v, int depth) {
     for (size_t i = 0; i < v->n; i += 2) {
         bool named;
         fac_pickle_value *item = v->item[i + 1];
-        if (item->kind != FAC_PICKLE_TENSOR && item->kind != FAC_PICKLE_DICT) continue;
+        if (item->kind != FAC_PICKLE_TENSOR && item->kind != FAC_PICKLE_DICT
+            && item->kind != FAC_PICKLE_OTHER) continue;
         FAC_TRY(push_key(r, v->item[i], &named));
         if (named) FAC_TRY(walk(r, item, depth + 1));
         r->name.n = length;
@@ -184,6 +238,24 @@ fac_status fac_pth_read_zip(const fac_zip *zip, fac_weights *w, fac_error *err) 
 
 /* ---- the container before ---- */
 
+/* The elements behind their number, which is at *at; those of types that we have not are passed over. */
+static fac_status read_storage(reader *r, const fac_pickle_value *s, const fac_section *file,
+                               size_t *at) {
+    const fac_dtype_info *info = fac_dtype_get(s->dtype);
+    const size_t each = s->dtype == FAC_NONE ? (size_t)fac_pickle_name_at(s->row)->bytes
+        : (size_t)info->block_bytes;
+    size_t bytes;
+    *at += sizeof(int64_t);
+    if (!fac_size_mul((size_t)s->i, each, &bytes) || *at > file->size || bytes > file->size - *at)
+        return fac_raise(r->err, FAC_E_FORMAT,
+                         "storage %.40s should have %" PRId64 " elements of %s: the file is too short",
+                         s->text, s->i, s->dtype == FAC_NONE ? fac_pickle_name_at(s->row)->what
+                             : info->name);
+    if (s->dtype != FAC_NONE) FAC_TRY(add_storage(r, s, file, *at));
+    *at += bytes;
+    return FAC_OK;
+}
+
 static fac_status read_storages(reader *r, const fac_pickle *object, const fac_pickle_value *keys, const fac_section *file,
                                 size_t at) {
     fac_table named = { 0 };
@@ -203,9 +275,7 @@ static fac_status read_storages(reader *r, const fac_pickle *object, const fac_p
             status = fac_raise(r->err, FAC_E_FORMAT, "storage %.40s should have %" PRId64 " elements, the file says %" PRId64,
                                s->text, s->i, elements);
         } else {
-            at += sizeof elements;
-            status = add_storage(r, s, file, at);
-            at += (size_t)elements * (size_t)fac_dtype_get(s->dtype)->block_bytes;
+            status = read_storage(r, s, file, &at);
         }
     }
     fac_table_free(&named);

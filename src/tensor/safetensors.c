@@ -32,31 +32,45 @@ static bool whole(const cJSON *json, int64_t *out) {
 
 typedef struct range { size_t begin, end; const char *name; } range;
 
+/* FAC_E_UNSUPPORTED: no type of ours. */
+static fac_status read_type(const char *dtype, const cJSON *shape, fac_type *type, fac_error *err) {
+    const cJSON *d;
+    for (int k = 0; k < NAMES; k++)
+        if (!strcmp(names[k].name, dtype)) type->dtype = names[k].dtype;
+    if (!type->dtype) return fac_raise(err, FAC_E_UNSUPPORTED, "element type \"%.40s\"", dtype);
+    cJSON_ArrayForEach(d, shape) {
+        if (type->dims.n == FAC_DIMS)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "more than %d dims", FAC_DIMS);
+        if (!whole(d, &type->dims.d[type->dims.n++]))
+            return fac_raise(err, FAC_E_FORMAT, "a dim that is no size");
+    }
+    return FAC_OK;
+}
+
 static fac_status read_tensor(const cJSON *json, fac_file *file, size_t data, fac_weights *w, range *r, fac_error *err) {
     const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(json, "dtype");
-    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape"), *d;
+    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(json, "shape");
     const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(json, "data_offsets");
     fac_type type = { FAC_NONE, { 0, { 0 } } };
+    fac_error why = { 0 };
     int64_t begin, end;
     if (!cJSON_IsString(dtype) || !cJSON_IsArray(shape) || cJSON_GetArraySize(offsets) != 2
         || !whole(offsets->child, &begin) || !whole(offsets->child->next, &end))
         return fac_raise(err, FAC_E_FORMAT, "needs dtype, shape and data_offsets");
-    for (int k = 0; k < NAMES; k++)
-        if (!strcmp(names[k].name, dtype->valuestring)) type.dtype = names[k].dtype;
-    if (!type.dtype) return fac_raise(err, FAC_E_UNSUPPORTED, "element type \"%s\"", dtype->valuestring);
-    cJSON_ArrayForEach(d, shape) {
-        if (type.dims.n == FAC_DIMS) return fac_raise(err, FAC_E_UNSUPPORTED, "more than %d dims", FAC_DIMS);
-        if (!whole(d, &type.dims.d[type.dims.n++])) return fac_raise(err, FAC_E_FORMAT, "a dim that is no size");
-    }
-    size_t bytes = fac_type_bytes(&type), room = fac_file_size(file) - data;
+    const size_t room = fac_file_size(file) - data;
     if (begin > end || (uint64_t)end > room)
         return fac_raise(err, FAC_E_FORMAT, "bytes %" PRId64 " to %" PRId64 " of %zu bytes of data: is the file truncated?",
                          begin, end, room);
+    *r = (range){ (size_t)begin, (size_t)end, json->string };
+    const fac_status status = read_type(dtype->valuestring, shape, &type, &why);
+    if (status == FAC_E_UNSUPPORTED)
+        return fac_weights_skip(w, json->string, strlen(json->string), why.text, err);
+    if (status) return fac_raise(err, status, "%s", why.text);
+    const size_t bytes = fac_type_bytes(&type);
     if (bytes == SIZE_MAX || bytes != (size_t)(end - begin))
         return fac_raise(err, FAC_E_FORMAT, "its shape needs another number of bytes than its %" PRId64, end - begin);
     fac_tensor *t;
     FAC_TRY(fac_tensor_from_file(file, data + (size_t)begin, type, NULL, &t, err));
-    *r = (range){ (size_t)begin, (size_t)end, json->string };
     return fac_weights_add(w, json->string, strlen(json->string), t, err);
 }
 

@@ -116,4 +116,7 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
  * go. */
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
                                 fac_error *err);
+/* The same of elements whose first byte is the highest: copied and turned around when somebody looks first. */
+fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type, const int64_t *strides, fac_tensor **out,
+                                      fac_error *err);
 #endif

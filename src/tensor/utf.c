@@ -1,6 +1,5 @@
 /* UTF-8 and UTF-32 (Unicode 15, chapter 3.9). */
 #include "tensor/utf.h"
-#include <stdbool.h>
 #include <string.h>
 
 enum { REPLACEMENT = 0xfffd, LARGEST = 0x10ffff };
@@ -39,18 +38,17 @@ char *fac_utf8_put(char *p, uint32_t c) {
     return p;
 }
 
-char *fac_utf8_of_utf32(fac_arena *a, const void *from, size_t n) {
+static uint32_t point_at(const char *p, bool big) {
+    uint32_t c;
+    memcpy(&c, p, sizeof c);
+    return big ? __builtin_bswap32(c) : c;
+}
+
+char *fac_utf8_of_utf32(fac_arena *a, const void *from, size_t n, bool big) {
     const char *p = from;
     size_t length = 0;
-    uint32_t c;
-    for (; length < n; length++) {
-        memcpy(&c, p + 4 * length, 4);
-        if (!c) break;
-    }
+    while (length < n && point_at(p + 4 * length, big)) length++;
     char *text = fac_arena_alloc(a, length + 1, 4), *to = text;
-    for (size_t i = 0; text && i < length; i++) {
-        memcpy(&c, p + 4 * i, 4);
-        to = fac_utf8_put(to, c);
-    }
+    for (size_t i = 0; text && i < length; i++) to = fac_utf8_put(to, point_at(p + 4 * i, big));
     return text;
 }

@@ -15,8 +15,15 @@ fac_status fac_weights_parse(fac_file *file, const char *name, fac_weights **out
 enum { FAC_NAME = 1023 };
 fac_status fac_weights_add(fac_weights *w, const char *name, size_t length, fac_tensor *t, fac_error *err);
 
+/* An entry that cannot be a tensor here, and why: FAC_E_FORMAT for a name that is there already. */
+fac_status fac_weights_skip(fac_weights *w, const char *name, size_t length, const char *why,
+                            fac_error *err);
+
 /* One .npy, all of the section. */
 fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err);
+/* The same as an entry of w; one that is sound but cannot be a tensor here is skipped. */
+fac_status fac_npy_add(const fac_section *s, const char *name, size_t length, fac_weights *w,
+                       fac_error *err);
 
 fac_status fac_npz_read(const fac_zip *zip, fac_weights *w, fac_error *err);
 fac_status fac_safetensors_read(fac_file *file, fac_weights *w, fac_error *err);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 
 enum { END = 22, LOCATOR = 20, END64 = 56, ENTRY = 46, LOCAL = 30, COMMENT = 65535 };
-enum { STORED = 0, DEFLATED = 8 };
+enum { STORED = 0, DEFLATED = 8, ENCRYPTED = 0x10000 };     /* the last is ours: methods have 16 bits */
 
 static uint64_t little(const unsigned char *p, int bytes) {
     uint64_t x = 0;
@@ -72,11 +72,10 @@ static fac_status read_entry(fac_zip *zip, const unsigned char **p, const unsign
     if (!read_extra(h + ENTRY + name, extra, &size, &packed, &at))
         return fac_raise(err, FAC_E_FORMAT, "%s: a broken extra field", copy);
     if (strlen(copy) != name) return fac_raise(err, FAC_E_FORMAT, "%s: the name of a zip entry has a zero byte", copy);
-    if (little(h + 8, 2) & 1) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: encrypted", copy);
     size_t file = fac_file_size(zip->file);
     if (at > file || packed > file || size > PTRDIFF_MAX)
         return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", copy);
-    *e = (fac_zip_entry){ copy, (unsigned)little(h + 10, 2), (unsigned)little(h + 16, 4), (size_t)at, (size_t)packed,
+    *e = (fac_zip_entry){ copy, little(h + 8, 2) & 1 ? ENCRYPTED : (unsigned)little(h + 10, 2), (unsigned)little(h + 16, 4), (size_t)at, (size_t)packed,
                          (size_t)size };
     *p = h + ENTRY + name + extra + comment;
     return FAC_OK;
@@ -179,6 +178,7 @@ fac_status fac_zip_read(const fac_zip *zip, const fac_zip_entry *e, fac_section 
     if (data > size || e->packed > size - data)
         return fac_raise(err, FAC_E_FORMAT, "%s: reaches outside the zip archive", e->name);
     if (e->method == DEFLATED) return inflated(e, p + data, out, err);
+    if (e->method == ENCRYPTED) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: encrypted", e->name);
     if (e->method != STORED) return fac_raise(err, FAC_E_UNSUPPORTED, "%s: compression method %u", e->name, e->method);
     if (e->packed != e->size) return fac_raise(err, FAC_E_FORMAT, "%s: stored with two different sizes", e->name);
     *out = (fac_section){ fac_file_retain(zip->file), data, e->size };

@@ -33,6 +33,9 @@ static fac_status fits(const fac_graph *g, const fac_weights *w, const char *pat
     for (size_t i = 0; i < g->nparams; i++) {
         const fac_value *p = g->params[i];
         const fac_tensor *t = fac_weights_find(w, p->name);
+        const char *why = t ? NULL : fac_weights_why(w, p->name);
+        if (why)
+            return fac_raise(err, FAC_E_ARGUMENT, "%s: %s cannot be read: %s", path, p->name, why);
         if (!t)
             return fac_raise(err, FAC_E_ARGUMENT, "%s: has no %s: it is of another model or optimizer", path,
                              p->name);

@@ -1,5 +1,6 @@
 /* The usual loop: epochs of steps, a look at the test set behind each, checkpoints.  Which batch comes next follows from the
  * step number, which is part of the checkpoint. */
+#include <math.h>
 #include <time.h>
 #include "base/error.h"
 #include "train/train_internal.h"
@@ -86,6 +87,20 @@ static fac_status run(loop *l, fac_train_result *r, fac_error *err) {
     return status;
 }
 
+/* What was left out becomes the usual, what cannot be is an error. */
+static fac_status settle(const fac_trainer *t, int64_t steps, fac_schedule *s, fac_error *err) {
+    const bool cycles = s->kind == FAC_SCHEDULE_STEP || s->kind == FAC_SCHEDULE_RESTARTS;
+    if (s->lr == 0) s->lr = t->usual_lr;
+    if (!s->steps) s->steps = steps;
+    if (!(s->lr > 0 && isfinite(s->lr)))
+        return fac_raise(err, FAC_E_ARGUMENT, "a learning rate of %g: it must be above 0", s->lr);
+    if (cycles && s->every < 1)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "the schedule %s needs `every`, at least 1 step, not %lld",
+                         fac_schedule_name(s->kind), (long long)s->every);
+    return FAC_OK;
+}
+
 fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset *test, const fac_train_opts *opts,
                      fac_train_result *out, fac_error *err) {
     loop l = { .t = t, .train = train, .test = test, .o = opts, .schedule = opts->schedule, .start = seconds_now() };
@@ -100,7 +115,7 @@ fac_status fac_train(fac_trainer *t, const fac_dataset *train, const fac_dataset
         return fac_raise(err, FAC_E_ARGUMENT, "the schedule plateau looks at a test set, and there is none");
     FAC_TRY(fac_trainer_continues(t, train, &opts->batches, err));
     l.now = (fac_progress){ .step = fac_trainer_steps(t), .steps = opts->epochs * l.in_epoch, .epochs = opts->epochs };
-    if (!l.schedule.steps) l.schedule.steps = l.now.steps;
+    FAC_TRY(settle(t, l.now.steps, &l.schedule, err));
     FAC_TRY(run(&l, &r, err));
     r.steps = l.now.step;
     r.epochs = l.now.step / l.in_epoch;

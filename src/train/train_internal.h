@@ -12,6 +12,7 @@ struct fac_trainer {
     fac_tensor  *done, *data, *plateau; /* of step: steps done, memory.c's states */
     fac_tensor  *lr, *result[FAC_TRAIN_OUTPUTS];
     fac_tensor  *flush;                 /* with accumulation: the next step takes all that was accumulated; else NULL */
+    double       usual_lr;              /* of the optimizer */
     bool         soft;                  /* the step takes probabilities for labels */
     fac_look    *look;                  /* for inspect.c and predict.c */
 };

@@ -22,6 +22,7 @@ static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trai
 static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device, const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
+    t->usual_lr = optim->lr;
     const bool accumulates = o->optim.accumulate > 1;
     t->soft = o->soft_labels;
     if (!(t->step = fac_graph_training(model))) return fac_raise(err, FAC_E_NOMEM, "no memory for the graph of a step");

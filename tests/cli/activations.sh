@@ -14,7 +14,7 @@ check test "$(sed -n '2,/^$/p' out | grep -c .)" -eq 3
 expect 1 'is called nowhere' "$facula" activations zoo:lenet --random --at nowhere
 one_line
 expect 2 '--sort is by' "$facula" activations zoo:lenet --random --sort colour
-expect 2 '--bits is 2 to 16' "$facula" activations zoo:lenet --random --bits 1
+expect 2 'from 2 to 16' "$facula" activations zoo:lenet --random --bits 1
 expect 2 'which model?' "$facula" activations
 expect 1 'is not given' "$facula" activations zoo:lenet
 
@@ -57,8 +57,8 @@ holds out '"channels":	3'
 expect 0 '"channel_axis":	1' "$facula" activations last.txt --random --at x --json --channels first
 holds out '"channels":	4'
 expect 2 '--channels is first or last' "$facula" activations last.txt --random --channels middle
-expect 0 'pictures in found' "$facula" activations last.txt --random --at x --pictures found
-expect 0 'pictures in first' "$facula" activations last.txt --random --at x --pictures first --channels first
+expect 0 'in found' "$facula" activations last.txt --random --at x --pictures found
+expect 0 'in first' "$facula" activations last.txt --random --at x --pictures first --channels first
 check test "$(head -c 24 found/x.png | od -An -tu1 | tr -d '\n')" != "$(head -c 24 first/x.png | od -An -tu1 | tr -d '\n')"
 
 # inside of a loop: all iterations as one, one of them, and each as a tensor of its own

@@ -9,7 +9,7 @@ expect 2 'no verb "walk"' "$facula" walk; one_line
 expect 0 '--threads N' "$facula" help run
 expect 0 'efficientnet-lite0' "$facula" help run
 expect 2 'no option --wings' "$facula" run --wings; one_line
-expect 2 'needs a number' "$facula" bench zoo:lenet --batch many; one_line
+expect 2 'needs an integer' "$facula" bench zoo:lenet --batch many; one_line
 expect 2 '--weights needs FILE' "$facula" run zoo:lenet --weights; one_line
 expect 2 'which model?' "$facula" run; one_line
 expect 2 'which folders?' "$facula" conformance; one_line
@@ -95,7 +95,7 @@ expect 2 '1 to 256' "$facula" bench zoo:lenet --callers 300; one_line
 : >empty.onnx
 expect 1 'empty.onnx' "$facula" run empty.onnx; one_line
 expect 1 'no.onnx' "$facula" run no.onnx; one_line
-expect 1 'is a directory' "$facula" run . ; one_line
+expect 1 'is a folder' "$facula" run . ; one_line
 echo garbage >garbage.onnx
 expect 1 'garbage.onnx' "$facula" run garbage.onnx; one_line
 expect 1 'garbage.onnx' "$facula" run zoo:lenet --weights garbage.onnx; one_line

@@ -31,6 +31,6 @@ expect 1 '3 nodes added, 3 nodes removed' "$facula" diff zoo:lenet lenet.onnx --
 expect 2 'which two models?' "$facula" diff zoo:lenet
 expect 2 'nobody.onnx' "$facula" diff zoo:lenet nobody.onnx
 one_line
-expect 2 '--top is positive' "$facula" diff a.txt b.txt --top -1
+expect 2 'from 0 to' "$facula" diff a.txt b.txt --top -1
 
 finish

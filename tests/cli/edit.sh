@@ -53,10 +53,10 @@ expect 1 '"conv1.weight" is f32[64,3,7,7], the new one f32[6,1,5,5]' "$facula" e
 expect 1 'q.npy: No such file' "$facula" edit lenet.onnx --tensor q=q.npy --dry-run
 
 # ---- parts and several models ----
-expect 0 '1 inputs, 1 outputs' "$facula" edit zoo:lenet --part 'x->%6' --rename %6=features -o front.onnx
-expect 0 '1 inputs, 1 outputs' "$facula" edit zoo:lenet --part '%6->logits' -o back.onnx
+expect 0 '1 input, 1 output' "$facula" edit zoo:lenet --part 'x->%6' --rename %6=features -o front.onnx
+expect 0 '1 input, 1 output' "$facula" edit zoo:lenet --part '%6->logits' -o back.onnx
 printf 'input a f32[N,16,5,5]\nb = flatten(a) axis=1\noutput flat = b\n' >flat.txt
-expect 0 '1 inputs, 1 outputs' "$facula" edit front.onnx --append flat.txt -o joined.onnx
+expect 0 '1 input, 1 output' "$facula" edit front.onnx --append flat.txt -o joined.onnx
 expect 0 'output flat' "$facula" show joined.onnx
 expect 1 'there is no value "%99" to end at' "$facula" edit zoo:lenet --part 'x->%99' --dry-run
 expect 1 'is no FROM,...->TO' "$facula" edit zoo:lenet --part x --dry-run
@@ -79,4 +79,18 @@ expect 1 'there is no node "nobody"' "$facula" edit zoo:lenet --remove nobody --
 expect 1 '--remove pool1' "$facula" edit zoo:lenet --remove pool1 --dry-run
 expect 2 '--remove needs NODE' "$facula" edit zoo:lenet --remove
 expect 2 '--bake takes no value' "$facula" edit zoo:lenet --bake=3
+# weights beside entries of types that we have not: those that are wanted must be there, others are passed over
+# safetensors JSON BYTES: a file whose data are zeros
+safetensors() {
+    printf "\\$(printf %03o ${#1})\\0\\0\\0\\0\\0\\0\\0%s" "$1"
+    head -c "$2" /dev/zero
+}
+bias='{"dtype":"F32","shape":[6],"data_offsets":[0,24]}' half='{"dtype":"F8_E4M3","shape":[6],"data_offsets":[24,30]}'
+safetensors "{\"conv1.bias\":$bias,\"scale\":$half}" 30 >beside.safetensors
+safetensors "{\"other\":$bias,\"conv1.bias\":$half}" 30 >wanted.safetensors
+expect 0 '1 of 1 tensor has found its place' "$facula" edit lenet.onnx --restore beside.safetensors -o restored.onnx
+expect 1 'wanted.safetensors: conv1.bias cannot be read: element type "F8_E4M3"' \
+    "$facula" edit lenet.onnx --restore wanted.safetensors -o none.onnx
+check test ! -e none.onnx
+expect 1 'conv1.bias has element type "F8_E4M3"' "$facula" run zoo:lenet --random --weights wanted.safetensors
 finish

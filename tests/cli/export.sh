@@ -29,7 +29,7 @@ rm -f ./*.onnx
 expect 2 'which model?' "$facula" export -o x.onnx
 expect 2 'where to?' "$facula" export zoo:lenet
 expect 1 'no "nobody"' "$facula" export zoo:nobody -o x.onnx
-expect 1 'opset 99' "$facula" export zoo:lenet --opset 99 -o x.onnx
+expect 2 'from 13 to 26' "$facula" export zoo:lenet --opset 99 -o x.onnx
 expect 1 'not open' "$facula" export --problem 'relu(f32[2,3])' --batch 5 -o x.onnx
 expect 1 'max_pool2d_grad' "$facula" export --problem 'max_pool2d_grad(f32[1,1,4,4], f32[1,1,2,2]) kernel=2,2' -o x.onnx
 expect 1 'none/x.onnx' "$facula" export zoo:lenet -o none/x.onnx

@@ -41,6 +41,9 @@ json activations lenet.onnx photo.ppm
 json verify lenet.onnx other.onnx --mode data --inputs photo.ppm
 json tune zoo:lenet --seconds 0.001
 json tune zoo:lenet --seconds 0.001 --rounds 1 --most 2 --all
+section='tune --list' json tune --list
+section='tune --export' json tune --export -o known
+section='tune --export' json tune --merge known known -o merged
 json export zoo:lenet -o again.onnx
 json tile lenet.onnx --max-m 16 --max-n 16 --max-k 16
 json tile lenet.onnx --max-m 16 --max-n 16 --max-k 16 -o tiled.onnx

@@ -28,7 +28,7 @@ expect 0 '--max-runs' "$facula" reduce zoo:lenet --check true --max-runs 2 -o tw
 expect 1 'does not hold' "$facula" reduce zoo:lenet --check 'sleep 30; true' --timeout 0.3 -o slow.onnx
 expect 2 'which model?' "$facula" reduce --check true
 expect 2 '--check says' "$facula" reduce zoo:lenet
-expect 2 'positive' "$facula" reduce zoo:lenet --check true --timeout 0
+expect 2 'above 0' "$facula" reduce zoo:lenet --check true --timeout 0
 
 # stopped in the middle, in a check that would take long: the best so far is there, and the child is gone
 "$facula" reduce zoo:lenet --check 'test ! -e killed.onnx || exec sleep 59' -o killed.onnx >out 2>err &
@@ -40,4 +40,11 @@ wait $search
 check test $? -eq 143
 expect 0 'parameters' "$facula" summary killed.onnx
 check test ! -e killed.onnx.try.onnx
+# paths that sh would cut or read otherwise, unquoted, in either kind of quotes, or at the end
+mkdir 'a b$c'
+for check in 'test -s {}' 'test -s "{}"' "test -s '{}'" 'test -s' '"$(printf test)" -s {}'; do
+    expect 0 'kept' "$facula" reduce zoo:lenet --check "$check" --max-runs 2 -o "a b\$c/it's \`s\`.onnx"
+    checks=$((checks + 1))
+    grep -q ' 0 kept' out && wrong "the path of $check"
+done
 finish

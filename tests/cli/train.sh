@@ -42,7 +42,7 @@ refuse 2 "no data set" nothing
 refuse 2 "needs --data" mnist
 refuse 2 "no optimizer" toy:xor --optimizer newton
 refuse 2 "no schedule" toy:xor --schedule sometimes
-refuse 2 "at least 1" toy:xor --epochs -1
+refuse 2 "from 1 to" toy:xor --epochs -1
 refuse 2 "highest, high, medium, bf16 or f16" toy:xor --precision low
 refuse 2 "below 1" toy:xor --ema 1
 refuse 1 "no toy data set" toy:moons

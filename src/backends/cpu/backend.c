@@ -94,7 +94,10 @@ static fac_status set_pool(fac_cpu *c, const fac_device_opts *o, fac_error *err)
         c->pool = *o->pool;
         return FAC_OK;
     }
-    if (o->threads < 0) return fac_raise(err, FAC_E_ARGUMENT, "cpu: %d threads", o->threads);
+    if (o->threads < 0 || o->threads > FAC_MOST_THREADS)
+        return fac_raise(err, FAC_E_ARGUMENT, "cpu: %d threads: from 1 to %d, or 0 for one a core",
+                         o->threads,
+                         FAC_MOST_THREADS);
     c->threads = fac_threads_new(o->threads);
     if (!c->threads) return fac_raise(err, FAC_E_NOMEM, "cpu: no memory for the threads");
     c->pool = fac_threads_pool(c->threads);
