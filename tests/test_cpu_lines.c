@@ -78,8 +78,17 @@ static void long_rows(void **state) {
                            "softmax", problems[k]);
 }
 
+/* Products of few rows: of a long sum of equal terms a lane adds up 512 in f32 (u 513 / 2), and then
+ * there are up to 147 parts (u 148 / 2), and eight lanes more (u 8). */
+static void long_products(void **state) {
+    (void)state;
+    problem_everywhere((problem_check){ .lo = 0.3, .hi = 0.3, .tolerance = 340 * U }, "linear/thin",
+                       "linear(f32[2,300000], f32[3,300000])");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(extremes_of_columns), cmocka_unit_test(norms), cmocka_unit_test(long_rows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(places), cmocka_unit_test(short_rows), cmocka_unit_test(extremes_of_columns), cmocka_unit_test(norms),
+                                        cmocka_unit_test(long_rows), cmocka_unit_test(long_products) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
