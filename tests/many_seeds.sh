@@ -6,8 +6,8 @@
 # --seeds N     seeds F to F + N - 1
 # --first F     the first seed (1)
 # PROGRAM       a path; without: all in BUILD/tests.  FACULA_SEED=N PROGRAM repeats what failed.
-# BUILD/many_seeds/NAME has a line for each seed, and what has one is not run again: the same command
-# goes on where it was interrupted.  A program that was built since begins again.
+# BUILD/many_seeds/NAME has a line for each seed, and what has one is not run again: the same
+# command goes on where it was interrupted.  A program that was built since begins again.
 usage() { sed -n '2,11s/^# //p' "$0" >&2; exit 2; }
 build=$1 seconds=10 seeds=0 first=1
 [ -d "$build/tests" ] || usage
@@ -43,8 +43,6 @@ run() {         # one line to the record: the seed, and what went wrong
     fi
     why=$(grep -a -i 'error' "$out" | grep -a -v 'error: *$' | head -n 1)
     echo "$FACULA_SEED failed: ${why:-exit status $rc: $(tail -n 1 "$out")}" >>"$record"
-    echo "FAILED: FACULA_SEED=$FACULA_SEED $program $inputs"
-    tail -n 1 "$record"
 }
 
 for program; do
@@ -61,6 +59,9 @@ for program; do
         else [ "$(date +%s)" -lt $until ] || break; fi
     done
     fell=$(grep -c ' failed: ' "$record")
+    grep ' failed: ' "$record" | while read -r seed why; do
+        echo "FACULA_SEED=$seed $program $inputs $why"
+    done
     echo "$name: $(grep -c . "$record") seeds, $fell failed"
     failed=$((failed + fell))
 done
