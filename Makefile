@@ -23,11 +23,15 @@ demo:
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=OFF"
 	@sh scripts/demo.sh $(BUILD)/facula $(DEVICE)
 
-# builds and runs every test
+# builds and runs every test.  Random numbers begin at 1, as in CI: the same commit gives the same
+# answer everywhere.  SEED=random draws, and each test prints where it began; SEED=N repeats that,
+# and tests/many_seeds.sh tries many
+SEED = $(or $(FACULA_SEED),1)
 check:
 	@sh scripts/setup.sh check
 	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
-	@cd $(BUILD) && ctest --output-on-failure --timeout 1200 -j $(JOBS)
+	@cd $(BUILD) && env $(if $(filter random,$(SEED)),-u FACULA_SEED,FACULA_SEED=$(SEED)) \
+		ctest --output-on-failure --timeout 1200 -j $(JOBS)
 
 # against ONNX Runtime and PyTorch, which it installs for itself: one table, $(BUILD)/bench.md.  It takes hours, says where it
 # is, and goes on where it was interrupted.  ONLY=networks,start: parts; LIGHT=DIR: ONNX's light models; BENCH: see bench/all.py

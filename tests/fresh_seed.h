@@ -1,4 +1,5 @@
-/* Where the random numbers of a test begin: elsewhere each time.  It is printed, and FACULA_SEED=N repeats a run. */
+/* Where the random numbers of a test begin: at FACULA_SEED, which CI and `make check` set, else elsewhere
+ * each time.  It is printed, so that FACULA_SEED=N repeats a run. */
 #ifndef FACULA_TESTS_FRESH_SEED_H
 #define FACULA_TESTS_FRESH_SEED_H
 #include <inttypes.h>

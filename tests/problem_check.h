@@ -46,16 +46,33 @@ static inline double problem_number(const problem_check *c, int k, int64_t e, ch
     return kind == 'f' ? c->single ? (double)(float)x : x : kind == 'u' ? fabs(rint(x)) : rint(x);
 }
 
+/* The numbers of operand k, drawn once for all devices: to draw them takes longer than most kernels. */
+typedef struct problem_drawn { problem_check c; char kind; int64_t n; double *x; } problem_drawn;
+
+static inline bool problem_same_draw(const problem_drawn *a, const problem_check *c, char kind, int64_t n) {
+    const problem_check *b = &a->c;
+    return a->x && a->kind == kind && a->n == n && b->seed == c->seed && b->lo == c->lo && b->hi == c->hi &&
+           b->zeros == c->zeros && b->infinite == c->infinite && b->single == c->single;
+}
+
+static inline const double *problem_numbers(const problem_check *c, int k, char kind, int64_t n) {
+    static problem_drawn all[PROBLEM_OPERANDS];
+    problem_drawn *d = &all[k];
+    if (problem_same_draw(d, c, kind, n)) return d->x;
+    free(d->x);
+    *d = (problem_drawn){ *c, kind, n, calloc((size_t)n + 1, sizeof *d->x) };
+    for (int64_t e = 0; e < n; e++) d->x[e] = problem_number(c, k, e, kind);
+    return d->x;
+}
+
 static inline void problem_fill(const problem_check *c, int k, fac_tensor *t) {
     fac_error err = { 0 };
     const fac_type type = fac_tensor_type(t);
     const int64_t n = fac_dims_count(&type.dims);
     const size_t size = (size_t)fac_dtype_get(type.dtype)->block_bytes;
     char *data = calloc((size_t)n + 1, size);
-    for (int64_t e = 0; e < n; e++) {
-        const double x = problem_number(c, k, e, fac_dtype_get(type.dtype)->kind);
-        fac_convert(type.dtype, data + (size_t)e * size, FAC_F64, &x, 1);
-    }
+    const double *x = problem_numbers(c, k, fac_dtype_get(type.dtype)->kind, n);
+    fac_convert(type.dtype, data, FAC_F64, x, (size_t)n);
     if (fac_tensor_write(t, data, (size_t)n * size, &err)) fail_msg("%s", err.text);
     free(data);
 }

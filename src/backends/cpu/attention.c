@@ -158,7 +158,7 @@ typedef struct item {
     int    vectors;
     float *q, *o;                           /* [D], [E] rows */
     float *s, *mask, *stage, *bias;         /* of a block: [KEYS] rows, [KEYS] rows, as many numbers, [KEYS] */
-    float *last, *top, *sum, *before;       /* rows */
+    float *last, *top, *sum, *block;        /* rows; block: what a block adds to sum */
     bool   begun, fresh;                    /* o is there; k and v may still be far */
 } item;
 
@@ -177,12 +177,12 @@ static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_
     const fac_simd *simd = a->cpu->simd;
     const int64_t first = u->begun ? 0 : b.keys < simd->rows ? b.keys : simd->rows, left = b.keys - first;
     if (first) b.keys = first, scores(a, u, c, &b);
-    else memcpy(u->before, u->sum, (size_t)u->t.wide * sizeof(float));
+    memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
-    c.a += first * c.step, c.y += first * c.y_row, c.base = u->top, c.sum = u->sum;
+    c.a += first * c.step, c.y += first * c.y_row, c.base = u->top, c.sum = u->block;
     if (left) fac_attention_product(simd, FAC_ATTENTION_WEIGHTS, &c, left, u->vectors);
+    for (int64_t i = 0; i < u->t.wide && !c.unfit; i++) u->sum[i] += u->block[i];
     if (c.unfit && first) forget(u);
-    else if (c.unfit) memcpy(u->sum, u->before, (size_t)u->t.wide * sizeof(float));
     return !c.unfit;
 }
 
@@ -223,7 +223,7 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     fac_attention_queries *t = &u.t;
     u.vectors = (int)(t->wide / simd->lanes);
     u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS, u.last = u.stage + most * KEYS;
-    u.top = u.last + most, u.sum = u.top + most, u.before = u.sum + most, u.bias = u.before + most;
+    u.top = u.last + most, u.sum = u.top + most, u.block = u.sum + most, u.bias = u.block + most;
     float least;
     const int64_t length = length_of(j, t->batch), before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;
     const int64_t keys = fac_attention_last(t, before, length, u.last, &least), seen_by_all = (int64_t)least + 1;

@@ -17,7 +17,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { SERIAL = 8 << 10, SHARES = 8, PARTS = 32, PART_LINES = 8, COLUMNS = 128 };
+/* A part adds up MOST_LINES lines in f32 at most: its sums take a 128th of what x does then. */
+enum { SERIAL = 8 << 10, SHARES = 8, COLUMNS = 128,
+       PARTS = 32, FEWEST_LINES = 8, MOST_LINES = 256 };
 
 typedef struct plan {
     bool           norm, rms, log, scaled, params;
@@ -29,6 +31,12 @@ typedef struct plan {
 } plan;
 
 typedef struct job { const plan *p; const float *x, *dy, *scale; float *dx, *sums; bool past; } job;
+
+static int64_t parts_of(int64_t lines) {
+    const int64_t few = (lines + FEWEST_LINES - 1) / FEWEST_LINES;
+    const int64_t many = (lines + MOST_LINES - 1) / MOST_LINES;
+    return few < PARTS ? few : many > PARTS ? many : PARTS;
+}
 
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     const fac_dims *d = &p->in[0].type.dims;
@@ -48,8 +56,7 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
     if (r->norm && !fac_attr_real(p->node, "epsilon", &r->epsilon)) return false;
     r->scaled = r->norm && p->in[2].type.dtype != FAC_NONE;
     for (int k = 1; k < p->nout; k++) r->params |= p->out[k].type.dtype != FAC_NONE;
-    r->parts = (r->lines + PART_LINES - 1) / PART_LINES;
-    if (r->parts > PARTS) r->parts = PARTS;
+    r->parts = parts_of(r->lines);
     r->past = fac_streams_past(cpu, (size_t)fac_type_bytes(&p->out[0].type));
     return true;
 }

@@ -61,7 +61,7 @@ INLINE void fold(const int n, const fac_attention_block *t) {
         factor[v] = exp2_of(load(t->top + v * VL) - base[v]);
         const ivec differs = factor[v] != all(1);
         for (int k = 0; k < VL; k++) same = same && !differs[k];
-        sum[0][v] = load(t->sum + v * VL) * factor[v], sum[1][v] = all(0);
+        sum[0][v] = sum[1][v] = all(0);                 /* long sums are made of those of blocks */
         store(t->top + v * VL, top[v]);
     }
     float *s = t->s;
@@ -79,7 +79,10 @@ INLINE void fold(const int n, const fac_attention_block *t) {
             store(s + v * VL, p);
             sum[0][v] += p;
         }
-    UNROLL for (int v = 0; v < n; v++) store(t->sum + v * VL, sum[0][v] + sum[1][v]);
+    UNROLL for (int v = 0; v < n; v++) {
+        const vec before = load(t->sum + v * VL) * factor[v];
+        store(t->sum + v * VL, before + (sum[0][v] + sum[1][v]));
+    }
     for (int64_t i = 0; i < t->size && !same; i++)
         UNROLL for (int v = 0; v < n; v++) store(t->o + (i * n + v) * VL, load(t->o + (i * n + v) * VL) * factor[v]);
 }
@@ -140,11 +143,17 @@ INLINE void weigh(const int m, const int n, const fac_attention_tile *t, float *
 }
 
 INLINE void put(const int m, const int n, const int kind, const fac_attention_tile *t, float *y, const float *p, vec acc[MR][2]) {
+    const bool changes = kind == FAC_ATTENTION_CHANGES, add = !changes && t->add;
     const int64_t row = t->y_row;
     if (kind == FAC_ATTENTION_WEIGHTS) weigh(m, n, t, y, acc);
     else UNROLL for (int v = 0; v < n; v++)
-        UNROLL for (int i = 0; i < m; i++)
-            store(y + i * row + v * VL, kind == FAC_ATTENTION_CHANGES ? load(p + i * row + v * VL) * acc[i][v] : acc[i][v]);
+        UNROLL for (int i = 0; i < m; i++) {
+            float *to = y + i * row + v * VL;
+            vec sum = acc[i][v];
+            if (changes) sum *= load(p + i * row + v * VL);
+            if (add) sum += load(to);
+            store(to, sum);
+        }
 }
 
 /* The lines of some rows, for the second cache. */
@@ -157,7 +166,7 @@ INLINE void ask(const float *rows, int64_t step, int64_t n, int64_t size) {
 INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t) {
     enum { AHEAD = 2 };                     /* tiles of a */
     const bool columns = kind == FAC_ATTENTION_COLUMNS, weights = kind == FAC_ATTENTION_WEIGHTS;
-    const bool based = weights || kind == FAC_ATTENTION_CHANGES, add = !based && t->add;
+    const bool based = weights || kind == FAC_ATTENTION_CHANGES;
     const int64_t i_step = columns ? 1 : t->step, k_step = columns ? t->step : 1;
     const int64_t w_row = t->w_row, y_row = t->y_row, depth = t->depth, tiles = t->tiles;
     const int half = (m + 1) / 2;
@@ -174,7 +183,6 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
             const vec none = based ? -load(t->base + v * VL) : all(0);
             UNROLL for (int i = 0; i < m; i++) acc[i][v] = none;
         }
-        if (add) UNROLL for (int i = 0; i < m; i++) UNROLL for (int v = 0; v < n; v++) acc[i][v] = load(y + i * y_row + v * VL);
         for (int64_t k = 0; k < depth; k++, a += k_step, b += k_step, w += w_row) {
             const vec w0 = load(w), w1 = n > 1 ? load(w + VL) : w0;
             UNROLL for (int i = 0; i < m; i++) {

@@ -7,7 +7,8 @@ enum { SET = 3, GROUP = 8 };            /* rows of w, of x: 24 sums of 32 regist
 #else
 enum { SET = 2, GROUP = 4 };            /* 8 of 16 */
 #endif
-enum { AHEAD = 384 };                   /* floats that a row of w is asked for before its turn */
+enum { AHEAD = 384,                     /* floats that a row of w is asked for before its turn */
+       PART = 512 * VL };               /* of a row: a lane adds up 512 terms, then their sum is put to the rest */
 
 typedef float four __attribute__((vector_size(16)));
 
@@ -21,14 +22,16 @@ INLINE float total(vec v) {
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-INLINE void set(const int rows, const int m, const fac_dots *t, const float *w, const float *x, float *to) {
-    const int64_t n = t->n, w_row = t->w_row, x_row = t->x_row;
+/* Terms k .. n - 1, as a result or, from the second part of the rows on, added to it. */
+INLINE void part(const int rows, const int m, const fac_dots *t, int64_t k, int64_t n, const float *w,
+                 const float *x, float *to) {
+    const int64_t w_row = t->w_row, x_row = t->x_row, end = t->n;
+    const bool before = k > 0;
     vec sum[SET][GROUP];
-    int64_t k = 0;
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int i = 0; i < m; i++) sum[r][i] = all(0);
     for (; k + VL <= n; k += VL) {
-        const float *ahead = k + AHEAD < n ? w + k + AHEAD : w + rows * w_row + (k + AHEAD - n);
+        const float *ahead = k + AHEAD < end ? w + k + AHEAD : w + rows * w_row + (k + AHEAD - end);
         vec a[SET];
         UNROLL for (int r = 0; r < rows; r++) {
             __builtin_prefetch(ahead + r * w_row, 0, 2);
@@ -44,7 +47,15 @@ INLINE void set(const int rows, const int m, const fac_dots *t, const float *w, 
             UNROLL for (int i = 0; i < m; i++)
                 sum[r][i] += load_some(w + r * w_row + k, (int)(n - k)) * load_some(x + i * x_row + k, (int)(n - k));
     UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int i = 0; i < m; i++) to[r * t->to_row + i] = total(sum[r][i]);
+        UNROLL for (int i = 0; i < m; i++) {
+            float *at = to + r * t->to_row + i;
+            *at = (before ? *at : 0) + total(sum[r][i]);
+        }
+}
+
+INLINE void set(const int rows, const int m, const fac_dots *t, const float *w, const float *x, float *to) {
+    for (int64_t k = 0; k == 0 || k < t->n; k += PART)
+        part(rows, m, t, k, t->n - k < PART ? t->n : k + PART, w, x, to);
 }
 
 /* One function for each number of rows of x, for one row of w and for a set. */

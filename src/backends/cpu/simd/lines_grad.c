@@ -2,20 +2,35 @@
 #include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/widen.h"
 
-enum { CHUNK = 256 };                                   /* vectors whose f32 sums become one f64 */
+enum { CHAINS = 4 };                    /* additions that do not wait for each other */
+
+/* The sum of CHAINS * rounds vectors of products, lane by lane. */
+INLINE vec products(const float *x, const float *y, int64_t rounds) {
+    vec sum[CHAINS];
+    UNROLL for (int c = 0; c < CHAINS; c++) sum[c] = load(x + c * VL) * load(y + c * VL);
+    for (int64_t k = 1; k < rounds; k++) {
+        x += CHAINS * VL, y += CHAINS * VL;
+        UNROLL for (int c = 0; c < CHAINS; c++) sum[c] += load(x + c * VL) * load(y + c * VL);
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
 
 static double dot(const float *x, const float *y, int64_t n) {
-    double sum = 0;
-    int64_t i = 0;
-    while (i + VL <= n) {
-        vec a = all(0), b = a;
-        const int64_t end = i + CHUNK * VL < n ? i + CHUNK * VL : n;
-        for (; i + 2 * VL <= end; i += 2 * VL) a += load(x + i) * load(y + i), b += load(x + i + VL) * load(y + i + VL);
-        if (i + VL <= end) a += load(x + i) * load(y + i), i += VL;
-        sum += total(a + b);
+    enum { ROUND = CHAINS * VL };
+    dvec sum = all_f64(0);
+    int64_t i = 0, rounds;
+    for (; i + ROUND <= n; i += rounds * ROUND) {
+        rounds = (n - i) / ROUND < FEW_TERMS ? (n - i) / ROUND : FEW_TERMS;
+        sum += folded(products(x + i, y + i, rounds));
     }
-    for (; i < n; i++) sum += (double)x[i] * (double)y[i];
-    return sum;
+    if (i + VL <= n) {
+        vec rest = all(0);
+        for (; i + VL <= n; i += VL) rest += load(x + i) * load(y + i);
+        sum += folded(rest);
+    }
+    double whole = across_f64(sum);
+    for (; i < n; i++) whole += (double)x[i] * (double)y[i];
+    return whole;
 }
 
 static void softmax(const float *y, const float *dy, float *dx, int64_t n, float sum) {

@@ -71,8 +71,6 @@ static float top_of(const float *x, int64_t n) {
     return top;
 }
 
-enum { CHUNK = 256 };                                   /* vectors whose f32 sums become one f64 */
-
 /* exp(x - top) into y (NULL: nowhere), and their sum.  Every lane adds up some hundred terms in f32 at most. */
 static double exp_row(const float *x, float *y, int64_t n, float top) {
     double sum = 0;

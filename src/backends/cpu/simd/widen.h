@@ -35,16 +35,29 @@ INLINE dvec widen_f64(const double *p) {
 INLINE void store_f64(double *p, dvec v) { memcpy(p, &v, sizeof v); }
 INLINE dvec all_f64(double x) { return x - (dvec){ 0 }; }
 
-/* The sum of all lanes in f64, by halves: a chain of them would take longer than a row of some hundred numbers. */
-INLINE double total(vec a) {
+/* Long sums are made of short ones in f32, which are joined in f64.  With u = 2^-24 a lane that
+ * adds up m terms loses at most u m of the sum of their magnitudes.  CHUNK: vectors of a part where
+ * all terms have one sign, or for a mean: what is lost is small against the result, or against the
+ * numbers that the mean is of.  FEW_TERMS of each lane where terms may cancel: what is lost may be
+ * more than what is left. */
+enum { CHUNK = 256, FEW_TERMS = 8 };
+
+/* The halves of a vector, added in f64. */
+INLINE dvec folded(vec a) {
     float lane[VL];
-    double sum[VD];
     store(lane, a);
-    store_f64(sum, widen_f32(lane) + widen_f32(lane + VD));
+    return widen_f32(lane) + widen_f32(lane + VD);
+}
+/* The sum of all lanes, by halves: a chain of them would take longer than a row of some hundred
+ * numbers. */
+INLINE double across_f64(dvec a) {
+    double sum[VD];
+    store_f64(sum, a);
     UNROLL for (int half = VD / 2; half > 0; half /= 2)
         UNROLL for (int k = 0; k < half; k++) sum[k] += sum[k + half];
     return sum[0];
 }
+INLINE double total(vec a) { return across_f64(folded(a)); }
 
 /* The larger (smaller) of the two; NaN if either is: the instructions give x then, so a NaN of a is put back. */
 #if defined(__AVX512F__)
