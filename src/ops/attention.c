@@ -306,7 +306,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }
 
-static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load, 0 }, { 0 } };
 /* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_attention_opts *o = n->attrs;

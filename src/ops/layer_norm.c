@@ -113,7 +113,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LayerNormalization", 17, 0, spellings, load, 2 }, { 0 } };
 /* ONNX must have a scale, and statistics in f32 or bf16. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;

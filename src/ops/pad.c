@@ -126,7 +126,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
 }
 static const fac_onnx_attr new_names[] = { { "mode", NULL }, { 0 } };
 static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "pads", NULL }, { "value", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load }, { "", "Pad", 2, 10, old_names, load_old }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load, 0 }, { "", "Pad", 2, 10, old_names, load_old, 1 }, { 0 } };
 /* axes came with opset 18, wrap with 19. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const int mode = ((const attrs *)n->attrs)->mode, rank = n->in[0]->type.dims.n;
