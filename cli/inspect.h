@@ -14,7 +14,7 @@ cJSON *ops_json(const fac_analysis *a);
 typedef struct memory_facts {
     fac_plan_stat plan;
     bool          planned;              /* plan is filled in */
-    char          why_not[512];
+    char          why_not[512];         /* otherwise */
     double        order_peak;
     bool          order_exact;
     fac_arena_part *parts;              /* of the arena, by address; their texts are our own */

@@ -4,38 +4,66 @@
 #include <string.h>
 #include "inspect.h"
 
-enum { MOST = 64, ROWS = 8 };
+enum { ROWS = 8 };
+
+/* ---- the plan ---- */
 
 /* Zeros of the right sizes: a plan asks for no more, unless contents steer its shapes. */
-static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
+static fac_status zeros(const model *m, const list *shapes, long batch, fac_tensor **in, fac_error *err) {
+    fac_status status = FAC_OK;
+    for (int i = 0; i < fac_graph_inputs(m->graph) && !status; i++) {
+        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
+        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], err);
+    }
+    return status;
+}
+
+static int copy_parts(fac_program *p, memory_facts *f) {
+    f->nparts = (int)fac_program_arena(p, NULL, 0);
+    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
+    if (!f->parts) return fail_text("out of memory");
+    fac_program_arena(p, f->parts, (size_t)f->nparts);
+    bool good = true;
+    for (int k = 0; k < f->nparts; k++) {
+        const char *made_by = f->parts[k].made_by;
+        f->parts[k].made_by = made_by ? strdup(made_by) : NULL;
+        good &= !made_by || f->parts[k].made_by;
+    }
+    return good ? EXIT_OK : fail_text("out of memory");
+}
+
+/* A model that cannot be planned here is no error: the rest is known, and f says why. */
+static int plan_with(const model *m, fac_tensor **in, const list *shapes, long batch, memory_facts *f) {
     fac_error err = { 0 };
     fac_device *device = NULL;
     fac_program *p = NULL;
-    fac_tensor *in[MOST] = { NULL };
-    const int n = fac_graph_inputs(m->graph);
-    fac_status status = n > MOST ? FAC_E_UNSUPPORTED : fac_device_open("cpu", NULL, &device, &err);
-    for (int i = 0; i < n && !status; i++) {
-        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
-        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
-    }
+    fac_status status = fac_device_open("cpu", NULL, &device, &err);
+    if (!status) status = zeros(m, shapes, batch, in, &err);
     if (!status) status = fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
     if (!status) status = fac_program_plan(p, in, &f->plan, &err);
     f->planned = !status;
-    f->nparts = status ? 0 : (int)fac_program_arena(p, NULL, 0);
-    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
-    if (f->parts) fac_program_arena(p, f->parts, (size_t)f->nparts);
-    for (int k = 0; f->parts && k < f->nparts; k++) f->parts[k].made_by = strdup(f->parts[k].made_by);
+    const int code = f->planned ? copy_parts(p, f) : EXIT_OK;
     snprintf(f->why_not, sizeof f->why_not, "%s", err.text);
     fac_program_free(p);
-    for (int i = 0; i < n && i < MOST; i++) fac_tensor_free(in[i]);
     fac_device_free(device);
-    return EXIT_OK;
+    return code;
+}
+
+static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
+    const int n = fac_graph_inputs(m->graph);
+    fac_tensor **in = calloc((size_t)n + 1, sizeof *in);
+    if (!in) return fail_text("out of memory");
+    const int code = plan_with(m, in, shapes, batch, f);
+    for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
+    free(in);
+    return code;
 }
 
 void memory_free(memory_facts *f) {
     for (int k = 0; f->parts && k < f->nparts; k++) free((char *)(uintptr_t)f->parts[k].made_by);
     free(f->parts);
     f->parts = NULL;
+    f->nparts = 0;
 }
 
 int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out) {
@@ -164,7 +192,8 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     json_number(j, "bound_bytes", t.bound, 17);
     json_number(j, "best_order_peak_bytes", f->order_peak, 17);
     cJSON_AddBoolToObject(j, "best_order_exact", f->order_exact);
-    if (f->planned) {
+    if (!f->planned) cJSON_AddStringToObject(j, "no_plan", f->why_not);
+    else {
         cJSON *plan = cJSON_AddObjectToObject(j, "plan");
         cJSON_AddNumberToObject(plan, "steps", f->plan.steps);
         cJSON_AddNumberToObject(plan, "arena_bytes", (double)f->plan.arena);

@@ -3,43 +3,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-int labels_load(const char *path, labels *out) {
-    FILE *f = fopen(path, "rb");
-    labels l = { 0 };
-    size_t used = 0, room = 0;
-    if (!f) return fail_text("%s: cannot be opened", path);
-    for (;;) {
-        if (used + 4096 > room) {
-            char *more = realloc(l.text, room = 2 * room + 8192);
-            if (!more) break;
-            l.text = more;
-        }
-        size_t n = fread(l.text + used, 1, 4096, f);
-        if (!n) break;
-        used += n;
+enum { LONGEST = 64 << 20 };
+
+/* One a line; empty lines are none. */
+static int count_lines(const char *text) {
+    int n = 0;
+    for (const char *p = text + strspn(text, "\r\n"); *p; p += strspn(p, "\r\n")) {
+        p += strcspn(p, "\r\n");
+        n++;
     }
-    bool bad = ferror(f);
-    fclose(f);
-    if (bad || !l.text || !used) {
-        free(l.text);
-        return fail_text("%s: %s", path, bad || !l.text ? "cannot be read" : "is empty");
+    return n;
+}
+
+int labels_parse(char *text, size_t bytes, const char *path, labels *out) {
+    labels l = { .text = text };
+    const bool zero = memchr(text, 0, bytes) != NULL;
+    const int n = count_lines(text);
+    if (!zero && n) l.names = malloc((size_t)n * sizeof *l.names);
+    if (!l.names) {
+        labels_free(&l);
+        if (zero) return fail_text("%s: holds no names: there is a zero byte in it", path);
+        return n ? fail_text("out of memory") : fail_text("%s: is empty", path);
     }
-    l.text[used] = 0;
-    for (char *line = strtok(l.text, "\r\n"); line; line = strtok(NULL, "\r\n")) {
-        char **more = realloc(l.names, (size_t)(l.n + 1) * sizeof *more);
-        if (!more) {
-            labels_free(&l);
-            return fail_text("out of memory");
-        }
-        l.names = more;
-        l.names[l.n++] = line;
-    }
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) l.names[l.n++] = line;
     *out = l;
     return EXIT_OK;
 }
 
+int labels_load(const char *path, labels *out) {
+    fac_error err = { 0 };
+    char *text;
+    size_t bytes;
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, &bytes, &err)) return fail(&err);
+    return labels_parse(text, bytes, path, out);
+}
+
 void labels_free(labels *l) {
-    free(l->text);
+    fac_read_free(l->text);
     free(l->names);
     *l = (labels){ 0 };
 }

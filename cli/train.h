@@ -67,5 +67,7 @@ int  text_model(const train_options *o, const fac_dataset *like, int dim, model 
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */
 int train_record(const char *dir, const char *about);
 int train_recall(const char *dir, train_options *o);
+/* The same of the contents of DIR/run.json. */
+int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o);
 
 #endif

@@ -71,8 +71,27 @@ static const char *keep(const char *text) {
     return strcpy(k->text, text);
 }
 
-/* What was not given now is as it was recorded. */
-static void take(const cJSON *root, const option *row) {
+static bool take_list(const cJSON *j, list *to) {
+    const cJSON *one;
+    const int n = cJSON_GetArraySize(j);
+    if (to->n || n < 1) return true;
+    to->at = calloc((size_t)n, sizeof *to->at);
+    if (!to->at) return false;
+    cJSON_ArrayForEach(one, j) {
+        if (!cJSON_IsString(one)) continue;
+        if (!(to->at[to->n] = keep(one->valuestring))) return false;
+        to->n++;
+    }
+    return true;
+}
+
+static bool take_text(const cJSON *j, const char **to) {
+    if (!cJSON_IsString(j) || *to) return true;
+    return (*to = keep(j->valuestring)) != NULL;
+}
+
+/* What was not given now is as it was recorded.  false: no memory. */
+static bool take(const cJSON *root, const option *row) {
     char key[64];
     const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
     bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
@@ -80,35 +99,32 @@ static void take(const cJSON *root, const option *row) {
     case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
     case OPTION_INT:  if (number && !*(long *)row->to) *(long *)row->to = (long)j->valuedouble; break;
     case OPTION_REAL: if (number && *(double *)row->to == 0) *(double *)row->to = j->valuedouble; break;
-    case OPTION_TEXT: if (cJSON_IsString(j) && !*(const char **)row->to) *(const char **)row->to = keep(j->valuestring); break;
+    case OPTION_TEXT: return take_text(j, row->to);
     case OPTION_STEP: break;
-    case OPTION_LIST: {
-        list *l = row->to;
-        int n = l->n ? 0 : cJSON_GetArraySize(j);
-        if (n < 1 || !(l->at = calloc((size_t)n, sizeof *l->at))) break;
-        for (int i = 0; i < n; i++)
-            if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = keep(cJSON_GetArrayItem(j, i)->valuestring);
+    case OPTION_LIST: return take_list(j, row->to);
     }
-    }
+    return true;
+}
+
+int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o) {
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    if (!root) return fail_text("%s: is no JSON", path);
+    bool room = take_text(cJSON_GetObjectItem(root, "set"), &o->set);
+    for (const option *row = train_rows; room && row->name; row++)
+        if (train_recorded(row)) room = take(root, row);
+    cJSON_Delete(root);
+    if (!room) return fail_text("out of memory");
+    return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
 }
 
 int train_recall(const char *dir, train_options *o) {
-    char path[4096];
+    char path[4096], *text;
+    size_t bytes;
+    fac_error err = { 0 };
     snprintf(path, sizeof path, "%s/run.json", dir);
-    FILE *f = fopen(path, "r");
-    if (!f) return fail_text("%s: cannot be read: is this the folder of a training?", path);
-    char *text = malloc(LONGEST);
-    size_t n = text ? fread(text, 1, LONGEST - 1, f) : 0;
-    fclose(f);
-    if (!text) return fail_text("out of memory");
-    text[n] = 0;
-    cJSON *root = cJSON_Parse(text);
-    free(text);
-    if (!root) return fail_text("%s: is no JSON", path);
-    const cJSON *set = cJSON_GetObjectItem(root, "set");
-    if (cJSON_IsString(set) && !o->set) o->set = keep(set->valuestring);
-    for (const option *row = train_rows; row->name; row++)
-        if (train_recorded(row)) take(root, row);
-    cJSON_Delete(root);
-    return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &bytes, &err))
+        return fail_text("%s: is this the folder of a training?", err.text);
+    const int code = train_recall_text(text, bytes, path, o);
+    fac_read_free(text);
+    return code;
 }

@@ -13,6 +13,7 @@
 #include "facula/optim.h"
 #include "facula/zoo.h"
 #include "facula/io.h"
+#include "facula/read.h"
 #include "facula/image.h"
 #include "facula/data.h"
 #include "facula/onnx.h"
