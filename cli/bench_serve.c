@@ -98,9 +98,7 @@ static int answer(job *j, const request *r) {
     cJSON_AddNumberToObject(root, "runs", runs);
     cJSON_AddNumberToObject(root, "steps", (double)fac_program_steps(j->program, NULL, 0));
     cJSON_AddNumberToObject(root, "memory_bytes", (double)fac_device_memory(j->device).now);
-    char *text = code ? NULL : cJSON_PrintUnformatted(root);
-    if (text) puts(text);
-    free(text);
+    if (!code) return json_line(root);
     cJSON_Delete(root);
     return code;
 }

@@ -41,6 +41,7 @@ int options_parse(const verb *v, int argc, char **argv, list *args);
 
 int fail(const fac_error *err);                                 /* EXIT_FAILED */
 int fail_text(const char *format, ...) FAC_PRINTF(1, 2);
+int usage_text(const char *format, ...) FAC_PRINTF(1, 2);      /* EXIT_USAGE */
 int usage_error(const verb *v, const char *format, ...) FAC_PRINTF(2, 3);       /* EXIT_USAGE, with a hint at help */
 
 /* ---- terminal.c ---- */

@@ -78,14 +78,14 @@ int memory_find(const fac_analysis *a, const model *m, const list *shapes, long 
 
 /* ---- the picture: layers from left to right, bytes upwards ---- */
 
-static void timeline(const fac_analysis *a) {
+static int timeline(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
     const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14,
         n = t.layers < wide ? t.layers : wide;
     char text[32];
-    if (n < 1 || t.peak <= 0) return;
+    if (n < 1 || t.peak <= 0) return EXIT_OK;
     double *column = calloc((size_t)n, sizeof *column);
-    if (!column) return;
+    if (!column) return fail_text("out of memory");
     for (int i = 0; i < t.layers; i++) {                /* the highest of the layers that share a column */
         double *c = &column[(int)((int64_t)i * n / t.layers)];
         const double alive = fac_analysis_layer(a, i)->alive;
@@ -105,23 +105,34 @@ static void timeline(const fac_analysis *a) {
     for (int c = 0; c < n; c++) putchar('-');
     printf("\n%12slayer 0%*s%d\n", "", n > 8 ? n - 7 : 1, "", t.layers - 1);
     free(column);
+    return EXIT_OK;
 }
 
-void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+/* Values alive at the peak, the largest first. */
+static int peak_print(const fac_analysis *a, const fac_layer *l, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    char x[32], y[32], z[32];
+    char x[32];
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
-    printf("\nmemory of results while each layer runs (an ideal allocator, nothing in place):\n\n");
-    timeline(a);
-    const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
-    const int n = alive && l ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
-    if (l) printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
+    if (!alive) return fail_text("out of memory");
+    const int n = fac_analysis_alive(a, t.peak_layer, alive, (int)top);
+    printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
     for (int k = 0; k < n && k < top; k++) {
         const char *name = alive[k].layer >= 0 ? layer_name(fac_analysis_layer(a, alive[k].layer)) : alive[k].name;
         printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), name);
     }
     if (n > top) printf("  and %d more\n", n - (int)top);
     free(alive);
+    return EXIT_OK;
+}
+
+int memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+    const fac_totals t = fac_analysis_totals(a);
+    const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
+    char x[32], y[32], z[32];
+    printf("\nmemory of results while each layer runs (an ideal allocator, nothing in place):\n\n");
+    int code = timeline(a);
+    if (!code && l) code = peak_print(a, l, top);
+    if (code) return code;
     printf("\nlower bound    %s, the inputs and outputs of one layer\n", bytes_text(t.bound, x, sizeof x));
     if (f->order_peak < t.peak)
         printf("better order   %s instead of %s%s\n", bytes_text(f->order_peak, x, sizeof x), bytes_text(t.peak, y, sizeof y),
@@ -130,7 +141,7 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
         printf("order          %s\n", f->order_exact ? "no other order of the layers needs less" : "no better order was found");
     if (!f->planned) {
         printf("plan           none: %s\n", f->why_not);
-        return;
+        return EXIT_OK;
     }
     const fac_plan_stat *p = &f->plan;
     char w[32];
@@ -138,6 +149,7 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
            bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y),
            bytes_text((double)p->bound, z, sizeof z),
            p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, w, sizeof w));
+    return EXIT_OK;
 }
 
 /* By address.  Parts that share bytes are never alive at the same step. */
@@ -178,6 +190,7 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"),
         *time = cJSON_AddArrayToObject(j, "timeline_bytes");
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
+    if (!alive) json_lose();
     const int n = alive && t.layers ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
     for (int k = 0; k < n && k < top; k++) {
         cJSON *one = cJSON_CreateObject();

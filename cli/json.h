@@ -5,20 +5,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "cli.h"
+#include "json_memory.h"
 
 /* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes its meaning. */
 enum { JSON_SCHEMA = 1 };
 
-/* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
-static inline int json_print(cJSON *j) {
-    if (cJSON_IsObject(j) && !cJSON_HasObjectItem(j, "schema_version")) cJSON_AddNumberToObject(j, "schema_version", JSON_SCHEMA);
-    char *text = cJSON_Print(j);
+/* The text of j, which is freed.  The caller's to free; NULL: no memory, also for any item before. */
+static inline char *json_string(cJSON *j, bool pretty) {
+    char *text = pretty ? cJSON_Print(j) : cJSON_PrintUnformatted(j);
     cJSON_Delete(j);
+    if (!json_lost()) return text;
+    free(text);
+    return NULL;
+}
+
+static inline int json_put(cJSON *j, bool pretty) {
+    char *text = json_string(j, pretty);
     if (!text) return fail_text("out of memory");
     puts(text);
     free(text);
     return EXIT_OK;
 }
+
+/* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
+static inline int json_print(cJSON *j) {
+    if (cJSON_IsObject(j) && !cJSON_HasObjectItem(j, "schema_version"))
+        cJSON_AddNumberToObject(j, "schema_version", JSON_SCHEMA);
+    return json_put(j, true);
+}
+static inline int json_line(cJSON *j) { return json_put(j, false); }      /* in one line, as it is */
 
 /* A number with as many digits as it deserves. */
 static inline void json_number(cJSON *to, const char *key, double x, int digits) {

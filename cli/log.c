@@ -62,6 +62,7 @@ static int read_line(const char *line, const char *path, int number, log_table *
     double row[LOG_COLUMNS];
     if (!cJSON_IsObject(j)) {
         cJSON_Delete(j);
+        if (json_lost()) return fail_text("out of memory");
         return fail_text("%s: line %d is no JSON object", path, number);
     }
     for (int k = 0; k < LOG_COLUMNS; k++) {
@@ -156,6 +157,7 @@ int matrix_parse(const char *text, size_t bytes, const char *path, log_matrix *o
     cJSON_Delete(root);
     if (fine) *out = m;
     else matrix_free(&m);
+    if (!fine && json_lost()) return fail_text("out of memory");
     return fine ? EXIT_OK : fail_text("%s: is no confusion matrix", path);
 }
 

@@ -1,6 +1,7 @@
 /* facula: one command, a file per verb. */
 #include <string.h>
 #include "cli.h"
+#include "json_memory.h"
 
 extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
                   verb_export, verb_conformance, verb_show, verb_summary, verb_inspect, verb_report, verb_tile, verb_verify, verb_edit,
@@ -45,6 +46,7 @@ int main(int argc, char **argv) {
         overview(stderr);
         return EXIT_USAGE;
     }
+    json_start();
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";

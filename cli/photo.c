@@ -50,8 +50,7 @@ static bool size_pair(const char *text, int *height, int *width) {
 }
 
 static int bad(const char *flag, const char *text, const char *wanted) {
-    fprintf(stderr, "facula: %s needs %s, not \"%s\" (see `facula help run`)\n", flag, wanted, text);
-    return EXIT_USAGE;
+    return usage_text("%s needs %s, not \"%s\" (see `facula help run`)", flag, wanted, text);
 }
 
 int photo_how(const photo_options *o, const fac_zoo *zoo, fac_type input, fac_preprocess *out) {

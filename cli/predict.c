@@ -1,5 +1,6 @@
 /* facula predict: what a trained model says of texts, photos or rows of numbers.  Everything comes from the --out folder of the
  * training: run.json (the model), samples.json (sizes, classes, normalization), vocab.txt, model.safetensors. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
@@ -121,7 +122,7 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
 
 /* ---- answers ---- */
 
-static void print_json(const char *what, const best *b, int n, const fac_dataset *d) {
+static int print_json(const char *what, const best *b, int n, const fac_dataset *d) {
     cJSON *root = cJSON_CreateObject(), *all = NULL;
     cJSON_AddStringToObject(root, "input", what);
     cJSON_AddStringToObject(root, "class", d->class_names[b[0].index]);
@@ -134,15 +135,24 @@ static void print_json(const char *what, const best *b, int n, const fac_dataset
         json_number(row, "probability", b[k].p, 6);
         cJSON_AddItemToArray(all, row);
     }
-    char *text = cJSON_PrintUnformatted(root);
-    if (text) printf("%s\n", text);
-    free(text);
-    cJSON_Delete(root);
+    return json_line(root);
 }
 
-static void print_line(const char *what, const best *b, int n, const fac_dataset *d) {
+static int print_line(const char *what, const best *b, int n, const fac_dataset *d) {
     for (int k = 0; k < n; k++) printf("%s%s %.2f %%", k ? ", " : "", d->class_names[b[k].index], 100 * b[k].p);
     printf("  %s\n", what);
+    return EXIT_OK;
+}
+
+static int print_best(const job *j, const char *what, const fac_tensor *scores) {
+    const fac_dataset *d = &j->s.like;
+    best *b = calloc((size_t)d->classes, sizeof *b);
+    if (!b) return fail_text("out of memory");
+    const int most = top < d->classes ? (int)top : d->classes;
+    const int n = best_of(fac_tensor_data(scores), d->classes, b, most);
+    const int code = (how->json ? print_json : print_line)(what, b, n, d);
+    free(b);
+    return code;
 }
 
 static int answer(job *j, const char *what) {
@@ -151,18 +161,12 @@ static int answer(job *j, const char *what) {
     fac_status status = j->s.kind == SAMPLES_TEXTS ? text_tensor(j, what, &x, &err)
                       : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err) : values_tensor(j, what, &x, &err);
     if (!status) status = fac_program_run(j->program, &x, y, &err);
-    if (!status) {
-        const fac_dataset *d = &j->s.like;
-        best *b = calloc((size_t)d->classes, sizeof *b);
-        int n = b ? best_of(fac_tensor_data(y[1]), d->classes, b, top < d->classes ? (int)top : d->classes) : 0;
-        if (n) (how->json ? print_json : print_line)(what, b, n, d);
-        free(b);
-    }
+    const int code = status ? fail(&err) : print_best(j, what, y[1]);
     fac_tensor_free(x);
     fac_tensor_free(y[0]);
     fac_tensor_free(y[1]);
     fflush(stdout);
-    return status ? fail(&err) : EXIT_OK;
+    return code;
 }
 
 static int answer_lines(job *j) {
@@ -174,7 +178,7 @@ static int answer_lines(job *j) {
         if (n) code = answer(j, line);
     }
     free(line);
-    return code;
+    return code || feof(stdin) ? code : fail_text("the standard input cannot be read: %s", strerror(errno));
 }
 
 static int run(list args) {

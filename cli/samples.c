@@ -96,6 +96,7 @@ int samples_parse(const char *text, size_t bytes, const char *path, samples *out
     cJSON_Delete(root);
     if (good) *out = s;
     else samples_free(&s);
+    if (!good && json_lost()) return fail_text("out of memory");
     return good ? EXIT_OK : fail_text("%s: cannot be understood: is this the --out folder of a training?", path);
 }
 

@@ -127,6 +127,7 @@ int tile_device_load(const char *path, tile_device *to) {
     if (fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, NULL, &err)) return fail(&err);
     cJSON *object = cJSON_ParseWithOpts(text, NULL, true);
     fac_read_free(text);
+    if (!object && json_lost()) return fail_text("out of memory");
     const int code = cJSON_IsObject(object) ? read_object(path, object, &d)
                    : fail_text("%s: not a JSON object; expected {\"max_m\": 64, \"max_n\": 64, \"max_k\": 64, ...}", path);
     cJSON_Delete(object);

@@ -29,7 +29,11 @@ static fac_status add_settings(fac_events *file, const char *about, fac_error *e
     fac_setting settings[SETTINGS];
     int n = 0;
     cJSON *root = cJSON_Parse(about);
-    for (const cJSON *j = root ? root->child : NULL; j && n < SETTINGS; j = j->next) {
+    if (!root) {
+        *err = (fac_error){ .status = FAC_E_NOMEM, .text = "no memory for the settings" };
+        return err->status;
+    }
+    for (const cJSON *j = root->child; j && n < SETTINGS; j = j->next) {
         if (cJSON_IsString(j)) settings[n++] = (fac_setting){ j->string, j->valuestring, 0 };
         else if (cJSON_IsNumber(j)) settings[n++] = (fac_setting){ j->string, NULL, j->valuedouble };
     }

@@ -39,9 +39,7 @@ char *train_about(const train_options *o, const fac_device *device) {
         if (train_recorded(row)) add(root, row);
     cJSON_AddStringToObject(root, "facula", FACULA_VERSION);
     cJSON_AddStringToObject(root, "device", fac_device_about(device));
-    char *text = cJSON_Print(root);
-    cJSON_Delete(root);
-    return text;
+    return json_string(root, true);
 }
 
 int train_record(const char *dir, const char *about) {
@@ -108,6 +106,7 @@ static bool take(const cJSON *root, const option *row) {
 
 int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o) {
     cJSON *root = cJSON_ParseWithLength(text, bytes);
+    if (!root && json_lost()) return fail_text("out of memory");
     if (!root) return fail_text("%s: is no JSON", path);
     bool room = take_text(cJSON_GetObjectItem(root, "set"), &o->set);
     for (const option *row = train_rows; room && row->name; row++)

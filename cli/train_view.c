@@ -108,12 +108,7 @@ static int print_json(const fac_train_result *r) {
     cJSON_AddNumberToObject(j, "steps", (double)r->steps);
     json_number(j, "seconds", r->seconds, 6);
     json_number(j, "images_per_s", r->images_per_s, 6);
-    char *text = cJSON_PrintUnformatted(j);
-    cJSON_Delete(j);
-    if (!text) return fail_text("out of memory");
-    printf("%s\n", text);
-    free(text);
-    return EXIT_OK;
+    return json_line(j);
 }
 
 int train_summary(train_view *v, const fac_train_result *r) {

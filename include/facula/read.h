@@ -18,9 +18,10 @@ typedef enum fac_read_from {
 } fac_read_from;
 
 /* The contents of path, at most `most` bytes, and a zero byte behind them, which does not count.  *bytes may be NULL.
- * FAC_E_IO: there is no such file, it cannot be read, or it is a folder, a device or a pipe that is not asked for.
- * FAC_E_FORMAT: it holds more than `most` bytes.  It never waits for a regular file, nor for a pipe that nothing has open for
- * writing (that is empty); waiting for what a program writes ends with FAC_E_IO at the first signal that the process handles.
+ * FAC_E_IO: there is no such file, it cannot be read, it is a folder, a device, or a pipe where only a file will do, or
+ * nothing comes out of the pipe.  FAC_E_FORMAT: it holds more than `most` bytes.  FAC_E_NOMEM.  There is no waiting for a pipe
+ * that nothing has open for writing; waiting for what a program writes ends with FAC_E_IO at the first signal that the process
+ * handles.
  * *text belongs to the caller, who ends it with fac_read_free.  Threads may call this at the same time. */
 fac_status fac_read_text(const char *path, size_t most, fac_read_from from, char **text, size_t *bytes, fac_error *err);
 void       fac_read_free(char *text);       /* NULL is fine */

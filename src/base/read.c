@@ -17,6 +17,7 @@ typedef struct reading {
     fac_error  *err;
     int         fd;
     size_t      most, n, room;
+    bool        pipe;
     char       *text;
 } reading;
 
@@ -28,9 +29,9 @@ static fac_status io_error(const reading *r, int code) {
 static fac_status check_kind(reading *r, fac_read_from from) {
     struct stat s;
     if (fstat(r->fd, &s)) return io_error(r, errno);
-    const bool pipe = S_ISFIFO(s.st_mode) && from == FAC_READ_FILE_OR_PIPE;
+    r->pipe = S_ISFIFO(s.st_mode) && from == FAC_READ_FILE_OR_PIPE;
     if (S_ISDIR(s.st_mode)) return fac_raise(r->err, FAC_E_IO, "%s: cannot be read: it is a folder", r->path);
-    if (!S_ISREG(s.st_mode) && !pipe)
+    if (!S_ISREG(s.st_mode) && !r->pipe)
         return fac_raise(r->err, FAC_E_IO, "%s: cannot be read: it is not a regular file%s", r->path,
                          from == FAC_READ_FILE_OR_PIPE ? " or a pipe" : "");
     /* a first guess: files of /proc say 0, and others may grow */
@@ -66,6 +67,7 @@ static fac_status read_all(reading *r) {
             return fac_raise(r->err, FAC_E_FORMAT, "%s: cannot be read: it holds more than %zu bytes", r->path, r->most);
     }
     r->text[r->n] = 0;
+    if (r->pipe && !r->n) return fac_raise(r->err, FAC_E_IO, "%s: cannot be read: nothing writes to this pipe", r->path);
     return FAC_OK;
 }
 
