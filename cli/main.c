@@ -54,5 +54,7 @@ int main(int argc, char **argv) {
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", name);
     list args = { 0 };
     int code = options_parse(v, argc - 2, argv + 2, &args);
-    return code >= 0 ? code : v->run(args);
+    if (code >= 0) return code;
+    code = v->run(args);
+    return !code && json_lost() ? fail_text("out of memory") : code;
 }

@@ -9,6 +9,7 @@
 #include "samples.h"
 #include "train.h"
 
+enum { LONGEST_LINE = 1 << 20 };
 static long top = 5;
 static train_options *const how = &train_given;         /* where train_recall puts run.json */
 
@@ -169,16 +170,18 @@ static int answer(job *j, const char *what) {
     return code;
 }
 
+/* A line is a sample; one that never ends is none. */
 static int answer_lines(job *j) {
-    char *line = NULL;
-    size_t room = 0;
+    static char line[LONGEST_LINE];
     int code = EXIT_OK;
-    for (ssize_t n; !code && (n = getline(&line, &room, stdin)) >= 0;) {
+    while (!code && fgets(line, sizeof line, stdin)) {
+        size_t n = strlen(line);
+        if (n + 1 == sizeof line && line[n - 1] != '\n') return fail_text("a line of more than %zu bytes", n);
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (n) code = answer(j, line);
     }
-    free(line);
-    return code || feof(stdin) ? code : fail_text("the standard input cannot be read: %s", strerror(errno));
+    if (!code && ferror(stdin)) code = fail_text("the standard input cannot be read: %s", strerror(errno));
+    return code;
 }
 
 static int run(list args) {

@@ -24,7 +24,7 @@ static const option options[] = {
     { "--output", OPTION_LIST, &o.outputs, "NAME=FILE", "an output to .npy, .npz, .pb or .safetensors" },
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
-    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
+    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line; a pipe will do: /dev/stdin, <(...)" },
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },

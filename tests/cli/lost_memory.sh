@@ -73,24 +73,23 @@ verb() {
     done
 }
 
-cat >small.txt <<'END'
-input x f32[2,3,8,8]
-param w f32[4,3,3,3] normal 0.1
-%c = conv2d(x, w) pad=1,1,1,1
-%r = relu(%c)
-%m = mean(%r) axes=2,3
-output y = %m
-END
 "$facula" export zoo:lenet --seed 1 -o lenet.onnx >out 2>err || cat err
 "$facula" export lenet.onnx -o again.onnx >out 2>err || cat err
 printf 'a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n' >names
 printf '{"max_m": 16, "max_n": 16, "max_k": 16}\n' >unit.json
+printf 'P6 28 28 255\n' >photo.ppm
+head -c 2352 /dev/zero >>photo.ppm
+printf 'input x f32[2,3]\n%%r = relu(x)\noutput y = %%r\n' >relu.txt
+mkdir -p case/test_data_set_0
+"$facula" export relu.txt -o case/model.onnx >out 2>err || cat err
+"$facula" run relu.txt --random --output y=case/test_data_set_0/input_0.pb >out 2>err || cat err
+cp case/test_data_set_0/input_0.pb case/test_data_set_0/output_0.pb
 "$facula" train toy:xor --epochs 2 --out trained --quiet >out 2>err || cat err
 
 verb same help
 verb same help run
-verb same version
-verb same version --json
+verb any version
+verb any version --json
 verb same zoo
 verb same zoo --json
 verb same op
@@ -106,6 +105,11 @@ verb any inspect lenet.onnx --plan
 verb any inspect lenet.onnx --json
 verb any report lenet.onnx -o made --threads 1
 verb any run lenet.onnx --random --labels names --threads 1
+verb any run lenet.onnx photo.ppm --preset mnist --threads 1
+verb any run lenet.onnx photo.ppm --preset mnist --top 3 --json --threads 1
+verb any run lenet.onnx --random --output-dir made --threads 1
+verb any conformance case --quiet
+verb any conformance case --json
 verb any run lenet.onnx --random --json --verbose --threads 1
 verb any bench lenet.onnx --seconds 0.001 --threads 1
 verb any bench lenet.onnx --seconds 0.001 --threads 1 --json

@@ -77,6 +77,11 @@ for path in fifo /dev/zero; do
     refused 'not a regular file' "$facula" run m.onnx --random --wisdom "$path"
 done
 
+# ---- a line that never ends ----
+
+endless_line() { tr '\0' a </dev/zero | timeout -k 5 20 "$facula" predict run; }
+expect 1 'a line of more than' endless_line
+
 # ---- the folder of a training ----
 
 for file in run.json log.jsonl steps.jsonl confusion.json samples.json; do
