@@ -34,6 +34,11 @@ int usage_error(const verb *v, const char *format, ...) {
     return EXIT_USAGE;
 }
 
+fac_status out_of_memory(fac_error *err) {
+    *err = (fac_error){ .status = FAC_E_NOMEM, .text = "out of memory" };
+    return err->status;
+}
+
 int usage_text(const char *format, ...) {
     char text[1024];
     va_list args;

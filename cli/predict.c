@@ -77,7 +77,7 @@ static fac_status text_tensor(job *j, const char *text, fac_tensor **out, fac_er
     if (text_any_length(how->model)) length = n ? n : 1;
     if (length > j->room) {
         int32_t *more = realloc(j->ids, (size_t)length * sizeof *more);
-        if (!more) return FAC_E_NOMEM;
+        if (!more) return out_of_memory(err);
         j->ids = more;
         j->room = length;
     }
@@ -108,7 +108,8 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
     float *x = calloc((size_t)n, sizeof *x);
     int64_t k = 0;
     char *end = NULL;
-    for (const char *p = text; x && k < n; p = end + 1) {
+    if (!x) return out_of_memory(err);
+    for (const char *p = text; k < n; p = end + 1) {
         x[k] = strtof(p, &end);
         if (end == p) break;
         k++;

@@ -91,46 +91,56 @@ static int check_outputs(const job *j) {
     return EXIT_OK;
 }
 
-/* Scores of a classifier: one row of at least two numbers in the first output. */
-static bool scores_of(const job *j, float **scores, int64_t *n) {
-    fac_type t = fac_tensor_type(j->out[0]);
-    fac_tensor *f = NULL;
-    *n = fac_dims_count(&t.dims);
-    if (fac_dtype_get(t.dtype)->kind != 'f' || *n < 2 || t.dims.n < 1) return false;
+/* One row of at least two numbers: what a classifier gives. */
+static bool is_row(const fac_type *t) {
     int wide = 0;
-    for (int k = 0; k < t.dims.n; k++) wide += t.dims.d[k] > 1;
-    if (wide != 1 || fac_tensor_convert(j->out[0], FAC_F32, &f, NULL)) return false;
-    *scores = malloc((size_t)*n * sizeof **scores);
-    bool ok = *scores && !fac_tensor_read(f, *scores, (size_t)*n * sizeof **scores, NULL);
-    fac_tensor_free(f);
-    return ok;
+    for (int k = 0; k < t->dims.n; k++) wide += t->dims.d[k] > 1;
+    return fac_dtype_get(t->dtype)->kind == 'f' && fac_dims_count(&t->dims) >= 2 && wide == 1;
 }
 
-static void print_values(const fac_tensor *t) {
+/* The best classes of the first output, if it has any; how many, and of how many.  An exit code. */
+static int best_classes(const job *j, best *top, long most, int *found, int64_t *n) {
+    const fac_type t = fac_tensor_type(j->out[0]);
     fac_tensor *f = NULL;
+    fac_error err = { 0 };
+    *found = 0;
+    *n = fac_dims_count(&t.dims);
+    if (!is_row(&t)) return EXIT_OK;
+    fac_status status = fac_tensor_convert(j->out[0], FAC_F32, &f, &err);
+    float *scores = status ? NULL : malloc((size_t)*n * sizeof *scores);
+    if (!status) status = scores ? fac_tensor_read(f, scores, (size_t)*n * sizeof *scores, &err) : out_of_memory(&err);
+    if (!status) *found = best_of(scores, *n, top, (int)most);
+    free(scores);
+    fac_tensor_free(f);
+    return status ? fail(&err) : EXIT_OK;
+}
+
+static int print_values(const fac_tensor *t) {
+    fac_tensor *f = NULL;
+    fac_error err = { 0 };
     fac_type type = fac_tensor_type(t);
     int64_t n = fac_dims_count(&type.dims);
-    if (type.dtype == FAC_TEXT || fac_tensor_convert(t, FAC_F64, &f, NULL)) return;
+    if (type.dtype == FAC_TEXT) return EXIT_OK;
+    const fac_status status = fac_tensor_convert(t, FAC_F64, &f, &err);
+    if (status) return status == FAC_E_NOMEM ? fail(&err) : EXIT_OK;
     const double *x = fac_tensor_data(f);
     printf("  ");
     for (int64_t i = 0; i < n && i < 8; i++) printf(" %.6g", x[i]);
     printf("%s\n", n > 8 ? " ..." : "");
     fac_tensor_free(f);
+    return EXIT_OK;
 }
 
 static int report(const job *j, cJSON *rows) {
     const fac_graph *g = j->m.graph;
     cJSON *root = o.json ? cJSON_CreateObject() : NULL, *tops = NULL, *outs = NULL;
-    float *scores = NULL;
     int64_t n = 0;
     best top[100];
     long most = o.top ? o.top : 5;
     int found = 0, code = EXIT_OK;
     bool photo = false;
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
-    if ((photo || o.top || o.labels) && scores_of(j, &scores, &n))
-        found = best_of(scores, n, top, (int)(most < 100 ? most : 100));
-    free(scores);
+    if (photo || o.top || o.labels) code = best_classes(j, top, most < 100 ? most : 100, &found, &n);
     if (root) {
         tops = cJSON_AddArrayToObject(root, "top");
         outs = cJSON_AddArrayToObject(root, "outputs");
@@ -167,7 +177,7 @@ static int report(const job *j, cJSON *rows) {
         } else if (!found || file[0]) {
             printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name,
                    dims_text(g, &t.dims, dims, sizeof dims), file[0] ? " -> " : "", file);
-            if (!file[0]) print_values(j->out[i]);
+            if (!code && !file[0]) code = print_values(j->out[i]);
         }
     }
     if (root && code) {

@@ -165,6 +165,8 @@ void train_events_step(train_view *v, const fac_progress *p) {
     fac_error err = { 0 };
     fac_events *f = v->events->file;
     const log_table *s = &v->steps;
+    /* a row that had no memory is not there, and that was said */
+    if (!s->n || s->column[LOG_STEP][s->n - 1] != (double)p->step) return;
     if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err)
         || fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1], &err)
         || fac_events_scalar(f, "step/lr", p->step, p->lr, &err)
