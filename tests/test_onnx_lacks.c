@@ -1,5 +1,6 @@
 /* Nodes that lack something: every operator that the importer knows, without each of its inputs and attributes in turn, and with
- * any inputs and attributes at all.  There is a graph, or one error that says why not; what became a graph runs or says why not. */
+ * any inputs and attributes at all.  There is a graph, or one error that says why not; what became a graph runs or says why not.
+ * FACULA_SAY=1: each text before it is tried; FACULA_ONLY=NAME: one of the tests. */
 #include <unistd.h>
 #include "base/rng.h"
 #include "fresh_seed.h"
@@ -162,6 +163,19 @@ static void says_which_input(void **state) {
     }
 }
 
+static void take_text(const char *text) {
+    fac_graph *g = NULL;
+    fac_error err = { 0 };
+    if (getenv("FACULA_SAY")) fprintf(stderr, "%s\n", text);
+    if (fac_problem_graph(text, false, &g, &err)) {
+        is_fair(&err, text);
+        return;
+    }
+    graphs_made++;
+    run_any(g, text);
+    fac_graph_free(g);
+}
+
 /* Operands in the text of a graph, and of a call: "-" is an absent one. */
 static void texts_without_each(void **state) {
     (void)state;
@@ -178,18 +192,29 @@ static void texts_without_each(void **state) {
                 const char *rest = from + 1 + skip;
                 if (*rest == '[' || *rest == '(') rest += strcspn(rest, "])") + 1;
                 snprintf(cut, sizeof cut, "%.*s-%s", (int)head, c->problem, rest);
-                fac_graph *g = NULL;
-                fac_error err = { 0 };
-                if (fac_problem_graph(cut, false, &g, &err)) is_fair(&err, cut);
-                else {
-                    graphs_made++;
-                    run_any(g, cut);
-                    fac_graph_free(g);
-                }
+                take_text(cut);
             }
         }
     print_message("%ld graphs, %ld errors, %ld runs\n", graphs_made, errors_said, runs_done);
     assert_true(graphs_made > 50 && errors_said > 500);
+}
+
+/* The same texts with another number in one place: a size, an index, a setting. */
+static void texts_of_other_numbers(void **state) {
+    static const char *const numbers[] = { "0", "1", "2", "3", "4", "7", "-1", "9" };
+    char text[4096];
+    (void)state;
+    graphs_made = errors_said = runs_done = 0;
+    for (const fac_op *const *op = fac_ops; *op; op++)
+        for (const fac_case *c = (*op)->cases; c && c->problem; c++)
+            for (const char *at = strchr(c->problem, '['); at && *at; at++) {
+                if (!strchr("[{,=", *at) || !strchr("-0123456789", at[1]) || !at[1]) continue;
+                const size_t skip = strspn(at + 1, "-0123456789");
+                snprintf(text, sizeof text, "%.*s%s%s", (int)(at + 1 - c->problem), c->problem, numbers[draw(8)], at + 1 + skip);
+                take_text(text);
+            }
+    print_message("%ld graphs, %ld errors, %ld runs\n", graphs_made, errors_said, runs_done);
+    assert_true(graphs_made > 500 && errors_said > 500 && runs_done > 300);
 }
 
 static void calls_without_each(void **state) {
@@ -216,10 +241,12 @@ static void calls_without_each(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_which_input), cmocka_unit_test(saved_cases), cmocka_unit_test(any_nodes),
-        cmocka_unit_test(texts_without_each), cmocka_unit_test(calls_without_each) };
+        cmocka_unit_test(texts_without_each), cmocka_unit_test(texts_of_other_numbers),
+        cmocka_unit_test(calls_without_each) };
     fac_error err = { 0 };
     seed = fresh_seed();
     if (fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err)) return 2;
+    if (getenv("FACULA_ONLY")) cmocka_set_test_filter(getenv("FACULA_ONLY"));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     fac_device_free(device);
     return failed;
