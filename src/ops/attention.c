@@ -116,8 +116,9 @@ static bool infer(fac_node *n) {
     for (int i = K; i < LENGTHS; i++)
         if (n->in[i] && n->in[i]->type.dtype != dtype && (i != MASK || n->in[i]->type.dtype != FAC_BOOL))
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype, but for a mask of bools and for lengths");
-    if (!fac_attention_dims(n, Q, o->q_heads, &q) || !fac_attention_dims(n, K, o->kv_heads, &k) || !fac_attention_dims(n, V, o->kv_heads, &v)) return false;
-    if (!fac_attention_fits(n, &q, &k, &v) || !past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
+    if (!fac_attention_dims(n, Q, o->q_heads, &q) || !fac_attention_dims(n, K, o->kv_heads, &k)) return false;
+    if (!fac_attention_dims(n, V, o->kv_heads, &v) || !fac_attention_fits(n, &q, &k, &v)) return false;
+    if (!past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
     if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || differ(past, past_v))
         return fac_fail(n, FAC_E_ARGUMENT, "past_key and past_value belong together");
     if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))

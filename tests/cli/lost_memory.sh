@@ -2,7 +2,8 @@
 # Every verb while memory is lost: its n-th allocation fails, or the n-th and all that follow.  There is an answer or an error,
 # never a signal nor a hang; an answer that does not hang on the clock is the one that comes with all its memory.
 # usage: lost_memory.sh FACULA LOSE_MEMORY.so
-# A few n of each verb, drawn by FACULA_SEED; FACULA_ALL=STEP goes over all of them, every STEP-th.  ONLY=WORD: just verbs of that name.
+# A few n of each verb, drawn by FACULA_SEED; FACULA_ALL=STEP goes over all of them, every STEP-th.
+# ONLY=WORD: just verbs of that name.
 . "$(dirname "$0")/expect.sh"
 lose=$2
 seed=${FACULA_SEED:-$(date +%s)}
