@@ -53,19 +53,19 @@ static int larger_first(const void *x, const void *y) {
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->at - b->at;
 }
 
-/* The rows to be shown; how many. */
+/* The rows to be shown, NULL when there is no memory for them; how many. */
 static int choose(const fac_activations *a, double (*of)(const fac_stats *s), const fac_activation ***out) {
     int n = 0;
     while (fac_activations_get(a, n)) n++;
     place *p = calloc((size_t)n + 1, sizeof *p);
-    const fac_activation **rows = calloc((size_t)n + 1, sizeof *rows);
-    for (int i = 0; p && i < n; i++) {
+    const fac_activation **rows = p ? calloc((size_t)n + 1, sizeof *rows) : NULL;
+    for (int i = 0; rows && i < n; i++) {
         const fac_activation *r = fac_activations_get(a, i);
         const fac_stats s = fac_tally_stats(r->tally);
         p[i] = (place){ of(&s), i, r };
     }
-    if (p) qsort(p, (size_t)n, sizeof *p, larger_first);
-    for (int i = 0; p && rows && i < n; i++) rows[i] = p[i].row;
+    if (rows) qsort(p, (size_t)n, sizeof *p, larger_first);
+    for (int i = 0; rows && i < n; i++) rows[i] = p[i].row;
     free(p);
     *out = rows;
     return o.top >= 0 && o.top < n ? (int)o.top : n;

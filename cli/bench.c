@@ -100,10 +100,10 @@ static int verify(const job *j, double *error) {
     return code;
 }
 
-static void print_profile(fac_program *p) {
+static int print_profile(fac_program *p) {
     size_t n = fac_program_steps(p, NULL, 0);
     fac_step_stat *s = calloc(n + 1, sizeof *s);
-    if (!s) return;
+    if (!s) return fail_text("out of memory");
     fac_program_steps(p, s, n);
     double total = 0;
     for (size_t i = 0; i < n; i++) total += s[i].runs ? s[i].seconds / (double)s[i].runs : 0;
@@ -115,6 +115,7 @@ static void print_profile(fac_program *p) {
                s[i].solver, s[i].nodes);
     }
     free(s);
+    return EXIT_OK;
 }
 
 static int measure(job *j) {
@@ -189,7 +190,7 @@ static int measure(job *j) {
         printf("verify  largest difference from the reference %.2g of the largest value: %s\n", error,
                error <= tolerance(j) ? "ok" : "WRONG");
     if (o.memory) print_memory(j->device);
-    if (o.profile) print_profile(j->program);
+    if (o.profile && print_profile(j->program)) return EXIT_FAILED;
     return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -63,6 +63,8 @@ const char *folder_name(const char *path);                                  /* w
 
 int fail(const fac_error *err);                                 /* EXIT_FAILED */
 int fail_text(const char *format, ...) FAC_PRINTF(1, 2);
+int usage_text(const char *format, ...) FAC_PRINTF(1, 2);      /* EXIT_USAGE */
+fac_status out_of_memory(fac_error *err);                         /* FAC_E_NOMEM, and says so */
 int usage_error(const verb *v, const char *format, ...) FAC_PRINTF(2, 3);       /* EXIT_USAGE, with a hint at help */
 
 /* ---- terminal.c ---- */

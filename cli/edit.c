@@ -61,23 +61,27 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-static int count_nodes(const fac_graph *g) {
+/* Layers; -1: unknown.  An exit code. */
+static int count_nodes(const fac_graph *g, int *n) {
+    fac_error err = { 0 };
     fac_analysis *a = NULL;
-    const int n = fac_analyze(g, 1, &a, NULL) ? -1 : fac_analysis_totals(a).layers;
+    const fac_status status = fac_analyze(g, 1, &a, &err);
+    *n = status ? -1 : fac_analysis_totals(a).layers;
     fac_analysis_free(a);
-    return n;
+    return status == FAC_E_NOMEM ? fail(&err) : EXIT_OK;
 }
 
 /* ---- steps ---- */
 
 static int all_steps(fac_graph **g, cJSON *json) {
     cJSON *rows = json ? cJSON_AddArrayToObject(json, "steps") : NULL;
-    int code = EXIT_OK, before = count_nodes(*g);
+    int before, code = count_nodes(*g, &before);
     for (int k = 0; k < o.steps.n && !code; k++) {
         const ordered *s = &o.steps.at[k];
         o.context.json = rows ? cJSON_CreateObject() : NULL;
         code = edit_step(&o.context, s, g);
-        const int after = code ? 0 : count_nodes(*g);
+        int after = 0;
+        if (!code) code = count_nodes(*g, &after);
         if (rows) {
             cJSON_AddItemToArray(rows, o.context.json);
             cJSON_AddStringToObject(o.context.json, "step", s->name + 2);

@@ -152,22 +152,7 @@ fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g
 
 /* ---- rules ---- */
 
-static char *read_text(const char *path) {
-    FILE *f = fopen(path, "rb");
-    size_t n = 0, room = 1 << 16, got = 0;
-    char *text = f ? malloc(room + 1) : NULL;
-    while (text && (got = fread(text + n, 1, room - n, f)) > 0) {
-        n += got;
-        if (n < room) continue;
-        char *more = realloc(text, 2 * room + 1);
-        if (!more) free(text);
-        text = more;
-        room *= 2;
-    }
-    if (text) text[n] = 0;
-    if (f) fclose(f);
-    return text;
-}
+enum { LONGEST = 16 << 20 };
 
 static fac_status report_rules(edit_context *c, const fac_rules *r, const fac_rule_report *report) {
     int total = 0;
@@ -193,16 +178,17 @@ static fac_status report_rules(edit_context *c, const fac_rules *r, const fac_ru
 }
 
 fac_status edit_rules(edit_context *c, const char *path, const fac_graph *g, fac_graph **out, fac_error *err) {
-    char *text = read_text(path);
+    char *text;
     fac_rules *r = NULL;
-    if (!text) return edit_fail(err, "%s cannot be read", path);
-    fac_status s = fac_rules_read(text, path, &r, err);
+    fac_status s = fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, NULL, err);
+    if (s) return s;
+    s = fac_rules_read(text, path, &r, err);
     fac_rule_report *report = calloc((size_t)fac_rules_count(r) + 1, sizeof *report);
     if (!s && !report) s = edit_fail(err, "out of memory");
     if (!s) s = fac_graph_rewritten(g, r, 0, report, out, err);
     if (!s) s = report_rules(c, r, report);
     free(report);
     fac_rules_free(r);
-    free(text);
+    fac_read_free(text);
     return s;
 }

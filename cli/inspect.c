@@ -123,9 +123,12 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
     }
 }
 
-static void cover_print(const fac_analysis *a, const model *m, const char *path) {
+static int cover_print(const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
-    if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
+    fac_error err = { 0 };
+    const bool file = ends_with(path, ".onnx");
+    if (file && fac_onnx_read_about(path, &about, &err)) return fail(&err);
+    if (file)
         printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
                "function%s\n", "file", (long long)about.ir,
                about.opsets, *about.producer ? about.producer : "nobody",
@@ -136,6 +139,7 @@ static void cover_print(const fac_analysis *a, const model *m, const char *path)
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
     putchar('\n');
+    return EXIT_OK;
 }
 
 static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_graph *g, int i), bool output) {
@@ -151,10 +155,13 @@ static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_
     return all;
 }
 
-static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
     fac_onnx_about about;
+    const bool from_file = ends_with(path, ".onnx");
+    fac_error err = { 0 };
     cJSON_AddStringToObject(root, "model", path);
-    if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL)) {
+    if (from_file && fac_onnx_read_about(path, &about, &err)) return fail(&err);
+    if (from_file) {
         cJSON *file = cJSON_AddObjectToObject(root, "file");
         cJSON_AddNumberToObject(file, "ir", (double)about.ir);
         cJSON_AddStringToObject(file, "opsets", about.opsets);
@@ -166,12 +173,17 @@ static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
     cJSON_AddItemToObject(root, "inputs", ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
     cJSON_AddItemToObject(root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
+    return EXIT_OK;
 }
 
 static int print_json(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, long top) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
-    cover_json(root, a, m, path);
+    const int code = cover_json(root, a, m, path);
+    if (code) {
+        cJSON_Delete(root);
+        return code;
+    }
     cJSON_AddItemToObject(root, "totals", totals_json(a));
     cJSON_AddItemToObject(root, "operators", ops_json(a));
     cJSON_AddItemToObject(root, "layers", layers_json(a));
@@ -183,13 +195,15 @@ static int print(const fac_analysis *a, const model *m, const memory_facts *f, c
                  long top) {
     place *order = sorted(a, of);
     if (!order) return fail_text("out of memory");
-    cover_print(a, m, path);
-    ops_print(a);
-    layers_print(a, order, top);
-    memory_print(a, f, top);
-    if (o.plan && f->planned) memory_places(f);
+    int code = cover_print(a, m, path);
+    if (!code) code = ops_print(a);
+    if (!code) {
+        layers_print(a, order, top);
+        code = memory_print(a, f, top);
+    }
+    if (!code && o.plan && f->planned) memory_places(f);
     free(order);
-    return EXIT_OK;
+    return code;
 }
 
 static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {

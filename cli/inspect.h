@@ -7,14 +7,14 @@
 static inline const char *layer_name(const fac_layer *l) { return l->is_module ? l->module : l->name; }
 
 /* inspect_ops.c: which operators with which attributes. */
-void   ops_print(const fac_analysis *a);
+int    ops_print(const fac_analysis *a);        /* an exit code */
 cJSON *ops_json(const fac_analysis *a);
 
 /* inspect_memory.c: memory over time, what is alive at the peak, the plan, a better order. */
 typedef struct memory_facts {
     fac_plan_stat plan;
     bool          planned;              /* plan is filled in */
-    char          why_not[512];
+    char          why_not[512];         /* otherwise */
     double        order_peak;
     bool          order_exact;
     fac_arena_part *parts;              /* of the arena, by address; their texts are our own */
@@ -23,6 +23,6 @@ typedef struct memory_facts {
 int    memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out);
 void   memory_free(memory_facts *f);
 void   memory_places(const memory_facts *f);
-void   memory_print(const fac_analysis *a, const memory_facts *f, long top);
+int    memory_print(const fac_analysis *a, const memory_facts *f, long top);
 cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top);
 #endif

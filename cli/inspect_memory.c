@@ -4,38 +4,66 @@
 #include <string.h>
 #include "inspect.h"
 
-enum { MOST = 64, ROWS = 8 };
+enum { ROWS = 8 };
+
+/* ---- the plan ---- */
 
 /* Zeros of the right sizes: a plan asks for no more, unless contents steer its shapes. */
-static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
+static fac_status zeros(const model *m, const list *shapes, long batch, fac_tensor **in, fac_error *err) {
+    fac_status status = FAC_OK;
+    for (int i = 0; i < fac_graph_inputs(m->graph) && !status; i++) {
+        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
+        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], err);
+    }
+    return status;
+}
+
+static int copy_parts(fac_program *p, memory_facts *f) {
+    f->nparts = (int)fac_program_arena(p, NULL, 0);
+    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
+    if (!f->parts) return fail_text("out of memory");
+    fac_program_arena(p, f->parts, (size_t)f->nparts);
+    bool good = true;
+    for (int k = 0; k < f->nparts; k++) {
+        const char *made_by = f->parts[k].made_by;
+        f->parts[k].made_by = made_by ? strdup(made_by) : NULL;
+        good &= !made_by || f->parts[k].made_by;
+    }
+    return good ? EXIT_OK : fail_text("out of memory");
+}
+
+/* A model that cannot be planned here is no error: the rest is known, and f says why. */
+static int plan_with(const model *m, fac_tensor **in, const list *shapes, long batch, memory_facts *f) {
     fac_error err = { 0 };
     fac_device *device = NULL;
     fac_program *p = NULL;
-    fac_tensor *in[MOST] = { NULL };
-    const int n = fac_graph_inputs(m->graph);
-    fac_status status = n > MOST ? FAC_E_UNSUPPORTED : fac_device_open("cpu", NULL, &device, &err);
-    for (int i = 0; i < n && !status; i++) {
-        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
-        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
-    }
+    fac_status status = fac_device_open("cpu", NULL, &device, &err);
+    if (!status) status = zeros(m, shapes, batch, in, &err);
     if (!status) status = fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
     if (!status) status = fac_program_plan(p, in, &f->plan, &err);
     f->planned = !status;
-    f->nparts = status ? 0 : (int)fac_program_arena(p, NULL, 0);
-    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
-    if (f->parts) fac_program_arena(p, f->parts, (size_t)f->nparts);
-    for (int k = 0; f->parts && k < f->nparts; k++) f->parts[k].made_by = strdup(f->parts[k].made_by);
+    const int code = f->planned ? copy_parts(p, f) : EXIT_OK;
     snprintf(f->why_not, sizeof f->why_not, "%s", err.text);
     fac_program_free(p);
-    for (int i = 0; i < n && i < MOST; i++) fac_tensor_free(in[i]);
     fac_device_free(device);
-    return EXIT_OK;
+    return code;
+}
+
+static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
+    const int n = fac_graph_inputs(m->graph);
+    fac_tensor **in = calloc((size_t)n + 1, sizeof *in);
+    if (!in) return fail_text("out of memory");
+    const int code = plan_with(m, in, shapes, batch, f);
+    for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
+    free(in);
+    return code;
 }
 
 void memory_free(memory_facts *f) {
     for (int k = 0; f->parts && k < f->nparts; k++) free((char *)(uintptr_t)f->parts[k].made_by);
     free(f->parts);
     f->parts = NULL;
+    f->nparts = 0;
 }
 
 int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch, memory_facts *out) {
@@ -50,14 +78,14 @@ int memory_find(const fac_analysis *a, const model *m, const list *shapes, long 
 
 /* ---- the picture: layers from left to right, bytes upwards ---- */
 
-static void timeline(const fac_analysis *a) {
+static int timeline(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
     const int wide = columns() - 14 < 20 ? 20 : columns() - 14 > 120 ? 120 : columns() - 14,
         n = t.layers < wide ? t.layers : wide;
     char text[32];
-    if (n < 1 || t.peak <= 0) return;
+    if (n < 1 || t.peak <= 0) return EXIT_OK;
     double *column = calloc((size_t)n, sizeof *column);
-    if (!column) return;
+    if (!column) return fail_text("out of memory");
     for (int i = 0; i < t.layers; i++) {                /* the highest of the layers that share a column */
         double *c = &column[(int)((int64_t)i * n / t.layers)];
         const double alive = fac_analysis_layer(a, i)->alive;
@@ -77,23 +105,34 @@ static void timeline(const fac_analysis *a) {
     for (int c = 0; c < n; c++) putchar('-');
     printf("\n%12slayer 0%*s%d\n", "", n > 8 ? n - 7 : 1, "", t.layers - 1);
     free(column);
+    return EXIT_OK;
 }
 
-void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+/* Values alive at the peak, the largest first. */
+static int peak_print(const fac_analysis *a, const fac_layer *l, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    char x[32], y[32], z[32];
+    char x[32];
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
-    printf("\nmemory of results while each layer runs (an ideal allocator, nothing in place):\n\n");
-    timeline(a);
-    const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
-    const int n = alive && l ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
-    if (l) printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
+    if (!alive) return fail_text("out of memory");
+    const int n = fac_analysis_alive(a, t.peak_layer, alive, (int)top);
+    printf("\nalive at the peak, layer %d (%s): %s\n", t.peak_layer, layer_name(l), bytes_text(t.peak, x, sizeof x));
     for (int k = 0; k < n && k < top; k++) {
         const char *name = alive[k].layer >= 0 ? layer_name(fac_analysis_layer(a, alive[k].layer)) : alive[k].name;
         printf("  %10s  %s\n", bytes_text(alive[k].bytes, x, sizeof x), name);
     }
     if (n > top) printf("  and %d more\n", n - (int)top);
     free(alive);
+    return EXIT_OK;
+}
+
+int memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+    const fac_totals t = fac_analysis_totals(a);
+    const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
+    char x[32], y[32], z[32];
+    printf("\nmemory of results while each layer runs (an ideal allocator, nothing in place):\n\n");
+    int code = timeline(a);
+    if (!code && l) code = peak_print(a, l, top);
+    if (code) return code;
     printf("\nlower bound    %s, the inputs and outputs of one layer\n", bytes_text(t.bound, x, sizeof x));
     if (f->order_peak < t.peak)
         printf("better order   %s instead of %s%s\n", bytes_text(f->order_peak, x, sizeof x), bytes_text(t.peak, y, sizeof y),
@@ -102,7 +141,7 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
         printf("order          %s\n", f->order_exact ? "no other order of the layers needs less" : "no better order was found");
     if (!f->planned) {
         printf("plan           none: %s\n", f->why_not);
-        return;
+        return EXIT_OK;
     }
     const fac_plan_stat *p = &f->plan;
     char w[32];
@@ -110,6 +149,7 @@ void memory_print(const fac_analysis *a, const memory_facts *f, long top) {
            bytes_text((double)p->arena, x, sizeof x), bytes_text((double)p->values, y, sizeof y),
            bytes_text((double)p->bound, z, sizeof z),
            p->bound ? 100.0 * (double)(p->arena - p->bound) / (double)p->bound : 0, bytes_text((double)p->packed, w, sizeof w));
+    return EXIT_OK;
 }
 
 /* By address.  Parts that share bytes are never alive at the same step. */
@@ -150,6 +190,7 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"),
         *time = cJSON_AddArrayToObject(j, "timeline_bytes");
     fac_alive *alive = calloc((size_t)top + 1, sizeof *alive);
+    if (!alive) json_lose();
     const int n = alive && t.layers ? fac_analysis_alive(a, t.peak_layer, alive, (int)top) : 0;
     for (int k = 0; k < n && k < top; k++) {
         cJSON *one = cJSON_CreateObject();
@@ -164,7 +205,8 @@ cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
     json_number(j, "bound_bytes", t.bound, 17);
     json_number(j, "best_order_peak_bytes", f->order_peak, 17);
     cJSON_AddBoolToObject(j, "best_order_exact", f->order_exact);
-    if (f->planned) {
+    if (!f->planned) cJSON_AddStringToObject(j, "no_plan", f->why_not);
+    else {
         cJSON *plan = cJSON_AddObjectToObject(j, "plan");
         cJSON_AddNumberToObject(plan, "steps", f->plan.steps);
         cJSON_AddNumberToObject(plan, "arena_bytes", (double)f->plan.arena);

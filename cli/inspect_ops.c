@@ -63,10 +63,12 @@ static void note_weight(usage *u, const fac_layer *l) {
     note(u, "kernel", 6, dims_text(NULL, &taps, text, sizeof text));
 }
 
+/* How many; -1: no memory. */
 static int find_usage(const fac_analysis *a, usage **out) {
     usage *u = calloc(OPS, sizeof *u);
     int n = 0;
-    for (int i = 0; u && fac_analysis_layer(a, i); i++) {
+    if (!u) return -1;
+    for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
         int k = 0;
         while (k < n && strcmp(u[k].op, l->op)) k++;
@@ -93,9 +95,10 @@ static const char *range_text(range r, char to[48]) {
     return to;
 }
 
-void ops_print(const fac_analysis *a) {
+int ops_print(const fac_analysis *a) {
     usage *u;
     const int n = find_usage(a, &u), widths[] = { -18, 6, 10, 12, -1 };
+    if (n < 0) return fail_text("out of memory");
     table_row(stdout, widths, 5, "operator", "nodes", "MACs", "parameters", "attributes that are not at their defaults");
     for (int k = 0; k < n; k++) {
         char count[16], macs[32], params[32];
@@ -117,12 +120,14 @@ void ops_print(const fac_analysis *a) {
         putchar('\n');
     }
     free(u);
+    return EXIT_OK;
 }
 
 cJSON *ops_json(const fac_analysis *a) {
-    usage *u;
+    usage *u = NULL;
     cJSON *all = cJSON_CreateArray();
     const int n = find_usage(a, &u);
+    if (n < 0) json_lose();
     for (int k = 0; k < n; k++) {
         cJSON *j = cJSON_CreateObject(), *attrs = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "op", u[k].op);

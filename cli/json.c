@@ -24,7 +24,9 @@ char *json_string(cJSON *j, bool pretty) {
     char *safe = text ? escaped(text) : NULL;
     cJSON_Delete(j);
     cJSON_free(text);
-    return safe;
+    if (!json_lost()) return safe;
+    free(safe);
+    return NULL;
 }
 
 /* With the end of the line. */

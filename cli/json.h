@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "cli.h"
+#include "json_memory.h"
 
 /* Of all that the command prints as JSON, see docs/JSON.md: raised when a key goes away or changes its meaning. */
 enum { JSON_SCHEMA = 1 };
 
 /* The text of j, which is freed: valid UTF-8 without control characters, whatever names are in it.
- * The caller's to free; NULL: no memory.  The only way from cJSON to a stream or a file. */
+ * The caller's to free; NULL: no memory, also for any item before.  The only way from cJSON to a stream or a file. */
 char *json_string(cJSON *j, bool pretty);
 /* Prints and frees; NULL (no memory) is an error.  Every object says its schema_version. */
 int json_print(cJSON *j);

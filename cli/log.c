@@ -1,10 +1,12 @@
 /* Lines of numbers by name, in JSON; a matrix of counts. */
 #include "log.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 #include "json.h"
 
-enum { LONGEST = 1 << 16, MOST_CLASSES = 4096 };
+enum { LONGEST = 1 << 30, PATHS = 4096, MOST_CLASSES = 4096 };
 
 const char *const log_names[LOG_COLUMNS] = {
     "epoch", "step", "lr", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_s", "seconds" };
@@ -60,6 +62,7 @@ static int read_line(const char *line, const char *path, int number, log_table *
     double row[LOG_COLUMNS];
     if (!cJSON_IsObject(j)) {
         cJSON_Delete(j);
+        if (json_lost()) return fail_text("out of memory");
         return fail_text("%s: line %d is no JSON object", path, number);
     }
     for (int k = 0; k < LOG_COLUMNS; k++) {
@@ -72,18 +75,34 @@ static int read_line(const char *line, const char *path, int number, log_table *
 }
 
 /* The last line may have been cut by a crash: it is left out when it does not end. */
-int log_read(const char *dir, const char *name, bool missing, log_table *out) {
-    char path[4096], line[LONGEST];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *f = fopen(path, "r");
-    if (!f) return missing ? EXIT_OK : fail_text("%s: cannot be read: is this the folder of a training?", path);
+int log_parse(char *text, size_t bytes, const char *path, log_table *out) {
     log_table t = { 0 };
-    int code = EXIT_OK;
-    for (int k = 1; !code && fgets(line, sizeof line, f); k++)
-        if (strchr(line, '\n')) code = read_line(line, path, k, &t);
-    fclose(f);
+    int code = EXIT_OK, number = 1;
+    for (char *line = text, *end; !code && (end = memchr(line, '\n', bytes - (size_t)(line - text))); line = end + 1) {
+        *end = 0;
+        code = read_line(line, path, number++, &t);
+    }
     if (code) log_free(&t);
     else *out = t;
+    return code;
+}
+
+/* DIR/NAME; *text NULL: it is not there. */
+static int read_file(const char *dir, const char *name, char path[PATHS], char **text, size_t *bytes) {
+    fac_error err = { 0 };
+    snprintf(path, PATHS, "%s/%s", dir, name);
+    *text = NULL;
+    if (access(path, F_OK) && errno == ENOENT) return EXIT_OK;
+    return fac_read_text(path, LONGEST, FAC_READ_FILE, text, bytes, &err) ? fail(&err) : EXIT_OK;
+}
+
+int log_read(const char *dir, const char *name, bool missing, log_table *out) {
+    char path[PATHS], *text;
+    size_t bytes;
+    int code = read_file(dir, name, path, &text, &bytes);
+    if (!code && !text && !missing) code = fail_text("%s: cannot be read: is this the folder of a training?", path);
+    if (!code && text) code = log_parse(text, bytes, path, out);
+    fac_read_free(text);
     return code;
 }
 
@@ -125,25 +144,24 @@ static bool fill(const cJSON *root, log_matrix *m) {
     return true;
 }
 
-int matrix_read(const char *dir, log_matrix *out) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/confusion.json", dir);
-    FILE *f = fopen(path, "r");
-    if (!f) return EXIT_OK;
-    fseek(f, 0, SEEK_END);
-    long size = ftell(f);
-    rewind(f);
-    char *text = size > 0 ? calloc((size_t)size + 1, 1) : NULL;
-    size_t got = text ? fread(text, 1, (size_t)size, f) : 0;
-    fclose(f);
-    cJSON *root = got ? cJSON_Parse(text) : NULL;
+int matrix_parse(const char *text, size_t bytes, const char *path, log_matrix *out) {
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
     log_matrix m = { 0 };
-    bool fine = fill(root, &m);
+    const bool fine = root && fill(root, &m);
     cJSON_Delete(root);
-    free(text);
     if (fine) *out = m;
     else matrix_free(&m);
+    if (!fine && json_lost()) return fail_text("out of memory");
     return fine ? EXIT_OK : fail_text("%s: is no confusion matrix", path);
+}
+
+int matrix_read(const char *dir, log_matrix *out) {
+    char path[PATHS], *text;
+    size_t bytes;
+    int code = read_file(dir, "confusion.json", path, &text, &bytes);
+    if (!code && text) code = matrix_parse(text, bytes, path, out);
+    fac_read_free(text);
+    return code;
 }
 
 void matrix_free(log_matrix *m) {

@@ -2,6 +2,7 @@
 #ifndef FACULA_CLI_LOG_H
 #define FACULA_CLI_LOG_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Columns of log.jsonl, a line for each epoch, and of steps.jsonl, a line for some steps. */
@@ -22,10 +23,13 @@ bool log_smooth(const log_table *epochs, const log_table *steps, log_column colu
 
 /* DIR/NAME; missing: a file that is not there is an empty table.  An exit code. */
 int log_read(const char *dir, const char *name, bool missing, log_table *out);
+/* The same of its contents, in which the ends of lines are overwritten. */
+int log_parse(char *text, size_t bytes, const char *path, log_table *out);
 
 /* DIR/confusion.json: { "classes": [names], "counts": [[row], ...] }. */
 typedef struct log_matrix { int n; char **names; int64_t *counts; } log_matrix;
 int  matrix_write(const char *dir, int n, const char *const *names, const int64_t *counts);
 int  matrix_read(const char *dir, log_matrix *out);             /* missing: an empty one */
+int  matrix_parse(const char *text, size_t bytes, const char *path, log_matrix *out);
 void matrix_free(log_matrix *m);
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cli.h"
 #include "files.h"
+#include "json_memory.h"
 #include "man.h"
 
 extern const verb verb_run, verb_train, verb_evaluate, verb_predict, verb_plot, verb_bench, verb_profile, verb_peaks, verb_tune,
@@ -58,6 +59,7 @@ static int work(int argc, char **argv) {
         overview(stderr);
         return EXIT_USAGE;
     }
+    json_start();
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
@@ -67,7 +69,8 @@ static int work(int argc, char **argv) {
     int code = options_parse(v, argc - 2, argv + 2, &args);
     if (code >= 0) return code;
     code = files_check(v, args);
-    return code ? code : v->run(args);
+    if (!code) code = v->run(args);
+    return !code && json_lost() ? fail_text("out of memory") : code;
 }
 
 int main(int argc, char **argv) {

@@ -140,12 +140,22 @@ static int load_zoo(const char *name, const char *weights, long seed, model *m) 
     return zoo_notes(m);
 }
 
+enum { LONGEST_TEXT = 256 << 20 };
+
 static int load_text(const char *path, model *m) {
     fac_error err = { 0 };
-    FILE *f = fopen(path, "r");
-    if (!f) return fail_text("%s: cannot be opened", path);
-    const fac_status status = fac_graph_read(f, &m->graph, &err);
-    fclose(f);
+    char *text;
+    size_t bytes;
+    if (fac_read_text(path, LONGEST_TEXT, FAC_READ_FILE_OR_PIPE, &text, &bytes, &err)) return fail(&err);
+    FILE *f = bytes ? fmemopen(text, bytes, "r") : fmemopen((char[]){ "\n" }, 1, "r");     /* no bytes: refused */
+    fac_status status = FAC_OK;
+    if (f) {
+        setvbuf(f, NULL, _IONBF, 0);
+        status = fac_graph_read(f, &m->graph, &err);
+        fclose(f);
+    }
+    fac_read_free(text);
+    if (!f) return fail_text("out of memory");
     return status ? fail(&err) : EXIT_OK;
 }
 

@@ -82,8 +82,8 @@ static int op(list args) {
     if (args.n && !one) return fail_text("there is no op \"%s\" (see `facula op`)", args.at[0]);
     if (o.support) return op_support_list(o.device ? o.device : "opencl", o.json);
     if (o.json) return op_json(one, o.onnx);
-    if (o.onnx) op_onnx_list();
-    else if (o.cases) op_case_list();
+    if (o.onnx) return op_onnx_list();
+    if (o.cases) op_case_list();
     else if (one) op_print(one);
     else
         for (const fac_op *const *p = fac_ops; *p; p++) printf("%-18s %s\n", (*p)->name, (*p)->doc);

@@ -13,9 +13,10 @@ const char *op_meaning(const fac_op *op);
 int op_json(const fac_op *one, bool written);
 
 /* ---- op_onnx.c ---- */
-void op_onnx_list(void);
+int  op_onnx_list(void);                /* an exit code */
 void op_case_list(void);
-/* The first opset from which on nothing more becomes possible; how many of its cases are written there. */
+/* The first opset from which on nothing more becomes possible; how many of its cases are written there.  -1 after an error was
+ * printed. */
 int  op_first_opset(const fac_op *op, int *written, int *cases);
 
 /* ---- op_support.c ---- */

@@ -74,6 +74,7 @@ static cJSON *whole(const fac_op *op, bool written) {
     if (written) {
         int n, all;
         const int first = op_first_opset(op, &n, &all);
+        if (first < 0) json_lose();
         cJSON_AddNumberToObject(j, "written_cases", n);
         if (n) cJSON_AddNumberToObject(j, "written_since", first);
     }

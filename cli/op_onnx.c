@@ -5,32 +5,42 @@
 #include "facula/onnx.h"
 #include "op.h"
 
-static bool writes(const fac_case *c, int opset) {
+/* FAC_OK, FAC_E_UNSUPPORTED where it cannot be said, or what went wrong. */
+static fac_status writes(const fac_case *c, int opset, fac_error *err) {
     fac_graph *g = NULL;
-    fac_error err = { 0 };
-    if (fac_problem_graph(c->problem, true, &g, &err)) return false;
-    fac_status status = fac_onnx_save(g, "/dev/null", &(fac_onnx_save_opts){ .opset = opset }, &err);
+    fac_status status = fac_problem_graph(c->problem, true, &g, err);
+    if (status) return status;
+    status = fac_onnx_save(g, "/dev/null", &(fac_onnx_save_opts){ .opset = opset }, err);
     fac_graph_free(g);
-    return status == FAC_OK;
+    return status;
 }
 
 int op_first_opset(const fac_op *op, int *written, int *cases) {
     int first = FAC_ONNX_OLDEST;
+    fac_error err = { 0 };
     *written = *cases = 0;
     for (const fac_case *c = op->cases; c && c->problem; c++) {
         ++*cases;
-        if (!writes(c, FAC_ONNX_NEWEST)) continue;
-        ++*written;
-        while (first < FAC_ONNX_NEWEST && !writes(c, first)) first++;
+        fac_status status = writes(c, FAC_ONNX_NEWEST, &err);
+        *written += !status;
+        while (!status && first < FAC_ONNX_NEWEST && (status = writes(c, first, &err)) == FAC_E_UNSUPPORTED) {
+            first++;
+            status = FAC_OK;
+        }
+        if (status && status != FAC_E_UNSUPPORTED) {
+            fail(&err);
+            return -1;
+        }
     }
     return first;
 }
 
-void op_onnx_list(void) {
+int op_onnx_list(void) {
     printf("%-18s %-44s %s\n", "op", "read from", "written");
     for (const fac_op *const *o = fac_ops; *o; o++) {
         char read[200] = "";
         int written, cases, first = op_first_opset(*o, &written, &cases);
+        if (first < 0) return EXIT_FAILED;
         for (const fac_onnx *how = (*o)->onnx; how && how->type; how++) {
             size_t n = strlen(read);
             snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type,
@@ -43,6 +53,7 @@ void op_onnx_list(void) {
         else if (written < cases) printf("%d on; %d of %d cases\n", first, written, cases);
         else printf("%d on\n", first);
     }
+    return EXIT_OK;
 }
 
 void op_case_list(void) {

@@ -30,6 +30,21 @@ int usage_error(const verb *v, const char *format, ...) {
     return EXIT_USAGE;
 }
 
+fac_status out_of_memory(fac_error *err) {
+    *err = (fac_error){ .status = FAC_E_NOMEM, .text = "out of memory" };
+    return err->status;
+}
+
+int usage_text(const char *format, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail_text("%s", text);
+    return EXIT_USAGE;
+}
+
 bool precision_parse(const char *name, numerics *out) {
     *out = (numerics){ FAC_PRECISION_DEFAULT, FAC_NONE };
     if (!name || fac_precision_parse(name, &out->products)) return true;

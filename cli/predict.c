@@ -1,5 +1,6 @@
 /* facula predict: what a trained model says of texts, photos or rows of numbers.  Everything comes from the --out folder of the
  * training: run.json (the model), samples.json (sizes, classes, normalization), vocab.txt, model.safetensors. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
@@ -8,6 +9,7 @@
 #include "samples.h"
 #include "train.h"
 
+enum { LONGEST_LINE = 1 << 20 };
 static long top = 5;
 static train_options *const how = &train_given;         /* where train_recall puts run.json */
 
@@ -78,7 +80,7 @@ static fac_status text_tensor(job *j, const char *text, fac_tensor **out, fac_er
     if (text_any_length(how->model)) length = n ? n : 1;
     if (length > j->room) {
         int32_t *more = realloc(j->ids, (size_t)length * sizeof *more);
-        if (!more) return FAC_E_NOMEM;
+        if (!more) return out_of_memory(err);
         j->ids = more;
         j->room = length;
     }
@@ -104,7 +106,8 @@ static fac_status values_tensor(const job *j, const char *text, fac_tensor **out
     float *x = calloc((size_t)n, sizeof *x);
     int64_t k = 0;
     char *end = NULL;
-    for (const char *p = text; x && k < n; p = end + 1) {
+    if (!x) return out_of_memory(err);
+    for (const char *p = text; k < n; p = end + 1) {
         x[k] = strtof(p, &end);
         if (end == p) break;
         k++;
@@ -145,6 +148,18 @@ static int print_line(const job *j, const char *what, const fac_class *b, int n)
     return EXIT_OK;
 }
 
+static int print_best(const job *j, const char *what, const fac_tensor *scores) {
+    const int classes = j->s.like.classes, most = top < classes ? (int)top : classes;
+    fac_error err = { 0 };
+    int n = 0;
+    fac_class *b = calloc((size_t)classes, sizeof *b);
+    if (!b) return fail_text("out of memory");
+    int code = fac_top(scores, 0, NULL, most, b, &n, &err) ? fail(&err) : EXIT_OK;
+    if (!code && n) code = (how->json ? print_json : print_line)(j, what, b, n);
+    free(b);
+    return code;
+}
+
 static int answer(job *j, const char *what) {
     fac_error err = { 0 };
     fac_tensor *x = NULL, *y[2] = { NULL, NULL };
@@ -152,31 +167,25 @@ static int answer(job *j, const char *what) {
     fac_status status = j->s.kind == SAMPLES_TEXTS ? text_tensor(j, what, &x, &err)
                       : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err) : values_tensor(j, what, &x, &err);
     if (!status) status = fac_program_run(j->program, &x, y, &err);
-    if (!status) {
-        const fac_dataset *d = &j->s.like;
-        fac_class *b = calloc((size_t)d->classes, sizeof *b);
-        int n = 0;
-        const int most = top < d->classes ? (int)top : d->classes;
-        status = b ? fac_top(y[1], 0, NULL, most, b, &n, &err) : FAC_E_NOMEM;
-        if (n) code = (how->json ? print_json : print_line)(j, what, b, n);
-        free(b);
-    }
+    const int code = status ? fail(&err) : print_best(j, what, y[1]);
     fac_tensor_free(x);
     fac_tensor_free(y[0]);
     fac_tensor_free(y[1]);
     fflush(stdout);
-    return status ? fail(&err) : code;
+    return code;
 }
 
+/* A line is a sample; one that never ends is none. */
 static int answer_lines(job *j) {
-    char *line = NULL;
-    size_t room = 0;
+    static char line[LONGEST_LINE];
     int code = EXIT_OK;
-    for (ssize_t n; !code && (n = getline(&line, &room, stdin)) >= 0;) {
+    while (!code && fgets(line, sizeof line, stdin)) {
+        size_t n = strlen(line);
+        if (n + 1 == sizeof line && line[n - 1] != '\n') return fail_text("a line of more than %zu bytes", n);
         while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
         if (n) code = answer(j, line);
     }
-    free(line);
+    if (!code && ferror(stdin)) code = fail_text("the standard input cannot be read: %s", strerror(errno));
     return code;
 }
 

@@ -84,26 +84,29 @@ static void at_peak(FILE *to, const report *r) {
     if (n > MOST) html(to, "<p class=\"note\">and %d more</p>\n", n - MOST);
 }
 
-/* Who made what layer i reads: ",[3,4]", -1 for an input of the model. */
-static void reads(FILE *to, const report *r, int i) {
-    enum { MOST = 64 };
-    fac_alive from[MOST];
-    const int n = fac_analysis_reads(r->a, i, from, MOST);
+/* Who made what layer i reads: ",[3,4]", -1 for an input of the model.  false: no memory. */
+static bool reads(FILE *to, const report *r, int i) {
+    const int n = fac_analysis_reads(r->a, i, NULL, 0);
+    fac_alive *from = calloc((size_t)n + 1, sizeof *from);
+    if (!from) return false;
+    fac_analysis_reads(r->a, i, from, n);
     fputs(",[", to);
-    for (int k = 0; k < n && k < MOST; k++) fprintf(to, "%s%d", k ? "," : "", from[k].layer);
+    for (int k = 0; k < n; k++) fprintf(to, "%s%d", k ? "," : "", from[k].layer);
     fputc(']', to);
+    free(from);
+    return true;
 }
 
 /* For the script: [name, bytes alive, layers it reads, key in the page if that is another text] of each layer, and lives: [first,
  * last, bytes], of inputs with their name. */
-static void data(FILE *to, const report *r) {
+static bool data(FILE *to, const report *r) {
     fac_lifetime l;
     fputs("<script type=\"application/json\" id=\"data\">{\"layers\":[", to);
     for (int i = 0; i < r->t.layers; i++) {
         fputs(i ? ",\n[" : "[", to);
         html_json(to, layer_name(fac_analysis_layer(r->a, i)));
         fprintf(to, ",%.17g", fac_analysis_layer(r->a, i)->alive);
-        reads(to, r, i);
+        if (!reads(to, r, i)) return false;
         const fac_layer *layer = fac_analysis_layer(r->a, i);
         if (strcmp(layer->name, layer_name(layer))) {
             fputc(',', to);
@@ -121,6 +124,7 @@ static void data(FILE *to, const report *r) {
         fputc(']', to);
     }
     fputs("]}</script>\n", to);
+    return true;
 }
 
 bool report_memory(FILE *to, const report *r) {
@@ -149,7 +153,7 @@ bool report_memory(FILE *to, const report *r) {
         fputs("<line class=\"cursor\" id=\"cursor\" y1=\"28\" y2=\"288\" visibility=\"hidden\"/>\n</svg></figure>\n", to);
         at_peak(to, r);
     }
-    data(to, r);
+    const bool good = data(to, r);
     section_end(to);
-    return true;
+    return good;
 }

@@ -27,7 +27,7 @@ static const option options[] = {
     { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     LINK_ROOT_OPTION,
-    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
+    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line; a pipe will do: /dev/stdin, <(...)" },
     { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
     { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
@@ -134,16 +134,37 @@ static int no_scores(const job *j) {
                      dims_text(j->m.graph, &t.dims, dims, sizeof dims));
 }
 
-static void print_values(const fac_tensor *t) {
+/* The best classes of the first output, if it has any; how many, and of how many.  An exit code. */
+static int best_classes(const job *j, best *top, long most, int *found, int64_t *n) {
+    const fac_type t = fac_tensor_type(j->out[0]);
     fac_tensor *f = NULL;
+    fac_error err = { 0 };
+    *found = 0;
+    *n = fac_dims_count(&t.dims);
+    if (!is_row(&t)) return EXIT_OK;
+    fac_status status = fac_tensor_convert(j->out[0], FAC_F32, &f, &err);
+    float *scores = status ? NULL : malloc((size_t)*n * sizeof *scores);
+    if (!status) status = scores ? fac_tensor_read(f, scores, (size_t)*n * sizeof *scores, &err) : out_of_memory(&err);
+    if (!status) *found = best_of(scores, *n, top, (int)most);
+    free(scores);
+    fac_tensor_free(f);
+    return status ? fail(&err) : EXIT_OK;
+}
+
+static int print_values(const fac_tensor *t) {
+    fac_tensor *f = NULL;
+    fac_error err = { 0 };
     fac_type type = fac_tensor_type(t);
     int64_t n = fac_dims_count(&type.dims);
-    if (type.dtype == FAC_TEXT || fac_tensor_convert(t, FAC_F64, &f, NULL)) return;
+    if (type.dtype == FAC_TEXT) return EXIT_OK;
+    const fac_status status = fac_tensor_convert(t, FAC_F64, &f, &err);
+    if (status) return status == FAC_E_NOMEM ? fail(&err) : EXIT_OK;
     const double *x = fac_tensor_data(f);
     printf("  ");
     for (int64_t i = 0; i < n && i < 8; i++) printf(" %.6g", x[i]);
     printf("%s\n", n > 8 ? " ..." : "");
     fac_tensor_free(f);
+    return EXIT_OK;
 }
 
 static int report(job *j, cJSON *rows) {
@@ -204,7 +225,7 @@ static int report(job *j, cJSON *rows) {
         } else if (!found || file[0]) {
             printf("%s %s[%s]%s%s\n", fac_graph_output_name(g, i), fac_dtype_get(t.dtype)->name,
                    dims_text(g, &t.dims, dims, sizeof dims), file[0] ? " -> " : "", file);
-            if (!file[0]) print_values(j->out[i]);
+            if (!code && !file[0]) code = print_values(j->out[i]);
         }
     }
     if (root && code) {

@@ -39,16 +39,6 @@ int samples_record(const char *dir, const fac_dataset *d, const fac_vocab *vocab
 
 /* ---- reading ---- */
 
-static cJSON *parse(const char *path) {
-    FILE *f = fopen(path, "r");
-    char *text = f ? malloc(LONGEST) : NULL;
-    size_t n = text ? fread(text, 1, LONGEST - 1, f) : 0;
-    cJSON *root = text ? cJSON_ParseWithLength(text, n) : NULL;
-    free(text);
-    if (f) fclose(f);
-    return root;
-}
-
 static bool numbers(const cJSON *a, double *to, int n) {
     for (int i = 0; i < n; i++) {
         const cJSON *x = cJSON_GetArrayItem(a, i);
@@ -92,18 +82,28 @@ static bool understand(const cJSON *root, samples *s) {
         && numbers(cJSON_GetObjectItem(root, "std"), s->like.std, 3);
 }
 
-int samples_recall(const char *dir, samples *out) {
-    char path[4096];
-    fac_error err = { 0 };
+int samples_parse(const char *text, size_t bytes, const char *path, samples *out) {
     samples s = { 0 };
-    snprintf(path, sizeof path, "%s/samples.json", dir);
-    cJSON *root = parse(path);
-    bool good = root && understand(root, &s);
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    const bool good = root && understand(root, &s);
     cJSON_Delete(root);
-    if (!good) {
-        samples_free(&s);
-        return fail_text("%s: cannot be understood: is this the --out folder of a training?", path);
-    }
+    if (good) *out = s;
+    else samples_free(&s);
+    if (!good && json_lost()) return fail_text("out of memory");
+    return good ? EXIT_OK : fail_text("%s: cannot be understood: is this the --out folder of a training?", path);
+}
+
+int samples_recall(const char *dir, samples *out) {
+    char path[4096], *text;
+    size_t bytes;
+    fac_error err = { 0 };
+    samples s;
+    snprintf(path, sizeof path, "%s/samples.json", dir);
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &bytes, &err))
+        return fail_text("%s: is this the --out folder of a training?", err.text);
+    const int code = samples_parse(text, bytes, path, &s);
+    fac_read_free(text);
+    if (code) return code;
     snprintf(path, sizeof path, "%s/vocab.txt", dir);
     if (s.kind == SAMPLES_TEXTS && fac_vocab_load(path, &s.vocab, &err)) {
         samples_free(&s);

@@ -13,5 +13,7 @@ typedef struct samples {
 
 int  samples_record(const char *dir, const fac_dataset *d, const fac_vocab *vocab);    /* vocab: NULL unless d holds texts */
 int  samples_recall(const char *dir, samples *out);
+/* The same of the contents of its samples.json; without the vocabulary. */
+int  samples_parse(const char *text, size_t bytes, const char *path, samples *out);
 void samples_free(samples *s);
 #endif

@@ -3,6 +3,8 @@
 #include "sidecar.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "facula/read.h"
 #include "json.h"
 #include "sidecar_preset.h"
 
@@ -10,29 +12,19 @@ enum { LONGEST = 16 << 20, CLASSES = 1 << 20 };
 
 /* ---- files ---- */
 
-static int read_text(FILE *f, const char *path, char **text, size_t *n) {
-    *text = malloc(LONGEST + 1);
-    if (!*text) return fail_text("out of memory");
-    *n = fread(*text, 1, LONGEST + 1, f);
-    if (ferror(f)) return fail_text("%s: cannot be read", path);
-    if (*n <= LONGEST) return EXIT_OK;
-    return fail_text("%s: more than %d MB say nothing of a model", path, LONGEST >> 20);
-}
-
 /* NULL in *root: there is no such file. */
 static int read_json(const char *path, cJSON **root) {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = fopen(path, "rb");
+    char *text;
+    size_t n;
+    fac_error err = { 0 };
     *root = NULL;
-    if (!f) return EXIT_OK;
-    int code = read_text(f, path, &text, &n);
-    fclose(f);
-    if (!code && !(*root = cJSON_ParseWithLength(text, n)))
-        code = fail_text("%s: stands beside the model and is no JSON (--preset and --labels leave "
-                         "it alone)", path);
-    free(text);
-    return code;
+    if (access(path, F_OK)) return EXIT_OK;
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &n, &err)) return fail(&err);
+    *root = cJSON_ParseWithLength(text, n);
+    fac_read_free(text);
+    if (*root) return EXIT_OK;
+    if (json_lost()) return fail_text("out of memory");
+    return fail_text("%s: stands beside the model and is no JSON (--preset and --labels leave it alone)", path);
 }
 
 /* ---- names of classes ---- */

@@ -48,7 +48,7 @@ fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err) {
     const char *entry = strstr(path, ".npz:");
     if (entry) {
         char *file = strndup(path, (size_t)(entry - path) + 4);
-        if (!file) return FAC_E_NOMEM;
+        if (!file) return out_of_memory(err);
         fac_status status = npz_entry(file, entry + 5, out, err);
         free(file);
         return status;

@@ -18,13 +18,20 @@ static sums add_up(const fac_tiling *t) {
     return s;
 }
 
-/* Of the results of all layers, at the worst moment; below 0: unknown. */
-static double peak_of(const fac_graph *g, long batch) {
+/* Of the results of all layers, at the worst moment; below 0: unknown.  An exit code. */
+static int peak_of(const fac_graph *g, long batch, double *peak) {
+    fac_error err = { 0 };
     fac_analysis *a = NULL;
-    if (!g || fac_analyze(g, batch, &a, NULL)) return -1;
-    const double peak = fac_analysis_totals(a).peak;
+    const fac_status status = g ? fac_analyze(g, batch, &a, &err) : FAC_OK;
+    *peak = a ? fac_analysis_totals(a).peak : -1;
     fac_analysis_free(a);
-    return peak;
+    return status == FAC_E_NOMEM ? fail(&err) : EXIT_OK;
+}
+
+typedef struct peaks { double before, after; } peaks;
+static int peaks_of(const tile_result *r, peaks *to) {
+    const int code = peak_of(r->before, r->batch, &to->before);
+    return code ? code : peak_of(r->after, r->batch, &to->after);
 }
 
 /* ---- for people ---- */
@@ -53,6 +60,9 @@ int tile_print(const tile_result *r) {
     const int widths[COLUMNS] = { -28, -10, 7, 7, 7, 6, 14, 8, 6, 9, -8, -1 };
     const sums s = add_up(r->tiling);
     char was[32], is[32];
+    peaks m;
+    const int code = peaks_of(r, &m);
+    if (code) return code;
     if (*r->device->name) printf("for %s\n\n", r->device->name);
     table_row(stdout, widths, COLUMNS, "layer", "op", "M", "N", "K", "times", "tile", "tiles", "used", "time", "bound", "");
     for (int i = 0; i < fac_tiling_rows(r->tiling); i++) print_row(widths, COLUMNS, fac_tiling_row(r->tiling, i));
@@ -63,9 +73,8 @@ int tile_print(const tile_result *r) {
         printf("%lld tile%s not aligned\n", (long long)s.unaligned,
                s.unaligned == 1 ? " is" : "s are");
     print_times(&s);
-    const double before = peak_of(r->before, r->batch), after = peak_of(r->after, r->batch);
-    printf("memory of results at their peak: %s", before < 0 ? "unknown" : bytes_text(before, was, sizeof was));
-    printf(after < 0 ? "\n" : " before, now %s\n", bytes_text(after, is, sizeof is));
+    printf("memory of results at their peak: %s", m.before < 0 ? "unknown" : bytes_text(m.before, was, sizeof was));
+    printf(m.after < 0 ? "\n" : " before, now %s\n", bytes_text(m.after, is, sizeof is));
     if (r->saved)
         printf("%s: opset %d, %d node%s, %s\n", r->path, r->saved->opset, r->saved->nodes,
                plural(r->saved->nodes),
@@ -106,7 +115,9 @@ static void add_file(cJSON *root, const tile_result *r) {
 
 int tile_print_json(const tile_result *r) {
     const sums s = add_up(r->tiling);
-    const double before = peak_of(r->before, r->batch), after = peak_of(r->after, r->batch);
+    peaks m;
+    const int code = peaks_of(r, &m);
+    if (code) return code;
     cJSON *root = cJSON_CreateObject(), *rows = cJSON_CreateArray();
     cJSON_AddNumberToObject(root, "schema_version", 2);
     if (*r->device->name) cJSON_AddStringToObject(root, "target", r->device->name);
@@ -122,8 +133,8 @@ int tile_print_json(const tile_result *r) {
     json_number(root, "compute_seconds", s.compute, 6);
     json_number(root, "traffic_seconds", s.traffic, 6);
     json_number(root, "overhead_seconds", s.overhead, 6);
-    if (before >= 0) json_number(root, "peak_bytes", before, 17);
-    if (after >= 0) json_number(root, "peak_bytes_tiled", after, 17);
+    if (m.before >= 0) json_number(root, "peak_bytes", m.before, 17);
+    if (m.after >= 0) json_number(root, "peak_bytes_tiled", m.after, 17);
     add_file(root, r);
     for (int i = 0; i < fac_tiling_rows(r->tiling); i++) cJSON_AddItemToArray(rows, row_json(fac_tiling_row(r->tiling, i)));
     cJSON_AddItemToObject(root, "products", rows);

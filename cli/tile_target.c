@@ -30,24 +30,11 @@ static const key keys[] = {
     { "overhead_cycles", TIME, AT(overhead_cycles), "of starting a tile" },
     { "overhead_seconds", TIME, AT(target.overhead), "instead of these" } };
 #undef AT
-enum { KEYS = sizeof keys / sizeof *keys };
+enum { KEYS = sizeof keys / sizeof *keys, LONGEST = 1 << 20 };
 
 void tile_device_keys(void) {
     printf("\nA target file is a JSON object; all keys are optional:\n");
     for (int k = 0; k < KEYS; k++) printf("  %-17s %s\n", keys[k].name, keys[k].help);
-}
-
-static char *file_text(const char *path) {
-    FILE *f = fopen(path, "rb");
-    char *text = NULL;
-    long n = 0;
-    if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET) && (text = calloc((size_t)n + 1, 1)) &&
-        fread(text, 1, (size_t)n, f) != (size_t)n) {
-        free(text);
-        text = NULL;
-    }
-    if (f) fclose(f);
-    return text;
 }
 
 /* ---- values ---- */
@@ -135,10 +122,12 @@ static int read_object(const char *path, const cJSON *object, tile_device *d) {
 
 int tile_device_load(const char *path, tile_device *to) {
     tile_device d = { .target = { 0 } };
-    char *text = file_text(path);
-    if (!text) return fail_text("%s: cannot be read", path);
+    fac_error err = { 0 };
+    char *text;
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, NULL, &err)) return fail(&err);
     cJSON *object = cJSON_ParseWithOpts(text, NULL, true);
-    free(text);
+    fac_read_free(text);
+    if (!object && json_lost()) return fail_text("out of memory");
     const int code = cJSON_IsObject(object) ? read_object(path, object, &d)
                    : fail_text("%s: not a JSON object; expected {\"max_m\": 64, \"max_n\": 64, \"max_k\": 64, ...}", path);
     cJSON_Delete(object);

@@ -70,5 +70,7 @@ int train_recall(const char *dir, train_options *o);
 /* A folder that no training has begun in, else an error; what an earlier training left there is deleted. */
 int  train_folder_free(const char *dir);
 void train_folder_clear(const char *dir);
+/* The same of the contents of DIR/run.json. */
+int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o);
 
 #endif

@@ -29,7 +29,11 @@ static fac_status add_settings(fac_events *file, const char *about, fac_error *e
     fac_setting settings[SETTINGS];
     int n = 0;
     cJSON *root = cJSON_Parse(about);
-    for (const cJSON *j = root ? root->child : NULL; j && n < SETTINGS; j = j->next) {
+    if (!root) {
+        *err = (fac_error){ .status = FAC_E_NOMEM, .text = "no memory for the settings" };
+        return err->status;
+    }
+    for (const cJSON *j = root->child; j && n < SETTINGS; j = j->next) {
         if (cJSON_IsString(j)) settings[n++] = (fac_setting){ j->string, j->valuestring, 0 };
         else if (cJSON_IsNumber(j)) settings[n++] = (fac_setting){ j->string, NULL, j->valuedouble };
     }
@@ -159,6 +163,8 @@ void train_events_step(train_view *v, const fac_progress *p) {
     fac_error err = { 0 };
     fac_events *f = v->events->file;
     const log_table *s = &v->steps;
+    /* a row that had no memory is not there, and that was said */
+    if (!s->n || s->column[LOG_STEP][s->n - 1] != (double)p->step) return;
     if (fac_events_scalar(f, "step/loss", p->step, s->column[LOG_TRAIN_LOSS][s->n - 1], &err)
         || fac_events_scalar(f, "step/accuracy", p->step, s->column[LOG_TRAIN_ACCURACY][s->n - 1], &err)
         || fac_events_scalar(f, "step/lr", p->step, p->lr, &err)

@@ -89,51 +89,70 @@ static const char *keep(const char *text) {
     return strcpy(k->text, text);
 }
 
-/* What was not given now is as it was recorded; 0 of a number is "not given", too.  False: the option takes no such number. */
-static bool take(const cJSON *root, const option *row) {
-    char key[64];
-    const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
-    const bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
-    if (number && j->valuedouble != 0 && !option_takes(row, j->valuedouble)) return false;
-    switch (row->kind) {
-    case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
-    case OPTION_INT:  if (number && !option_given(row->to)) *(long *)row->to = (long)j->valuedouble; break;
-    case OPTION_REAL: if (number && !option_given(row->to)) *(double *)row->to = j->valuedouble; break;
-    case OPTION_TEXT: case OPTION_OUT:
-        if (cJSON_IsString(j) && !*(const char **)row->to)
-            *(const char **)row->to = keep(j->valuestring);
-        break;
-    case OPTION_STEP: break;
-    case OPTION_LIST: case OPTION_OUTS: {
-        list *l = row->to;
-        int n = l->n ? 0 : cJSON_GetArraySize(j);
-        if (n < 1 || !(l->at = calloc((size_t)n, sizeof *l->at))) break;
-        for (int i = 0; i < n; i++)
-            if (cJSON_IsString(cJSON_GetArrayItem(j, i))) l->at[l->n++] = keep(cJSON_GetArrayItem(j, i)->valuestring);
-    }
+typedef enum taken { TAKEN, WRONG, NO_MEMORY } taken;
+
+static bool take_list(const cJSON *j, list *to) {
+    const cJSON *one;
+    const int n = cJSON_GetArraySize(j);
+    if (to->n || n < 1) return true;
+    to->at = calloc((size_t)n, sizeof *to->at);
+    if (!to->at) return false;
+    cJSON_ArrayForEach(one, j) {
+        if (!cJSON_IsString(one)) continue;
+        if (!(to->at[to->n] = keep(one->valuestring))) return false;
+        to->n++;
     }
     return true;
 }
 
-int train_recall(const char *dir, train_options *o) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    FILE *f = fopen(path, "r");
-    if (!f) return fail_text("%s: cannot be read: is this the folder of a training?", path);
-    char *text = malloc(LONGEST);
-    size_t n = text ? fread(text, 1, LONGEST - 1, f) : 0;
-    fclose(f);
-    if (!text) return fail_text("out of memory");
-    text[n] = 0;
-    cJSON *root = cJSON_Parse(text);
-    free(text);
+static bool take_text(const cJSON *j, const char **to) {
+    if (!cJSON_IsString(j) || *to) return true;
+    return (*to = keep(j->valuestring)) != NULL;
+}
+
+/* What was not given now is as it was recorded.  WRONG: the option takes no such number. */
+static taken take(const cJSON *root, const option *row) {
+    char key[64];
+    const cJSON *j = cJSON_GetObjectItem(root, key_of(row, key));
+    const bool number = cJSON_IsNumber(j) && j->valuedouble > -1e15 && j->valuedouble < 1e15;
+    if (number && j->valuedouble != 0 && !option_takes(row, j->valuedouble)) return WRONG;
+    switch (row->kind) {
+    case OPTION_FLAG: *(bool *)row->to |= cJSON_IsTrue(j); break;
+    case OPTION_INT:
+        if (number && !option_given(row->to)) *(long *)row->to = (long)j->valuedouble;
+        break;
+    case OPTION_REAL:
+        if (number && !option_given(row->to)) *(double *)row->to = j->valuedouble;
+        break;
+    case OPTION_TEXT: case OPTION_OUT: return take_text(j, row->to) ? TAKEN : NO_MEMORY;
+    case OPTION_STEP: break;
+    case OPTION_LIST: case OPTION_OUTS: return take_list(j, row->to) ? TAKEN : NO_MEMORY;
+    }
+    return TAKEN;
+}
+
+int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o) {
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    if (!root && json_lost()) return fail_text("out of memory");
     if (!root) return fail_text("%s: is no JSON", path);
-    const cJSON *set = cJSON_GetObjectItem(root, "set");
-    if (cJSON_IsString(set) && !o->set) o->set = keep(set->valuestring);
-    const option *wrong = NULL;
-    for (const option *row = train_rows; row->name; row++)
-        if (train_recorded(row) && !take(root, row)) wrong = row;
+    const option *row = train_rows;
+    taken how = take_text(cJSON_GetObjectItem(root, "set"), &o->set) ? TAKEN : NO_MEMORY;
+    for (; how == TAKEN && row->name; row++)
+        if (train_recorded(row)) how = take(root, row);
     cJSON_Delete(root);
-    if (wrong) return fail_text("%s: has a number that %s does not take", path, wrong->name);
+    if (how == NO_MEMORY) return fail_text("out of memory");
+    if (how == WRONG) return fail_text("%s: has a number that %s does not take", path, row[-1].name);
     return o->set ? EXIT_OK : fail_text("%s: names no data set", path);
+}
+
+int train_recall(const char *dir, train_options *o) {
+    char path[4096], *text;
+    size_t bytes;
+    fac_error err = { 0 };
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    if (fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &bytes, &err))
+        return fail_text("%s: is this the folder of a training?", err.text);
+    const int code = train_recall_text(text, bytes, path, o);
+    fac_read_free(text);
+    return code;
 }

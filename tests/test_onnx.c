@@ -349,7 +349,7 @@ static void attributes(void **state) {
     in(&g, "x", "4");
     add(&g, named(node("Add", "x", "y"), "lonely"));
     out(&g, "y");
-    refuses(g, FAC_E_ARGUMENT, "lonely");
+    refuses(g, FAC_E_FORMAT, "lonely: Add lacks its second input");
     g = (bytes){ 0 };
     in(&g, "x", "4");
     in(&g, "z", "3");

@@ -16,6 +16,7 @@
 #include "facula/zoo.h"
 #include "facula/content.h"
 #include "facula/io.h"
+#include "facula/read.h"
 #include "facula/image.h"
 #include "facula/classes.h"
 #include "facula/data.h"

@@ -136,12 +136,16 @@ typedef struct fac_layout {
  * An ONNX attribute that is neither renamed nor known makes the importer refuse the node, so list all; ours NULL: ignored. */
 typedef struct fac_onnx_attr { const char *onnx, *ours; } fac_onnx_attr;
 typedef struct fac_onnx_node fac_onnx_node;
+enum { FAC_ONNX_ROOM = 16 };
 typedef struct fac_onnx {
     const char *domain, *type;
     int         since, until;       /* opset versions, both inclusive; until 0 = still */
     const fac_onnx_attr *rename;
     /* out[0..nout) receives values; may return poison after fac_fail_graph.  in[i] NULL: absent. */
     void (*load)(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
+    /* So many inputs, the first ones, are there whenever load() is called: the importer refuses a node without them.  0: those
+     * in front of the first optional port of the op.  in[] and out[] may be read and written up to FAC_ONNX_ROOM in any case. */
+    int         needs;
 } fac_onnx;
 
 /* What load() may ask of the node.  Attributes: the default when it is absent; a wrong kind is an error of the graph. */

@@ -10,6 +10,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "facula/read.h"
+
+enum { LONGEST = 64 << 20 };
 
 typedef struct entry { fac_wisdom_entry e; char *key; } entry;      /* key: device, newline, problem; e's texts are our own */
 
@@ -249,13 +252,11 @@ fac_status fac_wisdom_parse(const char *name, char *text, size_t bytes, fac_wisd
 
 fac_status fac_wisdom_load(const char *path, fac_wisdom **out, fac_error *err) {
     if (!path || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_wisdom_load: %s is NULL", path ? "out" : "path");
-    fac_file *file = NULL;
-    FAC_TRY(fac_file_map(path, &file, err));
-    const size_t bytes = fac_file_size(file);
-    char *text = fac_alloc(bytes + 1, 1);
-    if (text) memcpy(text, fac_file_data(file), bytes);
-    fac_file_free(file);
-    fac_status status = text ? fac_wisdom_parse(path, text, bytes, out, err) : fac_raise(err, FAC_E_NOMEM, "%s: no memory", path);
-    fac_release(text);
+    char *text;
+    size_t bytes;
+    FAC_TRY(fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &bytes, err));
+    fac_status status = bytes ? FAC_OK : fac_raise(err, FAC_E_FORMAT, "%s: is empty", path);
+    if (!status) status = fac_wisdom_parse(path, text, bytes, out, err);
+    fac_read_free(text);
     return status;
 }

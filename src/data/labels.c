@@ -1,9 +1,9 @@
 /* Names of classes, a line each. */
-#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/classes.h"
+#include "facula/read.h"
 
 enum { LONGEST = 64 << 20 };
 
@@ -88,26 +88,11 @@ fac_status fac_labels_parse(const char *text, size_t bytes, const char *name, fa
     return status;
 }
 
-/* All bytes of a file or a pipe, but no more than one above LONGEST. */
-static fac_status read_all(FILE *f, const char *path, char **text, size_t *n, fac_error *err) {
-    enum { PIECE = 1 << 16 };
-    size_t room = 0, got = 1;
-    for (*n = 0; got && *n <= LONGEST; *n += got) {
-        if (!fac_reserve(text, &room, *n + PIECE, 1))
-            return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its names", path);
-        got = fread(*text + *n, 1, PIECE, f);
-    }
-    return ferror(f) ? fac_raise(err, FAC_E_IO, "%s: cannot be read", path) : FAC_OK;
-}
-
 fac_status fac_labels_load(const char *path, fac_labels **out, fac_error *err) {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = fopen(path, "rb");
-    if (!f) return fac_raise(err, FAC_E_IO, "%s: cannot be opened", path);
-    fac_status status = read_all(f, path, &text, &n, err);
-    fclose(f);
-    if (!status) status = fac_labels_parse(text, n, path, out, err);
-    fac_release(text);
+    char *text;
+    size_t n;
+    FAC_TRY(fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, &n, err));
+    const fac_status status = fac_labels_parse(text, n, path, out, err);
+    fac_read_free(text);
     return status;
 }

@@ -5,6 +5,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/text_internal.h"
+#include "facula/read.h"
+
+enum { LONGEST = 256 << 20 };
 
 static const char first_words[] = "facula-vocab 1 ";
 static const char *const kinds[] = { "word", "space", "char" };        /* as fac_token_kind */
@@ -121,9 +124,10 @@ fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac
 }
 
 fac_status fac_vocab_load(const char *path, fac_vocab **out, fac_error *err) {
-    fac_file *f;
-    FAC_TRY(fac_file_map(path, &f, err));
-    fac_status status = fac_vocab_parse(fac_file_data(f), fac_file_size(f), path, out, err);
-    fac_file_free(f);
+    char *text;
+    size_t bytes;
+    FAC_TRY(fac_read_text(path, LONGEST, FAC_READ_FILE, &text, &bytes, err));
+    const fac_status status = fac_vocab_parse(text, bytes, path, out, err);
+    fac_read_free(text);
     return status;
 }

@@ -207,7 +207,9 @@ static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value
 
 static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *err) {
     fac_import *im = b->im;
-    fac_value **in = fac_arena_alloc(&im->arena, n->in.n, sizeof *in), **out = fac_arena_alloc(&im->arena, n->out.n, sizeof *out);
+    /* load() may look at more than the file names: what is not there is NULL */
+    fac_value **in = fac_arena_alloc(&im->arena, n->in.n + FAC_ONNX_ROOM, sizeof *in);
+    fac_value **out = fac_arena_alloc(&im->arena, n->out.n + FAC_ONNX_ROOM, sizeof *out);
     if (!in || !out) return no_memory(err);
     if (!im->budget--) return fac_raise(err, FAC_E_UNSUPPORTED, "functions that expand to too many nodes");
     for (size_t k = 0; k < n->in.n; k++)

@@ -144,6 +144,27 @@ static int count_of(const fac_proto_names *names) {             /* without absen
     return (int)n;
 }
 
+/* How many inputs must be there: what load() relies on, which no load() has to check again. */
+static int needs_of(const fac_spelling *s) {
+    const fac_port *p = s->op->in;
+    int n = 0;
+    if (s->how->needs) return s->how->needs;
+    while (p && p[n].name && !(p[n].is & FAC_OPTIONAL)) n++;
+    return n;
+}
+
+static fac_status check_inputs(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[], fac_error *err) {
+    static const char *const ordinals[] = { "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth" };
+    const int needs = needs_of(s);
+    for (int k = 0; k < needs; k++) {
+        if (k < n->nin && in[k]) continue;
+        if (k < (int)(sizeof ordinals / sizeof *ordinals))
+            return fac_raise(err, FAC_E_FORMAT, "%s lacks its %s input", n->type, ordinals[k]);
+        return fac_raise(err, FAC_E_FORMAT, "%s lacks its input %d", n->type, k + 1);
+    }
+    return FAC_OK;
+}
+
 fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
     fac_import *im = b->im;
     int64_t opset = fac_import_opset(im, b->opsets, n->domain);
@@ -154,9 +175,7 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     self.asked = fac_arena_alloc(&im->arena, n->attrs.n, sizeof *self.asked);
     if (!s) return fac_raise(err, FAC_E_INTERNAL, "op %s went through the scan", n->type);
     if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
-    const fac_port *first = s->op->in;
-    if (first && first->name && !(first->is & FAC_OPTIONAL) && (!self.pub.nin || !in[0]))
-        return fac_raise(err, FAC_E_FORMAT, "%s%s%s lacks its first input", n->type, n->name && *n->name ? " " : "", n->name ? n->name : "");
+    FAC_TRY(check_inputs(&self.pub, s, in, err));
     if (!s->how->load) load_by_tables(&self.pub, b->g, s, in, out);
     else {
         s->how->load(&self.pub, b->g, in, out);

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_neg(fac_div(dy[0], fac_sqrt(fac_grad_rest(fac_mul(x, x)))));
 }
 
-static const fac_onnx onnx[] = { { "", "Acos", 7, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Acos", 7, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "acos(f32[2,37])", -1, 1, 1e-6 }, { "acos(f64[5])", -1, 1, 1e-12 }, { "acos(f16[9])", -1, 1, 2e-3 },
     { "acos(bf16[9])", -1, 1, 1e-2 }, { "acos(f32[0,3])", 0, 0, 0 }, { "acos(f32[])", -1, 1, 1e-6 }, { 0 }

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_div(dy[0], fac_sqrt(fac_grad_shifted(fac_mul(x, x), -1)));
 }
 
-static const fac_onnx onnx[] = { { "", "Acosh", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Acosh", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "acosh(f32[2,37])", 1, 9, 1e-6 }, { "acosh(f64[5])", 1, 9, 1e-12 }, { "acosh(f16[9])", 1, 9, 2e-3 },
     { "acosh(bf16[9])", 1, 9, 1e-2 }, { "acosh(f32[0,3])", 0, 0, 0 }, { "acosh(f32[])", 1, 9, 1e-6 }, { 0 }

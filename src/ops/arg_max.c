@@ -21,7 +21,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_arg_load(n, &fac_op_arg_max, in[0]);
 }
 
-static const fac_onnx onnx[] = { { "", "ArgMax", 1, 0, fac_arg_spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ArgMax", 1, 0, fac_arg_spellings, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "arg_max(f32[3,4,5]) axis=1 keep", -1, 1, 0 }, { "arg_max(f32[3,4,5]) axis=-1", -1, 1, 0 },
     { "arg_max(i8[3,40]) axis=1 select_last_index", -3, 3, 0 }, { "arg_max(u8[30,4]) axis=0", 0, 3, 0 },

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_div(dy[0], fac_grad_shifted(fac_mul(x, x), 1));
 }
 
-static const fac_onnx onnx[] = { { "", "Atan", 7, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Atan", 7, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "atan(f32[2,37])", -9, 9, 1e-6 }, { "atan(f64[5])", -9, 9, 1e-12 }, { "atan(f16[9])", -9, 9, 2e-3 },
     { "atan(bf16[9])", -9, 9, 1e-2 }, { "atan(f32[0,3])", 0, 0, 0 }, { "atan(f32[])", -9, 9, 1e-6 }, { 0 }

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_div(dy[0], fac_grad_rest(fac_mul(x, x)));
 }
 
-static const fac_onnx onnx[] = { { "", "Atanh", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Atanh", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "atanh(f32[2,37])", -0.9, 0.9, 1e-6 }, { "atanh(f64[5])", -0.9, 0.9, 1e-12 }, { "atanh(f16[9])", -0.9, 0.9, 2e-3 },
     { "atanh(bf16[9])", -0.9, 0.9, 1e-2 }, { "atanh(f32[0,3])", 0, 0, 0 }, { "atanh(f32[])", -0.9, 0.9, 1e-6 }, { 0 }

@@ -60,17 +60,16 @@ static const fac_port out[] = {
 
 /* ---- shapes ---- */
 
-/* An operand as B, heads, rows, size, whatever its rank. */
-static bool as_heads(fac_node *n, int i, int64_t heads, fac_dims *to) {
+bool fac_attention_dims(fac_node *n, int i, int64_t heads, fac_dims *to) {
     const fac_dims *d = &n->in[i]->type.dims;
     if (d->n == 4) {
         *to = *d;
         return true;
     }
-    if (d->n != 3) return fac_fail(n, FAC_E_SHAPE, "%s must have three or four dims", in[i].name);
+    if (d->n != 3) return fac_fail(n, FAC_E_SHAPE, "%s must have three or four dims", n->op->in[i].name);
     if (heads < 1) return fac_fail(n, FAC_E_ARGUMENT, "operands with three dims need q_heads and kv_heads");
     if (d->d[2] >= 0 && d->d[2] % heads)
-        return fac_fail(n, FAC_E_SHAPE, "%s: %lld features do not divide into %lld heads", in[i].name, (long long)d->d[2],
+        return fac_fail(n, FAC_E_SHAPE, "%s: %lld features do not divide into %lld heads", n->op->in[i].name, (long long)d->d[2],
                         (long long)heads);
     *to = fac_shape(d->d[0], heads, d->d[1], fac_size_quotient(n->graph, d->d[2], heads));
     return true;
@@ -78,7 +77,7 @@ static bool as_heads(fac_node *n, int i, int64_t heads, fac_dims *to) {
 
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
-static bool fits(fac_node *n, const fac_dims *q, const fac_dims *k, const fac_dims *v) {
+bool fac_attention_fits(fac_node *n, const fac_dims *q, const fac_dims *k, const fac_dims *v) {
     if (differ(q->d[0], k->d[0]) || differ(k->d[0], v->d[0])) return fac_fail(n, FAC_E_SHAPE, "q, k and v must have one batch");
     if (differ(q->d[3], k->d[3])) return fac_fail(n, FAC_E_SHAPE, "heads of q and k must have one size");
     if (differ(k->d[1], v->d[1]) || differ(k->d[2], v->d[2]))
@@ -99,8 +98,7 @@ static bool past_rows(fac_node *n, int i, const fac_dims *now, int64_t *rows) {
     return true;
 }
 
-static bool check_mask(fac_node *n, const fac_dims *scores) {
-    const fac_value *mask = n->in[MASK];
+bool fac_attention_mask_fits(fac_node *n, const fac_value *mask, const fac_dims *scores) {
     if (!mask) return true;
     const fac_dims *d = &mask->type.dims;
     bool good = d->n >= 1 && d->n <= 4;
@@ -119,15 +117,16 @@ static bool infer(fac_node *n) {
     for (int i = K; i < LENGTHS; i++)
         if (n->in[i] && n->in[i]->type.dtype != dtype && (i != MASK || n->in[i]->type.dtype != FAC_BOOL))
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype, but for a mask of bools and for lengths");
-    if (!as_heads(n, Q, o->q_heads, &q) || !as_heads(n, K, o->kv_heads, &k) || !as_heads(n, V, o->kv_heads, &v)) return false;
-    if (!fits(n, &q, &k, &v) || !past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
+    if (!fac_attention_dims(n, Q, o->q_heads, &q) || !fac_attention_dims(n, K, o->kv_heads, &k)) return false;
+    if (!fac_attention_dims(n, V, o->kv_heads, &v) || !fac_attention_fits(n, &q, &k, &v)) return false;
+    if (!past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
     if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || differ(past, past_v))
         return fac_fail(n, FAC_E_ARGUMENT, "past_key and past_value belong together");
     if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))
         return fac_fail(n, FAC_E_ARGUMENT, "lengths must have one number for each sequence, and excludes a past");
     const int64_t rows = fac_size_sum(n->graph, past, k.d[2]);
     const fac_dims scores = fac_shape(q.d[0], q.d[1], q.d[2], rows);
-    if (!check_mask(n, &scores)) return false;
+    if (!fac_attention_mask_fits(n, n->in[MASK], &scores)) return false;
     const bool flat = n->in[Q]->type.dims.n == 3;
     n->out[0]->type = (fac_type){ dtype, flat ? fac_shape(q.d[0], q.d[2], fac_size_product(n->graph, q.d[1], v.d[3]))
                                               : fac_shape(q.d[0], q.d[1], q.d[2], v.d[3]) };
@@ -307,9 +306,9 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }
 
-static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load },
-    { "com.microsoft", "Attention", 1, 0, fac_names_ms_attention, fac_load_ms_attention },
-    { "com.microsoft", "MultiHeadAttention", 1, 0, fac_names_ms_attention, fac_load_multi_head_attention }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load, 0 },
+    { "com.microsoft", "Attention", 1, 0, fac_names_ms_attention, fac_load_ms_attention, 2 },
+    { "com.microsoft", "MultiHeadAttention", 1, 0, fac_names_ms_attention, fac_load_multi_head_attention, 1 }, { 0 } };
 /* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_attention_opts *o = n->attrs;

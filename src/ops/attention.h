@@ -8,6 +8,12 @@
 fac_value *fac_attention_heads(fac_value *v, int64_t heads);
 fac_value *fac_attention_flat(fac_value *v);
 
+/* Input i of n as B, heads, rows, size, whatever its rank; do q, k and v fit together; does a mask broadcast to the scores, B,
+ * heads, queries, keys?  false after fac_fail. */
+bool fac_attention_dims(fac_node *n, int i, int64_t heads, fac_dims *to);
+bool fac_attention_fits(fac_node *n, const fac_dims *q, const fac_dims *k, const fac_dims *v);
+bool fac_attention_mask_fits(fac_node *n, const fac_value *mask, const fac_dims *scores);
+
 /* Which keys a query sees; all but `causal` may be absent. */
 typedef struct fac_attention_masks { bool causal; fac_value *mask, *past, *lengths; } fac_attention_masks;
 /* What is added to the scores of q and keys (B, heads, rows, size), NULL when nothing is; *dead: queries that see no key, NULL

@@ -34,29 +34,32 @@ static const fac_port out[] = { { "dq", FAC_FLOATS, 0 }, { "dk", FAC_FLOATS, 0 }
 
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
+static bool same(const fac_dims *a, const fac_dims *b) {
+    for (int k = 0; k < b->n; k++)
+        if (a->n != b->n || differ(a->d[k], b->d[k])) return false;
+    return true;
+}
+
 static bool infer(fac_node *n) {
     const fac_attention_grad_opts *o = n->attrs;
-    const fac_type *q = &n->in[Q]->type, *k = &n->in[K]->type, *lse = &n->in[LSE]->type;
-    const int rank = q->dims.n, rows = rank - 2;
+    const fac_dtype dtype = n->in[Q]->type.dtype;
+    fac_dims q, k, v, y, dy;
     for (int i = K; i < INPUTS; i++) {
-        const fac_type *t = n->in[i] ? &n->in[i]->type : q;
-        if (t->dtype != q->dtype && i != LSE && (i != MASK || t->dtype != FAC_BOOL))
+        const fac_dtype t = n->in[i] ? n->in[i]->type.dtype : dtype;
+        if (t != dtype && i != LSE && (i != MASK || t != FAC_BOOL))
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype, but for lse and a mask of bools");
-        if (i < LSE && t->dims.n != rank) return fac_fail(n, FAC_E_SHAPE, "q, k, v, y and dy must have as many dims");
+        if (i < LSE && n->in[i]->type.dims.n != n->in[Q]->type.dims.n)
+            return fac_fail(n, FAC_E_SHAPE, "q, k, v, y and dy must have as many dims");
     }
-    if ((rank != 3 && rank != 4) || lse->dims.n != 3)
-        return fac_fail(n, FAC_E_SHAPE, "q must have three or four dims, lse three");
-    if (rank == 3 && (o->q_heads < 1 || o->kv_heads < 1))
-        return fac_fail(n, FAC_E_ARGUMENT, "operands with three dims need q_heads and kv_heads");
-    const int64_t heads = rank == 4 ? q->dims.d[1] : o->q_heads, groups = rank == 4 ? k->dims.d[1] : o->kv_heads;
-    if (groups == 0 || (heads >= 0 && groups > 0 && heads % groups))
-        return fac_fail(n, FAC_E_SHAPE, "%lld heads of q cannot share %lld heads of k", (long long)heads, (long long)groups);
-    if (differ(lse->dims.d[0], q->dims.d[0]) || differ(lse->dims.d[1], heads) || differ(lse->dims.d[2], q->dims.d[rows]))
-        return fac_fail(n, FAC_E_SHAPE, "lse must be batch, heads, queries");
-    if (differ(n->in[V]->type.dims.d[rows], k->dims.d[rows])) return fac_fail(n, FAC_E_SHAPE, "k and v must have the same rows");
-    for (int d = 0; d < rank; d++)
-        if (differ(n->in[Y]->type.dims.d[d], n->in[DY]->type.dims.d[d])) return fac_fail(n, FAC_E_SHAPE, "y and dy differ");
-    if (differ(n->in[Y]->type.dims.d[rows], q->dims.d[rows])) return fac_fail(n, FAC_E_SHAPE, "q and y must have the same rows");
+    if (!fac_attention_dims(n, Q, o->q_heads, &q) || !fac_attention_dims(n, K, o->kv_heads, &k)) return false;
+    if (!fac_attention_dims(n, V, o->kv_heads, &v) || !fac_attention_dims(n, Y, o->q_heads, &y)) return false;
+    if (!fac_attention_dims(n, DY, o->q_heads, &dy) || !fac_attention_fits(n, &q, &k, &v)) return false;
+    const fac_dims result = fac_shape(q.d[0], q.d[1], q.d[2], v.d[3]), scores = fac_shape(q.d[0], q.d[1], q.d[2], k.d[2]);
+    const fac_dims rows = fac_shape(q.d[0], q.d[1], q.d[2]);
+    if (!same(&y, &result) || !same(&dy, &result))
+        return fac_fail(n, FAC_E_SHAPE, "y and dy must have the queries of q and the size of v");
+    if (!same(&n->in[LSE]->type.dims, &rows)) return fac_fail(n, FAC_E_SHAPE, "lse must be batch, heads, queries");
+    if (!fac_attention_mask_fits(n, n->in[MASK], &scores)) return false;
     for (int i = Q; i <= V; i++) n->out[i]->type = n->in[i]->type;
     return true;
 }

@@ -47,7 +47,7 @@ static fac_status ref(int rank, const fac_ref *r) {
 fac_status fac_avg_pool2d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(2, r); }
 fac_status fac_avg_pool3d_ref(const fac_ref *r, fac_error *err) { (void)err; return ref(3, r); }
 
-static const fac_onnx onnx[] = { { "", "AveragePool", 1, 0, fac_pool_spellings, fac_pool_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "AveragePool", 1, 0, fac_pool_spellings, fac_pool_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "avg_pool2d(f32[1,3,8,8]) kernel=2,2", -1, 1, 1e-6 },
     { "avg_pool2d(f32[2,8,9,7]) kernel=3,3 stride=2,1 pad=1,1,1,1", -1, 1, 1e-6 },

@@ -149,7 +149,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx_attr spellings[] = { { "spatial", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "BatchNormalization", 7, 0, spellings, load, 0 }, { 0 } };
 /* Training and statistics of another type than x came with opset 14, such a scale with 15.  Without training ONNX has no running
  * statistics: they stay what they were. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

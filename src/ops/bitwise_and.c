@@ -10,7 +10,7 @@ static const fac_port ports[] = { { "x", FAC_INTS, 0 }, { "y", FAC_INTS, 0 }, { 
 
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }
 
-static const fac_onnx onnx[] = { { "", "BitwiseAnd", 18, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "BitwiseAnd", 18, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "bitwise_and(i64[2,30], i64[30])", -99, 99, 0 }, { "bitwise_and(u8[90], u8[])", 0, 255, 0 },
     { "bitwise_and(i8[4,1], i8[3])", -128, 127, 0 }, { "bitwise_and(u64[9], u64[9])", 0, 999, 0 },

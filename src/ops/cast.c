@@ -64,7 +64,7 @@ static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[
 }
 /* saturate and round_mode are about 8-bit floats. */
 static const fac_onnx_attr names[] = { { "saturate", NULL }, { "round_mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, NULL }, { "", "CastLike", 15, 0, names, load_like }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, NULL, 0 }, { "", "CastLike", 15, 0, names, load_like, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "cast(f32[2,30]) to=f16", -4, 4, 1e-3 }, { "cast(f16[9]) to=f32", -4, 4, 0 }, { "cast(f32[9]) to=bf16", -4, 4, 1e-2 },
     { "cast(f32[30]) to=i64", -9, 9, 0 }, { "cast(f64[30]) to=u8", -300, 300, 0 }, { "cast(i64[30]) to=f32", -99, 99, 0 },

@@ -27,7 +27,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_celu(in[0], fac_onnx_real(n, "alpha", 1));
 }
 static const fac_onnx_attr names[] = { { "alpha", "alpha" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Celu", 12, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Celu", 12, 0, names, load, 0 }, { 0 } };
 /* ONNX has it for f32 only; of others it is alpha elu(x / alpha). */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;

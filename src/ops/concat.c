@@ -64,7 +64,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
 }
 
-static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "concat(f32[2,3], f32[2,1], f32[2,4]) axis=1", -4, 4, 0 }, { "concat(f32[2,3], f32[1,3])", -4, 4, 0 },
     { "concat(i64[3]) axis=-1", -9, 9, 0 }, { "concat(f32[2,3,4,5], f32[2,2,4,5]) axis=1", -4, 4, 0 },

@@ -68,7 +68,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 static const fac_onnx_attr spellings[] = {
     { "kernel_shape", NULL }, { "strides", "stride" }, { "pads", "pad" }, { "dilations", "dilation" }, { "group", "groups" },
     { "output_padding", "output_pad" }, { "output_shape", "output_size" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "ConvTranspose", 1, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ConvTranspose", 1, 0, spellings, load, 0 }, { 0 } };
 bool fac_conv_transpose_save(const fac_onnx_writer *w, const fac_node *n) {
     const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
     const fac_dims *d = &n->in[1]->type.dims;

@@ -11,7 +11,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_neg(fac_mul(dy[0], fac_sin(n->in[0])));
 }
 
-static const fac_onnx onnx[] = { { "", "Cos", 7, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Cos", 7, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "cos(f32[2,37])", -10, 10, 1e-6 }, { "cos(f64[5])", -10, 10, 1e-12 }, { "cos(f16[9])", -10, 10, 2e-3 },
     { "cos(bf16[9])", -10, 10, 1e-2 }, { "cos(f32[0,3])", 0, 0, 0 }, { "cos(f32[])", -10, 10, 1e-6 }, { 0 }

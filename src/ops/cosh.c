@@ -9,7 +9,7 @@ MAP1(COSH(x))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_sinh(n->in[0])); }
 
-static const fac_onnx onnx[] = { { "", "Cosh", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Cosh", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "cosh(f32[2,37])", -5, 5, 1e-6 }, { "cosh(f64[5])", -5, 5, 1e-12 }, { "cosh(f16[9])", -5, 5, 2e-3 },
     { "cosh(bf16[9])", -5, 5, 1e-2 }, { "cosh(f32[0,3])", 0, 0, 0 }, { "cosh(f32[])", -5, 5, 1e-6 }, { 0 }

@@ -36,7 +36,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) { return w->opset >= 26 && fac_cum_save(w, n, "CumProd"); }
-static const fac_onnx onnx[] = { { "", "CumProd", 26, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "CumProd", 26, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "cum_prod(f32[3,4,2], i64(1))", -2, 2, 1e-5 }, { "cum_prod(f32[9], i64(0)) exclusive reverse", -2, 2, 1e-5 },
     { "cum_prod(i64[3,4], i64(-1)) reverse", -9, 9, 0 }, { "cum_prod(u8[99], i64(0)) exclusive", 0, 255, 0 },

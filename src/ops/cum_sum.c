@@ -22,7 +22,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) { return fac_cum_save(w, n, "CumSum"); }
-static const fac_onnx onnx[] = { { "", "CumSum", 11, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "CumSum", 11, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "cum_sum(f32[3,4,2], i64(1))", -4, 4, 1e-5 }, { "cum_sum(f32[9], i64(0)) exclusive reverse", -4, 4, 1e-5 },
     { "cum_sum(i64[3,4], i64(-1)) reverse", -9, 9, 0 }, { "cum_sum(u8[99], i64(0)) exclusive", 0, 255, 0 },

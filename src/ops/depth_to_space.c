@@ -53,7 +53,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     else out[0] = fac_depth_to_space(in[0], fac_onnx_int(n, "blocksize", 0), crd);
 }
 static const fac_onnx_attr names[] = { { "blocksize", NULL }, { "mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "DepthToSpace", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "DepthToSpace", 1, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     fac_onnx_put(w, "DepthToSpace", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));

@@ -311,7 +311,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     y[0] = fac_einsum(fac_onnx_text(n, "equation", NULL), x, n->nin);
 }
 static const fac_onnx_attr names[] = { { "equation", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Einsum", 12, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Einsum", 12, 0, names, load, 1 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[OPERANDS];
     if (n->nin > OPERANDS || w->opset < 12) return false;

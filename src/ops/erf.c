@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_grad_times(fac_exp(fac_neg(fac_mul(x, x))), 1.12837916709551257390));
 }
 
-static const fac_onnx onnx[] = { { "", "Erf", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Erf", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "erf(f32[2,37])", -4, 4, 1e-6 }, { "erf(f64[5])", -4, 4, 1e-12 }, { "erf(f16[9])", -4, 4, 2e-3 },
     { "erf(bf16[9])", -4, 4, 1e-2 }, { "erf(f32[0,3])", 0, 0, 0 }, { "erf(f32[])", -4, 4, 1e-6 }, { 0 }

@@ -9,7 +9,7 @@ MAP1(EXP(x))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], n->out[0]); }
 
-static const fac_onnx onnx[] = { { "", "Exp", 6, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Exp", 6, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "exp(f32[2,37])", -10, 10, 1e-6 }, { "exp(f64[5])", -10, 10, 1e-12 }, { "exp(f16[9])", -10, 10, 2e-3 },
     { "exp(bf16[9])", -10, 10, 1e-2 }, { "exp(f32[0,3])", 0, 0, 0 }, { "exp(f32[])", -10, 10, 1e-6 }, { 0 }

@@ -70,7 +70,7 @@ static void load_constant(const fac_onnx_node *n, fac_graph *g, fac_value *const
     fac_tensor_free(scalar);
 }
 static const fac_onnx_attr names[] = { { "value", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Expand", 8, 0, NULL, NULL }, { "", "ConstantOfShape", 9, 0, names, load_constant },
+static const fac_onnx onnx[] = { { "", "Expand", 8, 0, NULL, NULL, 0 }, { "", "ConstantOfShape", 9, 0, names, load_constant, 1 },
     { 0 } };
 static const fac_case cases[] = {
     { "expand(f32[3,1], i64{2,3,4})", -4, 4, 0 }, { "expand(f32[3,4], i64{3,1})", -4, 4, 0 },

@@ -31,7 +31,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-static const fac_onnx onnx[] = { { "", "EyeLike", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "EyeLike", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "eye_like(f32[3,4]) k=1", -4, 4, 0 }, { "eye_like(i32[4,3]) dtype=f64 k=-2", -4, 4, 0 },
     { "eye_like(f32[0,3]) dtype=i64", 0, 0, 0 }, { 0 }

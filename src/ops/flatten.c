@@ -28,7 +28,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_flatten(in[0], (int)fac_onnx_int(n, "axis", 1));
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Flatten", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Flatten", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "flatten(f32[2,3,4]) axis=1", -4, 4, 0 }, { "flatten(f32[2,3,4])", -4, 4, 0 },
     { "flatten(i64[2,3,4]) axis=3", -9, 9, 0 }, { "flatten(f16[2,3,4]) axis=-1", -4, 4, 0 },

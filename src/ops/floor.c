@@ -6,7 +6,7 @@ fac_value *fac_floor(fac_value *x);                             /* the next inte
 
 MAP1(FLOOR(x))
 
-static const fac_onnx onnx[] = { { "", "Floor", 6, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Floor", 6, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "floor(f32[2,37])", -9, 9, 0 }, { "floor(f64[5])", -9, 9, 1e-12 }, { "floor(f16[9])", -9, 9, 0 },
     { "floor(bf16[9])", -9, 9, 0 }, { "floor(f32[0,3])", 0, 0, 0 }, { "floor(f32[])", -9, 9, 0 }, { 0 }

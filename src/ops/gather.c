@@ -54,7 +54,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_emit(&fac_op_gather_grad, n->attrs, 3, all);
 }
 
-static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "gather(f32[5,3], i64[2,2])", -5, 4, 0 }, { "gather(f32[3,5,2], i64[4]) axis=1", -5, 4, 0 },
     { "gather(f32[3,5], i32[]) axis=1", -5, 4, 0 }, { "gather(i64[5], i64[3])", -5, 4, 0 },

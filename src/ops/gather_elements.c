@@ -45,7 +45,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_scatter_elements(zeros, n->in[1], dy[0], (int)((const attrs *)n->attrs)->axis, FAC_SCATTER_ADD);
 }
 
-static const fac_onnx onnx[] = { { "", "GatherElements", 11, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "GatherElements", 11, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "gather_elements(f32[5,3], i64[2,3])", -5, 4, 0 }, { "gather_elements(f32[3,5,2], i64[3,4,1]) axis=1", -5, 4, 0 },
     { "gather_elements(i64[5], i32[3]) axis=-1", -5, 4, 0 }, { "gather_elements(f16[2,5], i64[0,5])", -2, 1, 0 }, { 0 }

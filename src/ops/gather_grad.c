@@ -19,6 +19,16 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)((const attrs *)n->attrs)->axis, x->n);
     if (n->in[2]->type.dims.n != x->n - 1 + n->in[1]->type.dims.n)
         return fac_fail(n, FAC_E_SHAPE, "dy must have %d dims", x->n - 1 + n->in[1]->type.dims.n);
+    const fac_dims *picks = &n->in[1]->type.dims, *dy = &n->in[2]->type.dims;
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, x->n);
+    for (int k = 0; k < dy->n; k++) {
+        int64_t want = k < axis ? x->d[k] : 0;
+        if (k >= axis && k < axis + picks->n) want = picks->d[k - axis];
+        else if (k >= axis) want = x->d[k - picks->n + 1];
+        if (want >= 0 && dy->d[k] >= 0 && want != dy->d[k])
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy is %lld, what was gathered has %lld", k, (long long)dy->d[k],
+                            (long long)want);
+    }
     n->out[0]->type = (fac_type){ n->in[2]->type.dtype, *x };
     return true;
 }

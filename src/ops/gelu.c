@@ -19,8 +19,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     else out[0] = fac_fail_graph(g, FAC_E_FORMAT, "Gelu: approximate is \"%s\", expected none or tanh", how);
 }
 static const fac_onnx_attr names[] = { { "approximate", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Gelu", 20, 0, names, load }, { "com.microsoft", "Gelu", 1, 0, NULL, load },
-                                 { "com.microsoft", "BiasGelu", 1, 0, NULL, fac_load_bias_gelu }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Gelu", 20, 0, names, load, 0 }, { "com.microsoft", "Gelu", 1, 0, NULL, load, 0 },
+                                 { "com.microsoft", "BiasGelu", 1, 0, NULL, fac_load_bias_gelu, 2 }, { 0 } };
 /* Before opset 20: x (1 + erf(x / sqrt 2)) / 2. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;

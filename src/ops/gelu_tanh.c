@@ -14,7 +14,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_gelu_tanh_slope(n->in[0]));
 }
 
-static const fac_onnx onnx[] = { { "com.microsoft", "FastGelu", 1, 0, NULL, fac_load_fast_gelu }, { 0 } };
+static const fac_onnx onnx[] = { { "com.microsoft", "FastGelu", 1, 0, NULL, fac_load_fast_gelu, 1 }, { 0 } };
 /* Before opset 20 by its formula. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype t = n->in[0]->type.dtype;

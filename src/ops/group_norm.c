@@ -108,7 +108,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx_attr spellings[] = { { "num_groups", "groups" }, { "stash_type", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "GroupNormalization", 18, 0, spellings, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "GroupNormalization", 18, 0, spellings, load, 3 }, { 0 } };
 /* ONNX has scale and bias with one number for each channel since opset 21 (what it had before is deprecated).  What does not
  * fit is an instance norm of N,groups,all others, whose result is scaled and shifted. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

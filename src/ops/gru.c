@@ -69,7 +69,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     fac_cell_load(n, g, &fac_op_gru, x, y);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) { return fac_cell_save(w, n, &kind); }
-static const fac_onnx onnx[] = { { "", "GRU", 7, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "GRU", 7, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "gru(f32[3,2,4], f32[1,15,4], f32[1,15,5])", -1, 1, 1e-5 },
     { "gru(f32[3,2,4], f32[1,6,4], f32[1,6,2], f32[1,12], -, f32[1,2,2]) torch_gates linear_before_reset", -1, 1, 1e-5 },

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_grad_where(fac_grad_above(x, -3), fac_where(fac_grad_below(x, 3), bend, dy[0]));
 }
 
-static const fac_onnx onnx[] = { { "", "HardSwish", 14, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "HardSwish", 14, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "hard_swish(f32[2,37])", -5, 5, 1e-6 }, { "hard_swish(f64[5])", -5, 5, 1e-12 }, { "hard_swish(f16[9])", -5, 5, 2e-3 },
     { "hard_swish(bf16[9])", -5, 5, 1e-2 }, { "hard_swish(f32[0,3])", 0, 0, 0 }, { "hard_swish(f32[])", -5, 5, 1e-6 }, { 0 }

@@ -33,7 +33,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_softmax_load(n, in[0], fac_hardmax);
 }
 
-static const fac_onnx onnx[] = { { "", "Hardmax", 1, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Hardmax", 1, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "hardmax(f32[2,5]) axis=1", -4, 4, 0 }, { "hardmax(f32[3,4,5]) axis=0", -4, 4, 0 },
     { "hardmax(f32[3,0,2]) axis=1", 0, 0, 0 }, { 0 } };

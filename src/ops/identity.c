@@ -26,7 +26,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     (void)n;
     dx[0] = dy[0];
 }
-static const fac_onnx onnx[] = { { "", "Identity", 1, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Identity", 1, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "identity(f32[2,3])", -4, 4, 0 }, { "identity(bool[3])", 0, 1, 0 }, { "identity(f16[])", -4, 4, 0 },
     { "identity(u64[0,2])", 0, 0, 0 }, { 0 }

@@ -173,7 +173,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = { { "then_branch", NULL }, { "else_branch", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "If", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "If", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "if(bool(1), f32[2,3], f32[3]) {t0 = mul(x1, x2); t0} {t0 = add(x1, x2); t0}", -2, 2, 1e-6 },
     { "if(bool(0), f64[2], f64[2]) {t0 = mul(x1, x2); t0, x1} {t0 = exp(x1); t0, x2}", -2, 2, 1e-6 }, { 0 } };

@@ -81,9 +81,9 @@ static const fac_onnx_attr names[] = { { "mode", NULL },
                                        { "keep_aspect_ratio_policy", NULL },
                                        { 0 } };
 static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "scales", NULL }, { 0 } };
-const fac_onnx fac_interpolate_onnx[] = { { "", "Resize", 11, 0, names, load },
-                                          { "", "Resize", 10, 10, old_names, load_old },
-                                          { "", "Upsample", 7, 9, old_names, load_old },
+const fac_onnx fac_interpolate_onnx[] = { { "", "Resize", 11, 0, names, load, 0 },
+                                          { "", "Resize", 10, 10, old_names, load_old, 0 },
+                                          { "", "Upsample", 7, 9, old_names, load_old, 0 },
                                           { 0 } };
 
 /* ---- writing ---- */

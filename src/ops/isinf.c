@@ -22,7 +22,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_isinf(in[0], fac_onnx_int(n, "detect_positive", 1) != 0, fac_onnx_int(n, "detect_negative", 1) != 0);
 }
 static const fac_onnx_attr names[] = { { "detect_positive", NULL }, { "detect_negative", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "IsInf", 10, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "IsInf", 10, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     fac_onnx_put(w, "IsInf", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) }, fac_onnx_name(w, n->out[0]));

@@ -10,7 +10,7 @@ static bool infer(fac_node *n) {
     n->out[0]->type = (fac_type){ FAC_BOOL, n->in[0]->type.dims };
     return true;
 }
-static const fac_onnx onnx[] = { { "", "IsNaN", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "IsNaN", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "isnan(f32[2,37])", -4, 4, 0 }, { "isnan(f64[5])", -4, 4, 0 }, { "isnan(f16[9])", -4, 4, 0 },
     { "isnan(f32[0])", 0, 0, 0 }, { "isnan(f32[])", -4, 4, 0 }, { 0 }

@@ -268,7 +268,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = { { "body", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Loop", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Loop", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "loop(i64(3), -, f32[2], f32[2]) carried=1 {(i64[], bool[], f32[2], f32[2]) t0 = mul(x2, x3); t1 = tanh(t0); x1, t1, t0}",
       -2, 2, 1e-6 },

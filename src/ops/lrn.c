@@ -77,7 +77,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
                           fac_onnx_real(n, "bias", 1));
 }
 
-static const fac_onnx onnx[] = { { "", "LRN", 1, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LRN", 1, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "lrn(f32[2,7,3,4]) size=5 alpha=0.5 beta=0.75 bias=1", -2, 2, 1e-5 },
     { "lrn(f32[1,6,5,5]) size=4 alpha=0.0002 beta=0.5 bias=2", -2, 2, 1e-5 },

@@ -51,7 +51,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     fac_cell_load(n, g, &fac_op_lstm, x, y);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) { return fac_cell_save(w, n, &kind); }
-static const fac_onnx onnx[] = { { "", "LSTM", 7, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "LSTM", 7, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "lstm(f32[3,2,4], f32[1,20,4], f32[1,20,5])", -1, 1, 1e-5 },
     { "lstm(f32[3,2,4], f32[1,8,4], f32[1,8,2], f32[1,16], -, f32[1,2,2], f32[1,2,2]) torch_gates", -1, 1, 1e-5 },

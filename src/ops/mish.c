@@ -14,7 +14,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_add(t, fac_mul(x, slope)));
 }
 
-static const fac_onnx onnx[] = { { "", "Mish", 18, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Mish", 18, 0, NULL, NULL, 0 }, { 0 } };
 /* Before opset 18: x tanh(softplus(x)). */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);

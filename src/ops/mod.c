@@ -17,7 +17,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = (fac_onnx_int(n, "fmod", 0) ? fac_fmod : fac_mod)(in[0], in[1]);
 }
 static const fac_onnx_attr names[] = { { "fmod", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Mod", 10, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Mod", 10, 0, names, load, 0 }, { 0 } };
 /* Of floats ONNX has only C's fmod: y is added where the rest has the other sign than y. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;

@@ -78,7 +78,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = { { "reduction", NULL }, { "ignore_index", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "NegativeLogLikelihoodLoss", 12, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "NegativeLogLikelihoodLoss", 12, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "nll_loss(f32[2,3], i64{2,0})", -2, 2, 1e-6 }, { "nll_loss(f64[2,3], i64{2,1}, f64[3]) reduction=sum", -2, 2, 1e-6 },
     { "nll_loss(f32[2,4,2], i64[2,2]{0,3,1,2}, f32[4]) ignore=1 ignore_index=3", 0.5, 2, 1e-6 },

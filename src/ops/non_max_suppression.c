@@ -152,7 +152,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
                                    fac_onnx_int(n, "center_point_box", 0) != 0);
 }
 static const fac_onnx_attr names[] = { { "center_point_box", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "NonMaxSuppression", 10, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "NonMaxSuppression", 10, 0, names, load, 0 }, { 0 } };
 
 /* The list, filled up with as many rows of -1 as are missing, and its length. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

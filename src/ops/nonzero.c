@@ -63,7 +63,8 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "NonZero", 9, 0, NULL, load }, { "", "Compress", 9, 0, names, load_compress }, { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "NonZero", 9, 0, NULL, load, 1 }, { "", "Compress", 9, 0, names, load_compress, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "nonzero(i64{3,0,-1,0,2}, i64(3))", 0, 0, 0 }, { "nonzero(f32[2,2]{0,1,1,0}, i64(2))", 0, 0, 0 },
     { "nonzero(f32[0,3], i64(0))", 0, 0, 0 }, { 0 } };

@@ -8,7 +8,7 @@ MAP1_INT(x == (T)0)
 
 static bool infer(fac_node *n) { return fac_infer_same(n) && fac_knows_map(n, NULL); }
 
-static const fac_onnx onnx[] = { { "", "Not", 1, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Not", 1, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "not(bool[2,30])", 0, 1, 0 }, { "not(bool[0,3])", 0, 0, 0 }, { "not(bool[])", 0, 1, 0 }, { 0 }
 };

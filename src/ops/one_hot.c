@@ -58,7 +58,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_one_hot(ins[0], depth, ins[2], (int)fac_onnx_int(n, "axis", -1));
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "OneHot", 9, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "OneHot", 9, 0, names, load, 0 }, { 0 } };
 /* ONNX wants a dim at least: a scalar is a list of one, whose dim is squeezed out again. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const bool scalar = !n->in[0]->type.dims.n;

@@ -21,28 +21,25 @@ static const fac_port in[] = {
         FAC_HOST | FAC_OPTIONAL }, { 0 }
 };
 
-static bool infer(fac_node *n) {
-    fac_type y = n->in[0]->type;
+bool fac_pad_dims(fac_node *n, int axes_at, int mode, fac_dims *to) {
     fac_contents pads, axes = { 0 };
     bool seen[FAC_DIMS];
-    const int count = n->in[3] ? fac_host_length(n->in[3]) : y.dims.n;
+    *to = n->in[0]->type.dims;
+    const int count = n->in[axes_at] ? fac_host_length(n->in[axes_at]) : to->n;
     if (count < 0 || fac_host_length(n->in[1]) != 2 * count)
         return fac_fail(n, FAC_E_SHAPE, "pads must have two numbers for each axis");
-    if (n->in[2] && n->in[2]->type.dtype != y.dtype) return fac_fail(n, FAC_E_DTYPE, "value must have x's dtype");
-    if (n->in[2] && fac_dims_count(&n->in[2]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "value must be one number");
-    if (!fac_host_numbers(n, 1, &pads) || (n->in[3] && !fac_host_numbers(n, 3, &axes))) {
-        for (int k = 0; k < y.dims.n; k++) y.dims.d[k] = fac_symbol(n->graph, NULL);
-        n->out[0]->type = y;
+    if (!fac_host_numbers(n, 1, &pads) || (n->in[axes_at] && !fac_host_numbers(n, axes_at, &axes))) {
+        for (int k = 0; k < to->n; k++) to->d[k] = fac_symbol(n->graph, NULL);
         return true;
     }
-    if (!n->in[3]) for (axes.n = 0; axes.n < count; axes.n++) axes.v[axes.n] = axes.n;
-    if (!fac_axes_set(n, &axes, y.dims.n, seen)) return false;
+    if (!n->in[axes_at]) for (axes.n = 0; axes.n < count; axes.n++) axes.v[axes.n] = axes.n;
+    if (!fac_axes_set(n, &axes, to->n, seen)) return false;
     for (int k = 0; k < count; k++) {
-        int64_t *d = &y.dims.d[fac_axis(axes.v[k], y.dims.n)], before = pads.v[k], after = pads.v[k + count];
+        int64_t *d = &to->d[fac_axis(axes.v[k], to->n)], before = pads.v[k], after = pads.v[k + count];
         if (before > INT32_MAX || after > INT32_MAX || before < -INT32_MAX || after < -INT32_MAX)
             return fac_fail(n, FAC_E_SHAPE, "a padding of %lld and %lld", (long long)before, (long long)after);
         int64_t more = before + after;
-        if (*d == 0 && more > 0 && ((const attrs *)n->attrs)->mode != FAC_PAD_CONSTANT)
+        if (*d == 0 && more > 0 && mode != FAC_PAD_CONSTANT)
             return fac_fail(n, FAC_E_SHAPE, "nothing to repeat along an axis of size 0");
         if (*d < 0) *d = more >= 0 ? fac_size_sum(n->graph, *d, more) : fac_size_difference(n->graph, *d, -more);
         else if (*d + more < 0)
@@ -50,6 +47,14 @@ static bool infer(fac_node *n) {
                 (long long)-more);
         else *d += more;
     }
+    return true;
+}
+
+static bool infer(fac_node *n) {
+    fac_type y = n->in[0]->type;
+    if (n->in[2] && n->in[2]->type.dtype != y.dtype) return fac_fail(n, FAC_E_DTYPE, "value must have x's dtype");
+    if (n->in[2] && fac_dims_count(&n->in[2]->type.dims) != 1) return fac_fail(n, FAC_E_SHAPE, "value must be one number");
+    if (!fac_pad_dims(n, 3, ((const attrs *)n->attrs)->mode, &y.dims)) return false;
     n->out[0]->type = y;
     return true;
 }
@@ -126,7 +131,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
 }
 static const fac_onnx_attr new_names[] = { { "mode", NULL }, { 0 } };
 static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "pads", NULL }, { "value", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load }, { "", "Pad", 2, 10, old_names, load_old }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load, 0 }, { "", "Pad", 2, 10, old_names, load_old, 1 }, { 0 } };
 /* axes came with opset 18, wrap with 19. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const int mode = ((const attrs *)n->attrs)->mode, rank = n->in[0]->type.dims.n;

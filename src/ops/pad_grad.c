@@ -18,7 +18,13 @@ extern const fac_op fac_op_pad, fac_op_pad_grad;
 static bool infer(fac_node *n) {
     if (((const attrs *)n->attrs)->mode == FAC_PAD_CONSTANT)
         return fac_fail(n, FAC_E_ARGUMENT, "mode constant adds nothing of x");
-    if (n->in[0]->type.dims.n != n->in[3]->type.dims.n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
+    const fac_dims *dy = &n->in[3]->type.dims;
+    fac_dims y;
+    if (!fac_pad_dims(n, 2, ((const attrs *)n->attrs)->mode, &y)) return false;
+    if (y.n != dy->n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
+    for (int k = 0; k < y.n; k++)
+        if (y.d[k] >= 0 && dy->d[k] >= 0 && y.d[k] != dy->d[k])
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy is %lld, padded x has %lld", k, (long long)dy->d[k], (long long)y.d[k]);
     n->out[0]->type = (fac_type){ n->in[3]->type.dtype, n->in[0]->type.dims };
     return true;
 }

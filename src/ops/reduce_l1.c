@@ -15,7 +15,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 
-static const fac_onnx onnx[] = { { "", "ReduceL1", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceL1", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_l1(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "reduce_l1(f32[3,4], -)", -1, 1, 1e-6 },
     { "reduce_l1(f32[2,0,3], i64{1})", 0, 0, 0 },          { "reduce_l1(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };

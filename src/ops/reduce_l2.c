@@ -43,9 +43,9 @@ static void load_global_pool(const fac_onnx_node *n, fac_graph *g, fac_value *co
 }
 
 static const fac_onnx_attr normalize_names[] = { { "axis", NULL }, { "p", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "ReduceL2", 1, 0, fac_reduce_spellings, fac_reduce_load },
-                                 { "", "LpNormalization", 1, 0, normalize_names, load_normalize },
-                                 { "", "GlobalLpPool", 2, 0, normalize_names, load_global_pool }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceL2", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 },
+                                 { "", "LpNormalization", 1, 0, normalize_names, load_normalize, 0 },
+                                 { "", "GlobalLpPool", 2, 0, normalize_names, load_global_pool, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_l2(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "reduce_l2(f32[3,4], -)", -1, 1, 1e-6 },
     { "reduce_l2(f32[2,0,3], i64{1})", 0, 0, 0 },          { "reduce_l2(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };

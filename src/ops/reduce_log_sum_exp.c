@@ -28,7 +28,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
 
-static const fac_onnx onnx[] = { { "", "ReduceLogSumExp", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceLogSumExp", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_log_sum_exp(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 },
     { "reduce_log_sum_exp(f32[3,4], -)", -90, 90, 1e-6 },

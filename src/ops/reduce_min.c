@@ -26,7 +26,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(mine, fac_div(d, fac_sum_like(mine, y)));
 }
 
-static const fac_onnx onnx[] = { { "", "ReduceMin", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceMin", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_min(f32[3,4,5], i64{1}) keep", -1, 1, 0 }, { "reduce_min(f32[3,4,5], i64{0,-1})", -1, 1, 0 },
     { "reduce_min(f32[3,4,5], -)", -1, 1, 0 },           { "reduce_min(f32[2,0,3], i64{1})", 0, 0, 0 },

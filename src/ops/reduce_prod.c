@@ -31,7 +31,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
                       fac_where(fac_equal(zeros, zero), fac_div(product, rest), zero));
 }
 
-static const fac_onnx onnx[] = { { "", "ReduceProd", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceProd", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "reduce_prod(f32[3,4,5], i64{1}) keep", 0.5, 2, 1e-6 }, { "reduce_prod(f32[3,4], -)", 0.5, 2, 1e-5 },
     { "reduce_prod(f32[2,0,3], i64{1})", 0, 0, 0 },           { "reduce_prod(i32[3,4], i64{0})", -9, 9, 0 }, { 0 } };

@@ -88,7 +88,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[
     out[0] = fac_reshape(in_[0], fac_onnx_ints(n, "shape"));
 }
 static const fac_onnx_attr names[] = { { "shape", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL }, { "", "Reshape", 1, 4, names, load_old }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL, 0 }, { "", "Reshape", 1, 4, names, load_old, 1 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const bool allowzero = ((const attrs *)n->attrs)->allowzero;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };

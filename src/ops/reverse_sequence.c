@@ -54,7 +54,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[], f
                                   (int)fac_onnx_int(n, "time_axis", 0));
 }
 static const fac_onnx_attr names[] = { { "batch_axis", NULL }, { "time_axis", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "ReverseSequence", 10, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReverseSequence", 10, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const int rank = n->in[0]->type.dims.n;

@@ -89,10 +89,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 
 static const fac_onnx_attr spellings[] = { { "stash_type", NULL }, { 0 } };
 static const fac_onnx onnx[] = {
-    { "", "RMSNormalization", 23, 0, spellings, load },
-    { "", "SimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_simplified_norm },
-    { "com.microsoft", "SimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_simplified_norm },
-    { "com.microsoft", "SkipSimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_skip_rms_norm }, { 0 } };
+    { "", "RMSNormalization", 23, 0, spellings, load, 2 },
+    { "", "SimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_simplified_norm, 2 },
+    { "com.microsoft", "SimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_simplified_norm, 2 },
+    { "com.microsoft", "SkipSimplifiedLayerNormalization", 1, 0, fac_names_norm, fac_load_skip_rms_norm, 3 }, { 0 } };
 /* Before opset 23, or without a scale: x / sqrt(mean of x^2 + epsilon). */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;

@@ -28,7 +28,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     fac_cell_load(n, g, &fac_op_rnn, x, y);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) { return fac_cell_save(w, n, &kind); }
-static const fac_onnx onnx[] = { { "", "RNN", 7, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "RNN", 7, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "rnn(f32[3,2,4], f32[1,5,4], f32[1,5,5])", -1, 1, 1e-5 },
     { "rnn(f32[4,3,2], f32[2,3,2], f32[2,3,3], f32[2,6], i32[3], f32[2,3,3]) direction=bidirectional", -1, 3, 1e-5 },

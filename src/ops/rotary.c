@@ -153,8 +153,8 @@ static const fac_onnx_attr names[] = {
     { "interleaved", NULL },        { "num_heads", NULL }, { "rotary_embedding_dim", NULL },
     { "is_packed_batching", NULL }, { "scale", NULL },     { 0 }
 };
-static const fac_onnx onnx[] = { { "", "RotaryEmbedding", 23, 0, names, load },
-                                 { "com.microsoft", "RotaryEmbedding", 1, 0, names, load_ms },
+static const fac_onnx onnx[] = { { "", "RotaryEmbedding", 23, 0, names, load, 0 },
+                                 { "com.microsoft", "RotaryEmbedding", 1, 0, names, load_ms, 4 },
                                  { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_rotary_opts *o = n->attrs;

@@ -6,7 +6,7 @@ fac_value *fac_round(fac_value *x);                             /* the nearest i
 
 MAP1(ROUND(x))
 
-static const fac_onnx onnx[] = { { "", "Round", 11, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Round", 11, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "round(f32[2,37])", -9, 9, 0 }, { "round(f64[5])", -9, 9, 1e-12 }, { "round(f16[9])", -9, 9, 0 },
     { "round(bf16[9])", -9, 9, 0 }, { "round(f32[0,3])", 0, 0, 0 }, { "round(f32[])", -9, 9, 0 }, { 0 }

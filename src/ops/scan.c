@@ -254,7 +254,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 static const fac_onnx_attr names_of[] = {
     { "body", NULL }, { "num_scan_inputs", NULL }, { "scan_input_axes", NULL }, { "scan_output_axes", NULL },
     { "scan_input_directions", NULL }, { "scan_output_directions", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Scan", 9, 0, names_of, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Scan", 9, 0, names_of, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "scan(f32[2], f32[3,2]) states=1 slices=1 {(f32[2], f32[2]) t0 = add(x0, x1); t1 = tanh(t0); t0, t1}", -2, 2, 1e-6 },
     { "scan(f64[2], f64[2,3], f64[2]) states=1 slices=1 in_axes=1 out_axes=1 in_back=1 out_back=1 "

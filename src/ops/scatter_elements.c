@@ -71,7 +71,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
         (fac_scatter_reduction)fac_scatter_load(n, g));
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "reduction", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "ScatterElements", 11, 0, names, load }, { "", "Scatter", 9, 10, names, load }, { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "ScatterElements", 11, 0, names, load, 0 }, { "", "Scatter", 9, 10, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "scatter_elements(f32[5,3], i64[2,3], f32[2,3])", -5, 4, 1e-6 },
     { "scatter_elements(f32[3,5,2], i64[3,4,1], f32[3,4,1]) axis=1 reduction=add", -5, 4, 1e-6 },

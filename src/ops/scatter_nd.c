@@ -65,7 +65,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_scatter_nd(ins[0], ins[1], ins[2], (fac_scatter_reduction)fac_scatter_load(n, g));
 }
 static const fac_onnx_attr names[] = { { "reduction", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "ScatterND", 11, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ScatterND", 11, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "scatter_nd(f32[4,5,6], i64[3,1], f32[3,5,6])", -4, 3, 1e-6 },
     { "scatter_nd(f32[4,5], i64[2,3,2], f32[2,3]) reduction=add", -4, 3, 1e-6 },

@@ -28,7 +28,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
         1.05070102214813232421875));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { "gamma", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Selu", 6, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Selu", 6, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 },
     { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },

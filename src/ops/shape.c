@@ -42,7 +42,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_emit(&fac_op_shape, &(attrs){ start, rank - end }, 1, ins);
 }
 static const fac_onnx_attr names[] = { { "start", NULL }, { "end", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Shape", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Shape", 1, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     if ((a->start || a->without) && w->opset < 15) return false;

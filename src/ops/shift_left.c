@@ -19,7 +19,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     else out[0] = fac_fail_graph(g, FAC_E_FORMAT, "BitShift: direction is \"%s\", expected LEFT or RIGHT", way);
 }
 static const fac_onnx_attr names[] = { { "direction", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "BitShift", 11, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "BitShift", 11, 0, names, load, 0 }, { 0 } };
 /* ONNX shifts unsigned integers only; the bits of the others are the same. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->out[0]->type.dtype;

@@ -27,7 +27,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_shrink(in[0], fac_onnx_real(n, "lambd", 0.5), fac_onnx_real(n, "bias", 0));
 }
 static const fac_onnx_attr names[] = { { "lambd", NULL }, { "bias", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Shrink", 9, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Shrink", 9, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     fac_onnx_put(w, "Shrink", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },

@@ -6,7 +6,7 @@ fac_value *fac_sign(fac_value *x);                              /* -1, 0 or 1; N
 
 MAP1_NUM(x > (T)0 ? (T)1 : x == (T)0 || ISNAN(x) ? x : (T)-1)
 
-static const fac_onnx onnx[] = { { "", "Sign", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Sign", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "sign(f32[2,37])", -4, 4, 0 }, { "sign(f64[5])", -4, 4, 1e-12 }, { "sign(f16[9])", -4, 4, 0 },
     { "sign(bf16[9])", -4, 4, 0 }, { "sign(f32[0,3])", 0, 0, 0 }, { "sign(f32[])", -4, 4, 0 }, { "sign(i64[9])", -9, 9, 0 },

@@ -18,8 +18,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = alpha == 1 ? fac_silu(x) : fac_mul(x, fac_sigmoid(fac_mul(x, fac_number(g, fac_value_type(x).dtype, alpha))));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load },
-                                 { "com.microsoft", "QuickGelu", 1, 0, fac_names_quick_gelu, fac_load_quick_gelu }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load, 0 },
+                                 { "com.microsoft", "QuickGelu", 1, 0, fac_names_quick_gelu, fac_load_quick_gelu, 0 }, { 0 } };
 /* Before opset 24: x sigmoid(x). */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);

@@ -9,7 +9,7 @@ MAP1(SIN(x))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_cos(n->in[0])); }
 
-static const fac_onnx onnx[] = { { "", "Sin", 7, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Sin", 7, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "sin(f32[2,37])", -10, 10, 1e-6 }, { "sin(f64[5])", -10, 10, 1e-12 }, { "sin(f16[9])", -10, 10, 2e-3 },
     { "sin(bf16[9])", -10, 10, 1e-2 }, { "sin(f32[0,3])", 0, 0, 0 }, { "sin(f32[])", -10, 10, 1e-6 }, { 0 }

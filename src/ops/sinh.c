@@ -9,7 +9,7 @@ MAP1(SINH(x))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_cosh(n->in[0])); }
 
-static const fac_onnx onnx[] = { { "", "Sinh", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Sinh", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "sinh(f32[2,37])", -5, 5, 1e-6 }, { "sinh(f64[5])", -5, 5, 1e-12 }, { "sinh(f16[9])", -5, 5, 2e-3 },
     { "sinh(bf16[9])", -5, 5, 1e-2 }, { "sinh(f32[0,3])", 0, 0, 0 }, { "sinh(f32[])", -5, 5, 1e-6 }, { 0 }

@@ -22,7 +22,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-static const fac_onnx onnx[] = { { "", "Size", 1, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Size", 1, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "size(f32[2,3,4])", -4, 4, 0 }, { "size(bool[0,7])", 0, 0, 0 }, { "size(f16[])", 0, 0, 0 }, { 0 }
 };

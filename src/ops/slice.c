@@ -28,7 +28,7 @@ fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int
 }
 
 /* All of the inputs as numbers.  false: not known. */
-typedef struct cut { int n; fac_contents start, end, axis, step; } cut;
+typedef struct cut { bool known; int n; fac_contents start, end, axis, step; } cut;
 
 static bool numbers(const fac_node *n, cut *c) {
     *c = (cut){ 0 };
@@ -36,6 +36,7 @@ static bool numbers(const fac_node *n, cut *c) {
     if (n->in[3] && !fac_host_numbers(n, 3, &c->axis)) return false;
     if (n->in[4] && !fac_host_numbers(n, 4, &c->step)) return false;
     c->n = c->start.n;
+    c->known = true;
     for (int k = 0; k < c->n; k++) {
         if (!n->in[3]) c->axis.v[k] = k;
         if (!n->in[4]) c->step.v[k] = 1;
@@ -52,36 +53,49 @@ static int64_t symbolic(fac_graph *g, int64_t size, int64_t start, int64_t end, 
     return fac_symbol(g, n < (int)sizeof name ? name : NULL);
 }
 
-static bool infer(fac_node *n) {
+/* The dims of the result; c->known: and the numbers that they come from. */
+static bool dims_of(fac_node *n, fac_dims *to, cut *c) {
     const fac_type *x = &n->in[0]->type;
-    fac_type y = *x;
-    cut c;
     bool seen[FAC_DIMS];
+    *to = x->dims;
     const int length = fac_host_length(n->in[1]);
     for (int i = 1; i < 5; i++)
         if (n->in[i] && (fac_host_length(n->in[i]) != length || length < 0 || length > x->dims.n))
             return fac_fail(n, FAC_E_SHAPE, "starts, ends, axes and steps must have one known length, at most %d", x->dims.n);
-    if (!numbers(n, &c)) {
+    if (!numbers(n, c)) {
         fac_contents axes;
         bool which = fac_host_numbers(n, 3, &axes) && fac_axes_set(n, &axes, x->dims.n, seen);
         for (int k = 0; k < x->dims.n; k++)
-            if (which ? seen[k] : n->in[3] || k < length) y.dims.d[k] = fac_symbol(n->graph, NULL);
-        n->out[0]->type = y;
+            if (which ? seen[k] : n->in[3] || k < length) to->d[k] = fac_symbol(n->graph, NULL);
+        *c = (cut){ 0 };
         return true;
     }
-    c.axis.n = c.n;
-    if (!fac_axes_set(n, &c.axis, x->dims.n, seen)) return false;
-    for (int k = 0; k < c.n; k++) {
-        const int axis = fac_axis(c.axis.v[k], x->dims.n);
+    c->axis.n = c->n;
+    if (!fac_axes_set(n, &c->axis, x->dims.n, seen)) return false;
+    for (int k = 0; k < c->n; k++) {
+        const int axis = fac_axis(c->axis.v[k], x->dims.n);
         const int64_t size = x->dims.d[axis];
-        if (c.step.v[k] == 0) return fac_fail(n, FAC_E_ARGUMENT, "a step of 0");
-        y.dims.d[axis] = size < 0 ? symbolic(n->graph, size, c.start.v[k], c.end.v[k], c.step.v[k])
-                                  : fac_slice_range_of(size, c.start.v[k], c.end.v[k], c.step.v[k]).count;
+        if (c->step.v[k] == 0) return fac_fail(n, FAC_E_ARGUMENT, "a step of 0");
+        to->d[axis] = size < 0 ? symbolic(n->graph, size, c->start.v[k], c->end.v[k], c->step.v[k])
+                               : fac_slice_range_of(size, c->start.v[k], c->end.v[k], c->step.v[k]).count;
     }
-    n->out[0]->type = y;
+    return true;
+}
+
+bool fac_slice_dims(fac_node *n, fac_dims *to) {
+    cut c;
+    return dims_of(n, to, &c);
+}
+
+static bool infer(fac_node *n) {
+    const fac_type *x = &n->in[0]->type;
+    fac_dims y;
+    cut c;
+    if (!dims_of(n, &y, &c)) return false;
+    n->out[0]->type = (fac_type){ x->dtype, y };
 
     fac_contents items, r = { 0 };
-    if (!fac_known(n->in[0], &items) || x->dims.n != 1) return true;
+    if (!c.known || !fac_known(n->in[0], &items) || x->dims.n != 1) return true;
     fac_slice_range s = { 0, 1, items.n };
     if (c.n) s = fac_slice_range_of(items.n, c.start.v[0], c.end.v[0], c.step.v[0]);
     for (r.n = 0; r.n < s.count; r.n++) fac_contents_put(&r, r.n, fac_contents_get(&items, (int)(s.first + r.n * s.step)));
@@ -133,7 +147,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
     out[0] = fac_emit(&fac_op_slice, NULL, 4, list);
 }
 static const fac_onnx_attr names[] = { { "starts", NULL }, { "ends", NULL }, { "axes", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL }, { "", "Slice", 1, 9, names, load_old }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL, 0 }, { "", "Slice", 1, 9, names, load_old, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "slice(f32[5,6], i64{1}, i64{4}, i64{0})", -4, 4, 0 },
     { "slice(f32[5,6], i64{0,5}, i64{5,0}, i64{0,1}, i64{2,-2})", -4, 4, 0 },

@@ -10,7 +10,14 @@ static const fac_port in[] = {
 extern const fac_op fac_op_slice, fac_op_slice_grad;
 
 static bool infer(fac_node *n) {
-    if (n->in[0]->type.dims.n != n->in[5]->type.dims.n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
+    const fac_dims *dy = &n->in[5]->type.dims;
+    fac_dims y;
+    if (!fac_slice_dims(n, &y)) return false;
+    if (y.n != dy->n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
+    for (int k = 0; k < y.n; k++)
+        if (y.d[k] >= 0 && dy->d[k] >= 0 && y.d[k] != dy->d[k])
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of dy is %lld, the slice of x has %lld", k, (long long)dy->d[k],
+                            (long long)y.d[k]);
     n->out[0]->type = (fac_type){ n->in[5]->type.dtype, n->in[0]->type.dims };
     return true;
 }

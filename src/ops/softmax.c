@@ -36,7 +36,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = fac_softmax_load(n, in[0], fac_softmax);
 }
 
-static const fac_onnx onnx[] = { { "", "Softmax", 1, 0, NULL, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Softmax", 1, 0, NULL, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "softmax(f32[2,5]) axis=1", -4, 4, 1e-6 },       { "softmax(f32[3,4,5]) axis=0", -4, 4, 1e-6 },
     { "softmax(f32[2,1000]) axis=-1", -90, 90, 1e-6 }, { "softmax(f32[3,0,2]) axis=-1", 0, 0, 0 },

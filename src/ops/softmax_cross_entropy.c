@@ -32,7 +32,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 }
 
 static const fac_onnx_attr names[] = { { "reduction", NULL }, { "ignore_index", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "SoftmaxCrossEntropyLoss", 12, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "SoftmaxCrossEntropyLoss", 12, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "softmax_cross_entropy(f32[2,3], i64{2,0})", -2, 2, 1e-6 },
     { "softmax_cross_entropy(f64[2,3], i64{2,1}, f64[3]) reduction=sum", -2, 2, 1e-6 },

@@ -54,7 +54,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     else out[0] = fac_space_to_depth(in[0], fac_onnx_int(n, "blocksize", 0), crd);
 }
 static const fac_onnx_attr names[] = { { "blocksize", NULL }, { "mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "SpaceToDepth", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "SpaceToDepth", 1, 0, names, load, 0 }, { 0 } };
 /* ONNX has row, column, channel only.  The other order is that with the channels turned: N,b b,C,H W -> N,C,b b,H W. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;

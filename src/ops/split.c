@@ -100,7 +100,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     for (int k = 0; k < n->nout; k++) out[k] = fac_value_other(y, k);       /* the file may name fewer than there are parts */
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load, 0 }, { 0 } };
 /* Equal parts are as many as there are outputs, before opset 18 said how many; uneven ones, and those of which the last is not
  * read, need their sizes. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

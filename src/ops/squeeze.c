@@ -37,7 +37,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_squeeze(ins[0], fac_onnx_ints(n, "axes"));
 }
 static const fac_onnx_attr names[] = { { "axes", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Squeeze", 13, 0, NULL, NULL }, { "", "Squeeze", 1, 12, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Squeeze", 13, 0, NULL, NULL, 0 }, { "", "Squeeze", 1, 12, names, load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "squeeze(f32[1,3,1,2], i64{0,-2})", -4, 4, 0 }, { "squeeze(f32[1,3,1,2])", -4, 4, 0 },
     { "squeeze(i64[1], i64{0})", -9, 9, 0 }, { "squeeze(bool[2,1,0], i64{1})", 0, 0, 0 }, { "squeeze(f32[])", -4, 4, 0 },

@@ -20,7 +20,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_grad_spread(fac_grad_unreduce(n, dy[0]), n->in[0]);
 }
 
-static const fac_onnx onnx[] = { { "", "ReduceSum", 1, 0, fac_reduce_spellings, fac_reduce_load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "ReduceSum", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "sum(f32[3,4,5], i64{1}) keep", -1, 1, 1e-6 }, { "sum(f32[3,4,5], i64{0,-1})", -1, 1, 1e-6 },
     { "sum(f32[3,4,5], -)", -1, 1, 1e-5 },           { "sum(f32[], -) keep", -1, 1, 1e-6 },

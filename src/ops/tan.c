@@ -12,7 +12,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_grad_shifted(fac_mul(n->out[0], n->out[0]), 1));
 }
 
-static const fac_onnx onnx[] = { { "", "Tan", 7, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Tan", 7, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "tan(f32[2,37])", -1.5, 1.5, 1e-6 }, { "tan(f64[5])", -1.5, 1.5, 1e-12 }, { "tan(f16[9])", -1.5, 1.5, 2e-3 },
     { "tan(bf16[9])", -1.5, 1.5, 1e-2 }, { "tan(f32[0,3])", 0, 0, 0 }, { "tan(f32[])", -1.5, 1.5, 1e-6 }, { 0 }

@@ -38,7 +38,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = d;
 }
 
-static const fac_onnx onnx[] = { { "", "Tile", 6, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Tile", 6, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "tile(f32[2,3], i64{2,2})", -4, 4, 0 }, { "tile(i64[3], i64{3})", -9, 9, 0 },
     { "tile(f16[2,1,3], i64{1,4,1})", -4, 4, 0 }, { "tile(f32[2,3], i64{0,1})", 0, 0, 0 }, { "tile(f32[], i64{})", -4, 4, 0 },

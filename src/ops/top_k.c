@@ -107,7 +107,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     if (n->nout > 1) y[1] = fac_value_other(y[0], 1);
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "k", NULL }, { "largest", NULL }, { "sorted", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "TopK", 1, 0, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "TopK", 10, 0, names, load, 0 }, { "", "TopK", 1, 9, names, load, 1 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };

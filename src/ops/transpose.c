@@ -51,7 +51,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_transpose(dy[0], back);
 }
 
-static const fac_onnx onnx[] = { { "", "Transpose", 1, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Transpose", 1, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "transpose(f32[2,3,4]) perm=0,2,1", -4, 4, 0 }, { "transpose(f32[2,3,4])", -4, 4, 0 },
     { "transpose(f32[2,5,3,4]) perm=0,2,3,1", -4, 4, 0 }, { "transpose(i8[3,2]) perm=1,0", -9, 9, 0 },

@@ -33,7 +33,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_unsqueeze(ins[0], fac_onnx_ints(n, "axes"));
 }
 static const fac_onnx_attr names[] = { { "axes", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Unsqueeze", 13, 0, NULL, NULL }, { "", "Unsqueeze", 1, 12, names, load }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Unsqueeze", 13, 0, NULL, NULL, 0 }, { "", "Unsqueeze", 1, 12, names, load, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "unsqueeze(f32[2,3], i64{0,-1})", -4, 4, 0 }, { "unsqueeze(f32[2,3], i64{1})", -4, 4, 0 },
     { "unsqueeze(i64[], i64{0})", -9, 9, 0 }, { "unsqueeze(u8[0,2], i64{2})", 0, 0, 0 }, { 0 }

@@ -29,7 +29,7 @@ static bool infer(fac_node *n) {
     return fac_knows_map(n, symbols);
 }
 
-static const fac_onnx onnx[] = { { "", "Where", 9, 0, NULL, NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Where", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "where(bool[2,30], f32[30], f32[])", -4, 4, 0 }, { "where(bool[3], f32[4,1], f32[2,1,1])", -4, 4, 0 },
     { "where(bool[9], i64[9], i64[9])", -9, 9, 0 }, { "where(bool[9], u64[9], u64[])", 0, 9, 0 },

@@ -69,7 +69,7 @@ bool           fac_tile_best(const fac_tile_unit *u, const int64_t d[3], fac_dty
 fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_size *size);
 void          fac_tile_keep_row(fac_tile_row *row, const char *why);
 /* What would use the unit better. */
-const char   *fac_tile_advice(const fac_tiler *t, const fac_tile_row *row, const fac_tile_size *size);
+const char   *fac_tile_advice(fac_tiler *t, const fac_tile_row *row, const fac_tile_size *size);
 
 /* ---- tile_matrix.c: matrices that can be taken apart ---- */
 

@@ -24,6 +24,10 @@ fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_si
     fac_tile_row *row = &r->rows[r->n++];
     *row = (fac_tile_row){ .name = fac_arena_text(&r->memory, fac_node_label(n, label, sizeof label)), .op = n->op->name,
                            .dtype = n->out[0]->type.dtype, .count = size->count, .advice = "" };
+    if (!row->name) {
+        t->status = fac_raise(t->err, FAC_E_NOMEM, "no memory for the name of a product");
+        row->name = "";
+    }
     row->m = size->d[0], row->n = size->d[1], row->k = size->d[2];
     row->macs = (double)row->m * (double)row->n * (double)row->k * (double)row->count;
     return row;
@@ -105,14 +109,18 @@ static void about_alignment(fac_text *to, const fac_tile_row *row) {
     fac_text_print(to, "%lld of %lld tiles are not aligned: pad them", (long long)row->unaligned, (long long)row->tiles);
 }
 
-const char *fac_tile_advice(const fac_tiler *t, const fac_tile_row *row, const fac_tile_size *size) {
+const char *fac_tile_advice(fac_tiler *t, const fac_tile_row *row, const fac_tile_size *size) {
     fac_text text = { 0 };
     about_alignment(&text, row);
     about_batch(&text, t, row, size->d);
     about_swap(&text, t, row, size->d);
     about_taps(&text, t, row, size);
     about_shape(&text, t, row, size->d);
-    const char *kept = text.failed || !text.n ? "" : fac_arena_text(&t->report->memory, text.s);
+    const char *kept = "";
+    if (text.failed) kept = NULL;
+    else if (text.n) kept = fac_arena_text(&t->report->memory, text.s);
     fac_text_free(&text);
-    return kept ? kept : "";
+    if (kept) return kept;
+    t->status = fac_raise(t->err, FAC_E_NOMEM, "no memory for advice");
+    return "";
 }

@@ -24,7 +24,9 @@ static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch,
         fac_graph_free(a->graph);
         a->graph = flat;
     }
-    if (a->graph && !fac_graph_check(a->graph, &why)) return FAC_OK;
+    const fac_status status = a->graph ? fac_graph_check(a->graph, &why) : FAC_E_NOMEM;
+    if (!status) return FAC_OK;
+    if (status == FAC_E_NOMEM) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
     a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = false }, NULL);

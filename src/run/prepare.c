@@ -121,6 +121,15 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
     return status;
 }
 
+/* What a solver packs belongs to one step.  A value alone belongs to none: there may be no step at all. */
+static const char *name_of(const fac_plan *plan, const fac_item *item) {
+    const fac_value *v = item->value;
+    if (item->solver && item->step < plan->nsteps) return plan->steps[item->step].label;
+    if (v->name) return v->name;
+    if (!v->node) return "a constant";
+    return v->node->name ? v->node->name : v->node->op->name;
+}
+
 static fac_status all_items(fac_plan *plan, fac_prepared *p, fac_hash *hashes, early *e) {
     fac_device *d = plan->device;
     const fac_graph *g = plan->graph;
@@ -145,7 +154,7 @@ static fac_status all_items(fac_plan *plan, fac_prepared *p, fac_hash *hashes, e
         if (status) {
             p->packs[i]->key = fac_hash_start(0);       /* nobody may find what was not filled */
             p->packs[i]->key.a ^= (uint64_t)(uintptr_t)p->packs[i];
-            return fac_raise_in(e->err, status, "preparing %s", plan->steps[item->step].label);
+            return fac_raise_in(e->err, status, "preparing %s", name_of(plan, item));
         }
     }
     return FAC_OK;

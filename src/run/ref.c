@@ -91,6 +91,13 @@ static bool picks(const fac_node *n) {
     return any;
 }
 
+/* Operands that do not fit together, which an op let pass, must not be read past their ends. */
+static bool is_inside(const fac_dims *d, const int64_t *from) {
+    for (int k = 0; k < d->n; k++)
+        if (from[k] < 0 || from[k] >= d->d[k]) return false;
+    return true;
+}
+
 /* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers).  What is nowhere is
  * zero; of movers that pick by indices it is an error. */
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
@@ -111,6 +118,10 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
             if (n->op->move(&m, to, &input, from)) {
                 const fac_dims *d = &in[input].type.dims;
                 int64_t at = 0;
+                if (!is_inside(d, from)) {
+                    status = fac_raise(err, FAC_E_SHAPE, "%s: its operands do not fit together", n->op->name);
+                    break;
+                }
                 for (int j = 0; j < d->n; j++) at = at * d->d[j] + from[j];
                 memcpy(y, (const char *)in[input].data + (size_t)at * size, size);
             } else if (indexed) {
