@@ -15,6 +15,13 @@ bool is_image(const char *path) {
     return false;
 }
 
+fac_tensor **tensors_new(int n) { return calloc((size_t)n + 1, sizeof(fac_tensor *)); }
+
+void tensors_free(fac_tensor **all, int n) {
+    for (int i = 0; all && i < n; i++) fac_tensor_free(all[i]);
+    free(all);
+}
+
 static fac_status npz_entry(const char *path, const char *name, fac_tensor **out, fac_error *err) {
     fac_weights *w;
     fac_status status = fac_weights_load(path, &w, err);

@@ -1,4 +1,5 @@
 #include "ops/shape.h"
+#include "graph/graph_internal.h"
 
 #if FAC_INTERFACE
 /* x cut along an axis into n parts, out[0..n): equal ones, the last smaller when they do not fit; views of x. */
@@ -74,11 +75,9 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
 /* The parts again; zeros for one that was not used. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
-    enum { PARTS = 256 };
-    fac_value *parts[PARTS];
-    if (n->nout > PARTS) {
-        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED,
-            "split: a gradient of %d parts; at most %d are supported", n->nout, PARTS);
+    fac_value **parts = fac_arena_alloc(&n->graph->arena, (size_t)n->nout, sizeof *parts);
+    if (!parts) {
+        dx[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "split: no memory for a gradient of %d parts", n->nout);
         return;
     }
     for (int k = 0; k < n->nout; k++)
