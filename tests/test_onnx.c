@@ -155,6 +155,31 @@ static bytes two_inputs(const char *a, const char *b) {
     return w_model(g, 8, 17);
 }
 
+/* Names that say nothing are none: each such dim is of a size of its own. */
+static void nameless_dims(void **state) {
+    (void)state;
+    static const char *const names[] = { "=?,=?,N", "=?3,=?3,N", "=,=,N", "=*,=*,N", "=-,=_,N" };
+    const char *inputs[] = { "a" };
+    fac_dims dims[] = { fac_shape(2, 3, 4) };
+    fac_onnx_opts opts = { .n = 1, .inputs = inputs, .dims = dims };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        fac_graph *g = load_with(two_inputs(names[k], names[k]), NULL);
+        const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+        assert_true(a.d[0] < 0 && a.d[1] < 0 && b.d[0] < 0 && b.d[1] < 0);
+        assert_true(a.d[0] != a.d[1] && a.d[0] != b.d[0] && a.d[1] != b.d[1] && b.d[0] != b.d[1]);
+        assert_true(a.d[2] == b.d[2]);
+        fac_graph_free(g);
+        g = load_with(two_inputs(names[k], names[k]), &opts);
+        assert_true(fac_value_type(fac_graph_input(g, 1)).dims.d[0] < 0);
+        assert_true(fac_value_type(fac_graph_input(g, 1)).dims.d[2] == 4);
+        fac_graph_free(g);
+    }
+    fac_graph *g = load_with(two_inputs("=\xc3\xa9,=2,=x?", "=\xc3\xa9,=2,=x?"), NULL);
+    const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+    assert_true(fac_dims_equal(&a, &b));
+    fac_graph_free(g);
+}
+
 static void given_shapes(void **state) {
     (void)state;
     const char *inputs[] = { "a", "b" }, *wrong[] = { "c" };
@@ -374,6 +399,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_types), cmocka_unit_test(runs_right), cmocka_unit_test(leaves),
         cmocka_unit_test(any_order), cmocka_unit_test(constants), cmocka_unit_test(shapes), cmocka_unit_test(given_shapes),
+        cmocka_unit_test(nameless_dims),
         cmocka_unit_test(wrong_graphs), cmocka_unit_test(missing), cmocka_unit_test(wrong_opset),
         cmocka_unit_test(attributes), cmocka_unit_test(files),
     };

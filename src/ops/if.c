@@ -145,7 +145,14 @@ static void cost(const fac_node *n, fac_cost *c) {
 
 /* ---- ONNX ---- */
 
+/* With a condition that is known nothing of the other branch counts, which may not even fit the sizes at hand. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
+    bool is;
+    if (fac_flow_always(ins[0], &is)) {
+        fac_onnx_body_inputs(n, is ? "else_branch" : "then_branch");
+        fac_onnx_body_here(n, is ? "then_branch" : "else_branch", n->nout, y);
+        return;
+    }
     fac_onnx_outer outer = { (fac_value *[8]){ ins[0] }, 1, 8 };      /* input 0 of the bodies: the condition */
     if (fac_onnx_body_inputs(n, "then_branch") < 0 || fac_onnx_body_inputs(n, "else_branch") < 0) return;
     fac_graph *yes = fac_onnx_body(n, "then_branch", 0, NULL, &outer);
