@@ -34,6 +34,13 @@ static const fac_port out[] = { { "dq", FAC_FLOATS, 0 }, { "dk", FAC_FLOATS, 0 }
 
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
+/* The features of one head of this operand; -1: not known. */
+static int64_t size_of_head(const fac_node *n, int i, int64_t heads) {
+    const fac_dims *d = &n->in[i]->type.dims;
+    if (d->n == 4 || d->d[2] < 0) return d->n == 4 ? d->d[3] : -1;
+    return d->d[2] / heads;
+}
+
 static bool infer(fac_node *n) {
     const fac_attention_grad_opts *o = n->attrs;
     const fac_type *q = &n->in[Q]->type, *k = &n->in[K]->type, *lse = &n->in[LSE]->type;
@@ -49,22 +56,19 @@ static bool infer(fac_node *n) {
     if (rank == 3 && (o->q_heads < 1 || o->kv_heads < 1))
         return fac_fail(n, FAC_E_ARGUMENT, "operands with three dims need q_heads and kv_heads");
     const int64_t heads = rank == 4 ? q->dims.d[1] : o->q_heads, groups = rank == 4 ? k->dims.d[1] : o->kv_heads;
-    if (groups == 0 || (heads >= 0 && groups > 0 && heads % groups))
+    if (groups == 0 || heads == 0 || (heads >= 0 && groups > 0 && heads % groups))
         return fac_fail(n, FAC_E_SHAPE, "%lld heads of q cannot share %lld heads of k", (long long)heads, (long long)groups);
     if (differ(lse->dims.d[0], q->dims.d[0]) || differ(lse->dims.d[1], heads) || differ(lse->dims.d[2], q->dims.d[rows]))
         return fac_fail(n, FAC_E_SHAPE, "lse must be batch, heads, queries");
     if (differ(n->in[V]->type.dims.d[rows], k->dims.d[rows])) return fac_fail(n, FAC_E_SHAPE, "k and v must have the same rows");
+    if (differ(size_of_head(n, Q, heads), size_of_head(n, K, groups)) ||
+        differ(size_of_head(n, V, groups), size_of_head(n, Y, heads)))
+        return fac_fail(n, FAC_E_SHAPE, "heads of q and k, and of v and y, must have one size");
     for (int d = 0; d < rank; d++)
         if (differ(n->in[Y]->type.dims.d[d], n->in[DY]->type.dims.d[d])) return fac_fail(n, FAC_E_SHAPE, "y and dy differ");
     if (differ(n->in[Y]->type.dims.d[rows], q->dims.d[rows])) return fac_fail(n, FAC_E_SHAPE, "q and y must have the same rows");
     for (int i = Q; i <= V; i++) n->out[i]->type = n->in[i]->type;
     return true;
-}
-
-/* [B,H,Q,x] as [B,G,H/G Q,x]: the rows of all heads that share one of k. */
-static fac_value *of_groups(fac_value *v, int64_t groups) {
-    const int64_t heads = v->type.dims.d[1];
-    return heads < 0 || groups < 0 || heads == groups ? v : fac_reshape(v, fac_shape(0, groups, -1, v->type.dims.d[3]));
 }
 
 static void expand(const fac_node *n, fac_value *to[]) {
@@ -83,8 +87,8 @@ static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *dp = fac_attention_product(dy, fac_grad_swap(v)), *along = fac_sum(fac_mul(dy, y), fac_shape(-1), true);
     fac_value *ds = fac_mul(p, fac_sub(dp, along));
     to[Q] = fac_attention_product(ds, k);
-    to[K] = fac_matmul(fac_grad_swap(of_groups(ds, groups)), of_groups(q, groups));
-    to[V] = fac_matmul(fac_grad_swap(of_groups(p, groups)), of_groups(dy, groups));
+    to[K] = fac_matmul(fac_grad_swap(fac_attention_grouped(ds, groups)), fac_attention_grouped(q, groups));
+    to[V] = fac_matmul(fac_grad_swap(fac_attention_grouped(p, groups)), fac_attention_grouped(dy, groups));
     for (int i = Q; i <= K; i++) to[i] = fac_attention_scaled(to[i], o->scale);
     for (int i = Q; i <= V && flat; i++) to[i] = fac_attention_flat(to[i]);
 }

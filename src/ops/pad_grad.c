@@ -19,6 +19,9 @@ static bool infer(fac_node *n) {
     if (((const attrs *)n->attrs)->mode == FAC_PAD_CONSTANT)
         return fac_fail(n, FAC_E_ARGUMENT, "mode constant adds nothing of x");
     if (n->in[0]->type.dims.n != n->in[3]->type.dims.n) return fac_fail(n, FAC_E_SHAPE, "dy and x differ in rank");
+    for (int k = 0; k < n->in[0]->type.dims.n; k++)
+        if (n->in[0]->type.dims.d[k] == 0 && n->in[3]->type.dims.d[k] > 0)
+            return fac_fail(n, FAC_E_SHAPE, "nothing to repeat along an axis of size 0");
     n->out[0]->type = (fac_type){ n->in[3]->type.dtype, n->in[0]->type.dims };
     return true;
 }

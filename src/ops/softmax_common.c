@@ -43,5 +43,5 @@ fac_value *fac_softmax_load(const fac_onnx_node *n, fac_value *x, fac_value *(*o
     int64_t axis = fac_onnx_int(n, "axis", 1);
     if (axis < 0) axis += d.n;
     if (axis == d.n - 1) return op(x, axis);
-    return fac_reshape(op(fac_flatten(x, axis), 1), d);
+    return fac_reshape_like(op(fac_flatten(x, axis), 1), x);
 }
