@@ -180,7 +180,7 @@ static void float_outputs(floats *f, fac_graph *to, const fac_graph *from) {
 }
 
 static fac_graph *converted(floats *f, const fac_graph *g) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .self = f, .visit = float_node, .leaf = float_leaf }, NULL);
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .self = f, .visit = float_node, .blind = true, .leaf = float_leaf }, NULL);
     if (to && !to->error.status) float_outputs(f, to, g);
     return to;
 }

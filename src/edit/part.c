@@ -52,7 +52,7 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
     part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at), fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
     for (int k = 0; p.at && k < ninputs; k++) p.at[k] = fac_edit_value(g, inputs[k]);
-    fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .leaf = part_leaf,
+    fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .blind = true, .leaf = part_leaf,
                                                                   .keep_dead = true }, &map) : NULL;
     fac_status status = to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!status) forget_outputs(to);

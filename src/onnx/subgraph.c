@@ -37,6 +37,7 @@ static fac_value *put_outer(fac_graph *g, const fac_value *v) {
     do snprintf(name, sizeof name, "outer.%zu", k++); while (fac_table_get(&g->names, name));
     fac_value *in = fac_input(g, own ? v->name : name, v->type.dtype, v->type.dims);
     if (v->known) fac_knows(in, v->known);
+    in->guess = v->guess;
     return in;
 }
 
@@ -203,6 +204,7 @@ static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin,
         snprintf(name, sizeof name, "in.%zu", k);
         inside[k] = fac_input(b->g, own ? f->in.at[k] : name, in[k]->type.dtype, in[k]->type.dims);
         if (in[k]->known) fac_knows(inside[k], in[k]->known);
+        inside[k]->guess = in[k]->guess;
     }
     FAC_TRY(fac_graph_check(b->g, err));
     if (!f->out.n) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" has no outputs", f->name);

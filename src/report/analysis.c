@@ -119,7 +119,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
     l->out = n->out[0]->type;
     if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
-    if (n->op->cost) n->op->cost(n, &cost);
+    if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
     l->macs = cost.macs;
     l->other = cost.other;
     owner o = { a, l, seen };
