@@ -44,6 +44,19 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     return true;
 }
 
+/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0, too: [N,-1] of x[6,N] is [N,6], but
+ * [6,0] where N is 0. */
+static bool may_copy(const fac_dims *x, const fac_contents *c) {
+    int maybe = 0;
+    bool other = false;
+    for (int k = 0; k < c->n; k++) {
+        const bool symbol = c->symbolic >> k & 1;
+        maybe += symbol || c->v[k] <= 0;
+        other |= symbol && k < x->n && c->v[k] != x->d[k];
+    }
+    return other && maybe > 1;
+}
+
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
     const bool allowzero = ((const attrs *)n->attrs)->allowzero;
@@ -74,6 +87,7 @@ static bool infer(fac_node *n) {
             }
         }
         if (open >= 0 && !quotient(n, left, others, &y.d[open])) return false;
+        if (!allowzero && may_copy(x, &c)) n->out[0]->guess = FAC_ASSUMED;
     }
     int64_t a = fac_dims_count(x), b = fac_dims_count(&y);
     if (a >= 0 && b >= 0 && a != b)

@@ -18,6 +18,11 @@ static const fac_port out_ports[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
 extern const fac_op fac_op_split;
 
+/* The last parts are smaller unless it is known that all are equal. */
+static int64_t open_part(fac_graph *g, int64_t size, int parts) {
+    return fac_size_divides(g, size, parts) ? fac_size_quotient(g, size, parts) : fac_symbol(g, NULL);
+}
+
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
@@ -33,7 +38,7 @@ static bool infer(fac_node *n) {
     int64_t sum = 0, each = n->in[1] || size < 0 ? 0 : (size + parts - 1) / parts;
     for (int k = 0; k < parts; k++) {
         int64_t part = known ? c.v[k] : n->in[1] ? fac_symbol(n->graph, NULL)
-                     : size < 0 ? fac_size_quotient(n->graph, size, parts)      /* that it divides evenly shows later */
+                     : size < 0 ? open_part(n->graph, size, parts)
                      : k * each >= size ? 0 : size - k * each < each ? size - k * each : each;
         if (known && part < 0 && !(c.symbolic >> k & 1))
             return fac_fail(n, FAC_E_ARGUMENT, "part %d has size %lld", k, (long long)part);
