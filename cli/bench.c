@@ -73,10 +73,11 @@ static double tolerance(const job *j) {
 static int verify(const job *j, double *error) {
     fac_error err = { 0 };
     fac_program *p = NULL;
-    fac_tensor *ref[JOB_MOST] = { NULL };
+    fac_tensor **ref = tensors_new(j->nout);
     fac_program_opts opts = { .solver = "ref", .no_fuse = true };
-    int n = fac_graph_outputs(j->m.graph), code = EXIT_OK;
+    int n = j->nout, code = EXIT_OK;
     *error = 0;
+    if (!ref) return fail_text("out of memory");
     if (fac_program_new(j->m.graph, j->device, &opts, &p, &err) || fac_program_run(p, j->in, ref, &err)) code = fail(&err);
     for (int i = 0; i < n && !code; i++) {
         fac_tensor *a = NULL, *b = NULL;
@@ -95,7 +96,7 @@ static int verify(const job *j, double *error) {
         fac_tensor_free(a);
         fac_tensor_free(b);
     }
-    for (int i = 0; i < n; i++) fac_tensor_free(ref[i]);
+    tensors_free(ref, n);
     fac_program_free(p);
     return code;
 }

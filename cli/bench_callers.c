@@ -11,7 +11,7 @@ typedef struct caller {
     bool        started;
     double      limit, seconds;             /* to measure; measured */
     long        runs;
-    fac_tensor *out[JOB_MOST];
+    fac_tensor **out;
     fac_status  status;
     fac_error   err;
 } caller;
@@ -60,16 +60,19 @@ int bench_callers(const job *j, int n, double seconds, bool json) {
     double rate = 0, busy = 0;
     long runs = 0;
     for (int k = 0; k < n; k++) {
-        all[k].j = j, all[k].limit = seconds;
-        all[k].started = !pthread_create(&all[k].thread, NULL, work, &all[k]);
+        all[k].j = j;
+        all[k].limit = seconds;
+        all[k].out = tensors_new(j->nout);
+        all[k].started = all[k].out && !pthread_create(&all[k].thread, NULL, work, &all[k]);
     }
     for (int k = 0; k < n; k++) {
         if (all[k].started) pthread_join(all[k].thread, NULL);
+        if (!code && !all[k].out) code = fail_text("out of memory");
         if (!code && !all[k].started) code = fail_text("the system gives no thread for caller %d of %d", k + 1, n);
         if (!code && all[k].status) code = fail(&all[k].err);
         if (all[k].seconds > 0) rate += (double)all[k].runs / all[k].seconds;
         busy += all[k].seconds, runs += all[k].runs;
-        for (int i = 0; i < JOB_MOST; i++) fac_tensor_free(all[k].out[i]);
+        tensors_free(all[k].out, j->nout);
     }
     free(all);
     return code ? code : print(j, n, rate, busy / (double)runs, json);

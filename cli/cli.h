@@ -139,6 +139,9 @@ int batch_fits(const fac_graph *g, int n, long batch);
 fac_status tensor_random(fac_type type, uint64_t seed, uint64_t stream, fac_tensor **out, fac_error *err);
 /* .npy, .npz (its only or first entry; FILE.npz:NAME for another), ONNX TensorProto .pb */
 fac_status tensor_load(const char *path, fac_tensor **out, fac_error *err);
+/* Room for so many tensors, none of them there yet; NULL: no memory.  tensors_free frees the tensors and the room. */
+fac_tensor **tensors_new(int n);
+void tensors_free(fac_tensor **all, int n);
 fac_status tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);       /* by the ending */
 bool ends_with(const char *path, const char *ending);          /* in any case: ".npy", ".NPY" */
 bool called_image(const char *path);            /* by its ending: ".jpg" */

@@ -166,9 +166,8 @@ static fac_status dtype_step(edit_context *c, const char *text, const fac_graph 
     edit_count(c, "casts", r.casts);
     edit_count(c, "overflowed", (double)r.overflowed);
     edit_count(c, "vanished", (double)r.vanished);
-    SAY(c, "%d tensors are %s, %d nodes kept their types, %d casts; %lld numbers became infinite, %lld zero", r.tensors, text,
-        r.kept,
-        r.casts, (long long)r.overflowed, (long long)r.vanished);
+    SAY(c, "%d tensors are %s, %d nodes kept their types, %d casts; %lld numbers became the largest of %s, %lld its smallest",
+        r.tensors, text, r.kept, r.casts, (long long)r.overflowed, text, (long long)r.vanished);
     return FAC_OK;
 }
 

@@ -1,5 +1,6 @@
 /* See inputs.h. */
 #include "inputs.h"
+#include <stdlib.h>
 #include <string.h>
 
 static int input_index(const fac_graph *g, const char *name, size_t n) {
@@ -27,11 +28,12 @@ static int load_named(const model *m, const input_options *o, const verb *v, con
     const char *equals = strchr(text, '=');
     const int i = equals ? input_index(m->graph, text, (size_t)(equals - text)) : -1;
     char names[256] = "";
+    size_t at = 0;
     if (!equals) return usage_error(v, "--input needs NAME=FILE, not \"%s\"", text);
     if (i >= 0) return load(m, o, i, equals + 1, to);
-    for (int k = 0; k < fac_graph_inputs(m->graph); k++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? ", " : "",
-                 fac_value_name(fac_graph_input(m->graph, k)));
+    for (int k = 0; k < fac_graph_inputs(m->graph) && at < sizeof names; k++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "",
+                               fac_value_name(fac_graph_input(m->graph, k)));
     return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - text), text, names);
 }
 
@@ -51,7 +53,9 @@ static int make_random(const model *m, const input_options *o, int i, inputs *to
 int inputs_load(const model *m, const input_options *o, const verb *v, list files, inputs *to) {
     const int n = fac_graph_inputs(m->graph);
     int code = EXIT_OK;
-    if (n > INPUTS) return fail_text("a model with more than %d inputs", INPUTS);
+    *to = (inputs){ .tensor = tensors_new(n), .photo = calloc((size_t)n + 1, sizeof *to->photo),
+                    .random = calloc((size_t)n + 1, sizeof *to->random), .n = n };
+    if (!to->tensor || !to->photo || !to->random) return fail_text("out of memory");
     for (int k = 0; k < o->named.n && !code; k++) code = load_named(m, o, v, o->named.at[k], to);
     for (int k = 0, i = 0; k < files.n && !code; k++) {
         while (i < n && to->tensor[i]) i++;
@@ -64,6 +68,8 @@ int inputs_load(const model *m, const input_options *o, const verb *v, list file
 }
 
 void inputs_free(inputs *in) {
-    for (int i = 0; i < INPUTS; i++) fac_tensor_free(in->tensor[i]);
+    tensors_free(in->tensor, in->n);
+    free(in->photo);
+    free(in->random);
     *in = (inputs){ 0 };
 }

@@ -3,8 +3,6 @@
 #define FACULA_CLI_INPUTS_H
 #include "photo.h"
 
-enum { INPUTS = 64 };
-
 typedef struct input_options {
     photo_options photo;
     list named, shapes;
@@ -19,10 +17,11 @@ typedef struct input_options {
     PHOTO_OPTIONS((o).photo)
 
 typedef struct inputs {
-    fac_tensor *tensor[INPUTS];         /* in the order of the graph's inputs */
-    const char *photo[INPUTS];          /* the file that it came from, if it was a photo */
-    photo_plan  plan;                   /* how the last photo was prepared */
-    bool        random[INPUTS];         /* it came from nowhere */
+    fac_tensor **tensor;                /* in the order of the graph's inputs */
+    const char **photo;                 /* the file that it came from, if it was a photo */
+    bool        *random;                /* it came from nowhere */
+    int          n;
+    photo_plan   plan;                  /* how the last photo was prepared */
 } inputs;
 
 /* Those of --input, then the files in order, then random ones; an exit code.  Every input has its tensor afterwards. */

@@ -8,7 +8,6 @@ static int train_program(job *j, const job_options *o, const numerics *how) {
     fac_error err = { 0 };
     const double lr = 1e-3;
     fac_type scalar = { .dtype = FAC_F64 };
-    if (fac_graph_inputs(j->m.graph) != 1) return fail_text("--train needs a model with one input");
     fac_type labels = { FAC_I64, { .n = 1, .d = { fac_tensor_type(j->in[0]).dims.d[0] } } };
     if (tensor_random(labels, (uint64_t)o->seed, 1, &j->in[1], &err)) return fail(&err);
     if (fac_tensor_new(NULL, scalar.dtype, scalar.dims, &j->in[2], &err)) return fail(&err);
@@ -69,9 +68,18 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     if (!code) code = problem ? pose(j, o, what) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
     if (code) return code;
     j->loaded = now() - start;
-    if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)
-        return fail_text("a model with more than %d inputs or outputs", JOB_MOST);
     return EXIT_OK;
+}
+
+/* A step of training reads samples, labels and a learning rate, and gives the loss and how many
+ * were right. */
+static int make_room(job *j, bool train) {
+    enum { READ = 3, GIVEN = 2 };
+    j->nin = train ? READ : fac_graph_inputs(j->m.graph);
+    j->nout = train ? GIVEN : fac_graph_outputs(j->m.graph);
+    j->in = tensors_new(j->nin);
+    j->out = tensors_new(j->nout);
+    return j->in && j->out ? EXIT_OK : fail_text("out of memory");
 }
 
 int job_settle(job *j, const verb *v, const job_options *o) {
@@ -80,6 +88,8 @@ int job_settle(job *j, const verb *v, const job_options *o) {
     int code = precision_read(v, o->precision, &how);
     if (!code) code = batch_fits(j->m.graph, fac_graph_inputs(j->m.graph), o->batch);
     if (!code && !o->train) code = precision_apply(&how, &j->m.graph);
+    if (!code && o->train && fac_graph_inputs(j->m.graph) != 1) code = fail_text("--train needs a model with one input");
+    if (!code) code = make_room(j, o->train);
     for (int i = 0; i < fac_graph_inputs(j->m.graph) && !code; i++) code = make_input(j, o, i);
     if (code) return code;
     if (o->train) return train_program(j, o, &how);
@@ -93,11 +103,9 @@ int job_open(job *j, const verb *v, const job_options *o, const char *what) {
 }
 
 void job_unsettle(job *j) {
-    for (int i = 0; i < JOB_MOST; i++) {
-        fac_tensor_free(j->in[i]);
-        fac_tensor_free(j->out[i]);
-        j->in[i] = j->out[i] = NULL;
-    }
+    tensors_free(j->in, j->nin);
+    tensors_free(j->out, j->nout);
+    j->in = j->out = NULL;
     if (j->trainer) fac_trainer_free(j->trainer);
     else fac_program_free(j->program);
     j->trainer = NULL, j->program = NULL;

@@ -4,8 +4,6 @@
 #include "cli.h"
 #include "facula/train.h"
 
-enum { JOB_MOST = 64 };
-
 typedef struct job_options {
     device_options device;
     const char *solver, *weights, *precision;
@@ -30,7 +28,8 @@ typedef struct job {
     fac_device  *device;
     fac_trainer *trainer;               /* --train: it owns the program */
     fac_program *program;
-    fac_tensor  *in[JOB_MOST], *out[JOB_MOST];
+    fac_tensor **in, **out;             /* nin and nout of them */
+    int          nin, nout;
     double       loaded;                /* seconds that it took to open the device and to read the model */
 } job;
 

@@ -74,29 +74,29 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
 
 /* ---- sizes of inputs: "x=1x3x224x224" or, for the first input, "1x3x224x224" ---- */
 
-enum { SHAPES = 64 };
-typedef struct sizes {
-    int         n;
-    char       *names[SHAPES];      /* NULL: the first input */
-    const char *texts[SHAPES];
-    fac_dims    dims[SHAPES];
-} sizes;
+typedef struct size_given {
+    char       *name;               /* NULL: the first input */
+    const char *text;
+    fac_dims    dims;
+} size_given;
+typedef struct sizes { int n; size_given *at; } sizes;
 
 static void sizes_free(sizes *s) {
-    for (int i = 0; i < s->n; i++) free(s->names[i]);
-    s->n = 0;
+    for (int i = 0; i < s->n; i++) free(s->at[i].name);
+    free(s->at);
+    *s = (sizes){ 0 };
 }
 
 static int sizes_parse(const list *shapes, sizes *to) {
-    to->n = 0;
+    *to = (sizes){ 0, calloc((size_t)(shapes ? shapes->n : 0) + 1, sizeof *to->at) };
+    if (!to->at) return fail_text("out of memory");
     for (int i = 0; shapes && i < shapes->n; i++) {
         const char *equals = strrchr(shapes->at[i], '=');
-        if (i == SHAPES) return fail_text("more than %d times --shape", SHAPES);
-        to->names[i] = equals ? strndup(shapes->at[i], (size_t)(equals - shapes->at[i])) : NULL;
-        to->texts[i] = equals ? equals + 1 : shapes->at[i];
-        to->n++;
-        if (equals && !to->names[i]) return fail_text("out of memory");
-        if (!dims_parse(to->texts[i], &to->dims[i])) {
+        size_given *s = &to->at[to->n++];
+        s->name = equals ? strndup(shapes->at[i], (size_t)(equals - shapes->at[i])) : NULL;
+        s->text = equals ? equals + 1 : shapes->at[i];
+        if (equals && !s->name) return fail_text("out of memory");
+        if (!dims_parse(s->text, &s->dims)) {
             fprintf(stderr, "facula: --shape needs NAME=1x3x224x224, not \"%s\"\n", shapes->at[i]);
             return EXIT_USAGE;
         }
@@ -164,13 +164,19 @@ const char *link_root;
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
 static int load_onnx(const char *path, sizes *s, model *m) {
     fac_error err = { 0 };
-    const char *names[SHAPES];
-    fac_dims dims[SHAPES];
-    int n = 0;
-    for (int i = 0; i < s->n; i++)
-        if (s->names[i]) names[n] = s->names[i], dims[n++] = s->dims[i];
+    const char **names = malloc(((size_t)s->n + 1) * sizeof *names);
+    fac_dims *dims = malloc(((size_t)s->n + 1) * sizeof *dims);
+    int n = 0, code = names && dims ? EXIT_OK : fail_text("out of memory");
+    for (int i = 0; i < s->n && !code; i++) {
+        if (!s->at[i].name) continue;
+        names[n] = s->at[i].name;
+        dims[n++] = s->at[i].dims;
+    }
     const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root };
-    return fac_onnx_load(path, &opts, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    if (!code && fac_onnx_load(path, &opts, &m->graph, &err)) code = fail(&err);
+    free(names);
+    free(dims);
+    return code;
 }
 
 int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
@@ -183,7 +189,7 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
     for (int i = 0; i < s.n && !code; i++)
-        if ((zoo || text || !s.names[i]) && resize(&m.graph, s.names[i], s.texts[i], &err)) code = fail(&err);
+        if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err)) code = fail(&err);
     sizes_free(&s);
     if (!zoo) m.path = path;
     if (code) model_free(&m);

@@ -37,14 +37,15 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { MOST = INPUTS, TOP = 100 };      /* of inputs and outputs; of classes, as --top has it */
+enum { TOP = 100 };                     /* of classes, as --top has it */
 
 typedef struct job {
     model       m;
     fac_device *device;
     fac_program *program;
     inputs      in;
-    fac_tensor *out[MOST];
+    fac_tensor **out;               /* nout of them */
+    int         nout;
     labels      names;
     file_names  files;
     bool        named;              /* names were looked for */
@@ -244,10 +245,8 @@ static int report(job *j, cJSON *rows) {
 
 static void forget(job *j) {
     inputs_free(&j->in);
-    for (int i = 0; i < MOST; i++) {
-        fac_tensor_free(j->out[i]);
-        j->out[i] = NULL;
-    }
+    tensors_free(j->out, j->nout);
+    j->out = NULL;
 }
 
 /* A run is over when its results are there. */
@@ -283,6 +282,8 @@ static int report_steps(const job *j) {
 static int once(job *j, list files, cJSON *rows) {
     fac_error err = { 0 };
     int code = inputs_load(&j->m, &o.input, verb_find("run"), files, &j->in);
+    j->nout = fac_graph_outputs(j->m.graph);
+    if (!code && !(j->out = tensors_new(j->nout))) code = fail_text("out of memory");
     if (code) return code;
     if (fac_program_plan(j->program, j->in.tensor, &j->stat, &err))
         return kind_fail_run(&err, j->m.graph, j->in.random);
@@ -343,8 +344,6 @@ static int work(job *j, list args) {
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
     if (!code) code = precision_apply(&how, &j->m.graph);
     opts.precision = how.products;
-    if (!code && (fac_graph_inputs(j->m.graph) > MOST || fac_graph_outputs(j->m.graph) > MOST))
-        return fail_text("a model with more than %d inputs or outputs", MOST);
     if (!code) code = check_outputs(j);
     if (!code && !name_files(j)) code = fail_text("out of memory");
     if (code) return code;

@@ -18,6 +18,12 @@ bool called_image(const char *path) {
 }
 
 bool is_image(const char *path) { return called_image(path) || kind_is_picture(path); }
+fac_tensor **tensors_new(int n) { return calloc((size_t)n + 1, sizeof(fac_tensor *)); }
+
+void tensors_free(fac_tensor **all, int n) {
+    for (int i = 0; all && i < n; i++) fac_tensor_free(all[i]);
+    free(all);
+}
 
 static fac_status npz_entry(const char *path, const char *name, fac_tensor **out, fac_error *err) {
     fac_weights *w;

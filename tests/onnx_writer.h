@@ -87,6 +87,7 @@ __attribute__((unused)) static bytes w_value(const char *name, int dtype, const 
         size_t n = strcspn(s, ",");
         bytes dim = { 0 };
         if ((*s >= '0' && *s <= '9') || *s == '-') w_int(&dim, 1, strtoll(s, NULL, 10));
+        else if (*s == '=') w_bytes(&dim, 2, s + 1, n - 1);       /* a name, whatever it is */
         else if (*s != '?') w_bytes(&dim, 2, s, n);
         w_sub(&shape, 1, dim);
         s += n + (s[n] == ',');

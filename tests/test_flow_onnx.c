@@ -107,6 +107,80 @@ static void branches_read_different_values(void **state) {
     runs(again, (float[]){ down[0], down[1], down[2], -2 }, (float[]){ -1, -0.f, -0.f, -4 }, 4);
 }
 
+/* ---- branches that nothing takes ---- */
+
+/* y = relu(x) or what `dead` says, by a condition that is false, or true with the branches the
+ * other way round. */
+static bytes with_dead(bytes dead, bool first, const char *dims) {
+    const uint8_t cond = !first;
+    bytes g = { 0 }, n = node("If", "c", "y"), c = w_tensor("c", BOOL, ""), live = { 0 };
+    w_bytes(&c, 9, &cond, sizeof cond);
+    w_sub(&g, INITIALIZER, c);
+    in(&g, "x", dims);
+    weights(&g, "x3", "3", 3);
+    add(&live, node("Relu", "x", "r"));
+    typed_out(&live, "r", F32, NULL);
+    attr_graph(&n, first ? "then_branch" : "else_branch", dead);
+    attr_graph(&n, first ? "else_branch" : "then_branch", live);
+    add(&g, n);
+    out(&g, "y");
+    return g;
+}
+
+static bytes dead_branch(const char *type, const char *ins, const char *domain_of) {
+    bytes b = { 0 };
+    add(&b, domain(node(type, ins, "d"), domain_of));
+    typed_out(&b, "d", F32, NULL);
+    return b;
+}
+
+/* An op that is not ours, one of a shape that does not fit, one more that reads a value of
+ * outside: none of them counts. */
+static void dead_branches(void **state) {
+    (void)state;
+    const float x[] = { 1, -2, 3, -4 }, want[] = { 1, 0, 3, 0 };
+    for (int first = 0; first < 2; first++) {
+        runs(load(with_dead(dead_branch("Frobnicate", "x", ""), first, "4")), x, want, 4);
+        runs(load(with_dead(dead_branch("MatMul", "x,x3", ""), first, "4")), x, want, 4);
+        runs(load(with_dead(dead_branch("Flatten", "x", "nowhere"), first, "4")), x, want, 4);
+        runs(load(with_dead(dead_branch("Det", "x,x", ""), first, "4")), x, want, 4);
+        fac_graph *g = load(with_dead(dead_branch("Exp", "x", ""), first, "4"));
+        assert_true(g->nodes == 1 && !strcmp(g->first->op->name, "relu") && !strcmp(g->first->out[0]->name, "r"));
+        fac_graph_free(g);
+    }
+}
+
+/* Where data decides, the op counts, and is named with the branch it is in; so does one of a
+ * function that a dead branch calls as well. */
+static void live_branches(void **state) {
+    (void)state;
+    bytes g = { 0 }, n = node("If", "c", "y");
+    typed_in(&g, "c", BOOL, "");
+    in(&g, "x", "4");
+    attr_graph(&n, "then_branch", branch("Relu", "x", "r"));
+    attr_graph(&n, "else_branch", branch("Frobnicate", "x", "f"));
+    add(&g, n);
+    out(&g, "y");
+    refuses(g, FAC_E_UNSUPPORTED, "y: else_branch: f: op Frobnicate of domain ai.onnx, opset 17, is not supported");
+    for (int called = 0; called < 2; called++) {
+        g = with_dead(dead_branch("odd", "x", "us"), false, "4");
+        if (called) add(&g, domain(node("odd", "y", "z"), "us"));
+        if (called) out(&g, "z");
+        bytes f = { 0 };
+        w_text(&f, 1, "odd");
+        w_text(&f, 10, "us");
+        w_names(&f, 4, "a");
+        w_names(&f, 5, "b");
+        w_opset(&f, 9, "", 17);
+        w_sub(&f, 7, node("Frobnicate", "a", "b"));
+        bytes m = w_model(g, 9, 17);
+        w_opset(&m, 8, "us", 1);
+        w_sub(&m, FUNCTIONS, f);
+        if (called) refuses_with(m, NULL, FAC_E_UNSUPPORTED, "op Frobnicate of domain ai.onnx, opset 17, is not supported");
+        else runs(load_with(m, NULL), (float[]){ 1, -2, 3, -4 }, (float[]){ 1, 0, 3, 0 }, 4);
+    }
+}
+
 /* ---- functions ---- */
 
 static bytes function_model(const char *of) {
@@ -225,6 +299,7 @@ static void deep_nesting(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outer_values), cmocka_unit_test(through_two_graphs), cmocka_unit_test(branches_read_different_values),
-        cmocka_unit_test(functions_stay_calls_on_request), cmocka_unit_test(malformed), cmocka_unit_test(deep_nesting) };
+        cmocka_unit_test(functions_stay_calls_on_request), cmocka_unit_test(dead_branches), cmocka_unit_test(live_branches),
+        cmocka_unit_test(malformed), cmocka_unit_test(deep_nesting) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

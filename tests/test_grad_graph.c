@@ -35,6 +35,34 @@ static void unused_outputs_have_no_gradient(void **state) {
     fac_graph_free(g);
 }
 
+/* loss = sum over k of (k + 1) sum(y_k^2), where y are x cut into `parts` and z was joined from
+ * as many: dz is 2 (k + 1) z, whatever the number of parts; a part that is asked for itself has
+ * a gradient too. */
+static void any_number_of_parts_has_gradients(void **state) {
+    (void)state;
+    enum { PARTS = 300 };
+    fac_graph *g = fac_graph_new();
+    fac_value *z[PARTS], *y[PARTS], *loss = NULL, *wrt[PARTS + 1], *d[PARTS + 1];
+    for (int k = 0; k < PARTS; k++) {
+        z[k] = fac_number(g, FAC_F64, k + 2);
+        wrt[k] = z[k];
+    }
+    fac_value *rows[PARTS];
+    for (int k = 0; k < PARTS; k++) rows[k] = fac_unsqueeze(z[k], fac_shape(0));
+    fac_split(fac_concat(rows, PARTS, 0), 0, PARTS, y);
+    for (int k = 0; k < PARTS; k++) {
+        fac_value *term = fac_sum(fac_mul(fac_mul(y[k], y[k]), fac_number(g, FAC_F64, k + 1)), (fac_dims){ 0 }, false);
+        loss = loss ? fac_add(loss, term) : term;
+    }
+    wrt[PARTS] = y[PARTS - 1];
+    fac_grad(loss, PARTS + 1, wrt, d);
+    OK(fac_graph_check(g, &err));
+    for (int k = 0; k < PARTS; k += 23) assert_true(value_of(d[k]) == 2.0 * (k + 1) * (k + 2));
+    assert_true(value_of(d[PARTS - 1]) == 2.0 * PARTS * (PARTS + 1));
+    assert_true(value_of(fac_sum(d[PARTS], (fac_dims){ 0 }, false)) == 2.0 * PARTS * (PARTS + 1));
+    fac_graph_free(g);
+}
+
 /* Training with a batch of any size: gradients of a small network of many ops, built with symbols, run at two sizes and compared
  * with the graph that knows the sizes. */
 static fac_value *network(fac_graph *g, fac_value *x, fac_value *w[4]) {
@@ -227,6 +255,7 @@ static void what_has_no_gradient_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_connected_gets_zeros), cmocka_unit_test(unused_outputs_have_no_gradient),
+        cmocka_unit_test(any_number_of_parts_has_gradients),
         cmocka_unit_test(symbols_have_gradients), cmocka_unit_test(fast_gradients_are_those_of_the_reference),
         cmocka_unit_test(transposed_operands_are_not_copied), cmocka_unit_test(dropout_drops_and_its_gradient_too),
         cmocka_unit_test(what_has_no_gradient_is_named),

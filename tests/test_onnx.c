@@ -155,6 +155,31 @@ static bytes two_inputs(const char *a, const char *b) {
     return w_model(g, 8, 17);
 }
 
+/* Names that say nothing are none: each such dim is of a size of its own. */
+static void nameless_dims(void **state) {
+    (void)state;
+    static const char *const names[] = { "=?,=?,N", "=?3,=?3,N", "=,=,N", "=*,=*,N", "=-,=_,N" };
+    const char *inputs[] = { "a" };
+    fac_dims dims[] = { fac_shape(2, 3, 4) };
+    fac_onnx_opts opts = { .n = 1, .inputs = inputs, .dims = dims };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        fac_graph *g = load_with(two_inputs(names[k], names[k]), NULL);
+        const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+        assert_true(a.d[0] < 0 && a.d[1] < 0 && b.d[0] < 0 && b.d[1] < 0);
+        assert_true(a.d[0] != a.d[1] && a.d[0] != b.d[0] && a.d[1] != b.d[1] && b.d[0] != b.d[1]);
+        assert_true(a.d[2] == b.d[2]);
+        fac_graph_free(g);
+        g = load_with(two_inputs(names[k], names[k]), &opts);
+        assert_true(fac_value_type(fac_graph_input(g, 1)).dims.d[0] < 0);
+        assert_true(fac_value_type(fac_graph_input(g, 1)).dims.d[2] == 4);
+        fac_graph_free(g);
+    }
+    fac_graph *g = load_with(two_inputs("=\xc3\xa9,=2,=x?", "=\xc3\xa9,=2,=x?"), NULL);
+    const fac_dims a = fac_value_type(fac_graph_input(g, 0)).dims, b = fac_value_type(fac_graph_input(g, 1)).dims;
+    assert_true(fac_dims_equal(&a, &b));
+    fac_graph_free(g);
+}
+
 static void given_shapes(void **state) {
     (void)state;
     const char *inputs[] = { "a", "b" }, *wrong[] = { "c" };
@@ -297,6 +322,42 @@ static void missing(void **state) {
     refuses(g, FAC_E_UNSUPPORTED, "sparse initializers");
 }
 
+/* Softmax before opset 13 takes all dims from an axis on for one: with any of them empty, and
+ * known before the run or not. */
+static void lines_of_nothing(void **state) {
+    (void)state;
+    static const char *const types[] = { "Softmax", "LogSoftmax", "Hardmax" }, *const dims[] = { "N,M,3", "2,0,3", "0,2,3", "2,2,3" };
+    fac_device *cpu;
+    fac_error err = { 0 };
+    assert_int_equal(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &cpu, &err), FAC_OK);
+    for (int t = 0; t < 3; t++)
+        for (int axis = 0; axis < 3; axis++)
+            for (int64_t size = 0; size < 16; size++) {
+                const fac_dims is = fac_shape(size % 4 / 2 * 2, size % 2 * 2, 3);
+                bytes g = { 0 }, join = node("Concat", "x,x", "j"), n = node(types[t], "j", "y");
+                in(&g, "x", size / 4 == 1 && !is.d[1] && is.d[0] ? dims[1] : size / 4 == 2 && !is.d[0] && is.d[1] ? dims[2] :
+                            size / 4 == 3 && is.d[0] && is.d[1] ? dims[3] : dims[0]);
+                w_attr_int(&join, "axis", 0);
+                w_attr_int(&n, "axis", axis);
+                add(&g, join);
+                add(&g, n);
+                out(&g, "y");
+                fac_graph *made = load_with(w_model(g, 6, 11), NULL);
+                fac_tensor *x = NULL, *y = NULL;
+                fac_program *p = NULL;
+                assert_int_equal(fac_tensor_new(NULL, FAC_F32, is, &x, &err), FAC_OK);
+                if (fac_program_new(made, cpu, NULL, &p, &err) || fac_program_run(p, &x, &y, &err))
+                    fail_msg("%s along %d of [%d,%d,3]: %s", types[t], axis, (int)is.d[0], (int)is.d[1], err.text);
+                const fac_dims got = fac_tensor_type(y).dims, want = fac_shape(2 * is.d[0], is.d[1], 3);
+                assert_true(fac_dims_equal(&got, &want));
+                fac_tensor_free(x);
+                fac_tensor_free(y);
+                fac_program_free(p);
+                fac_graph_free(made);
+            }
+    fac_device_free(cpu);
+}
+
 /* An op at an opset that it does not have: found in the descriptors, so that the test stays true when ops grow. */
 static void wrong_opset(void **state) {
     (void)state;
@@ -374,6 +435,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_types), cmocka_unit_test(runs_right), cmocka_unit_test(leaves),
         cmocka_unit_test(any_order), cmocka_unit_test(constants), cmocka_unit_test(shapes), cmocka_unit_test(given_shapes),
+        cmocka_unit_test(nameless_dims), cmocka_unit_test(lines_of_nothing),
         cmocka_unit_test(wrong_graphs), cmocka_unit_test(missing), cmocka_unit_test(wrong_opset),
         cmocka_unit_test(attributes), cmocka_unit_test(files),
     };

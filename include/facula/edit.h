@@ -24,8 +24,9 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
 fac_status fac_graph_simplified(const fac_graph *g, fac_graph **out, fac_error *err);
 fac_status fac_graph_sized(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err);
 
-/* Floats of another type: parameters, constants, inputs, outputs, and casts to the type that was there.  FAC_E_DTYPE unless
- * `to` is a float. */
+/* Floats of another type: parameters, constants, numbers among attributes, ports and bodies.  Finite
+ * numbers beyond the range of the type become its largest (65504), those too small for it its smallest
+ * that is not 0; infinities and NaN stay.  FAC_E_DTYPE unless `to` is a float. */
 fac_status fac_graph_floats(const fac_graph *g, fac_dtype to, fac_graph **out, fac_error *err);
 
 /* The same but for some nodes, which keep their types between casts. */
@@ -37,7 +38,7 @@ typedef struct fac_float_opts {
 } fac_float_opts;
 typedef struct fac_float_report {
     int     tensors, kept, casts;       /* converted, nodes that kept their types, casts that were put */
-    int64_t overflowed, vanished;       /* numbers of parameters that became infinite, or zero         */
+    int64_t overflowed, vanished;       /* numbers that became the largest of the type, or the smallest */
 } fac_float_report;
 fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, fac_float_report *report, fac_graph **out,
                                 fac_error *err);

@@ -26,6 +26,11 @@ typedef enum fac_leaf { FAC_NOT_LEAF, FAC_INPUT, FAC_PARAM, FAC_STATE, FAC_CONST
 enum { FAC_KNOWN = 16 };
 typedef struct fac_contents { int n; unsigned symbolic; int64_t v[FAC_KNOWN]; } fac_contents;
 
+/* How much of a type is known.  FAC_ASSUMED: other sizes may give other dims, even another number of
+ * them (squeeze drops an open dim that is 1), here and behind it.  FAC_RANKLESS: a run decides how
+ * many dims there are (Ifs); type.dims is one nameless size then, which stands for any dims. */
+typedef enum fac_guess { FAC_CERTAIN, FAC_ASSUMED, FAC_RANKLESS } fac_guess;
+
 typedef struct fac_use fac_use;
 struct fac_use { fac_node *node; int input; fac_use *next; };   /* node->in[input] is the value */
 
@@ -43,6 +48,7 @@ struct fac_value {                  /* read only; passes change graphs through g
     fac_graph  *graph;
     uint32_t    id;                 /* unique in its graph; grows     */
     uint32_t    roots;              /* how many outputs and updates it is; fac_output, fac_update and fac_replace count */
+    fac_guess   guess;              /* set by infer where a type may turn out otherwise; those that read it have it as well */
     void       *mark;               /* for the pass at hand           */
 };
 

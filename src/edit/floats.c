@@ -2,13 +2,15 @@
  *
  * Values become `to` where they are made, but results of a kept node stay as they are and are cast by those readers that want
  * `to`, once for each type: two kept nodes in a row lose nothing between them.  A parameter that a kept node reads keeps its
- * type too. */
+ * type too.  Numbers that the type cannot say become its largest or its smallest that is not 0. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "edit/edit.h"
 #include "facula/ops.h"
+#include "passes/range.h"
+#include "tensor/tensor_internal.h"
 
 typedef struct floats {
     const fac_float_opts *opts;
@@ -48,20 +50,39 @@ static bool read_by_kept(const floats *f, const fac_value *v) {
     return false;
 }
 
-/* Numbers that are finite and no longer are, or not zero and now are. */
-static fac_status compare(floats *f, const fac_tensor *before, const fac_tensor *after) {
-    const fac_type type = fac_tensor_type(before);
+/* Finite numbers stay finite, and those that are not 0 stay so: a mask of -1e9 hides what it
+ * hid, and a divisor of 1e-8 is no 0. x: what it was; y: what it would be in f->opts->to. */
+static double kept_apart(floats *f, double x, double y) {
+    const fac_range r = fac_range_of(f->opts->to);
+    const bool over = fac_range_over(r, x, y), under = fac_range_under(x, y);
+    f->report.overflowed += over;
+    f->report.vanished += under;
+    return over ? copysign(r.largest, x) : under ? copysign(r.smallest, x) : x;
+}
+
+/* The tensor as the type that is wanted. */
+static fac_status convert(floats *f, const fac_tensor *from, fac_tensor **out, fac_error *err) {
+    const fac_type type = fac_tensor_type(from);
     const size_t n = (size_t)fac_dims_count(&type.dims);
-    fac_tensor *x = NULL, *y = NULL;
-    fac_status s = fac_tensor_convert(before, FAC_F64, &x, NULL);
-    if (!s) s = fac_tensor_convert(after, FAC_F64, &y, NULL);
-    const double *a = s ? NULL : fac_tensor_data(x), *b = s ? NULL : fac_tensor_data(y);
-    for (size_t k = 0; a && b && k < n; k++) {
-        f->report.overflowed += isfinite(a[k]) && !isfinite(b[k]);
-        f->report.vanished += a[k] != 0 && b[k] == 0;
+    const int64_t odd = f->report.overflowed + f->report.vanished;
+    fac_tensor *x = NULL, *y = NULL, *made = NULL;
+    void *data = NULL;
+    fac_status s = fac_tensor_convert(from, f->opts->to, &made, err);
+    if (!s) s = fac_tensor_convert(from, FAC_F64, &x, err);
+    if (!s) s = fac_tensor_convert(made, FAC_F64, &y, err);
+    if (!s) s = fac_tensor_begin_write(y, &data, err);
+    const double *was = s ? NULL : fac_tensor_data(x);
+    double *is = data;
+    for (size_t k = 0; was && is && k < n; k++) is[k] = kept_apart(f, was[k], is[k]);
+    if (!s && f->report.overflowed + f->report.vanished > odd) {
+        fac_tensor_free(made);
+        made = NULL;
+        s = fac_tensor_convert(y, f->opts->to, &made, err);
     }
     fac_tensor_free(x);
     fac_tensor_free(y);
+    if (!s) *out = made;
+    else fac_tensor_free(made);
     return s;
 }
 
@@ -71,13 +92,16 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     if (!is_float(v->type.dtype) || v->type.dtype == want) return NULL;
-    if (v->leaf == FAC_INPUT) return f->opts->keep_ports ? NULL : fac_input(to, v->name, want, v->type.dims);
+    if (v->leaf == FAC_INPUT && f->opts->keep_ports) return NULL;
+    if (v->leaf == FAC_INPUT) {
+        fac_value *in = fac_input(to, v->name, want, v->type.dims);
+        if (in && in->leaf == FAC_INPUT) in->guess = v->guess;
+        return in;
+    }
     if (!v->tensor || read_by_kept(f, v)) return NULL;
-    if (fac_tensor_convert(v->tensor, want, &t, &err)) return fac_graph_raise(to, err.status, "%s", err.text);
-    fac_value *made = NULL;
-    if (compare(f, v->tensor, t)) fac_graph_raise(to, FAC_E_NOMEM, "no memory to compare %s", v->name ? v->name : "a constant");
-    else made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)
-              : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
+    if (convert(f, v->tensor, &t, &err)) return fac_graph_raise(to, err.status, "%s", err.text);
+    fac_value *made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)
+                    : v->leaf == FAC_STATE ? fac_state(to, v->name, t) : fac_const(to, t);
     if (made && v->leaf == FAC_CONST) fac_value_name_set(made, v->name);
     fac_tensor_free(t);
     f->report.tensors++;
@@ -86,21 +110,48 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
 
 /* ---- nodes ---- */
 
-static const fac_attr *dtype_attr(const fac_op *op) {
-    const fac_attr *a = op->attrs;
-    while (a && a->name && a->kind != FAC_A_DTYPE) a++;
-    return a && a->name ? a : NULL;
+/* Numbers among the attributes (epsilons, limits) mix with values of the type. */
+static double number_as(floats *f, double x) {
+    const fac_range r = fac_range_of(f->opts->to);
+    return fabs(x) > r.largest ? kept_apart(f, x, INFINITY) : fabs(x) < r.smallest ? kept_apart(f, x, 0) : x;
 }
 
 /* Attributes that say a float type (cast, random, one of constants) say the new one. */
-static bool attrs_as(fac_graph *to, fac_node *n, fac_dtype want) {
-    const fac_attr *a = dtype_attr(n->op);
-    if (!a || !is_float(*(const fac_dtype *)(const void *)((const char *)n->attrs + a->at))) return true;
+static void attr_as(floats *f, const fac_attr *a, char *attrs) {
+    fac_dtype *dtype = (fac_dtype *)(void *)(attrs + a->at);
+    double *x = (double *)(void *)(attrs + a->at);
+    if (a->kind == FAC_A_DTYPE && is_float(*dtype)) *dtype = f->opts->to;
+    for (int k = 0; a->kind == FAC_A_REAL && k < (a->count ? a->count : 1); k++) x[k] = number_as(f, x[k]);
+}
+
+static bool attrs_as(floats *f, fac_graph *to, fac_node *n) {
+    if (!n->op->attrs) return true;
     char *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size);
     if (!attrs) return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for attributes", n->op->name), false;
     memcpy(attrs, n->attrs, n->op->attrs_size);
-    *(fac_dtype *)(void *)(attrs + a->at) = want;
+    for (const fac_attr *a = n->op->attrs; a->name; a++) attr_as(f, a, attrs);
     n->attrs = attrs;
+    return true;
+}
+
+/* ---- bodies ---- */
+
+static fac_graph *converted(floats *f, const fac_graph *g);
+
+/* What runs inside of a node has its types. */
+static bool bodies_as(floats *f, fac_graph *to, fac_node *n) {
+    for (int k = 0; k < 2; k++) {
+        if (!n->body[k]) continue;
+        floats inner = { .opts = &(fac_float_opts){ .to = f->opts->to }, .kept = fac_alloc((size_t)n->body[k]->ids + 1, 1) };
+        n->body[k] = inner.kept ? converted(&inner, n->body[k]) : NULL;
+        f->report.tensors += inner.report.tensors;
+        f->report.casts += inner.report.casts;
+        f->report.overflowed += inner.report.overflowed;
+        f->report.vanished += inner.report.vanished;
+        fac_release(inner.kept);
+        fac_release(inner.cast);
+        if (!n->body[k]) return fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name), false;
+    }
     return true;
 }
 
@@ -114,9 +165,11 @@ static bool float_node(void *self, fac_graph *to, const fac_node *n, fac_value *
         args[i] = in[i];
         if (in[i] && is_float(n->in[i]->type.dtype)) args[i] = as(f, to, in[i], kept ? n->in[i]->type.dtype : f->opts->to);
     }
-    if (!kept && !attrs_as(to, &other, f->opts->to)) return false;
-    fac_node_copy(to, &other, args, out);
-    return true;
+    if (!kept && !attrs_as(f, to, &other)) return false;
+    if (kept || bodies_as(f, to, &other)) fac_node_copy(to, &other, args, out);
+    for (int k = 0; k < 2 && !kept; k++)
+        if (other.body[k] != n->body[k]) fac_graph_free(other.body[k]);
+    return !to->error.status;
 }
 
 static void float_outputs(floats *f, fac_graph *to, const fac_graph *from) {
@@ -129,6 +182,13 @@ static void float_outputs(floats *f, fac_graph *to, const fac_graph *from) {
         v->roots++;
         o->value = v;
     }
+}
+
+static fac_graph *converted(floats *f, const fac_graph *g) {
+    const fac_rebuild how = { .self = f, .visit = float_node, .leaf = float_leaf, .blind = true };
+    fac_graph *to = fac_graph_rebuild(g, &how, NULL);
+    if (to && !to->error.status) float_outputs(f, to, g);
+    return to;
 }
 
 /* ---- all ---- */
@@ -152,9 +212,7 @@ fac_status fac_graph_floats_but(const fac_graph *g, const fac_float_opts *opts, 
     if (!is_float(opts->to)) return fac_raise(err, FAC_E_DTYPE, "%s is not a type of floats", fac_dtype_get(opts->to)->name);
     floats f = { .opts = opts };
     fac_status status = mark(&f, g, err);
-    fac_graph *to = status ? NULL : fac_graph_rebuild(g, &(fac_rebuild){ .self = &f, .visit = float_node, .leaf = float_leaf },
-                                                      NULL);
-    if (to && !to->error.status) float_outputs(&f, to, g);
+    fac_graph *to = status ? NULL : converted(&f, g);
     if (!status) status = fac_edit_give(to, out, err);
     if (!status && report) *report = f.report;
     fac_release(f.kept);

@@ -75,7 +75,8 @@ static fac_status read_dims(fac_graph *g, const char *text, fac_dims *out, fac_e
             return fac_raise(err, FAC_E_ARGUMENT, "\"%s\" is no shape: up to %d sizes or names, as in N,3,224,224", text,
                              FAC_DIMS);
         memcpy(word, s, (size_t)(stop - s));
-        d.d[d.n++] = digits ? strtoll(word, NULL, 10) : fac_symbol(g, word);
+        const char *name = strcmp(word, "?") ? word : NULL;
+        d.d[d.n++] = digits ? strtoll(word, NULL, 10) : fac_symbol(g, name);
         if (!*stop) break;
         s = stop;
     }

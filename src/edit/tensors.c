@@ -52,7 +52,7 @@ static bool supply_node(void *self, fac_graph *to, const fac_node *n, fac_value 
 
 static fac_status rebuild(const fac_graph *g, supply *s, int *n, fac_graph **out, fac_error *err) {
     fac_graph *made = NULL;
-    fac_status status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = s, .visit = supply_node,
+    fac_status status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = s, .visit = supply_node, .blind = true,
                                                                            .leaf = supply_leaf }, NULL),
                                       &made, err);
     if (!status && !s->done) {

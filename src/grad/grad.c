@@ -39,22 +39,30 @@ static void add_to(reverse *r, const fac_value *v, fac_value *dv) {
     if (s) *s = *s ? fac_add(*s, dv) : dv;
 }
 
-/* Marks what the node makes when one of its inputs is wanted. */
+/* Marks what the node makes when one of its inputs is wanted; what was asked for itself keeps
+ * its mark. */
 static void spread(fac_node *n) {
     bool any = false;
     for (int i = 0; i < n->nin; i++) any |= is_wanted(n->in[i]);
-    for (int k = 0; k < n->nout; k++) n->out[k]->mark = any && differentiable(n->out[k]) && !(n->op->is & FAC_OP_NO_GRAD) ? &wanted : NULL;
+    any = any && !(n->op->is & FAC_OP_NO_GRAD);
+    for (int k = 0; k < n->nout; k++)
+        if (any && differentiable(n->out[k])) n->out[k]->mark = &wanted;
 }
 
 static bool visit(reverse *r, fac_node *n);
 
+/* The graph has an error then: there is no more to say. */
+static bool no_memory(const fac_node *n) {
+    fac_graph_raise(n->graph, FAC_E_NOMEM, "no memory for the gradient of %s", n->op->name);
+    return true;
+}
+
 /* The gradient through the expansion: its nodes are those that come to be while it is emitted. */
 static bool through_expansion(reverse *r, const fac_node *n, fac_value *const dy[]) {
-    enum { OUTPUTS = 32 };
     fac_graph *g = r->g;
     fac_node *before = g->last;
-    fac_value *y[OUTPUTS] = { NULL };
-    if (n->nout > OUTPUTS) return false;
+    fac_value **y = fac_arena_alloc(&g->arena, (size_t)n->nout, sizeof *y);
+    if (!y) return no_memory(n);
     n->op->expand(n, y);
     if (g->error.status) return true;
     for (fac_node *m = before->next; m; m = m->next) spread(m);
@@ -69,10 +77,10 @@ static bool through_expansion(reverse *r, const fac_node *n, fac_value *const dy
 
 /* false: the node has no gradient and should have one. */
 static bool visit(reverse *r, fac_node *n) {
-    enum { FEW = 256 };                 /* joined tensors, parts */
-    fac_value *dy[FEW] = { NULL }, *dx[FEW] = { NULL };
+    fac_value **dy = fac_arena_alloc(&r->g->arena, (size_t)n->nout + (size_t)n->nin, sizeof *dy);
     bool any = false, asked = false;
-    if (n->nout > FEW || n->nin > FEW) return false;
+    if (!dy) return no_memory(n);
+    fac_value **dx = dy + n->nout;
     for (int k = 0; k < n->nout; k++) any |= (dy[k] = gradient_of(r, n->out[k])) != NULL;
     for (int i = 0; i < n->nin; i++) asked |= fac_needs(n, i);
     if (!any || !asked || (n->op->is & FAC_OP_NO_GRAD)) return true;
@@ -117,13 +125,7 @@ void fac_grad(fac_value *loss, int n, fac_value *const wrt[], fac_value *grads[]
         }
         if (differentiable(wrt[i])) wrt[i]->mark = &wanted;
     }
-    /* values asked for in the middle of the graph keep their mark */
-    for (fac_node *m = g->first; m; m = m->next) {
-        bool own[256] = { false };
-        for (int k = 0; k < m->nout && k < 256; k++) own[k] = is_wanted(m->out[k]);
-        spread(m);
-        for (int k = 0; k < m->nout && k < 256; k++) if (own[k]) m->out[k]->mark = &wanted;
-    }
+    for (fac_node *m = g->first; m; m = m->next) spread(m);
     reverse r = { g, NULL, 0 };
     seed = fac_number(g, loss->type.dtype, 1);
     add_to(&r, loss, seed);

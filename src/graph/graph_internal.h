@@ -72,6 +72,20 @@ static inline unsigned fac_port_flags(const fac_node *n, int i) {
     return n->op->in[k].is;
 }
 
+/* ---- types that may turn out otherwise ---- */
+
+/* Gives v a type of which nothing but the element type is known. */
+void fac_rankless(fac_value *v, fac_dtype dtype);
+/* What is least known of the inputs and outputs of a node. */
+static inline fac_guess fac_node_guess(const fac_node *n) {
+    fac_guess most = FAC_CERTAIN;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && n->in[i]->guess > most) most = n->in[i]->guess;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k]->guess > most) most = n->out[k]->guess;
+    return most;
+}
+
 /* ---- bodies ---- */
 
 enum { FAC_BODY_DEPTH = 16 };           /* of bodies in bodies: what walks through them recurses */
@@ -96,6 +110,7 @@ bool       fac_graph_steering(const fac_graph *g, bool *steers);
  * tensors; symbols keep their numbers; outputs and updates are translated; names survive on values that have one.
  * visit NULL copies all.  leaf (may be NULL) may return a replacement for a leaf (an input with its size bound, say); a
  * replacement that is not an input makes the input disappear, so keep the count: see specialize.c.
+ * Nodes whose types may turn out otherwise (fac_guess) are copied without a visit, unless visit does not judge by types.
  * NULL only when memory is gone; other errors are the new graph's.  map (may be NULL): for each old value id its new value,
  * an array of from->ids entries owned by the new graph's arena. */
 typedef struct fac_rebuild {
@@ -103,6 +118,7 @@ typedef struct fac_rebuild {
     bool      (*visit)(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
     fac_value *(*leaf)(void *self, fac_graph *to, const fac_value *v);
     bool keep_dead;                     /* else nodes that no output or update needs are dropped */
+    bool blind;                         /* visit judges by no dims: it sees all nodes */
 } fac_rebuild;
 fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map);
 /* One node copied with other inputs (same count as n->nin); out[k] receives its outputs. */

@@ -31,6 +31,7 @@ static bool same_inputs(const fac_node *n, fac_value *const in[]) {
         }
         if (a->type.dtype != b->type.dtype || !fac_dims_equal(&a->type.dims, &b->type.dims) || !same_known(a->known, b->known))
             return false;
+        if (a->guess != b->guess) return false;
     }
     return true;
 }
@@ -44,7 +45,8 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
         if (n->body[k]) {
             body[k] = n->op->is & FAC_OP_FLOW ? fac_graph_share(n->body[k]) : fac_graph_clone(n->body[k]);
             ok = body[k] && !body[k]->error.status;
-            if (!ok) fac_graph_raise(to, body[k] ? body[k]->error.status : FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
+            if (!ok && body[k]) fac_graph_raise(to, body[k]->error.status, "%s: body: %s", n->op->name, body[k]->error.text);
+            else if (!ok) fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
         }
     if (ok) {
         const fac_node *like = same_symbols && same_inputs(n, in) ? n : NULL;
@@ -149,6 +151,7 @@ static fac_value *copy_leaf(fac_graph *to, const fac_value *v) {
     case FAC_INPUT:
         copy = fac_leaf_new(to, FAC_INPUT, v->name, v->type, NULL);
         if (copy && v->known) fac_knows(copy, v->known);
+        if (copy) copy->guess = v->guess;
         return copy;
     case FAC_CONST:
         if (!v->tensor) copy = fac_symbols_const(to, v->known);
@@ -203,7 +206,8 @@ static bool put_node(rebuild *r, const fac_node *n) {
         }
     }
     memset(r->out, 0, (size_t)n->nout * sizeof *r->out);
-    if (!r->how->visit || !r->how->visit(r->how->self, to, n, r->in, r->out)) {
+    const bool seen = r->how->visit && (r->how->blind || fac_node_guess(n) == FAC_CERTAIN);
+    if (!seen || !r->how->visit(r->how->self, to, n, r->in, r->out)) {
         enter_scope(r, n->scope);
         copy(to, n, r->in, r->out, true);
     }
@@ -306,7 +310,7 @@ static bool without_training(void *self, fac_graph *to, const fac_node *n, fac_v
 }
 
 fac_graph *fac_graph_inference(const fac_graph *g) {
-    fac_graph *copy = fac_graph_rebuild(g, &(fac_rebuild){ .visit = without_training, .keep_dead = true }, NULL);
+    fac_graph *copy = fac_graph_rebuild(g, &(fac_rebuild){ .visit = without_training, .keep_dead = true, .blind = true }, NULL);
     if (!copy || copy->error.status) return copy;
     for (size_t i = 0; i < copy->nparams; i++) {
         fac_value *p = copy->params[i];

@@ -47,7 +47,7 @@ struct fac_body {
     fac_table                 names;    /* -> fac_definition                                  */
     fac_graph                *g;        /* where the nodes go                                 */
     fac_body                 *around;   /* of a subgraph: whose names it may read             */
-    fac_onnx_outer           *reads;    /* and which values of it it did                      */
+    fac_onnx_outer           *reads;    /* and which values of it it did; NULL where its nodes stand in the graph around it */
 };
 
 /* Who makes the value of a name. */
@@ -77,6 +77,8 @@ fac_status fac_import_scan(fac_import *im, fac_error *err);
 int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, const char *domain);
 fac_proto_function *fac_import_function(const fac_import *im, const fac_proto_node *n);         /* NULL: it is an op */
 const fac_spelling *fac_import_spelling(const fac_import *im, const fac_proto_node *n, int64_t opset);
+/* Says that the op of a node is not supported, and for which opsets it would be. */
+fac_status fac_import_unsupported(const fac_import *im, const fac_proto_node *n, int64_t opset, fac_error *err);
 
 /* ---- outer.c ---- */
 /* Fills n->reads, once the subgraphs of its attributes are read and their nodes have theirs. */

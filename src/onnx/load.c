@@ -1,4 +1,5 @@
 /* Reading a model: file -> messages -> is all of it ours? -> leaves and nodes -> graph. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,14 @@
 #include "onnx/load.h"
 
 /* ---- inputs ---- */
+
+/* What a file calls a dim; "" is nameless.  So is what has no letter or digit: "?" stands for
+ * any size wherever it stands, and "?3" is what facula calls a nameless one itself. */
+static const char *dim_name(const fac_proto_dim *dim) {
+    bool says = false;
+    for (const char *c = dim->param; *c; c++) says |= isalnum((unsigned char)*c) || (unsigned char)*c >= 0x80;
+    return says && *dim->param != '?' ? dim->param : "";
+}
 
 /* The shape that the caller gives for an input, or NULL. */
 static const fac_dims *given(const fac_onnx_opts *opts, const char *name) {
@@ -26,7 +35,7 @@ static fac_status bind_names(fac_import *im, fac_table *bound, const fac_proto_v
     if ((size_t)dims->n != shape->dims.n)
         return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has %zu dims, its given shape has %d", v->name, shape->dims.n, dims->n);
     for (int k = 0; k < dims->n; k++) {
-        const char *param = shape->dims.at[k].param;
+        const char *param = dim_name(&shape->dims.at[k]);
         int64_t *size = *param ? fac_table_get(bound, param) : NULL;
         if (!*param || dims->d[k] < 0) continue;
         if (size && *size != dims->d[k])
@@ -51,11 +60,12 @@ static fac_status dims_of(fac_import *im, const fac_table *bound, const fac_prot
         return fac_raise(err, FAC_E_UNSUPPORTED, "input \"%s\" has %zu dims, at most %d are supported", v->name, rank, FAC_DIMS);
     for (d.n = 0; d.n < (int)rank; d.n++) {
         const fac_proto_dim *dim = known ? &shape->dims.at[d.n] : &(fac_proto_dim){ .param = "" };
-        const int64_t *size = *dim->param ? fac_table_get(bound, dim->param) : NULL;
+        const char *param = dim_name(dim);
+        const int64_t *size = *param ? fac_table_get(bound, param) : NULL;
         int64_t *to = &d.d[d.n];
         if (mine && mine->d[d.n] >= 0) *to = mine->d[d.n];
         else if (size) *to = *size;
-        else if (*dim->param) *to = fac_symbol(im->g, dim->param);
+        else if (*param) *to = fac_symbol(im->g, param);
         else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value >= 0) *to = dim->value;
         else if (fac_proto_has(dim->has, FAC_PROTO_DIM_VALUE) && dim->value < -1)       /* some exporters write -1: unknown */
             return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has a dim of %lld", v->name, (long long)dim->value);

@@ -136,6 +136,32 @@ static void refuse_unasked(const fac_import_node *self, fac_graph *g, const fac_
     }
 }
 
+/* Those whose load() does not ask how many dims an input has; load_by_tables never does. */
+static bool takes_any_rank(const char *type) {
+    static const char *const names[] = {
+        "ArgMax", "ArgMin", "BatchNormalization", "BitShift", "CastLike", "Celu", "Clip",
+        "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Elu", "Flatten", "Gelu",
+        "Gemm", "GroupNormalization", "HardSigmoid", "Hardmax", "If", "InstanceNormalization",
+        "IsInf", "LRN", "LayerNormalization", "LeakyRelu", "LogSoftmax", "Max", "Mean", "Min",
+        "Mod", "NonZero", "OneHot", "Pad", "Pow", "RMSNormalization", "ReduceLogSum",
+        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+        "ReduceSumSquare", "Reshape", "Scatter", "ScatterElements", "ScatterND", "Selu", "Shape",
+        "Slice", "Softmax", "SpaceToDepth", "Split", "Squeeze", "Sum", "Swish",
+        "ThresholdedRelu", "TopK", "Trilu", "Unsqueeze", NULL };
+    for (const char *const *name = names; *name; name++)
+        if (!strcmp(*name, type)) return true;
+    return false;
+}
+
+static fac_status check_ranks(const fac_onnx_node *n, const fac_spelling *s, fac_value *const in[], fac_error *err) {
+    if (!s->how->load || takes_any_rank(n->type)) return FAC_OK;
+    for (int i = 0; i < n->nin; i++)
+        if (in[i] && in[i]->guess == FAC_RANKLESS)
+            return fac_raise(err, FAC_E_UNSUPPORTED, "%s must know how many dims its input %d has, which an If decides in "
+                             "the run", n->type, i);
+    return FAC_OK;
+}
+
 /* ---- nodes ---- */
 
 static int count_of(const fac_proto_names *names) {             /* without absent ones at the end */
@@ -173,9 +199,10 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     self.pub = (fac_onnx_node){ .type = n->type, .name = n->name, .domain = fac_import_domain(n->domain), .opset = (int)opset,
                                 .nin = count_of(&n->in), .nout = count_of(&n->out), .self = &self };
     self.asked = fac_arena_alloc(&im->arena, n->attrs.n, sizeof *self.asked);
-    if (!s) return fac_raise(err, FAC_E_INTERNAL, "op %s went through the scan", n->type);
+    if (!s) return fac_import_unsupported(im, n, opset, err);
     if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
     FAC_TRY(check_inputs(&self.pub, s, in, err));
+    FAC_TRY(check_ranks(&self.pub, s, in, err));
     if (!s->how->load) load_by_tables(&self.pub, b->g, s, in, out);
     else {
         s->how->load(&self.pub, b->g, in, out);

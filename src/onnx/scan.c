@@ -87,9 +87,12 @@ typedef struct scan {
     fac_table   seen;               /* what -> missing */
     missing    *first, **last;
     const char *message;            /* of the first    */
+    int         branches;           /* of Ifs around what is looked at: it may be that nothing takes them, so that what is
+                                     * missing there shows when they are built */
 } scan;
 
 static fac_status miss(scan *s, const char *what, const char *message, fac_error *err) {
+    if (s->branches) return FAC_OK;
     missing *m = what ? fac_table_get(&s->seen, what) : NULL;
     if (!what || !message) return no_memory(err);
     if (!m) {
@@ -105,37 +108,47 @@ static fac_status miss(scan *s, const char *what, const char *message, fac_error
 }
 
 /* "opsets 7 to 12": what we have of an op that is not there at the opset of the file. */
-static const char *covered(scan *s, const fac_spelling *have) {
+static void print_range(const fac_spelling *have, char *to, size_t size) {
     int64_t since = have->how->since, until = have->how->until;
     for (const fac_spelling *k = have; k; k = k->next) {
         if (k->how->since < since) since = k->how->since;
         if (!k->how->until || (until && k->how->until > until)) until = k->how->until;
     }
-    if (!until) return fac_arena_print(&s->im->arena, "opset %lld and later", (long long)since);
-    return fac_arena_print(&s->im->arena, "opsets %lld to %lld", (long long)since, (long long)until);
+    if (!until) snprintf(to, size, "opset %lld and later", (long long)since);
+    else snprintf(to, size, "opsets %lld to %lld", (long long)since, (long long)until);
+}
+
+fac_status fac_import_unsupported(const fac_import *im, const fac_proto_node *n, int64_t opset, fac_error *err) {
+    const fac_spelling *have = spellings_of(im, n);
+    const char *domain = fac_import_domain(n->domain), *shown = *domain ? domain : "ai.onnx";
+    char range[64];
+    if (opset <= 0)
+        return fac_raise(err, FAC_E_FORMAT, "op %s is of domain \"%s\", which the model does not import", n->type, n->domain);
+    if (!have)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "op %s of domain %s, opset %lld, is not supported", n->type, shown,
+                         (long long)opset);
+    print_range(have, range, sizeof range);
+    return fac_raise(err, FAC_E_UNSUPPORTED, "op %s of domain %s is supported for %s, not for opset %lld", n->type, shown, range,
+                     (long long)opset);
 }
 
 static fac_status scan_op(scan *s, const fac_proto_node *n, int64_t opset, fac_error *err) {
     if (fac_import_spelling(s->im, n, opset)) return FAC_OK;
     fac_arena *arena = &s->im->arena;
-    const fac_spelling *have = spellings_of(s->im, n);
-    const char *domain = fac_import_domain(n->domain), *shown = *domain ? domain : "ai.onnx", *message;
-    const char *what = key_of(arena, domain, n->type);
-    if (have && what) what = fac_arena_print(arena, "%s at opset %lld", what, (long long)opset);
-    if (s->message) message = s->message;           /* only the first is told in full */
-    else if (have) {
-        const char *range = covered(s, have);
-        message = range ? fac_arena_print(arena, "node \"%s\": op %s of domain %s is supported for %s, not for opset %lld",
-                                          fac_import_label(n), n->type, shown, range, (long long)opset) : NULL;
-    } else
-        message = fac_arena_print(arena, "node \"%s\": op %s of domain %s, opset %lld, is not supported",
-                                  fac_import_label(n), n->type, shown, (long long)opset);
+    fac_error first = { 0 };
+    const char *what = key_of(arena, n->domain, n->type), *message = s->message;
+    if (what && spellings_of(s->im, n)) what = fac_arena_print(arena, "%s at opset %lld", what, (long long)opset);
+    fac_import_unsupported(s->im, n, opset, &first);
+    if (!message) message = fac_arena_print(arena, "node \"%s\": %s", fac_import_label(n), first.text);
     return miss(s, what, message, err);
 }
 
 static bool is_constant(const fac_proto_node *n) { return !*fac_import_domain(n->domain) && !strcmp(n->type, "Constant"); }
 
-enum { NEW, ACTIVE, DONE };         /* fac_proto_function.mark */
+/* fac_proto_function.mark; LOOKED_AT: from branches only, so that what it lacks was passed over. */
+enum { NEW, ACTIVE, LOOKED_AT, DONE };
+
+static bool is_branch(const fac_proto_node *n) { return !*fac_import_domain(n->domain) && !strcmp(n->type, "If"); }
 
 static fac_status scan_graph(scan *s, const fac_proto_graph *g, const fac_proto_opsets *opsets, int depth, fac_error *err);
 
@@ -147,7 +160,10 @@ static fac_status scan_subgraphs(scan *s, fac_proto_node *n, const fac_proto_ops
         if (!(a->graph = fac_arena_alloc(&s->im->arena, 1, sizeof *a->graph))) return no_memory(err);
         FAC_TRY(fac_proto_read_graph(a->g, &s->im->arena, a->graph, err));
         s->im->budget += a->graph->nodes.n;
-        FAC_TRY(scan_graph(s, a->graph, opsets, depth + 1, err));
+        s->branches += is_branch(n);
+        fac_status status = scan_graph(s, a->graph, opsets, depth + 1, err);
+        s->branches -= is_branch(n);
+        if (status) return status;
     }
     return fac_import_reads(s->im, n, err);
 }
@@ -164,19 +180,18 @@ static fac_status scan_nodes(scan *s, const fac_proto_nodes *nodes, const fac_pr
         fac_proto_function *f = fac_import_function(s->im, n);
         if (f) {
             if (f->mark == ACTIVE) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" calls itself", f->name);
-            if (f->mark == DONE) continue;
+            if (f->mark == DONE || (f->mark == LOOKED_AT && s->branches)) continue;
             if (f->defaults.n > FAC_MANY || f->opsets.n > FAC_MANY)
                 return fac_raise(err, FAC_E_FORMAT, "function \"%s\" has %zu attributes and imports %zu opsets", f->name,
                                  f->defaults.n, f->opsets.n);
             f->mark = ACTIVE;
             FAC_TRY(scan_nodes(s, &f->nodes, &f->opsets, depth + 1, err));
-            f->mark = DONE;
+            f->mark = s->branches ? LOOKED_AT : DONE;
             continue;
         }
         int64_t opset = fac_import_opset(s->im, opsets, n->domain);
-        if (opset <= 0)
-            return fac_raise(err, FAC_E_FORMAT, "node \"%s\": op %s is of domain \"%s\", which the model does not import",
-                             fac_import_label(n), n->type, n->domain);
+        if (opset <= 0 && !s->branches)
+            return fac_raise_in(err, fac_import_unsupported(s->im, n, opset, err), "node \"%s\"", fac_import_label(n));
         if (!is_constant(n)) FAC_TRY(scan_op(s, n, opset, err));
     }
     return FAC_OK;

@@ -37,12 +37,14 @@ static fac_value *put_outer(fac_graph *g, const fac_value *v) {
     do snprintf(name, sizeof name, "outer.%zu", k++); while (fac_table_get(&g->names, name));
     fac_value *in = fac_input(g, own ? v->name : name, v->type.dtype, v->type.dims);
     if (v->known) fac_knows(in, v->known);
+    if (in && in->leaf == FAC_INPUT) in->guess = v->guess;
     return in;
 }
 
 fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_error *err) {
     fac_value *v;
     FAC_TRY(fac_body_value(b->around, name, NULL, 0, &v, err));
+    if (v && !b->reads) return *out = v, FAC_OK;
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph reads \"%s\", which is absent", name);
     const int place = place_of(b->reads, v);
     fac_value *inside;
@@ -115,7 +117,7 @@ static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int ni
     return FAC_OK;
 }
 
-static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
+static fac_status define_all(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
     if (b->depth > FAC_BODY_DEPTH)
         return fac_raise(err, FAC_E_UNSUPPORTED, "subgraphs are nested more than %d deep", FAC_BODY_DEPTH);
     if (!from->out.n) return fac_raise(err, FAC_E_FORMAT, "a subgraph has no outputs");
@@ -125,7 +127,13 @@ static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const
         if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu of a subgraph has no name", k);
         FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
     }
+    return FAC_OK;
+}
+
+static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
+    FAC_TRY(define_all(b, from, nin, in, err));
     fac_onnx_body_complete(b->g, nin, b->reads);
+    FAC_TRY(fac_graph_check(b->g, err));            /* else inputs are missing that are counted on */
     FAC_TRY(fac_body_build(b, err));
     for (size_t k = 0; k < from->out.n; k++) {
         fac_value *v;
@@ -157,6 +165,27 @@ fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, cons
     return NULL;
 }
 
+static fac_status build_here(fac_body *b, const fac_proto_graph *from, int nout, fac_value *out[], fac_error *err) {
+    if (from->out.n < (size_t)nout)
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu outputs for %d of its node", from->out.n, nout);
+    FAC_TRY(define_all(b, from, 0, NULL, err));
+    FAC_TRY(fac_body_build(b, err));
+    for (int k = 0; k < nout; k++) FAC_TRY(fac_body_value(b, from->out.at[k].name, NULL, 0, &out[k], err));
+    return FAC_OK;
+}
+
+void fac_onnx_body_here(const fac_onnx_node *n, const char *attr, int nout, fac_value *out[]) {
+    fac_body *around = ((const fac_import_node *)n->self)->body;
+    const fac_proto_graph *from = graph_of(n, attr);
+    if (!from || around->g->error.status) return;
+    fac_body b = { around->im, &from->nodes, around->opsets, around->function, around->call, around->outer, around->depth + 1,
+                   { 0 }, around->g, around, NULL };
+    fac_error err = { 0 };
+    fac_status status = build_here(&b, from, nout, out, &err);
+    fac_body_close(&b);
+    if (status) fac_fail_graph(around->g, status, "%s: %s", attr, err.text);
+}
+
 /* ---- functions ---- */
 
 bool fac_import_keeps(const fac_body *b, const fac_proto_function *f) {
@@ -176,6 +205,7 @@ static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin,
         snprintf(name, sizeof name, "in.%zu", k);
         inside[k] = fac_input(b->g, own ? f->in.at[k] : name, in[k]->type.dtype, in[k]->type.dims);
         if (in[k]->known) fac_knows(inside[k], in[k]->known);
+        if (inside[k] && inside[k]->leaf == FAC_INPUT) inside[k]->guess = in[k]->guess;
     }
     FAC_TRY(fac_graph_check(b->g, err));
     if (!f->out.n) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" has no outputs", f->name);

@@ -82,7 +82,7 @@ bool fac_attention_fits(fac_node *n, const fac_dims *q, const fac_dims *k, const
     if (differ(q->d[3], k->d[3])) return fac_fail(n, FAC_E_SHAPE, "heads of q and k must have one size");
     if (differ(k->d[1], v->d[1]) || differ(k->d[2], v->d[2]))
         return fac_fail(n, FAC_E_SHAPE, "k and v must have the same heads and rows");
-    if (q->d[1] >= 0 && k->d[1] >= 0 && (k->d[1] == 0 || q->d[1] % k->d[1]))
+    if (q->d[1] >= 0 && k->d[1] >= 0 && (k->d[1] == 0 || q->d[1] == 0 || q->d[1] % k->d[1]))
         return fac_fail(n, FAC_E_SHAPE, "%lld heads of q cannot share %lld heads of k", (long long)q->d[1], (long long)k->d[1]);
     return true;
 }
@@ -202,11 +202,20 @@ fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_va
     return bias;
 }
 
+fac_value *fac_attention_grouped(fac_value *v, int64_t groups) {
+    const int64_t heads = v->type.dims.d[1];
+    if (heads <= 0 || groups <= 0 || heads == groups) return v;
+    fac_graph *g = v->graph;
+    fac_value *shape = fac_shape_of(v), *rows = fac_slice(shape, 0, 2, 3, 1);
+    rows = fac_div(fac_mul(rows, fac_ints(g, fac_shape(heads))), fac_ints(g, fac_shape(groups)));
+    fac_value *parts[] = { fac_slice(shape, 0, 0, 1, 1), fac_ints(g, fac_shape(groups)), rows, fac_slice(shape, 0, 3, 4, 1) };
+    return fac_reshape_exactly(v, fac_concat(parts, 4, 0));
+}
+
 fac_value *fac_attention_product(fac_value *a, fac_value *b) {
     const int64_t heads = a->type.dims.d[1], groups = b->type.dims.d[1];
     if (heads < 0 || groups < 0 || heads == groups) return fac_matmul(a, b);
-    fac_value *rows = fac_reshape(a, fac_shape(0, groups, -1, a->type.dims.d[3]));
-    return fac_reshape(fac_matmul(rows, b), fac_shape(0, heads, -1, b->type.dims.d[3]));
+    return fac_attention_grouped(fac_matmul(fac_attention_grouped(a, groups), b), heads);
 }
 
 fac_value *fac_attention_scaled(fac_value *v, double scale) {

@@ -64,12 +64,6 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-/* [B,H,Q,x] as [B,G,H/G Q,x]: the rows of all heads that share one of k. */
-static fac_value *of_groups(fac_value *v, int64_t groups) {
-    const int64_t heads = v->type.dims.d[1];
-    return heads < 0 || groups < 0 || heads == groups ? v : fac_reshape(v, fac_shape(0, groups, -1, v->type.dims.d[3]));
-}
-
 static void expand(const fac_node *n, fac_value *to[]) {
     const fac_attention_grad_opts *o = n->attrs;
     const bool flat = n->in[Q]->type.dims.n == 3;
@@ -86,8 +80,8 @@ static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *dp = fac_attention_product(dy, fac_grad_swap(v)), *along = fac_sum(fac_mul(dy, y), fac_shape(-1), true);
     fac_value *ds = fac_mul(p, fac_sub(dp, along));
     to[Q] = fac_attention_product(ds, k);
-    to[K] = fac_matmul(fac_grad_swap(of_groups(ds, groups)), of_groups(q, groups));
-    to[V] = fac_matmul(fac_grad_swap(of_groups(p, groups)), of_groups(dy, groups));
+    to[K] = fac_matmul(fac_grad_swap(fac_attention_grouped(ds, groups)), fac_attention_grouped(q, groups));
+    to[V] = fac_matmul(fac_grad_swap(fac_attention_grouped(p, groups)), fac_attention_grouped(dy, groups));
     for (int i = Q; i <= K; i++) to[i] = fac_attention_scaled(to[i], o->scale);
     for (int i = Q; i <= V && flat; i++) to[i] = fac_attention_flat(to[i]);
 }

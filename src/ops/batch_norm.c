@@ -76,7 +76,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 /* One with ones around the channels, as the gradient of input k. */
 static fac_value *channels_of(const fac_node *n, fac_value *v, int k) {
-    return fac_grad_as(fac_reshape_to(v, fac_shape_of(n->in[k])), n->in[k]->type.dtype);
+    return fac_grad_as(fac_reshape_like(v, n->in[k]), n->in[k]->type.dtype);
 }
 
 /* Inference, with f = scale / sqrt(var + epsilon):

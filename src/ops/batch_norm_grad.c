@@ -73,13 +73,13 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 /* The formula in ops, in no less than f32: for second derivatives, and where no kernel is. */
 static void expand(const fac_node *n, fac_value *to[]) {
     const fac_dtype dtype = n->in[0]->type.dtype, wide = fac_grad_wide(dtype);
-    fac_value *x = fac_grad_as(n->in[0], wide), *dy = fac_grad_as(n->in[1], wide), *scale = n->in[2], *shape = fac_shape_of(scale);
+    fac_value *x = fac_grad_as(n->in[0], wide), *dy = fac_grad_as(n->in[1], wide), *scale = n->in[2];
     fac_dims over = { .n = 1 };
     for (int k = 2; k < x->type.dims.n; k++) over.d[over.n++] = k;
     fac_standard s = fac_grad_standard(x, over, ((const attrs *)n->attrs)->epsilon);
     to[0] = fac_grad_as(fac_mul(fac_grad_unstandard(&s, dy), fac_grad_of_channels(scale, x)), dtype);
-    to[1] = fac_grad_as(fac_reshape_to(fac_sum(fac_mul(dy, s.hat), over, true), shape), scale->type.dtype);
-    to[2] = fac_grad_as(fac_reshape_to(fac_sum(dy, over, true), shape), scale->type.dtype);
+    to[1] = fac_grad_as(fac_reshape_like(fac_sum(fac_mul(dy, s.hat), over, true), scale), scale->type.dtype);
+    to[2] = fac_grad_as(fac_reshape_like(fac_sum(dy, over, true), scale), scale->type.dtype);
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 10, to); }

@@ -25,7 +25,7 @@ void fac_bodies_cost(const fac_node *n, fac_cost *c) {
     fac_cost_bytes(n, c);
     for (const fac_node *m = n->body[0]->first; m; m = m->next) {
         fac_cost own = { 0 };
-        if (m->op->cost) m->op->cost(m, &own);
+        if (m->op->cost && fac_node_guess(m) != FAC_RANKLESS) m->op->cost(m, &own);
         c->macs += own.macs;
         c->other += own.other;
     }

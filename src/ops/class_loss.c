@@ -39,5 +39,6 @@ bool fac_class_fits(fac_node *n) {
         const int64_t d = x->d[k + (k > 0)];
         same = t->d[k] == d || t->d[k] < 0 || d < 0;
     }
-    return same || fac_fail(n, FAC_E_SHAPE, "labels must be N,.. for scores N,C,..");
+    if (!same) return fac_fail(n, FAC_E_SHAPE, "labels must be N,.. for scores N,C,..");
+    return x->d[fac_class_axis(n->in[0])] != 0 || fac_fail(n, FAC_E_SHAPE, "there are no classes");
 }

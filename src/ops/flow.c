@@ -62,12 +62,14 @@ typedef struct retype { const fac_flow *f; const fac_flow_feed *feed; const bool
 
 static fac_value *retype_input(const retype *r, fac_graph *to, size_t i) {
     const fac_value *v = r->f->body->inputs[i];
-    fac_dims d = v->type.dims;
+    const bool ranked = v->guess == r->feed[i].guess && v->type.dims.n == r->feed[i].type.dims.n;
+    fac_dims d = ranked ? v->type.dims : r->feed[i].type.dims;
     for (int k = 0; k < d.n; k++) {
-        d.d[k] = inside(r->f, d.d[k], r->feed[i].type.dims.d[k]);
-        if (d.d[k] == FAC_FLOW_OPEN) d.d[k] = fac_symbol(to, NULL);
+        if (ranked) d.d[k] = inside(r->f, d.d[k], r->feed[i].type.dims.d[k]);
+        if (d.d[k] == FAC_FLOW_OPEN || (!ranked && d.d[k] < 0)) d.d[k] = fac_symbol(to, NULL);
     }
     fac_value *made = fac_input(to, v->name, v->type.dtype, d);
+    if (made && made->leaf == FAC_INPUT) made->guess = r->feed[i].guess;
     const fac_contents *known = known_of(&r->feed[i], r->steers[i]);
     if (known) fac_knows(made, known);
     return made;
@@ -93,7 +95,7 @@ static fac_value *retype_leaf(void *self, fac_graph *to, const fac_value *v) {
 static bool needs_retype(const fac_flow *f, const fac_flow_feed *feed, const bool *steers) {
     for (size_t i = 0; i < f->body->ninputs; i++) {
         const fac_value *v = f->body->inputs[i];
-        if (!same_known(v->known, known_of(&feed[i], steers[i]))) return true;
+        if (!same_known(v->known, known_of(&feed[i], steers[i])) || v->guess != feed[i].guess) return true;
         for (int k = 0; k < v->type.dims.n; k++)
             if (inside(f, v->type.dims.d[k], feed[i].type.dims.d[k]) != v->type.dims.d[k]) return true;
     }
@@ -126,7 +128,7 @@ static bool check(fac_node *n, const fac_graph *body, int count, const fac_flow_
         if (want->dtype != have->dtype)
             return fac_fail(n, FAC_E_DTYPE, "input %d of its body is %s, what feeds it is %s", i,
                             fac_dtype_get(want->dtype)->name, fac_dtype_get(have->dtype)->name);
-        if (want->dims.n != have->dims.n)
+        if (want->dims.n != have->dims.n && body->inputs[i]->guess == FAC_CERTAIN)
             return fac_fail(n, FAC_E_SHAPE, "input %d of its body has %d dims, what feeds it has %d", i, want->dims.n,
                             have->dims.n);
     }
@@ -137,7 +139,8 @@ bool fac_flow_open(fac_flow *f, fac_node *n, int k, int count, const fac_flow_fe
     *f = (fac_flow){ .n = n, .k = k, .body = n->body[k] };
     if (!check(n, f->body, count, feed) || !reserve(f, f->body->nsymbols)) return false;
     for (int i = 0; i < count; i++)
-        for (int j = 0; j < feed[i].type.dims.n; j++) bind(f, f->body->inputs[i]->type.dims.d[j], feed[i].type.dims.d[j]);
+        for (int j = 0; j < feed[i].type.dims.n && f->body->inputs[i]->guess == FAC_CERTAIN; j++)
+            bind(f, f->body->inputs[i]->type.dims.d[j], feed[i].type.dims.d[j]);
     bool *steers = fac_alloc((size_t)count + 1, sizeof *steers);
     bool ok = steers && fac_graph_steering(f->body, steers);
     if (!ok) fac_fail(n, FAC_E_NOMEM, "no memory for its body");

@@ -7,7 +7,7 @@
 #include "graph/graph_internal.h"
 
 /* What an input of a body gets.  A size may be FAC_FLOW_OPEN: another one in each iteration. */
-typedef struct fac_flow_feed { fac_type type; const fac_contents *known; } fac_flow_feed;
+typedef struct fac_flow_feed { fac_type type; const fac_contents *known; fac_guess guess; } fac_flow_feed;
 #define FAC_FLOW_OPEN INT64_MIN
 
 /* One body of a node while its types are inferred. */
@@ -26,7 +26,7 @@ void fac_flow_close(fac_flow *f, bool keep);
 /* The type of output j of the body as the node's graph says it. */
 fac_type fac_flow_type(fac_flow *f, size_t j);
 /* The feed that is an input of the node as it stands. */
-static inline fac_flow_feed fac_flow_same(const fac_value *v) { return (fac_flow_feed){ v->type, v->known }; }
+static inline fac_flow_feed fac_flow_same(const fac_value *v) { return (fac_flow_feed){ v->type, v->known, v->guess }; }
 
 /* Puts the nodes of a body into the graph of n, with in[] for its inputs; out[] receives its outputs.  What is made stands in the
  * scope of the node; part (may be NULL) is one more scope inside.  Does nothing once the graph has an error. */

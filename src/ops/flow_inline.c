@@ -89,7 +89,7 @@ int64_t fac_flow_nodes(const fac_graph *body) {
 void fac_flow_cost(const fac_graph *body, double times, fac_cost *cost) {
     for (const fac_node *m = body->first; m; m = m->next) {
         fac_cost own = { 0 };
-        if (m->op->cost) m->op->cost(m, &own);
+        if (m->op->cost && fac_node_guess(m) != FAC_RANKLESS) m->op->cost(m, &own);
         cost->macs += times * own.macs;
         cost->other += times * own.other;
     }

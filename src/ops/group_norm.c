@@ -90,14 +90,14 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *dy_apart = fac_reshape(dy[0], apart);
     if (fac_needs(n, 1)) {
         bool each = has_each(n, 1);
-        dx[1] = sum_of(n, fac_mul(each ? dy[0] : dy_apart, each ? fac_reshape_to(s.hat, fac_shape_of(x)) : s.hat), 1);
+        dx[1] = sum_of(n, fac_mul(each ? dy[0] : dy_apart, each ? fac_reshape_like(s.hat, x) : s.hat), 1);
     }
     if (fac_needs(n, 2)) dx[2] = sum_of(n, has_each(n, 2) ? dy[0] : dy_apart, 2);
     if (!fac_needs(n, 0)) return;
     fac_value *dhat = dy_apart;
     if (scale && has_each(n, 1)) dhat = fac_reshape(fac_mul(dy[0], broadcast(n, scale, true)), apart);
     else if (scale) dhat = fac_mul(dhat, broadcast(n, scale, false));
-    dx[0] = fac_reshape_to(fac_grad_unstandard(&s, dhat), fac_shape_of(x));
+    dx[0] = fac_reshape_like(fac_grad_unstandard(&s, dhat), x);
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 7, to); }

@@ -26,26 +26,37 @@ static int chosen(const fac_node *n) {
 
 /* ---- types ---- */
 
-/* Output k of either. */
-static bool join(fac_node *n, int k, const fac_type *a, const fac_type *b, fac_type *y) {
-    if (a->dtype != b->dtype || a->dims.n != b->dims.n)
-        return fac_fail(n, FAC_E_UNSUPPORTED, "output %d is %s with %d dims or %s with %d", k, fac_dtype_get(a->dtype)->name,
-                        a->dims.n, fac_dtype_get(b->dtype)->name, b->dims.n);
-    *y = *a;
-    for (int j = 0; j < a->dims.n; j++)
-        if (a->dims.d[j] != b->dims.d[j]) y->dims.d[j] = fac_symbol(n->graph, NULL);
+/* Output k of body b. */
+static void take(fac_node *n, fac_flow f[2], int b, int k) {
+    n->out[k]->type = fac_flow_type(&f[b], (size_t)k);
+    n->out[k]->guess = f[b].body->outputs[k].value->guess;
+}
+
+/* Output k of either.  Which number of dims it has shows when the condition is known. */
+static bool join(fac_node *n, fac_flow f[2], int k) {
+    fac_value *y = n->out[k];
+    take(n, f, 1, k);
+    const fac_type b = y->type;
+    const fac_guess guess = y->guess;
+    take(n, f, 0, k);
+    if (y->type.dtype != b.dtype)
+        return fac_fail(n, FAC_E_UNSUPPORTED, "output %d is %s or %s", k, fac_dtype_get(y->type.dtype)->name,
+                        fac_dtype_get(b.dtype)->name);
+    if (guess > y->guess) y->guess = guess;
+    if (y->type.dims.n != b.dims.n || y->guess == FAC_RANKLESS) return fac_rankless(y, b.dtype), true;
+    for (int j = 0; j < b.dims.n; j++)
+        if (y->type.dims.d[j] != b.dims.d[j]) y->type.dims.d[j] = fac_symbol(n->graph, NULL);
     return true;
 }
 
 static bool put_types(fac_node *n, fac_flow f[2]) {
     const int which = chosen(n);
-    if (f[0].body->noutputs != f[1].body->noutputs)
-        return fac_fail(n, FAC_E_ARGUMENT, "its bodies have %zu and %zu outputs", f[0].body->noutputs, f[1].body->noutputs);
-    if (!fac_node_outputs(n, (int)f[0].body->noutputs)) return false;
+    if (n->body[0]->noutputs != n->body[1]->noutputs)
+        return fac_fail(n, FAC_E_ARGUMENT, "its bodies have %zu and %zu outputs", n->body[0]->noutputs, n->body[1]->noutputs);
+    if (!fac_node_outputs(n, (int)n->body[0]->noutputs)) return false;
     for (int k = 0; k < n->nout; k++) {
-        const fac_type a = fac_flow_type(&f[0], (size_t)k), b = fac_flow_type(&f[1], (size_t)k);
-        if (which >= 0) n->out[k]->type = which ? b : a;
-        else if (!join(n, k, &a, &b, &n->out[k]->type)) return false;
+        if (which >= 0) take(n, f, which, k);
+        else if (!join(n, f, k)) return false;
     }
     return true;
 }
@@ -61,9 +72,11 @@ static bool infer(fac_node *n) {
     }
     const fac_dims *d = &n->in[0]->type.dims;
     if (d->n > 1 || (d->n == 1 && d->d[0] >= 0 && d->d[0] != 1)) return fac_fail(n, FAC_E_SHAPE, "cond must be one element");
-    for (int k = 0; k < 2 && ok; k++) ok = fac_flow_open(&f[k], n, k, n->nin, feed);
-    ok = ok && put_types(n, f);
-    for (int k = 0; k < 2; k++) fac_flow_close(&f[k], ok);
+    const int which = chosen(n);            /* the other body need not even fit these sizes */
+    for (int k = 0; k < 2 && ok; k++) ok = (which >= 0 && which != k) || fac_flow_open(&f[k], n, k, n->nin, feed);
+    ok = ok && ((n->body[0] && n->body[1]) || fac_fail(n, FAC_E_ARGUMENT, "it lacks a body")) && put_types(n, f);
+    for (int k = 0; k < 2; k++)
+        if (f[k].n) fac_flow_close(&f[k], ok);
     return ok;
 }
 
@@ -145,7 +158,15 @@ static void cost(const fac_node *n, fac_cost *c) {
 
 /* ---- ONNX ---- */
 
+/* With a condition that is known nothing of the other branch counts, which may not even fit the
+ * sizes at hand. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
+    bool is;
+    if (fac_flow_always(ins[0], &is)) {
+        fac_onnx_body_inputs(n, is ? "else_branch" : "then_branch");
+        fac_onnx_body_here(n, is ? "then_branch" : "else_branch", n->nout, y);
+        return;
+    }
     fac_onnx_outer outer = { (fac_value *[8]){ ins[0] }, 1, 8 };      /* input 0 of the bodies: the condition */
     if (fac_onnx_body_inputs(n, "then_branch") < 0 || fac_onnx_body_inputs(n, "else_branch") < 0) return;
     fac_graph *yes = fac_onnx_body(n, "then_branch", 0, NULL, &outer);

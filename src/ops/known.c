@@ -109,6 +109,12 @@ static bool is_multiple(fac_graph *g, int64_t a, int64_t *size, int64_t *times) 
     return true;
 }
 
+bool fac_size_divides(fac_graph *g, int64_t a, int64_t b) {
+    int64_t size, times;
+    if (b == 1 || a == 0) return true;
+    return a > 0 ? a % b == 0 : is_multiple(g, a, &size, &times) && times % b == 0;
+}
+
 int64_t fac_size_sum(fac_graph *g, int64_t a, int64_t b) {
     if (a == 0) return b;
     if (b == 0) return a;

@@ -27,6 +27,8 @@ int64_t fac_size_sum(fac_graph *g, int64_t a, int64_t b);
 int64_t fac_size_difference(fac_graph *g, int64_t a, int64_t b);   /* of sizes that are known to be a >= b */
 int64_t fac_size_product(fac_graph *g, int64_t a, int64_t b);
 int64_t fac_size_quotient(fac_graph *g, int64_t a, int64_t b);     /* rounded down; b > 0 */
+/* b > 0 divides a whatever the symbols are. */
+bool fac_size_divides(fac_graph *g, int64_t a, int64_t b);
 
 /* Contents of a FAC_HOST input as numbers: false when it is absent or not known, or some item is a symbol. */
 bool fac_host_numbers(const fac_node *n, int input, fac_contents *c);

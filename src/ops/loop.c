@@ -132,8 +132,8 @@ static bool infer(fac_node *n) {
     const int carried = (int)((const fac_loop_attrs *)n->attrs)->carried;
     fac_flow_feed *feed = fac_arena_alloc(&n->graph->arena, (size_t)n->nin, sizeof *feed);
     if (!feed) return fac_fail(n, FAC_E_NOMEM, "no memory for the types of its body");
-    feed[0] = (fac_flow_feed){ { FAC_I64, { 0 } }, NULL };
-    feed[1] = (fac_flow_feed){ { FAC_BOOL, { 0 } }, NULL };
+    feed[0] = (fac_flow_feed){ .type = { FAC_I64, { 0 } } };
+    feed[1] = (fac_flow_feed){ .type = { FAC_BOOL, { 0 } } };
     for (int i = FIXED; i < n->nin; i++) {
         feed[i] = fac_flow_same(n->in[i]);
         if (i < FIXED + carried) feed[i].known = NULL;      /* other contents in each iteration */

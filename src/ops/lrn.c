@@ -52,7 +52,7 @@ static fac_value *neighbours(const fac_node *n, fac_value *v, bool turned) {
     fac_pool2d_opts o = { .stride = { 1, 1 }, .pad = { turned ? behind : before, 0, turned ? before : behind, 0 },
                           .count_include_pad = true };
     v = fac_unsqueeze(fac_reshape(v, fac_shape(0, 0, -1)), fac_shape(1));
-    return fac_reshape_to(fac_avg_pool2d(v, size, 1, &o), fac_shape_of(n->in[0]));
+    return fac_reshape_like(fac_avg_pool2d(v, size, 1, &o), n->in[0]);
 }
 
 /* base = bias + alpha mean of x^2:   dx = dy base^-beta - 2 alpha beta x mean'(dy x base^(-beta - 1)) */

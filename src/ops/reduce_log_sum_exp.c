@@ -22,7 +22,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *top = fac_emit(&fac_op_reduce_max, &kept, 2, (fac_value *[]){ x, n->in[1] });
     top = fac_clip(top, fac_number(n->graph, t, -largest[t]), fac_number(n->graph, t, largest[t]));
     fac_value *y = fac_emit(&fac_op_sum, n->attrs, 2, (fac_value *[]){ fac_exp(fac_sub(x, top)), n->in[1] });
-    fac_value *back = fac_reshape(top, y->type.dims);
+    fac_value *back = fac_reshape_like(top, y);
     out[0] = fac_cast(fac_add(fac_log(y), back), n->out[0]->type.dtype);
 }
 

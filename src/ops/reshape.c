@@ -7,6 +7,7 @@
 fac_value *fac_reshape(fac_value *x, fac_dims dims);
 fac_value *fac_reshape_to(fac_value *x, fac_value *shape);      /* the same, dims from an i64[n] */
 fac_value *fac_reshape_exactly(fac_value *x, fac_value *shape); /* the same, but a dim of 0 is a size */
+fac_value *fac_reshape_sizes(fac_value *x, fac_dims dims);      /* exactly these sizes, of which any may be 0; symbols, no -1 */
 fac_value *fac_reshape_like(fac_value *x, fac_value *like);     /* the dims of like, of which no data are needed */
 #endif
 
@@ -43,6 +44,19 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     return true;
 }
 
+/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0,
+ * too: [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0. */
+static bool may_copy(const fac_dims *x, const fac_contents *c) {
+    int maybe = 0;
+    bool other = false;
+    for (int k = 0; k < c->n; k++) {
+        const bool symbol = c->symbolic >> k & 1;
+        maybe += symbol || c->v[k] <= 0;
+        other |= symbol && k < x->n && c->v[k] != x->d[k];
+    }
+    return other && maybe > 1;
+}
+
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
     const bool allowzero = ((const attrs *)n->attrs)->allowzero;
@@ -73,6 +87,7 @@ static bool infer(fac_node *n) {
             }
         }
         if (open >= 0 && !quotient(n, left, others, &y.d[open])) return false;
+        if (!allowzero && may_copy(x, &c)) n->out[0]->guess = FAC_ASSUMED;
     }
     int64_t a = fac_dims_count(x), b = fac_dims_count(&y);
     if (a >= 0 && b >= 0 && a != b)
@@ -89,8 +104,17 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[
 }
 static const fac_onnx_attr names[] = { { "shape", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL, 0 }, { "", "Reshape", 1, 4, names, load_old, 1 }, { 0 } };
+/* Without a 0 among the dims it does not matter what one means, which opsets before 14 cannot
+ * choose. */
+static bool may_be_empty(const fac_value *shape) {
+    fac_contents c;
+    bool any = !fac_known_numbers(shape, &c);
+    for (int k = 0; k < c.n && !any; k++) any = c.v[k] == 0;
+    return any;
+}
+
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    const bool allowzero = ((const attrs *)n->attrs)->allowzero;
+    const bool allowzero = ((const attrs *)n->attrs)->allowzero && may_be_empty(n->in[1]);
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]) };
     if (allowzero && w->opset < 14) return false;
     fac_onnx_put(w, "Reshape", 2, ins, fac_onnx_name(w, n->out[0]));
@@ -116,6 +140,12 @@ fac_value *fac_reshape_to(fac_value *x, fac_value *shape) {
 }
 fac_value *fac_reshape_exactly(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_reshape, &(attrs){ .allowzero = true }, 2, (fac_value *[]){ x, shape });
+}
+fac_value *fac_reshape_sizes(fac_value *x, fac_dims dims) {
+    bool empty = false;
+    for (int k = 0; k < dims.n; k++) empty |= dims.d[k] <= 0;
+    fac_value *shape = fac_ints(fac_value_graph(x), dims);
+    return empty ? fac_reshape_exactly(x, shape) : fac_reshape_to(x, shape);
 }
 fac_value *fac_reshape_like(fac_value *x, fac_value *like) { return fac_reshape_exactly(x, fac_shape_of(like)); }
 fac_value *fac_reshape(fac_value *x, fac_dims dims) { return fac_reshape_to(x, fac_ints(fac_value_graph(x), dims)); }

@@ -34,12 +34,16 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
     const int rank = fac_value_type(ins[0]).dims.n;
     int64_t start = fac_onnx_int(n, "start", 0), end = fac_onnx_int(n, "end", rank);
-    (void)g;
+    if (ins[0]->guess == FAC_RANKLESS && (fac_onnx_has(n, "end") || start < 0)) {
+        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Shape with start and end needs the number of dims of its input");
+        return;
+    }
     if (start < 0) start += rank;
     if (end < 0) end += rank;
-    start = start < 0 ? 0 : start > rank ? rank : start;
+    if (ins[0]->guess != FAC_RANKLESS) start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
-    out[0] = fac_emit(&fac_op_shape, &(attrs){ start, rank - end }, 1, ins);
+    const int64_t without = ins[0]->guess == FAC_RANKLESS ? 0 : rank - end;
+    out[0] = fac_emit(&fac_op_shape, &(attrs){ start, without }, 1, ins);
 }
 static const fac_onnx_attr names[] = { { "start", NULL }, { "end", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Shape", 1, 0, names, load, 0 }, { 0 } };

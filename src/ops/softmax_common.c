@@ -39,9 +39,11 @@ fac_status fac_softmax_ref(const fac_ref *r, fac_softmax_line *line) {
 
 fac_value *fac_softmax_load(const fac_onnx_node *n, fac_value *x, fac_value *(*op)(fac_value *x, int64_t axis)) {
     if (n->opset >= 13) return op(x, fac_onnx_int(n, "axis", -1));
+    if (x->guess == FAC_RANKLESS)
+        return fac_fail_graph(x->graph, FAC_E_UNSUPPORTED, "%s before opset 13 needs the number of dims of its input", n->type);
     fac_dims d = fac_value_type(x).dims;
     int64_t axis = fac_onnx_int(n, "axis", 1);
     if (axis < 0) axis += d.n;
     if (axis == d.n - 1) return op(x, axis);
-    return fac_reshape(op(fac_flatten(x, axis), 1), d);
+    return fac_reshape_like(op(fac_flatten(x, axis), 1), x);
 }

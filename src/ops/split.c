@@ -1,4 +1,5 @@
 #include "ops/shape.h"
+#include "graph/graph_internal.h"
 
 #if FAC_INTERFACE
 /* x cut along an axis into n parts, out[0..n): equal ones, the last smaller when they do not fit; views of x. */
@@ -17,6 +18,11 @@ static const fac_port out_ports[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 
 extern const fac_op fac_op_split;
 
+/* The last parts are smaller unless it is known that all are equal. */
+static int64_t open_part(fac_graph *g, int64_t size, int parts) {
+    return fac_size_divides(g, size, parts) ? fac_size_quotient(g, size, parts) : fac_symbol(g, NULL);
+}
+
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
@@ -32,7 +38,7 @@ static bool infer(fac_node *n) {
     int64_t sum = 0, each = n->in[1] || size < 0 ? 0 : (size + parts - 1) / parts;
     for (int k = 0; k < parts; k++) {
         int64_t part = known ? c.v[k] : n->in[1] ? fac_symbol(n->graph, NULL)
-                     : size < 0 ? fac_size_quotient(n->graph, size, parts)      /* that it divides evenly shows later */
+                     : size < 0 ? open_part(n->graph, size, parts)
                      : k * each >= size ? 0 : size - k * each < each ? size - k * each : each;
         if (known && part < 0 && !(c.symbolic >> k & 1))
             return fac_fail(n, FAC_E_ARGUMENT, "part %d has size %lld", k, (long long)part);
@@ -74,11 +80,9 @@ static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out) {
 /* The parts again; zeros for one that was not used. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
-    enum { PARTS = 256 };
-    fac_value *parts[PARTS];
-    if (n->nout > PARTS) {
-        dx[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED,
-            "split: a gradient of %d parts; at most %d are supported", n->nout, PARTS);
+    fac_value **parts = fac_arena_alloc(&n->graph->arena, (size_t)n->nout, sizeof *parts);
+    if (!parts) {
+        dx[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "split: no memory for a gradient of %d parts", n->nout);
         return;
     }
     for (int k = 0; k < n->nout; k++)
@@ -105,9 +109,10 @@ static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load, 0 }, { 0 } };
  * read, need their sizes. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
-    const int axis = fac_axis(a->axis, n->in[0]->type.dims.n);
+    const bool ranked = n->in[0]->guess != FAC_RANKLESS;
+    const int axis = ranked ? fac_axis(a->axis, n->in[0]->type.dims.n) : 0;
     int64_t sizes[FAC_KNOWN];
-    bool known = n->nout <= FAC_KNOWN, even = true;
+    bool known = ranked && n->nout <= FAC_KNOWN, even = true;
     for (int k = 0; k < n->nout && known; k++) {
         sizes[k] = n->out[k]->type.dims.d[axis];
         known = sizes[k] >= 0;
@@ -115,6 +120,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     }
     const bool counted = w->opset >= 18 || fac_onnx_name(w, n->out[n->nout - 1]);
     if (!n->in[1] && !counted && !known) return false;
+    if (!n->in[1] && !ranked && w->opset < 18) return false;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), n->in[1] ? fac_onnx_list_of(w, n->in[1]) :
                           known && !(even && counted) ? fac_onnx_list(w, n->nout, sizes) : NULL };
     const char *first = fac_onnx_name(w, n->out[0]);

@@ -20,6 +20,7 @@ static bool infer(fac_node *n) {
         if (!fac_axes_set(n, &axes, x->n, drop)) return false;
         for (int k = 0; k < x->n; k++) {
             if (!n->in[1]) drop[k] = x->d[k] == 1;          /* a symbol is taken to stay */
+            if (!n->in[1] && x->d[k] < 0) n->out[0]->guess = FAC_ASSUMED;
             if (drop[k] && x->d[k] >= 0 && x->d[k] != 1)
                 return fac_fail(n, FAC_E_SHAPE, "dim %d is %lld, not 1", k, (long long)x->d[k]);
             if (!drop[k]) y.d[y.n++] = x->d[k];

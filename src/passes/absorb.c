@@ -57,15 +57,15 @@ static fac_value *by_channel(fac_value *f, const fac_value *y, const layer *l) {
     const int64_t channels = y->type.dims.d[l->channel], count = fac_dims_count(d);
     const int axis = d->n - (y->type.dims.n - l->channel);
     if (!early(f) || f->type.dtype != y->type.dtype || channels < 1 || d->n > y->type.dims.n) return NULL;
-    if (count == 1) return fac_expand(fac_reshape(f, fac_shape(1)), fac_shape(channels));
-    return axis >= 0 && d->d[axis] == channels && count == channels ? fac_reshape(f, fac_shape(channels)) : NULL;
+    if (count == 1) return fac_expand(fac_reshape_sizes(f, fac_shape(1)), fac_shape(channels));
+    return axis >= 0 && d->d[axis] == channels && count == channels ? fac_reshape_sizes(f, fac_shape(channels)) : NULL;
 }
 
 /* [C] -> [C,1,..] so that it scales dim `at` of `rank`. */
 static fac_value *along(fac_value *v, int rank, int at) {
     fac_dims d = { .n = rank };
     for (int k = 0; k < rank; k++) d.d[k] = k == at ? v->type.dims.d[0] : 1;
-    return fac_reshape(v, d);
+    return fac_reshape_sizes(v, d);
 }
 
 /* The layer with y s + t instead of y; s or t may be NULL. */

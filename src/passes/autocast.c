@@ -6,7 +6,7 @@
  *
  *   narrow    products: matmul, linear, gemm, convolutions, attention, recurrent cells
  *   follow    what any type does as well: movers, pools, most elementwise ops; narrow where all that flows in is, parameters
- *             and constants aside; a batch norm by its x alone, with its statistics in f32
+ *             and constants that the type can say aside; a batch norm by its x alone, with its statistics in f32
  *   f32       all others: exponentials, logarithms, powers, normalizations over dims, sums, losses
  *
  * Gradients follow by themselves: that of a cast is a cast. */
@@ -14,6 +14,7 @@
 #include "ops/shape.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
+#include "passes/range.h"
 #include "passes/single.h"
 
 static const char *const products[] = { "matmul", "linear", "gemm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
@@ -46,13 +47,21 @@ static bool follows(const fac_node *n) {
     return fac_op_is_one_of(n->op, followers) || n->op->move || (n->op->map && !fac_op_is_one_of(n->op, sensitive));
 }
 
-/* All that flows is narrow, and something does; what stays the same in all runs may be rounded. */
+/* May it be rounded?  Not a mask of -1e9 that would hide everything, or an epsilon that would be
+ * 0. */
+static bool roundable(const cast *c, const fac_value *v) {
+    if (v->time == FAC_RUN && v->leaf != FAC_PARAM) return false;
+    return !v->tensor || fac_range_holds(c->low, v->tensor);
+}
+
+/* All that flows is narrow, and something does; what stays the same in all runs may be rounded
+ * where the type can say it. */
 static bool all_narrow(const cast *c, const fac_node *n, fac_value *const in[]) {
     bool some = false;
     for (int i = 0; i < n->nin; i++) {
         if (!is_wide(in[i])) continue;
         if (widened(c, in[i])) some = true;
-        else if (in[i]->time == FAC_RUN && in[i]->leaf != FAC_PARAM) return false;
+        else if (!roundable(c, in[i])) return false;
     }
     return some;
 }

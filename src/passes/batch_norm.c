@@ -13,7 +13,7 @@ static fac_value *per_channel(fac_value *v, int rank) {     /* [C] -> [C,1,1..],
     fac_dims d = { .n = rank };
     for (int k = 0; k < rank; k++) d.d[k] = 1;
     d.d[0] = v->type.dims.d[0];
-    return fac_reshape(v, d);
+    return fac_reshape_sizes(v, d);
 }
 
 static bool early(const fac_value *v) { return !v || v->time != FAC_RUN; }
@@ -53,7 +53,7 @@ static fac_value *factor(const fac_node *n, fac_value *const in[]) {
         const fac_dims *d = &s->type.dims, *y = &in[i]->type.dims;
         const int axis = d->n - (y->n - 1);             /* of the channels in s */
         if (axis < 0 || d->n > y->n || d->d[axis] != y->d[1] || fac_dims_count(d) != y->d[1]) continue;
-        return scaled(conv, fac_reshape(s, fac_shape(y->d[1])), NULL);
+        return scaled(conv, fac_reshape_sizes(s, fac_shape(y->d[1])), NULL);
     }
     return NULL;
 }

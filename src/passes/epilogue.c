@@ -109,7 +109,7 @@ static fac_value *bias(fac_node *m, fac_value *other) {
     int64_t k = m->out[0]->type.dims.d[1];
     if (fac_dims_count(d) != k || (k != 1 && (d->n < rank - 1 || d->d[d->n - rank + 1] != k))) return NULL;
     if (m->in[2] && m->in[2]->time == FAC_RUN) return NULL;
-    fac_value *b = fac_reshape(other, fac_shape(k));
+    fac_value *b = fac_reshape_sizes(other, fac_shape(k));
     fac_value *args[3] = { m->in[0], m->in[1], m->in[2] ? fac_add(m->in[2], b) : b };
     return fac_emit(m->op, m->attrs, 3, args);
 }

@@ -11,12 +11,12 @@
 
 static fac_value *flat(fac_value *v, int64_t rows, int64_t cols) {
     const fac_dims *d = &v->type.dims;
-    return d->n == 2 && d->d[0] == rows && d->d[1] == cols ? v : fac_reshape(v, fac_shape(rows, cols));
+    return d->n == 2 && d->d[0] == rows && d->d[1] == cols ? v : fac_reshape_sizes(v, fac_shape(rows, cols));
 }
 
 static fac_value *cut_linear(fac_tiler *t, const fac_node *n, fac_value *const in[], const int64_t d[3]) {
     fac_tile_matrix a = fac_tile_operand(flat(in[0], d[0], d[2]), false), b = fac_tile_operand(in[1], true);
-    return fac_reshape(fac_tile_cut(t, &(fac_tile_product){ &a, &b, 1, in[2], 1, 1 }), n->out[0]->type.dims);
+    return fac_reshape_sizes(fac_tile_cut(t, &(fac_tile_product){ &a, &b, 1, in[2], 1, 1 }), n->out[0]->type.dims);
 }
 
 static fac_value *cut_gemm(fac_tiler *t, const fac_node *n, fac_value *const in[]) {
@@ -49,7 +49,7 @@ static int64_t matrix_of(const fac_dims *y, const fac_dims *x, int64_t i) {
 static fac_value *matrix(fac_value *stack, int64_t i) {
     const fac_dims *d = &stack->type.dims;
     if (d->d[0] > 1) stack = fac_slice(stack, 0, i, i + 1, 1);
-    return fac_reshape(stack, fac_shape(d->d[1], d->d[2]));
+    return fac_reshape_sizes(stack, fac_shape(d->d[1], d->d[2]));
 }
 
 static fac_value *stacked(fac_value *v, int64_t rows, int64_t cols) { return fac_reshape(v, fac_shape(-1, rows, cols)); }
@@ -59,7 +59,7 @@ static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const i
     const int64_t m = s->d[0], cols = s->d[1], k = s->d[2];
     if (in[1]->type.dims.n <= 2) {              /* every row of a meets the same b */
         fac_tile_matrix left = fac_tile_operand(flat(in[0], m, k), false), right = fac_tile_operand(flat(in[1], k, cols), false);
-        return fac_reshape(fac_tile_cut(t, &(fac_tile_product){ &left, &right, 1, NULL, 1, 1 }), *y);
+        return fac_reshape_sizes(fac_tile_cut(t, &(fac_tile_product){ &left, &right, 1, NULL, 1, 1 }), *y);
     }
     const fac_dims batch = batch_of(y, 1 + (in[0]->type.dims.n > 1));
     fac_value *as = stacked(in[0], m, k), *bs = stacked(in[1], k, cols);
@@ -68,9 +68,9 @@ static fac_value *cut_matmul(fac_tiler *t, const fac_node *n, fac_value *const i
     for (int64_t i = 0; i < s->count; i++) {
         fac_tile_matrix left = fac_tile_data(matrix(as, matrix_of(&batch, &a, i)), false),
                         right = fac_tile_data(matrix(bs, matrix_of(&batch, &b, i)), false);
-        part[i] = fac_reshape(fac_tile_cut(t, &(fac_tile_product){ &left, &right, 1, NULL, 1, 1 }), fac_shape(1, m, cols));
+        part[i] = fac_reshape_sizes(fac_tile_cut(t, &(fac_tile_product){ &left, &right, 1, NULL, 1, 1 }), fac_shape(1, m, cols));
     }
-    return fac_reshape(s->count > 1 ? fac_concat(part, (int)s->count, 0) : part[0], *y);
+    return fac_reshape_sizes(s->count > 1 ? fac_concat(part, (int)s->count, 0) : part[0], *y);
 }
 
 /* ---- the pass ---- */

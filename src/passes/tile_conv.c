@@ -61,11 +61,11 @@ static void see(fac_tiler *t, const fac_tile_sweep *c, fac_value **to) {
     const bool each = t->opts->conv == FAC_TILE_TAPS;
     look(c, c->x, 0, to);
     for (int64_t k = 0; k < taps; k++)
-        to[k] = each ? fac_reshape(to[k], fac_shape(c->images, channels, positions))
-                     : fac_reshape(to[k], fac_shape(c->images, channels, 1, positions));
+        to[k] = each ? fac_reshape_sizes(to[k], fac_shape(c->images, channels, positions))
+                     : fac_reshape_sizes(to[k], fac_shape(c->images, channels, 1, positions));
     if (each) return;
     fac_value *all = taps == 1 ? to[0] : fac_concat(to, (int)taps, 2);
-    to[0] = fac_reshape(all, fac_shape(c->images, channels * taps, positions));
+    to[0] = fac_reshape_sizes(all, fac_shape(c->images, channels * taps, positions));
 }
 
 /* ---- weights ---- */
@@ -131,7 +131,7 @@ static fac_tile_matrix weights(fac_tiler *t, const fac_tile_sweep *c, int64_t gr
     const int64_t taps = one < 0 ? taps_of(c) : 1, cols = c->depth * taps;
     fac_tile_matrix x = { .rows = c->rows, .cols = cols };
     if (!fac_tile_is_weight(c->w))
-        return fac_tile_data(fac_reshape(slice_weights(c, group, one), fac_shape(c->rows, cols)), false);
+        return fac_tile_data(fac_reshape_sizes(slice_weights(c, group, one), fac_shape(c->rows, cols)), false);
     fac_tensor *flat = NULL;
     const view v = pick(c, group, one);
     t->status = cut_weights(c->w, &v, c->rows, cols, &flat, t->err);
@@ -147,7 +147,7 @@ static fac_tile_matrix weights(fac_tiler *t, const fac_tile_sweep *c, int64_t gr
 static fac_value *bias_of(const fac_tile_sweep *c, int64_t group) {
     if (!c->b) return NULL;
     fac_value *b = c->groups > 1 ? fac_slice(c->b, 0, group * c->rows, (group + 1) * c->rows, 1) : c->b;
-    return fac_reshape(b, fac_shape(c->rows, 1));
+    return fac_reshape_sizes(b, fac_shape(c->rows, 1));
 }
 
 /* ---- products ---- */
@@ -158,7 +158,7 @@ static void operands(const fac_tile_sweep *c, fac_value *const *seen, int64_t pa
     for (int64_t k = 0; k < parts; k++) {
         fac_value *own = c->images > 1 ? fac_slice(seen[k], 0, image, image + 1, 1) : seen[k];
         if (c->groups > 1) own = fac_slice(own, 1, group * depth, (group + 1) * depth, 1);
-        to[k] = fac_tile_data(fac_reshape(own, fac_shape(depth, positions_of(c))), false);
+        to[k] = fac_tile_data(fac_reshape_sizes(own, fac_shape(depth, positions_of(c))), false);
     }
 }
 
@@ -185,7 +185,7 @@ fac_value *fac_tile_swept(fac_tiler *t, const fac_tile_sweep *c) {
             part[g] = fac_tile_cut(t, &(fac_tile_product){ w + g * parts, x, parts, bias_of(c, g), 1, 1 });
         }
         image[i] = c->groups > 1 ? fac_concat(part, (int)c->groups, 0) : part[0];
-        image[i] = fac_reshape(image[i], fac_shape(1, c->groups * c->rows, positions_of(c)));
+        image[i] = fac_reshape_sizes(image[i], fac_shape(1, c->groups * c->rows, positions_of(c)));
     }
     return c->images > 1 ? fac_concat(image, (int)c->images, 0) : image[0];
 }
@@ -199,5 +199,5 @@ fac_value *fac_tile_conv_node(fac_tiler *t, const fac_node *n, fac_value *const 
         taps[k] = (fac_tile_taps){ { g.kernel[at + k], 0, g.dilation[at + k], g.stride[at + k], g.out[at + k] }, 0, 1 };
     const fac_tile_sweep c = { g.rank, g.N, g.groups, g.K / g.groups, g.C / g.groups, false, taps,
                                fac_tile_padded(in[0], g.rank, g.pad + at, g.pad_end + at), in[1], in[2] };
-    return fac_reshape(fac_tile_swept(t, &c), n->out[0]->type.dims);
+    return fac_reshape_sizes(fac_tile_swept(t, &c), n->out[0]->type.dims);
 }

@@ -49,7 +49,7 @@ static void margins(const fac_tile_phases *p, int64_t *before, int64_t *behind) 
 /* No weight meets these: the bias alone. */
 static fac_value *empty_phase(fac_value *x, fac_value *b, const fac_dims *dims) {
     fac_dims ones = { .n = dims->n, .d = { 1, dims->d[1], 1, 1, 1 } };
-    return fac_expand(b ? fac_reshape(b, ones) : fac_number(x->graph, x->type.dtype, 0), *dims);
+    return fac_expand(b ? fac_reshape_sizes(b, ones) : fac_number(x->graph, x->type.dtype, 0), *dims);
 }
 
 enum { MOST = 3 };
@@ -62,7 +62,7 @@ static fac_value *along(job *j, int dim) {
         int64_t taps = 1;
         for (int k = 0; k < dim; k++) d.d[2 + k] = j->line[k].positions, taps *= j->taps[k].seen.taps;
         j->sweep.taps = j->taps;
-        return taps ? fac_reshape(fac_tile_swept(j->t, &j->sweep), d) : empty_phase(j->sweep.x, j->sweep.b, &d);
+        return taps ? fac_reshape_sizes(fac_tile_swept(j->t, &j->sweep), d) : empty_phase(j->sweep.x, j->sweep.b, &d);
     }
     const fac_tile_phases *p = &j->line[dim];
     fac_value **part = fac_arena_alloc(&j->t->to->arena, (size_t)p->stride, sizeof *part);
@@ -76,11 +76,11 @@ static fac_value *along(job *j, int dim) {
     for (int64_t phase = 0; phase < p->stride; phase++) {
         j->taps[dim] = fac_tile_phase(p, phase);
         part[phase] = along(j, dim + 1);
-        if (p->stride > 1) part[phase] = fac_reshape(part[phase], apart);
+        if (p->stride > 1) part[phase] = fac_reshape_sizes(part[phase], apart);
     }
     if (p->stride == 1) return part[0];
     d.d[2 + dim] = p->positions * p->stride;
-    fac_value *y = fac_reshape(fac_concat(part, (int)p->stride, 3 + dim), d);
+    fac_value *y = fac_reshape_sizes(fac_concat(part, (int)p->stride, 3 + dim), d);
     return d.d[2 + dim] > p->out ? fac_slice(y, 2 + dim, 0, p->out, 1) : y;
 }
 

@@ -51,7 +51,7 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
     int64_t steps[4];
     for (int k = 0; k < 4; k++) dims.d[k] = apart.d[order[k]], steps[k] = strides[order[k]];
     if (x->weight && fac_tile_is_weight(v)) return x->tiles[slot] = stack_weights(t, x, v, &dims, steps, slot);
-    return x->tiles[slot] = fac_transpose(fac_reshape(v, apart), fac_shape(order[0], order[1], order[2], order[3]));
+    return x->tiles[slot] = fac_transpose(fac_reshape_sizes(v, apart), fac_shape(order[0], order[1], order[2], order[3]));
 }
 
 /* The same of all parts, behind each other along K. */
@@ -99,7 +99,7 @@ static fac_value *only_tile(fac_value *stack) {
     fac_dims d = stack->type.dims;
     for (int k = 1; k < d.n; k++) d.d[k - 1] = d.d[k];
     d.n--;
-    return fac_reshape(stack, d);
+    return fac_reshape_sizes(stack, d);
 }
 
 static fac_value *multiply(const fac_tile_job *j, fac_value *a, fac_value *b, fac_value *sum) {
@@ -146,7 +146,7 @@ static fac_value *over_columns(const fac_tile_job *j, fac_graph *g, int n, fac_v
     if (columns == 1) return one_column(j, g, NULL, n, in);
     fac_value *y = loop(j, g, columns, false, n, in, one_column);
     const fac_dims *d = &y->type.dims;
-    return fac_reshape(fac_transpose(y, fac_shape(1, 0, 2)), fac_shape(d->d[1], columns * d->d[2]));
+    return fac_reshape_sizes(fac_transpose(y, fac_shape(1, 0, 2)), fac_shape(d->d[1], columns * d->d[2]));
 }
 
 static fac_value *one_row(const fac_tile_job *j, fac_graph *g, fac_value *i, int n, fac_value *const in[]) {
@@ -158,7 +158,7 @@ static fac_value *over_rows(const fac_tile_job *j, fac_graph *g, int n, fac_valu
     if (rows == 1) return one_row(j, g, NULL, n, in);
     fac_value *y = loop(j, g, rows, false, n, in, one_row);
     const fac_dims *d = &y->type.dims;
-    return fac_reshape(y, fac_shape(rows * d->d[1], d->d[2]));
+    return fac_reshape_sizes(y, fac_shape(rows * d->d[1], d->d[2]));
 }
 
 /* ---- the product ---- */

@@ -59,7 +59,7 @@ static fac_value *modulo(fac_value *x) { return fac_mod(x, number(x->graph, MODU
 static fac_value *by_channel(fac_value *c, const fac_value *x) {
     fac_dims d = { .n = x->type.dims.n - 1 };
     for (int k = 0; k < d.n; k++) d.d[k] = k ? 1 : fac_dims_count(&c->type.dims);
-    return fac_reshape(c, d);
+    return fac_reshape_sizes(c, d);
 }
 
 static fac_value *scaled(fac_value *x, fac_value *scale, fac_value *bias, bool channels) {

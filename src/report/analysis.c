@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/passes.h"
+#include "ops/flow.h"
 #include "report/report.h"
 
 /* ---- sizes ---- */
@@ -13,6 +14,26 @@
 static bool stays(void *self, const fac_node *n) {
     (void)self;
     return !(n->op->is & FAC_OP_FLOW);
+}
+
+/* Ifs of which it is not known which branch they take; *first: one of them. */
+static int undecided(const fac_graph *g, const fac_node **first) {
+    int count = 0;
+    bool is;
+    for (const fac_node *n = g->first; n; n = n->next) {
+        if (strcmp(n->op->name, "if") || fac_flow_always(n->in[0], &is)) continue;
+        if (!count++) *first = n;
+    }
+    return count;
+}
+
+/* Sizes that are numbers now may have decided some. */
+static void note_decided(fac_analysis *a, const fac_graph *g) {
+    char label[200];
+    const fac_node *n = NULL, *left = NULL;
+    if (undecided(g, &n) <= undecided(a->graph, &left)) return;
+    const char *name = n->name ? n->name : n->out[0]->name;
+    a->decided = fac_arena_text(&a->memory, name ? name : fac_node_label(n, label, sizeof label));
 }
 
 /* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */
@@ -25,7 +46,10 @@ static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch,
         a->graph = flat;
     }
     const fac_status status = a->graph ? fac_graph_check(a->graph, &why) : FAC_E_NOMEM;
-    if (!status) return FAC_OK;
+    if (!status) {
+        note_decided(a, g);
+        return FAC_OK;
+    }
     if (status == FAC_E_NOMEM) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
@@ -121,7 +145,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
     l->out = n->out[0]->type;
     if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
-    if (n->op->cost) n->op->cost(n, &cost);
+    if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
     l->macs = cost.macs;
     l->other = cost.other;
     owner o = { a, l, seen };
@@ -204,6 +228,7 @@ void fac_analysis_free(fac_analysis *a) {
 fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
 const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
 const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }
+const char      *fac_analysis_decided(const fac_analysis *a) { return a->decided; }
 const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) {
     return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL;
 }

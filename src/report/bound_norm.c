@@ -33,11 +33,11 @@ static fac_value *given_moments(fac_bounds *b, const fac_node *n, fac_value *con
         product = plus(product, es ? fac_mul(rate, es) : NULL);
     }
     const fac_dims d = by_channel(in[1], x);
-    fac_value *sum = fac_add(fac_abs(x), fac_reshape(size_of(in[3]), d));
-    fac_value *off = plus(times(sum, 8 * SLACK * UNIT), plus(fac_bound_of(b, in[0]), em ? fac_reshape(em, d) : NULL));
-    fac_value *e = fac_mul(off, fac_reshape(plus(fac_mul(scale, rate), product), d));
-    if (product) e = fac_add(e, fac_mul(fac_abs(fac_sub(x, fac_reshape(wide(in[3]), d))), fac_reshape(product, d)));
-    return fac_add(e, fac_reshape(plus(times(size_of(in[2]), SLACK * UNIT), et), d));
+    fac_value *sum = fac_add(fac_abs(x), fac_reshape_sizes(size_of(in[3]), d));
+    fac_value *off = plus(times(sum, 8 * SLACK * UNIT), plus(fac_bound_of(b, in[0]), em ? fac_reshape_sizes(em, d) : NULL));
+    fac_value *e = fac_mul(off, fac_reshape_sizes(plus(fac_mul(scale, rate), product), d));
+    if (product) e = fac_add(e, fac_mul(fac_abs(fac_sub(x, fac_reshape_sizes(wide(in[3]), d))), fac_reshape_sizes(product, d)));
+    return fac_add(e, fac_reshape_sizes(plus(times(size_of(in[2]), SLACK * UNIT), et), d));
 }
 
 /* ---- statistics of the numbers themselves ---- */
@@ -93,9 +93,9 @@ fac_value *fac_bound_rms_norm(fac_bounds *b, const fac_node *n, fac_value *const
 static fac_value *of_channels(fac_value *v, const fac_value *x) {
     const int64_t channels = x->type.dims.d[1], have = v ? fac_dims_count(&v->type.dims) : 0;
     if (!v) return NULL;
-    if (have != channels) v = fac_expand(fac_reshape(v, fac_shape(have, 1)), fac_shape(have, channels / have));
+    if (have != channels) v = fac_expand(fac_reshape_sizes(v, fac_shape(have, 1)), fac_shape(have, channels / have));
     v = fac_reshape(v, fac_shape(-1));
-    return fac_reshape(v, by_channel(v, x));
+    return fac_reshape_sizes(v, by_channel(v, x));
 }
 
 /* In training, m and v are those of a channel. */
@@ -113,11 +113,11 @@ fac_value *fac_bound_batch_norm(fac_bounds *b, const fac_node *n, fac_value *con
 /* Group norm, and instance norm: each channel is a group. */
 fac_value *fac_bound_group_norm(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {
     fac_value *x = wide(in[0]), *e = fac_bound_of(b, in[0]);
-    const fac_dims apart = fac_shape(x->type.dims.d[0], fac_attr_int(n, "groups", x->type.dims.d[1]), -1);
+    const fac_dims apart = fac_shape(0, fac_attr_int(n, "groups", x->type.dims.d[1]), -1);
     standard h = standardize(fac_reshape(x, apart), e ? fac_reshape(e, apart) : NULL, fac_shape(2),
                              fac_attr_real(n, "epsilon", 1e-5), true);
-    h.size = fac_reshape(h.size, x->type.dims);
-    h.error = fac_reshape(h.error, x->type.dims);
+    h.size = fac_reshape_sizes(h.size, x->type.dims);
+    h.error = fac_reshape_sizes(h.error, x->type.dims);
     (void)y;
     return scaled(h, of_channels(in[1], x), of_channels(fac_bound_of(b, in[1]), x), of_channels(in[2], x),
                   of_channels(fac_bound_of(b, in[2]), x));
@@ -129,8 +129,8 @@ fac_value *fac_bound_group_norm(fac_bounds *b, const fac_node *n, fac_value *con
 static fac_value *window_mean(fac_value *v, int64_t size) {
     const int64_t before = (size - 1) / 2;
     const fac_pool2d_opts o = { .stride = { 1, 1 }, .pad = { before, 0, size - 1 - before, 0 }, .count_include_pad = true };
-    const fac_dims dims = v->type.dims, apart = fac_shape(dims.d[0], 1, dims.d[1], -1);
-    return fac_reshape(fac_avg_pool2d(fac_reshape(v, apart), size, 1, &o), dims);
+    fac_value *apart = fac_unsqueeze(fac_reshape(v, fac_shape(0, 0, -1)), fac_shape(1));
+    return fac_reshape_like(fac_avg_pool2d(apart, size, 1, &o), v);
 }
 
 fac_value *fac_bound_lrn(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {

@@ -33,7 +33,7 @@ fac_value *fac_bound_product(fac_bounds *b, const fac_node *n, fac_value *const 
     e = times(e, gamma_of(fac_product_depth(n) + 2));
     if (ea) e = fac_add(e, positive(n, in, ea, other, NULL));
     if (eb) e = fac_add(e, positive(n, in, ea ? fac_add(absolute, ea) : absolute, eb, NULL));
-    if (ec && !strncmp(n->op->name, "conv", 4)) ec = fac_reshape(ec, by_channel(ec, y));
+    if (ec && !strncmp(n->op->name, "conv", 4)) ec = fac_reshape_sizes(ec, by_channel(ec, y));
     if (ec && beta != 1) ec = times(ec, fabs(beta));
     return ec ? fac_add(e, ec) : e;
 }

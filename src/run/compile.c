@@ -135,7 +135,7 @@ static double count_macs(const fac_graph *g) {
     double macs = 0;
     for (const fac_node *n = g->first; n; n = n->next) {
         fac_cost cost = { 0 };
-        if (n->op->cost && n->out[0]->time == FAC_RUN) n->op->cost(n, &cost);
+        if (n->op->cost && n->out[0]->time == FAC_RUN && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
         macs += cost.macs;
     }
     return macs;

@@ -145,6 +145,7 @@ static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
         if (!read) continue;
         snprintf(name, sizeof name, "cut.%u", (unsigned)v->id);
         out[k] = fac_input(to, name, v->type.dtype, v->type.dims);
+        if (out[k] && out[k]->leaf == FAC_INPUT) out[k]->guess = v->guess;
         s->c->rest_in[s->c->nrest++] = source_of(s, v);
     }
     return true;
@@ -155,7 +156,7 @@ static fac_status make_rest(cutter *s, fac_device *d, const fac_program_opts *o)
     c->rest_in = fac_arena_alloc(&c->memory, s->g->ids, sizeof *c->rest_in);
     if (!c->rest_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < s->g->ninputs; i++) c->rest_in[c->nrest++] = source_of(s, s->g->inputs[i]);
-    fac_graph *g = fac_graph_rebuild(s->g, &(fac_rebuild){ .self = s, .visit = rest_node }, NULL);
+    fac_graph *g = fac_graph_rebuild(s->g, &(fac_rebuild){ .self = s, .visit = rest_node, .blind = true }, NULL);
     fac_status status = fac_graph_check(g, s->err);
     if (!status) status = fac_program_new(g, d, o, &c->rest, s->err);
     fac_graph_free(g);
@@ -200,7 +201,8 @@ static fac_status make_front(cutter *s, fac_device *d, const fac_program_opts *o
     c->front_in = fac_arena_alloc(&c->memory, s->g->ninputs + 1, sizeof *c->front_in);
     if (!c->front_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < s->g->ninputs; i++) c->front_in[i] = source_of(s, s->g->inputs[i]);
-    fac_graph *g = fac_graph_rebuild(s->g, &(fac_rebuild){ .self = s, .visit = front_node, .keep_dead = true }, &map);
+    const fac_rebuild how = { .self = s, .visit = front_node, .keep_dead = true, .blind = true };
+    fac_graph *g = fac_graph_rebuild(s->g, &how, &map);
     if (g && !g->error.status) front_results(s, g, map);
     fac_status status = fac_graph_check(g, s->err);
     if (!status) status = fac_program_new(g, d, o, &c->front, s->err);

@@ -19,7 +19,7 @@ static int list_ops(const fac_node *n, double runs, fac_step_op *to) {
     const double compared = both ? elements_of(n->out[0]) * (double)(pool.window[1].kernel * pool.window[2].kernel) : 0;
     if (!fused) {
         fac_cost cost = { 0 };
-        if (n->op->cost) n->op->cost(n, &cost);
+        if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
         const double made = both ? (double)(conv.N * conv.K * conv.P * conv.Q) : elements_of(n->out[0]);
         const double own = cost.other - compared;
         if (to) *to = (fac_step_op){ both ? "conv2d" : n->op->name, cost.macs * runs, own * runs, made * runs };

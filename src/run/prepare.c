@@ -39,11 +39,7 @@ typedef struct early {
 
 static fac_status contents(early *e, const fac_value *v, fac_tensor **out);
 
-static fac_status compute(early *e, const fac_node *n) {
-    enum { FEW = 32 };
-    fac_host in[FEW] = { 0 }, out[FEW] = { 0 };
-    if (n->nin > FEW || n->nout > FEW)
-        return fac_raise(e->err, FAC_E_UNSUPPORTED, "%s with %d operands", n->op->name, n->nin + n->nout);
+static fac_status compute_with(early *e, const fac_node *n, fac_host *in, fac_host *out) {
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) continue;
         in[i] = (fac_host){ n->in[i]->type, NULL, n->in[i]->known };
@@ -61,6 +57,17 @@ static fac_status compute(early *e, const fac_node *n) {
         out[k] = (fac_host){ n->out[k]->type, data, NULL };
     }
     return fac_ref_node(n, in, out, NULL, e->err);
+}
+
+static fac_status compute(early *e, const fac_node *n) {
+    enum { FEW = 16 };
+    const size_t count = (size_t)n->nin + (size_t)n->nout;
+    fac_host few[FEW] = { 0 }, *all = few;
+    if (count > FEW && !(all = fac_alloc(count, sizeof *all)))
+        return fac_raise(e->err, FAC_E_NOMEM, "no memory for %zu operands", count);
+    const fac_status status = compute_with(e, n, all, all + n->nin);
+    if (all != few) fac_release(all);
+    return status;
 }
 
 static fac_status contents(early *e, const fac_value *v, fac_tensor **out) {

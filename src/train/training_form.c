@@ -57,5 +57,5 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 }
 
 fac_graph *fac_graph_training(const fac_graph *model) {
-    return fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit, .leaf = leaf, .keep_dead = true }, NULL);
+    return fac_graph_rebuild(model, &(fac_rebuild){ .visit = visit, .blind = true, .leaf = leaf, .keep_dead = true }, NULL);
 }

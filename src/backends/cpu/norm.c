@@ -48,7 +48,7 @@ static bool build(const fac_problem *p, plan *r) {
         for (int k = 0; k < d->n; k++) *(k < at ? &r->rows : &r->size) *= d->d[k];
         for (int k = 1; k < p->nin; k++)                /* no broadcasting of scale and bias inside a row */
             if (p->in[k].type.dtype != FAC_NONE && fac_dims_count(&p->in[k].type.dims) != r->size) return false;
-        return true;
+        return r->size > 0;             /* the mean of nothing is NaN, which the reference says */
     }
     if (d->n < 2) return false;
     for (int k = 2; k < d->n; k++) r->plane *= d->d[k];
