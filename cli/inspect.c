@@ -7,7 +7,7 @@ static struct {
     const char *weights, *sort, *memory;
     list shapes;
     long batch, top;
-    bool plan, json;
+    bool plan, onnx, verbose, json;
 } o = { .batch = 1, .top = 20 };
 
 static const option options[] = {
@@ -16,6 +16,10 @@ static const option options[] = {
     { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
+    { "--onnx", OPTION_FLAG, &o.onnx, NULL,
+      "the operators of an ONNX file as it spells them, also those that are not ours" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL,
+      "with --onnx: also each node, with shapes and bytes of all that it reads and writes" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -66,7 +70,7 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
         snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
-        dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out);
+        type_dims(fac_analysis_graph(a), &l->out, out, sizeof out);
         table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out, bytes_text(l->read, r, sizeof r),
                   bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
                   l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
@@ -86,7 +90,7 @@ static cJSON *layers_json(const fac_analysis *a) {
         cJSON_AddStringToObject(j, "name", l->name);
         cJSON_AddStringToObject(j, "op", l->op);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
-        cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
+        cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
         json_number(j, "read_bytes", l->read, 17);
         json_number(j, "written_bytes", l->written, 17);
         json_number(j, "weight_bytes", l->weights, 17);
@@ -122,12 +126,16 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
     }
 }
 
-static void cover_print(const fac_analysis *a, const model *m, const char *path) {
+void file_print(const char *path) {
     fac_onnx_about about;
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL))
         printf("%-13s IR %lld, opsets %s; by %s; %lld nodes, %lld initializers, %lld functions\n", "file", (long long)about.ir,
                about.opsets, *about.producer ? about.producer : "nobody", (long long)about.nodes, (long long)about.initializers,
                (long long)about.functions);
+}
+
+static void cover_print(const fac_analysis *a, const model *m, const char *path) {
+    file_print(path);
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
@@ -147,7 +155,7 @@ static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_
     return all;
 }
 
-static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+void file_json(cJSON *root, const char *path) {
     fac_onnx_about about;
     cJSON_AddStringToObject(root, "model", path);
     if (ends_with(path, ".onnx") && !fac_onnx_read_about(path, &about, NULL)) {
@@ -159,6 +167,10 @@ static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const
         cJSON_AddNumberToObject(file, "initializers", (double)about.initializers);
         cJSON_AddNumberToObject(file, "functions", (double)about.functions);
     }
+}
+
+static void cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+    file_json(root, path);
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
     cJSON_AddItemToObject(root, "inputs", ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
     cJSON_AddItemToObject(root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
@@ -207,8 +219,10 @@ static int run(list args) {
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
     if (o.batch < 1 || o.top < 1) return usage_error(self, "--batch and --top are positive");
+    if (o.verbose && !o.onnx) return usage_error(self, "--verbose goes with --onnx");
     int code = memory_limit(o.memory);
-    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code && o.onnx) return inspect_onnx(args.at[0], o.verbose, o.json);
+    if (!code) code = model_look(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, &m, args.at[0], sorts[k].of);
     fac_analysis_free(a);
@@ -221,4 +235,6 @@ const verb verb_inspect = {
     .options = options,
     .run = run,
     .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown twice: as the layers need it in their\n"
-            "order under an ideal allocator, and as the plan of the cpu has it." };
+            "order under an ideal allocator, and as the plan of the cpu has it.\n"
+            "Operators that are not ours are told with what the file declares of them.  --onnx lists all\n"
+            "operators as the file spells them, with every attribute and ONNX's defaults." };

@@ -42,4 +42,8 @@ static inline cJSON *json_shape(const fac_graph *g, const fac_dims *d) {
     }
     return all;
 }
+/* Of a type; null when it is unknown. */
+static inline cJSON *json_type(const fac_graph *g, const fac_type *t) {
+    return t->dtype == FAC_NONE ? cJSON_CreateNull() : json_shape(g, &t->dims);
+}
 #endif

@@ -75,6 +75,12 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
     return to;
 }
 
+const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t size) {
+    if (t->dtype != FAC_NONE) return dims_text(g, &t->dims, to, size);
+    snprintf(to, size, "unknown");
+    return to;
+}
+
 /* ---- sizes of inputs: "x=1x3x224x224" or, for the first input, "1x3x224x224" ---- */
 
 enum { SHAPES = 64 };
@@ -139,30 +145,43 @@ static int load_text(const char *path, model *m) {
 }
 
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
-static int load_onnx(const char *path, sizes *s, model *m) {
+static int load_onnx(const char *path, sizes *s, bool look, model *m) {
     fac_error err = { 0 };
     const char *names[SHAPES];
     fac_dims dims[SHAPES];
     int n = 0;
     for (int i = 0; i < s->n; i++)
         if (s->names[i]) names[n] = s->names[i], dims[n++] = s->dims[i];
-    return fac_onnx_load(path, &(fac_onnx_opts){ .n = n, .inputs = names, .dims = dims }, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .opaque = look };
+    return fac_onnx_load(path, &opts, &m->graph, &err) ? fail(&err) : EXIT_OK;
 }
 
-int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+static int load(const char *path, const char *weights, const list *shapes, long seed, bool look,
+                model *out) {
     fac_error err = { 0 };
     model m = { 0 };
     sizes s;
     const bool zoo = !strncmp(path, "zoo:", 4), text = ends_with(path, ".txt") || ends_with(path, ".fac");
     int code = sizes_parse(shapes, &s);
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
-    if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
+    if (!code)
+        code = zoo    ? load_zoo(path + 4, weights, seed, &m)
+               : text ? load_text(path, &m)
+                      : load_onnx(path, &s, look, &m);
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.names[i]) && resize(&m.graph, s.names[i], s.texts[i], &err)) code = fail(&err);
     sizes_free(&s);
     if (code) model_free(&m);
     else *out = m;
     return code;
+}
+
+int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+    return load(path, weights, shapes, seed, false, out);
+}
+
+int model_look(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+    return load(path, weights, shapes, seed, true, out);
 }
 
 void model_free(model *m) {

@@ -204,7 +204,7 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     fac_dims taps = { 0 };
     for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++) taps.d[taps.n++] = l->kernel.d[k];
     snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "", taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
-    dims_text(g, &l->out.dims, dims, sizeof dims);
+    type_dims(g, &l->out, dims, sizeof dims);
     html(to, "<g class=\"box %s\" data-key=\"%s\">", layer_class(l), l->name);
     html(to, "<title>%s\n%s %s\n", layer_name(l), l->kind, l->attrs);
     if (l->in.dtype != FAC_NONE)

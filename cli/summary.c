@@ -65,7 +65,7 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     cJSON_AddStringToObject(j, "module", l->module);
     cJSON_AddStringToObject(j, "op", l->op);
     cJSON_AddStringToObject(j, "kind", l->kind);
-    cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
+    cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
     json_number(j, "params", l->params, 17);
     json_number(j, "buffers", l->buffers, 17);
     json_number(j, "shared_params", l->shared, 17);
@@ -131,7 +131,7 @@ static int run(list args) {
     if (o.batch < 1 || o.depth < 1) return usage_error(self, "--batch and --depth are positive");
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);
-    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code) code = model_look(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code && fac_analyze(m.graph, o.batch, &a, &err)) code = fail(&err);
     if (!code) code = report(a, args.at[0], c, all, columns, n);
     fac_analysis_free(a);

@@ -137,7 +137,7 @@ static const char *in_cell(const scene *s, const branch *b, char *to, size_t siz
     return b->layer && b->layer->in.dtype != FAC_NONE ? dims_text(s->g, &b->layer->in.dims, to, size) : "";
 }
 static const char *out_cell(const scene *s, const branch *b, char *to, size_t size) {
-    return b->layer ? dims_text(s->g, &b->layer->out.dims, to, size) : "";
+    return b->layer ? type_dims(s->g, &b->layer->out, to, size) : "";
 }
 static const char *kernel_cell(const scene *s, const branch *b, char *to, size_t size) {
     return b->layer && b->layer->kernel.n ? dims_text(s->g, &b->layer->kernel, to, size) : "";

@@ -20,10 +20,13 @@ typedef struct fac_analysis fac_analysis;
 typedef struct fac_layer {
     const char *name;               /* its own: "layer1.0.conv1", "/layer1/layer1.0/conv1/Conv" in ONNX's words, "relu_7" */
     const char *module;             /* where it stands, components joined with '.': "layer1.0.conv1"; "" at the top */
-    const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else the op's own */
+    const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else
+                                       the op's own; of an "opaque" one (see facula/onnx.h) the
+                                       operator as the file calls it */
     const char *attrs;              /* "stride=2,2 pad=3,3,3,3"; those at their defaults are left out */
     bool        is_module;          /* the module holds nothing else: a layer of its own, not a call inside of one */
-    fac_type    in, out;            /* of the first input that runs (dtype FAC_NONE: none), and the first output */
+    fac_type    in, out;            /* of the first input that runs, and the first output; dtype
+                                       FAC_NONE: none, or unknown */
     fac_dims    kernel;             /* of the weight, when it has one: its dims */
     double      params, buffers;    /* elements of parameters (trained) and states that no earlier layer has read; a constant
                                        of the file that is a tensor of floats counts as a parameter */

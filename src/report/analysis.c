@@ -117,7 +117,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     if (!l->name || !l->module || !l->attrs) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
     for (int k = n->nin - 1; k >= 0; k--)
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
-    l->out = n->out[0]->type;
+    if (!fac_is_unknown(n->out[0])) l->out = n->out[0]->type;
     if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
     if (n->op->cost) n->op->cost(n, &cost);
     l->macs = cost.macs;
@@ -161,6 +161,23 @@ static void sum(fac_analysis *a) {
     }
 }
 
+/* Sizes are unknown behind nodes that are not ours, unless the file declares them. */
+static fac_status find_unknown(fac_analysis *a, fac_error *err) {
+    const fac_node *first = NULL;
+    int count = 0;
+    for (int i = 0; i < a->totals.layers; i++) {
+        if (!fac_is_unknown(a->nodes[i]->out[0])) continue;
+        if (!count++) first = a->nodes[i];
+    }
+    if (!count || a->open) return FAC_OK;
+    char label[256];
+    fac_node_label(first, label, sizeof label);
+    a->open = fac_arena_print(
+        &a->memory, "the file does not say what %s (%s) makes; %d layers without a shape", label,
+        fac_kind_of(first, FAC_CLASS_OTHER), count);
+    return a->open ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
+}
+
 static fac_status take_layers(fac_analysis *a, fac_error *err) {
     const fac_graph *g = a->graph;
     const size_t room = (size_t)g->nodes + 1;
@@ -177,6 +194,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     fac_release(seen);
     FAC_TRY(status);
     FAC_TRY(find_modules(a, err));
+    FAC_TRY(find_unknown(a, err));
     sum(a);
     return fac_find_lives(a, err);
 }

@@ -34,6 +34,10 @@ const char *fac_module_path(fac_arena *a, const fac_node *n);
 fac_class   fac_class_of(const fac_node *n);
 const char *fac_kind_of(const fac_node *n, fac_class is);
 
+/* A node that the importer could not build, and a result of one of which nothing is known. */
+bool        fac_is_opaque(const fac_node *n);
+bool        fac_is_unknown(const fac_value *v);
+
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);
 /* Inputs that nothing reads are no inputs any more. */

@@ -55,6 +55,24 @@ for model in zoo:lenet lenet.onnx lenet.txt; do
 done
 expect 2 'are positive' "$facula" summary zoo:lenet --batch 0
 
+# ---- the operators of a file as it spells them ----
+expect 1 'is for ONNX files' "$facula" inspect zoo:lenet --onnx
+expect 2 'goes with --onnx' "$facula" inspect lenet.onnx --verbose
+expect 0 'kernel_shape           5,5 x2' "$facula" inspect lenet.onnx --onnx
+expect 0 'auto_pad               NOTSET (default)' "$facula" inspect lenet.onnx --onnx --verbose
+expect 0 '"shape":	["N", 6, 28, 28]' "$facula" inspect lenet.onnx --onnx --json
+# one operator that is not known: the same file with another name in the place of Tanh or Relu
+LC_ALL=C sed 's/Relu/Rexu/g' lenet.onnx >unknown.onnx
+expect 1 'Rexu' "$facula" run unknown.onnx --random
+expect 0 'Rexu  ' "$facula" inspect unknown.onnx --onnx
+expect 0 'unknown' "$facula" inspect unknown.onnx --onnx --verbose
+expect 0 '"unknown":' "$facula" inspect unknown.onnx --onnx --json
+expect 0 'Rexu' "$facula" summary unknown.onnx
+expect 0 'Rexu' "$facula" inspect unknown.onnx
+head -c 100 lenet.onnx >short.onnx
+expect 1 'short.onnx' "$facula" inspect short.onnx --onnx
+one_line
+
 # ---- tile ----
 expect 2 'no limit' "$facula" tile zoo:lenet
 expect 1 'not "4x4"' "$facula" tile --gemm 4x4 --max-m 2
