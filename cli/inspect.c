@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspect.h"
+#include "summary.h"
 
 static struct {
     const char *weights, *sort, *memory;
@@ -79,6 +80,11 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
     printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; %.1f multiply-adds a byte\n",
            bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w), bytes_text(t.weights, p, sizeof p),
            t.read + t.written + t.weights > 0 ? t.macs / (t.read + t.written + t.weights) : 0);
+    printf("exactly        %s B written, ", digits_text(t.written, out, sizeof out));
+    printf("%s B with the inputs, ", digits_text(t.written + t.inputs, out, sizeof out));
+    printf("%s B with the inputs and %.0f B of shape tensors; ",
+           digits_text(t.written + t.inputs + t.shapes, out, sizeof out), t.shapes);
+    printf("%s B of weights\n", digits_text(t.weights, out, sizeof out));
 }
 
 static cJSON *layers_json(const fac_analysis *a) {
@@ -88,7 +94,9 @@ static cJSON *layers_json(const fac_analysis *a) {
         const fac_layer *l = fac_analysis_layer(a, i);
         cJSON *j = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "name", l->name);
+        cJSON_AddStringToObject(j, "module", l->module);
         cJSON_AddStringToObject(j, "op", l->op);
+        cJSON_AddStringToObject(j, "kind", l->kind);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
         cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
         json_number(j, "read_bytes", l->read, 17);
@@ -97,6 +105,7 @@ static cJSON *layers_json(const fac_analysis *a) {
         json_number(j, "macs", l->macs, 17);
         json_number(j, "intensity", by_bytes(l) > 0 ? l->macs / by_bytes(l) : 0, 6);
         json_number(j, "share", t.macs > 0 ? l->macs / t.macs : 0, 6);
+        json_layer_facts(j, fac_analysis_graph(a), l);
         cJSON_AddItemToArray(all, j);
     }
     return all;
@@ -111,6 +120,13 @@ static cJSON *totals_json(const fac_analysis *a) {
     json_number(j, "read_bytes", t.read, 17);
     json_number(j, "written_bytes", t.written, 17);
     json_number(j, "weight_bytes", t.weights, 17);
+    json_number(j, "buffers", t.buffers, 17);
+    json_number(j, "param_bytes", t.param_bytes, 17);
+    json_number(j, "buffer_bytes", t.buffer_bytes, 17);
+    json_number(j, "input_bytes", t.inputs, 17);
+    json_number(j, "shape_tensor_bytes", t.shapes, 17);
+    json_number(j, "written_and_input_bytes", t.written + t.inputs, 17);
+    json_number(j, "written_and_shape_tensor_bytes", t.written + t.shapes, 17);
     return j;
 }
 

@@ -49,9 +49,13 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
            count_text(counted, y, sizeof y),
            c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z),
                count_text(t.other, (char[32]){ 0 }, 32));
-    printf("weights        %s\n", bytes_text(t.weights, x, sizeof x));
-    printf("results        %s in all; at most %s alive at once", bytes_text(t.activations, x, sizeof x),
-           bytes_text(t.peak, y, sizeof y));
+    printf("weights        %s: %s B of parameters", bytes_text(t.weights, x, sizeof x),
+           digits_text(t.param_bytes, y, sizeof y));
+    if (t.buffers > 0) printf(", %s B of buffers", digits_text(t.buffer_bytes, y, sizeof y));
+    printf("\nresults        %s in all (%s B); ", bytes_text(t.activations, x, sizeof x),
+           digits_text(t.activations, y, sizeof y));
+    printf("at most %s (%s B) alive at once", bytes_text(t.peak, x, sizeof x),
+           digits_text(t.peak, y, sizeof y));
     if (top) printf(", in %s", top->name);
     printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n",
            bytes_text(t.peak + t.weights, x, sizeof x),
@@ -75,7 +79,23 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     json_number(j, "written_bytes", l->written, 17);
     json_number(j, "weight_bytes", l->weights, 17);
     json_number(j, "alive_bytes", l->alive, 17);
+    json_layer_facts(j, fac_analysis_graph(a), l);
     return j;
+}
+
+static cJSON *json_kinds(const fac_analysis *a, fac_convention c) {
+    kind_row kinds[KINDS];
+    const int n = kinds_collect(a, kinds);
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < n; k++) {
+        cJSON *j = cJSON_CreateObject();
+        cJSON_AddStringToObject(j, "kind", kinds[k].kind);
+        cJSON_AddNumberToObject(j, "layers", kinds[k].layers);
+        json_number(j, "params", kinds[k].params, 17);
+        json_number(j, "macs", kinds[k].count[c], 17);
+        cJSON_AddItemToArray(all, j);
+    }
+    return all;
 }
 
 static int print_json(const fac_analysis *a, const char *name, fac_convention c, bool all) {
@@ -89,7 +109,11 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     json_number(root, "macs", fac_analysis_count(a, c), 17);
     json_number(root, "other_ops", t.other, 17);
     json_number(root, "weight_bytes", t.weights, 17);
+    json_number(root, "param_bytes", t.param_bytes, 17);
+    json_number(root, "buffer_bytes", t.buffer_bytes, 17);
     json_number(root, "activation_bytes", t.activations, 17);
+    json_number(root, "input_bytes", t.inputs, 17);
+    json_number(root, "shape_tensor_bytes", t.shapes, 17);
     json_number(root, "peak_bytes", t.peak, 17);
     json_number(root, "bound_bytes", t.bound, 17);
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
@@ -98,6 +122,7 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
         for (int k = 0; k < FAC_CONVENTIONS; k++)
             json_number(counts, fac_convention_name((fac_convention)k), fac_analysis_count(a, (fac_convention)k), 17);
     }
+    cJSON_AddItemToObject(root, "kinds", json_kinds(a, c));
     for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_layer(a, i, c));
     cJSON_AddItemToObject(root, "layers", layers);
     return json_print(root);

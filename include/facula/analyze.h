@@ -16,6 +16,21 @@ extern "C" {
 
 typedef struct fac_analysis fac_analysis;
 
+/* What an operand of a layer is: data of a run; of the model, a weight, the bias of a product or norm,
+ * a buffer (the running statistics of a batch norm, any state); or a setting, which says how. */
+typedef enum fac_role {
+    FAC_ROLE_DATA, FAC_ROLE_WEIGHT, FAC_ROLE_BIAS, FAC_ROLE_BUFFER, FAC_ROLE_SETTING
+} fac_role;
+const char *fac_role_name(fac_role role);               /* "data", "weight", "bias", "buffer", "setting" */
+
+typedef struct fac_layer_value {
+    const char *name;               /* of the value: as the file has it; else of the node that makes it */
+    const char *port;               /* of the op: "x", "w", "b" */
+    fac_role    role;
+    fac_type    type;               /* dtype FAC_NONE: unknown */
+    double      bytes;
+} fac_layer_value;
+
 /* One node that runs.  Strings and dims live as long as the analysis. */
 typedef struct fac_layer {
     const char *name;               /* its own: "layer1.0.conv1", "/layer1/layer1.0/conv1/Conv" in ONNX's words, "relu_7" */
@@ -23,6 +38,9 @@ typedef struct fac_layer {
     const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else
                                        the op's own; of an "opaque" one (see facula/onnx.h) the
                                        operator as the file calls it */
+    const char *node;               /* its name in the ONNX file, letter by letter; "": it has none */
+    int         nin, nout;          /* all operands that are there, in the order of the ports */
+    const fac_layer_value *inputs, *outputs;
     const char *attrs;              /* "stride=2,2 pad=3,3,3,3"; those at their defaults are left out */
     bool        is_module;          /* the module holds nothing else: a layer of its own, not a call inside of one */
     fac_type    in, out;            /* of the first input that runs, and the first output; dtype
@@ -40,7 +58,11 @@ typedef struct fac_totals {
     double params, buffers;         /* elements, each tensor once */
     double macs, other;
     double read, written, weights;  /* bytes; weights: each tensor once */
-    double activations;             /* bytes of all results of all layers */
+    double param_bytes, buffer_bytes;       /* the two parts of weights */
+    double activations;             /* bytes of all results of all layers; without what follows: */
+    double inputs;                  /* bytes of the inputs of the graph */
+    double shapes;                  /* bytes of the integers that nodes compute as sizes, of one dim
+                                       or more: they are known before a run, so no layer makes them */
     double peak, bound;             /* bytes: the most that is alive at once in this order; no order can be below bound, the
                                        largest set of inputs and outputs of one layer */
     int    layers, peak_layer;

@@ -38,6 +38,14 @@ const char *fac_kind_of(const fac_node *n, fac_class is);
 bool        fac_is_opaque(const fac_node *n);
 bool        fac_is_unknown(const fac_value *v);
 
+/* operand.c: operands of a layer, and their bytes. */
+fac_role    fac_role_of(const fac_node *n, int i);
+bool        fac_is_statistic(const fac_node *n, int i);     /* of a batch norm: running mean or variance */
+fac_status  fac_take_operands(fac_analysis *a, const fac_node *n, fac_layer *l, fac_error *err);
+void        fac_take_bytes(fac_layer *l, const fac_node *n);
+/* An input of which no data is read: its shape alone, or contents that are known. */
+bool        fac_is_unread(const fac_node *n, int i);
+
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);
 /* Inputs that nothing reads are no inputs any more. */
