@@ -52,7 +52,8 @@ static inline cJSON *json_values(const fac_graph *g, const fac_layer_value *v, i
     cJSON *all = cJSON_CreateArray();
     for (int k = 0; k < n; k++) {
         cJSON *j = cJSON_CreateObject();
-        const char *dtype = v[k].type.dtype == FAC_NONE ? "unknown" : fac_dtype_get(v[k].type.dtype)->name;
+        const bool known = v[k].type.dtype != FAC_NONE;
+        const char *dtype = known ? fac_dtype_get(v[k].type.dtype)->name : "unknown";
         cJSON_AddStringToObject(j, "name", v[k].name);
         cJSON_AddStringToObject(j, "port", v[k].port);
         cJSON_AddStringToObject(j, "role", fac_role_name(v[k].role));

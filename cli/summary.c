@@ -3,20 +3,28 @@
 #include "json.h"
 #include "summary.h"
 
-static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o =
+static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch;
+                bool json, table, names; } o =
     { .depth = 3, .batch = 1 };
 static const option options[] = {
     { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3" },
-    { "--columns", OPTION_TEXT, &o.columns, "A,B,...", "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+    { "--columns", OPTION_TEXT, &o.columns, "A,B,...",
+      "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+    { "--table", OPTION_FLAG, &o.table, NULL,
+      "the table that torchinfo prints: classes, shapes, sizes" },
+    { "--names", OPTION_FLAG, &o.names, NULL,
+      "with --table: names of modules behind their classes" },
     { "--convention", OPTION_TEXT, &o.convention, "NAME",
       "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, onnx-tool; "
       "all: a table of them" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
+      "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- by kind ---- */
 
@@ -128,8 +136,22 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     return json_print(root);
 }
 
+static fac_status put_line(void *self, const char *line, fac_error *err) {
+    (void)self, (void)err;
+    puts(line);
+    return FAC_OK;
+}
+
+static int print_table(const fac_analysis *a) {
+    fac_error err = { 0 };
+    return fac_analysis_table(a, (int)o.depth, o.names, put_line, NULL, &err)
+               ? fail(&err)
+               : EXIT_OK;
+}
+
 static int report(const fac_analysis *a, const char *name, fac_convention c, bool all, const int *columns, int n) {
     if (o.json) return print_json(a, name, c, all);
+    if (o.table) return print_table(a);
     branch *tree = tree_new(a, c);
     if (!tree) return fail_text("out of memory");
     tree_print(a, tree, o.depth, columns, n);
@@ -153,6 +175,7 @@ static int run(list args) {
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
         return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
                            "onnx-tool and all", o.convention);
+    if (o.names && !o.table) return usage_error(self, "--names goes with --table");
     if (o.batch < 1 || o.depth < 1) return usage_error(self, "--batch and --depth are positive");
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);

@@ -16,15 +16,15 @@ extern "C" {
 
 typedef struct fac_analysis fac_analysis;
 
-/* What an operand of a layer is: data of a run; of the model, a weight, the bias of a product or norm,
- * a buffer (the running statistics of a batch norm, any state); or a setting, which says how. */
+/* What an operand of a layer is: data of a run; of the model, a weight, the bias of a product or
+ * norm, a buffer (the running statistics of a batch norm, any state); or a setting: it says how. */
 typedef enum fac_role {
     FAC_ROLE_DATA, FAC_ROLE_WEIGHT, FAC_ROLE_BIAS, FAC_ROLE_BUFFER, FAC_ROLE_SETTING
 } fac_role;
-const char *fac_role_name(fac_role role);               /* "data", "weight", "bias", "buffer", "setting" */
+const char *fac_role_name(fac_role role);           /* "data", "weight", "bias", "buffer", "setting" */
 
 typedef struct fac_layer_value {
-    const char *name;               /* of the value: as the file has it; else of the node that makes it */
+    const char *name;               /* of the value: as the file has it; else of its node */
     const char *port;               /* of the op: "x", "w", "b" */
     fac_role    role;
     fac_type    type;               /* dtype FAC_NONE: unknown */
@@ -38,7 +38,7 @@ typedef struct fac_layer {
     const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else
                                        the op's own; of an "opaque" one (see facula/onnx.h) the
                                        operator as the file calls it */
-    const char *node;               /* its name in the ONNX file, letter by letter; "": it has none */
+    const char *node;               /* its name in the ONNX file, letter by letter; "": none */
     int         nin, nout;          /* all operands that are there, in the order of the ports */
     const fac_layer_value *inputs, *outputs;
     const char *attrs;              /* "stride=2,2 pad=3,3,3,3"; those at their defaults are left out */
@@ -61,8 +61,8 @@ typedef struct fac_totals {
     double param_bytes, buffer_bytes;       /* the two parts of weights */
     double activations;             /* bytes of all results of all layers; without what follows: */
     double inputs;                  /* bytes of the inputs of the graph */
-    double shapes;                  /* bytes of the integers that nodes compute as sizes, of one dim
-                                       or more: they are known before a run, so no layer makes them */
+    double shapes;                  /* bytes of the integers that nodes compute as sizes, of one
+                                       dim or more: known before a run, so no layer makes them */
     double peak, bound;             /* bytes: the most that is alive at once in this order; no order can be below bound, the
                                        largest set of inputs and outputs of one layer */
     int    layers, peak_layer;
@@ -112,6 +112,19 @@ const char *fac_convention_about(fac_convention c);                 /* one line:
 bool        fac_convention_find(const char *name, fac_convention *out);
 double      fac_layer_count(const fac_analysis *a, int i, fac_convention c);    /* of layer i */
 double      fac_analysis_count(const fac_analysis *a, fac_convention c);        /* of all */
+
+/* ---- the table of modules ----------------------------------------------------------------------
+ * The text that torchinfo 1.8 prints of the PyTorch model: a row for each call of a module with its
+ * class, the shape of its result and its parameters, then totals and four sizes in MB; behind these
+ * the exact bytes of parameters, and the buffers, which torchinfo does not know.  Classes are those
+ * of fac_graph_class, else PyTorch's name of the layer, else the module's name in brackets.
+ *   depth   so many levels of modules; 0: 3
+ *   names   the name of a module behind its class, as torchinfo's row setting "var_names"
+ *   put     gets each line, without its end; what it returns but FAC_OK ends the table
+ * FAC_E_NOMEM; what put returned. */
+typedef fac_status fac_table_line(void *self, const char *line, fac_error *err);
+fac_status fac_analysis_table(const fac_analysis *a, int depth, bool names, fac_table_line *put,
+                              void *self, fac_error *err);
 
 /* ---- order ------------------------------------------------------------------------------------------------------------ */
 

@@ -70,6 +70,7 @@ static void count_once(owner *o, const fac_value *v, double *to) {
 }
 
 static bool is_weight_constant(const fac_value *v) {
+    if (fac_is_fill(v)) return false;
     return v->time == FAC_COMPILE && v->type.dims.n > 0 && strchr("f", fac_dtype_get(v->type.dtype)->kind);
 }
 

@@ -23,6 +23,15 @@ static bool is_floats(const fac_value *v) {
     return v->type.dims.n > 0 && fac_dtype_get(v->type.dtype)->kind == 'f';
 }
 
+/* One number of the file in every element, as exporters write a bias that is not there.  (What
+ * ConstantOfShape makes has no such number: it stands for weights in models that are shipped
+ * without them.) */
+bool fac_is_fill(const fac_value *v) {
+    if (!fac_node_is(v->node, "expand") || v->time == FAC_RUN) return false;
+    const fac_value *number = v->node->in[0];
+    return number->type.dims.n == 0 && number->name;
+}
+
 /* The parameter or state behind ops that only prepare it; NULL: there is none. */
 static const fac_value *stored(const fac_value *v) {
     while (v && v->leaf == FAC_NOT_LEAF && v->node && v->node->nin && v->time != FAC_RUN)
@@ -44,7 +53,7 @@ static bool is_bias(const fac_node *n, int i) {
 fac_role fac_role_of(const fac_node *n, int i) {
     const fac_value *v = n->in[i], *leaf = stored(v);
     if (fac_is_data(v)) return FAC_ROLE_DATA;
-    if (!is_floats(v) || (fac_port_flags(n, i) & (FAC_HOST | FAC_SHAPE_ONLY)))
+    if (!is_floats(v) || fac_is_fill(v) || (fac_port_flags(n, i) & (FAC_HOST | FAC_SHAPE_ONLY)))
         return FAC_ROLE_SETTING;
     if (fac_is_statistic(n, i) || (leaf && leaf->leaf == FAC_STATE)) return FAC_ROLE_BUFFER;
     return is_bias(n, i) ? FAC_ROLE_BIAS : FAC_ROLE_WEIGHT;

@@ -40,7 +40,8 @@ bool        fac_is_unknown(const fac_value *v);
 
 /* operand.c: operands of a layer, and their bytes. */
 fac_role    fac_role_of(const fac_node *n, int i);
-bool        fac_is_statistic(const fac_node *n, int i);     /* of a batch norm: running mean or variance */
+bool        fac_is_fill(const fac_value *v);
+bool        fac_is_statistic(const fac_node *n, int i);     /* running mean or variance of a norm */
 fac_status  fac_take_operands(fac_analysis *a, const fac_node *n, fac_layer *l, fac_error *err);
 void        fac_take_bytes(fac_layer *l, const fac_node *n);
 /* An input of which no data is read: its shape alone, or contents that are known. */

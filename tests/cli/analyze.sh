@@ -13,6 +13,13 @@ expect 0 '13328640' "$facula" summary zoo:lenet --batch 32 --convention fvcore -
 expect 0 '"params":	61706' "$facula" summary zoo:lenet --json
 expect 0 'ptflops-modules' "$facula" summary zoo:lenet --convention all
 
+expect 0 '├─Conv2d: 1-1' "$facula" summary zoo:lenet --table
+expect 0 'Params size (bytes): 246,824' "$facula" summary zoo:lenet --table
+expect 0 'Linear (fc3): 1-11' "$facula" summary zoo:lenet --table --names
+expect 2 'goes with --table' "$facula" summary zoo:lenet --names
+expect 0 'Inception           1x256x28x28' "$facula" summary zoo:googlenet --depth 1
+expect 0 'inception3a        yes' "$facula" summary zoo:googlenet --depth 1 --columns trainable
+
 # ---- inspect ----
 expect 0 'conv2d' "$facula" inspect zoo:lenet
 expect 0 'kernel 5x5 x2' "$facula" inspect zoo:lenet --sort macs --top 3
