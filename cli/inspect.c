@@ -6,7 +6,7 @@
 
 static struct {
     const char *weights, *sort, *memory;
-    list shapes;
+    list shapes, at;
     long batch, top;
     bool plan, onnx, verbose, json;
 } o = { .batch = 1, .top = 20 };
@@ -16,6 +16,7 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
+    { "--at", OPTION_LIST, &o.at, "NAME", "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--onnx", OPTION_FLAG, &o.onnx, NULL,
       "the operators of an ONNX file as it spells them, also those that are not ours" },
@@ -42,31 +43,49 @@ static int larger_first(const void *x, const void *y) {
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->layer - b->layer;
 }
 
-static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l)) {
-    const int n = fac_analysis_totals(a).layers;
-    place *p = calloc((size_t)n + 1, sizeof *p);
-    for (int i = 0; p && i < n; i++) p[i] = (place){ of(fac_analysis_layer(a, i)), i };
-    if (p) qsort(p, (size_t)n, sizeof *p, larger_first);
+static bool asked_for(const fac_analysis *a, int i) {
+    bool is = !o.at.n;
+    for (int k = 0; k < o.at.n && !is; k++) is = fac_analysis_selects(a, i, o.at.at[k]);
+    return is;
+}
+
+/* *n: how many. */
+static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l), int *n) {
+    place *p = calloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *p);
+    *n = 0;
+    for (int i = 0; p && fac_analysis_layer(a, i); i++)
+        if (asked_for(a, i)) p[(*n)++] = (place){ of(fac_analysis_layer(a, i)), i };
+    if (p) qsort(p, (size_t)*n, sizeof *p, larger_first);
     return p;
 }
 
-static int name_width(const fac_analysis *a, const place *order, long top) {
+/* A name that means no layer is a mistake. */
+static int check_names(const fac_analysis *a) {
+    for (int k = 0; k < o.at.n; k++) {
+        int i = 0;
+        while (fac_analysis_layer(a, i) && !fac_analysis_selects(a, i, o.at.at[k])) i++;
+        if (!fac_analysis_layer(a, i)) return fail_text("--at: there is no layer \"%s\"", o.at.at[k]);
+    }
+    return EXIT_OK;
+}
+
+static int name_width(const fac_analysis *a, const place *order, int n, long top) {
     enum { LEAST = 16, MOST = 44 };
     int width = LEAST;
-    for (int k = 0; k < fac_analysis_totals(a).layers && k < top; k++) {
-        const int n = (int)strlen(layer_name(fac_analysis_layer(a, order[k].layer)));
-        if (n > width) width = n;
+    for (int k = 0; k < n && k < top; k++) {
+        const int length = (int)strlen(layer_name(fac_analysis_layer(a, order[k].layer)));
+        if (length > width) width = length;
     }
     return width < MOST ? width : MOST;
 }
 
-static void layers_print(const fac_analysis *a, const place *order, long top) {
+static void layers_print(const fac_analysis *a, const place *order, int n, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    const int wide = name_width(a, order, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
+    const int wide = name_width(a, order, n, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
     char out[96], r[32], w[32], p[32], m[32], x[16], s[16];
     putchar('\n');
     table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs", "MAC/byte", "share");
-    for (int k = 0; k < t.layers && k < top; k++) {
+    for (int k = 0; k < n && k < top; k++) {
         const fac_layer *l = fac_analysis_layer(a, order[k].layer);
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
@@ -76,7 +95,7 @@ static void layers_print(const fac_analysis *a, const place *order, long top) {
                   bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
                   l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
     }
-    if (t.layers > top) printf("and %ld more (--top N)\n", t.layers - top);
+    if (n > top) printf("and %ld more (--top N)\n", n - top);
     printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; %.1f multiply-adds a byte\n",
            bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w), bytes_text(t.weights, p, sizeof p),
            t.read + t.written + t.weights > 0 ? t.macs / (t.read + t.written + t.weights) : 0);
@@ -92,6 +111,7 @@ static cJSON *layers_json(const fac_analysis *a) {
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
+        if (!asked_for(a, i)) continue;
         cJSON *j = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "name", l->name);
         cJSON_AddStringToObject(j, "module", l->module);
@@ -205,11 +225,12 @@ static int print_json(const fac_analysis *a, const model *m, const memory_facts 
 
 static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, double (*of)(const fac_layer *l),
                  long top) {
-    place *order = sorted(a, of);
+    int n;
+    place *order = sorted(a, of, &n);
     if (!order) return fail_text("out of memory");
     cover_print(a, m, path);
     ops_print(a);
-    layers_print(a, order, top);
+    layers_print(a, order, n, top);
     memory_print(a, f, top);
     if (o.plan && f->planned) memory_places(f);
     free(order);
@@ -217,8 +238,10 @@ static int print(const fac_analysis *a, const model *m, const memory_facts *f, c
 }
 
 static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
-    memory_facts f;
-    int code = memory_find(a, m, &o.shapes, o.batch, &f);
+    memory_facts f = { 0 };
+    int code = check_names(a);
+    if (code) return code;
+    code = memory_find(a, m, &o.shapes, o.batch, &f);
     if (!code) code = o.json ? print_json(a, m, &f, path, o.top) : print(a, m, &f, path, of, o.top);
     memory_free(&f);
     return code;

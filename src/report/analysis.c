@@ -226,6 +226,10 @@ void fac_analysis_free(fac_analysis *a) {
     fac_release(a);
 }
 
+bool fac_analysis_selects(const fac_analysis *a, int i, const char *pattern) {
+    return i >= 0 && i < a->totals.layers && fac_select(a->nodes[i], pattern) != FAC_NOT_SELECTED;
+}
+
 fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
 const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
 const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }

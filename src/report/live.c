@@ -7,10 +7,6 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-bool fac_is_data(const fac_value *v) {
-    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE && v->leaf != FAC_CONST;
-}
-
 bool fac_is_unread(const fac_node *n, int i) {
     const unsigned is = fac_port_flags(n, i);
     return (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && n->in[i]->known);

@@ -62,6 +62,23 @@ for model in zoo:lenet lenet.onnx lenet.txt; do
 done
 expect 2 'are positive' "$facula" summary zoo:lenet --batch 0
 
+# ---- one language for layers ----
+for word in conv1 'conv*' op:conv2d kind:Conv2d conv1,conv2; do
+    expect 0 'conv1' "$facula" inspect lenet.onnx --at "$word"
+    expect 0 'conv1' "$facula" activations lenet.onnx --random --at "$word"
+    expect 0 'conv1' "$facula" profile zoo:lenet --seconds 0.001 --at "$word"
+    expect 0 'conv1' "$facula" tile lenet.onnx --max-m 4 --only "$word"
+    expect 0 'kept their types' "$facula" edit lenet.onnx --dtype f16 --keep "$word" --dry-run
+done
+expect 1 'no layer "conv9"' "$facula" inspect lenet.onnx --at conv9
+expect 1 'no step does "conv9"' "$facula" profile zoo:lenet --seconds 0.001 --at conv9
+expect 1 'conv9' "$facula" activations lenet.onnx --random --at conv9
+expect 1 'no product called "conv9"' "$facula" tile lenet.onnx --max-m 4 --only conv9
+# settings that are valid only together: 5 x 5 with other pads and strides, and back
+expect 1 'inner sizes differ' "$facula" edit lenet.onnx --set 'pool1.max_pool2d stride=1,1' --dry-run
+expect 0 '1 node set' "$facula" edit lenet.onnx --set 'pool1.max_pool2d kernel=4,4 stride=4,4' \
+    --set 'conv2.conv2d pad=3,3,3,3 stride=1,1' --set 'pool2.max_pool2d kernel=2,2 stride=2,2 pad=1,1,0,0' --dry-run
+
 # ---- the operators of a file as it spells them ----
 expect 1 'is for ONNX files' "$facula" inspect zoo:lenet --onnx
 expect 2 'goes with --onnx' "$facula" inspect lenet.onnx --verbose

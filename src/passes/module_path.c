@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include "report/report.h"
+#include "passes/select.h"
 
 enum { PARTS = 64 };
 

@@ -1,7 +1,7 @@
 /* Classes of layers, and the names by which PyTorch's users know them. */
 #include <string.h>
 #include "passes/attr.h"
-#include "report/report.h"
+#include "passes/select.h"
 
 static const struct { const char *op; fac_class is; const char *kind; } table[] = {
     { "conv1d", FAC_CLASS_CONV, "Conv1d" }, { "conv2d", FAC_CLASS_CONV, "Conv2d" }, { "conv3d", FAC_CLASS_CONV, "Conv3d" },
@@ -27,6 +27,11 @@ static const struct { const char *op; fac_class is; const char *kind; } table[] 
         { "identity", FAC_CLASS_OTHER, "Identity" },
     { "attention", FAC_CLASS_OTHER, "Attention" },
 };
+
+bool fac_is_data(const fac_value *v) {
+    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE
+           && v->leaf != FAC_CONST;
+}
 
 static const fac_dims *dims_of(const fac_value *v) { return &v->type.dims; }
 
