@@ -20,6 +20,10 @@ expect 2 'goes with --table' "$facula" summary zoo:lenet --names
 expect 0 'Inception           1x256x28x28' "$facula" summary zoo:googlenet --depth 1
 expect 0 'inception3a        yes' "$facula" summary zoo:googlenet --depth 1 --columns trainable
 
+expect 0 '6,624,904' "$facula" summary 'zoo:googlenet?transform_input'
+expect 0 'googlenet?transform_input' "$facula" zoo
+expect 1 'the zoo has no "googlenet?upside_down"' "$facula" summary 'zoo:googlenet?upside_down'
+
 # ---- inspect ----
 expect 0 'conv2d' "$facula" inspect zoo:lenet
 expect 0 'kernel 5x5 x2' "$facula" inspect zoo:lenet --sort macs --top 3

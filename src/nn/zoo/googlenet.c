@@ -1,8 +1,9 @@
-/* GoogLeNet (Szegedy et al. 2014, "Going deeper with convolutions"), with batch normalization, and with 3 x 3 where the paper
- * has 5 x 5: torchvision's trained form.  x N,3,224,224 -> N,1000.
+/* GoogLeNet (Szegedy et al. 2014, "Going deeper with convolutions"), with batch normalization, and
+ * with 3 x 3 where the paper has 5 x 5: torchvision's trained form.  x N,3,224,224 -> N,1000.
  *
- * The auxiliary classifiers exist only while training.  torchvision's `transform_input` undoes the ImageNet normalization
- * to get x/127.5 - 1: here that is simply the preset of this network. */
+ * The auxiliary classifiers exist only while training.  torchvision's `transform_input` undoes the
+ * ImageNet normalization to get x/127.5 - 1, which the published weights were trained on.  Without
+ * it that is simply the preset of this network. */
 #include "nn/zoo/zoo_internal.h"
 
 static fac_value *conv(fac_value *x, const char *name, int channels, int kernel, int stride) {
@@ -59,3 +60,18 @@ fac_value *fac_zoo_googlenet(fac_value *x) {
     fac_zoo_class(x, "fc", "Linear");
     return fac_nn_linear(x, "fc", 1000);
 }
+
+/* (x std + mean - 0.5) / 0.5 for each channel: from (p - mean) / std, as the preset "imagenet"
+ * makes it, to 2 p - 1. */
+static fac_value *transform(fac_value *x) {
+    static const double mean[3] = { 0.485, 0.456, 0.406 }, std[3] = { 0.229, 0.224, 0.225 };
+    fac_graph *g = fac_value_graph(x);
+    fac_value *channel[3];
+    for (int k = 0; k < 3; k++) {
+        channel[k] = fac_mul(fac_slice(x, 1, k, k + 1, 1), fac_number(g, FAC_F32, std[k] / 0.5));
+        channel[k] = fac_add(channel[k], fac_number(g, FAC_F32, (mean[k] - 0.5) / 0.5));
+    }
+    return fac_concat(channel, 3, 1);
+}
+
+fac_value *fac_zoo_googlenet_transformed(fac_value *x) { return fac_zoo_googlenet(transform(x)); }

@@ -21,6 +21,7 @@ fac_value *fac_zoo_vgg16(fac_value *x);
 fac_value *fac_zoo_squeezenet1_0(fac_value *x);
 fac_value *fac_zoo_squeezenet1_1(fac_value *x);
 fac_value *fac_zoo_googlenet(fac_value *x);
+fac_value *fac_zoo_googlenet_transformed(fac_value *x);
 fac_value *fac_zoo_resnet18(fac_value *x);
 fac_value *fac_zoo_resnet34(fac_value *x);
 fac_value *fac_zoo_resnet50(fac_value *x);
