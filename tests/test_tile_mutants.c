@@ -123,7 +123,7 @@ static int mutants(fac_tile_opts how, int wanted, int least_kinds) {
     fac_verdict v;
     OK(fac_verify(g, cut, device, &exact, &v, &err));
     if (v.same != FAC_SAME) fail_msg("no mutant: %s", v.why);
-    const int nodes = nodes_of(cut), step = nodes / wanted > 1 ? nodes / wanted : 1;
+    const int nodes = nodes_of(cut), step = nodes / wanted | 1;      /* odd: both ways to spoil a bias */
     for (int at = 0; at < nodes; at += step) {
         mutation m = { .target = at };
         fac_graph *bad = fac_graph_rebuild(cut, &(fac_rebuild){ .self = &m, .visit = visit }, NULL);
