@@ -210,7 +210,8 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     if (l->in.dtype != FAC_NONE)
         html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name, dims_text(g, &l->in.dims, kernel, sizeof kernel));
     if (l->kernel.n) html(to, "weights %s\n", dims_text(g, &l->kernel, kernel, sizeof kernel));
-    html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", fac_dtype_get(l->out.dtype)->name, dims,
+    const char *dtype = l->out.dtype == FAC_NONE ? "" : fac_dtype_get(l->out.dtype)->name;
+    html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", dtype, dims,
          count_text(l->macs, macs, sizeof macs), count_text(l->params, params, sizeof params));
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "stripe", x, y, 4, box_h, 2);
