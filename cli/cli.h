@@ -125,9 +125,14 @@ extern const char *link_root;       /* --link-root: where links of external data
     { "--link-root", OPTION_TEXT, &link_root, "DIR", "external data of a model may be links to files below this folder" }
 /* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or "1x3x224x224" for the first input. */
 int  model_load(const char *path, const char *weights, const list *shapes, long seed, model *out);
+/* The same for those who only look: nodes of an ONNX file that cannot be built are `opaque` (see
+ * facula/onnx.h). */
+int  model_look(const char *path, const char *weights, const list *shapes, long seed, model *out);
 void model_free(model *m);
 /* "1x3x224x224" */
 bool dims_parse(const char *text, fac_dims *out);
+/* The same of a type; "unknown" when it is. */
+const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t size);
 const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size);
 
 /* Sizes for the open dims of an input: 1, or batch for the first. */

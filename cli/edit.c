@@ -79,6 +79,8 @@ static int all_steps(fac_graph **g, cJSON *json) {
     for (int k = 0; k < o.steps.n && !code; k++) {
         const ordered *s = &o.steps.at[k];
         o.context.json = rows ? cJSON_CreateObject() : NULL;
+        o.context.rest = s;
+        o.context.nrest = o.steps.n - k;
         code = edit_step(&o.context, s, g);
         int after = 0;
         if (!code) code = count_nodes(*g, &after);

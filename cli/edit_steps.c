@@ -78,13 +78,42 @@ static fac_status replace_step(edit_context *c, const char *text, const fac_grap
     return changed(c, s, n, "replaced", "node");
 }
 
-static fac_status set_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out, fac_error *err) {
-    char *node = NULL;
-    const char *attrs;
+/* How many steps --set follow each other here: they are one change, whose types are checked when
+ * all are set. */
+static int sets_ahead(const edit_context *c) {
+    const int most = (int)(sizeof c->set_counts / sizeof *c->set_counts);
     int n = 0;
-    fac_status s = cut(text, strchr(text, ' '), "NODE ATTRIBUTE=VALUE...", &node, &attrs, err);
-    if (!s) s = fac_graph_set(g, node, attrs, &n, out, err);
-    free(node);
+    while (n < c->nrest && n < most && !strcmp(c->rest[n].name, "--set")) n++;
+    return n;
+}
+
+static fac_status set_all(edit_context *c, const fac_graph *g, fac_graph **out, fac_error *err) {
+    const int n = sets_ahead(c);
+    fac_graph_setting *all = calloc((size_t)n, sizeof *all);
+    fac_status s = all ? FAC_OK : edit_fail(err, "out of memory");
+    for (int k = 0; k < n && !s; k++) {
+        char *node = NULL;
+        const char *text = c->rest[k].text;
+        s = cut(text, strchr(text, ' '), "NODE ATTRIBUTE=VALUE...", &node, &all[k].attrs, err);
+        all[k].node = node;
+    }
+    if (!s) s = fac_graph_set_all(g, n, all, out, err);
+    for (int k = 0; all && k < n; k++) {
+        c->set_counts[k] = all[k].n;
+        free((char *)(uintptr_t)all[k].node);
+    }
+    c->nset = c->set_before = n;
+    free(all);
+    return s;
+}
+
+/* The first of several does them all; the others say what became of them. */
+static fac_status set_step(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,
+                           fac_error *err) {
+    (void)text;
+    fac_status s = FAC_OK;
+    if (!c->set_before) s = set_all(c, g, out, err);
+    const int n = s ? 0 : c->set_counts[c->nset - c->set_before--];
     return changed(c, s, n, "set", "node");
 }
 
@@ -284,6 +313,7 @@ int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     c->what[0] = 0;
     if (table[k].work(c, s->text ? s->text : "", *g, &next, &err)) return fail_text("%s%s%s: %s", s->name, s->text ? " " : "",
                                                                                 s->text ? s->text : "", err.text);
+    if (!next) return EXIT_OK;              /* done by an earlier step */
     fac_graph_free(*g);
     *g = next;
     return EXIT_OK;

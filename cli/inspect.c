@@ -2,12 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspect.h"
+#include "summary.h"
 
 static struct {
     const char *weights, *sort, *memory;
-    list shapes;
+    list shapes, at;
     long batch, top;
-    bool plan, json;
+    bool plan, onnx, verbose, json;
 } o = { .batch = 1, .top = 20 };
 
 static const option options[] = {
@@ -15,7 +16,12 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20", OPTION_TALLY },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
+    { "--at", OPTION_LIST, &o.at, "NAME", "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
+    { "--onnx", OPTION_FLAG, &o.onnx, NULL,
+      "the operators of an ONNX file as it spells them, also those that are not ours" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL,
+      "with --onnx: also each node, with shapes and bytes of all that it reads and writes" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
@@ -38,44 +44,67 @@ static int larger_first(const void *x, const void *y) {
     return a->by != b->by ? (a->by < b->by) - (a->by > b->by) : a->layer - b->layer;
 }
 
-static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l)) {
-    const int n = fac_analysis_totals(a).layers;
-    place *p = calloc((size_t)n + 1, sizeof *p);
-    for (int i = 0; p && i < n; i++) p[i] = (place){ of(fac_analysis_layer(a, i)), i };
-    if (p) qsort(p, (size_t)n, sizeof *p, larger_first);
+static bool asked_for(const fac_analysis *a, int i) {
+    bool is = !o.at.n;
+    for (int k = 0; k < o.at.n && !is; k++) is = fac_analysis_selects(a, i, o.at.at[k]);
+    return is;
+}
+
+/* *n: how many. */
+static place *sorted(const fac_analysis *a, double (*of)(const fac_layer *l), int *n) {
+    place *p = calloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *p);
+    *n = 0;
+    for (int i = 0; p && fac_analysis_layer(a, i); i++)
+        if (asked_for(a, i)) p[(*n)++] = (place){ of(fac_analysis_layer(a, i)), i };
+    if (p) qsort(p, (size_t)*n, sizeof *p, larger_first);
     return p;
 }
 
-static int name_width(const fac_analysis *a, const place *order, long top) {
+/* A name that means no layer is a mistake. */
+static int check_names(const fac_analysis *a) {
+    for (int k = 0; k < o.at.n; k++) {
+        int i = 0;
+        while (fac_analysis_layer(a, i) && !fac_analysis_selects(a, i, o.at.at[k])) i++;
+        if (!fac_analysis_layer(a, i)) return fail_text("--at: there is no layer \"%s\"", o.at.at[k]);
+    }
+    return EXIT_OK;
+}
+
+static int name_width(const fac_analysis *a, const place *order, int n, long top) {
     enum { LEAST = 16, MOST = 44 };
     int width = LEAST;
-    for (int k = 0; k < fac_analysis_totals(a).layers && k < top; k++) {
-        const int n = (int)strlen(layer_name(fac_analysis_layer(a, order[k].layer)));
-        if (n > width) width = n;
+    for (int k = 0; k < n && k < top; k++) {
+        const int length = (int)strlen(layer_name(fac_analysis_layer(a, order[k].layer)));
+        if (length > width) width = length;
     }
     return width < MOST ? width : MOST;
 }
 
-static void layers_print(const fac_analysis *a, const place *order, long top) {
+static void layers_print(const fac_analysis *a, const place *order, int n, long top) {
     const fac_totals t = fac_analysis_totals(a);
-    const int wide = name_width(a, order, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
+    const int wide = name_width(a, order, n, top), widths[] = { -wide, -16, 16, 10, 10, 10, 10, 8, 8 };
     char out[96], r[32], w[32], p[32], m[32], x[16], s[16];
     putchar('\n');
     table_row(stdout, widths, 9, "layer", "op", "output", "read", "written", "weights", "MACs", "MAC/byte", "share");
-    for (int k = 0; k < t.layers && k < top; k++) {
+    for (int k = 0; k < n && k < top; k++) {
         const fac_layer *l = fac_analysis_layer(a, order[k].layer);
         const double bytes = by_bytes(l);
         snprintf(x, sizeof x, "%.1f", bytes > 0 ? l->macs / bytes : 0);
         snprintf(s, sizeof s, "%.2f %%", t.macs > 0 ? 100 * l->macs / t.macs : 0);
-        dims_text(fac_analysis_graph(a), &l->out.dims, out, sizeof out);
+        type_dims(fac_analysis_graph(a), &l->out, out, sizeof out);
         table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out, bytes_text(l->read, r, sizeof r),
                   bytes_text(l->written, w, sizeof w), l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
                   l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--", l->macs > 0 ? s : "--");
     }
-    if (t.layers > top) printf("and %ld more (--top N)\n", t.layers - top);
+    if (n > top) printf("and %ld more (--top N)\n", n - top);
     printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; %.1f multiply-adds a byte\n",
            bytes_text(t.read, r, sizeof r), bytes_text(t.written, w, sizeof w), bytes_text(t.weights, p, sizeof p),
            t.read + t.written + t.weights > 0 ? t.macs / (t.read + t.written + t.weights) : 0);
+    printf("exactly        %s B written, ", digits_text(t.written, out, sizeof out));
+    printf("%s B with the inputs, ", digits_text(t.written + t.inputs, out, sizeof out));
+    printf("%s B with the inputs and %.0f B of shape tensors; ",
+           digits_text(t.written + t.inputs + t.shapes, out, sizeof out), t.shapes);
+    printf("%s B of weights\n", digits_text(t.weights, out, sizeof out));
 }
 
 static cJSON *layers_json(const fac_analysis *a) {
@@ -83,17 +112,21 @@ static cJSON *layers_json(const fac_analysis *a) {
     cJSON *all = cJSON_CreateArray();
     for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
+        if (!asked_for(a, i)) continue;
         cJSON *j = cJSON_CreateObject();
         cJSON_AddStringToObject(j, "name", l->name);
+        cJSON_AddStringToObject(j, "module", l->module);
         cJSON_AddStringToObject(j, "op", l->op);
+        cJSON_AddStringToObject(j, "kind", l->kind);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
-        cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
+        cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
         json_number(j, "read_bytes", l->read, 17);
         json_number(j, "written_bytes", l->written, 17);
         json_number(j, "weight_bytes", l->weights, 17);
         json_number(j, "macs", l->macs, 17);
         json_number(j, "intensity", by_bytes(l) > 0 ? l->macs / by_bytes(l) : 0, 6);
         json_number(j, "share", t.macs > 0 ? l->macs / t.macs : 0, 6);
+        json_layer_facts(j, fac_analysis_graph(a), l);
         cJSON_AddItemToArray(all, j);
     }
     return all;
@@ -108,6 +141,13 @@ static cJSON *totals_json(const fac_analysis *a) {
     json_number(j, "read_bytes", t.read, 17);
     json_number(j, "written_bytes", t.written, 17);
     json_number(j, "weight_bytes", t.weights, 17);
+    json_number(j, "buffers", t.buffers, 17);
+    json_number(j, "param_bytes", t.param_bytes, 17);
+    json_number(j, "buffer_bytes", t.buffer_bytes, 17);
+    json_number(j, "input_bytes", t.inputs, 17);
+    json_number(j, "shape_tensor_bytes", t.shapes, 17);
+    json_number(j, "written_and_input_bytes", t.written + t.inputs, 17);
+    json_number(j, "written_and_shape_tensor_bytes", t.written + t.shapes, 17);
     return j;
 }
 
@@ -123,18 +163,23 @@ static void ports_print(const char *what, const fac_graph *g, int n, fac_value *
     }
 }
 
-static int cover_print(const fac_analysis *a, const model *m, const char *path) {
+int file_print(const char *path) {
     fac_onnx_about about;
     fac_error err = { 0 };
-    const bool file = ends_with(path, ".onnx");
-    if (file && fac_onnx_read_about(path, &about, &err)) return fail(&err);
-    if (file)
-        printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
-               "function%s\n", "file", (long long)about.ir,
-               about.opsets, *about.producer ? about.producer : "nobody",
-               (long long)about.nodes, plural((double)about.nodes),
-               (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
-               plural((double)about.functions));
+    if (!ends_with(path, ".onnx")) return EXIT_OK;
+    if (fac_onnx_read_about(path, &about, &err)) return fail(&err);
+    printf("%-13s IR %lld, opsets %s; by %s; %lld node%s, %lld initializer%s, %lld "
+           "function%s\n", "file", (long long)about.ir,
+           about.opsets, *about.producer ? about.producer : "nobody",
+           (long long)about.nodes, plural((double)about.nodes),
+           (long long)about.initializers, plural((double)about.initializers), (long long)about.functions,
+           plural((double)about.functions));
+    return EXIT_OK;
+}
+
+static int cover_print(const fac_analysis *a, const model *m, const char *path) {
+    const int code = file_print(path);
+    if (code) return code;
     ports_print("inputs", m->graph, fac_graph_inputs(m->graph), fac_graph_input, false);
     ports_print("outputs", m->graph, fac_graph_outputs(m->graph), fac_graph_output, true);
     if (fac_analysis_open(a)) printf("%-13s sizes that depend on contents (they count 0): %s\n", "unknown", fac_analysis_open(a));
@@ -155,7 +200,7 @@ static cJSON *ports_json(const fac_graph *g, int n, fac_value *(*get)(const fac_
     return all;
 }
 
-static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+int file_json(cJSON *root, const char *path) {
     fac_onnx_about about;
     const bool from_file = ends_with(path, ".onnx");
     fac_error err = { 0 };
@@ -170,6 +215,12 @@ static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const 
         cJSON_AddNumberToObject(file, "initializers", (double)about.initializers);
         cJSON_AddNumberToObject(file, "functions", (double)about.functions);
     }
+    return EXIT_OK;
+}
+
+static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const char *path) {
+    const int code = file_json(root, path);
+    if (code) return code;
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
     cJSON_AddItemToObject(root, "inputs", ports_json(m->graph, fac_graph_inputs(m->graph), fac_graph_input, false));
     cJSON_AddItemToObject(root, "outputs", ports_json(m->graph, fac_graph_outputs(m->graph), fac_graph_output, true));
@@ -193,12 +244,13 @@ static int print_json(const fac_analysis *a, const model *m, const memory_facts 
 
 static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path, double (*of)(const fac_layer *l),
                  long top) {
-    place *order = sorted(a, of);
+    int n;
+    place *order = sorted(a, of, &n);
     if (!order) return fail_text("out of memory");
     int code = cover_print(a, m, path);
     if (!code) code = ops_print(a);
     if (!code) {
-        layers_print(a, order, top);
+        layers_print(a, order, n, top);
         code = memory_print(a, f, top);
     }
     if (!code && o.plan && f->planned) memory_places(f);
@@ -207,8 +259,10 @@ static int print(const fac_analysis *a, const model *m, const memory_facts *f, c
 }
 
 static int report(const fac_analysis *a, const model *m, const char *path, double (*of)(const fac_layer *l)) {
-    memory_facts f;
-    int code = memory_find(a, m, &o.shapes, o.batch, &f);
+    memory_facts f = { 0 };
+    int code = check_names(a);
+    if (code) return code;
+    code = memory_find(a, m, &o.shapes, o.batch, &f);
     if (!code) code = o.json ? print_json(a, m, &f, path, o.top) : print(a, m, &f, path, of, o.top);
     memory_free(&f);
     return code;
@@ -224,8 +278,10 @@ static int run(list args) {
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"", o.sort);
+    if (o.verbose && !o.onnx) return usage_error(self, "--verbose goes with --onnx");
     int code = memory_limit(o.memory);
-    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code && o.onnx) return inspect_onnx(args.at[0], o.verbose, o.json);
+    if (!code) code = model_look(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code)
         code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
                           option_given(&o.batch) ? o.batch : 0);
@@ -241,4 +297,6 @@ const verb verb_inspect = {
     .options = options,
     .run = run,
     .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown twice: as the layers need it in their\n"
-            "order under an ideal allocator, and as the plan of the cpu has it." };
+            "order under an ideal allocator, and as the plan of the cpu has it.\n"
+            "Operators that are not ours are told with what the file declares of them.  --onnx lists all\n"
+            "operators as the file spells them, with every attribute and ONNX's defaults." };

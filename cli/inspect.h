@@ -10,6 +10,12 @@ static inline const char *layer_name(const fac_layer *l) { return l->is_module ?
 int    ops_print(const fac_analysis *a);        /* an exit code */
 cJSON *ops_json(const fac_analysis *a);
 
+/* inspect.c: what stands on the cover of an ONNX file; nothing for other models. */
+int  file_print(const char *path);
+int  file_json(cJSON *root, const char *path);
+/* inspect_onnx.c: the operators of a file as it spells them; verbose: each node too. */
+int  inspect_onnx(const char *path, bool verbose, bool json);
+
 /* inspect_memory.c: memory over time, what is alive at the peak, the plan, a better order. */
 typedef struct memory_facts {
     fac_plan_stat plan;

@@ -40,4 +40,33 @@ static inline cJSON *json_shape(const fac_graph *g, const fac_dims *d) {
     }
     return all;
 }
+/* Of a type; null when it is unknown. */
+static inline cJSON *json_type(const fac_graph *g, const fac_type *t) {
+    return t->dtype == FAC_NONE ? cJSON_CreateNull() : json_shape(g, &t->dims);
+}
+
+/* Operands of a layer. */
+static inline cJSON *json_values(const fac_graph *g, const fac_layer_value *v, int n) {
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < n; k++) {
+        cJSON *j = cJSON_CreateObject();
+        const bool known = v[k].type.dtype != FAC_NONE;
+        const char *dtype = known ? fac_dtype_get(v[k].type.dtype)->name : "unknown";
+        cJSON_AddStringToObject(j, "name", v[k].name);
+        cJSON_AddStringToObject(j, "port", v[k].port);
+        cJSON_AddStringToObject(j, "role", fac_role_name(v[k].role));
+        cJSON_AddStringToObject(j, "dtype", dtype);
+        cJSON_AddItemToObject(j, "shape", json_type(g, &v[k].type));
+        json_number(j, "bytes", v[k].bytes, 17);
+        cJSON_AddItemToArray(all, j);
+    }
+    return all;
+}
+
+/* What inspect and summary say of each layer alike: its names and all that it reads and writes. */
+static inline void json_layer_facts(cJSON *j, const fac_graph *g, const fac_layer *l) {
+    cJSON_AddStringToObject(j, "node", l->node);
+    cJSON_AddItemToObject(j, "inputs", json_values(g, l->inputs, l->nin));
+    cJSON_AddItemToObject(j, "outputs", json_values(g, l->outputs, l->nout));
+}
 #endif

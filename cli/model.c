@@ -72,6 +72,12 @@ const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t
     return to;
 }
 
+const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t size) {
+    if (t->dtype != FAC_NONE) return dims_text(g, &t->dims, to, size);
+    snprintf(to, size, "unknown");
+    return to;
+}
+
 /* ---- sizes of inputs: "x=1x3x224x224" or, for the first input, "1x3x224x224" ---- */
 
 typedef struct size_given {
@@ -162,7 +168,7 @@ static int load_text(const char *path, model *m) {
 const char *link_root;
 
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
-static int load_onnx(const char *path, sizes *s, model *m) {
+static int load_onnx(const char *path, sizes *s, bool look, model *m) {
     fac_error err = { 0 };
     const char **names = malloc(((size_t)s->n + 1) * sizeof *names);
     fac_dims *dims = malloc(((size_t)s->n + 1) * sizeof *dims);
@@ -172,14 +178,15 @@ static int load_onnx(const char *path, sizes *s, model *m) {
         names[n] = s->at[i].name;
         dims[n++] = s->at[i].dims;
     }
-    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root };
+    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root, .opaque = look };
     if (!code && fac_onnx_load(path, &opts, &m->graph, &err)) code = fail(&err);
     free(names);
     free(dims);
     return code;
 }
 
-int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+static int load(const char *path, const char *weights, const list *shapes, long seed, bool look,
+                model *out) {
     fac_error err = { 0 };
     model m = { 0 };
     sizes s;
@@ -187,7 +194,10 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     int code = sizes_parse(shapes, &s);
     if (!code && !zoo && (!text || kind_is_folder(path))) code = kind_check_model(path);
     if (!code && weights && !zoo) code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
-    if (!code) code = zoo ? load_zoo(path + 4, weights, seed, &m) : text ? load_text(path, &m) : load_onnx(path, &s, &m);
+    if (!code)
+        code = zoo    ? load_zoo(path + 4, weights, seed, &m)
+               : text ? load_text(path, &m)
+                      : load_onnx(path, &s, look, &m);
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err)) code = fail(&err);
     sizes_free(&s);
@@ -195,6 +205,14 @@ int model_load(const char *path, const char *weights, const list *shapes, long s
     if (code) model_free(&m);
     else *out = m;
     return code;
+}
+
+int model_load(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+    return load(path, weights, shapes, seed, false, out);
+}
+
+int model_look(const char *path, const char *weights, const list *shapes, long seed, model *out) {
+    return load(path, weights, shapes, seed, true, out);
 }
 
 void model_free(model *m) {

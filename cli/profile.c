@@ -7,6 +7,8 @@
 static struct {
     job_options job;
     const char *trace;
+    list   at;
+    size_t shown;                               /* rows that --at leaves */
     double seconds;
     long   top;
     bool   json;
@@ -16,6 +18,7 @@ static const option options[] = {
     JOB_OPTIONS(o.job),
     { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first", OPTION_TALLY },
+    { "--at", OPTION_LIST, &o.at, "NAME", "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1", "(0, inf)" },
     { "--chrome-trace", OPTION_OUT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
@@ -47,7 +50,7 @@ static void print(const profile *p, const profile_row *const *order, const profi
                1e-9 * ratio(all[i].flops, all[i].seconds), 1e-9 * ratio(all[i].bytes, all[i].seconds), all[i].op);
     printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak", "GB/s", "% mem", "op/byte",
            "% roof", "solver", "layouts", "node");
-    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++) {
+    for (size_t i = 0; i < o.shown && (o.top < 0 || i < (size_t)o.top); i++) {
         const profile_row *r = order[i];
         const double t = r->seconds;
         solver_text(&r->s, solver);
@@ -146,7 +149,7 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     }
     if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
-    for (size_t i = 0; i < p->n && (o.top < 0 || i < (size_t)o.top); i++)
+    for (size_t i = 0; i < o.shown && (o.top < 0 || i < (size_t)o.top); i++)
         cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
 }
@@ -177,6 +180,42 @@ static int write_trace(const profile *p) {
     return json_write(o.trace, root, false);
 }
 
+/* ---- --at ---- */
+
+/* Does the step stand in the module, or carry the name, of a layer? */
+static bool does_layer(const profile_row *r, const fac_layer *l) {
+    const size_t n = l->is_module ? strlen(l->module) : 0;
+    if (n && !strncmp(r->s.nodes, l->module, n) && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
+    return strstr(r->s.nodes, l->name) != NULL;
+}
+
+static bool means_step(const profile *p, const profile_row *r, const char *pattern) {
+    if (!strcmp(r->s.nodes, pattern)) return true;
+    for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++)
+        if (fac_analysis_selects(p->analysis, i, pattern) && does_layer(r, fac_analysis_layer(p->analysis, i))) return true;
+    return false;
+}
+
+/* Leaves what was asked for; a name that means no step is a mistake. */
+static int choose_rows(const profile *p, const profile_row **order) {
+    bool *is = calloc(p->n + 1, sizeof *is);
+    int code = is ? EXIT_OK : fail_text("out of memory");
+    for (int k = 0; k < o.at.n && !code; k++) {
+        bool any = false;
+        for (size_t i = 0; i < p->n; i++) {
+            const bool here = means_step(p, order[i], o.at.at[k]);
+            is[i] |= here;
+            any |= here;
+        }
+        if (!any) code = fail_text("--at: no step does \"%s\"", o.at.at[k]);
+    }
+    o.shown = 0;
+    for (size_t i = 0; i < p->n && !code; i++)
+        if (is[i] || !o.at.n) order[o.shown++] = order[i];
+    free(is);
+    return code;
+}
+
 static int work(profile *p, const char *what) {
     size_t n;
     int ncounts = 0, code = profile_measure(p, verb_find("profile"), &o.job, what, o.seconds);
@@ -186,8 +225,9 @@ static int work(profile *p, const char *what) {
     profile_sum *all = profile_sums(p, &n);
     profile_count *counts = p->analysis ? profile_counts(p, &ncounts) : NULL;
     if (!all || !order || (p->analysis && !counts)) code = fail_text("out of memory");
-    else if (o.json) code = print_json(p, order, all, n, counts, ncounts);
-    else {
+    else code = choose_rows(p, order);
+    if (!code && o.json) code = print_json(p, order, all, n, counts, ncounts);
+    else if (!code) {
         print(p, order, all, n);
         if (counts) counts_print(counts, ncounts);
     }

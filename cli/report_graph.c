@@ -204,13 +204,14 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     fac_dims taps = { 0 };
     for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++) taps.d[taps.n++] = l->kernel.d[k];
     snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "", taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
-    dims_text(g, &l->out.dims, dims, sizeof dims);
+    type_dims(g, &l->out, dims, sizeof dims);
     html(to, "<g class=\"box %s\" data-key=\"%s\">", layer_class(l), l->name);
     html(to, "<title>%s\n%s %s\n", layer_name(l), l->kind, l->attrs);
     if (l->in.dtype != FAC_NONE)
         html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name, dims_text(g, &l->in.dims, kernel, sizeof kernel));
     if (l->kernel.n) html(to, "weights %s\n", dims_text(g, &l->kernel, kernel, sizeof kernel));
-    html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", fac_dtype_get(l->out.dtype)->name, dims,
+    const char *dtype = l->out.dtype == FAC_NONE ? "" : fac_dtype_get(l->out.dtype)->name;
+    html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", dtype, dims,
          count_text(l->macs, macs, sizeof macs), count_text(l->params, params, sizeof params));
     svg_rect(to, "body", x, y, box_w, box_h, 5);
     svg_rect(to, "stripe", x, y, 4, box_h, 2);

@@ -11,8 +11,9 @@ static void row(FILE *to, const report *r, const branch *b, int depth) {
     html(to, "<tr data-d=\"%d\" class=\"%s\" data-key=\"%s\"><th scope=\"row\" style=\"--d:%d\"><span>%s</span></th>", depth,
          b->child ? "group" : "leaf", l && !b->child ? l->name : b->name, depth, b->name);
     if (l && b->calls > 1) html(to, "<td>%s \xc3\x97%d</td>", l->kind, b->calls);
-    else html(to, "<td>%s</td>", l ? l->kind : "");
-    html(to, "<td>%s</td>", l ? dims_text(g, &l->out.dims, text, sizeof text) : "");
+    else html(to, "<td>%s</td>", b->class ? b->class : l ? l->kind : "");
+    const fac_layer *made = l ? l : b->final;           /* a container gives what its last layer makes */
+    html(to, "<td>%s</td>", made ? type_dims(g, &made->out, text, sizeof text) : "");
     cell_number(to, b->params, b->params > 0 ? digits_text(b->params, text, sizeof text) : b->shared > 0 ? "shared" : "", -1);
     cell_number(to, b->counted, b->counted > 0 ? digits_text(b->counted, text, sizeof text) : "", ratio(b->counted, r->t.macs));
     cell_number(to, b->activations, bytes_text(b->activations, text, sizeof text), -1);

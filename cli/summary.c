@@ -3,11 +3,17 @@
 #include "json.h"
 #include "summary.h"
 
-static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch; bool json; } o =
+static struct { const char *weights, *columns, *convention, *memory; list shapes; long depth, batch;
+                bool json, table, names; } o =
     { .depth = 3, .batch = 1 };
 static const option options[] = {
     { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3", OPTION_COUNT },
-    { "--columns", OPTION_TEXT, &o.columns, "A,B,...", "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+    { "--columns", OPTION_TEXT, &o.columns, "A,B,...",
+      "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, intensity" },
+    { "--table", OPTION_FLAG, &o.table, NULL,
+      "the table that torchinfo prints: classes, shapes, sizes" },
+    { "--names", OPTION_FLAG, &o.names, NULL,
+      "with --table: names of modules after their classes" },
     { "--convention", OPTION_TEXT, &o.convention, "NAME",
       "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, onnx-tool; "
       "all: a table of them" },
@@ -15,9 +21,11 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
+    { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
+      "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { 0 } };
+    { 0 }
+};
 
 /* ---- by kind ---- */
 
@@ -50,9 +58,13 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
            count_text(counted, y, sizeof y),
            c ? " as " : "", c ? fac_convention_name(c) : "", count_text(2 * counted, z, sizeof z),
                count_text(t.other, (char[32]){ 0 }, 32));
-    printf("weights        %s\n", bytes_text(t.weights, x, sizeof x));
-    printf("results        %s in all; at most %s alive at once", bytes_text(t.activations, x, sizeof x),
-           bytes_text(t.peak, y, sizeof y));
+    printf("weights        %s: %s B of parameters", bytes_text(t.weights, x, sizeof x),
+           digits_text(t.param_bytes, y, sizeof y));
+    if (t.buffers > 0) printf(", %s B of buffers", digits_text(t.buffer_bytes, y, sizeof y));
+    printf("\nresults        %s in all (%s B); ", bytes_text(t.activations, x, sizeof x),
+           digits_text(t.activations, y, sizeof y));
+    printf("at most %s (%s B) alive at once", bytes_text(t.peak, x, sizeof x),
+           digits_text(t.peak, y, sizeof y));
     if (top) printf(", in %s", top->name);
     printf("\nmemory         %s with the weights; no order of the layers needs less than %s\n",
            bytes_text(t.peak + t.weights, x, sizeof x),
@@ -66,7 +78,7 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     cJSON_AddStringToObject(j, "module", l->module);
     cJSON_AddStringToObject(j, "op", l->op);
     cJSON_AddStringToObject(j, "kind", l->kind);
-    cJSON_AddItemToObject(j, "output", json_shape(fac_analysis_graph(a), &l->out.dims));
+    cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
     json_number(j, "params", l->params, 17);
     json_number(j, "buffers", l->buffers, 17);
     json_number(j, "shared_params", l->shared, 17);
@@ -76,7 +88,23 @@ static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
     json_number(j, "written_bytes", l->written, 17);
     json_number(j, "weight_bytes", l->weights, 17);
     json_number(j, "alive_bytes", l->alive, 17);
+    json_layer_facts(j, fac_analysis_graph(a), l);
     return j;
+}
+
+static cJSON *json_kinds(const fac_analysis *a, fac_convention c) {
+    kind_row kinds[KINDS];
+    const int n = kinds_collect(a, kinds);
+    cJSON *all = cJSON_CreateArray();
+    for (int k = 0; k < n; k++) {
+        cJSON *j = cJSON_CreateObject();
+        cJSON_AddStringToObject(j, "kind", kinds[k].kind);
+        cJSON_AddNumberToObject(j, "layers", kinds[k].layers);
+        json_number(j, "params", kinds[k].params, 17);
+        json_number(j, "macs", kinds[k].count[c], 17);
+        cJSON_AddItemToArray(all, j);
+    }
+    return all;
 }
 
 static int print_json(const fac_analysis *a, const char *name, fac_convention c, bool all) {
@@ -90,7 +118,11 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     json_number(root, "macs", fac_analysis_count(a, c), 17);
     json_number(root, "other_ops", t.other, 17);
     json_number(root, "weight_bytes", t.weights, 17);
+    json_number(root, "param_bytes", t.param_bytes, 17);
+    json_number(root, "buffer_bytes", t.buffer_bytes, 17);
     json_number(root, "activation_bytes", t.activations, 17);
+    json_number(root, "input_bytes", t.inputs, 17);
+    json_number(root, "shape_tensor_bytes", t.shapes, 17);
     json_number(root, "peak_bytes", t.peak, 17);
     json_number(root, "bound_bytes", t.bound, 17);
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
@@ -100,13 +132,28 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
         for (int k = 0; k < FAC_CONVENTIONS; k++)
             json_number(counts, fac_convention_name((fac_convention)k), fac_analysis_count(a, (fac_convention)k), 17);
     }
+    cJSON_AddItemToObject(root, "kinds", json_kinds(a, c));
     for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_layer(a, i, c));
     cJSON_AddItemToObject(root, "layers", layers);
     return json_print(root);
 }
 
+static fac_status put_line(void *self, const char *line, fac_error *err) {
+    (void)self, (void)err;
+    puts(line);
+    return FAC_OK;
+}
+
+static int print_table(const fac_analysis *a) {
+    fac_error err = { 0 };
+    return fac_analysis_table(a, (int)o.depth, o.names, put_line, NULL, &err)
+               ? fail(&err)
+               : EXIT_OK;
+}
+
 static int report(const fac_analysis *a, const char *name, fac_convention c, bool all, const int *columns, int n) {
     if (o.json) return print_json(a, name, c, all);
+    if (o.table) return print_table(a);
     branch *tree = tree_new(a, c);
     if (!tree) return fail_text("out of memory");
     tree_print(a, tree, o.depth, columns, n);
@@ -132,9 +179,10 @@ static int run(list args) {
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
         return usage_error(self, "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, ptflops-modules, ptflops-aten, fvcore, thop, "
                            "onnx-tool and all", o.convention);
+    if (o.names && !o.table) return usage_error(self, "--names goes with --table");
     if (!tree_columns(o.columns ? o.columns : "kind,out,params,macs,memory", columns, &n)) return EXIT_USAGE;
     int code = memory_limit(o.memory);
-    if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
+    if (!code) code = model_look(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code)
         code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0,
                           option_given(&o.batch) ? o.batch : 0);

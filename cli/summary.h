@@ -7,6 +7,8 @@
 typedef struct branch {
     char          *name;                /* the last component of the path; of a call, its kind */
     const fac_layer *layer;             /* the first layer of a leaf; NULL for a container */
+    const fac_layer *final;             /* the last layer inside: it makes what a container makes */
+    const char    *class;               /* of the module, where the model says it */
     int            calls;               /* how often the leaf runs */
     double         params, buffers, shared, macs, counted, activations, weights, read;
     struct branch *child, *last, *next;

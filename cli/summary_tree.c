@@ -73,14 +73,25 @@ static void add(branch *b, const fac_layer *l, double counted) {
     b->read += l->read;
 }
 
+/* The class of the module whose path is the first bytes of `path`; false: no memory. */
+static bool find_class(const fac_graph *g, branch *b, const char *path, size_t bytes) {
+    char *own = strndup(path, bytes);
+    if (!own) return false;
+    b->class = fac_graph_class(g, own);
+    free(own);
+    return true;
+}
+
 /* Calls stand below their module under the name of their kind. */
-static bool insert(branch *root, const fac_layer *l, double counted) {
+static bool insert(const fac_graph *g, branch *root, const fac_layer *l, double counted) {
     branch *b = root;
     add(b, l, counted);
     for (const char *s = l->module; *s;) {
         const size_t n = strcspn(s, ".");
         if (!(b = child_of(b, s, n, false))) return false;
         add(b, l, counted);
+        if (!b->final && !find_class(g, b, l->module, (size_t)(s + n - l->module))) return false;
+        b->final = l;
         s += n + (s[n] != 0);
     }
     if (!l->is_module) {
@@ -96,7 +107,8 @@ branch *tree_new(const fac_analysis *a, fac_convention convention) {
     branch *root = calloc(1, sizeof *root);
     bool good = root != NULL;
     for (int i = 0; good && fac_analysis_layer(a, i); i++)
-        good = insert(root, fac_analysis_layer(a, i), fac_layer_count(a, i, convention));
+        good = insert(fac_analysis_graph(a), root, fac_analysis_layer(a, i),
+                      fac_layer_count(a, i, convention));
     if (!good) tree_free(root);
     return good ? root : NULL;
 }
@@ -128,7 +140,7 @@ static const char *dash_or_digits(double x, char *to, size_t size) { return x > 
 
 static const char *kind_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s;
-    if (!b->layer) return "";
+    if (!b->layer || b->class) return b->class ? b->class : "";
     if (b->calls == 1) return b->layer->kind;
     snprintf(to, size, "%s x%d", b->layer->kind, b->calls);
     return to;
@@ -137,7 +149,8 @@ static const char *in_cell(const scene *s, const branch *b, char *to, size_t siz
     return b->layer && b->layer->in.dtype != FAC_NONE ? dims_text(s->g, &b->layer->in.dims, to, size) : "";
 }
 static const char *out_cell(const scene *s, const branch *b, char *to, size_t size) {
-    return b->layer ? dims_text(s->g, &b->layer->out.dims, to, size) : "";
+    const fac_layer *l = b->layer ? b->layer : b->final;
+    return l ? type_dims(s->g, &l->out, to, size) : "";
 }
 static const char *kernel_cell(const scene *s, const branch *b, char *to, size_t size) {
     return b->layer && b->layer->kernel.n ? dims_text(s->g, &b->layer->kernel, to, size) : "";
@@ -149,7 +162,7 @@ static const char *params_cell(const scene *s, const branch *b, char *to, size_t
 }
 static const char *trainable_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s, (void)to, (void)size;
-    return b->params <= 0 ? "--" : b->buffers > 0 ? "partial" : "yes";
+    return b->params <= 0 ? "--" : "yes";
 }
 static const char *macs_cell(const scene *s, const branch *b, char *to, size_t size) {
     (void)s;

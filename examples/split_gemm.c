@@ -1,7 +1,7 @@
 /* A matrix unit takes products of at most 64 x 64 x 64: the three Gemms at the end of AlexNet become 14,336 of them, and the
- * network is proved to be the same.  split_gemm [NETWORK [LIMIT [OUT.onnx]]]
+ * network is proved to be the same.  split_gemm [MODEL.onnx | zoo name [LIMIT [OUT.onnx]]]
  *
- * Each fully connected layer is tiled by its name, the convolutions stay.  Then all products are counted in the model that came
+ * The fully connected layers are tiled, chosen by their operators; the convolutions stay.  Then all products are counted in the model that came
  * out, and fac_verify compares both networks on integers: whatever the tiles are added up in, the sums are exact, so every
  * output has to have the same bits. */
 #include <facula/backend.h>
@@ -10,44 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 16 };
-
 static int report(const fac_error *err) {
     fprintf(stderr, "split_gemm: %s\n", err->text);
     return 1;
 }
 
-/* The modules that are fully connected layers, from a report that changes nothing: "classifier.1" of "classifier.1.linear_51",
- * which keeps its name when other layers are cut. */
-static fac_status find_linear(const fac_graph *g, const fac_tile_opts *limits, char names[LAYERS][256], int *n, fac_error *err) {
-    fac_tiling *t = NULL;
-    fac_tile_opts count = *limits;
-    count.count_only = true;
-    const fac_status status = fac_graph_tile(g, &count, NULL, &t, err);
-    if (status) return status;
-    *n = 0;
-    for (int i = 0; i < fac_tiling_rows(t) && *n < LAYERS; i++) {
-        const fac_tile_row *r = fac_tiling_row(t, i);
-        if (strcmp(r->op, "linear") && strcmp(r->op, "gemm")) continue;
-        const char *dot = strrchr(r->name, '.');
-        snprintf(names[(*n)++], sizeof names[0], "%.*s", dot ? (int)(dot - r->name) : (int)strlen(r->name), r->name);
-    }
-    fac_tiling_free(t);
-    return FAC_OK;
-}
-
-/* *model becomes the one whose layer `name` is cut. */
-static fac_status split(fac_graph **model, const char *name, const fac_tile_opts *limits, fac_error *err) {
+/* *model becomes the one whose fully connected layers are cut. */
+static fac_status split(fac_graph **model, const fac_tile_opts *limits, fac_error *err) {
     fac_graph *cut = NULL;
     fac_tiling *t = NULL;
     fac_tile_opts own = *limits;
-    own.only = name;
+    own.only = "op:linear,op:gemm";
     const fac_status status = fac_graph_tile(*model, &own, &cut, &t, err);
     if (status) return status;
-    const fac_tile_row *r = fac_tiling_row(t, 0);
-    printf("%-24s %5lld x %5lld x %5lld -> %6lld products, %.1f %% used%s%s\n", name, (long long)r->m, (long long)r->n,
-           (long long)r->k,
-           (long long)r->tiles, 100 * r->utilisation, *r->advice ? "; " : "", r->advice);
+    for (int i = 0; i < fac_tiling_rows(t); i++) {
+        const fac_tile_row *r = fac_tiling_row(t, i);
+        printf("%-28s %5lld x %5lld x %5lld -> %6lld products, %.1f %% used%s%s\n", r->name, (long long)r->m,
+               (long long)r->n, (long long)r->k, (long long)r->tiles, 100 * r->utilisation, *r->advice ? "; " : "",
+               r->advice);
+    }
     fac_tiling_free(t);
     fac_graph_free(*model);
     *model = cut;
@@ -71,6 +52,11 @@ static fac_status count(const fac_graph *g, int64_t limit, long *products, long 
     return FAC_OK;
 }
 
+/* An ONNX file, or a network of the zoo by its name. */
+static fac_status load(const char *what, fac_graph **out, fac_error *err) {
+    return strstr(what, ".onnx") ? fac_onnx_load(what, NULL, out, err) : fac_zoo_new(what, NULL, 0, out, err);
+}
+
 static fac_status prove(const fac_graph *before, const fac_graph *after, fac_verdict *v, fac_error *err) {
     fac_device *device = NULL;
     const fac_status status = fac_device_open("cpu", NULL, &device, err);
@@ -85,15 +71,12 @@ int main(int argc, char **argv) {
     fac_error err = { FAC_OK, "" };
     fac_graph *model = NULL, *tiled = NULL;
     fac_verdict verdict = { .same = FAC_CANNOT_TELL };
-    char names[LAYERS][256];
     const long limit = argc > 2 ? strtol(argv[2], NULL, 10) : 64;
     const fac_tile_opts limits = { .m = limit, .n = limit, .k = limit };
     long products = 0, larger = 0;
-    int n = 0;
-    fac_status status = fac_zoo_new(argc > 1 ? argv[1] : "alexnet", NULL, 0, &model, &err);
+    fac_status status = load(argc > 1 ? argv[1] : "alexnet", &model, &err);
     if (!status && !(tiled = fac_graph_inference(model))) status = FAC_E_NOMEM;
-    if (!status) status = find_linear(tiled, &limits, names, &n, &err);
-    for (int k = 0; k < n && !status; k++) status = split(&tiled, names[k], &limits, &err);
+    if (!status) status = split(&tiled, &limits, &err);
     if (!status) status = count(tiled, limit, &products, &larger, &err);
     if (!status && argc > 3) status = fac_onnx_save(tiled, argv[3], NULL, &err);
     if (!status) {

@@ -85,7 +85,8 @@ static fac_graph *network(const fac_zoo *z, fac_source *source) {
 static void every_network_is_complete(void **state) {
     (void)state;
     int n = 0;
-    for (const fac_zoo *z = fac_zoo_models; z->name; z++, n++) {
+    for (const fac_zoo *z = fac_zoo_models; z->name; z++) {
+        n += !strchr(z->name, '?');             /* an option makes no other network */
         assert_ptr_equal(fac_zoo_find(z->name), z);
         assert_non_null(z->help);
         bool known = false;
@@ -178,6 +179,41 @@ static void logits_are_torchvisions(void **state) {
         free(pixels);
         fac_graph_free(g);
     }
+}
+
+/* With transform_input the network takes what the preset "imagenet" makes, and does with it what
+ * the plain one does with 2 p - 1: here p is the same picture, and so are the logits. */
+static void googlenet_undoes_its_preset(void **state) {
+    (void)state;
+    static const double mean[3] = { 0.485, 0.456, 0.406 }, std[3] = { 0.229, 0.224, 0.225 };
+    enum { PLANE = 224 * 224, CLASSES = 1000 };
+    static float pixels[2][3 * PLANE], y[2][CLASSES];
+    static const char *const names[] = { "googlenet", "googlenet?transform_input" };
+    for (int i = 0; i < 3 * PLANE; i++) {
+        const double p = uniform(name_hash("p"), (uint32_t)i);
+        pixels[0][i] = (float)(2 * p - 1);
+        pixels[1][i] = (float)((p - mean[i / PLANE]) / std[i / PLANE]);
+    }
+    for (int k = 0; k < 2; k++) {
+        const fac_zoo *z = fac_zoo_find(names[k]);
+        assert_non_null(z);
+        assert_string_equal(z->preset, k ? "imagenet" : "tf");
+        fac_graph *g = network(z, formula);
+        fac_tensor *x = NULL;
+        const fac_dims dims = fac_shape(1, 3, 224, 224);
+        assert_int_equal(fac_tensor_borrow(FAC_F32, dims, NULL, pixels[k], NULL, NULL, &x, NULL),
+                         FAC_OK);
+        run(g, x, y[k], CLASSES);
+        fac_tensor_free(x);
+        fac_graph_free(g);
+    }
+    double largest = 0, worst = 0;
+    for (int i = 0; i < CLASSES; i++) {
+        largest = fmax(largest, fabs((double)y[0][i]));
+        worst = fmax(worst, fabs((double)y[0][i] - (double)y[1][i]));
+    }
+    assert_true(largest > 0);
+    assert_true(worst < 1e-4 * largest);
 }
 
 /* ---- files of weights ---- */
@@ -399,7 +435,8 @@ static void efficientnet_knows_coffee_and_cats(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_network_is_complete), cmocka_unit_test(names_and_shapes_are_torchvisions),
-        cmocka_unit_test(logits_are_torchvisions), cmocka_unit_test(a_file_gives_its_weights),
+        cmocka_unit_test(logits_are_torchvisions), cmocka_unit_test(googlenet_undoes_its_preset),
+        cmocka_unit_test(a_file_gives_its_weights),
         cmocka_unit_test(a_file_that_does_not_fit_says_why), cmocka_unit_test(weights_of_training_only_are_left_out),
         cmocka_unit_test(random_weights_come_from_the_seed), cmocka_unit_test(memory_may_end_anywhere),
         cmocka_unit_test(class_names_are_short_and_distinct), cmocka_unit_test(efficientnet_knows_coffee_and_cats),

@@ -16,14 +16,35 @@ extern "C" {
 
 typedef struct fac_analysis fac_analysis;
 
+/* What an operand of a layer is: data of a run; of the model, a weight, the bias of a product or
+ * norm, a buffer (the running statistics of a batch norm, any state); or a setting: it says how. */
+typedef enum fac_role {
+    FAC_ROLE_DATA, FAC_ROLE_WEIGHT, FAC_ROLE_BIAS, FAC_ROLE_BUFFER, FAC_ROLE_SETTING
+} fac_role;
+const char *fac_role_name(fac_role role);           /* "data", "weight", "bias", "buffer", "setting" */
+
+typedef struct fac_layer_value {
+    const char *name;               /* of the value: as the file has it; else of its node */
+    const char *port;               /* of the op: "x", "w", "b" */
+    fac_role    role;
+    fac_type    type;               /* dtype FAC_NONE: unknown */
+    double      bytes;
+} fac_layer_value;
+
 /* One node that runs.  Strings and dims live as long as the analysis. */
 typedef struct fac_layer {
     const char *name;               /* its own: "layer1.0.conv1", "/layer1/layer1.0/conv1/Conv" in ONNX's words, "relu_7" */
     const char *module;             /* where it stands, components joined with '.': "layer1.0.conv1"; "" at the top */
-    const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else the op's own */
+    const char *op, *kind;          /* "conv2d"; "Conv2d", PyTorch's name of such a layer, else
+                                       the op's own; of an "opaque" one (see facula/onnx.h) the
+                                       operator as the file calls it */
+    const char *node;               /* its name in the ONNX file, letter by letter; "": none */
+    int         nin, nout;          /* all operands that are there, in the order of the ports */
+    const fac_layer_value *inputs, *outputs;
     const char *attrs;              /* "stride=2,2 pad=3,3,3,3"; those at their defaults are left out */
     bool        is_module;          /* the module holds nothing else: a layer of its own, not a call inside of one */
-    fac_type    in, out;            /* of the first input that runs (dtype FAC_NONE: none), and the first output */
+    fac_type    in, out;            /* of the first input that runs, and the first output; dtype
+                                       FAC_NONE: none, or unknown */
     fac_dims    kernel;             /* of the weight, when it has one: its dims */
     double      params, buffers;    /* elements of parameters (trained) and states that no earlier layer has read; a constant
                                        of the file that is a tensor of floats counts as a parameter */
@@ -37,7 +58,11 @@ typedef struct fac_totals {
     double params, buffers;         /* elements, each tensor once */
     double macs, other;
     double read, written, weights;  /* bytes; weights: each tensor once */
-    double activations;             /* bytes of all results of all layers */
+    double param_bytes, buffer_bytes;       /* the two parts of weights */
+    double activations;             /* bytes of all results of all layers; without what follows: */
+    double inputs;                  /* bytes of the inputs of the graph */
+    double shapes;                  /* bytes of the integers that nodes compute as sizes, of one
+                                       dim or more: known before a run, so no layer makes them */
     double peak, bound;             /* bytes: the most that is alive at once in this order; no order can be below bound, the
                                        largest set of inputs and outputs of one layer */
     int    layers, peak_layer;
@@ -55,6 +80,13 @@ const fac_graph *fac_analysis_graph(const fac_analysis *a);         /* with its 
 const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes are unknown; NULL: all are known */
 /* The first If whose branch follows from the sizes alone, so that other sizes may take the other one; NULL: there is none. */
 const char      *fac_analysis_decided(const fac_analysis *a);
+
+/* Does a pattern mean layer i?  The one language in which layers are chosen, here as by
+ * fac_activations_opts.at, fac_tile_opts.only and the calls of facula/edit.h: "op:conv2d" by facula's
+ * operator, "kind:Conv2d" by PyTorch's name of such a layer, or a name as any view prints it: of the
+ * layer, of the node in the ONNX file, of a value that it makes, of a module that it is or stands
+ * in.  A * stands for any text; several have commas between. */
+bool fac_analysis_selects(const fac_analysis *a, int i, const char *pattern);
 
 /* What is alive while layer i runs: the layers that made it (-1: an input of the graph) with bytes, the largest first; at most
  * max are written.  Returns how many there are. */
@@ -89,6 +121,19 @@ const char *fac_convention_about(fac_convention c);                 /* one line:
 bool        fac_convention_find(const char *name, fac_convention *out);
 double      fac_layer_count(const fac_analysis *a, int i, fac_convention c);    /* of layer i */
 double      fac_analysis_count(const fac_analysis *a, fac_convention c);        /* of all */
+
+/* ---- the table of modules ----------------------------------------------------------------------
+ * The text that torchinfo 1.8 prints of the PyTorch model: a row for each call of a module with its
+ * class, the shape of its result and its parameters, then totals and four sizes in MB; behind these
+ * the exact bytes of parameters, and the buffers, which torchinfo does not know.  Classes are those
+ * of fac_graph_class, else PyTorch's name of the layer, else the module's name in brackets.
+ *   depth   so many levels of modules; 0: 3
+ *   names   the name of a module behind its class, as torchinfo's row setting "var_names"
+ *   put     gets each line, without its end; what it returns but FAC_OK ends the table
+ * FAC_E_NOMEM; what put returned. */
+typedef fac_status fac_table_line(void *self, const char *line, fac_error *err);
+fac_status fac_analysis_table(const fac_analysis *a, int depth, bool names, fac_table_line *put,
+                              void *self, fac_error *err);
 
 /* ---- order ------------------------------------------------------------------------------------------------------------ */
 

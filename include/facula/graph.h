@@ -113,6 +113,16 @@ void        fac_graph_set_note(fac_graph *g, const char *key, const char *text);
 int         fac_graph_notes(const fac_graph *g);                        /* how many */
 const char *fac_graph_note_key(const fac_graph *g, int i);
 
+/* Modules have classes, for people: "layer1.0" is a "BasicBlock".  A path is a scope, "" the whole
+ * model; the first class that is said of a path stays.  Passes keep them, in the order in which
+ * they were said; graph text and ONNX files do not. */
+void        fac_graph_set_class(fac_graph *g, const char *path, const char *name);
+/* fac_graph_push, with the class of what it opens. */
+void        fac_graph_push_module(fac_graph *g, const char *scope, const char *name);
+const char *fac_graph_class(const fac_graph *g, const char *path);      /* NULL if there is none */
+int         fac_graph_modules(const fac_graph *g);                      /* how many have one */
+const char *fac_graph_module(const fac_graph *g, int i);                /* the path of one */
+
 /* Text, one node a line, stable and readable back: the format of golden tests, of diffs and of `facula show`.
  * Parameter contents are not part of it: reading makes zeros. */
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err);

@@ -24,6 +24,10 @@ typedef struct fac_onnx_opts {
     const fac_dims    *dims;
     fac_onnx_functions functions;   /* functions of the file                    */
     const char        *link_root;   /* a folder that links in the model's folder may lead to, for external data; NULL: none */
+    bool               opaque;      /* for those who only look: nodes whose op is not ours, or whose
+                                       inputs have no known shape, become nodes of an op "opaque"
+                                       with the types that the file declares.  Such a graph can be
+                                       analysed, but neither run nor saved */
 } fac_onnx_opts;
 
 /* Reads a model: IR 3 to current, opsets 7 to current of the default domain.  Initializers become parameters (floats) or
@@ -45,6 +49,79 @@ fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error 
  * model's folder, as often as it is named.  Nothing but the model itself is opened. */
 fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char *location),
                            void *self, fac_error *err);
+
+/* ---- the operators of a file, as it spells them ------------------------------------------------
+ * Read without need of our ops: also of files with operators and domains that are not ours.  Shapes
+ * are what the file declares and what follows from it by our own rules; where neither says one, it
+ * is unknown.  All texts live as long as the listing, which any number of threads may read. */
+typedef struct fac_onnx_listing fac_onnx_listing;
+
+typedef enum fac_onnx_role {
+    FAC_ONNX_DATA, FAC_ONNX_WEIGHT, FAC_ONNX_BIAS, FAC_ONNX_STORED
+} fac_onnx_role;
+const char *fac_onnx_role_name(fac_onnx_role role);     /* "data", "weight", "bias", "stored" */
+
+/* size -1: open; name NULL: it has none. */
+typedef struct fac_onnx_dim { int64_t size; const char *name; } fac_onnx_dim;
+
+/* An input or output of a node. */
+typedef struct fac_onnx_arg {
+    const char         *name;       /* "": an optional one that is absent */
+    fac_onnx_role       role;       /* of inputs: data of a run; what the file stores: a weight
+                                       (floats), the bias of a product, or something else */
+    const char         *dtype;      /* ONNX's word: "float"; NULL: unknown */
+    int                 rank;       /* -1: the shape is unknown */
+    const fac_onnx_dim *dims;
+    double              bytes;      /* exactly; an open dim counts once, an unknown shape 0 */
+    bool                reshaped;   /* its shape comes from contents that nodes compute */
+} fac_onnx_arg;
+
+typedef struct fac_onnx_said {      /* an attribute */
+    const char *name, *kind, *value;        /* "strides", "ints", "2,2" */
+    bool        given;              /* false: the file leaves it out, this is ONNX's default */
+} fac_onnx_said;
+
+/* Whose operator it is. */
+typedef enum fac_onnx_whose {
+    FAC_ONNX_KNOWN,                 /* ours, at this opset */
+    FAC_ONNX_FUNCTION,              /* a function of the file */
+    FAC_ONNX_NOT_OURS,              /* ONNX's, or one whose attributes or types we do not know */
+    FAC_ONNX_UNKNOWN                /* of a domain or name that is not ONNX's */
+} fac_onnx_whose;
+const char *fac_onnx_whose_name(fac_onnx_whose w);  /* "known", "function", "not ours", "unknown" */
+
+typedef struct fac_onnx_listed {
+    const char          *name, *type, *domain;      /* domain "": ONNX's own */
+    const char          *inside;    /* "": the main graph; else the node and attribute, or the
+                                       function, that holds it */
+    int64_t              opset;     /* 0: the file imports none of this domain */
+    fac_onnx_whose       whose;
+    int                  nin, nout, nattrs;
+    const fac_onnx_arg  *in, *out;
+    const fac_onnx_said *attrs;
+} fac_onnx_listed;
+
+/* Bytes of all results of the nodes of the main graph, Constants apart, and what is beside them. */
+typedef struct fac_onnx_sums {
+    double inputs;                  /* of the inputs of the graph */
+    double results;                 /* results of nodes that are data: none of the next three */
+    double prepared;                /* of nodes that read nothing but what the file stores */
+    double shapes;                  /* integers of one dim or more that nodes compute as sizes */
+    double scalars;                 /* integers without dims of the same kind */
+    double reshaped;                /* part of results: those whose shape follows from contents that
+                                       nodes compute; onnx.shape_inference does not know them, if
+                                       it does not propagate data */
+    double weights;                 /* tensors that the file stores, each once */
+    int    unknown;                 /* results whose shape is unknown: they count 0 */
+} fac_onnx_sums;
+
+/* FAC_E_FORMAT for a malformed file; FAC_E_IO; FAC_E_NOMEM.  *out is the caller's to free. */
+fac_status    fac_onnx_list_nodes(const char *path, fac_onnx_listing **out, fac_error *err);
+void          fac_onnx_listing_free(fac_onnx_listing *l);           /* NULL is fine */
+int           fac_onnx_listing_count(const fac_onnx_listing *l);
+fac_onnx_sums fac_onnx_listing_sums(const fac_onnx_listing *l);
+/* NULL behind the last. */
+const fac_onnx_listed *fac_onnx_listing_node(const fac_onnx_listing *l, int i);
 
 enum { FAC_ONNX_OLDEST = 13, FAC_ONNX_USUAL = 18, FAC_ONNX_NEWEST = 26 };      /* opsets that are written */
 

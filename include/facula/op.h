@@ -65,6 +65,7 @@ struct fac_node {
     uint32_t      id;               /* grows; never reused */
     uint16_t      stage;            /* 0; a recomputed copy has its own number, and CSE does not merge across stages */
     const char   *name, *scope;     /* from the ONNX file, from fac_graph_push; may be NULL */
+    const char *origin; /* its name in the ONNX file, letter by letter; NULL: it is from no file */
     fac_node     *next, *prev;      /* in the order of building, which fac_replace keeps topological */
     uint64_t      order;            /* grows along next           */
     void         *mark;             /* for the pass at hand       */

@@ -46,7 +46,8 @@ typedef struct fac_tile_opts {
                                        every size is such a multiple.  Else the last tiles are smaller */
     bool    count_only;             /* the report alone: the graph is not changed */
     int64_t batch;                  /* bound to the open first dim of the first input; 0: 1 */
-    const char *only;               /* the layer, or the layers of the module, of this name alone; NULL: all */
+    const char *only;               /* these layers alone, in the language of fac_analysis_selects;
+                                       NULL: all */
     fac_tile_mode mode;
     fac_tile_conv conv;
     const fac_tile_target *target;  /* NULL: none */

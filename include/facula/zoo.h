@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 typedef struct fac_zoo {
-    const char *name, *help;
+    const char *name, *help;                        /* "googlenet", "googlenet?transform_input": with an option */
     int channels, height, width, classes;           /* of the published network */
     const char *preset;                             /* its preprocessing: see fac_presets */
     const char *unused;                             /* weights whose names begin so belong to training only; NULL: none */

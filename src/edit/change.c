@@ -21,7 +21,6 @@ struct change {
     fac_graph           *to;
     const fac_value     *behind;        /* insert: the value of from ...         */
     fac_value           *between;       /* ... and what its readers see          */
-    const char          *attrs;
     int                  done;
     fac_error           *err;
 };
@@ -267,32 +266,65 @@ fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *
 
 /* ---- attributes ---- */
 
+typedef struct settings {
+    int                n;
+    fac_graph_setting *of;
+    unsigned char    **marked;          /* of each: by id of a node */
+    fac_error         *err;
+} settings;
+
+static bool is_set(const settings *s, const fac_node *n) {
+    for (int k = 0; k < s->n; k++)
+        if (s->marked[k][n->id]) return true;
+    return false;
+}
+
+static fac_status parse_all(const settings *s, const fac_node *n, fac_arena *arena, void *attrs,
+                            fac_error *err) {
+    for (int k = 0; k < s->n; k++)
+        if (s->marked[k][n->id]) FAC_TRY(fac_attrs_parse(n->op, s->of[k].attrs, arena, attrs, err));
+    return FAC_OK;
+}
+
 static bool set_attrs(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    change *c = self;
+    const settings *s = self;
     char label[256];
     fac_error err = { 0 };
-    if (!c->marked[n->id]) return false;
+    if (!is_set(s, n)) return false;
     fac_node other = *n;
     char *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size + 1);
     other.attrs = attrs;
     fac_status status = attrs ? FAC_OK : no_memory(&err);
     if (!status && n->op->attrs_size) memcpy(attrs, n->attrs, n->op->attrs_size);
-    if (!status) status = fac_attrs_parse(n->op, c->attrs, &to->arena, attrs, &err);
+    if (!status) status = parse_all(s, n, &to->arena, attrs, &err);
     if (!status) {
         fac_node_copy(to, &other, in, out);
         return true;
     }
-    fac_raise(c->err, status, "\"%s\": %s", fac_node_label(n, label, sizeof label), err.text);
-    return failed(c, to, out, n->nout);
+    fac_raise(s->err, status, "\"%s\": %s", fac_node_label(n, label, sizeof label), err.text);
+    return failed(&(change){ .err = s->err }, to, out, n->nout);
 }
 
-fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs, int *n, fac_graph **out, fac_error *err) {
+fac_status fac_graph_set_all(const fac_graph *g, int count, fac_graph_setting *all, fac_graph **out,
+                             fac_error *err) {
     fac_error own = { 0 };
-    change c = { .from = g, .err = &own, .attrs = attrs };
-    fac_status status = fac_edit_nodes(g, node, &c.marked, &c.done, &own);
-    if (!status) status = fac_edit_give(seen_by(set_attrs, &c, g), out, &own);
-    if (!status && n) *n = c.done;
+    settings s = { .n = count, .of = all, .err = &own };
+    s.marked = fac_alloc((size_t)count + 1, sizeof *s.marked);
+    fac_status status = s.marked ? FAC_OK : no_memory(&own);
+    for (int k = 0; k < count && !status; k++)
+        status = fac_edit_nodes(g, all[k].node, &s.marked[k], &all[k].n, &own);
+    const fac_rebuild how = { .self = &s, .visit = set_attrs, .blind = true };
+    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &how, NULL), out, &own);
+    for (int k = 0; s.marked && k < count; k++) fac_release(s.marked[k]);
+    fac_release(s.marked);
     if (status && err) *err = own;
-    close_change(&c);
     return status;
+}
+
+fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs, int *n,
+                         fac_graph **out, fac_error *err) {
+    fac_graph_setting one = { node, attrs, 0 };
+    FAC_TRY(fac_graph_set_all(g, 1, &one, out, err));
+    if (n) *n = one.n;
+    return FAC_OK;
 }

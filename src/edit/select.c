@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "edit/edit.h"
+#include "passes/select.h"
 
 fac_status fac_edit_give(fac_graph *made, fac_graph **out, fac_error *err) {
     if (!made) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
@@ -12,26 +13,6 @@ fac_status fac_edit_give(fac_graph *made, fac_graph **out, fac_error *err) {
     if (status) fac_graph_free(made);
     else *out = made;
     return status;
-}
-
-/* * alone is special: names hold brackets and question marks, which fnmatch would take for patterns.  Greedy with one place to go
- * back to: linear in text times pattern. */
-static bool glob(const char *p, const char *s) {
-    const char *star = NULL, *from = NULL;
-    while (*s)
-        if (*p == '*') {
-            star = p++;
-            from = s;
-        } else if (*p == *s) {
-            p++;
-            s++;
-        } else if (star) {
-            p = star + 1;
-            s = ++from;
-        } else
-            return false;
-    while (*p == '*') p++;
-    return !*p;
 }
 
 fac_value *fac_edit_value(const fac_graph *g, const char *name) {
@@ -43,22 +24,6 @@ fac_value *fac_edit_value(const fac_graph *g, const char *name) {
 
 /* ---- nodes ---- */
 
-enum { NOT, BY_SCOPE, BY_NAME };
-
-static int called(const fac_node *n, const char *pattern) {
-    char label[512];
-    if (!strncmp(pattern, "op:", 3)) return glob(pattern + 3, n->op->name) ? BY_NAME : NOT;
-    for (int k = 0; k < n->nout; k++)
-        if (n->out[k]->name && glob(pattern, n->out[k]->name)) return BY_NAME;
-    if (glob(pattern, fac_node_label(n, label, sizeof label))) return BY_NAME;
-    if (!n->scope) return NOT;
-    if (n->name) {
-        snprintf(label, sizeof label, "%s.%s", n->scope, n->name);
-        if (glob(pattern, label)) return BY_NAME;
-    }
-    return glob(pattern, n->scope) ? BY_SCOPE : NOT;
-}
-
 static void mark(unsigned char *marks, const fac_node *n, int how) {
     if (n && marks[n->id] < how) marks[n->id] = (unsigned char)how;
 }
@@ -66,7 +31,8 @@ static void mark(unsigned char *marks, const fac_node *n, int how) {
 /* Outputs of the graph have names of their own. */
 static void mark_outputs(const fac_graph *g, const char *pattern, unsigned char *marks) {
     for (size_t k = 0; k < g->noutputs; k++)
-        if (glob(pattern, g->outputs[k].name)) mark(marks, g->outputs[k].value->node, BY_NAME);
+        if (fac_select_name(g->outputs[k].name, pattern))
+            mark(marks, g->outputs[k].value->node, FAC_BY_NAME);
 }
 
 static fac_status several(const fac_graph *g, const char *pattern, const unsigned char *marks, fac_error *err) {
@@ -85,11 +51,11 @@ static fac_status several(const fac_graph *g, const char *pattern, const unsigne
 fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char **marked, int *n, fac_error *err) {
     unsigned char *marks = fac_alloc((size_t)g->ids + 1, 1);
     const fac_value *numbered = *pattern == '%' ? fac_edit_value(g, pattern) : NULL;
-    int best = NOT, count = 0;
+    int best = FAC_NOT_SELECTED, count = 0;
     if (!marks) return fac_raise(err, FAC_E_NOMEM, "no memory to look for nodes");
-    for (const fac_node *m = g->first; m; m = m->next) mark(marks, m, called(m, pattern));
-    if (strncmp(pattern, "op:", 3)) mark_outputs(g, pattern, marks);
-    if (numbered) mark(marks, numbered->node, BY_NAME);
+    for (const fac_node *m = g->first; m; m = m->next) mark(marks, m, (int)fac_select(m, pattern));
+    mark_outputs(g, pattern, marks);
+    if (numbered) mark(marks, numbered->node, FAC_BY_NAME);
     for (const fac_node *m = g->first; m; m = m->next)
         if (marks[m->id] > best) best = marks[m->id];
     for (const fac_node *m = g->first; m; m = m->next) count += marks[m->id] = best && marks[m->id] == best;
@@ -98,7 +64,7 @@ fac_status fac_edit_nodes(const fac_graph *g, const char *pattern, unsigned char
         const fac_value *v = fac_edit_value(g, pattern);
         status = fac_raise(err, FAC_E_ARGUMENT, v ? "\"%s\" is no node: an input, parameter or constant"
                            : "there is no node \"%s\"", pattern);
-    } else if (best == BY_SCOPE && count > 1 && !strchr(pattern, '*'))
+    } else if (best == FAC_BY_MODULE && count > 1 && !strpbrk(pattern, "*,"))
         status = several(g, pattern, marks, err);
     if (status) {
         fac_release(marks);

@@ -44,6 +44,7 @@ void      fac_time_raise(fac_value *v, fac_time time);
 
 /* note.c: what is said of a graph stays with its copies. */
 void      fac_notes_copy(fac_graph *to, const fac_graph *from);
+void      fac_modules_copy(fac_graph *to, const fac_graph *from);
 
 /* Copies the names of from's symbols, so that they keep their numbers; `to` must have none.  false: poisoned. */
 bool      fac_symbols_copy(fac_graph *to, const fac_graph *from);

@@ -41,6 +41,8 @@ void fac_graph_free(fac_graph *g) {
     fac_release(g->outputs);
     fac_release(g->symbols);
     fac_release(g->notes);
+    fac_release(g->modules);
+    fac_table_free(&g->module_places);
     fac_table_free(&g->symbol_names);
     fac_table_free(&g->names);
     fac_arena_free(&g->arena);

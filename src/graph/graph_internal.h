@@ -32,6 +32,9 @@ struct fac_graph {
     size_t         nsymbols, room_symbols;
     fac_note      *notes;               /* fac_graph_note */
     size_t         nnotes, room_notes;
+    fac_note      *modules;             /* path and class: fac_graph_set_class */
+    size_t         nmodules, room_modules;
+    fac_table      module_places;       /* path -> its place in modules + 1, as a pointer  */
     fac_table      symbol_names;        /* name -> its place in symbols + 1, as a pointer  */
     fac_table      names;               /* leaves and named values: name -> fac_value      */
     const char    *scope;               /* joined with '.'; NULL at the top                */

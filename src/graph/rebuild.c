@@ -60,6 +60,10 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
         fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a name", n->op->name);
         node = NULL;
     }
+    if (node && n->origin && !(node->origin = fac_arena_text(&to->arena, n->origin))) {
+        fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a name", n->op->name);
+        node = NULL;
+    }
     if (node && node->nout != n->nout) {
         fac_fail(node, FAC_E_INTERNAL, "its copy has %d outputs instead of %d", node->nout, n->nout);
         node = NULL;
@@ -247,6 +251,7 @@ static void run(rebuild *r) {
     find_live(r);
     if (!fac_symbols_copy(r->to, g)) return;
     fac_notes_copy(r->to, g);
+    fac_modules_copy(r->to, g);
     for (size_t i = 0; i < g->ninputs; i++) put_leaf(r, g->inputs[i]);
     for (size_t i = 0; i < g->nparams; i++) put_leaf(r, g->params[i]);
     for (size_t i = 0; i < g->nconsts; i++) put_leaf(r, g->consts[i]);

@@ -1,7 +1,8 @@
 /* The nodes of a graph, or of one call of a function: who defines which name, in which order they are built. */
 #include <string.h>
 #include "base/error.h"
-#include "onnx/import.h"
+#include "onnx/module.h"
+#include "onnx/opaque.h"
 
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the nodes"); }
 
@@ -80,6 +81,11 @@ typedef struct order {
     size_t   depth, n;
 } order;
 
+/* Sparse initializers are not read; nodes that ask for one cannot be built. */
+static bool sparse_tensors(const fac_body *b) {
+    return fac_proto_has(b->im->model.graph.has, FAC_PROTO_GRAPH_SPARSE);
+}
+
 /* Depth first, without recursion: before a node come those that make its inputs.  A sorted file keeps its order. */
 static fac_status place(fac_body *b, order *o, size_t first, fac_error *err) {
     o->stack[0] = first;
@@ -98,6 +104,7 @@ static fac_status place(fac_body *b, order *o, size_t first, fac_error *err) {
         if (!*name) continue;
         const fac_definition *d = fac_table_get(&b->names, name);
         if (!d && b->around) continue;      /* from outside, or not there: known when it is asked for */
+        if (!d && fac_import_lenient(b->im) && sparse_tensors(b)) continue;
         if (!d)
             return fac_raise(err, FAC_E_FORMAT, "node \"%s\" (%s): its input \"%s\" is not defined", fac_import_label(n), n->type,
                              name);
@@ -177,13 +184,15 @@ static const char *scope_of(fac_graph *g, const char *label) {
 
 /* The node that makes the first output carries the name of the file; what else was built for it stands in a scope of that
  * name. */
-static void name_node(fac_graph *g, const fac_node *last, const fac_value *y, const char *name, const char *scope) {
+static void name_node(fac_graph *g, const fac_node *last, const fac_value *y,
+                      const fac_proto_node *of, const char *name, const char *scope) {
     fac_node *n = y ? y->node : NULL;
     bool fresh = false;
     for (fac_node *k = last ? last->next : g->first; k; k = k->next) fresh |= k == n;
     if (!n || !fresh) return;
     n->name = name;
     n->scope = scope;
+    n->origin = *of->name ? fac_arena_text(&g->arena, of->name) : NULL;
 }
 
 static fac_status build_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
@@ -193,7 +202,8 @@ static fac_status build_op(fac_body *b, const fac_proto_node *n, fac_value *cons
 
 static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
     fac_graph *g = b->g;
-    const char *outside = g->scope, *name = scope_of(g, fac_import_label(n));
+    const char *outside = g->scope, *module = fac_import_module(b, n);
+    const char *name = module ? module : scope_of(g, fac_import_label(n));
     const fac_node *last = g->last;
     if (!name) return no_memory(err);
     fac_graph_push(g, name);
@@ -201,8 +211,33 @@ static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value
     fac_status status = f ? call(b, f, n, in, out, err) : build_op(b, n, in, out, err);
     fac_graph_pop(g);
     if (status && !g->error.status) return fac_raise_in(err, status, "%s", name);       /* the graph's own errors have it */
-    if (!status && (!f || fac_import_keeps(b, f)) && n->out.n) name_node(g, last, out[0], name, outside);
+    if (!status && (!f || fac_import_keeps(b, f)) && n->out.n)
+        name_node(g, last, out[0], n, name, outside);
     return status;
+}
+
+/* For those who look, a node whose inputs are not known is like one that is not ours. */
+static fac_status read_inputs(fac_body *b, const fac_proto_node *n, fac_value *in[],
+                              fac_error *err) {
+    for (size_t k = 0; k < n->in.n; k++) {
+        if (!*n->in.at[k]) continue;
+        FAC_TRY(fac_body_value(b, n->in.at[k], n, k, &in[k], err));
+        if (fac_value_opaque(in[k]))
+            return fac_raise(err, FAC_E_UNSUPPORTED, "value \"%s\" has no type", n->in.at[k]);
+    }
+    return FAC_OK;
+}
+
+static fac_status build_opaque(fac_body *b, const fac_proto_node *n, fac_value *out[],
+                               fac_error *err) {
+    fac_graph *g = b->g;
+    const fac_node *last = g->last;
+    const char *module = fac_import_module(b, n),
+               *name = module ? module : scope_of(g, fac_import_label(n));
+    if (!name) return no_memory(err);
+    FAC_TRY(fac_import_opaque(b, n, out, err));
+    if (n->out.n) name_node(g, last, out[0], n, name, g->scope);
+    return FAC_OK;
 }
 
 static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *err) {
@@ -212,9 +247,10 @@ static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *er
     fac_value **out = fac_arena_alloc(&im->arena, n->out.n + FAC_ONNX_ROOM, sizeof *out);
     if (!in || !out) return no_memory(err);
     if (!im->budget--) return fac_raise(err, FAC_E_UNSUPPORTED, "functions that expand to too many nodes");
-    for (size_t k = 0; k < n->in.n; k++)
-        if (*n->in.at[k]) FAC_TRY(fac_body_value(b, n->in.at[k], n, k, &in[k], err));
-    FAC_TRY(build_in_scope(b, n, in, out, err));
+    fac_status status = read_inputs(b, n, in, err);
+    if (!status) status = build_in_scope(b, n, in, out, err);
+    if (status && fac_import_forgives(b, status)) status = build_opaque(b, n, out, err);
+    FAC_TRY(status);
     for (size_t k = 0; k < n->out.n; k++) {
         if (!*n->out.at[k]) continue;
         fac_definition *d = fac_table_get(&b->names, n->out.at[k]);

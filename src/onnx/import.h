@@ -6,7 +6,9 @@
  *   outer.c      what a subgraph reads from outside
  *   subgraph.c   subgraphs and functions as closed graphs: bodies of nodes
  *   attribute.c  what a node says of itself: fac_onnx_int() and its sisters, references to a function's attributes
- *   node.c       one node through the tables of an op's descriptor, or through its load() */
+ *   node.c       one node through the tables of an op's descriptor, or through its load()
+ *   opaque.c     nodes that cannot be built, for those who only look
+ *   module.c     the module that PyTorch's exporter says a node stands in */
 #ifndef FACULA_ONNX_IMPORT_H
 #define FACULA_ONNX_IMPORT_H
 #include <string.h>
@@ -21,6 +23,7 @@
 typedef struct fac_spelling fac_spelling;
 struct fac_spelling { const fac_op *op; const fac_onnx *how; fac_spelling *next; };
 
+typedef struct fac_body fac_body;
 typedef struct fac_import {
     const fac_onnx_opts *opts;
     fac_arena            arena;
@@ -28,14 +31,19 @@ typedef struct fac_import {
     fac_proto_model      model;
     fac_table            spellings;     /* "Conv", "com.acme:Foo" -> fac_spelling              */
     fac_table            functions;     /* "domain:name:overload" -> fac_proto_function        */
+    fac_table            bound;         /* dim_param -> int64_t, from the caller's sizes       */
+    fac_table            declared;      /* value -> fac_proto_value; only for opts->opaque     */
+    fac_table            labels;        /* of nodes by their module -> how many, as a pointer */
     fac_graph           *g;
     fac_tensor         **tensors;       /* of attributes, until the import is over             */
     size_t               ntensors, room_tensors;
+    /* May be NULL: sees the names of the main graph before they are forgotten. */
+    fac_status         (*look)(void *self, fac_body *main, fac_error *err);
+    void                *look_self;
     size_t               budget;        /* nodes that may still be built: calls of functions multiply them */
 } fac_import;
 
 /* The main graph, one call of a function, or a subgraph. */
-typedef struct fac_body fac_body;
 struct fac_body {
     fac_import               *im;
     const fac_proto_nodes    *nodes;
@@ -69,6 +77,14 @@ const char *fac_import_label(const fac_proto_node *n);
 static inline const char *fac_import_domain(const char *domain) {       /* "ai.onnx" is the default domain's other name */
     return domain[0] == 'a' && !strcmp(domain, "ai.onnx") ? "" : domain;
 }
+
+/* ---- load.c ---- */
+/* The whole road: im has opts, files and what looks on; all of it is freed.  *out may be NULL after
+ * an error only. */
+fac_status fac_import_run(fac_import *im, fac_graph **out, fac_error *err);
+/* The dims of a declared value: the caller's sizes, else numbers and symbols. */
+fac_status fac_import_dims(fac_import *im, const fac_proto_value *v, fac_dims *out, fac_error *err);
+static inline bool fac_import_lenient(const fac_import *im) { return im->opts && im->opts->opaque; }
 
 /* ---- scan.c ---- */
 fac_status fac_import_tables(fac_import *im, fac_error *err);           /* fills spellings and functions */

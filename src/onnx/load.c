@@ -8,6 +8,7 @@
 #include "facula/content.h"
 #include "onnx/import.h"
 #include "onnx/load.h"
+#include "onnx/opaque.h"
 
 /* ---- inputs ---- */
 
@@ -28,28 +29,30 @@ static const fac_dims *given(const fac_onnx_opts *opts, const char *name) {
 
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for the inputs"); }
 
-/* What a caller's sizes say of named dims: a name means the same size wherever it stands.  bound: name -> int64_t. */
-static fac_status bind_names(fac_import *im, fac_table *bound, const fac_proto_value *v, const fac_dims *dims, fac_error *err) {
+/* What a caller's sizes say of named dims: a name means the same size wherever it stands. */
+static fac_status bind_names(fac_import *im, const fac_proto_value *v, const fac_dims *dims,
+                             fac_error *err) {
     const fac_proto_shape *shape = &v->type.dense.shape;
     if (!fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE)) return FAC_OK;
     if ((size_t)dims->n != shape->dims.n)
         return fac_raise(err, FAC_E_SHAPE, "input \"%s\" has %zu dims, its given shape has %d", v->name, shape->dims.n, dims->n);
     for (int k = 0; k < dims->n; k++) {
         const char *param = dim_name(&shape->dims.at[k]);
-        int64_t *size = *param ? fac_table_get(bound, param) : NULL;
+        int64_t *size = *param ? fac_table_get(&im->bound, param) : NULL;
         if (!*param || dims->d[k] < 0) continue;
         if (size && *size != dims->d[k])
             return fac_raise(err, FAC_E_SHAPE, "dim %s is given as %lld and as %lld", param, (long long)*size,
                              (long long)dims->d[k]);
         if (size) continue;
         size = fac_arena_alloc(&im->arena, 1, sizeof *size);
-        if (!size || !fac_table_put(bound, param, size)) return no_memory(err);
+        if (!size || !fac_table_put(&im->bound, param, size)) return no_memory(err);
         *size = dims->d[k];
     }
     return FAC_OK;
 }
 
-static fac_status dims_of(fac_import *im, const fac_table *bound, const fac_proto_value *v, fac_dims *out, fac_error *err) {
+fac_status fac_import_dims(fac_import *im, const fac_proto_value *v, fac_dims *out,
+                           fac_error *err) {
     const fac_proto_shape *shape = &v->type.dense.shape;
     const fac_dims *mine = given(im->opts, v->name);
     bool known = fac_proto_has(v->type.dense.has, FAC_PROTO_DENSE_SHAPE);
@@ -61,7 +64,7 @@ static fac_status dims_of(fac_import *im, const fac_table *bound, const fac_prot
     for (d.n = 0; d.n < (int)rank; d.n++) {
         const fac_proto_dim *dim = known ? &shape->dims.at[d.n] : &(fac_proto_dim){ .param = "" };
         const char *param = dim_name(dim);
-        const int64_t *size = *param ? fac_table_get(bound, param) : NULL;
+        const int64_t *size = *param ? fac_table_get(&im->bound, param) : NULL;
         int64_t *to = &d.d[d.n];
         if (mine && mine->d[d.n] >= 0) *to = mine->d[d.n];
         else if (size) *to = *size;
@@ -75,16 +78,27 @@ static fac_status dims_of(fac_import *im, const fac_table *bound, const fac_prot
     return FAC_OK;
 }
 
-static fac_status add_input(fac_body *b, const fac_table *bound, const fac_proto_value *v, fac_error *err) {
+static fac_status input_value(fac_body *b, const fac_proto_value *v, fac_value **out,
+                              fac_error *err) {
     fac_import *im = b->im;
     fac_dims dims;
     if (!fac_proto_has(v->type.has, FAC_PROTO_TYPE_DENSE) || !v->type.dense.type)
         return fac_raise(err, FAC_E_FORMAT, "input \"%s\" has no type", v->name);
-    FAC_TRY(dims_of(im, bound, v, &dims, err));
-    FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
-    fac_definition *d = fac_table_get(&b->names, v->name);
-    d->value = fac_input(im->g, v->name, fac_proto_dtype(v->type.dense.type), dims);
+    FAC_TRY(fac_import_dims(im, v, &dims, err));
+    *out = fac_input(im->g, v->name, fac_proto_dtype(v->type.dense.type), dims);
     return fac_graph_check(im->g, err);
+}
+
+static fac_status add_input(fac_body *b, const fac_proto_value *v, fac_error *err) {
+    const fac_import *im = b->im;
+    fac_value *made = NULL;
+    FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
+    fac_status status = input_value(b, v, &made, err);
+    if (status && status != FAC_E_NOMEM && fac_import_lenient(im))
+        status = fac_import_opaque_input(b, v, &made, err);
+    fac_definition *d = fac_table_get(&b->names, v->name);
+    d->value = made;
+    return status;
 }
 
 /* An input with an initializer of its name (every weight, up to IR 3) has that value, and is no input of ours. */
@@ -93,7 +107,7 @@ static bool has_tensor(const fac_body *b, const char *name) {
     return d && d->maker == FAC_MADE_BY_TENSOR;
 }
 
-static fac_status add_inputs(fac_body *b, fac_table *bound, fac_error *err) {
+static fac_status add_inputs(fac_body *b, fac_error *err) {
     fac_import *im = b->im;
     const fac_proto_values *in = &im->model.graph.in;
     for (int k = 0; im->opts && k < im->opts->n; k++) {
@@ -101,10 +115,10 @@ static fac_status add_inputs(fac_body *b, fac_table *bound, fac_error *err) {
         while (i < in->n && strcmp(in->at[i].name, im->opts->inputs[k])) i++;
         if (i == in->n || has_tensor(b, im->opts->inputs[k]))
             return fac_raise(err, FAC_E_ARGUMENT, "a shape is given for \"%s\", which is no input", im->opts->inputs[k]);
-        FAC_TRY(bind_names(im, bound, &in->at[i], &im->opts->dims[k], err));
+        FAC_TRY(bind_names(im, &in->at[i], &im->opts->dims[k], err));
     }
     for (size_t k = 0; k < in->n; k++)
-        if (!has_tensor(b, in->at[k].name)) FAC_TRY(add_input(b, bound, &in->at[k], err));
+        if (!has_tensor(b, in->at[k].name)) FAC_TRY(add_input(b, &in->at[k], err));
     return FAC_OK;
 }
 
@@ -135,12 +149,11 @@ static fac_status add_outputs(fac_body *b, fac_error *err) {
 
 static fac_status build(fac_import *im, fac_error *err) {
     fac_body b = { .im = im, .nodes = &im->model.graph.nodes, .opsets = &im->model.opsets, .g = im->g };
-    fac_table bound = { 0 };
     fac_status status = add_tensors(&b, err);
-    if (!status) status = add_inputs(&b, &bound, err);
+    if (!status) status = add_inputs(&b, err);
     if (!status) status = fac_body_build(&b, err);
     if (!status) status = add_outputs(&b, err);
-    fac_table_free(&bound);
+    if (!status && im->look) status = im->look(im->look_self, &b, err);
     fac_body_close(&b);
     return status;
 }
@@ -193,22 +206,31 @@ static fac_status road(fac_import *im, fac_graph **out, fac_error *err) {
     im->g = fac_graph_new();
     if (!im->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     add_notes(im);
+    if (fac_import_lenient(im)) FAC_TRY(fac_import_declared(im, err));
     FAC_TRY(build(im, err));
     *out = im->g;
     im->g = NULL;
     return FAC_OK;
 }
 
+fac_status fac_import_run(fac_import *im, fac_graph **out, fac_error *err) {
+    fac_status status = road(im, out, err);
+    fac_graph_free(im->g);
+    for (size_t k = 0; k < im->ntensors; k++) fac_tensor_free(im->tensors[k]);
+    fac_release(im->tensors);
+    fac_table_free(&im->spellings);
+    fac_table_free(&im->functions);
+    fac_table_free(&im->bound);
+    fac_table_free(&im->declared);
+    fac_table_free(&im->labels);
+    fac_source_close(&im->files);
+    fac_arena_free(&im->arena);
+    return status;
+}
+
 fac_status fac_onnx_load_files(fac_source_files *files, const fac_onnx_opts *opts, fac_graph **out, fac_error *err) {
     fac_import im = { .opts = opts, .files = *files };
-    fac_status status = road(&im, out, err);
-    fac_graph_free(im.g);
-    for (size_t k = 0; k < im.ntensors; k++) fac_tensor_free(im.tensors[k]);
-    fac_release(im.tensors);
-    fac_table_free(&im.spellings);
-    fac_table_free(&im.functions);
-    fac_source_close(&im.files);
-    fac_arena_free(&im.arena);
+    fac_status status = fac_import_run(&im, out, err);
     *files = (fac_source_files){ 0 };
     return status;
 }

@@ -199,6 +199,8 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     self.pub = (fac_onnx_node){ .type = n->type, .name = n->name, .domain = fac_import_domain(n->domain), .opset = (int)opset,
                                 .nin = count_of(&n->in), .nout = count_of(&n->out), .self = &self };
     self.asked = fac_arena_alloc(&im->arena, n->attrs.n, sizeof *self.asked);
+    if (!s && fac_import_lenient(im))
+        return fac_raise(err, FAC_E_UNSUPPORTED, "op %s is not ours", n->type);
     if (!s) return fac_import_unsupported(im, n, opset, err);
     if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
     FAC_TRY(check_inputs(&self.pub, s, in, err));

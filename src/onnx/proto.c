@@ -50,8 +50,16 @@ static const message attr = { "AttributeProto", sizeof(S), 3, AT(self), attr_fie
 #undef S
 #define S fac_proto_node
 static const field node_fields[] = {
-    { 1, TEXTS, AT(in), NULL }, { 2, TEXTS, AT(out), NULL }, { 3, TEXT, AT(name), NULL }, { 4, TEXT, AT(type), NULL },
-    { 5, MESSAGES, AT(attrs), &attr }, { 7, TEXT, AT(domain), NULL }, { 8, TEXT, AT(overload), NULL }, { 0 } };
+    { 1, TEXTS, AT(in), NULL },
+    { 2, TEXTS, AT(out), NULL },
+    { 3, TEXT, AT(name), NULL },
+    { 4, TEXT, AT(type), NULL },
+    { 5, MESSAGES, AT(attrs), &attr },
+    { 7, TEXT, AT(domain), NULL },
+    { 8, TEXT, AT(overload), NULL },
+    { 9, MESSAGES, AT(metadata), &pair },
+    { 0 }
+};
 static const message node = { "NodeProto", sizeof(S), 3, 0, node_fields };
 #undef S
 #define S fac_proto_dim
@@ -81,9 +89,11 @@ static const message value = { "ValueInfoProto", sizeof(S), 3, 0, value_fields }
 #undef S
 #define S fac_proto_graph
 static const field graph_fields[] = {
-    { 1, MESSAGES, AT(nodes), &node }, { 2, TEXT, AT(name), NULL }, { 5, MESSAGES, AT(tensors), &tensor },
-    { 11, MESSAGES, AT(in), &value },
-    { 12, MESSAGES, AT(out), &value }, { FAC_PROTO_GRAPH_SPARSE, SKIP, 0, NULL }, { 0 } };
+    { 1, MESSAGES, AT(nodes), &node },         { 2, TEXT, AT(name), NULL },
+    { 5, MESSAGES, AT(tensors), &tensor },     { 11, MESSAGES, AT(in), &value },
+    { 12, MESSAGES, AT(out), &value },         { 13, MESSAGES, AT(infos), &value },
+    { FAC_PROTO_GRAPH_SPARSE, SKIP, 0, NULL }, { 0 }
+};
 static const message graph = { "GraphProto", sizeof(S), 0, 0, graph_fields };
 #undef S
 #define S fac_proto_function

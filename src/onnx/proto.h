@@ -41,6 +41,7 @@ typedef struct fac_proto_node {
     fac_proto_names in, out;
     fac_proto_names reads;              /* in, and what subgraphs read from outside: by the importer's scan */
     struct { fac_proto_attr *at; size_t n; } attrs;
+    struct { fac_proto_pair *at; size_t n; } metadata;
 } fac_proto_node;
 
 typedef struct fac_proto_nodes { fac_proto_node *at; size_t n; } fac_proto_nodes;
@@ -57,7 +58,8 @@ typedef struct fac_proto_graph {
     uint32_t         has;
     const char      *name;
     fac_proto_nodes  nodes;
-    fac_proto_values in, out;
+    fac_proto_values in, out,
+        infos; /* infos: types of other values, where the file declares them */
     struct { fac_proto_tensor *at; size_t n; } tensors;     /* initializers */
 } fac_proto_graph;
 

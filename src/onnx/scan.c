@@ -190,7 +190,7 @@ static fac_status scan_nodes(scan *s, const fac_proto_nodes *nodes, const fac_pr
             continue;
         }
         int64_t opset = fac_import_opset(s->im, opsets, n->domain);
-        if (opset <= 0 && !s->branches)
+        if (opset <= 0 && !s->branches && !fac_import_lenient(s->im))
             return fac_raise_in(err, fac_import_unsupported(s->im, n, opset, err), "node \"%s\"", fac_import_label(n));
         if (!is_constant(n)) FAC_TRY(scan_op(s, n, opset, err));
     }
@@ -252,7 +252,7 @@ fac_status fac_import_scan(fac_import *im, fac_error *err) {
     scan s = { .im = im };
     s.last = &s.first;
     fac_status status = scan_all(&s, err);
-    if (!status) status = report(&s, err);
+    if (!status && !fac_import_lenient(im)) status = report(&s, err);
     fac_table_free(&s.seen);
     return status;
 }

@@ -6,6 +6,9 @@
 /* x[.., start:end:step, ..] along one axis, as in Python: negative numbers count from the end, what is outside is cut off,
  * step is not 0.  A view when step > 0. */
 fac_value *fac_slice(fac_value *x, int axis, int64_t start, int64_t end, int64_t step);
+/* x[.., start[k]:end[k], ..] along axis[k], for n different axes at once. */
+fac_value *fac_slice_axes(fac_value *x, int n, const int64_t axis[], const int64_t start[],
+                          const int64_t end[]);
 #endif
 
 static const fac_port in[] = {
@@ -166,4 +169,17 @@ fac_value *fac_slice(fac_value *x, int axis, int64_t start, int64_t end, int64_t
     fac_value *list[] = { x, fac_ints(g, fac_shape(start)), fac_ints(g, fac_shape(end)), fac_ints(g, fac_shape(axis)),
         fac_ints(g, fac_shape(step)) };
     return fac_emit(&fac_op_slice, NULL, 5, list);
+}
+fac_value *fac_slice_axes(fac_value *x, int n, const int64_t axis[], const int64_t start[],
+                          const int64_t end[]) {
+    fac_graph *g = fac_value_graph(x);
+    fac_dims from = { .n = n }, to = { .n = n }, along = { .n = n };
+    if (n < 0 || n > FAC_DIMS) return fac_fail_graph(g, FAC_E_ARGUMENT, "a slice along %d axes", n);
+    for (int k = 0; k < n; k++) {
+        from.d[k] = start[k];
+        to.d[k] = end[k];
+        along.d[k] = axis[k];
+    }
+    fac_value *list[] = { x, fac_ints(g, from), fac_ints(g, to), fac_ints(g, along) };
+    return fac_emit(&fac_op_slice, NULL, 4, list);
 }

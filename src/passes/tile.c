@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/attr.h"
+#include "passes/select.h"
 #include "passes/tile.h"
 
 /* ---- products of two operands ---- */
@@ -144,12 +145,6 @@ static void look_inside(fac_tiler *t, const fac_node *n, int64_t times) {
         }
 }
 
-/* Is this the layer, or one of the module, of that name? */
-static bool belongs(const char *label, const char *name) {
-    const size_t n = strlen(name);
-    return !strncmp(label, name, n) && (!label[n] || label[n] == '.');
-}
-
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
     fac_tiler *t = self;
     fac_tile_size sizes[FAC_TILE_SIZES];
@@ -160,7 +155,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (n->body[0] && !t->opts->only) look_inside(t, n, 1);
     if (!count || n->out[0]->time != FAC_RUN) return false;
     fac_node_label(n, label, sizeof label);
-    if (t->opts->only && !belongs(label, t->opts->only)) return false;
+    if (t->opts->only && !fac_select(n, t->opts->only)) return false;
     t->found = true;
     if (!judge(t, n, sizes, count, why) || t->opts->count_only) return false;
     t->prefix = label;

@@ -88,6 +88,8 @@ typedef struct fac_tile_matrix {
  * kept for the next time. */
 fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height, int64_t c0, int64_t width,
                          size_t slot);
+/* The last two dims (the last one, of a vector) from..to, by one slice at most. */
+fac_value *fac_tile_box(fac_value *v, const int64_t from[2], const int64_t to[2]);
 static inline fac_tile_matrix fac_tile_data(fac_value *v, bool turned) {
     const int64_t *d = v->type.dims.d;
     return (fac_tile_matrix){ .v = v, .turned = turned, .rows = d[turned], .cols = d[!turned] };
@@ -109,11 +111,17 @@ fac_value *fac_tile_cut(fac_tiler *t, const fac_tile_product *product);
 bool       fac_tile_remember(fac_tiler *t, fac_tile_matrix *x, int64_t row_tiles, int64_t col_tiles);
 
 /* A product with the tiles of its dims; parts: room for the partial products of a tile. */
-typedef struct fac_tile_job { fac_tiler *t; const fac_tile_product *p; fac_tile_line m, n, k; fac_value **parts; } fac_tile_job;
+typedef struct fac_tile_job {
+    fac_tiler *t;
+    const fac_tile_product *p;
+    fac_tile_line m, n, k;
+    fac_value **parts;
+    fac_value **c;                  /* parts of c made so far, by tile of the result; NULL: none are kept */
+} fac_tile_job;
 /* Tile s along K of row i of a, of column l of b: s counts through the parts. */
 fac_value *fac_tile_of_a(const fac_tile_job *j, int64_t i, int64_t s);
 fac_value *fac_tile_of_b(const fac_tile_job *j, int64_t l, int64_t s);
-fac_value *fac_tile_part_of_c(fac_value *c, const fac_tile_line *m, const fac_tile_line *n, int64_t i, int64_t j);
+fac_value *fac_tile_part_of_c(const fac_tile_job *j, int64_t i, int64_t l);
 /* Tile i, l of the result. */
 fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l);
 /* tile_function.c: the same as a call. */

@@ -22,7 +22,7 @@ static fac_graph *body_of(fac_tiler *t, const fac_tile_job *j, int64_t i, int64_
     if (body && a && parts) {
         fac_tiler own = *t;
         fac_tile_product q = { a, b, p->parts, NULL, p->alpha, p->beta };
-        fac_tile_job inner = { &own, &q, single(&j->m, i), single(&j->n, l), j->k, parts };
+        fac_tile_job inner = { &own, &q, single(&j->m, i), single(&j->n, l), j->k, parts, NULL };
         own.to = body;
         bool good = true;
         for (int64_t s = 0; s < p->parts; s++) {
@@ -46,7 +46,7 @@ fac_value *fac_tile_called(const fac_tile_job *j, int64_t i, int64_t l) {
     fac_tiler *t = j->t;
     fac_graph *g = t->to;
     const fac_tile_product *p = j->p;
-    fac_value *c = p->c ? fac_tile_part_of_c(p->c, &j->m, &j->n, i, l) : NULL, *out[1] = { NULL };
+    fac_value *c = p->c ? fac_tile_part_of_c(j, i, l) : NULL, *out[1] = { NULL };
     const int n = (int)(2 * p->parts) + (c != NULL);
     const int64_t depth = (j->k.count - 1) * j->k.step + fac_tile_length(&j->k, j->k.count - 1);
     fac_value **in = fac_arena_alloc(&g->arena, (size_t)n, sizeof *in);

@@ -55,13 +55,27 @@ static fac_value *part_of_weight(fac_tiler *t, const fac_tile_matrix *x, int64_t
     return v;
 }
 
+/* The last two dims (the last one, of a vector) cut to what is asked for, by one slice at most. */
+fac_value *fac_tile_box(fac_value *v, const int64_t from[2], const int64_t to[2]) {
+    const fac_dims *d = &v->type.dims;
+    int64_t axis[2], start[2], end[2];
+    int n = 0;
+    for (int k = 0; k < 2; k++) {
+        const int at = d->n - 2 + k;
+        if (at < 0 || (!from[k] && to[k] >= d->d[at])) continue;
+        axis[n] = at;
+        start[n] = from[k];
+        end[n++] = to[k];
+    }
+    return n ? fac_slice_axes(v, n, axis, start, end) : v;
+}
+
 static fac_value *part_of_data(const fac_tile_matrix *x, int64_t top, int64_t height, int64_t left, int64_t width) {
     const fac_dims *d = &x->v->type.dims;
-    fac_value *v = x->v;
     const int64_t bottom = top + height < d->d[0] ? top + height : d->d[0],
         right = left + width < d->d[1] ? left + width : d->d[1];
-    if (top || bottom < d->d[0]) v = fac_slice(v, 0, top, bottom, 1);
-    if (left || right < d->d[1]) v = fac_slice(v, 1, left, right, 1);
+    fac_value *v = fac_tile_box(
+        x->v, (const int64_t[]){ top, left }, (const int64_t[]){ bottom, right });
     if (bottom - top < height || right - left < width)
         v = fac_pad(v, fac_ints(v->graph, fac_shape(0, 0, height - (bottom - top), width - (right - left))), NULL, NULL,
                     FAC_PAD_CONSTANT);

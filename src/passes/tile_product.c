@@ -1,14 +1,28 @@
 /* One product as many: the loop over tiles of the result, and what adds up along K. */
 #include "passes/tile.h"
 
-/* The part of c that belongs to a tile; dims of one stand for all. */
-fac_value *fac_tile_part_of_c(fac_value *c, const fac_tile_line *m, const fac_tile_line *n, int64_t i, int64_t j) {
-    const fac_dims *d = &c->type.dims;
-    if (d->n > 0 && d->d[d->n - 1] > 1 && n->count > 1)
-        c = fac_slice(c, d->n - 1, j * n->step, j * n->step + n->step < n->size ? j * n->step + n->step : n->size, 1);
-    if (d->n > 1 && d->d[d->n - 2] > 1 && m->count > 1)
-        c = fac_slice(c, d->n - 2, i * m->step, i * m->step + m->step < m->size ? i * m->step + m->step : m->size, 1);
-    return c;
+/* From..to along one dim of c that belongs to tile i; a dim of one stands for all.  Whether it
+ * depends on i. */
+static bool part_of_dim(const fac_dims *d, int at, const fac_tile_line *line, int64_t i,
+                        int64_t *from, int64_t *to) {
+    const bool cut = at >= 0 && d->d[at] > 1 && line->count > 1;
+    const int64_t end = (i + 1) * line->step;
+    *from = cut ? i * line->step : 0;
+    *to = cut && end < line->size ? end : at >= 0 ? d->d[at] : 1;
+    return cut;
+}
+
+/* The part of c that belongs to a tile, made once for all tiles that share it. */
+fac_value *fac_tile_part_of_c(const fac_tile_job *j, int64_t i, int64_t l) {
+    const fac_dims *d = &j->p->c->type.dims;
+    int64_t from[2], to[2];
+    const bool rows = part_of_dim(d, d->n - 2, &j->m, i, &from[0], &to[0]);
+    const bool cols = part_of_dim(d, d->n - 1, &j->n, l, &from[1], &to[1]);
+    fac_value **slot = j->c ? &j->c[(rows ? i : 0) * j->n.count + (cols ? l : 0)] : NULL;
+    if (slot && *slot) return *slot;
+    fac_value *part = rows || cols ? fac_tile_box(j->p->c, from, to) : j->p->c;
+    if (slot) *slot = part;
+    return part;
 }
 
 /* parts[0..n) in pairs until one is left, or from the left. */
@@ -45,9 +59,7 @@ fac_value *fac_tile_of_b(const fac_tile_job *j, int64_t l, int64_t s) {
 /* What is behind the end of c's row or column is cut off. */
 static fac_value *trimmed(const fac_tile_job *j, fac_value *y, int64_t i, int64_t l) {
     const int64_t rows = j->m.size - i * j->m.step, cols = j->n.size - l * j->n.step;
-    if (rows < y->type.dims.d[0]) y = fac_slice(y, 0, 0, rows, 1);
-    if (cols < y->type.dims.d[1]) y = fac_slice(y, 1, 0, cols, 1);
-    return y;
+    return fac_tile_box(y, (const int64_t[]){ 0, 0 }, (const int64_t[]){ rows, cols });
 }
 
 /* With the first partial product goes c, unless c has to wait for the sum. */
@@ -57,7 +69,7 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
     const bool chain = j->t->opts->sum == FAC_TILE_CHAIN || steps == 1;
     const bool padded = fac_tile_length(&j->m, i) > j->m.size - i * j->m.step ||
                         fac_tile_length(&j->n, l) > j->n.size - l * j->n.step;
-    fac_value *c = p->c ? fac_tile_part_of_c(p->c, &j->m, &j->n, i, l) : NULL, *y = NULL;
+    fac_value *c = p->c ? fac_tile_part_of_c(j, i, l) : NULL, *y = NULL;
     const bool apart = !chain || (padded && c);         /* c has no zeros behind: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
         fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned };
@@ -96,7 +108,8 @@ fac_value *fac_tile_cut(fac_tiler *t, const fac_tile_product *p) {
     fac_value **row = fac_arena_alloc(&scratch, (size_t)j.n.count + 1, sizeof *row);
     fac_value **column = fac_arena_alloc(&scratch, (size_t)j.m.count + 1, sizeof *column);
     j.parts = fac_arena_alloc(&scratch, (size_t)(p->parts * j.k.count) + 1, sizeof *j.parts);
-    bool good = row && column && j.parts;
+    if (p->c) j.c = fac_arena_alloc(&scratch, (size_t)(j.m.count * j.n.count), sizeof *j.c);
+    bool good = row && column && j.parts && (j.c || !p->c);
     for (int64_t s = 0; good && s < p->parts; s++)
         good = (p->a[s].tiles || fac_tile_remember(t, &p->a[s], j.m.count, j.k.count)) &&
                (p->b[s].tiles || fac_tile_remember(t, &p->b[s], j.k.count, j.n.count));

@@ -18,7 +18,11 @@ typedef struct row {
 } row;
 
 /* What a tensor may be asked for by, and what it is shown as.  path: see fac_activation. */
-typedef struct label { const char *shown, *module, *own, *path; int axis; } label;
+typedef struct label {
+    const char *shown, *module, *own, *path;
+    int axis;
+    const fac_node *node;
+} label;
 
 struct fac_activations {
     fac_graph   *graph;             /* every value of a node has a name */
@@ -51,18 +55,24 @@ static fac_status label_outputs(fac_activations *a, fac_node *n, fac_error *err)
         char *shown = k ? fac_arena_print(&a->memory, "%s.%d", text, k) : fac_arena_text(&a->memory, text);
         if (!l || !shown || !module) return no_memory(err);
         fac_value_name_set(n->out[k], shown);
-        *l = (label){ shown, module, own ? own : shown, shown, fac_channel_axis(n->out[k]) };
+        *l = (label){ shown, module, own ? own : shown, shown, fac_channel_axis(n->out[k]), n };
         if (n->out[k]->name && !fac_table_put(&a->labels, n->out[k]->name, l)) return no_memory(err);
     }
     return fac_graph_check(a->graph, err);
+}
+
+/* By what is shown of it, or as a node of the model: see fac_analysis_selects. */
+static bool means(const label *l, const char *pattern) {
+    return fac_select_name(l->shown, pattern) || fac_select_name(l->module, pattern)
+           || fac_select_name(l->own, pattern) || (l->node && fac_select(l->node, pattern));
 }
 
 /* What it is to be called; NULL: it is not wanted. */
 static const char *wanted(fac_activations *a, const label *l) {
     const char *as = a->patterns ? NULL : l->shown;
     for (int i = 0; i < a->patterns; i++) {
-        const bool here = !fnmatch(a->at[i], l->shown, 0) || !fnmatch(a->at[i], l->module, 0) || !fnmatch(a->at[i], l->own, 0);
-        const bool once = !here && !fnmatch(a->at[i], l->path, 0);
+        const bool here = means(l, a->at[i]);
+        const bool once = !here && !fnmatch(a->at[i], l->path, 0);      /* [1-3]: of iterations */
         a->matched[i] |= here || once;
         if (here) as = l->shown;
         else if (once && !as) as = l->path;
@@ -136,7 +146,8 @@ static label label_of(const fac_activations *a, const fac_hooked *h, int k, char
     if (l) return *l;
     snprintf(text, 300, k ? "%s.%d" : "%s", name, k);
     snprintf(path, 300, k ? "%s.%d" : "%s", whole, k);
-    return (label){ text, n->scope ? n->scope : "", own ? own : text, path, fac_channel_axis(n->out[k]) };
+    return (label){ text, n->scope ? n->scope : "",    own ? own : text,
+                    path, fac_channel_axis(n->out[k]), n };
 }
 
 static fac_status see_node(void *self, fac_hooked *h, fac_error *err) {
@@ -157,7 +168,7 @@ static fac_status see_node(void *self, fac_hooked *h, fac_error *err) {
 static fac_status see_inputs(fac_activations *a, fac_tensor *const in[], fac_error *err) {
     for (size_t i = 0; i < a->graph->ninputs; i++) {
         const char *name = a->graph->inputs[i]->name;
-        const label l = { name, name, name, name, fac_channel_axis(a->graph->inputs[i]) };
+        const label l = { name, name, name, name, fac_channel_axis(a->graph->inputs[i]), NULL };
         if (in[i] && wanted(a, &l)) FAC_TRY(take(a, name, &l, NULL, in[i], err));
     }
     return FAC_OK;

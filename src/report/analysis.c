@@ -87,21 +87,26 @@ static double elements(const fac_value *v) {
 static void count_once(owner *o, const fac_value *v, double *to) {
     if (o->seen[v->id] & HERE) return;
     if (o->seen[v->id] & COUNTED) o->l->shared += elements(v);
-    else *to += elements(v), o->a->totals.weights += fac_data_bytes(v);
+    else {
+        *to += elements(v);
+        *(to == &o->l->params ? &o->a->totals.param_bytes
+                              : &o->a->totals.buffer_bytes) += fac_data_bytes(v);
+    }
     o->seen[v->id] |= COUNTED | HERE;
 }
 
 static bool is_weight_constant(const fac_value *v) {
+    if (fac_is_fill(v)) return false;
     return v->time == FAC_COMPILE && v->type.dims.n > 0 && strchr("f", fac_dtype_get(v->type.dtype)->kind);
 }
 
-static void count_parameters(owner *o, const fac_value *v) {
+/* statistic: running mean or variance, which files store like any weight. */
+static void count_parameters(owner *o, const fac_value *v, bool statistic) {
     if (!v || fac_is_data(v) || v->leaf == FAC_INPUT) return;
-    if (v->leaf == FAC_PARAM) count_once(o, v, &o->l->params);
-    else if (v->leaf == FAC_STATE) count_once(o, v, &o->l->buffers);
-    else if (is_weight_constant(v)) count_once(o, v, &o->l->params);
+    if (v->leaf == FAC_STATE || statistic) count_once(o, v, &o->l->buffers);
+    else if (v->leaf == FAC_PARAM || is_weight_constant(v)) count_once(o, v, &o->l->params);
     else if (v->node)
-        for (int i = 0; i < v->node->nin; i++) count_parameters(o, v->node->in[i]);
+        for (int i = 0; i < v->node->nin; i++) count_parameters(o, v->node->in[i], statistic);
 }
 
 static void forget_here(owner *o, const fac_value *v) {
@@ -109,16 +114,6 @@ static void forget_here(owner *o, const fac_value *v) {
     o->seen[v->id] &= (uint8_t)~HERE;
     if (v->leaf == FAC_NOT_LEAF && v->node && !is_weight_constant(v))
         for (int i = 0; i < v->node->nin; i++) forget_here(o, v->node->in[i]);
-}
-
-static void take_bytes(fac_layer *l, const fac_node *n) {
-    for (int i = 0; i < n->nin; i++) {
-        const fac_value *v = n->in[i];
-        if (!v || (fac_port_flags(n, i) & FAC_SHAPE_ONLY)) continue;
-        *(fac_is_data(v) ? &l->read : &l->weights) += fac_data_bytes(v);
-    }
-    for (int k = 0; k < n->nout; k++)
-        if (k == 0 || n->out[k]->uses || n->out[k]->roots) l->written += fac_data_bytes(n->out[k]);
 }
 
 static const char *attrs_text(fac_arena *a, const fac_node *n) {
@@ -137,22 +132,24 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     a->classes[i] = fac_class_of(n);
     l->name = fac_arena_text(&a->memory, fac_node_label(n, label, sizeof label));
     l->module = fac_module_path(&a->memory, n);
+    l->node = fac_arena_text(&a->memory, n->origin ? n->origin : "");
     l->op = n->op->name;
     l->kind = fac_kind_of(n, a->classes[i]);
     l->attrs = attrs_text(&a->memory, n);
-    if (!l->name || !l->module || !l->attrs) return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
+    if (!l->name || !l->module || !l->attrs || !l->node)
+        return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
     for (int k = n->nin - 1; k >= 0; k--)
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
-    l->out = n->out[0]->type;
+    if (!fac_is_unknown(n->out[0])) l->out = n->out[0]->type;
     if (n->nin > 1 && n->in[1] && !fac_is_data(n->in[1]) && n->in[1]->type.dims.n > 1) l->kernel = n->in[1]->type.dims;
     if (n->op->cost && fac_node_guess(n) != FAC_RANKLESS) n->op->cost(n, &cost);
     l->macs = cost.macs;
     l->other = cost.other;
     owner o = { a, l, seen };
-    for (int k = 0; k < n->nin; k++) count_parameters(&o, n->in[k]);
+    for (int k = 0; k < n->nin; k++) count_parameters(&o, n->in[k], fac_is_statistic(n, k));
     for (int k = 0; k < n->nin; k++) forget_here(&o, n->in[k]);
-    take_bytes(l, n);
-    return FAC_OK;
+    fac_take_bytes(l, n);
+    return fac_take_operands(a, n, l, err);
 }
 
 /* A module that holds others, or several nodes, is no layer itself: what stands in it directly is a call of its code. */
@@ -173,6 +170,15 @@ static fac_status find_modules(fac_analysis *a, fac_error *err) {
     return good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d modules", a->totals.layers);
 }
 
+/* Sizes that nodes of the model compute and that are known here: integers of one dim or more. */
+static double shape_bytes(const fac_node *n) {
+    double bytes = 0;
+    if (runs(n)) return 0;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k]->known && n->out[k]->type.dims.n) bytes += fac_data_bytes(n->out[k]);
+    return bytes;
+}
+
 static void sum(fac_analysis *a) {
     fac_totals *t = &a->totals;
     for (int i = 0; i < t->layers; i++) {
@@ -185,6 +191,26 @@ static void sum(fac_analysis *a) {
         t->written += l->written;
         t->activations += l->written;
     }
+    t->weights = t->param_bytes + t->buffer_bytes;
+    for (size_t k = 0; k < a->graph->ninputs; k++) t->inputs += fac_data_bytes(a->graph->inputs[k]);
+    for (const fac_node *n = a->graph->first; n; n = n->next) t->shapes += shape_bytes(n);
+}
+
+/* Sizes are unknown behind nodes that are not ours, unless the file declares them. */
+static fac_status find_unknown(fac_analysis *a, fac_error *err) {
+    const fac_node *first = NULL;
+    int count = 0;
+    for (int i = 0; i < a->totals.layers; i++) {
+        if (!fac_is_unknown(a->nodes[i]->out[0])) continue;
+        if (!count++) first = a->nodes[i];
+    }
+    if (!count || a->open) return FAC_OK;
+    char label[256];
+    fac_node_label(first, label, sizeof label);
+    a->open = fac_arena_print(
+        &a->memory, "the file does not say what %s (%s) makes; %d layers without a shape", label,
+        fac_kind_of(first, FAC_CLASS_OTHER), count);
+    return a->open ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for an analysis");
 }
 
 static fac_status take_layers(fac_analysis *a, fac_error *err) {
@@ -203,6 +229,7 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     fac_release(seen);
     FAC_TRY(status);
     FAC_TRY(find_modules(a, err));
+    FAC_TRY(find_unknown(a, err));
     sum(a);
     return fac_find_lives(a, err);
 }
@@ -223,6 +250,10 @@ void fac_analysis_free(fac_analysis *a) {
     fac_graph_free(a->graph);
     fac_arena_free(&a->memory);
     fac_release(a);
+}
+
+bool fac_analysis_selects(const fac_analysis *a, int i, const char *pattern) {
+    return i >= 0 && i < a->totals.layers && fac_select(a->nodes[i], pattern) != FAC_NOT_SELECTED;
 }
 
 fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }

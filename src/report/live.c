@@ -7,11 +7,7 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-bool fac_is_data(const fac_value *v) {
-    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE && v->leaf != FAC_CONST;
-}
-
-static bool unread(const fac_node *n, int i) {
+bool fac_is_unread(const fac_node *n, int i) {
     const unsigned is = fac_port_flags(n, i);
     return (is & FAC_SHAPE_ONLY) || ((is & FAC_HOST) && n->in[i]->known);
 }
@@ -20,7 +16,7 @@ static bool unread(const fac_node *n, int i) {
 static int last_read(const fac_value *v, const int *layer_of, int end) {
     int last = v->roots ? end : -1;
     for (const fac_use *u = v->uses; u; u = u->next) {
-        if (unread(u->node, u->input)) continue;
+        if (fac_is_unread(u->node, u->input)) continue;
         const int at = layer_of[u->node->id];
         if (at > last) last = at;
     }
@@ -40,7 +36,7 @@ static double needs(const fac_node *n, int layer, int *seen) {
     double sum = 0;
     for (int i = 0; i < n->nin; i++) {
         const fac_value *v = n->in[i];
-        if (!v || !fac_is_data(v) || unread(n, i) || seen[v->id] == layer + 1) continue;
+        if (!v || !fac_is_data(v) || fac_is_unread(n, i) || seen[v->id] == layer + 1) continue;
         seen[v->id] = layer + 1;
         sum += fac_data_bytes(v);
     }

@@ -3,14 +3,7 @@
 #define FACULA_REPORT_H
 #include "facula/analyze.h"
 #include "graph/graph_internal.h"
-
-/* What a rule of another tool may know a layer by. */
-typedef enum fac_class {
-    FAC_CLASS_OTHER, FAC_CLASS_CONV, FAC_CLASS_CONV_TRANSPOSE, FAC_CLASS_LINEAR,    /* linear: a product with a weight of two dims */
-    FAC_CLASS_MATMUL, FAC_CLASS_BATCH_NORM, FAC_CLASS_INSTANCE_NORM, FAC_CLASS_LAYER_NORM, FAC_CLASS_GROUP_NORM,
-    FAC_CLASS_RELU, FAC_CLASS_RELU6, FAC_CLASS_ACTIVATION, FAC_CLASS_PRELU, FAC_CLASS_MAX_POOL, FAC_CLASS_AVG_POOL,
-    FAC_CLASS_ADAPTIVE_POOL, FAC_CLASS_SOFTMAX, FAC_CLASS_RECURRENT, FAC_CLASS_EMBEDDING
-} fac_class;
+#include "passes/select.h"
 
 /* A value of a run while it is alive: layers first..last, bytes. */
 typedef struct fac_life { const fac_value *value; int first, last; double bytes; } fac_life;
@@ -27,12 +20,14 @@ struct fac_analysis {
     fac_totals       totals;
 };
 
-/* path.c: where a node stands ("layer1.0.conv1"), from the scope or the name that the file gave it; NULL: memory. */
-const char *fac_module_path(fac_arena *a, const fac_node *n);
-
-/* kind.c: the class of a node, and the name that PyTorch's users know one of that class by. */
-fac_class   fac_class_of(const fac_node *n);
-const char *fac_kind_of(const fac_node *n, fac_class is);
+/* operand.c: operands of a layer, and their bytes. */
+fac_role    fac_role_of(const fac_node *n, int i);
+bool        fac_is_fill(const fac_value *v);
+bool        fac_is_statistic(const fac_node *n, int i);     /* running mean or variance of a norm */
+fac_status  fac_take_operands(fac_analysis *a, const fac_node *n, fac_layer *l, fac_error *err);
+void        fac_take_bytes(fac_layer *l, const fac_node *n);
+/* An input of which no data is read: its shape alone, or contents that are known. */
+bool        fac_is_unread(const fac_node *n, int i);
 
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);
@@ -48,8 +43,6 @@ static inline void fac_forget_outputs(fac_graph *g) {
     for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
     g->noutputs = 0;
 }
-/* Data of a run, as against a parameter, a constant or what is made from these before it. */
-bool       fac_is_data(const fac_value *v);
 static inline double fac_data_bytes(const fac_value *v) {
     const size_t bytes = fac_type_bytes(&v->type);
     return bytes == SIZE_MAX ? 0 : (double)bytes;

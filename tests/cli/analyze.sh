@@ -13,6 +13,17 @@ expect 0 '13328640' "$facula" summary zoo:lenet --batch 32 --convention fvcore -
 expect 0 '"params":	61706' "$facula" summary zoo:lenet --json
 expect 0 'ptflops-modules' "$facula" summary zoo:lenet --convention all
 
+expect 0 '├─Conv2d: 1-1' "$facula" summary zoo:lenet --table
+expect 0 'Params size (bytes): 246,824' "$facula" summary zoo:lenet --table
+expect 0 'Linear (fc3): 1-11' "$facula" summary zoo:lenet --table --names
+expect 2 'goes with --table' "$facula" summary zoo:lenet --names
+expect 0 'Inception           1x256x28x28' "$facula" summary zoo:googlenet --depth 1
+expect 0 'inception3a        yes' "$facula" summary zoo:googlenet --depth 1 --columns trainable
+
+expect 0 '6,624,904' "$facula" summary 'zoo:googlenet?transform_input'
+expect 0 'googlenet?transform_input' "$facula" zoo
+expect 1 'the zoo has no "googlenet?upside_down"' "$facula" summary 'zoo:googlenet?upside_down'
+
 # ---- inspect ----
 expect 0 'conv2d' "$facula" inspect zoo:lenet
 expect 0 'kernel 5x5 x2' "$facula" inspect zoo:lenet --sort macs --top 3
@@ -54,6 +65,41 @@ for model in zoo:lenet lenet.onnx lenet.txt; do
     one_line
 done
 expect 2 'from 1 to' "$facula" summary zoo:lenet --batch 0
+
+# ---- one language for layers ----
+for word in conv1 'conv*' op:conv2d kind:Conv2d conv1,conv2; do
+    expect 0 'conv1' "$facula" inspect lenet.onnx --at "$word"
+    expect 0 'conv1' "$facula" activations lenet.onnx --random --at "$word"
+    expect 0 'conv1' "$facula" profile zoo:lenet --seconds 0.001 --at "$word"
+    expect 0 'conv1' "$facula" tile lenet.onnx --max-m 4 --only "$word"
+    expect 0 'kept their types' "$facula" edit lenet.onnx --dtype f16 --keep "$word" --dry-run
+done
+expect 1 'no layer "conv9"' "$facula" inspect lenet.onnx --at conv9
+expect 1 'no step does "conv9"' "$facula" profile zoo:lenet --seconds 0.001 --at conv9
+expect 1 'conv9' "$facula" activations lenet.onnx --random --at conv9
+expect 1 'no product called "conv9"' "$facula" tile lenet.onnx --max-m 4 --only conv9
+# settings that are valid only together: 5 x 5 with other pads and strides, and back
+expect 1 'inner sizes differ' "$facula" edit lenet.onnx --set 'pool1.max_pool2d stride=1,1' --dry-run
+expect 0 '1 node set' "$facula" edit lenet.onnx --set 'pool1.max_pool2d kernel=4,4 stride=4,4' \
+    --set 'conv2.conv2d pad=3,3,3,3 stride=1,1' --set 'pool2.max_pool2d kernel=2,2 stride=2,2 pad=1,1,0,0' --dry-run
+
+# ---- the operators of a file as it spells them ----
+expect 1 'is for ONNX files' "$facula" inspect zoo:lenet --onnx
+expect 2 'goes with --onnx' "$facula" inspect lenet.onnx --verbose
+expect 0 'kernel_shape           5,5 x2' "$facula" inspect lenet.onnx --onnx
+expect 0 'auto_pad               NOTSET (default)' "$facula" inspect lenet.onnx --onnx --verbose
+expect 0 '"shape":	["N", 6, 28, 28]' "$facula" inspect lenet.onnx --onnx --json
+# one operator that is not known: the same file with another name in the place of Tanh or Relu
+LC_ALL=C sed 's/Relu/Rexu/g' lenet.onnx >unknown.onnx
+expect 1 'Rexu' "$facula" run unknown.onnx --random
+expect 0 'Rexu  ' "$facula" inspect unknown.onnx --onnx
+expect 0 'unknown' "$facula" inspect unknown.onnx --onnx --verbose
+expect 0 '"unknown":' "$facula" inspect unknown.onnx --onnx --json
+expect 0 'Rexu' "$facula" summary unknown.onnx
+expect 0 'Rexu' "$facula" inspect unknown.onnx
+head -c 100 lenet.onnx >short.onnx
+expect 1 'short.onnx' "$facula" inspect short.onnx --onnx
+one_line
 
 # ---- tile ----
 expect 2 'no limit' "$facula" tile zoo:lenet

@@ -25,6 +25,7 @@ json summary zoo:lenet --convention all
 json summary lenet.onnx --batch 4 --convention thop
 json inspect zoo:lenet
 json inspect lenet.onnx --top 2
+section='inspect --onnx' json inspect lenet.onnx --onnx
 json profile zoo:lenet --seconds 0.001
 json profile zoo:lenet --seconds 0.001 --train --top 3
 json profile 'conv2d(f32[1,8,9,9], f32[4,8,3,3])' --seconds 0.001

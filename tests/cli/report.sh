@@ -13,7 +13,8 @@ check [ ! -e page.html ]
 # ---- what it says ----
 expect 0 'page.html' "$facula" report zoo:lenet -o page.html
 holds page.html '<h1>zoo:lenet</h1>' '61,706' '416,520' 'ptflops-modules' 'lower bound' 'id="roofline"' 'id="plan"' 'no order needs less'
-"$facula" summary zoo:lenet --json | sed -n 's/.*"name":[^"]*"\(.*\)",*/\1/p' >names
+"$facula" summary zoo:lenet --json | awk '/"name":/ { name = $0 } /"module":/ { print name }' |
+    sed 's/.*"name":[^"]*"\(.*\)",*/\1/' >names
 check [ "$(wc -l <names)" -eq 12 ]
 while read -r name; do holds page.html "data-key=\"$name\""; done <names
 expect 0 'page2.html' "$facula" report zoo:lenet -o page2.html

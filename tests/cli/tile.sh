@@ -46,4 +46,10 @@ refuse 'not a JSON object' '[ 1 ]'
 refuse 'not a JSON object' '{ "max_m": 8 } 1'
 expect 1 'cannot be read' "$facula" tile zoo:lenet --target nobody.json
 
+# a tile of data is one slice with two axes, and tiles share equal ones
+printf 'input a f32[128,128]\ninput b f32[128,128]\ninput c f32[128]\n%%0 = gemm(a, b, c)\noutput y = %%0\n' >one.txt
+"$facula" tile one.txt --max-m 64 --max-n 64 --max-k 64 -o one.onnx >/dev/null
+expect 0 'Slice                     ai.onnx                   18       10' "$facula" inspect one.onnx --onnx
+expect 0 'the same bits' "$facula" verify one.txt one.onnx
+
 finish

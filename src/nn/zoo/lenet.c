@@ -3,6 +3,7 @@
 #include "nn/zoo/zoo_internal.h"
 
 fac_value *fac_zoo_lenet(fac_value *x) {
+    fac_zoo_class(x, "", "LeNet");
     x = fac_nn_conv2d(x, "conv1", 6, 5, &(fac_nn_conv2d_opts){ .pad = 2 });
     x = fac_zoo_max_pool(fac_zoo_relu(x, "relu1"), "pool1", 2, NULL);
     x = fac_nn_conv2d(x, "conv2", 16, 5, NULL);

@@ -5,7 +5,7 @@
 /* Convolution "<name>.0" and batch normalization "<name>.1" with ReLU6 behind. */
 static fac_value *conv_bn_relu6(fac_value *x, const char *name, int channels, int kernel, int stride, int groups) {
     fac_graph *g = fac_value_graph(x);
-    fac_graph_push(g, name);
+    fac_graph_push_module(g, name, "Conv2dNormActivation");
     x = fac_nn_conv2d(x, "0", channels, kernel, &(fac_nn_conv2d_opts){ .stride = stride, .pad = kernel / 2, .groups = groups,
                                                                        .no_bias = true });
     x = fac_zoo_relu6(fac_nn_batch_norm(x, "1", 0), "2");
@@ -30,16 +30,24 @@ fac_value *fac_zoo_mobilenet_v2(fac_value *x) {
     };
     fac_graph *g = fac_value_graph(x);
     int index = 1, channels = 32;
+    fac_zoo_class(x, "", "MobileNetV2");
+    fac_zoo_class(x, "features", "Sequential");
     x = conv_bn_relu6(x, "features.0", channels, 3, 2, 1);
     for (size_t s = 0; s < sizeof stages / sizeof *stages; s++)
         for (int k = 0; k < stages[s].repeat; k++, index++) {
             char name[32];
+            snprintf(name, sizeof name, "features.%d", index);
+            fac_zoo_class(x, name, "InvertedResidual");
             snprintf(name, sizeof name, "features.%d.conv", index);
-            fac_graph_push(g, name);
+            fac_graph_push_module(g, name, "Sequential");
             x = inverted_residual(x, channels, stages[s].channels, stages[s].expand, k == 0 ? stages[s].stride : 1);
             fac_graph_pop(g);
             channels = stages[s].channels;
         }
     x = conv_bn_relu6(x, "features.18", 1280, 1, 1, 1);
-    return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "classifier.1", 1000);
+    x = fac_mean(x, fac_shape(2, 3), false);
+    fac_zoo_class(x, "classifier", "Sequential");
+    fac_zoo_class(x, "classifier.0", "Dropout");
+    fac_zoo_class(x, "classifier.1", "Linear");
+    return fac_nn_linear(x, "classifier.1", 1000);
 }

@@ -2,6 +2,12 @@
 #include "graph/graph_internal.h"
 #include "nn/zoo/zoo_internal.h"
 
+void fac_zoo_class(fac_value *x, const char *path, const char *name) {
+    fac_graph_push(x->graph, path);
+    fac_graph_set_class(x->graph, x->graph->scope ? x->graph->scope : "", name);
+    fac_graph_pop(x->graph);
+}
+
 fac_value *fac_zoo_relu(fac_value *x, const char *name) {
     fac_graph_push(x->graph, name);
     x = fac_relu(x);

@@ -10,6 +10,7 @@ static fac_value *conv_bn(fac_value *x, const char *conv, const char *bn, int ch
 }
 
 static fac_value *shortcut(fac_value *x, bool project, int channels, int stride) {
+    if (project) fac_zoo_class(x, "downsample", "Sequential");
     return project ? conv_bn(x, "downsample.0", "downsample.1", channels, 1, stride) : x;
 }
 
@@ -32,13 +33,16 @@ typedef fac_value *block(fac_value *x, bool project, int channels, int stride);
 
 static fac_value *resnet(fac_value *x, block *build, const int blocks[4]) {
     fac_graph *g = fac_value_graph(x);
+    fac_zoo_class(x, "", "ResNet");
     x = fac_zoo_relu(conv_bn(x, "conv1", "bn1", 64, 7, 2), "relu");
     x = fac_zoo_max_pool(x, "maxpool", 3, &(fac_pool2d_opts){ .stride = { 2, 2 }, .pad = { 1, 1, 1, 1 } });
     for (int stage = 0; stage < 4; stage++)
         for (int k = 0; k < blocks[stage]; k++) {
             char name[32];
+            snprintf(name, sizeof name, "layer%d", stage + 1);
+            fac_zoo_class(x, name, "Sequential");
             snprintf(name, sizeof name, "layer%d.%d", stage + 1, k);
-            fac_graph_push(g, name);
+            fac_graph_push_module(g, name, build == bottleneck ? "Bottleneck" : "BasicBlock");
             /* the first stage of basic blocks goes on with 64 channels at stride 1: nothing to project */
             bool project = k == 0 && (stage > 0 || build == bottleneck);
             x = build(x, project, 64 << stage, k == 0 && stage > 0 ? 2 : 1);

@@ -9,7 +9,7 @@ static fac_value *pool(fac_value *x, const char *name) {
 /* Few channels through a 1 x 1 convolution, then many through one of 1 x 1 and one of 3 x 3 side by side. */
 static fac_value *fire(fac_value *x, const char *name, int squeeze, int expand) {
     fac_graph *g = fac_value_graph(x);
-    fac_graph_push(g, name);
+    fac_graph_push_module(g, name, "Fire");
     x = fac_zoo_relu(fac_nn_conv2d(x, "squeeze", squeeze, 1, NULL), "squeeze_activation");
     fac_value *narrow = fac_zoo_relu(fac_nn_conv2d(x, "expand1x1", expand, 1, NULL), "expand1x1_activation");
     fac_value *wide = fac_nn_conv2d(x, "expand3x3", expand, 3, &(fac_nn_conv2d_opts){ .pad = 1 });
@@ -26,6 +26,8 @@ static fac_value *squeezenet(fac_value *x, const plan *p) {
     static const int squeeze[8] = { 16, 16, 32, 32, 48, 48, 64, 64 };
     char name[32];
     int index = 3;              /* in torchvision's list of layers */
+    fac_zoo_class(x, "", "SqueezeNet");
+    fac_zoo_class(x, "features", "Sequential");
     x = fac_zoo_relu(fac_nn_conv2d(x, "features.0", p->first, p->kernel, &(fac_nn_conv2d_opts){ .stride = 2 }), "features.1");
     x = pool(x, "features.2");
     for (int k = 0; k < 8; k++) {
@@ -36,7 +38,10 @@ static fac_value *squeezenet(fac_value *x, const plan *p) {
         snprintf(name, sizeof name, "features.%d", index++);
         x = fire(x, name, squeeze[k], 4 * squeeze[k]);
     }
-    x = fac_zoo_relu(fac_nn_conv2d(x, "classifier.1", 1000, 1, NULL), "classifier.2");      /* behind a dropout, which counts */
+    fac_zoo_class(x, "classifier", "Sequential");
+    fac_zoo_class(x, "classifier.0", "Dropout");
+    fac_zoo_class(x, "classifier.1", "Conv2d");
+    x = fac_zoo_relu(fac_nn_conv2d(x, "classifier.1", 1000, 1, NULL), "classifier.2");
     return fac_zoo_adaptive_avg_pool(x, "classifier.3", 1);
 }
 

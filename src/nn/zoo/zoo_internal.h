@@ -10,12 +10,18 @@ fac_value *fac_zoo_max_pool(fac_value *x, const char *name, int64_t kernel, cons
 /* AdaptiveAvgPool2d to side x side, of planes that it divides; to one, and flat: N,C,H,W -> N,C */
 fac_value *fac_zoo_adaptive_avg_pool(fac_value *x, const char *name, int64_t side);
 
+/* Says of which class a module is in torchvision; path: from the open scope on, "" that scope
+ * itself.  A module that does nothing in inference (dropout) is said where it would stand, and has
+ * no node. */
+void fac_zoo_class(fac_value *x, const char *path, const char *name);
+
 fac_value *fac_zoo_lenet(fac_value *x);
 fac_value *fac_zoo_alexnet(fac_value *x);
 fac_value *fac_zoo_vgg16(fac_value *x);
 fac_value *fac_zoo_squeezenet1_0(fac_value *x);
 fac_value *fac_zoo_squeezenet1_1(fac_value *x);
 fac_value *fac_zoo_googlenet(fac_value *x);
+fac_value *fac_zoo_googlenet_transformed(fac_value *x);
 fac_value *fac_zoo_resnet18(fac_value *x);
 fac_value *fac_zoo_resnet34(fac_value *x);
 fac_value *fac_zoo_resnet50(fac_value *x);

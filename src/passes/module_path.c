@@ -4,8 +4,9 @@
  * path inside each container once more and the op behind it: "/features/features.0/features.0.0/Conv" (in our graphs with dots
  * for slashes).  Repetitions and the op's own name are taken away, so both forms give the same tree. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
-#include "report/report.h"
+#include "passes/select.h"
 
 enum { PARTS = 64 };
 
@@ -32,6 +33,20 @@ static int without_repeats(const part *p, int n, part *out) {
 /* "Conv", "Relu_1": an ONNX operator, not a module. */
 static bool is_operator(part p) { return p.n && isupper((unsigned char)p.s[0]); }
 
+/* "conv1.conv2d", "relu.relu_3", "fc.linear": our own exporter names a node by its module and the
+ * operator that it was, which may be another one in the file.  Elsewhere only the node's own
+ * operator is taken for that. */
+static bool is_own(part p, const fac_node *n) {
+    char op[64];
+    const char *producer = fac_graph_note(n->graph, FAC_NOTE_PRODUCER);
+    size_t length = p.n;
+    while (length && isdigit((unsigned char)p.s[length - 1])) length--;
+    const bool numbered = length && length < p.n && p.s[length - 1] == '_';
+    if (snprintf(op, sizeof op, "%.*s", (int)(numbered ? length - 1 : p.n), p.s) >= (int)sizeof op)
+        return false;
+    return !strcmp(op, n->op->name) || (producer && !strcmp(producer, "facula") && fac_op_find(op));
+}
+
 static int split(const char *s, part *to) {
     int n = 0;
     while (*s && n < PARTS) {
@@ -47,6 +62,7 @@ const char *fac_module_path(fac_arena *a, const fac_node *n) {
     const bool named = n->name && *n->name;
     int count = split(named ? n->name : n->scope ? n->scope : "", parts);
     if (count && is_operator(parts[count - 1])) count--;
+    else if (named && count > 1 && is_own(parts[count - 1], n)) count--;
     count = without_repeats(parts, count, out);
     size_t bytes = 1;
     for (int k = 0; k < count; k++) bytes += out[k].n + 1;

@@ -1,7 +1,7 @@
 /* Classes of layers, and the names by which PyTorch's users know them. */
 #include <string.h>
 #include "passes/attr.h"
-#include "report/report.h"
+#include "passes/select.h"
 
 static const struct { const char *op; fac_class is; const char *kind; } table[] = {
     { "conv1d", FAC_CLASS_CONV, "Conv1d" }, { "conv2d", FAC_CLASS_CONV, "Conv2d" }, { "conv3d", FAC_CLASS_CONV, "Conv3d" },
@@ -27,6 +27,11 @@ static const struct { const char *op; fac_class is; const char *kind; } table[] 
         { "identity", FAC_CLASS_OTHER, "Identity" },
     { "attention", FAC_CLASS_OTHER, "Attention" },
 };
+
+bool fac_is_data(const fac_value *v) {
+    return v->time == FAC_RUN && v->leaf != FAC_PARAM && v->leaf != FAC_STATE
+           && v->leaf != FAC_CONST;
+}
 
 static const fac_dims *dims_of(const fac_value *v) { return &v->type.dims; }
 
@@ -83,11 +88,30 @@ fac_class fac_class_of(const fac_node *n) {
     return FAC_CLASS_OTHER;
 }
 
+/* A text attribute; "" when there is none. */
+static const char *text_attr(const fac_node *n, const char *name) {
+    const fac_attr *a = fac_attr_find(n->op, name);
+    const char *text = a && a->kind == FAC_A_TEXT
+                           ? *(const char *const *)(const void *)((const char *)n->attrs + a->at)
+                           : NULL;
+    return text ? text : "";
+}
+
+bool fac_is_opaque(const fac_node *n) { return fac_node_is(n, "opaque"); }
+
+bool fac_is_unknown(const fac_value *v) {
+    if (!v->node || !fac_is_opaque(v->node)) return false;
+    const char *s = text_attr(v->node, "dtypes");
+    for (int k = 0; k < v->index; k++) s += strcspn(s, ","), s += *s == ',';
+    return *s == '-';
+}
+
 const char *fac_kind_of(const fac_node *n, fac_class is) {
     const int rank = n->nin && n->in[0] ? n->in[0]->type.dims.n : 0;
     static const char *const batch[] = { "BatchNorm1d", "BatchNorm2d", "BatchNorm3d" };
     static const char *const adaptive[] = { "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d" };
     const int planes = rank >= 3 && rank <= 5 ? rank - 3 : 0;
+    if (fac_is_opaque(n)) return text_attr(n, "type");
     if (is == FAC_CLASS_BATCH_NORM) return batch[planes];
     if (is == FAC_CLASS_ADAPTIVE_POOL) return adaptive[planes];
     if (is == FAC_CLASS_RELU6) return "ReLU6";
