@@ -93,6 +93,7 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
     json_number(root, "peak_bytes", t.peak, 17);
     json_number(root, "bound_bytes", t.bound, 17);
     if (fac_analysis_open(a)) cJSON_AddStringToObject(root, "unknown", fac_analysis_open(a));
+    if (fac_analysis_decided(a)) cJSON_AddStringToObject(root, "decided", fac_analysis_decided(a));
     if (all) {
         cJSON *counts = cJSON_AddObjectToObject(root, "conventions");
         for (int k = 0; k < FAC_CONVENTIONS; k++)
@@ -110,6 +111,8 @@ static int report(const fac_analysis *a, const char *name, fac_convention c, boo
     tree_print(a, tree, o.depth, columns, n);
     tree_free(tree);
     if (fac_analysis_open(a)) printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
+    if (fac_analysis_decided(a))
+        printf("\nthese sizes decide which branch of %s is taken: --shape gives others\n", fac_analysis_decided(a));
     kinds_print(a, c, fac_analysis_count(a, c));
     totals_print(a, c);
     if (all) conventions_print(a);

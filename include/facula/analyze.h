@@ -53,6 +53,8 @@ fac_totals       fac_analysis_totals(const fac_analysis *a);
 const fac_layer *fac_analysis_layer(const fac_analysis *a, int i);  /* in the order of execution; NULL behind the last */
 const fac_graph *fac_analysis_graph(const fac_analysis *a);         /* with its sizes bound; what is counted */
 const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes are unknown; NULL: all are known */
+/* The first If whose branch follows from the sizes alone, so that other sizes may take the other one; NULL: there is none. */
+const char      *fac_analysis_decided(const fac_analysis *a);
 
 /* What is alive while layer i runs: the layers that made it (-1: an input of the graph) with bytes, the largest first; at most
  * max are written.  Returns how many there are. */

@@ -92,7 +92,12 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     if (!is_float(v->type.dtype) || v->type.dtype == want) return NULL;
-    if (v->leaf == FAC_INPUT) return f->opts->keep_ports ? NULL : fac_input(to, v->name, want, v->type.dims);
+    if (v->leaf == FAC_INPUT && f->opts->keep_ports) return NULL;
+    if (v->leaf == FAC_INPUT) {
+        fac_value *in = fac_input(to, v->name, want, v->type.dims);
+        in->guess = v->guess;
+        return in;
+    }
     if (!v->tensor || read_by_kept(f, v)) return NULL;
     if (convert(f, v->tensor, &t, &err)) return fac_graph_raise(to, err.status, "%s", err.text);
     fac_value *made = v->leaf == FAC_PARAM ? fac_param(to, v->name, t)

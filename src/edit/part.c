@@ -6,8 +6,12 @@
 typedef struct part { int n; const char *const *names; const fac_value **at; fac_value **made; } part;
 
 static fac_value *cut_here(const part *p, fac_graph *to, const fac_value *v) {
-    for (int k = 0; k < p->n; k++)
-        if (p->at[k] == v) return p->made[k] = fac_input(to, p->names[k], v->type.dtype, v->type.dims);
+    for (int k = 0; k < p->n; k++) {
+        if (p->at[k] != v) continue;
+        if (v->guess == FAC_RANKLESS)
+            return fac_graph_raise(to, FAC_E_UNSUPPORTED, "%s cannot be an input: how many dims it has shows in a run", p->names[k]);
+        return p->made[k] = fac_input(to, p->names[k], v->type.dtype, v->type.dims);
+    }
     return NULL;
 }
 

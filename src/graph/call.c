@@ -125,8 +125,10 @@ static fac_status read_body(fac_reader *r, const operands *o, const fac_type *fi
     } else if (!s) {
         s = fac_symbols_copy(body, r->g) ? FAC_OK : fac_lex_graph(l, body);
         if (!s && first) s = body_input(r, body, *first);
-        for (int i = from; i < o->n && !s; i++)
+        for (int i = from; i < o->n && !s; i++) {
             s = o->v[i] ? body_input(r, body, o->v[i]->type) : fac_lex_fail(l, "operand %d is absent and cannot feed a body", i);
+            if (!s) body->inputs[body->ninputs - 1]->guess = o->v[i]->guess;
+        }
     }
     if (!s) s = fac_read_body(l, body);
     if (!s) s = fac_lex_need(l, '}');

@@ -129,8 +129,10 @@ static bool same_type(const fac_graph *g, const fac_type *a, const fac_graph *bo
 /* Types of a body's inputs are those of the node's own inputs; where they are not they are written. */
 static void print_header(fac_printer *p, const fac_node *n, const fac_graph *body) {
     bool same = body->ninputs == (size_t)n->nin;
-    for (int i = 0; i < n->nin && same; i++)
-        same = n->in[i] && same_type(n->graph, &n->in[i]->type, body, &body->inputs[i]->type);
+    for (int i = 0; i < n->nin && same; i++) {
+        const bool rankless = n->in[i] && n->in[i]->guess == FAC_RANKLESS && body->inputs[i]->guess == FAC_RANKLESS;
+        same = rankless || (n->in[i] && same_type(n->graph, &n->in[i]->type, body, &body->inputs[i]->type));
+    }
     if (same) return;
     fac_printer inner = { .to = p->to, .g = body };
     fac_text_add(p->to, "(");

@@ -45,7 +45,8 @@ static void copy(fac_graph *to, const fac_node *n, fac_value *const in[], fac_va
         if (n->body[k]) {
             body[k] = n->op->is & FAC_OP_FLOW ? fac_graph_share(n->body[k]) : fac_graph_clone(n->body[k]);
             ok = body[k] && !body[k]->error.status;
-            if (!ok) fac_graph_raise(to, body[k] ? body[k]->error.status : FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
+            if (!ok && body[k]) fac_graph_raise(to, body[k]->error.status, "%s: body: %s", n->op->name, body[k]->error.text);
+            else if (!ok) fac_graph_raise(to, FAC_E_NOMEM, "%s: no memory for a body", n->op->name);
         }
     if (ok) {
         const fac_node *like = same_symbols && same_inputs(n, in) ? n : NULL;

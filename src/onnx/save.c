@@ -61,11 +61,11 @@ static bool node_body(pb_ostream_t *s, const void *self) {
 }
 
 /* An input or output: what is said of it, and under which name. */
-typedef struct port { const fac_graph *g; const fac_type *type; const char *name; int dim; } port;
+typedef struct port { const fac_graph *g; const fac_value *v; const char *name; int dim; } port;
 
 static bool dim_body(pb_ostream_t *s, const void *self) {
     const port *p = self;
-    int64_t size = p->type->dims.d[p->dim];
+    int64_t size = p->v->type.dims.d[p->dim];
     if (size >= 0) return fac_encode_int(s, FAC_PROTO_DIM_VALUE, size);
     const char *name = fac_symbol_name(p->g, size);
     return !name || *name == '?' || fac_encode_text(s, FAC_PROTO_DIM_PARAM, name);      /* a nameless one: nothing is known */
@@ -74,14 +74,15 @@ static bool dim_body(pb_ostream_t *s, const void *self) {
 static bool shape_body(pb_ostream_t *s, const void *self) {
     port p = *(const port *)self;
     bool ok = true;
-    for (p.dim = 0; p.dim < p.type->dims.n && ok; p.dim++) ok = fac_encode_message(s, SHAPE_DIM, dim_body, &p);
+    for (p.dim = 0; p.dim < p.v->type.dims.n && ok; p.dim++) ok = fac_encode_message(s, SHAPE_DIM, dim_body, &p);
     return ok;
 }
 
 static bool dense_body(pb_ostream_t *s, const void *self) {
     const port *p = self;
-    return fac_encode_int(s, 1, fac_proto_dtype_number(p->type->dtype))
-        && fac_encode_message(s, FAC_PROTO_DENSE_SHAPE, shape_body, p);
+    const bool ok = fac_encode_int(s, 1, fac_proto_dtype_number(p->v->type.dtype));
+    if (p->v->guess != FAC_CERTAIN) return ok;              /* a shape that may turn out otherwise is better not said */
+    return ok && fac_encode_message(s, FAC_PROTO_DENSE_SHAPE, shape_body, p);
 }
 
 static bool type_body(pb_ostream_t *s, const void *self) {
@@ -107,9 +108,9 @@ static bool subgraph_body(pb_ostream_t *s, const void *self) {
     for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
     for (int k = 0; k < r->nin && ok; k++)
-        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ r->g, &r->g->inputs[k]->type, r->in[k], 0 });
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ r->g, r->g->inputs[k], r->in[k], 0 });
     for (size_t k = 0; k < r->g->noutputs && ok; k++)
-        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body, &(port){ r->g, &r->g->outputs[k].value->type, r->out[k], 0 });
+        ok = fac_encode_message(s, GRAPH_OUTPUT, value_body, &(port){ r->g, r->g->outputs[k].value, r->out[k], 0 });
     return ok;
 }
 
@@ -122,10 +123,10 @@ static bool graph_body(pb_ostream_t *s, const void *self) {
     for (const fac_record_tensor *t = ex->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
     for (size_t k = 0; k < g->ninputs && ok; k++)
-        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ g, &g->inputs[k]->type, g->inputs[k]->name, 0 });
+        ok = fac_encode_message(s, GRAPH_INPUT, value_body, &(port){ g, g->inputs[k], g->inputs[k]->name, 0 });
     for (size_t k = 0; k < g->noutputs && ok; k++)
         ok = fac_encode_message(s, GRAPH_OUTPUT, value_body,
-                                &(port){ g, &g->outputs[k].value->type, g->outputs[k].name, 0 });
+                                &(port){ g, g->outputs[k].value, g->outputs[k].name, 0 });
     return ok;
 }
 

@@ -339,6 +339,21 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
 
 /* ---- a node ---- */
 
+/* A save() that does not ask for the dims of what it reads. */
+static bool says_any_rank(const fac_op *op) {
+    static const char *const names[] = {
+        "reshape", "shape", "if", "stop", "dropout", "top_k", "scatter_elements", "scatter_nd", "reduce_l1",
+        "reduce_l2", "reduce_log_sum", "reduce_log_sum_exp", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum_square",
+        "mean", "sum", NULL };
+    return !op->save || op->save == fac_onnx_plain || op->map || fac_op_is_one_of(op, names);
+}
+
+static bool reads_rankless(const fac_node *n) {
+    bool any = false;
+    for (int i = 0; i < n->nin; i++) any |= n->in[i] && n->in[i]->guess == FAC_RANKLESS;
+    return any;
+}
+
 static bool say(fac_export *ex, const fac_node *n) {
     const fac_onnx_writer w = { ex->opset, ex };
     const fac_onnx *how = fac_export_spelling(n->op, ex->opset);
@@ -347,6 +362,7 @@ static bool say(fac_export *ex, const fac_node *n) {
     ex->impossible = false;
     ex->lacking = NULL;
     if ((n->op->is & (FAC_OP_BODIES | FAC_OP_FLOW)) == FAC_OP_BODIES) return false;
+    if (reads_rankless(n) && !says_any_rank(n->op)) return false;
     bool said = n->op->save ? n->op->save(&w, n) : how && !how->load && fac_onnx_plain(&w, n);
     return said && !ex->impossible;
 }

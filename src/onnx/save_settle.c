@@ -123,7 +123,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     }
     if (s->ex->failed || to->error.status) return false;
     bool changed = s->ex->lacking && widened(s->ex, to, n, in, out);
-    if (!changed && fac_node_expands(n)) {
+    if (!changed && fac_node_expands(n) && fac_node_guess(n) == FAC_CERTAIN) {        /* an expansion goes by the dims */
         fac_node_expand(to, n, in, out);
         changed = true;
     }
@@ -139,7 +139,7 @@ static fac_graph *settled(settling *s, const fac_graph *from) {
     s->again = true;
     for (int i = 0; s->again; i++) {
         s->again = false;
-        fac_graph *next = fac_graph_rebuild(g ? g : from, &(fac_rebuild){ .self = s, .visit = visit }, NULL);
+        fac_graph *next = fac_graph_rebuild(g ? g : from, &(fac_rebuild){ .self = s, .visit = visit, .blind = true }, NULL);
         fac_graph_free(g);
         g = next;
         if (!g || g->error.status) break;

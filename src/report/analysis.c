@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/passes.h"
+#include "ops/flow.h"
 #include "report/report.h"
 
 /* ---- sizes ---- */
@@ -15,6 +16,25 @@ static bool stays(void *self, const fac_node *n) {
     return !(n->op->is & FAC_OP_FLOW);
 }
 
+/* Ifs of which it is not known which branch they take; *first: one of them. */
+static int undecided(const fac_graph *g, const fac_node **first) {
+    int count = 0;
+    bool is;
+    for (const fac_node *n = g->first; n; n = n->next) {
+        if (strcmp(n->op->name, "if") || fac_flow_always(n->in[0], &is)) continue;
+        if (!count++) *first = n;
+    }
+    return count;
+}
+
+/* Sizes that are numbers now may have decided some. */
+static void note_decided(fac_analysis *a, const fac_graph *g) {
+    char label[200];
+    const fac_node *n = NULL, *left = NULL;
+    if (undecided(g, &n) > undecided(a->graph, &left))
+        a->decided = fac_arena_text(&a->memory, fac_node_label(n, label, sizeof label));
+}
+
 /* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */
 static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch, fac_error *err) {
     fac_error why = { 0 };
@@ -24,7 +44,7 @@ static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch,
         fac_graph_free(a->graph);
         a->graph = flat;
     }
-    if (a->graph && !fac_graph_check(a->graph, &why)) return FAC_OK;
+    if (a->graph && !fac_graph_check(a->graph, &why)) return note_decided(a, g), FAC_OK;
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
     a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = false }, NULL);
@@ -202,6 +222,7 @@ void fac_analysis_free(fac_analysis *a) {
 fac_totals       fac_analysis_totals(const fac_analysis *a) { return a->totals; }
 const fac_graph *fac_analysis_graph(const fac_analysis *a) { return a->graph; }
 const char      *fac_analysis_open(const fac_analysis *a) { return a->open; }
+const char      *fac_analysis_decided(const fac_analysis *a) { return a->decided; }
 const fac_layer *fac_analysis_layer(const fac_analysis *a, int i) {
     return i >= 0 && i < a->totals.layers ? &a->layers[i] : NULL;
 }

@@ -23,7 +23,7 @@ struct fac_analysis {
     fac_class       *classes;
     fac_life        *lives;         /* of all values that are data of a run, in the order of their making */
     int              nlives;
-    const char      *open;
+    const char      *open, *decided;
     fac_totals       totals;
 };
 
