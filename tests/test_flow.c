@@ -285,7 +285,7 @@ static void malformed(void **state) {
             "cond must be one element");
     refuses("input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0}\noutput y = %1\n", FAC_E_ARGUMENT, "has none");
     refuses("input c bool[]\ninput x f32[3]\n%1 = if(c, x) {t0 = exp(x1); t0} {x0}\noutput y = %1\n", FAC_E_UNSUPPORTED,
-            "output 0 is f32 with 1 dims or bool with 0");
+            "output 0 is f32 or bool");
     refuses("input x f32[3]\n%1 = scan(x) slices=2 {x0}\noutput y = %1\n", FAC_E_ARGUMENT, "2 inputs for slices");
     refuses("input x f32[]\n%1 = scan(x) slices=1 {x0}\noutput y = %1\n", FAC_E_SHAPE, "no such axis");
 }

@@ -133,7 +133,7 @@ static void shapes_with_symbols(void **state) {
     assert_type(fac_tile(x, fac_shape(2, 1, 3, 1)), "f32[(N*2),12,(H*3),64]");
     assert_type(fac_squeeze(fac_unsqueeze(x, fac_shape(1, -1)), fac_shape(-1, 1)), "f32[N,12,H,64]");
     fac_split(x, 2, 2, out);
-    assert_type(out[1], "f32[N,12,(H/2),64]");
+    assert_true(out[0]->type.dims.d[2] < 0 && out[0]->type.dims.d[2] != out[1]->type.dims.d[2]);     /* of 7: 4 and 3 */
     fac_split_sizes(x, 1, ints(g, 5, 7), out);
     assert_type(out[1], "f32[N,7,H,64]");
     assert_type(fac_add(x, fac_input(g, "b", FAC_F32, fac_shape(64))), "f32[N,12,H,64]");
