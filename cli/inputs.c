@@ -33,7 +33,8 @@ static int load_named(const model *m, const input_options *o, const verb *v, con
     if (!equals) return usage_error(v, "--input needs NAME=FILE, not \"%s\"", text);
     if (i >= 0) return load(m, o, i, equals + 1, to);
     for (int k = 0; k < fac_graph_inputs(m->graph) && at < sizeof names; k++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "", fac_value_name(fac_graph_input(m->graph, k)));
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "",
+                               fac_value_name(fac_graph_input(m->graph, k)));
     return fail_text("the model has no input \"%.*s\"; it has: %s", (int)(equals - text), text, names);
 }
 

@@ -26,6 +26,13 @@ struct change {
     fac_error           *err;
 };
 
+typedef bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]);
+
+/* What is asked for by name is done, whatever is known of types. */
+static fac_graph *seen_by(visit *v, change *c, const fac_graph *g) {
+    return fac_graph_rebuild(g, &(fac_rebuild){ .self = c, .visit = v, .blind = true }, NULL);
+}
+
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to change a graph"); }
 
 static void close_change(change *c) {
@@ -82,7 +89,7 @@ fac_status fac_graph_removed(const fac_graph *g, const char *node, int *n, fac_g
     fac_status status = FAC_OK;
     for (const fac_node *m = g->first; m && !status; m = m->next)
         if (c.marked[m->id]) status = check_removal(g, m, err);
-    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = skip_node, .blind = true }, NULL), out, err);
+    if (!status) status = fac_edit_give(seen_by(skip_node, &c, g), out, err);
     if (!status && n) *n = c.done;
     close_change(&c);
     return status;
@@ -196,7 +203,8 @@ static fac_status insert(change *c, const char *where, fac_graph **made) {
     const char *reader;
     fac_value **map = NULL;
     FAC_TRY(find_edge(c, where, &reader));
-    fac_graph *to = fac_graph_rebuild(c->from, &(fac_rebuild){ .self = c, .visit = put_between, .blind = true, .keep_dead = true }, &map);
+    const fac_rebuild how = { .self = c, .visit = put_between, .blind = true, .keep_dead = true };
+    fac_graph *to = fac_graph_rebuild(c->from, &how, &map);
     if (!to) return no_memory(c->err);
     if (!to->error.status) outputs_between(c, reader, to, map);
     if (to->error.status || c->done) return fac_edit_give(to, made, c->err);
@@ -249,7 +257,7 @@ fac_status fac_graph_replaced(const fac_graph *g, const char *node, const char *
     change c = { .from = g, .err = &own };
     fac_status status = read_text(&c, text);
     if (!status) status = fac_edit_nodes(g, node, &c.marked, &c.done, &own);
-    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = replace_node, .blind = true }, NULL), out,
+    if (!status) status = fac_edit_give(seen_by(replace_node, &c, g), out,
                                         &own);
     if (!status && n) *n = c.done;
     if (status && err) *err = own;
@@ -282,7 +290,7 @@ fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs
     fac_error own = { 0 };
     change c = { .from = g, .err = &own, .attrs = attrs };
     fac_status status = fac_edit_nodes(g, node, &c.marked, &c.done, &own);
-    if (!status) status = fac_edit_give(fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = set_attrs, .blind = true }, NULL), out, &own);
+    if (!status) status = fac_edit_give(seen_by(set_attrs, &c, g), out, &own);
     if (!status && n) *n = c.done;
     if (status && err) *err = own;
     close_change(&c);

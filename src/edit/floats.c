@@ -185,7 +185,8 @@ static void float_outputs(floats *f, fac_graph *to, const fac_graph *from) {
 }
 
 static fac_graph *converted(floats *f, const fac_graph *g) {
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .self = f, .visit = float_node, .blind = true, .leaf = float_leaf }, NULL);
+    const fac_rebuild how = { .self = f, .visit = float_node, .leaf = float_leaf, .blind = true };
+    fac_graph *to = fac_graph_rebuild(g, &how, NULL);
     if (to && !to->error.status) float_outputs(f, to, g);
     return to;
 }

@@ -5,8 +5,8 @@
 #include "graph/build.h"
 #include "report/report.h"
 
-/* Emits a node behind all that it needs: nodes that are no layers stand where the first layer needs them.  of: the node of `to` for
- * each node of the analysis, by id. */
+/* Emits a node after all that it needs: nodes that are no layers stand where the first layer needs
+ * them.  of: the node of `to` for each node of the analysis, by id. */
 typedef struct queue { fac_graph *to; fac_node **of; bool *done; } queue;
 
 static void emit(queue *q, const fac_node *n) {
@@ -25,8 +25,8 @@ static int inputs_open(const fac_graph *g) {
     return open;
 }
 
-/* The analysis has numbers for open sizes, and bodies that it could write out; the model keeps both.  What is left of each without
- * dead nodes is in the same order. */
+/* The analysis has numbers for open sizes, and bodies that it could write out; the model keeps both.
+ * What is left of each without dead nodes is in the same order. */
 static fac_status pair(queue *q, const fac_graph *g, const fac_graph *sized, fac_error *err) {
     q->to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     if (q->to && !q->to->error.status && q->to->nodes != sized->nodes && !inputs_open(g)) {
@@ -46,7 +46,8 @@ fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **ou
     double peak;
     FAC_TRY(fac_analyze(g, batch, &a, err));
     int *order = fac_alloc((size_t)a->totals.layers + 1, sizeof *order);
-    queue q = { .of = fac_alloc((size_t)a->graph->ids + 1, sizeof *q.of), .done = fac_alloc((size_t)a->graph->ids + 1, sizeof *q.done) };
+    const size_t ids = (size_t)a->graph->ids + 1;
+    queue q = { .of = fac_alloc(ids, sizeof *q.of), .done = fac_alloc(ids, sizeof *q.done) };
     fac_status status = order && q.done && q.of ? fac_analysis_order(a, order, &peak, NULL, err)
                                                 : fac_raise(err, FAC_E_NOMEM, "no memory for an order");
     if (!status) status = pair(&q, g, a->graph, err);

@@ -9,7 +9,8 @@ static fac_value *cut_here(const part *p, fac_graph *to, const fac_value *v) {
     for (int k = 0; k < p->n; k++) {
         if (p->at[k] != v) continue;
         if (v->guess == FAC_RANKLESS)
-            return fac_graph_raise(to, FAC_E_UNSUPPORTED, "%s cannot be an input: how many dims it has shows in a run", p->names[k]);
+            return fac_graph_raise(to, FAC_E_UNSUPPORTED,
+                                   "%s cannot be an input: how many dims it has shows in a run", p->names[k]);
         return p->made[k] = fac_input(to, p->names[k], v->type.dtype, v->type.dims);
     }
     return NULL;
@@ -56,8 +57,8 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
     part p = { ninputs, inputs, fac_alloc((size_t)ninputs + 1, sizeof *p.at), fac_alloc((size_t)ninputs + 1, sizeof *p.made) };
     fac_value **map = NULL;
     for (int k = 0; p.at && k < ninputs; k++) p.at[k] = fac_edit_value(g, inputs[k]);
-    fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &(fac_rebuild){ .self = &p, .visit = part_node, .blind = true, .leaf = part_leaf,
-                                                                  .keep_dead = true }, &map) : NULL;
+    const fac_rebuild how = { .self = &p, .visit = part_node, .leaf = part_leaf, .keep_dead = true, .blind = true };
+    fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &how, &map) : NULL;
     fac_status status = to ? fac_graph_check(to, err) : fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     if (!status) forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {

@@ -44,8 +44,8 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     return true;
 }
 
-/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0, too: [N,-1] of x[6,N] is [N,6], but
- * [6,0] where N is 0. */
+/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0, too:
+ * [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0. */
 static bool may_copy(const fac_dims *x, const fac_contents *c) {
     int maybe = 0;
     bool other = false;

@@ -63,7 +63,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_value *y = fac_apply(g, relu ? &fac_op_batch_norm_pair_relu : &fac_op_batch_norm_pair, how, 2 * NORM, args);
     if (!y->node) return;
     if (!relu && n->body[0]->outputs[0].value->node != sum_of(n->body[0])) {
-        fac_graph *body = fac_graph_rebuild(n->body[0], &(fac_rebuild){ .self = n->body[0], .visit = without_sum, .leaf = without_second }, NULL);
+        const fac_rebuild without = { .self = n->body[0], .visit = without_sum, .leaf = without_second };
+        fac_graph *body = fac_graph_rebuild(n->body[0], &without, NULL);
         if (!body) fac_graph_raise(g, FAC_E_NOMEM, "no memory for a body");
         else y = fac_emit_body(g, y->node->op, y->node->attrs, 2 * NORM, 2 * NORM, args, body, NULL);
     }

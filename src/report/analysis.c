@@ -31,8 +31,9 @@ static int undecided(const fac_graph *g, const fac_node **first) {
 static void note_decided(fac_analysis *a, const fac_graph *g) {
     char label[200];
     const fac_node *n = NULL, *left = NULL;
-    if (undecided(g, &n) > undecided(a->graph, &left))
-        a->decided = fac_arena_text(&a->memory, fac_node_label(n, label, sizeof label));
+    if (undecided(g, &n) <= undecided(a->graph, &left)) return;
+    const char *name = n->name ? n->name : n->out[0]->name;
+    a->decided = fac_arena_text(&a->memory, name ? name : fac_node_label(n, label, sizeof label));
 }
 
 /* The graph with its sizes; as it is, with the reason in a->open, when they contradict each other or cannot be known. */

@@ -283,7 +283,8 @@ fac_graph *fac_reduce_apply(const fac_graph *g, fac_step_kind kind, const fac_at
     change c = { kind, changed, n, seed, fac_alloc((size_t)g->ids + 1, 1), false };
     if (!c.marked) return NULL;
     mark(&c);
-    fac_graph *cut = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .blind = true, .leaf = leaf, .keep_dead = true }, &map);
+    fac_graph *cut = fac_graph_rebuild(g, &(fac_rebuild){ .self = &c, .visit = visit, .leaf = leaf, .keep_dead = true,
+                                                            .blind = true }, &map);
     if (cut && !cut->error.status) give_outputs(&c, g, cut, map, dangling);
     fac_release(c.marked);
     if (cut) fac_graph_sweep(cut);

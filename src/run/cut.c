@@ -201,7 +201,8 @@ static fac_status make_front(cutter *s, fac_device *d, const fac_program_opts *o
     c->front_in = fac_arena_alloc(&c->memory, s->g->ninputs + 1, sizeof *c->front_in);
     if (!c->front_in) return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan");
     for (size_t i = 0; i < s->g->ninputs; i++) c->front_in[i] = source_of(s, s->g->inputs[i]);
-    fac_graph *g = fac_graph_rebuild(s->g, &(fac_rebuild){ .self = s, .visit = front_node, .keep_dead = true, .blind = true }, &map);
+    const fac_rebuild how = { .self = s, .visit = front_node, .keep_dead = true, .blind = true };
+    fac_graph *g = fac_graph_rebuild(s->g, &how, &map);
     if (g && !g->error.status) front_results(s, g, map);
     fac_status status = fac_graph_check(g, s->err);
     if (!status) status = fac_program_new(g, d, o, &c->front, s->err);

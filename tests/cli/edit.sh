@@ -79,4 +79,35 @@ expect 1 'there is no node "nobody"' "$facula" edit zoo:lenet --remove nobody --
 expect 1 '--remove pool1' "$facula" edit zoo:lenet --remove pool1 --dry-run
 expect 2 '--remove needs NODE' "$facula" edit zoo:lenet --remove
 expect 2 '--bake takes no value' "$facula" edit zoo:lenet --bake=3
+# ---- floats that a type cannot say, sizes that stay open, branches that sizes decide ----
+cat >mask.txt <<'T'
+input x f32[4,6]
+const m f32{-3e38,-3e38,-3e38,-3e38,-3e38,-3e38}
+w = add(x, m)
+y = softmax(w) axis=-1
+output y = y
+T
+expect 0 '6 numbers became the largest of f16' "$facula" edit mask.txt -o half.onnx --dtype f16 --keep-ports
+expect 0 '0.166626 0.166626' "$facula" run half.onnx --random
+expect 0 "$(printf '"overflowed":\t6')" "$facula" edit mask.txt -o half.onnx --dtype f16 --json
+printf 'input x f32[N,6]\na = squeeze(x)\ny = relu(a)\noutput y = y\n' >open.txt
+for step in --simplify --reorder '--dtype f32'; do
+    # shellcheck disable=SC2086
+    expect 0 'opset' "$facula" edit open.txt -o step.onnx $step
+    expect 0 'y f32[6]' "$facula" run step.onnx --random --shape x=1x6
+    expect 0 'y f32[3x6]' "$facula" run step.onnx --random --shape x=3x6
+done
+cat >ranks.txt <<'T'
+input x f32[N,6]
+s = shape(x)
+n = gather(s, i64(0))
+c = equal(n, i64(1))
+y = if(c, x) {t0 = squeeze(x1, i64{0}); t0} {x1}
+output y = y
+T
+expect 0 'y f32[6]' "$facula" run ranks.txt --random --shape x=1x6
+expect 0 'y f32[3x6]' "$facula" run ranks.txt --random --shape x=3x6
+expect 0 'these sizes decide which branch of y is taken' "$facula" summary ranks.txt
+expect 0 "$(printf '"decided":\t"y"')" "$facula" summary ranks.txt --json
+expect 0 'y f32[3x6]' sh -c "'$facula' export ranks.txt -o ranks.onnx && '$facula' run ranks.onnx --random --shape x=3x6"
 finish
