@@ -72,7 +72,8 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     return EXIT_OK;
 }
 
-/* A step of training reads samples, labels and a learning rate, and gives the loss and how many were right. */
+/* A step of training reads samples, labels and a learning rate, and gives the loss and how many
+ * were right. */
 static int make_room(job *j, bool train) {
     enum { READ = 3, GIVEN = 2 };
     j->nin = train ? READ : fac_graph_inputs(j->m.graph);

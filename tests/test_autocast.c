@@ -55,7 +55,8 @@ static void test_types(void **state) {
     fac_graph_free(g);
 }
 
-/* A mask that f16 cannot say is added in f32, so that rows that it hides all of are even, not NaN; and so is an epsilon. */
+/* A mask that f16 cannot say is added in f32, so that rows that it hides all of are even, not
+ * NaN; and so is an epsilon. */
 static void test_masks(void **state) {
     (void)state;
     static const char *const text[] = {

@@ -292,7 +292,8 @@ static void read_all(const fac_tensor *t, double *to, size_t n) {
     fac_tensor_free(wide);
 }
 
-/* What the type cannot say becomes its largest or its smallest number, of the same sign; infinities stay. */
+/* What the type cannot say becomes its largest or its smallest number, of the same sign;
+ * infinities stay. */
 static void floats_in_range(void **state) {
     (void)state;
     enum { N = 8 };
@@ -334,7 +335,8 @@ static void floats_in_range(void **state) {
     fac_tensor_free(t);
 }
 
-/* Numbers among attributes and inside of bodies are of the type too; a kept node has those of the file. */
+/* Numbers among attributes and inside of bodies are of the type too; a kept node has those of
+ * the file. */
 static void floats_everywhere(void **state) {
     (void)state;
     fac_graph *g = graph_of("input c bool[]\ninput x f32[4]\ninput s f32[4]\n"

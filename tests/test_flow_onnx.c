@@ -109,7 +109,8 @@ static void branches_read_different_values(void **state) {
 
 /* ---- branches that nothing takes ---- */
 
-/* y = relu(x) or what `dead` says, by a condition that is false, or true with the branches the other way round. */
+/* y = relu(x) or what `dead` says, by a condition that is false, or true with the branches the
+ * other way round. */
 static bytes with_dead(bytes dead, bool first, const char *dims) {
     const uint8_t cond = !first;
     bytes g = { 0 }, n = node("If", "c", "y"), c = w_tensor("c", BOOL, ""), live = { 0 };
@@ -133,7 +134,8 @@ static bytes dead_branch(const char *type, const char *ins, const char *domain_o
     return b;
 }
 
-/* An op that is not ours, one of a shape that does not fit, one more that reads a value of outside: none of them counts. */
+/* An op that is not ours, one of a shape that does not fit, one more that reads a value of
+ * outside: none of them counts. */
 static void dead_branches(void **state) {
     (void)state;
     const float x[] = { 1, -2, 3, -4 }, want[] = { 1, 0, 3, 0 };
@@ -148,8 +150,8 @@ static void dead_branches(void **state) {
     }
 }
 
-/* Where data decides, the op counts, and is named with the branch it is in; so does one of a function that a dead branch calls as
- * well. */
+/* Where data decides, the op counts, and is named with the branch it is in; so does one of a
+ * function that a dead branch calls as well. */
 static void live_branches(void **state) {
     (void)state;
     bytes g = { 0 }, n = node("If", "c", "y");

@@ -1,5 +1,5 @@
-/* Ifs whose branches differ in the number of dims: what follows is what it would be behind the branch that is taken, whether sizes
- * decide or data does, after passes and by way of a file. */
+/* Ifs whose branches differ in the number of dims: what follows is what it would be behind the
+ * branch that is taken, whether sizes decide or data does, after passes and by way of a file. */
 #include "flow_check.h"
 #include "facula/edit.h"
 

@@ -35,8 +35,9 @@ static void unused_outputs_have_no_gradient(void **state) {
     fac_graph_free(g);
 }
 
-/* loss = sum over k of (k + 1) sum(y_k^2), where y are x cut into `parts` and z was joined from as many: dz is 2 (k + 1) z, whatever
- * the number of parts; a part that is asked for itself has a gradient too. */
+/* loss = sum over k of (k + 1) sum(y_k^2), where y are x cut into `parts` and z was joined from
+ * as many: dz is 2 (k + 1) z, whatever the number of parts; a part that is asked for itself has
+ * a gradient too. */
 static void any_number_of_parts_has_gradients(void **state) {
     (void)state;
     enum { PARTS = 300 };

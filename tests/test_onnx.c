@@ -322,7 +322,8 @@ static void missing(void **state) {
     refuses(g, FAC_E_UNSUPPORTED, "sparse initializers");
 }
 
-/* Softmax before opset 13 takes all dims from an axis on for one: with any of them empty, and known before the run or not. */
+/* Softmax before opset 13 takes all dims from an axis on for one: with any of them empty, and
+ * known before the run or not. */
 static void lines_of_nothing(void **state) {
     (void)state;
     static const char *const types[] = { "Softmax", "LogSoftmax", "Hardmax" }, *const dims[] = { "N,M,3", "2,0,3", "0,2,3", "2,2,3" };

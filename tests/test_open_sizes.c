@@ -1,6 +1,7 @@
-/* Graphs with open sizes mean the same before and after every pass, whatever the sizes turn out to be: 0, 1, 2 and 7 for each.  What
- * the graph gave it gives afterwards, with the same dims.  Where it fails a pass may have dropped what failed, as dead code is
- * dropped, so nothing is asked there. */
+/* Graphs with open sizes mean the same before and after every pass, whatever the sizes turn out
+ * to be: 0, 1, 2 and 7 for each.  What the graph gave it gives afterwards, with the same dims.
+ * Where it fails a pass may have dropped what failed, as dead code is dropped, so nothing is
+ * asked there. */
 #include <math.h>
 #include "edit_check.h"
 #include "passes/passes.h"
@@ -136,7 +137,8 @@ static fac_graph *passed(const fac_graph *g, int pass) {
     return made;
 }
 
-/* At all sizes, or at a few of them that are drawn; returns at how many the graph gave something. */
+/* At all sizes, or at a few of them that are drawn; returns at how many the graph gave
+ * something. */
 static int check_text(const char *text, int draws) {
     fac_graph *g = graph_of(text), *made[PASSES];
     int ran = 0;

@@ -358,7 +358,8 @@ static void every_dtype_gives_the_reference(void **state) {
 
 /* ---- no elements ---- */
 
-/* The text with 0 in place of `size` wherever that is a dim, "f32[2,3" but not "f32{2,3"; false: it stands nowhere. */
+/* The text with 0 in place of `size` wherever that is a dim, "f32[2,3" but not "f32{2,3"; false:
+ * it stands nowhere. */
 static bool without_elements(const char *text, long size, char *out, size_t room) {
     size_t n = 0;
     bool inside = false, changed = false;
@@ -375,8 +376,8 @@ static bool without_elements(const char *text, long size, char *out, size_t room
     return changed;
 }
 
-/* What means something gives it whatever the sizes; an error of the op itself (an index out of no range, the largest of none) is
- * one of its expansion as well. */
+/* What means something gives it whatever the sizes; an error of the op itself (an index out of
+ * no range, the largest of none) is one of its expansion as well. */
 static bool try_without(const fac_op *op, const fac_case *c, const char *text) {
     trial t = { .text = text, .lo = c->lo, .hi = c->hi, .tolerance = fmax(c->tolerance, 1e-5) };
     fac_error own = { 0 };

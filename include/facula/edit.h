@@ -24,9 +24,9 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
 fac_status fac_graph_simplified(const fac_graph *g, fac_graph **out, fac_error *err);
 fac_status fac_graph_sized(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err);
 
-/* Floats of another type: parameters, constants, numbers among attributes, inputs, outputs, casts to the type that was there, and
- * all of these in bodies of nodes.  A finite number beyond the range of the type becomes its largest of that sign (65504), one too
- * small for it its smallest that is not 0 (2^-24 in f16); infinities and NaN stay what they are.  FAC_E_DTYPE unless `to` is a float. */
+/* Floats of another type: parameters, constants, numbers among attributes, ports and bodies.  Finite
+ * numbers beyond the range of the type become its largest (65504), those too small for it its smallest
+ * that is not 0; infinities and NaN stay.  FAC_E_DTYPE unless `to` is a float. */
 fac_status fac_graph_floats(const fac_graph *g, fac_dtype to, fac_graph **out, fac_error *err);
 
 /* The same but for some nodes, which keep their types between casts. */

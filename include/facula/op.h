@@ -26,9 +26,9 @@ typedef enum fac_leaf { FAC_NOT_LEAF, FAC_INPUT, FAC_PARAM, FAC_STATE, FAC_CONST
 enum { FAC_KNOWN = 16 };
 typedef struct fac_contents { int n; unsigned symbolic; int64_t v[FAC_KNOWN]; } fac_contents;
 
-/* How much of a type is known.  FAC_ASSUMED: at some sizes the value has other dims, even another number of them (squeeze drops an
- * open dim that turns out to be 1), as has what is made of it.  FAC_RANKLESS: the number of dims shows in the run (an If whose
- * branches differ in it); type.dims is one nameless size then, which stands for any dims. */
+/* How much of a type is known.  FAC_ASSUMED: other sizes may give other dims, even another number of
+ * them (squeeze drops an open dim that is 1), here and behind it.  FAC_RANKLESS: a run decides how
+ * many dims there are (Ifs); type.dims is one nameless size then, which stands for any dims. */
 typedef enum fac_guess { FAC_CERTAIN, FAC_ASSUMED, FAC_RANKLESS } fac_guess;
 
 typedef struct fac_use fac_use;

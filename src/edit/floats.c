@@ -50,8 +50,8 @@ static bool read_by_kept(const floats *f, const fac_value *v) {
     return false;
 }
 
-/* Finite numbers stay finite, and those that are not 0 stay so: a mask of -1e9 hides what it hid, and a divisor of 1e-8 is no 0.
- * x: what it was; y: what it would be in f->opts->to. */
+/* Finite numbers stay finite, and those that are not 0 stay so: a mask of -1e9 hides what it
+ * hid, and a divisor of 1e-8 is no 0. x: what it was; y: what it would be in f->opts->to. */
 static double kept_apart(floats *f, double x, double y) {
     const fac_range r = fac_range_of(f->opts->to);
     const bool over = fac_range_over(r, x, y), under = fac_range_under(x, y);

@@ -25,8 +25,8 @@ static int inputs_open(const fac_graph *g) {
     return open;
 }
 
-/* The analysis has numbers for open sizes, and bodies that it could write out; the model keeps both.
- * What is left of each without dead nodes is in the same order. */
+/* The analysis has numbers for open sizes, and bodies that it could write out; the model keeps
+ * both. What is left of each without dead nodes is in the same order. */
 static fac_status pair(queue *q, const fac_graph *g, const fac_graph *sized, fac_error *err) {
     q->to = fac_graph_rebuild(g, &(fac_rebuild){ 0 }, NULL);
     if (q->to && !q->to->error.status && q->to->nodes != sized->nodes && !inputs_open(g)) {

@@ -39,7 +39,8 @@ static void add_to(reverse *r, const fac_value *v, fac_value *dv) {
     if (s) *s = *s ? fac_add(*s, dv) : dv;
 }
 
-/* Marks what the node makes when one of its inputs is wanted; what was asked for itself keeps its mark. */
+/* Marks what the node makes when one of its inputs is wanted; what was asked for itself keeps
+ * its mark. */
 static void spread(fac_node *n) {
     bool any = false;
     for (int i = 0; i < n->nin; i++) any |= is_wanted(n->in[i]);

@@ -222,7 +222,8 @@ static bool infer_at(fac_node *n, int rank, fac_type *was) {
     return ok;
 }
 
-/* Element types, and how many results there are, are the same whatever the rank: those of the first one that goes. */
+/* Element types, and how many results there are, are the same whatever the rank: those of the
+ * first one that goes. */
 static bool infer_rankless(fac_node *n) {
     static const int ranks[] = { 4, 3, 2, 5, 1, 0, 6, 7, 8 };
     if (n->op->is & FAC_OP_FLOW) return rankless_flow(n);

@@ -11,8 +11,8 @@ int fac_onnx_body_inputs(const fac_onnx_node *n, const char *attr);
 /* The subgraph as a closed graph: first one input for each of its own, of these types; then one for each of outer, which grows by
  * what this subgraph reads first.  NULL after an error of the graph. */
 fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, const fac_type *in, fac_onnx_outer *outer);
-/* The nodes of the subgraph, which has no inputs, as if they stood where node n is; out[k] becomes its output k.  Errors are the
- * graph's. */
+/* The nodes of the subgraph, which has no inputs, as if they stood where node n is; out[k]
+ * becomes its output k.  Errors are the graph's. */
 void fac_onnx_body_here(const fac_onnx_node *n, const char *attr, int nout, fac_value *out[]);
 /* Adds the inputs that a body lacks because another one read more: `formal` own ones and all of outer. */
 void fac_onnx_body_complete(fac_graph *body, int formal, const fac_onnx_outer *outer);

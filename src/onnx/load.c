@@ -9,8 +9,8 @@
 
 /* ---- inputs ---- */
 
-/* What a file calls a dim; "" is nameless.  So is what has no letter or digit: "?" stands for any size wherever it stands, and
- * "?3" is what facula calls a nameless one itself. */
+/* What a file calls a dim; "" is nameless.  So is what has no letter or digit: "?" stands for
+ * any size wherever it stands, and "?3" is what facula calls a nameless one itself. */
 static const char *dim_name(const fac_proto_dim *dim) {
     bool says = false;
     for (const char *c = dim->param; *c; c++) says |= isalnum((unsigned char)*c) || (unsigned char)*c >= 0x80;

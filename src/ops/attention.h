@@ -14,7 +14,8 @@ typedef struct fac_attention_masks { bool causal; fac_value *mask, *past, *lengt
  * when there can be none.  The two are decided by masks alone, so that a score of infinity cannot revive a masked key. */
 fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys, fac_value **dead);
 
-/* [B,H,Q,x] as [B,G,H/G Q,x]: the rows of all heads that share one of k, also where there are no rows or sizes; and back. */
+/* [B,H,Q,x] as [B,G,H/G Q,x]: the rows of all heads that share one of k, also where there are no
+ * rows or sizes; and back. */
 fac_value *fac_attention_grouped(fac_value *v, int64_t groups);
 /* a [B,H,Q,x] times b [B,G,x,z]: the rows of all heads that share one of b are one matrix. */
 fac_value *fac_attention_product(fac_value *a, fac_value *b);

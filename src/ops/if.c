@@ -158,7 +158,8 @@ static void cost(const fac_node *n, fac_cost *c) {
 
 /* ---- ONNX ---- */
 
-/* With a condition that is known nothing of the other branch counts, which may not even fit the sizes at hand. */
+/* With a condition that is known nothing of the other branch counts, which may not even fit the
+ * sizes at hand. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
     bool is;
     if (fac_flow_always(ins[0], &is)) {

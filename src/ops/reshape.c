@@ -44,8 +44,8 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     return true;
 }
 
-/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0, too:
- * [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0. */
+/* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0,
+ * too: [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0. */
 static bool may_copy(const fac_dims *x, const fac_contents *c) {
     int maybe = 0;
     bool other = false;
@@ -104,7 +104,8 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in_[
 }
 static const fac_onnx_attr names[] = { { "shape", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Reshape", 5, 0, NULL, NULL }, { "", "Reshape", 1, 4, names, load_old }, { 0 } };
-/* Without a 0 among the dims it does not matter what one means, which opsets before 14 cannot choose. */
+/* Without a 0 among the dims it does not matter what one means, which opsets before 14 cannot
+ * choose. */
 static bool may_be_empty(const fac_value *shape) {
     fac_contents c;
     bool any = !fac_known_numbers(shape, &c);

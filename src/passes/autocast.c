@@ -47,13 +47,15 @@ static bool follows(const fac_node *n) {
     return fac_op_is_one_of(n->op, followers) || n->op->move || (n->op->map && !fac_op_is_one_of(n->op, sensitive));
 }
 
-/* May it be rounded?  Not a mask of -1e9 that would hide everything, or an epsilon that would be 0. */
+/* May it be rounded?  Not a mask of -1e9 that would hide everything, or an epsilon that would be
+ * 0. */
 static bool roundable(const cast *c, const fac_value *v) {
     if (v->time == FAC_RUN && v->leaf != FAC_PARAM) return false;
     return !v->tensor || fac_range_holds(c->low, v->tensor);
 }
 
-/* All that flows is narrow, and something does; what stays the same in all runs may be rounded where the type can say it. */
+/* All that flows is narrow, and something does; what stays the same in all runs may be rounded
+ * where the type can say it. */
 static bool all_narrow(const cast *c, const fac_node *n, fac_value *const in[]) {
     bool some = false;
     for (int i = 0; i < n->nin; i++) {

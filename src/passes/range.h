@@ -13,7 +13,8 @@ static inline bool fac_range_over(fac_range r, double x, double rounded) {
 }
 static inline bool fac_range_under(double x, double rounded) { return x != 0 && rounded == 0; }
 
-/* Every finite number of t stays finite in the type, and a single one that is not 0 is not 0 there: epsilons are single numbers,
- * where tensors of weights may hold some that vanish.  false also when memory is gone. */
+/* Every finite number of t stays finite in the type, and a single one that is not 0 is not 0
+ * there: epsilons are single numbers, where tensors of weights may hold some that vanish.  false
+ * also when memory is gone. */
 bool fac_range_holds(fac_dtype dtype, const fac_tensor *t);
 #endif
