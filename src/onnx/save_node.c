@@ -342,9 +342,9 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
 /* A save() that does not ask for the dims of what it reads. */
 static bool says_any_rank(const fac_op *op) {
     static const char *const names[] = {
-        "reshape", "shape", "if", "stop", "dropout", "top_k", "scatter_elements", "scatter_nd", "reduce_l1",
-        "reduce_l2", "reduce_log_sum", "reduce_log_sum_exp", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum_square",
-        "mean", "sum", NULL };
+        "reshape", "shape", "if", "stop", "dropout", "top_k", "scatter_elements", "scatter_nd",
+        "split", "reduce_l1", "reduce_l2", "reduce_log_sum", "reduce_log_sum_exp", "reduce_max",
+        "reduce_min", "reduce_prod", "reduce_sum_square", "mean", "sum", NULL };
     return !op->save || op->save == fac_onnx_plain || op->map || fac_op_is_one_of(op, names);
 }
 

@@ -109,9 +109,10 @@ static const fac_onnx onnx[] = { { "", "Split", 2, 0, names, load }, { 0 } };
  * read, need their sizes. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
-    const int axis = fac_axis(a->axis, n->in[0]->type.dims.n);
+    const bool ranked = n->in[0]->guess != FAC_RANKLESS;
+    const int axis = ranked ? fac_axis(a->axis, n->in[0]->type.dims.n) : 0;
     int64_t sizes[FAC_KNOWN];
-    bool known = n->nout <= FAC_KNOWN, even = true;
+    bool known = ranked && n->nout <= FAC_KNOWN, even = true;
     for (int k = 0; k < n->nout && known; k++) {
         sizes[k] = n->out[k]->type.dims.d[axis];
         known = sizes[k] >= 0;
@@ -119,6 +120,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     }
     const bool counted = w->opset >= 18 || fac_onnx_name(w, n->out[n->nout - 1]);
     if (!n->in[1] && !counted && !known) return false;
+    if (!n->in[1] && !ranked && w->opset < 18) return false;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), n->in[1] ? fac_onnx_list_of(w, n->in[1]) :
                           known && !(even && counted) ? fac_onnx_list(w, n->nout, sizes) : NULL };
     const char *first = fac_onnx_name(w, n->out[0]);
