@@ -95,7 +95,7 @@ static fac_value *float_leaf(void *self, fac_graph *to, const fac_value *v) {
     if (v->leaf == FAC_INPUT && f->opts->keep_ports) return NULL;
     if (v->leaf == FAC_INPUT) {
         fac_value *in = fac_input(to, v->name, want, v->type.dims);
-        in->guess = v->guess;
+        if (in && in->leaf == FAC_INPUT) in->guess = v->guess;
         return in;
     }
     if (!v->tensor || read_by_kept(f, v)) return NULL;

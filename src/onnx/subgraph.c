@@ -37,7 +37,7 @@ static fac_value *put_outer(fac_graph *g, const fac_value *v) {
     do snprintf(name, sizeof name, "outer.%zu", k++); while (fac_table_get(&g->names, name));
     fac_value *in = fac_input(g, own ? v->name : name, v->type.dtype, v->type.dims);
     if (v->known) fac_knows(in, v->known);
-    in->guess = v->guess;
+    if (in && in->leaf == FAC_INPUT) in->guess = v->guess;
     return in;
 }
 
@@ -133,6 +133,7 @@ static fac_status define_all(fac_body *b, const fac_proto_graph *from, int nin, 
 static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
     FAC_TRY(define_all(b, from, nin, in, err));
     fac_onnx_body_complete(b->g, nin, b->reads);
+    FAC_TRY(fac_graph_check(b->g, err));            /* else inputs are missing that are counted on */
     FAC_TRY(fac_body_build(b, err));
     for (size_t k = 0; k < from->out.n; k++) {
         fac_value *v;
@@ -204,7 +205,7 @@ static fac_status build_function(fac_body *b, fac_value *const in[], size_t nin,
         snprintf(name, sizeof name, "in.%zu", k);
         inside[k] = fac_input(b->g, own ? f->in.at[k] : name, in[k]->type.dtype, in[k]->type.dims);
         if (in[k]->known) fac_knows(inside[k], in[k]->known);
-        inside[k]->guess = in[k]->guess;
+        if (inside[k] && inside[k]->leaf == FAC_INPUT) inside[k]->guess = in[k]->guess;
     }
     FAC_TRY(fac_graph_check(b->g, err));
     if (!f->out.n) return fac_raise(err, FAC_E_FORMAT, "function \"%s\" has no outputs", f->name);

@@ -69,7 +69,7 @@ static fac_value *retype_input(const retype *r, fac_graph *to, size_t i) {
         if (d.d[k] == FAC_FLOW_OPEN || (!ranked && d.d[k] < 0)) d.d[k] = fac_symbol(to, NULL);
     }
     fac_value *made = fac_input(to, v->name, v->type.dtype, d);
-    made->guess = r->feed[i].guess;
+    if (made && made->leaf == FAC_INPUT) made->guess = r->feed[i].guess;
     const fac_contents *known = known_of(&r->feed[i], r->steers[i]);
     if (known) fac_knows(made, known);
     return made;

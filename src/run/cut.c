@@ -145,7 +145,7 @@ static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
         if (!read) continue;
         snprintf(name, sizeof name, "cut.%u", (unsigned)v->id);
         out[k] = fac_input(to, name, v->type.dtype, v->type.dims);
-        out[k]->guess = v->guess;
+        if (out[k] && out[k]->leaf == FAC_INPUT) out[k]->guess = v->guess;
         s->c->rest_in[s->c->nrest++] = source_of(s, v);
     }
     return true;
