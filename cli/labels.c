@@ -46,14 +46,6 @@ int labels_fit(labels *l, int64_t classes) {
     return EXIT_OK;
 }
 
-int labels_load(const char *path, labels *out) {
-    fac_error err = { 0 };
-    char *text;
-    size_t bytes;
-    if (fac_read_text(path, LONGEST, FAC_READ_FILE_OR_PIPE, &text, &bytes, &err)) return fail(&err);
-    return labels_parse(text, bytes, path, out);
-}
-
 void labels_free(labels *l) {
     fac_labels_free(l->names);
     *l = (labels){ 0 };
