@@ -18,7 +18,8 @@ static const option options[] = {
     JOB_OPTIONS(o.job),
     { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
     { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first" },
-    { "--at", OPTION_LIST, &o.at, "NAME", "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
+    { "--at", OPTION_LIST, &o.at, "NAME",
+      "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 1" },
     { "--chrome-trace", OPTION_TEXT, &o.trace, "FILE", "one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
@@ -149,7 +150,8 @@ static int print_json(const profile *p, const profile_row *const *order, const p
     }
     if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
-    for (size_t i = 0; i < o.shown && (o.top <= 0 || i < (size_t)o.top); i++) cJSON_AddItemToArray(nodes, row_json(p, order[i]));
+    for (size_t i = 0; i < o.shown && (o.top <= 0 || i < (size_t)o.top); i++)
+        cJSON_AddItemToArray(nodes, row_json(p, order[i]));
     return json_print(root);
 }
 
@@ -190,14 +192,17 @@ static int write_trace(const profile *p) {
 /* Does the step stand in the module, or carry the name, of a layer? */
 static bool does_layer(const profile_row *r, const fac_layer *l) {
     const size_t n = l->is_module ? strlen(l->module) : 0;
-    if (n && !strncmp(r->s.nodes, l->module, n) && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
+    const bool begins = n && !strncmp(r->s.nodes, l->module, n);
+    if (begins && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
     return strstr(r->s.nodes, l->name) != NULL;
 }
 
 static bool means_step(const profile *p, const profile_row *r, const char *pattern) {
     if (!strcmp(r->s.nodes, pattern)) return true;
-    for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++)
-        if (fac_analysis_selects(p->analysis, i, pattern) && does_layer(r, fac_analysis_layer(p->analysis, i))) return true;
+    for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++) {
+        if (!fac_analysis_selects(p->analysis, i, pattern)) continue;
+        if (does_layer(r, fac_analysis_layer(p->analysis, i))) return true;
+    }
     return false;
 }
 
