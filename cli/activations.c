@@ -17,7 +17,8 @@ static struct {
 } o = { .top = -1 };
 
 static const option options[] = {
-    { "--at", OPTION_LIST, &o.at, "NAME", "only these: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
+    { "--at", OPTION_LIST, &o.at, "NAME",
+      "only these: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "order (default), zeros, dead, min, max, mean, std or size" },
     { "--top", OPTION_INT, &o.top, "N", "so many rows; default all", OPTION_TALLY },
     { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },

@@ -16,7 +16,8 @@ static const option options[] = {
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
     { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20", OPTION_TALLY },
     { "--sort", OPTION_TEXT, &o.sort, "BY", "layers by order (default), macs, bytes, weights or params" },
-    { "--at", OPTION_LIST, &o.at, "NAME", "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
+    { "--at", OPTION_LIST, &o.at, "NAME",
+      "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any text" },
     { "--plan", OPTION_FLAG, &o.plan, NULL, "also where each value lies in the arena of the plan, and when" },
     { "--onnx", OPTION_FLAG, &o.onnx, NULL,
       "the operators of an ONNX file as it spells them, also those that are not ours" },
@@ -65,7 +66,8 @@ static int check_names(const fac_analysis *a) {
     for (int k = 0; k < o.at.n; k++) {
         int i = 0;
         while (fac_analysis_layer(a, i) && !fac_analysis_selects(a, i, o.at.at[k])) i++;
-        if (!fac_analysis_layer(a, i)) return fail_text("--at: there is no layer \"%s\"", o.at.at[k]);
+        if (fac_analysis_layer(a, i)) continue;
+        return fail_text("--at: there is no layer \"%s\"", o.at.at[k]);
     }
     return EXIT_OK;
 }

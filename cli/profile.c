@@ -185,14 +185,17 @@ static int write_trace(const profile *p) {
 /* Does the step stand in the module, or carry the name, of a layer? */
 static bool does_layer(const profile_row *r, const fac_layer *l) {
     const size_t n = l->is_module ? strlen(l->module) : 0;
-    if (n && !strncmp(r->s.nodes, l->module, n) && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
+    const bool begins = n && !strncmp(r->s.nodes, l->module, n);
+    if (begins && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
     return strstr(r->s.nodes, l->name) != NULL;
 }
 
 static bool means_step(const profile *p, const profile_row *r, const char *pattern) {
     if (!strcmp(r->s.nodes, pattern)) return true;
-    for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++)
-        if (fac_analysis_selects(p->analysis, i, pattern) && does_layer(r, fac_analysis_layer(p->analysis, i))) return true;
+    for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++) {
+        if (!fac_analysis_selects(p->analysis, i, pattern)) continue;
+        if (does_layer(r, fac_analysis_layer(p->analysis, i))) return true;
+    }
     return false;
 }
 

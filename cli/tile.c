@@ -23,7 +23,7 @@ static const option options[] = {
     { "--pad", OPTION_FLAG, &o.pad, NULL, "zeros behind the end: equal tiles, or the target's multiples, not smaller ones" },
     { "--best", OPTION_FLAG, &o.best, NULL, "for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME",
-      "these layers alone: names as any view prints them, modules, op:gemm, kind:Linear; several with commas" },
+      "these layers alone: names as any view prints them, modules, op:gemm, kind:Linear, with commas" },
     { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK", "instead of a model: one product" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },

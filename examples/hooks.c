@@ -1,8 +1,10 @@
-/* The outputs of all convolutions, as PyTorch's forward hooks give them: hooks [MODEL.onnx | zoo name [PATTERN]]
+/* The outputs of all convolutions, as PyTorch's forward hooks give them.
+ * hooks [MODEL.onnx | zoo name [PATTERN]]
  *
- * A hook of a program is called with each node after it ran; it reads results, and may put others in their place.  Nodes are chosen
- * by the words that every verb takes ("kind:Conv2d", "op:relu", a module, a name with *).  For statistics of tensors there is
- * fac_activations_*, which needs no hook of your own. */
+ * A hook of a program is called with each node after it ran; it reads results, and may put others in
+ * their place.  Nodes are chosen by the words that every verb takes ("kind:Conv2d", "op:relu", a
+ * module, a name with *).  For statistics of tensors there is fac_activations_*, which needs no hook
+ * of your own. */
 #include <facula/backend.h>
 #include <facula/facula.h>
 #include <facula/op.h>

@@ -1,7 +1,8 @@
 /* A matrix unit takes products of at most 64 x 64 x 64: the three Gemms at the end of AlexNet become 14,336 of them, and the
  * network is proved to be the same.  split_gemm [MODEL.onnx | zoo name [LIMIT [OUT.onnx]]]
  *
- * The fully connected layers are tiled, chosen by their operators; the convolutions stay.  Then all products are counted in the model that came
+ * The fully connected layers are tiled, chosen by their operators; the convolutions stay.  Then all
+ * products are counted in the model that came
  * out, and fac_verify compares both networks on integers: whatever the tiles are added up in, the sums are exact, so every
  * output has to have the same bits. */
 #include <facula/backend.h>

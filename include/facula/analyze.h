@@ -82,10 +82,10 @@ const char      *fac_analysis_open(const fac_analysis *a);          /* why sizes
 const char      *fac_analysis_decided(const fac_analysis *a);
 
 /* Does a pattern mean layer i?  The one language in which layers are chosen, here as by
- * fac_activations_opts.at, fac_tile_opts.only and the calls of facula/edit.h: "op:conv2d" by facula's
- * operator, "kind:Conv2d" by PyTorch's name of such a layer, or a name as any view prints it: of the
- * layer, of the node in the ONNX file, of a value that it makes, of a module that it is or stands
- * in.  A * stands for any text; several have commas between. */
+ * fac_activations_opts.at, fac_tile_opts.only and the calls of facula/edit.h: "op:conv2d" by
+ * facula's operator, "kind:Conv2d" by PyTorch's name of such a layer, or a name as any view prints
+ * it: of the layer, of the node in the ONNX file, of a value that it makes, of a module that it is
+ * or stands in.  A * stands for any text; several have commas between. */
 bool fac_analysis_selects(const fac_analysis *a, int i, const char *pattern);
 
 /* What is alive while layer i runs: the layers that made it (-1: an input of the graph) with bytes, the largest first; at most

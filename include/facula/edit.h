@@ -51,9 +51,9 @@ fac_status fac_graph_rename(const fac_graph *g, const char *old, const char *nam
 fac_status fac_graph_reordered(const fac_graph *g, int64_t batch, fac_graph **out, fac_error *err);
 
 /* ---- single nodes ----
- * node: in the language of fac_analysis_selects, the name of an output, or "%7", as `facula show` numbers values without a name.
- * A module must hold one node alone, unless the text has a * or a comma.  One call may mean many nodes: *n (may be NULL) says how
- * many were changed.  FAC_E_ARGUMENT when there is none.  Types of all that follows are inferred anew: where that fails the
+ * node: in the language of fac_analysis_selects, the name of an output, or "%7", as `facula show`
+ * numbers values without a name.  A module must hold one node alone, unless the text has a * or a
+ * comma.  One call may mean many nodes: *n (may be NULL) says how many were changed.  FAC_E_ARGUMENT when there is none.  Types of all that follows are inferred anew: where that fails the
  * error names the node.
  *
  * text: ops in the form of graph text, separated by ';'.  _ is the first input (the value behind which something is put), x0,
@@ -71,7 +71,8 @@ fac_status fac_graph_set(const fac_graph *g, const char *node, const char *attrs
 /* Several at once: types are inferred when all of them are set, so changes may be valid only together.
  * n of each receives how many nodes were changed; of two settings of one attribute the later stays. */
 typedef struct fac_graph_setting { const char *node, *attrs; int n; } fac_graph_setting;
-fac_status fac_graph_set_all(const fac_graph *g, int count, fac_graph_setting *settings, fac_graph **out, fac_error *err);
+fac_status fac_graph_set_all(const fac_graph *g, int count, fac_graph_setting *settings,
+                             fac_graph **out, fac_error *err);
 
 /* ---- ports ---- */
 

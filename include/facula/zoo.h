@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 typedef struct fac_zoo {
-    const char *name, *help;                        /* "googlenet", "googlenet?transform_input": with an option */
+    const char *name, *help;                        /* "googlenet"; with an option:
+                                                       "googlenet?transform_input" */
     int channels, height, width, classes;           /* of the published network */
     const char *preset;                             /* its preprocessing: see fac_presets */
     const char *unused;                             /* weights whose names begin so belong to training only; NULL: none */

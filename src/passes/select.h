@@ -20,15 +20,16 @@ bool        fac_is_unknown(const fac_value *v);
 /* Data of a run, as against a parameter, a constant or what is made from these before it. */
 bool        fac_is_data(const fac_value *v);
 
-/* module_path.c: where a node stands ("layer1.0.conv1"), from the scope or the name that the file gave it; NULL: memory. */
+/* module_path.c: where a node stands ("layer1.0.conv1"), from the scope or the name that the file
+ * gave it; NULL: memory. */
 const char *fac_module_path(fac_arena *a, const fac_node *n);
 
-/* select.c: the one language in which nodes are chosen.  A pattern is one word or several with commas between:
+/* select.c: the one language in which nodes are chosen.  A pattern is a word, or several with commas:
  *
  *   op:conv2d     by facula's operator
  *   kind:Conv2d   by PyTorch's name of such a layer
- *   NAME          what any view prints: the node's label, its name in the ONNX file, that of a value it makes, the module that it
- *                 is (BY_NAME), or one that it stands in (BY_MODULE)
+ *   NAME          what any view prints: the node's label, its name in the ONNX file, that of a value
+ *                 it makes (BY_NAME), or a module that it is or stands in (BY_MODULE)
  *
  * A * stands for any text.  Of all words the best answer counts. */
 typedef enum fac_selected { FAC_NOT_SELECTED, FAC_BY_MODULE, FAC_BY_NAME } fac_selected;
