@@ -1,0 +1,119 @@
+/* Inputs of a comparison.  Remainders are drawn evenly.  Real numbers are of several kinds, since functions differ where they
+ * saturate, near 0, at corners and at jumps:
+ *   0 in [-1, 1)                       4 multiples of 1/2 up to 8, and the corners themselves: ties
+ *   1 of any size from 1e-3 to 1e3, some of them near the corners of the functions in both models
+ *   2 in [-1000, 1000)                 5 in [-8, 8)
+ *   3 in [-0.001, 0.001)               6 in [-0.03, 0.03)       7 in [-60, 60) */
+#include <math.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "report/verify.h"
+
+enum { STREAMS = 1 << 16, SMALL = 7, WIDE = 100, TIES = 8, EVERY = 4 };
+enum { MIXED = 1, TIED = 4 };
+static const double sizes[FAC_INPUT_KINDS] = { 1, 0, 1000, 1e-3, 0, 8, 0.03, 60 };
+
+const char *fac_inputs_word(int round) {
+    static const char *const words[FAC_INPUT_KINDS] = {
+        "in [-1, 1)", "of sizes from 1e-3 to 1e3", "in [-1000, 1000)", "in [-0.001, 0.001)", "that are multiples of 1/2",
+        "in [-8, 8)", "in [-0.03, 0.03)", "in [-60, 60)" };
+    return words[round % FAC_INPUT_KINDS];
+}
+
+/* ---- one number ---- */
+
+typedef struct draw { const fac_trial *t; int kind; uint64_t stream; } draw;
+
+static double uniform(const draw *d, uint64_t k, int turn) {
+    return fac_random_uniform(d->t->o->seed + (uint64_t)turn, d->stream, k);
+}
+
+/* One of the corners, or a little beside it. */
+static double near_corner(const draw *d, uint64_t k, bool exact) {
+    const double x = d->t->at[(size_t)(uniform(d, k, 3) * (double)d->t->nat)], by = uniform(d, k, 4) - 0.5;
+    return exact || !isfinite(x) ? x : x + by * (0.2 * fabs(x) + 0.2);
+}
+
+static double real(const draw *d, uint64_t k) {
+    const double x = 2 * uniform(d, k, 0) - 1;
+    const bool corner = d->t->nat && k % EVERY == (uint64_t)(d->t->nat > 1);
+    if (d->kind == MIXED) {
+        if (corner && uniform(d, k, 2) < 0.5) return near_corner(d, k, false);
+        return copysign(pow(10, 6 * fabs(x) - 3), uniform(d, k, 1) - 0.5);
+    }
+    if (d->kind != TIED) return x * sizes[d->kind];
+    return corner ? near_corner(d, k, true) : rint(x * 2 * TIES) / 2;
+}
+
+static double whole(const draw *d, uint64_t k, char kind) {
+    const uint64_t bits = fac_random_bits(d->t->o->seed, d->stream, k);
+    if (d->t->narrow || d->t->prime || d->kind == 0) return (double)(bits % SMALL);
+    return kind == 'i' ? (double)(bits % (2 * WIDE)) - WIDE : (double)(bits % WIDE);
+}
+
+static double drawn(const draw *d, uint64_t k, char kind) {
+    if (kind == 'b') return (double)(fac_random_bits(d->t->o->seed, d->stream, k) & 1);
+    if (kind != 'f') return whole(d, k, kind);
+    if (!d->t->prime) return real(d, k);
+    return (double)(fac_random_bits(d->t->o->seed, d->stream, k) % (uint64_t)d->t->prime) - d->t->prime / 2;
+}
+
+/* ---- tensors ---- */
+
+/* Numbers that both models can hold: of the narrower type. */
+static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tensor **out) {
+    const fac_type type = t->a.graph->inputs[i]->type, other = t->b.graph->inputs[i]->type;
+    const int64_t n = fac_dims_count(&type.dims);
+    const draw d = { t, round % FAC_INPUT_KINDS, (uint64_t)round * STREAMS + i };
+    const char kind = fac_dtype_get(type.dtype)->kind;
+    fac_tensor *wide = NULL, *narrow = NULL;
+    if (n < 0) return fac_raise(t->err, FAC_E_SHAPE, "the size of input %s is not known", t->a.graph->inputs[i]->name);
+    FAC_TRY(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, t->err));
+    double *x = (double *)(uintptr_t)fac_tensor_data(wide);
+    for (int64_t k = 0; k < n; k++) x[k] = drawn(&d, (uint64_t)k, kind);
+    const bool other_is_narrower = fac_dtype_get(other.dtype)->block_bytes < fac_dtype_get(type.dtype)->block_bytes;
+    fac_status status = fac_tensor_convert(wide, other_is_narrower ? other.dtype : type.dtype, &narrow, t->err);
+    if (!status) status = fac_tensor_convert(narrow, type.dtype, out, t->err);
+    fac_tensor_free(wide);
+    fac_tensor_free(narrow);
+    return status;
+}
+
+fac_status fac_trial_inputs(fac_trial *t, int round) {
+    if (t->a.graph->ninputs > STREAMS) return fac_raise(t->err, FAC_E_UNSUPPORTED, "more than %d inputs", STREAMS);
+    for (size_t i = 0; i < t->a.graph->ninputs; i++) {
+        fac_tensor_free(t->in[i]);
+        t->in[i] = NULL;
+        if (t->o->n && !t->prime) t->in[i] = fac_tensor_retain(t->o->inputs[i]);
+        else FAC_TRY(random_input(t, round, i, &t->in[i]));
+    }
+    return FAC_OK;
+}
+
+/* ---- corners ---- */
+
+enum { MOST = 64 };
+
+static bool has(const fac_trial *t, double x) {
+    for (size_t k = 0; k < t->nat; k++)
+        if (t->at[k] == x || (isnan(x) && isnan(t->at[k]))) return true;
+    return false;
+}
+
+static void take(fac_trial *t, const fac_graph *g) {
+    for (const fac_node *n = g->first; n; n = n->next) {
+        double at[FAC_STEPS];
+        const int count = n->op->steps && fac_is_float(n->in[0]) ? n->op->steps(n, at) : 0;
+        for (int k = 0; k < count && t->nat < MOST; k++)
+            if (!has(t, at[k])) t->at[t->nat++] = at[k];
+    }
+}
+
+fac_status fac_trial_steps(fac_trial *t) {
+    t->at = fac_alloc(MOST, sizeof *t->at);
+    if (!t->at) return fac_raise(t->err, FAC_E_NOMEM, "no memory for corners");
+    take(t, t->a.graph);
+    take(t, t->b.graph);
+    return FAC_OK;
+}
