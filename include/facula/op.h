@@ -238,7 +238,7 @@ enum {                              /* fac_op.is */
     FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
     FAC_OP_BODIES   = 32,           /* its bodies are its meaning (if, loop, fused), not an epilogue               */
     FAC_OP_RING     = 128,          /* adds, subtracts and multiplies its numbers, so it is exact modulo a prime    */
-    FAC_OP_PICKS    = 256,          /* compares its numbers: the results are some of them, their sizes, 0, or flags */
+    FAC_OP_PICKS    = 256,          /* compares its numbers and gives some of them, their sizes, 0 or 1               */
     FAC_OP_INVERSE  = 512,          /* 1 / x                                                                        */
     FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
                                        the node (call, if, loop, scan); passes take the node for one that must be expanded */

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "report/verify.h"
 
-enum { CLASSES = 3, PRIMES = 3, INPUTS = 2 };
+enum { PLACES = 7, CLASSES = 3, PRIMES = 3, INPUTS = 2 };
 static const int primes[CLASSES][PRIMES] = { { 61, 59, 53 }, { 31, 29, 23 }, { 13, 11, 7 } };
 
 typedef struct work {
@@ -135,11 +135,11 @@ static fac_status run(work *w, int rounds) {
 /* What cannot run on remainders (places out of range, say) is no error of the models. */
 fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out) {
     fac_error *err = t->err, own = { 0 };
-    const bool narrow = t->narrow;
+    const int narrow = t->narrow;
     work w = { .t = t, .to = out };
     *out = (fac_exact){ .is = FAC_EXACT_EQUAL };
     t->err = &own;
-    t->narrow = true;
+    t->narrow = narrow ? narrow : PLACES;
     fac_status status = run(&w, rounds);
     t->err = err;
     t->narrow = narrow;

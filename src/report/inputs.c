@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "passes/frozen.h"
 #include "report/verify.h"
 
 enum { STREAMS = 1 << 16, SMALL = 7, WIDE = 100, TIES = 8, EVERY = 4 };
@@ -23,7 +24,8 @@ const char *fac_inputs_word(int round) {
 
 /* ---- one number ---- */
 
-typedef struct draw { const fac_trial *t; int kind; uint64_t stream; } draw;
+/* beside: the numbers that these are compared with, or NULL. */
+typedef struct draw { const fac_trial *t; int kind; uint64_t stream; const double *beside; } draw;
 
 static double uniform(const draw *d, uint64_t k, int turn) {
     return fac_random_uniform(d->t->o->seed + (uint64_t)turn, d->stream, k);
@@ -43,13 +45,19 @@ static double real(const draw *d, uint64_t k) {
         return copysign(pow(10, 6 * fabs(x) - 3), uniform(d, k, 1) - 0.5);
     }
     if (d->kind != TIED) return x * sizes[d->kind];
+    if (d->beside && uniform(d, k, 2) < 0.75) return d->beside[k];
     return corner ? near_corner(d, k, true) : rint(x * 2 * TIES) / 2;
 }
 
+/* Integers of any size, too: by powers of 2. */
 static double whole(const draw *d, uint64_t k, char kind) {
     const uint64_t bits = fac_random_bits(d->t->o->seed, d->stream, k);
-    if (d->t->narrow || d->t->prime || d->kind == 0) return (double)(bits % SMALL);
-    return kind == 'i' ? (double)(bits % (2 * WIDE)) - WIDE : (double)(bits % WIDE);
+    const int small = d->t->narrow ? d->t->narrow : SMALL;
+    if (d->t->narrow || d->t->prime || d->kind == 0) return (double)(bits % (uint64_t)small);
+    if (d->kind == TIED && d->beside && bits >> 62) return d->beside[k];
+    if (d->kind != MIXED) return (double)(int64_t)(bits % (2 * WIDE)) - (kind == 'i' ? WIDE : 0);
+    const double size = (double)(bits >> (32 + bits % 31));
+    return kind == 'i' && bits >> 31 & 1 ? -size : size;
 }
 
 static double drawn(const draw *d, uint64_t k, char kind) {
@@ -65,13 +73,18 @@ static double drawn(const draw *d, uint64_t k, char kind) {
 static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tensor **out) {
     const fac_type type = t->a.graph->inputs[i]->type, other = t->b.graph->inputs[i]->type;
     const int64_t n = fac_dims_count(&type.dims);
-    const draw d = { t, round % FAC_INPUT_KINDS, (uint64_t)round * STREAMS + i };
+    const fac_tensor *beside = t->beside && t->beside[i] ? t->beside[i] : NULL;
+    draw d = { t, round % FAC_INPUT_KINDS, (uint64_t)round * STREAMS + i, beside ? fac_tensor_data(beside) : NULL };
     const char kind = fac_dtype_get(type.dtype)->kind;
     fac_tensor *wide = NULL, *narrow = NULL;
     if (n < 0) return fac_raise(t->err, FAC_E_SHAPE, "the size of input %s is not known", t->a.graph->inputs[i]->name);
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, type.dims, &wide, t->err));
     double *x = (double *)(uintptr_t)fac_tensor_data(wide);
-    for (int64_t k = 0; k < n; k++) x[k] = drawn(&d, (uint64_t)k, kind);
+    for (int64_t k = 0; k < n; k++) {
+        const bool tied = d.kind == TIED && !t->prime && k % 2 == 0;        /* inputs meet there */
+        d.stream = (uint64_t)round * STREAMS + (tied ? 0 : i);
+        x[k] = drawn(&d, (uint64_t)k, kind);
+    }
     const bool other_is_narrower = fac_dtype_get(other.dtype)->block_bytes < fac_dtype_get(type.dtype)->block_bytes;
     fac_status status = fac_tensor_convert(wide, other_is_narrower ? other.dtype : type.dtype, &narrow, t->err);
     if (!status) status = fac_tensor_convert(narrow, type.dtype, out, t->err);
@@ -93,27 +106,43 @@ fac_status fac_trial_inputs(fac_trial *t, int round) {
 
 /* ---- corners ---- */
 
-enum { MOST = 64 };
+enum { MOST = 64, FEW = 16 };
 
-static bool has(const fac_trial *t, double x) {
+static void add(fac_trial *t, double x) {
     for (size_t k = 0; k < t->nat; k++)
-        if (t->at[k] == x || (isnan(x) && isnan(t->at[k]))) return true;
-    return false;
+        if (t->at[k] == x || (isnan(x) && isnan(t->at[k]))) return;
+    if (t->nat < MOST) t->at[t->nat++] = x;
 }
 
-static void take(fac_trial *t, const fac_graph *g) {
+/* What stands beside an input in an op of single numbers: as many numbers, or few, which are corners for all. */
+static fac_status operand(fac_trial *t, const fac_graph *g, const fac_node *n, int i) {
+    const fac_value *v = n->in[i], *x = n->in[!i];
+    fac_tensor *wide = NULL;
+    const int64_t count = fac_dims_count(&v->type.dims);
+    FAC_TRY(fac_tensor_convert(v->tensor, FAC_F64, &wide, t->err));
+    for (int64_t k = 0; k < count && count <= FEW && fac_tensor_data(wide); k++)
+        add(t, ((const double *)fac_tensor_data(wide))[k]);
+    for (size_t k = 0; x && k < g->ninputs; k++)
+        if (g->inputs[k] == x && !t->beside[k] && fac_dims_count(&x->type.dims) == count) t->beside[k] = fac_tensor_retain(wide);
+    fac_tensor_free(wide);
+    return FAC_OK;
+}
+
+static fac_status take(fac_trial *t, const fac_graph *g) {
     for (const fac_node *n = g->first; n; n = n->next) {
         double at[FAC_STEPS];
-        const int count = n->op->steps && fac_is_float(n->in[0]) ? n->op->steps(n, at) : 0;
-        for (int k = 0; k < count && t->nat < MOST; k++)
-            if (!has(t, at[k])) t->at[t->nat++] = at[k];
+        const int count = n->op->steps && n->in[0] ? n->op->steps(n, at) : 0;
+        for (int k = 0; k < count; k++) add(t, at[k]);
+        for (int i = 0; i < n->nin && n->op->map && n->nin == 2; i++)
+            if (fac_frozen(n->in[i]) && n->in[i]->type.dtype != FAC_TEXT) FAC_TRY(operand(t, g, n, i));
     }
+    return FAC_OK;
 }
 
 fac_status fac_trial_steps(fac_trial *t) {
     t->at = fac_alloc(MOST, sizeof *t->at);
-    if (!t->at) return fac_raise(t->err, FAC_E_NOMEM, "no memory for corners");
-    take(t, t->a.graph);
-    take(t, t->b.graph);
-    return FAC_OK;
+    t->beside = fac_alloc(t->a.graph->ninputs + 1, sizeof(fac_tensor *));
+    if (!t->at || !t->beside) return fac_raise(t->err, FAC_E_NOMEM, "no memory for corners");
+    FAC_TRY(take(t, t->a.graph));
+    return take(t, t->b.graph);
 }

@@ -27,10 +27,10 @@ typedef struct fac_trial {
     fac_verdict *v;
     fac_error   *err;
     int          prime;             /* inputs are remainders modulo this; 0: real numbers */
-    bool         narrow;            /* integers may be places: small, not negative        */
-    bool         beyond;            /* a function asks for infinities and NaN             */
+    int          narrow;            /* integers may be places: below this; 0: of any size */
     double      *at;                /* corners and jumps of the functions of both models  */
     size_t       nat;
+    fac_tensor **beside;            /* what input i is compared with, where it has as many elements; NULL: nothing */
 } fac_trial;
 
 /* ---- compare.c ---- */
