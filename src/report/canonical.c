@@ -48,11 +48,38 @@ fac_graph *fac_define(fac_graph *g) {
     return g;
 }
 
-fac_graph *fac_canonical(const fac_graph *g) {
+/* ---- constants ---- */
+
+/* Integers always: sizes and axes.  Floats would be rounded, which their remainders are not. */
+static fac_status whole_numbers(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
+    for (int k = 0; k < n->nout; k++)
+        if (fac_is_float(n->out[k]) && !n->op->move && !n->op->view) return FAC_E_UNSUPPORTED;
+    return fac_ref_evaluate(n, in, out, err);
+}
+
+/* Weights are numbers like all others. */
+static fac_value *frozen(void *self, fac_graph *to, const fac_value *v) {
+    (void)self;
+    const bool param = (v->leaf == FAC_PARAM || v->leaf == FAC_STATE) && v->tensor && !v->next;
+    return param ? fac_const(to, v->tensor) : NULL;
+}
+
+static fac_graph *folded(const fac_graph *g, fac_form form) {
+    if (form == FAC_FORM_EXACT) return fac_pass_fold(g, whole_numbers);
+    if (form == FAC_FORM_FOLDED) return fac_pass_fold(g, fac_ref_evaluate);
+    fac_graph *to = fac_pass_absorb(g);
+    if (good(to)) to = in_place_of(to, fac_graph_rebuild(to, &(fac_rebuild){ .leaf = frozen }, NULL));
+    return good(to) ? in_place_of(to, fac_pass_fold(to, fac_ref_evaluate)) : to;
+}
+
+/* ---- all of it ---- */
+
+fac_graph *fac_canonical(const fac_graph *g, fac_form form) {
     fac_graph *to = fac_widen(g, FAC_F32);
     if (good(to)) to = in_place_of(to, fac_pass_expand(to, NULL, NULL));
-    if (good(to)) to = in_place_of(to, fac_pass_fold(to, fac_ref_evaluate));
+    if (good(to)) to = in_place_of(to, folded(to, form));
     if (good(to)) to = in_place_of(to, fac_pass_simplify(to));
     if (good(to)) to = in_place_of(to, fac_pass_neutral(to));
-    return fac_define(to);
+    if (good(to)) to = fac_define(to);
+    return good(to) ? in_place_of(to, fac_widen(to, FAC_F32)) : to;      /* what was made of integers may be f64 */
 }

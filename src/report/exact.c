@@ -122,14 +122,30 @@ static void judge(work *w) {
     }
 }
 
-static fac_status run(work *w, int rounds) {
+/* Where the exact forms differ, those that a simplified model has may be equal. */
+static fac_status run_form(work *w, fac_form form, int rounds) {
     for (int i = 0; i < 2; i++) {
-        w->form[i] = fac_canonical(side_of(w, i)->graph);
+        fac_graph_free(w->form[i]);
+        w->form[i] = fac_canonical(side_of(w, i)->graph, form);
         if (!w->form[i]) return fac_raise(w->t->err, FAC_E_NOMEM, "no memory for a model");
         FAC_TRY(fac_graph_check(w->form[i], w->t->err));
     }
     FAC_TRY(choose(w));
     return all_rounds(w, rounds);
+}
+
+static fac_status run(work *w, int rounds) {
+    fac_exact first = { 0 };
+    FAC_TRY(run_form(w, FAC_FORM_EXACT, rounds));
+    if (w->to->is != FAC_EXACT_UNEQUAL) return FAC_OK;
+    first = *w->to;
+    for (int form = FAC_FORM_FOLDED; form < FAC_FORMS && w->to->is == FAC_EXACT_UNEQUAL; form++) {
+        *w->to = (fac_exact){ .is = FAC_EXACT_EQUAL, .form = (fac_form)form };
+        w->nonzero = w->varies = false;
+        FAC_TRY(run_form(w, (fac_form)form, rounds));
+    }
+    if (w->to->is != FAC_EXACT_EQUAL || *w->lost) *w->to = first;
+    return FAC_OK;
 }
 
 /* What cannot run on remainders (places out of range, say) is no error of the models. */

@@ -229,14 +229,16 @@ static fac_status real_numbers(fac_trial *t, fac_data *d) {
     return d->is == FAC_DATA_DIFFERS ? differs(t) : FAC_OK;
 }
 
+static const char *const forms[FAC_FORMS] = { "", " with constants computed", " with norms and factors in the weights" };
+
 static void say_exact(fac_trial *t, const fac_exact *x, const fac_data *d) {
     fac_verdict *v = t->v;
     const fac_sameness else_ = d ? FAC_NO_DIFFERENCE : FAC_CANNOT_TELL;
-    if (x->is == FAC_EXACT_EQUAL && d && d->slight)
+    if (x->is == FAC_EXACT_EQUAL && x->form == FAC_FORM_EXACT && d && d->slight)
         fac_verdict_say(v, else_, "equal remainders, but real numbers differ by more than f64 explains (%.3g)", v->worst);
     else if (x->is == FAC_EXACT_EQUAL)
-        fac_verdict_say(v, FAC_SAME, "the same bits: %.0f remainders of %d run%s%s", x->elements, x->rounds,
-                        x->rounds > 1 ? "s" : "", d ? ", and real numbers agree" : "");
+        fac_verdict_say(v, FAC_SAME, "the same bits: %.0f remainders of %d run%s%s%s", x->elements, x->rounds,
+                        x->rounds > 1 ? "s" : "", forms[x->form], d ? ", and real numbers agree" : "");
     else if (x->is == FAC_EXACT_EMPTY) fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
     else if (x->is == FAC_EXACT_LOST)
         fac_verdict_say(v, else_, "%s%.300s", d ? "real numbers agree; " : "", x->why);

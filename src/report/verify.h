@@ -88,7 +88,10 @@ fac_graph *fac_widen(const fac_graph *g, fac_dtype to);
 
 /* canonical.c: in the smallest ops.  fac_define takes g and frees it. */
 enum { FAC_DEFINED = 8 };           /* results of a node that has such a form */
-fac_graph *fac_canonical(const fac_graph *g);
+/* How far numbers are computed before: integers alone; floats too, as exporters do, which rounds; and batch norms and factors are
+ * put into the weights before them, as simplifying does. */
+typedef enum fac_form { FAC_FORM_EXACT, FAC_FORM_FOLDED, FAC_FORM_ABSORBED, FAC_FORMS } fac_form;
+fac_graph *fac_canonical(const fac_graph *g, fac_form form);
 fac_graph *fac_define(fac_graph *g);
 
 /* abstract.c: a canonical model on whole numbers modulo a prime.  lost: the first node whose sums may not be exact, or that
@@ -98,7 +101,7 @@ fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat);
 
 /* ---- exact.c ---- */
 typedef enum fac_exactness { FAC_EXACT_EQUAL, FAC_EXACT_UNEQUAL, FAC_EXACT_LOST, FAC_EXACT_EMPTY } fac_exactness;
-typedef struct fac_exact { fac_exactness is; char why[400]; double elements; int rounds; } fac_exact;
+typedef struct fac_exact { fac_exactness is; fac_form form; char why[400]; double elements; int rounds; } fac_exact;
 fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out);
 
 /* ---- data.c ---- */
