@@ -137,9 +137,9 @@ static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_l
 
 static void say(data *d, int round, size_t k, const fac_difference *x) {
     d->t->v->round = round;
-    fac_verdict_say(d->t->v, FAC_DIFFERENT, "output %.100s: %lld of %.0f elements differ on %sinputs %s; the first is element "
-                    "%lld, %.9g against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count, x->elements,
-                    d->t->o->n ? "the given " : "", d->t->o->n ? "" : fac_inputs_word(round), (long long)x->at, x->a, x->b);
+    fac_verdict_say(d->t->v, FAC_DIFFERENT, "output %.100s: %lld of %.0f elements differ on %s; the first is element %lld, %.9g "
+                    "against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count, x->elements,
+                    d->t->o->n ? "the given inputs" : fac_inputs_word(round), (long long)x->at, x->a, x->b);
 }
 
 static tolerance allowed(const data *d) {
