@@ -79,6 +79,16 @@ expect 2 'which two models?' "$facula" verify a.txt
 expect 2 'goes with --mode' "$facula" verify a.txt b.txt --mode exact --inputs x.npy
 expect 5 'no_such_file' "$facula" verify a.txt no_such_file.onnx
 
+# one product, one op: their weights are drawn, so that a bias more shows
+check "$facula" tile --gemm 20x24x28 --max-m 8 --max-n 8 --max-k 8 --seed 3 -o gemm.onnx >/dev/null
+check "$facula" export --problem 'matmul(f32[20,28], f32[28,24])' --seed 3 -o whole.onnx >/dev/null
+expect 0 'the same bits' "$facula" verify whole.onnx gemm.onnx
+check "$facula" tile --gemm 20x24x28 --max-m 8 --max-n 8 --max-k 8 --seed 4 -o gemm.onnx >/dev/null
+expect 1 'different' "$facula" verify whole.onnx gemm.onnx
+check "$facula" export --problem 'linear(f32[2,5], f32[3,5], f32[3])' -o bias.onnx >/dev/null
+check "$facula" export --problem 'linear(f32[2,5], f32[3,5])' -o plain.onnx >/dev/null
+expect 1 'different' "$facula" verify bias.onnx plain.onnx
+
 # zeros prove nothing: a product with a bias is not one without
 cat >zeros.txt <<'END'
 input x f32[2,4]
