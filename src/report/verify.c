@@ -255,14 +255,24 @@ static int exact_rounds(const fac_trial *t) {
     return fac_macs(t->a.graph) > FEW ? 1 : EXACT_ROUNDS;
 }
 
-/* Unequal remainders are a question for real numbers. */
+/* Unequal remainders are a question for real numbers, with a closer look where these agree. */
+static fac_status ask_real(fac_trial *t, const fac_exact *x, const fac_data *d) {
+    bool far = false;
+    FAC_TRY(fac_verify_closer(t, &far));
+    if (far) return differs(t);
+    say_exact(t, x, d);
+    return FAC_OK;
+}
+
 static fac_status exact(fac_trial *t) {
     fac_exact x;
     fac_data d;
     FAC_TRY(fac_verify_exact(t, exact_rounds(t), &x));
     if (x.is != FAC_EXACT_UNEQUAL) return t->v->elements = x.elements, say_exact(t, &x, NULL), FAC_OK;
     FAC_TRY(real_numbers(t, &d));
-    if (t->v->same == FAC_NO_DIFFERENCE) say_exact(t, &x, &d), t->v->same = FAC_CANNOT_TELL;
+    if (t->v->same != FAC_NO_DIFFERENCE) return FAC_OK;
+    FAC_TRY(ask_real(t, &x, &d));
+    if (t->v->same == FAC_NO_DIFFERENCE) t->v->same = FAC_CANNOT_TELL;
     return FAC_OK;
 }
 
@@ -276,6 +286,7 @@ static fac_status full(fac_trial *t) {
         t->v->same = FAC_CANNOT_TELL;
         return FAC_OK;
     }
+    if (x.is == FAC_EXACT_UNEQUAL) return ask_real(t, &x, &d);
     say_exact(t, &x, &d);
     return FAC_OK;
 }

@@ -110,6 +110,8 @@ typedef enum fac_agreement { FAC_DATA_AGREES, FAC_DATA_DIFFERS, FAC_DATA_UNCLEAR
 typedef struct fac_data { fac_agreement is; bool slight, f64; int rounds; } fac_data;
 /* Fills the verdict's numbers, and why where they differ. */
 fac_status fac_verify_data(fac_trial *t, fac_data *out);
+/* Where outputs agree: whether they change alike from one input to another, in f64; says so in the verdict where not. */
+fac_status fac_verify_closer(fac_trial *t, bool *differs);
 /* Multiply-adds of one run. */
 double     fac_macs(const fac_graph *g);
 
