@@ -50,7 +50,8 @@ static const option options[] = {
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
                                                "that has every op" },
-    { "--verify", OPTION_FLAG, &o.verify, NULL, "check that the function is still the same, as `facula verify` does; "
+    { "--verify", OPTION_FLAG, &o.verify, NULL,
+      "check that the function is still the same, as `facula verify` does; "
                                                 "nothing is written where it is different" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
@@ -110,7 +111,8 @@ static int prove(const fac_graph *a, const fac_graph *b, cJSON *json) {
     fac_error err = { 0 };
     fac_verdict v = { .same = FAC_CANNOT_TELL };
     if (fac_device_open("cpu", NULL, &device, &err)) return verdict_error(fail(&err));
-    const fac_status status = fac_verify(a, b, device, &(fac_verify_opts){ .mode = FAC_VERIFY_FULL }, &v, &err);
+    const fac_status status = fac_verify(a, b, device,
+                                         &(fac_verify_opts){ .mode = FAC_VERIFY_FULL }, &v, &err);
     fac_device_free(device);
     if (status) return verdict_error(fail(&err));
     const char *word = fac_sameness_word(v.same);
@@ -197,7 +199,8 @@ static int run(list args) {
     if (!code && !g) code = fail_text("out of memory");
     if (code) code = failed(code);
     else code = work(args.at[0], from, &g, json);
-    if (json && (!code || code == EXIT_NO_DIFFERENCE)) code = json_print(json) ? failed(EXIT_FAILED) : code;
+    if (json && (!code || code == EXIT_NO_DIFFERENCE)) code = json_print(json)
+        ? failed(EXIT_FAILED) : code;
     else cJSON_Delete(json);
     fac_graph_free(g);
     fac_graph_free(from);

@@ -52,7 +52,8 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
     int code = device_open(&o->device, &j->device);
-    if (!code) code = problem ? problem_load(what, !o->inputs, (uint64_t)o->seed, &j->m.graph) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
+    if (!code) code = problem ? problem_load(what, !o->inputs, (uint64_t)o->seed, &j->m.graph)
+        : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
     if (code) return code;
     j->loaded = now() - start;
     if (fac_graph_inputs(j->m.graph) > JOB_MOST || fac_graph_outputs(j->m.graph) > JOB_MOST)

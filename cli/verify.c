@@ -16,10 +16,12 @@ static struct {
     bool json, whole, verbose;
 } o;
 static const option options[] = {
-    { "--mode", OPTION_TEXT, &o.mode, "MODE", "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; data: a "
+    { "--mode", OPTION_TEXT, &o.mode, "MODE",
+      "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; "
                                         "tolerance" },
     { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
-    { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 8 kinds, of large models 3" },
+    { "--rounds", OPTION_INT, &o.rounds, "N",
+      "of fresh random inputs; default 8 kinds, of large models 3" },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
     { "--rtol", OPTION_REAL, &o.rtol, "X", "full, data: |a - b| <= atol + rtol |b|; default 1e-4" },
     { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output" },
@@ -91,7 +93,8 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
 static int report(job *j, const fac_verdict *v) {
     const char *word = fac_sameness_word(v->same);
     if (o.json) return report_json(j, v, word) ? EXIT_ERROR : verdict_exit(v->same);
-    const char *paint = v->same == FAC_SAME ? "\033[32m" : v->same == FAC_DIFFERENT ? "\033[31m" : "\033[33m";
+    const char *paint = v->same == FAC_SAME ? "\033[32m" : v->same == FAC_DIFFERENT ? "\033[31m"
+        : "\033[33m";
     printf("%s%s%s: %s\n", colour() ? paint : "", word, colour() ? "\033[0m" : "", v->why);
     if (v->same != FAC_DIFFERENT && v->worst > 0)
         printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
@@ -161,7 +164,8 @@ static int work(job *j, list args, fac_verify_opts *opts) {
     opts->self = j;
     opts->segment = take_segment;
     j->segments = o.json ? cJSON_CreateArray() : NULL;
-    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err) ? verdict_error(fail(&err)) : report(j, &v);
+    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err)
+        ? verdict_error(fail(&err)) : report(j, &v);
 }
 
 static int run(list args) {
@@ -170,8 +174,10 @@ static int run(list args) {
     int mode = 0;
     if (args.n != 2) return usage_error(self, "which two models?");
     while (o.mode && mode < MODES && strcmp(modes[mode], o.mode)) mode++;
-    if (mode == MODES) return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"", o.mode);
-    if (o.inputs.n && mode == FAC_VERIFY_EXACT) return usage_error(self, "--inputs goes with --mode full, bound or data: exact makes its own numbers");
+    if (mode == MODES) return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"",
+                                          o.mode);
+    if (o.inputs.n && mode == FAC_VERIFY_EXACT) return usage_error(self,
+        "--inputs goes with --mode full, bound or data: exact makes its own numbers");
     if (o.rounds < 0 || o.batch < 0 || o.rtol < 0 || o.atol < 0)
         return usage_error(self, "--rounds, --batch, --rtol and --atol are positive");
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
@@ -190,8 +196,10 @@ static int run(list args) {
 const verb verb_verify = {
     .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
     .options = options, .run = run, .list = photo_presets,
-    .more = "full says \"same\" when real numbers agree on inputs of many sizes, and remainders modulo primes are equal: sums of these\n"
-            "are exact in any order, and each function becomes a table that depends on the op and its attributes.  \"different\" names\n"
-            "real inputs on which the outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real numbers, from\n"
-            "value to value where both models have equal ones; bound and data prove nothing, so they never say \"same\".\n"
+    .more = "full says \"same\" when real numbers agree on inputs of many sizes, and remainders modulo\n"
+            "primes are equal: sums of these are exact in any order, and each function becomes a table\n"
+            "that depends on the op and its attributes.  \"different\" names real inputs on which the\n"
+            "outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real\n"
+            "numbers, from value to value where both models have equal ones; bound and data prove\n"
+            "nothing, so they never say \"same\".\n"
             "Exit code: " VERDICT_CODES "." };

@@ -2,7 +2,7 @@
  * network is proved to be the same.  split_gemm [NETWORK [LIMIT [OUT.onnx]]]
  *
  * Each fully connected layer is tiled by its name, the convolutions stay.  Then all products are counted in the model that came
- * out, and fac_verify compares both networks on integers: whatever the tiles are added up in, the sums are exact, so every
+ * out, and fac_verify compares both networks on remainders: whatever the tiles are added up in, the sums are exact, so every
  * output has to have the same bits. */
 #include <facula/backend.h>
 #include <facula/facula.h>

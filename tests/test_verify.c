@@ -49,8 +49,10 @@ static void tiles_are_the_same(void **state) {
             fac_graph *cut = tiled(g, (fac_tile_sum)sum, pad);
             for (int mode = 0; mode < MODES; mode++) {
                 const fac_verdict v = judge(g, cut, (fac_verify_mode)mode);
-                if (v.same != most_of(mode)) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad, mode, v.why);
-                assert_int_equal(v.elements, (mode == FAC_VERIFY_EXACT ? 4 : 2) * 11);      /* two inputs for each prime */
+                if (v.same != most_of(mode)) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad,
+                                                      mode, v.why);
+                /* two inputs for each prime */
+                assert_int_equal(v.elements, (mode == FAC_VERIFY_EXACT ? 4 : 2) * 11);
                 assert_true(mode == FAC_VERIFY_EXACT || v.ratio < 1);
                 assert_true(mode == FAC_VERIFY_BOUND ? v.segments >= 6 : v.segments == 0);
             }
@@ -237,7 +239,8 @@ static void weights_of_16_bits(void **state) {
         if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s: %s", fac_dtype_get(types[k])->name, v.why);
         assert_true(v.worst > 0);
         v = judge(other, half, FAC_VERIFY_BOUND);
-        if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s of other weights: %s", fac_dtype_get(types[k])->name, v.why);
+        if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s of other weights: %s",
+                                                  fac_dtype_get(types[k])->name, v.why);
         fac_graph_free(half);
     }
     fac_graph_free(other);
@@ -270,7 +273,8 @@ static void given_inputs_say_the_sizes(void **state) {
     assert_int_equal(v.same, FAC_DIFFERENT);
     assert_int_equal(v.elements, 24);
     assert_int_equal(v.differing, 2);
-    assert_non_null(strstr(v.why, "output q: 2 of 12 elements differ on the given inputs; the first is element 8, -20 against -10"));
+    assert_non_null(strstr(v.why,
+                           "output q: 2 of 12 elements differ on the given inputs; the first is element 8, -20 against -10"));
     assert_string_equal(v.first, "");
     assert_true(v.last[0]);
     o.n = 1;
@@ -338,23 +342,29 @@ static void functions_are_told_apart(void **state) {
         { "y = leaky_relu(x) slope=0.01", "y = leaky_relu(x) slope=0.2", FAC_DIFFERENT },
         { "y = round(x)", "y = floor(x)", FAC_DIFFERENT },
         { "y = abs(x)", "y = neg(x)", FAC_DIFFERENT },
-        { "y = lrn(x) size=3 alpha=1e-4 beta=0.75 bias=1", "y = lrn(x) size=5 alpha=1e-4 beta=0.75 bias=1", FAC_DIFFERENT },
-        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5", "y = layer_norm(x, -, -) axis=1 epsilon=1e-5", FAC_DIFFERENT },
-        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5", "y = layer_norm(x, -, -) axis=-1 epsilon=1e-4", FAC_DIFFERENT },
-        { "m = less(x, 2)\nn = neg(x)\ny = where(m, x, n)", "m = less_or_equal(x, 2)\nn = neg(x)\ny = where(m, x, n)", FAC_DIFFERENT },
+        { "y = lrn(x) size=3 alpha=1e-4 beta=0.75 bias=1",
+          "y = lrn(x) size=5 alpha=1e-4 beta=0.75 bias=1", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=1 epsilon=1e-5", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=-1 epsilon=1e-4", FAC_DIFFERENT },
+        { "m = less(x, 2)\nn = neg(x)\ny = where(m, x, n)",
+          "m = less_or_equal(x, 2)\nn = neg(x)\ny = where(m, x, n)", FAC_DIFFERENT },
         { "y = relu(x)", "y = max(x, 0)", FAC_SAME },
         { "y = div(x, 4)", "y = mul(x, 0.25)", FAC_SAME },
         { "y = softmax(x) axis=2",
           "m = reduce_max(x, i64{2}) keep\nd = sub(x, m)\ne = exp(d)\ns = sum(e, i64{2}) keep\ny = div(e, s)", FAC_SAME },
         { "y = silu(x)", "s = sigmoid(x)\ny = mul(s, x)", FAC_SAME },
         { "a = mul(x, 3)\nb = mul(x, 5)\ny = add(a, b)", "y = mul(x, 8)", FAC_SAME },
-        { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)", FAC_NO_DIFFERENCE },
+        { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)",
+          FAC_NO_DIFFERENCE },
         { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL } };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         fac_graph *a = line_model(pairs[k].a), *b = line_model(pairs[k].b);
         fac_verdict v;
         OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
-        if (v.same != pairs[k].same) fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b, fac_sameness_word(v.same), v.why);
+        if (v.same != pairs[k].same) fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b,
+                                              fac_sameness_word(v.same), v.why);
         fac_graph_free(a), fac_graph_free(b);
     }
 }
@@ -362,7 +372,8 @@ static void functions_are_told_apart(void **state) {
 /* A limit that no input comes to is named. */
 static void what_was_not_reached_is_said(void **state) {
     (void)state;
-    fac_graph *a = line_model("s = sigmoid(x)\ny = relu(s)"), *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
+    fac_graph *a = line_model("s = sigmoid(x)\ny = relu(s)"),
+        *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
     fac_verdict v = { 0 };
     OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
     assert_int_equal(v.same, FAC_NO_DIFFERENCE);

@@ -265,7 +265,8 @@ static void rewritings_are_judged(void **state) {
             OK(fac_verify(model, right, device, &o, &v, &err));
             if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s: %s", r->what, v.why);
             OK(fac_verify(model, wrong, device, &o, &v, &err));
-            if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s, a little wrong: %s, %.3g of the bound", r->what, v.why, v.ratio);
+            if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s, a little wrong: %s, %.3g of the bound",
+                                                      r->what, v.why, v.ratio);
             fac_graph_free(model), fac_graph_free(right), fac_graph_free(wrong);
         }
 }

@@ -1,18 +1,25 @@
 /* facula/verify.h: whether two models are the same function.
  *
- * FULL    DATA first, then EXACT.  SAME: both structures and all functions are equal, and real numbers agree.
- * EXACT   Both models are written in the smallest ops and run on whole numbers modulo a prime.  A float is m 2^e with whole m, so
- *         it has a remainder, and sums and products of remainders are exact in any order: what differs but for the order of sums
- *         differs there.  A function that is not made of sums and products (exp, sigmoid...) becomes a table of random remainders
- *         that depends on the op and all of its attributes.  Equal remainders: the same function, but for a chance in a million.
- *         Unequal ones are no proof, for two forms of one function may have two tables: then real numbers are asked, as in DATA.
- * BOUND   Real weights and inputs.  Beside each model runs a second one that bounds its rounding errors, element by element:
- *         gamma_K sum |a||b| for a sum of K products (Higham 2002, section 3.1).  Values that both models have, whatever lies
- *         between them and whatever they are called, are found by running both; the second model's part behind such a value
- *         is fed with the first one's numbers, so that only the rounding of the layers up to the next one counts.  Two correct
- *         models differ by no more than both bounds.  Weights of 16 bits in one model only count as rounded.
- * DATA    Real weights, inputs of several sizes that reach corners and jumps of the functions.  Small models run in f64; where f32 numbers of
- *         larger ones differ, f64 tells rounding from a difference. */
+ * FULL    DATA first, then EXACT.  SAME: both structures and all functions are equal, and real
+ *         numbers agree.
+ * EXACT   Both models are written in the smallest ops and run on whole numbers modulo a prime.  A
+ *         float is m 2^e with whole m, so it has a remainder, and sums and products of remainders
+ *         are exact in any order: what differs but for the order of sums differs there.  A
+ *         function that is not made of sums and products (exp, sigmoid...) becomes a table of
+ *         random remainders that depends on the op and all of its attributes.  Equal remainders:
+ *         the same function, but for chance: 1 in 61 for a number that should differ, in each of
+ *         three rounds (one, of large models).  Unequal ones are no proof, for two
+ *         forms of one function may have two tables: then real numbers are asked, as in DATA.
+ * BOUND   Real weights and inputs.  Beside each model runs a second one that bounds its rounding
+ *         errors, element by element: gamma_K sum |a||b| for a sum of K products (Higham 2002,
+ *         section 3.1).  Values that both models have, whatever lies between them and whatever
+ *         they are called, are found by running both; the second model's part behind such a value
+ *         is fed with the first one's numbers, so that only the rounding of the layers up to the
+ *         next one counts.  Two correct models differ by no more than both bounds.  Weights of 16
+ *         bits in one model only count as rounded.
+ * DATA    Real weights, inputs of several sizes that reach corners and jumps of the functions.
+ *         Small models run in f64; where f32 numbers of larger ones differ, f64 tells rounding
+ *         from a difference. */
 #ifndef FACULA_VERIFY_H
 #define FACULA_VERIFY_H
 
@@ -26,10 +33,15 @@
 extern "C" {
 #endif
 
-typedef enum fac_verify_mode { FAC_VERIFY_FULL, FAC_VERIFY_EXACT, FAC_VERIFY_BOUND, FAC_VERIFY_DATA } fac_verify_mode;
-/* DIFFERENT: real inputs are known on which the outputs differ by more than rounding explains.  NO_DIFFERENCE: none was found,
- * but nothing proves that there is none.  CANNOT_TELL: what was compared says nothing. */
-typedef enum fac_sameness { FAC_SAME, FAC_DIFFERENT, FAC_CANNOT_TELL, FAC_NO_DIFFERENCE } fac_sameness;
+typedef enum fac_verify_mode {
+    FAC_VERIFY_FULL, FAC_VERIFY_EXACT, FAC_VERIFY_BOUND, FAC_VERIFY_DATA
+} fac_verify_mode;
+/* DIFFERENT: real inputs are known on which the outputs differ by more than rounding explains.
+ * NO_DIFFERENCE: none was found, but nothing proves that there is none.  CANNOT_TELL: what was
+ * compared says nothing. */
+typedef enum fac_sameness {
+    FAC_SAME, FAC_DIFFERENT, FAC_CANNOT_TELL, FAC_NO_DIFFERENCE
+} fac_sameness;
 /* "same", "different", "cannot tell", "no difference found". */
 const char *fac_sameness_word(fac_sameness same);
 
@@ -44,7 +56,8 @@ typedef struct fac_verify_opts {
     uint64_t seed;
     int      rounds;                /* of fresh random inputs; 0: 8, of large models 3 */
     int64_t  batch;                 /* for open first dims; 0: 1                       */
-    double   rtol, atol;            /* FULL, DATA; both 0: 1e-4, and 1e-5 of an output's largest number */
+    /* FULL, DATA; both 0: 1e-4, and 1e-5 of an output's largest number */
+    double   rtol, atol;
     int      n;                     /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
     fac_tensor *const *inputs;      /* they say the open sizes */
     bool     whole;                 /* BOUND: errors run through whole networks; bounds of deep ones are astronomical */

@@ -20,7 +20,8 @@ fac_value *fac_define_scaled(fac_value *hat, fac_value *scale, fac_value *bias);
 /* ... one number for each channel of hat N,C,..., or for each group of channels. */
 fac_value *fac_define_channels(fac_value *hat, fac_value *scale, fac_value *bias);
 
-/* 0; whole numbers and halves near it; beyond +-20, where what saturates is flat in f32; the one number beside input 0. */
+/* 0; whole numbers and halves near it; beyond +-20, where what saturates is flat in f32; the one
+ * number beside input 0. */
 int fac_steps_zero(const fac_node *n, double at[]);
 int fac_steps_whole(const fac_node *n, double at[]);
 int fac_steps_flat(const fac_node *n, double at[]);

@@ -1,7 +1,9 @@
 /* See define.h. */
 #include "ops/define.h"
 
-static fac_value *alike(fac_value *v, const fac_value *x) { return fac_grad_as(v, fac_value_type(x).dtype); }
+static fac_value *alike(fac_value *v, const fac_value *x) {
+    return fac_grad_as(v, fac_value_type(x).dtype);
+}
 
 fac_value *fac_define_scaled(fac_value *hat, fac_value *scale, fac_value *bias) {
     if (scale) hat = fac_mul(hat, alike(scale, hat));

@@ -35,7 +35,8 @@ static const fac_case cases[] = {
 
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0], *one = fac_define_number(x, 1);
-    fac_value *below = fac_mul(fac_sub(fac_exp(x), one), fac_define_number(x, ((const attrs *)n->attrs)->alpha));
+    fac_value *below = fac_mul(fac_sub(fac_exp(x), one),
+                               fac_define_number(x, ((const attrs *)n->attrs)->alpha));
     out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
 }
 

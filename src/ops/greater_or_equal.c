@@ -23,7 +23,9 @@ static const fac_case cases[] = {
     { "greater_or_equal(f32[0,3], f32[3])", 0, 0, 0 }, { "greater_or_equal(f64[], f64[])", -4, 4, 0 }, { 0 }
 };
 
-static void define(const fac_node *n, fac_value *out[]) { out[0] = fac_less_or_equal(n->in[1], n->in[0]); }
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_less_or_equal(n->in[1], n->in[0]);
+}
 
 const fac_op fac_op_greater_or_equal = {
     MAP_OP("greater_or_equal", "is x >= y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,

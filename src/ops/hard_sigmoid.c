@@ -39,7 +39,8 @@ static const fac_case cases[] = {
 static void define(const fac_node *n, fac_value *out[]) {
     const attrs *a = n->attrs;
     fac_value *x = n->in[0];
-    fac_value *line = fac_add(fac_mul(x, fac_define_number(x, a->slope)), fac_define_number(x, a->offset));
+    fac_value *line = fac_add(fac_mul(x, fac_define_number(x, a->slope)),
+                              fac_define_number(x, a->offset));
     out[0] = fac_clip(line, fac_define_number(x, 0), fac_define_number(x, 1));
 }
 

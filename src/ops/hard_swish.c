@@ -33,6 +33,7 @@ static int steps(const fac_node *n, double at[]) {
 }
 
 const fac_op fac_op_hard_swish = {
-    MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad, .define = define, .steps = steps,
+    MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad, .define = define,
+        .steps = steps,
 };
 fac_value *fac_hard_swish(fac_value *x) { return fac_emit(&fac_op_hard_swish, NULL, 1, &x); }

@@ -96,7 +96,9 @@ static void define(const fac_node *n, fac_value *out[]) {
     fac_value *squares = fac_reshape(fac_mul(x, x), fac_shape(d.d[0], 1, d.d[1], -1));
     fac_value *ones = fac_expand(fac_define_number(x, 1), fac_shape(1, 1, a->size, 1));
     fac_value *sum = fac_reshape(fac_conv2d(squares, ones, NULL, &o), d);
-    fac_value *mean = fac_mul(sum, fac_div(fac_define_number(x, a->alpha), fac_define_number(x, (double)a->size)));
+    fac_value *mean = fac_mul(sum,
+                              fac_div(fac_define_number(x, a->alpha),
+                                      fac_define_number(x, (double)a->size)));
     fac_value *base = fac_add(mean, fac_define_number(x, a->bias));
     out[0] = fac_div(x, fac_pow(base, fac_define_number(x, a->beta)));
 }

@@ -52,7 +52,8 @@ static const fac_case cases[] = {
     { "mean(f32[2,8,5,7], i64{2,3})", -1, 1, 1e-6 },  { 0 } };
 
 static void define(const fac_node *n, fac_value *out[]) {
-    const int64_t from = fac_dims_count(&n->in[0]->type.dims), to = fac_dims_count(&n->out[0]->type.dims);
+    const int64_t from = fac_dims_count(&n->in[0]->type.dims),
+        to = fac_dims_count(&n->out[0]->type.dims);
     if (!fac_define_floats(n) || from <= 0 || to <= 0) return;
     fac_value *sum = fac_emit(&fac_op_sum, n->attrs, 2, n->in);
     out[0] = fac_div(sum, fac_define_number(sum, (double)(from / to)));

@@ -32,7 +32,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_min = {
-    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS | FAC_OP_PICKS,
+    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE
+        | FAC_OP_KNOWS | FAC_OP_PICKS,
     .save = fac_onnx_plain, .grad = grad,
     .steps = fac_steps_beside,
 };

@@ -62,7 +62,8 @@ static const fac_case cases[] = {
 static void define(const fac_node *n, fac_value *out[]) {
     fac_value *x = n->in[0];
     double e;
-    if (!fac_define_floats(n) || n->in[1]->type.dims.n > x->type.dims.n || !fac_scalar_known(n->in[1], &e)) return;
+    if (!fac_define_floats(n) || n->in[1]->type.dims.n > x->type.dims.n
+        || !fac_scalar_known(n->in[1], &e)) return;
     const double size = e < 0 ? -e : e;
     fac_value *y = size == 0.5 ? fac_sqrt(x) : size == 1 ? x : NULL;
     if (size == 2 || size == 3 || size == 4) y = fac_mul(x, x);

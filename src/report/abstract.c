@@ -1,11 +1,13 @@
 /* A model on whole numbers modulo a prime: see facula/verify.h.
  *
- * Weights and constants become their remainders, and every value is a whole number whose remainder counts.  What adds and
- * multiplies (FAC_OP_RING) keeps it whatever the order; where a sum might leave what f32 holds exactly, its operands are
- * reduced first.  What moves numbers moves them.  All else gets the one remainder around 0, and
+ * Weights and constants become their remainders, and every value is a whole number whose remainder
+ * counts.  What adds and multiplies (FAC_OP_RING) keeps it whatever the order; where a sum might
+ * leave what f32 holds exactly, its operands are reduced first.  What moves numbers moves them.  All
+ * else gets the one remainder around 0, and
  *   what compares and chooses (FAC_OP_PICKS) does so with these,
  *   1 / x is the inverse modulo p,
- *   a function of single numbers becomes a table of random remainders that depends on the op, its attributes and its known operands,
+ *   a function of single numbers becomes a table of random remainders that depends on the op, its
+ *   attributes and its known operands,
  *   other ops run as they are, and their results, times 1000 and rounded, are reduced. */
 #include <math.h>
 #include "base/memory.h"
@@ -15,7 +17,8 @@
 #include "report/residue.h"
 #include "report/verify.h"
 
-/* Up to these, sums of f32 are exact; convolutions may be computed by Winograd's transforms, which add more. */
+/* Up to these, sums of f32 are exact; convolutions may be computed by Winograd's transforms, which
+ * add more. */
 static const double MATRIX = 0x1p24, CONV = 0x1p22;
 enum { OPERANDS = 16 };
 
@@ -64,7 +67,8 @@ static void lost(modular *m, const fac_node *n) {
 
 /* ---- sums and products ---- */
 
-/* The most that an elementwise op makes of numbers up to these: it is linear in each, so at a corner. */
+/* The most that an elementwise op makes of numbers up to these: it is linear in each, so at a
+ * corner. */
 static double corner(const fac_node *n, const double *in) {
     double most = 0;
     for (unsigned corners = 0; corners < 1u << n->op->map->inputs; corners++) {
@@ -83,7 +87,8 @@ static double corner(const fac_node *n, const double *in) {
 /* Numbers in one sum. */
 static double terms(const fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims;
-    const double from = (double)fac_dims_count(x), to = (double)fac_dims_count(&n->out[0]->type.dims);
+    const double from = (double)fac_dims_count(x),
+        to = (double)fac_dims_count(&n->out[0]->type.dims);
     double longest = 1;
     if (to > 0 && to < from) return from / to;
     for (int k = 0; k < x->n; k++) longest = fmax(longest, (double)x->d[k]);
@@ -106,7 +111,8 @@ static double limit_of(const fac_node *n) {
     return multiplies(n) && n->in[1]->type.dims.n > 2 && n->in[0]->type.dims.n > 2 ? CONV : MATRIX;
 }
 
-static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[],
+                 fac_value *out[]) {
     fac_value *args[OPERANDS] = { NULL };
     for (int i = 0; i < n->nin; i++) args[i] = in[i];
     double bound = ring_bound(m, n, args);
@@ -124,7 +130,8 @@ static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const 
 static fac_hash attr_hash(fac_hash h, const fac_node *n) {
     for (const fac_attr *a = n->op->attrs; a && a->name; a++)
         for (int k = 0; k < (a->count ? a->count : 1) && a->kind == FAC_A_REAL; k++) {
-            const float x = (float)((const double *)(const void *)((const char *)n->attrs + a->at))[k];
+            const float x = (float)((const double *)(const void *)((const char *)n->attrs
+                + a->at))[k];
             h = fac_hash_bytes(h, &x, sizeof x);
         }
     for (const fac_attr *a = n->op->attrs; a && a->name; a++)
@@ -172,7 +179,8 @@ static void stand_in(modular *m, const fac_node *n, fac_value *const in[], fac_v
     if (!sum) return;
     const bool several = sum->node && sum->node->op->is & FAC_OP_RING;
     out[0] = several ? function(m, sum, key) : sum;
-    if (!fac_is_float(n->out[0])) out[0] = fac_cast(fac_greater(out[0], number(out[0]->graph, 0)), n->out[0]->type.dtype);
+    if (!fac_is_float(n->out[0])) out[0] = fac_cast(fac_greater(out[0], number(out[0]->graph, 0)),
+                                                    n->out[0]->type.dtype);
     else if (!fac_dims_equal(&out[0]->type.dims, &n->out[0]->type.dims)) {
         out[0] = fac_expand(out[0], n->out[0]->type.dims);
         remember(m, out[0], half(m));
@@ -186,7 +194,8 @@ static void inverse(modular *m, fac_value *const in[], fac_value *out[]) {
 }
 
 /* Integers made of floats: cut off as no sum would, and never negative, for they may be places. */
-static void cast(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static void cast(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[],
+                 fac_value *out[]) {
     const bool from = fac_is_float(n->in[0]), flag = n->out[0]->type.dtype == FAC_BOOL;
     if (from && fac_is_float(n->out[0])) {
         out[0] = in[0];
@@ -204,7 +213,8 @@ static void cast(modular *m, fac_graph *to, const fac_node *n, fac_value *const 
 
 /* ---- what moves, chooses, and all else ---- */
 
-static void as_it_is(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[], bool moves) {
+static void as_it_is(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[],
+                     fac_value *out[], bool moves) {
     fac_value **args = fac_arena_alloc(&to->arena, (size_t)n->nin + 1, sizeof *args);
     double most = 1;
     if (!args) {
@@ -234,7 +244,8 @@ static bool touches_floats(const fac_node *n) {
     return false;
 }
 
-static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
+static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                  fac_value *out[]) {
     modular *m = self;
     const fac_op *op = n->op;
     if (!touches_floats(n)) return false;
@@ -287,14 +298,17 @@ static void reduce_outputs(modular *m, fac_graph *g) {
     memcpy(was, g->outputs, n * sizeof *was);
     fac_forget_outputs(g);
     for (size_t k = 0; k < n && !g->error.status; k++)
-        fac_output(g, was[k].name, fac_is_float(was[k].value) ? reduced(m, was[k].value) : was[k].value);
+        fac_output(g, was[k].name, fac_is_float(was[k].value) ? reduced(m, was[k].value)
+                   : was[k].value);
     fac_release(was);
 }
 
 fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat) {
     modular m = { .p = prime, .stat = stat };
     *stat = (fac_abstract_stat){ .prime = prime };
-    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &m, .visit = visit, .leaf = leaf }, NULL);
+    fac_graph *to = fac_graph_rebuild(g,
+                                      &(fac_rebuild){ .self = &m, .visit = visit, .leaf = leaf },
+                                          NULL);
     if (to && !to->error.status) reduce_outputs(&m, to);
     fac_release(m.bound);
     return to;

@@ -1,18 +1,20 @@
 /* Real numbers: rounds of inputs of several kinds (inputs.c), judged by a tolerance.
  *
- * Small models run in f64, where rounding is no excuse.  Larger ones run in f32; a round that differs there is run once more in
- * f64: what differs by as much again is no rounding.  A tolerance that the caller gave is his own, and f32 decides. */
+ * Small models run in f64, where rounding is no excuse.  Larger ones run in f32; a round that
+ * differs there is run once more in f64: what differs by as much again is no rounding.  A tolerance
+ * that the caller gave is his own, and f32 decides. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/verify.h"
 
-static const double SMALL = 3e7, LARGE = 1e9, MOST = 3e11;     /* multiply-adds: f64 at once; few rounds; never f64 */
+/* multiply-adds: f64 at once; few rounds; never f64 */
+static const double SMALL = 3e7, LARGE = 1e9, MOST = 3e11;
 enum { FEW_NODES = 20000, FEW_ROUNDS = 3, FEW_NUMBERS = 256, MANY_ROUNDS = 5 * FAC_INPUT_KINDS };
 
-/* rtol |b| + atol (largest |b|): of f32; of f64; of a difference that rounding weights to f32 explains; and of models whose weights
- * or constants have 16 bits. */
+/* rtol |b| + atol (largest |b|): of f32; of f64; of a difference that rounding weights to f32
+ * explains; and of models whose weights or constants have 16 bits. */
 typedef struct tolerance { double rtol, atol; } tolerance;
 static const tolerance single = { 1e-4, 1e-5 }, real = { 1e-4, 1e-6 }, slight = { 1e-6, 1e-7 };
 static const tolerance half = { 4e-3, 4e-3 }, brain = { 2e-2, 2e-2 };
@@ -84,11 +86,13 @@ static fac_status make(data *d, fac_dtype as) {
 
 static fac_status run_both(data *d, int first, int rounds) {
     fac_status status = FAC_OK;
-    for (int i = 0; i < 2 && !status; i++) status = fac_trial_rounds(d->t, side_of(d, i), first, rounds);
+    for (int i = 0; i < 2 && !status; i++) status = fac_trial_rounds(d->t, side_of(d, i), first,
+        rounds);
     return status;
 }
 
-/* First all of one model, then all of the other.  Integers that turn out to be places, out of range, are drawn small. */
+/* First all of one model, then all of the other.  Integers that turn out to be places, out of range,
+ * are drawn small. */
 static fac_status run(data *d, int first, int rounds) {
     static const int below[] = { 7, 2, 1 };
     fac_trial *t = d->t;
@@ -109,7 +113,8 @@ static void look_at_reach(data *d, int rounds) {
     for (int i = 0; i < 2; i++) {
         const fac_side *s = side_of(d, i);
         const size_t n = s->run->noutputs;
-        for (int r = 0; r < rounds && n > s->graph->noutputs; r++) fac_reach_look(d->reach[i], s->out[(size_t)r * n + n - 1]);
+        for (int r = 0; r < rounds && n > s->graph->noutputs; r++) fac_reach_look(d->reach[i],
+            s->out[(size_t)r * n + n - 1]);
     }
 }
 
@@ -130,9 +135,12 @@ static double largest(const fac_tensor *t) {
     return most;
 }
 
-static const fac_tensor *result(const fac_side *s, int r, size_t k) { return s->out[(size_t)r * s->run->noutputs + k]; }
+static const fac_tensor *result(const fac_side *s, int r, size_t k) {
+    return s->out[(size_t)r * s->run->noutputs + k];
+}
 
-static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_largest, fac_difference *to) {
+static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_largest,
+                         fac_difference *to) {
     const fac_tensor *a = result(&d->t->a, r, k), *b = result(&d->t->b, r, k);
     const double size = of_largest ? fmax(largest(a), largest(b)) : 1;
     *to = (fac_difference){ 0 };
@@ -142,9 +150,12 @@ static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_l
 
 static void say(data *d, int round, size_t k, const fac_difference *x) {
     d->t->v->round = round;
-    fac_verdict_say(d->t->v, FAC_DIFFERENT, "output %.100s: %lld of %.0f elements differ on %s; the first is element %lld, %.9g "
-                    "against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count, x->elements,
-                    d->t->o->n ? "the given inputs" : fac_inputs_word(round), (long long)x->at, x->a, x->b);
+    fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                    "output %.100s: %lld of %.0f elements differ on %s; the first is element %lld, %.9g "
+                    "against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count,
+                        x->elements,
+                    d->t->o->n ? "the given inputs" : fac_inputs_word(round), (long long)x->at,
+                        x->a, x->b);
 }
 
 static tolerance allowed(const data *d) {
@@ -181,7 +192,8 @@ static fac_status look(data *d, int r) {
         fac_difference x = { 0 };
         d->nonzero |= largest(result(&d->t->a, r, k)) > 0;
         if (!r) continue;
-        FAC_TRY(fac_compare(result(&d->t->a, 0, k), result(&d->t->a, r, k), NULL, NULL, 0, 0, &x, d->t->err));
+        FAC_TRY(fac_compare(result(&d->t->a, 0, k), result(&d->t->a, r, k), NULL, NULL, 0, 0, &x,
+                            d->t->err));
         d->varies |= x.count > 0;
     }
     return FAC_OK;
@@ -190,7 +202,8 @@ static fac_status look(data *d, int r) {
 /* ---- all of it ---- */
 
 static bool can_be_f64(const data *d, double macs) {
-    return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST && !given_tolerance(d->t);
+    return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST
+        && !given_tolerance(d->t);
 }
 
 /* The round in f64; d has f32 results of it that differ.  There the verdict starts anew. */
@@ -222,7 +235,8 @@ static fac_status rounds_of(data *d, int rounds, double macs) {
         if (differs) d->to->rounds = r;
     }
     if (rounds == 1) d->varies = true;                          /* nothing to compare with */
-    for (int i = 0; i < 2; i++) fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note, sizeof d->t->v->note);
+    for (int i = 0; i < 2; i++) fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note,
+                                              sizeof d->t->v->note);
     if (!differs) {
         d->to->rounds = rounds;
         const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
@@ -231,7 +245,8 @@ static fac_status rounds_of(data *d, int rounds, double macs) {
     }
     if (d->to->f64 || given_tolerance(d->t)) return d->to->is = FAC_DATA_DIFFERS, FAC_OK;
     const int round = d->to->rounds;
-    if (!can_be_f64(d, macs)) return d->to->is = fac_can_widen(d->t->a.graph) ? FAC_DATA_UNCLEAR : FAC_DATA_DIFFERS, FAC_OK;
+    if (!can_be_f64(d, macs)) return d->to->is = fac_can_widen(d->t->a.graph) ? FAC_DATA_UNCLEAR
+        : FAC_DATA_DIFFERS, FAC_OK;
     FAC_TRY(ask_f64(d, round, &differs));
     d->to->is = differs ? FAC_DATA_DIFFERS : FAC_DATA_AGREES;
     return FAC_OK;
@@ -248,23 +263,26 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
     data d = { .t = t, .to = out };
     find_short(&d);
     const double macs = fac_macs(t->a.graph) + fac_macs(t->b.graph);
-    const int usual = macs > LARGE ? FEW_ROUNDS : few_numbers(t->a.graph) ? MANY_ROUNDS : FAC_INPUT_KINDS;
+    const int usual = macs > LARGE ? FEW_ROUNDS : few_numbers(t->a.graph) ? MANY_ROUNDS
+        : FAC_INPUT_KINDS;
     *out = (fac_data){ FAC_DATA_AGREES, false, false, 0 };
     fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
     drop(&d);
     return status;
 }
 
-/* ---- a closer look ----
- * In a deep network most of an output may not depend on the inputs at all: biases, and activations that are saturated.  Then what
- * counts is how the outputs change from one input to another; a constant shift, as rounding a bias makes it, is left out.  f64
- * keeps what f32 would lose. */
+/* ---- a closer look ---- In a deep network most of an output may not depend on the inputs at all:
+ * biases, and activations that are saturated.  Then what counts is how the outputs change from one
+ * input to another; a constant shift, as rounding a bias makes it, is left out. f64 keeps what f32
+ * would lose. */
 
-static const double SHARE = 1e-3, EPSILON = 1e-12;      /* of the change; of the numbers: noise of f64 */
+/* of the change; of the numbers: noise of f64 */
+static const double SHARE = 1e-3, EPSILON = 1e-12;
 
 /* Both models' change of output k from round r to round s. */
 static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
-    const fac_tensor *t[4] = { result(&d->t->a, r, k), result(&d->t->a, s, k), result(&d->t->b, r, k), result(&d->t->b, s, k) };
+    const fac_tensor *t[4] = { result(&d->t->a, r, k), result(&d->t->a, s, k),
+                               result(&d->t->b, r, k), result(&d->t->b, s, k) };
     const fac_type type = fac_tensor_type(t[0]);
     const int64_t n = type.dtype == FAC_F64 ? fac_dims_count(&type.dims) : 0;
     double size = 0, most = 0, off = 0, by[2] = { 0 };
@@ -285,8 +303,10 @@ static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
     if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;
     *differs = true;
     d->t->v->round = s;
-    fac_verdict_say(d->t->v, FAC_DIFFERENT, "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
-                    d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s), (long long)at, by[0], by[1]);
+    fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                    "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
+                    d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s),
+                        (long long)at, by[0], by[1]);
     return FAC_OK;
 }
 
@@ -295,7 +315,8 @@ static fac_status closer(data *d, bool *differs) {
     FAC_TRY(run(d, 0, FEW_ROUNDS));
     for (int r = 0; r < FEW_ROUNDS; r++)
         for (int s = r + 1; s < FEW_ROUNDS; s++)
-            for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k, differs));
+            for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k,
+                differs));
     return FAC_OK;
 }
 
@@ -304,7 +325,8 @@ fac_status fac_verify_closer(fac_trial *t, bool *differs) {
     data d = { .t = t, .to = &none };
     *differs = false;
     find_short(&d);
-    if (d.half || d.brain || t->o->n || !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph))) return FAC_OK;
+    if (d.half || d.brain || t->o->n
+        || !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph))) return FAC_OK;
     const fac_status status = closer(&d, differs);
     drop(&d);
     return status;

@@ -1,8 +1,9 @@
 /* Both models on whole numbers modulo a prime.
  *
- * Primes are as large as sums of the models allow: 61 and its neighbours, else smaller ones.  Each round has another prime, so that
- * a chance of 1 in 61 to miss the change of one weight becomes one of 1 in 200,000, and two inputs, whose results must not be
- * alike: what does not depend on the inputs, or is 0, proves nothing. */
+ * Primes are as large as sums of the models allow: 61 and its neighbours, else smaller ones.  Each
+ * round has another prime, so that a chance of 1 in 61 to miss the change of one weight becomes one
+ * of 1 in 200,000, and two inputs, whose results must not be alike: what does not depend on the
+ * inputs, or is 0, proves nothing. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
@@ -60,7 +61,8 @@ static fac_status compare(work *w, int inputs, size_t k) {
     w->to->elements += d.elements;
     if (!d.count || w->to->is == FAC_EXACT_UNEQUAL) return FAC_OK;
     w->to->is = FAC_EXACT_UNEQUAL;
-    snprintf(w->to->why, sizeof w->to->why, "output %.150s: %lld of %.0f remainders modulo %d differ", a->graph->outputs[k].name,
+    snprintf(w->to->why, sizeof w->to->why,
+             "output %.150s: %lld of %.0f remainders modulo %d differ", a->graph->outputs[k].name,
              (long long)d.count, d.elements, w->t->prime);
     return FAC_OK;
 }
@@ -91,7 +93,8 @@ static fac_status one_round(work *w, int round) {
 
 static bool other_sizes(const work *w) {
     for (size_t k = 0; k < w->t->a.run->noutputs; k++)
-        if (!fac_dims_equal(&w->t->a.run->outputs[k].value->type.dims, &w->t->b.run->outputs[k].value->type.dims)) return true;
+        if (!fac_dims_equal(&w->t->a.run->outputs[k].value->type.dims,
+                            &w->t->b.run->outputs[k].value->type.dims)) return true;
     return false;
 }
 
@@ -114,11 +117,13 @@ static void judge(work *w) {
     if (to->is != FAC_EXACT_EQUAL) return;
     if (*w->lost) {
         to->is = FAC_EXACT_LOST;
-        snprintf(to->why, sizeof to->why, "the proof was lost at %.180s: its sums may be too large, or nothing is known of it",
+        snprintf(to->why, sizeof to->why,
+                 "the proof was lost at %.180s: its sums may be too large, or nothing is known of it",
                  w->lost);
     } else if (!w->nonzero || (!w->varies && w->t->a.graph->ninputs)) {
         to->is = FAC_EXACT_EMPTY;
-        snprintf(to->why, sizeof to->why, w->nonzero ? "no output depends on the inputs" : "all outputs are 0");
+        snprintf(to->why, sizeof to->why, w->nonzero ? "no output depends on the inputs"
+                 : "all outputs are 0");
     }
 }
 

@@ -12,7 +12,8 @@ static const double NEAR = 1e-3;
 enum { TRIES = 8 };             /* pairs whose numbers differ, but whose elements do not */
 
 static bool named_alike(const fac_trial *t, fac_value *b, fac_pair *to) {
-    fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name) : NULL;
+    fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name)
+        : NULL;
     if (!a || !a->node || a->time != FAC_RUN || a->type.dtype != b->type.dtype || !fac_is_float(a)) return false;
     if (!fac_dims_equal(&a->type.dims, &b->type.dims) || fac_dims_count(&a->type.dims) < 1) return false;
     *to = (fac_pair){ a, b };

@@ -1,5 +1,6 @@
-/* Which sides of the corners and jumps of its functions a model's inputs came to.  The smallest and the largest number before
- * each such function become one more output; numbers on both sides of a corner show that both branches were taken. */
+/* Which sides of the corners and jumps of its functions a model's inputs came to.  The smallest and
+ * the largest number before each such function become one more output; numbers on both sides of a
+ * corner show that both branches were taken. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
@@ -32,11 +33,13 @@ static fac_status find(fac_reach *r, const fac_graph *g, fac_error *err) {
 
 static fac_value *extreme(fac_value *v, fac_dtype as, bool largest) {
     if (v->type.dtype != as) v = fac_cast(v, as);
-    v = largest ? fac_reduce_max(v, (fac_dims){ 0 }, false) : fac_reduce_min(v, (fac_dims){ 0 }, false);
+    v = largest ? fac_reduce_max(v, (fac_dims){ 0 }, false)
+        : fac_reduce_min(v, (fac_dims){ 0 }, false);
     return fac_reshape(v, fac_shape(1));
 }
 
-fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watched, fac_error *err) {
+fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watched,
+                           fac_error *err) {
     fac_value **map = NULL, *parts[2 * MOST];
     fac_dtype as = FAC_F32;
     fac_reach *r = fac_alloc(1, sizeof *r);
@@ -86,7 +89,8 @@ void fac_reach_say(const fac_reach *r, const char *model, char *to, size_t size)
         const char *side = missed(&r->w[k], &corner);
         if (!side || count++ > 1) continue;
         fac_node_label(r->w[k].node, name, sizeof name);
-        snprintf(to + used, size - used, "%s%s of %s never got a number %s %.6g", used ? "; " : "", name, model, side, corner);
+        snprintf(to + used, size - used, "%s%s of %s never got a number %s %.6g", used ? "; " : "",
+                 name, model, side, corner);
         used = strlen(to);
     }
     if (count > 2) snprintf(to + used, size - used, "; and %zu more", count - 2);

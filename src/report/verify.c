@@ -8,7 +8,8 @@
 #include "run/plan.h"
 
 const char *fac_sameness_word(fac_sameness same) {
-    static const char *const words[] = { "same", "different", "cannot tell", "no difference found" };
+    static const char *const words[] = { "same", "different", "cannot tell",
+                                         "no difference found" };
     return same <= FAC_NO_DIFFERENCE ? words[same] : "";
 }
 
@@ -64,7 +65,8 @@ fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program
 }
 
 /* The trial's inputs in the types of this graph; the model's own come first in every graph that is made of it. */
-fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p, fac_tensor *out[]) {
+fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p,
+                         fac_tensor *out[]) {
     const size_t n = g->ninputs;
     fac_tensor **in = fac_alloc(n + 1, sizeof *in);
     fac_status status = in ? FAC_OK : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", n);
@@ -122,7 +124,8 @@ static const fac_tensor *bound_of(const fac_side *s, int round, size_t k) {
 
 static fac_status compare_output(const fac_trial *t, int round, size_t k, fac_difference *d) {
     return fac_compare(t->a.out[(size_t)round * t->a.run->noutputs + k], t->b.out[(size_t)round * t->b.run->noutputs + k],
-                       bound_of(&t->a, round, k), bound_of(&t->b, round, k), 0, FAC_UNDERFLOW, d, t->err);
+                       bound_of(&t->a, round, k), bound_of(&t->b, round, k), 0, FAC_UNDERFLOW, d,
+                           t->err);
 }
 
 static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *unbounded) {
@@ -140,8 +143,10 @@ static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *un
         if (!d.count || *differs) continue;
         *differs = true;
         t->v->round = round;
-        fac_verdict_say(t->v, FAC_DIFFERENT, "output %s: %lld of %.0f elements differ; the first is element %lld, %.9g against "
-                        "%.9g", t->a.graph->outputs[k].name, (long long)d.count, d.elements, (long long)d.at, d.a, d.b);
+        fac_verdict_say(t->v, FAC_DIFFERENT,
+                        "output %s: %lld of %.0f elements differ; the first is element %lld, %.9g against "
+                        "%.9g", t->a.graph->outputs[k].name, (long long)d.count, d.elements,
+                            (long long)d.at, d.a, d.b);
     }
     return FAC_OK;
 }
@@ -156,7 +161,8 @@ static fac_status all_rounds(fac_trial *t, int n) {
     }
     if (differs) return fac_find_first(t);
     if (unbounded) return FAC_OK;
-    fac_verdict_say(t->v, FAC_NO_DIFFERENCE, "%.0f numbers of %d run%s: within both bounds", t->v->elements, n, n > 1 ? "s" : "");
+    fac_verdict_say(t->v, FAC_NO_DIFFERENCE, "%.0f numbers of %d run%s: within both bounds",
+                    t->v->elements, n, n > 1 ? "s" : "");
     return FAC_OK;
 }
 
@@ -173,7 +179,8 @@ static fac_status make_ready(fac_trial *t, fac_side *s, bool *can) {
     s->run = s->error_at ? fac_error_bounds(s->graph, s->coarse, s->error_at, &unknown) : NULL;
     if (!s->run) return fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
     FAC_TRY(fac_graph_check(s->run, t->err));
-    if (unknown) *can = false, fac_verdict_say(t->v, FAC_CANNOT_TELL, "the rounding error of %s is not known", unknown);
+    if (unknown) *can = false,
+        fac_verdict_say(t->v, FAC_CANNOT_TELL, "the rounding error of %s is not known", unknown);
     return FAC_OK;
 }
 
@@ -219,7 +226,8 @@ static void say_data(fac_trial *t, const fac_data *d) {
     if (d->is == FAC_DATA_EMPTY) fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
     else if (d->is == FAC_DATA_UNCLEAR) v->same = FAC_CANNOT_TELL;
     else if (d->is == FAC_DATA_AGREES)
-        fac_verdict_say(v, FAC_NO_DIFFERENCE, "%.0f numbers of %d run%s: within the tolerance", v->elements, d->rounds,
+        fac_verdict_say(v, FAC_NO_DIFFERENCE, "%.0f numbers of %d run%s: within the tolerance",
+                        v->elements, d->rounds,
                         d->rounds > 1 ? "s" : "");
 }
 
@@ -229,21 +237,26 @@ static fac_status real_numbers(fac_trial *t, fac_data *d) {
     return d->is == FAC_DATA_DIFFERS ? differs(t) : FAC_OK;
 }
 
-static const char *const forms[FAC_FORMS] = { "", " with constants computed", " with norms and factors in the weights" };
+static const char *const forms[FAC_FORMS] = { "", " with constants computed",
+                                              " with norms and factors in the weights" };
 
 static void say_exact(fac_trial *t, const fac_exact *x, const fac_data *d) {
     fac_verdict *v = t->v;
     const fac_sameness else_ = d ? FAC_NO_DIFFERENCE : FAC_CANNOT_TELL;
     if (x->is == FAC_EXACT_EQUAL && x->form == FAC_FORM_EXACT && d && d->slight)
-        fac_verdict_say(v, else_, "equal remainders, but real numbers differ by more than f64 explains (%.3g)", v->worst);
+        fac_verdict_say(v, else_,
+                        "equal remainders, but real numbers differ by more than f64 explains (%.3g)", v->worst);
     else if (x->is == FAC_EXACT_EQUAL)
-        fac_verdict_say(v, FAC_SAME, "the same bits: %.0f remainders of %d run%s%s%s", x->elements, x->rounds,
-                        x->rounds > 1 ? "s" : "", forms[x->form], d ? ", and real numbers agree" : "");
+        fac_verdict_say(v, FAC_SAME, "the same bits: %.0f remainders of %d run%s%s%s", x->elements,
+                        x->rounds,
+                        x->rounds > 1 ? "s" : "", forms[x->form], d ? ", and real numbers agree"
+                            : "");
     else if (x->is == FAC_EXACT_EMPTY) fac_verdict_say(v, FAC_CANNOT_TELL, "%s", EMPTY);
     else if (x->is == FAC_EXACT_LOST)
         fac_verdict_say(v, else_, "%s%.300s", d ? "real numbers agree; " : "", x->why);
     else
-        fac_verdict_say(v, else_, "real numbers agree on %d kinds of inputs, but nothing proves it: the structure or a function "
+        fac_verdict_say(v, else_,
+                        "real numbers agree on %d kinds of inputs, but nothing proves it: the structure or a function "
                         "differs (%.200s)", d ? d->rounds : 0, x->why);
 }
 
@@ -268,7 +281,8 @@ static fac_status exact(fac_trial *t) {
     fac_exact x;
     fac_data d;
     FAC_TRY(fac_verify_exact(t, exact_rounds(t), &x));
-    if (x.is != FAC_EXACT_UNEQUAL) return t->v->elements = x.elements, say_exact(t, &x, NULL), FAC_OK;
+    if (x.is != FAC_EXACT_UNEQUAL) return t->v->elements = x.elements, say_exact(t, &x, NULL),
+        FAC_OK;
     FAC_TRY(real_numbers(t, &d));
     if (t->v->same != FAC_NO_DIFFERENCE) return FAC_OK;
     FAC_TRY(ask_real(t, &x, &d));
@@ -345,7 +359,8 @@ static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
     FAC_TRY(fac_trial_steps(t));
     switch (t->o->mode) {
     case FAC_VERIFY_EXACT: return exact(t);
-    case FAC_VERIFY_BOUND: return bounded(t, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : BOUND_ROUNDS);
+    case FAC_VERIFY_BOUND: return bounded(t, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds
+                                          : BOUND_ROUNDS);
     case FAC_VERIFY_DATA: {
         fac_data d;
         return real_numbers(t, &d);

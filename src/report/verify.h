@@ -30,7 +30,8 @@ typedef struct fac_trial {
     int          narrow;            /* integers may be places: below this; 0: of any size */
     double      *at;                /* corners and jumps of the functions of both models  */
     size_t       nat;
-    fac_tensor **beside;            /* what input i is compared with, where it has as many elements; NULL: nothing */
+    /* what input i is compared with, where it has as many elements; NULL: nothing */
+    fac_tensor **beside;
 } fac_trial;
 
 /* ---- compare.c ---- */
@@ -88,29 +89,39 @@ fac_graph *fac_widen(const fac_graph *g, fac_dtype to);
 
 /* canonical.c: in the smallest ops.  fac_define takes g and frees it. */
 enum { FAC_DEFINED = 8 };           /* results of a node that has such a form */
-/* How far numbers are computed before: integers alone; floats too, as exporters do, which rounds; and batch norms and factors are
- * put into the weights before them, as simplifying does. */
+/* How far numbers are computed before: integers alone; floats too, as exporters do, which rounds;
+ * and batch norms and factors are put into the weights before them, as simplifying does. */
 typedef enum fac_form { FAC_FORM_EXACT, FAC_FORM_FOLDED, FAC_FORM_ABSORBED, FAC_FORMS } fac_form;
 fac_graph *fac_canonical(const fac_graph *g, fac_form form);
 fac_graph *fac_define(fac_graph *g);
 
-/* abstract.c: a canonical model on whole numbers modulo a prime.  lost: the first node whose sums may not be exact, or that
- * nothing is known of; "" if there is none. */
+/* abstract.c: a canonical model on whole numbers modulo a prime. lost: the first node whose sums
+ * may not be exact, or that nothing is known of; "" if there is none. */
 typedef struct fac_abstract_stat { int prime; char lost[200]; } fac_abstract_stat;
 fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat);
 
 /* ---- exact.c ---- */
-typedef enum fac_exactness { FAC_EXACT_EQUAL, FAC_EXACT_UNEQUAL, FAC_EXACT_LOST, FAC_EXACT_EMPTY } fac_exactness;
-typedef struct fac_exact { fac_exactness is; fac_form form; char why[400]; double elements; int rounds; } fac_exact;
+typedef enum fac_exactness { FAC_EXACT_EQUAL, FAC_EXACT_UNEQUAL, FAC_EXACT_LOST,
+                             FAC_EXACT_EMPTY } fac_exactness;
+typedef struct fac_exact {
+    fac_exactness is;
+    fac_form      form;
+    char          why[400];
+    double        elements;
+    int           rounds;
+} fac_exact;
 fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out);
 
 /* ---- data.c ---- */
-/* AGREES: within the tolerance; slight: but not within 1e-6 of f64.  UNCLEAR: f32 differs, and f64 cannot be asked. */
-typedef enum fac_agreement { FAC_DATA_AGREES, FAC_DATA_DIFFERS, FAC_DATA_UNCLEAR, FAC_DATA_EMPTY } fac_agreement;
+/* AGREES: within the tolerance; slight: but not within 1e-6 of f64.  UNCLEAR: f32 differs, and f64
+ * cannot be asked. */
+typedef enum fac_agreement { FAC_DATA_AGREES, FAC_DATA_DIFFERS, FAC_DATA_UNCLEAR,
+                             FAC_DATA_EMPTY } fac_agreement;
 typedef struct fac_data { fac_agreement is; bool slight, f64; int rounds; } fac_data;
 /* Fills the verdict's numbers, and why where they differ. */
 fac_status fac_verify_data(fac_trial *t, fac_data *out);
-/* Where outputs agree: whether they change alike from one input to another, in f64; says so in the verdict where not. */
+/* Where outputs agree: whether they change alike from one input to another, in f64; says so in the
+ * verdict where not. */
 fac_status fac_verify_closer(fac_trial *t, bool *differs);
 /* Multiply-adds of one run. */
 double     fac_macs(const fac_graph *g);
@@ -125,8 +136,10 @@ fac_status  fac_trial_steps(fac_trial *t);
 
 /* ---- reach.c: which sides of corners and jumps inputs came to ---- */
 typedef struct fac_reach fac_reach;
-/* Makes the smallest and largest number before each such function the last output of g: f32 or f64. */
-fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watched, fac_error *err);
+/* Makes the smallest and largest number before each such function the last output of g: f32 or f64.
+ * */
+fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watched,
+                           fac_error *err);
 void       fac_reach_look(fac_reach *r, const fac_tensor *numbers);
 /* Adds in words what was not reached, at most size bytes in all. */
 void       fac_reach_say(const fac_reach *r, const char *model, char *to, size_t size);
