@@ -134,14 +134,16 @@ static void add(fac_trial *t, double x) {
  * corners for all. */
 static fac_status operand(fac_trial *t, const fac_graph *g, const fac_node *n, int i) {
     const fac_value *v = n->in[i], *x = n->in[!i];
-    fac_tensor *wide = NULL;
     const int64_t count = fac_dims_count(&v->type.dims);
+    fac_tensor *wide = NULL;
+    size_t k = 0;
+    while (k < g->ninputs && g->inputs[k] != x) k++;
+    const bool direct = k < g->ninputs && fac_dims_count(&x->type.dims) == count;
+    if (count > FEW && !direct) return FAC_OK;
     FAC_TRY(fac_tensor_convert(v->tensor, FAC_F64, &wide, t->err));
-    for (int64_t k = 0; k < count && count <= FEW && fac_tensor_data(wide); k++)
-        add(t, ((const double *)fac_tensor_data(wide))[k]);
-    for (size_t k = 0; x && k < g->ninputs; k++)
-        if (g->inputs[k] == x && !t->beside[k]
-            && fac_dims_count(&x->type.dims) == count) t->beside[k] = fac_tensor_retain(wide);
+    const double *numbers = fac_tensor_data(wide);
+    for (int64_t j = 0; numbers && j < count && count <= FEW; j++) add(t, numbers[j]);
+    if (direct && !t->beside[k]) t->beside[k] = fac_tensor_retain(wide);
     fac_tensor_free(wide);
     return FAC_OK;
 }
