@@ -4,7 +4,7 @@
  * called the same.  A sample; FACULA_ALL=1: all. */
 #include "mutants.h"
 
-enum { SAMPLE = 500, NAMES = 60 };
+enum { SAMPLE = 2500 };
 /* multiply-adds of a case: the interpreter runs it often */
 static const double LARGEST = 4e5;
 
