@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "edit.h"
+#include "verdict.h"
 
 static struct {
     const char *output, *weights, *memory;
@@ -51,8 +52,9 @@ static const option options[] = {
     { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
                                                "that has every op", "[13, 26]" },
-    { "--verify", OPTION_FLAG, &o.verify, NULL, "check on real numbers and integers that the function is still the same; "
-                                                "nothing is written if not" },
+    { "--verify", OPTION_FLAG, &o.verify, NULL,
+      "check that the function is still the same, as `facula verify` does; "
+      "nothing is written where it is different" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL, "do all steps and say what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input as the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
@@ -112,38 +114,23 @@ static int first_part(fac_graph **g) {
 
 /* ---- proof ---- */
 
-static fac_status ask(const fac_graph *a, const fac_graph *b, fac_device *device, fac_verify_mode mode, fac_verdict *v,
-                      fac_error *err) {
-    *v = (fac_verdict){ 0 };
-    return fac_verify(a, b, device, &(fac_verify_opts){ .mode = mode }, v, err);
-}
-
-/* Real numbers must agree within a tolerance: exact mode alone takes one activation for another.  What more holds is said: equal
- * bits on integers, which no wrong slice or sum survives, or differences within the bounds of rounding. */
+/* A difference stops everything; what nobody could prove is written, and the exit code says so. */
 static int prove(const fac_graph *a, const fac_graph *b, cJSON *json) {
-    static const char *const verdicts[] = { "same", "different", "cannot tell" };
-    static const int codes[] = { EXIT_OK, EXIT_FAILED, EXIT_USAGE };
     fac_device *device = NULL;
     fac_error err = { 0 };
-    fac_verdict data, more;
-    const char *proof = "within 1e-4 on real numbers";
-    if (fac_device_open("cpu", NULL, &device, &err)) return fail(&err);
-    fac_status status = ask(a, b, device, FAC_VERIFY_DATA, &data, &err);
-    if (!status && data.same == FAC_SAME) {
-        if (!ask(a, b, device, FAC_VERIFY_EXACT, &more, NULL) && more.same == FAC_SAME)
-            proof = "equal bits on integers, within 1e-4 on real numbers";
-        else if (!ask(a, b, device, FAC_VERIFY_BOUND, &more, NULL) && more.same == FAC_SAME)
-            proof = "within the bounds of rounding, and within 1e-4 on real numbers";
-    }
+    fac_verdict v = { .same = FAC_CANNOT_TELL };
+    if (fac_device_open("cpu", NULL, &device, &err)) return verdict_error(fail(&err));
+    const fac_status status = fac_verify(a, b, device,
+                                         &(fac_verify_opts){ .mode = FAC_VERIFY_FULL }, &v, &err);
     fac_device_free(device);
-    if (status) return fail(&err);
-    const char *why = data.same == FAC_SAME ? proof : data.why;
+    if (status) return verdict_error(fail(&err));
+    const char *word = fac_sameness_word(v.same);
     if (json) {
-        cJSON_AddStringToObject(json, "verified", verdicts[data.same]);
-        cJSON_AddStringToObject(json, "proof", why);
+        cJSON_AddStringToObject(json, "verified", word);
+        cJSON_AddStringToObject(json, "proof", v.why);
     } else
-        printf("%-15s %s: %s\n", "verify", verdicts[data.same], why);
-    return codes[data.same];
+        printf("%-15s %s: %s\n", "verify", word, v.why);
+    return verdict_exit(v.same);
 }
 
 /* ---- writing ---- */
@@ -194,13 +181,18 @@ static int write_model(const fac_graph *g, const char *from, cJSON *json) {
     return EXIT_OK;
 }
 
+/* With --verify, 1 is a verdict. */
+static int failed(int code) { return o.verify ? verdict_error(code) : code; }
+
 static int work(const char *path, const fac_graph *from, fac_graph **g, cJSON *json) {
     int code = first_part(g);
     if (!code) code = all_steps(g, json);
-    if (!code && o.show_meta) show_meta(*g, json);
-    if (!code && o.verify) code = prove(from, *g, json);
-    if (!code && o.output && !o.dry_run) code = write_model(*g, path, json);
-    return code;
+    if (code) return failed(code);
+    if (o.show_meta) show_meta(*g, json);
+    const int verdict = o.verify ? prove(from, *g, json) : EXIT_OK;
+    if (verdict && verdict != EXIT_NO_DIFFERENCE) return verdict;
+    if (o.output && !o.dry_run) code = write_model(*g, path, json);
+    return code ? failed(code) : verdict;
 }
 
 static int run(list args) {
@@ -215,8 +207,10 @@ static int run(list args) {
     cJSON *json = o.json ? cJSON_CreateObject() : NULL;
     if (json) cJSON_AddNumberToObject(json, "schema_version", 1);
     if (!code && !g) code = fail_text("out of memory");
-    if (!code) code = work(args.at[0], from, &g, json);
-    if (json && !code) code = json_print(json);
+    if (code) code = failed(code);
+    else code = work(args.at[0], from, &g, json);
+    if (json && (!code || code == EXIT_NO_DIFFERENCE)) code = json_print(json)
+        ? failed(EXIT_FAILED) : code;
     else cJSON_Delete(json);
     fac_graph_free(g);
     fac_graph_free(from);
@@ -232,4 +226,5 @@ const verb verb_edit = {
             "makes, by the scope it stands in, by %7 as `facula show` numbers values without a name, or as op:relu; a * stands\n"
             "for any text, so that a step may mean many nodes.  OPS are written as in `facula show`: 'clip(_, 0, 6)', 'relu\n"
             "tanh', 't = exp(_); mul(t, _)'.  Rules are described in docs/ANALYSIS.md; examples/rules has some.  Exit code with\n"
-            "--verify: 0 the same, 1 different, 2 cannot tell." };
+            "--verify: " VERDICT_CODES ";\n"
+            "0 and 4 write the file." };

@@ -1,7 +1,7 @@
 /* facula export: a model as an ONNX file. */
 #include "cli.h"
 #include "json.h"
-#include "facula/backend.h"
+#include "problem.h"
 
 static struct { const char *output, *weights, *memory; list shapes; long opset, batch, seed; bool json, problem; } o;
 static const option options[] = {
@@ -11,7 +11,8 @@ static const option options[] = {
     { "--opset", OPTION_INT, &o.opset, "N", "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
     { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
-    { "--problem", OPTION_FLAG, &o.problem, NULL, "MODEL is one op: 'softmax(f32[2,5]) axis=1'" },
+    { "--problem", OPTION_FLAG, &o.problem, NULL,
+      "MODEL is one op: 'softmax(f32[2,5]) axis=1', with random weights" },
     { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE", "memory this process may take, such as 2G" },
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
@@ -65,11 +66,10 @@ static int write_graph(const fac_graph *g, bool random) {
 static int run(list args) {
     const verb *self = verb_find("export");
     model m = { 0 };
-    fac_error err = { 0 };
     if (args.n != 1) return usage_error(self, "which model?");
     if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
     int code = memory_limit(o.memory);
-    if (!code && o.problem) code = fac_problem_graph(args.at[0], true, &m.graph, &err) ? fail(&err) : EXIT_OK;
+    if (!code && o.problem) code = problem_load(args.at[0], true, (uint64_t)o.seed, &m.graph);
     else if (!code) code = model_load(args.at[0], o.weights, &o.shapes, o.seed, &m);
     if (!code) code = write_graph(m.graph, m.random);
     model_free(&m);

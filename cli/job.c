@@ -1,7 +1,7 @@
 /* See job.h. */
 #include <string.h>
-#include "facula/backend.h"
 #include "job.h"
+#include "problem.h"
 
 /* Behind the samples: labels and the learning rate. */
 static int train_program(job *j, const job_options *o, const numerics *how) {
@@ -15,21 +15,6 @@ static int train_program(job *j, const job_options *o, const numerics *how) {
     const fac_trainer_opts opts = { .precision = how->products, .mixed = how->mixed, .recompute = o->recompute };
     if (fac_trainer_new(j->m.graph, j->device, &opts, &j->trainer, &err)) return fail(&err);
     j->program = fac_trainer_program(j->trainer);
-    return EXIT_OK;
-}
-
-/* Its operands behind the first are parameters, packed once as in a network, and random. */
-static int pose(job *j, const job_options *o, const char *problem) {
-    fac_error err = { 0 };
-    if (fac_problem_graph(problem, !o->inputs, &j->m.graph, &err)) return fail(&err);
-    for (int i = 0; i < fac_graph_params(j->m.graph); i++) {
-        fac_tensor *t = fac_value_tensor(fac_graph_param(j->m.graph, i)), *r;
-        fac_type type = fac_tensor_type(t);
-        if (tensor_random(type, (uint64_t)o->seed, (uint64_t)(1000 + i), &r, &err)) return fail(&err);
-        fac_status status = fac_tensor_write(t, fac_tensor_data(r), fac_type_bytes(&type), &err);
-        fac_tensor_free(r);
-        if (status) return fail(&err);
-    }
     return EXIT_OK;
 }
 
@@ -65,7 +50,8 @@ int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
     int code = device_open(&o->device, &j->device);
-    if (!code) code = problem ? pose(j, o, what) : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
+    if (!code) code = problem ? problem_load(what, !o->inputs, (uint64_t)o->seed, &j->m.graph)
+        : model_load(what, o->weights, &o->shapes, o->seed, &j->m);
     if (code) return code;
     j->loaded = now() - start;
     return EXIT_OK;

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tile.h"
-#include "facula/backend.h"
+#include "problem.h"
 
 static struct {
     const char *output, *weights, *target, *mode, *sum, *conv, *only, *gemm, *memory;
     list shapes;
-    long m, n, k, batch, opset;
+    long m, n, k, batch, opset, seed;
     bool pad, best, json;
 } o;
 static const option options[] = {
@@ -24,7 +24,9 @@ static const option options[] = {
     { "--best", OPTION_FLAG, &o.best, NULL, "for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME",
       "these layers alone: names as any view prints them, modules, op:gemm, kind:Linear, with commas" },
-    { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK", "instead of a model: one product" },
+    { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK",
+      "instead of a model: one product, with random weights" },
+    { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
     { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx", "[13, 26]" },
@@ -64,15 +66,14 @@ static int work(const fac_graph *g, const fac_tile_opts *opts, const tile_device
 }
 
 static int load(list args, model *m) {
-    fac_error err = { 0 };
-    if (!o.gemm) return model_load(args.at[0], o.weights, &o.shapes, 0, m);
+    if (!o.gemm) return model_load(args.at[0], o.weights, &o.shapes, o.seed, m);
     fac_dims d;
     char problem[128];
     if (!dims_parse(o.gemm, &d) || d.n != 3 || d.d[0] < 1 || d.d[1] < 1 || d.d[2] < 1)
         return fail_text("--gemm needs MxNxK such as 196x256x512, not \"%s\"", o.gemm);
     snprintf(problem, sizeof problem, "matmul(f32[%lld,%lld], f32[%lld,%lld])", (long long)d.d[0], (long long)d.d[2],
              (long long)d.d[2], (long long)d.d[1]);
-    return fac_problem_graph(problem, true, &m->graph, &err) ? fail(&err) : EXIT_OK;
+    return problem_load(problem, true, (uint64_t)o.seed, &m->graph);
 }
 
 static int run(list args) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "json.h"
 #include "photo.h"
+#include "verdict.h"
 
 static struct {
     device_options device;
@@ -14,13 +15,18 @@ static struct {
     double rtol, atol;
     bool json, whole, verbose;
 } o = { .rtol = 1e-4, .atol = 1e-5 };
+/* 0: as fac_verify has it, which also knows how exactly each type can be compared. */
+static double tolerance(double x, bool any) { return !any ? 0 : x > 0 ? x : -1; }
 static const option options[] = {
-    { "--mode", OPTION_TEXT, &o.mode, "MODE", "exact (default): integers, equal bits; bound: rounding errors; data: a tolerance" },
+    { "--mode", OPTION_TEXT, &o.mode, "MODE",
+      "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; "
+                                        "tolerance" },
     { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE", ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
-    { "--rounds", OPTION_INT, &o.rounds, "N", "of fresh random inputs; default 3", OPTION_COUNT },
+    { "--rounds", OPTION_INT, &o.rounds, "N",
+      "of fresh random inputs; default 8 kinds, of large models 3", OPTION_COUNT },
     { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "--mode data: |a - b| <= atol + rtol |b|; default 1e-4", "[0, inf)" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5", "[0, inf)" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X", "full, data: |a - b| <= atol + rtol |b|; default 1e-4", "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output", "[0, inf)" },
     { "--whole", OPTION_FLAG, &o.whole, NULL, "--mode bound: do not cut the networks where their values agree" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL, "--mode bound: each pair of values at which the networks were cut" },
     { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
@@ -32,7 +38,7 @@ static const option options[] = {
     { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
     { 0 } };
 
-enum { EXIT_CANNOT_TELL = 2 };
+enum { MODES = 4 };
 
 /* What a comparison holds. */
 typedef struct job {
@@ -70,8 +76,10 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", 1);
     cJSON_AddStringToObject(root, "verdict", word);
-    cJSON_AddStringToObject(root, "mode", o.mode ? o.mode : "exact");
+    cJSON_AddStringToObject(root, "mode", o.mode ? o.mode : "full");
     cJSON_AddStringToObject(root, "why", v->why);
+    cJSON_AddStringToObject(root, "not_reached", v->note);
+    cJSON_AddNumberToObject(root, "round", v->same == FAC_DIFFERENT ? v->round : -1);
     cJSON_AddStringToObject(root, "first_difference", v->first);
     json_number(root, "first_differing", v->first_differing, 17);
     json_number(root, "first_elements", v->first_elements, 17);
@@ -88,22 +96,20 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
 }
 
 static int report(job *j, const fac_verdict *v) {
-    static const char *const words[] = { "same", "different", "cannot tell" };
-    static const int codes[] = { EXIT_OK, EXIT_FAILED, EXIT_CANNOT_TELL };
-    if (o.json) {
-        const int code = report_json(j, v, words[v->same]);
-        return code ? code : codes[v->same];
-    }
-    style(stdout, v->same == FAC_SAME ? "32" : "31");
-    printf("%s", words[v->same]);
+    const char *word = fac_sameness_word(v->same);
+    if (o.json) return report_json(j, v, word) ? EXIT_ERROR : verdict_exit(v->same);
+    style(stdout, v->same == FAC_SAME ? "32" : v->same == FAC_DIFFERENT ? "31" : "33");
+    printf("%s", word);
     style(stdout, "0");
     printf(": %s\n", v->why);
-    if (v->same == FAC_SAME && v->worst > 0) printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
+    if (v->same != FAC_DIFFERENT && v->worst > 0)
+        printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
+    if (v->same != FAC_SAME && *v->note) printf("not reached: %s\n", v->note);
     if (*v->first && v->first_differing > 0)
         printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);
     if (*v->last) printf("equal up to %s\n", v->last);
     photo_plan_print(&j->plan);
-    return codes[v->same];
+    return verdict_exit(v->same);
 }
 
 /* ---- inputs ---- */
@@ -160,25 +166,29 @@ static int work(job *j, list args, fac_verify_opts *opts) {
     if (!code) code = batch_fits(j->b.graph, fac_graph_inputs(j->b.graph) > 0, o.batch);
     if (!code) code = device_open(&o.device, &j->device);
     if (!code) code = load_inputs(j);
-    if (code) return code;
+    if (code) return verdict_error(code);
     opts->n = o.inputs.n ? j->nin : 0;
     opts->inputs = j->in;
     opts->self = j;
     opts->segment = take_segment;
     j->segments = o.json ? cJSON_CreateArray() : NULL;
-    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err) ? fail(&err) : report(j, &v);
+    return fac_verify(j->a.graph, j->b.graph, j->device, opts, &v, &err)
+        ? verdict_error(fail(&err)) : report(j, &v);
 }
 
 static int run(list args) {
-    static const char *const modes[] = { "exact", "bound", "data" };
+    static const char *const modes[] = { "full", "exact", "bound", "data" };
     const verb *self = verb_find("verify");
     int mode = 0;
     if (args.n != 2) return usage_error(self, "which two models?");
-    while (o.mode && mode < 3 && strcmp(modes[mode], o.mode)) mode++;
-    if (mode == 3) return usage_error(self, "--mode is exact, bound or data, not \"%s\"", o.mode);
-    if (o.inputs.n && !mode) return usage_error(self, "--inputs goes with --mode bound or data: exact makes its own integers");
+    while (o.mode && mode < MODES && strcmp(modes[mode], o.mode)) mode++;
+    if (mode == MODES) return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"",
+                                          o.mode);
+    if (o.inputs.n && mode == FAC_VERIFY_EXACT) return usage_error(self,
+        "--inputs goes with --mode full, bound or data: exact makes its own numbers");
+    const bool any = option_given(&o.rtol) || option_given(&o.atol);
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode, .seed = (uint64_t)o.seed, .rounds = (int)o.rounds, .batch = o.batch,
-                             .rtol = o.rtol > 0 ? o.rtol : -1, .atol = o.atol > 0 ? o.atol : -1,
+                             .rtol = tolerance(o.rtol, any), .atol = tolerance(o.atol, any),
                              .whole = o.whole };
     job j = { 0 };
     const int code = work(&j, args, &opts);
@@ -194,7 +204,10 @@ static int run(list args) {
 const verb verb_verify = {
     .name = "verify", .summary = "whether two models are the same function", .usage = "facula verify A B [options]",
     .options = options, .run = run, .list = photo_presets,
-    .more = "exact replaces weights by small integers (equal ones stay equal) and functions of one number by x mod 7, in both\n"
-            "models: sums are then exact in any order, so rewriting products must keep every bit.  bound computes gamma_K sum |a||b|\n"
-            "beside real numbers, from value to value where both models have equal ones.  Exit code: 0 the same, 1 different (or an\n"
-            "error, on stderr), 2 cannot tell." };
+    .more = "full says \"same\" when real numbers agree on inputs of many sizes, and remainders modulo\n"
+            "primes are equal: sums of these are exact in any order, and each function becomes a table\n"
+            "that depends on the op and its attributes.  \"different\" names real inputs on which the\n"
+            "outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real\n"
+            "numbers, from value to value where both models have equal ones; bound and data prove\n"
+            "nothing, so they never say \"same\".\n"
+            "Exit code: " VERDICT_CODES "." };

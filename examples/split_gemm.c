@@ -3,7 +3,7 @@
  *
  * The fully connected layers are tiled, chosen by their operators; the convolutions stay.  Then all
  * products are counted in the model that came
- * out, and fac_verify compares both networks on integers: whatever the tiles are added up in, the sums are exact, so every
+ * out, and fac_verify compares both networks on remainders: whatever the tiles are added up in, the sums are exact, so every
  * output has to have the same bits. */
 #include <facula/backend.h>
 #include <facula/facula.h>

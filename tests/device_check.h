@@ -30,15 +30,22 @@ static inline int close_device(void **state) {
     return 0;
 }
 
-/* Weights and biases from 0.1 to 1.1: what is lost or added twice shows. */
-static inline void positive_params(fac_graph *g) {
+/* Weights of both signs that keep the size of what goes through them, so that nothing saturates;
+ * biases to 0.5; variances near 1. */
+static inline void lively_params(fac_graph *g) {
     for (int i = 0; i < fac_graph_params(g); i++) {
         fac_tensor *t = fac_value_tensor(fac_graph_param(g, i));
         const fac_type type = fac_tensor_type(t);
-        const int64_t n = fac_dims_count(&type.dims);
-        float *w = calloc((size_t)n, sizeof *w);
+        const int64_t n = fac_dims_count(&type.dims), each = type.dims.n > 1 ? n / type.dims.d[0]
+            : 12;
+        const bool variance = strstr(fac_value_name(fac_graph_param(g, i)), "var") != NULL;
+        float *w = calloc((size_t)n, sizeof *w), room = 1;
+        while (room * room * (float)each > 3) room *= 0.9f;
         stream++;
-        for (int64_t k = 0; k < n; k++) w[k] = 0.1f + (float)fac_random_uniform(seed, stream, (uint64_t)k);
+        for (int64_t k = 0; k < n; k++) {
+            const float u = (float)fac_random_uniform(seed, stream, (uint64_t)k);
+            w[k] = variance ? 0.5f + u : room * (2 * u - 1);
+        }
         OK(fac_tensor_write(t, w, (size_t)n * sizeof *w, &err));
         free(w);
     }

@@ -45,7 +45,7 @@ static inline void assert_same(const fac_graph *a, const fac_graph *b) {
     fac_verdict v;
     assert_sound(b);
     OK(fac_verify(a, b, device, &(fac_verify_opts){ .mode = FAC_VERIFY_DATA, .rounds = 1, .seed = seed }, &v, &err));
-    if (v.same != FAC_SAME) fail_msg("%s", v.why);
+    if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s", v.why);
 }
 
 /* The edit fails with this status and a text that says this; *out stays as it was. */

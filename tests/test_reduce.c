@@ -157,7 +157,7 @@ static fac_status differs(void *self, const fac_graph *g, const fac_reduce_stat 
     const fac_verify_opts opts = { .mode = FAC_VERIFY_DATA, .seed = seed, .rounds = 1 };
     const fac_status status = fac_verify(g, bad, device, &opts, &v, e);
     fac_graph_free(bad);
-    *answer = !status && v.same != FAC_SAME ? FAC_REDUCE_YES : FAC_REDUCE_NO;
+    *answer = !status && v.same == FAC_DIFFERENT ? FAC_REDUCE_YES : FAC_REDUCE_NO;
     return FAC_OK;
 }
 

@@ -13,7 +13,7 @@ static fac_graph *network(void) {
     x = fac_flatten(fac_max_pool2d(x, 2, 2, NULL), 1);
     fac_output(g, "y", fac_nn_linear(fac_tanh(fac_nn_linear(x, "fc1", 21)), "fc2", 11));
     OK(fac_graph_check(g, &err));
-    positive_params(g);
+    lively_params(g);
     return g;
 }
 

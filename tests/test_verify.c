@@ -18,7 +18,7 @@ static fac_graph *network(void) {
     x = fac_tanh(fac_nn_linear(x, "fc1", 21));
     fac_output(g, "y", fac_nn_linear(x, "fc2", 11));
     OK(fac_graph_check(g, &err));
-    positive_params(g);
+    lively_params(g);
     return g;
 }
 
@@ -34,16 +34,25 @@ static fac_verdict judge(const fac_graph *a, const fac_graph *b, fac_verify_mode
     return v;
 }
 
+enum { MODES = 4 };
+
+/* Numbers alone prove nothing. */
+static fac_sameness most_of(int mode) {
+    return mode == FAC_VERIFY_FULL || mode == FAC_VERIFY_EXACT ? FAC_SAME : FAC_NO_DIFFERENCE;
+}
+
 static void tiles_are_the_same(void **state) {
     (void)state;
     fac_graph *g = network();
     for (int sum = 0; sum < 3; sum++)
         for (int pad = 0; pad < 2; pad++) {
             fac_graph *cut = tiled(g, (fac_tile_sum)sum, pad);
-            for (int mode = 0; mode < 3; mode++) {
+            for (int mode = 0; mode < MODES; mode++) {
                 const fac_verdict v = judge(g, cut, (fac_verify_mode)mode);
-                if (v.same != FAC_SAME) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad, mode, v.why);
-                assert_int_equal(v.elements, 2 * 11);
+                if (v.same != most_of(mode)) fail_msg("sum %d, pad %d, mode %d: %s", sum, pad,
+                                                      mode, v.why);
+                /* two inputs for each prime */
+                assert_int_equal(v.elements, (mode == FAC_VERIFY_EXACT ? 4 : 2) * 11);
                 assert_true(mode == FAC_VERIFY_EXACT || v.ratio < 1);
                 assert_true(mode == FAC_VERIFY_BOUND ? v.segments >= 6 : v.segments == 0);
             }
@@ -149,9 +158,9 @@ static void the_first_difference_is_named(void **state) {
         OK(fac_graph_read(f, &g[k], &err));
         fclose(f);
     }
-    for (int mode = 0; mode < 3; mode++) {
+    for (int mode = 0; mode < MODES; mode++) {
         const fac_verdict v = judge(g[0], g[1], (fac_verify_mode)mode);
-        assert_true(v.same != FAC_SAME);
+        assert_int_equal(v.same, FAC_DIFFERENT);
         assert_string_equal(v.first, "c");
         assert_true(v.worst > 0);
     }
@@ -204,17 +213,17 @@ static void local_bounds_are_tight(void **state) {
     fac_verify_opts o = { .mode = FAC_VERIFY_BOUND, .seed = seed, .rounds = 2, .segment = tell, .self = &t };
     fac_verdict v, whole;
     OK(fac_verify(g, cut, device, &o, &v, &err));
-    assert_int_equal(v.same, FAC_SAME);
+    assert_int_equal(v.same, FAC_NO_DIFFERENCE);
     assert_int_equal(t.n, v.segments + 1);                      /* and the output */
     assert_true(t.ratio >= v.ratio && t.ratio <= v.ratio);
     o.whole = true;
     OK(fac_verify(g, cut, device, &o, &whole, &err));
-    assert_int_equal(whole.same, FAC_SAME);
+    assert_int_equal(whole.same, FAC_NO_DIFFERENCE);
     assert_int_equal(whole.segments, 0);
     assert_true(v.ratio > 100 * whole.ratio);
     o.whole = false;
     OK(fac_verify(good, bad, device, &o, &v, &err));
-    if (v.same == FAC_SAME) fail_msg("not seen: %s", v.why);
+    if (v.same == FAC_NO_DIFFERENCE) fail_msg("not seen: %s", v.why);
     assert_true(v.first_differing > 0 && v.first_differing <= v.first_elements);
     fac_graph_free(bad), fac_graph_free(good), fac_graph_free(cut), fac_graph_free(g);
 }
@@ -227,10 +236,11 @@ static void weights_of_16_bits(void **state) {
     for (int k = 0; k < 2; k++) {
         OK(fac_graph_floats(g, types[k], &half, &err));
         fac_verdict v = judge(g, half, FAC_VERIFY_BOUND);
-        if (v.same != FAC_SAME) fail_msg("%s: %s", fac_dtype_get(types[k])->name, v.why);
+        if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s: %s", fac_dtype_get(types[k])->name, v.why);
         assert_true(v.worst > 0);
         v = judge(other, half, FAC_VERIFY_BOUND);
-        if (v.same == FAC_SAME) fail_msg("%s of other weights: %s", fac_dtype_get(types[k])->name, v.why);
+        if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s of other weights: %s",
+                                                  fac_dtype_get(types[k])->name, v.why);
         fac_graph_free(half);
     }
     fac_graph_free(other);
@@ -260,10 +270,11 @@ static void given_inputs_say_the_sizes(void **state) {
     fac_verdict v;
     fac_verify_opts o = { .mode = FAC_VERIFY_DATA, .n = 2, .inputs = in };
     OK(fac_verify(g[0], g[1], device, &o, &v, &err));
-    assert_int_not_equal(v.same, FAC_SAME);
+    assert_int_equal(v.same, FAC_DIFFERENT);
     assert_int_equal(v.elements, 24);
     assert_int_equal(v.differing, 2);
-    assert_non_null(strstr(v.why, "output q: 2 of 12 elements differ; the first is element 8, -20 against -10"));
+    assert_non_null(strstr(v.why,
+                           "output q: 2 of 12 elements differ on the given inputs; the first is element 8, -20 against -10"));
     assert_string_equal(v.first, "");
     assert_true(v.last[0]);
     o.n = 1;
@@ -296,8 +307,94 @@ static void what_cannot_be_judged(void **state) {
     const fac_verdict v = judge(g[0], g[1], FAC_VERIFY_BOUND);
     assert_int_equal(v.same, FAC_CANNOT_TELL);
     assert_non_null(strstr(v.why, "tan"));
-    assert_int_equal(judge(g[0], g[1], FAC_VERIFY_DATA).same, FAC_SAME);
+    assert_int_equal(judge(g[0], g[1], FAC_VERIFY_DATA).same, FAC_NO_DIFFERENCE);
+    assert_int_equal(judge(g[0], g[1], FAC_VERIFY_FULL).same, FAC_SAME);
     for (int k = 0; k < 2; k++) fac_graph_free(g[k]);
+}
+
+/* ---- functions ---- */
+
+static fac_graph *read_text(const char *text) {
+    fac_graph *g = NULL;
+    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    if (fac_graph_read(f, &g, &err)) fail_msg("%s: %s", text, err.text);
+    fclose(f);
+    return g;
+}
+
+/* One line of an input x, as a model. */
+static fac_graph *line_model(const char *line) {
+    char text[400];
+    snprintf(text, sizeof text, "input x f32[2,6,4]\n%s\noutput z = y\n", line);
+    return read_text(text);
+}
+
+typedef struct two { const char *a, *b; fac_sameness same; } two;
+
+static void functions_are_told_apart(void **state) {
+    (void)state;
+    static const two pairs[] = {
+        { "y = softmax(x) axis=1", "y = softmax(x) axis=2", FAC_DIFFERENT },
+        { "y = sigmoid(x)", "y = hard_sigmoid(x) slope=0.2 offset=0.5", FAC_DIFFERENT },
+        { "y = erf(x)", "y = tanh(x)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = clip(x, 0, 6)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = clip(x, 0, 800)", FAC_DIFFERENT },
+        { "y = leaky_relu(x) slope=0.01", "y = leaky_relu(x) slope=0.2", FAC_DIFFERENT },
+        { "y = round(x)", "y = floor(x)", FAC_DIFFERENT },
+        { "y = abs(x)", "y = neg(x)", FAC_DIFFERENT },
+        { "y = lrn(x) size=3 alpha=1e-4 beta=0.75 bias=1",
+          "y = lrn(x) size=5 alpha=1e-4 beta=0.75 bias=1", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=1 epsilon=1e-5", FAC_DIFFERENT },
+        { "y = layer_norm(x, -, -) axis=-1 epsilon=1e-5",
+          "y = layer_norm(x, -, -) axis=-1 epsilon=1e-4", FAC_DIFFERENT },
+        { "m = less(x, 2)\nn = neg(x)\ny = where(m, x, n)",
+          "m = less_or_equal(x, 2)\nn = neg(x)\ny = where(m, x, n)", FAC_DIFFERENT },
+        { "y = relu(x)", "y = max(x, 0)", FAC_SAME },
+        { "y = div(x, 4)", "y = mul(x, 0.25)", FAC_SAME },
+        { "y = softmax(x) axis=2",
+          "m = reduce_max(x, i64{2}) keep\nd = sub(x, m)\ne = exp(d)\ns = sum(e, i64{2}) keep\ny = div(e, s)", FAC_SAME },
+        { "y = silu(x)", "s = sigmoid(x)\ny = mul(s, x)", FAC_SAME },
+        { "a = mul(x, 3)\nb = mul(x, 5)\ny = add(a, b)", "y = mul(x, 8)", FAC_SAME },
+        { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)",
+          FAC_NO_DIFFERENCE },
+        { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL } };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        fac_graph *a = line_model(pairs[k].a), *b = line_model(pairs[k].b);
+        fac_verdict v;
+        OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+        if (v.same != pairs[k].same) fail_msg("%s | %s: %s: %s", pairs[k].a, pairs[k].b,
+                                              fac_sameness_word(v.same), v.why);
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
+/* A limit that no input comes to is named. */
+static void what_was_not_reached_is_said(void **state) {
+    (void)state;
+    fac_graph *a = line_model("s = sigmoid(x)\ny = relu(s)"),
+        *b = line_model("s = sigmoid(x)\ny = leaky_relu(s) slope=0.5");
+    fac_verdict v = { 0 };
+    OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+    assert_int_equal(v.same, FAC_NO_DIFFERENCE);
+    assert_non_null(strstr(v.note, "never got a number below 0"));
+    fac_graph_free(a), fac_graph_free(b);
+}
+
+/* Weights of zeros prove nothing: a bias more or less is the same then. */
+static void zeros_prove_nothing(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "input x f32[2,4]\nparam w f32[3,4]\nparam b f32[3]\ny = linear(x, w, b)\noutput z = y\n",
+        "input x f32[2,4]\nparam w f32[3,4]\ny = linear(x, w, -)\noutput z = y\n" };
+    fac_graph *a = read_text(texts[0]), *b = read_text(texts[1]);
+    for (int mode = 0; mode < MODES; mode++) {
+        if (mode == FAC_VERIFY_BOUND) continue;
+        const fac_verdict v = judge(a, b, (fac_verify_mode)mode);
+        assert_int_equal(v.same, FAC_CANNOT_TELL);
+        assert_non_null(strstr(v.why, "nothing was shown"));
+    }
+    fac_graph_free(a), fac_graph_free(b);
 }
 
 int main(void) {
@@ -306,6 +403,8 @@ int main(void) {
             cmocka_unit_test(the_first_difference_is_named),
         cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(local_bounds_are_tight),
         cmocka_unit_test(weights_of_16_bits), cmocka_unit_test(given_inputs_say_the_sizes),
-        cmocka_unit_test(what_cannot_be_judged) };
+        cmocka_unit_test(what_cannot_be_judged),
+        cmocka_unit_test(functions_are_told_apart), cmocka_unit_test(what_was_not_reached_is_said),
+        cmocka_unit_test(zeros_prove_nothing) };
     return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
 }

@@ -263,9 +263,10 @@ static void rewritings_are_judged(void **state) {
             const fac_verify_opts o = { .mode = FAC_VERIFY_BOUND, .seed = seed, .rounds = 2, .whole = whole };
             fac_verdict v;
             OK(fac_verify(model, right, device, &o, &v, &err));
-            if (v.same != FAC_SAME) fail_msg("%s: %s", r->what, v.why);
+            if (v.same != FAC_NO_DIFFERENCE) fail_msg("%s: %s", r->what, v.why);
             OK(fac_verify(model, wrong, device, &o, &v, &err));
-            if (v.same == FAC_SAME) fail_msg("%s, a little wrong: %s, %.3g of the bound", r->what, v.why, v.ratio);
+            if (v.same == FAC_NO_DIFFERENCE) fail_msg("%s, a little wrong: %s, %.3g of the bound",
+                                                      r->what, v.why, v.ratio);
             fac_graph_free(model), fac_graph_free(right), fac_graph_free(wrong);
         }
 }

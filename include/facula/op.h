@@ -235,7 +235,15 @@ struct fac_op {
     const fac_onnx *onnx;                                   /* ends with { 0 } */
     bool (*save)(const fac_onnx_writer *w, const fac_node *n);      /* into ONNX; NULL: see fac_onnx_plain */
     const fac_case *cases;                                  /* ends with { 0 } */
+
+    /* What facula/verify.h asks.
+     * The same function in the smallest ops (sums, products, exp...): models are compared as these.
+     * An out[0] that is left NULL says that this node has no smaller form. */
+    void (*define)(const fac_node *n, fac_value *out[]);
+    /* Where the function of input 0 has corners, jumps or becomes flat: at[0..returned), rising. */
+    int (*steps)(const fac_node *n, double at[]);
 };
+enum { FAC_STEPS = 4 };
 enum {                              /* fac_op.is */
     FAC_OP_NO_GRAD  = 1,            /* says so on purpose                                                          */
     FAC_OP_DYNAMIC  = 2,            /* its output shape is known only after it ran (nonzero, nms, if)              */
@@ -243,6 +251,9 @@ enum {                              /* fac_op.is */
     FAC_OP_BARRIER  = 8,            /* never folded, merged or moved across a stage (all_reduce)                   */
     FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
     FAC_OP_BODIES   = 32,           /* its bodies are its meaning (if, loop, fused), not an epilogue               */
+    FAC_OP_RING     = 128,          /* adds and multiplies: exact modulo a prime             */
+    FAC_OP_PICKS    = 256,          /* compares: gives some of its numbers, sizes, 0 or 1    */
+    FAC_OP_INVERSE  = 512,          /* 1 / x                                                 */
     FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
                                        the node (call, if, loop, scan); passes take the node for one that must be expanded */
 };

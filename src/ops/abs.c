@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -18,6 +19,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_abs = {
-    MAP_OP("abs", "|x|", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE, .grad = grad,
+    MAP_OP("abs", "|x|", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_PICKS,
+        .grad = grad,
+    .steps = fac_steps_zero,
 };
 fac_value *fac_abs(fac_value *x) { return fac_emit(&fac_op_abs, NULL, 1, &x); }

@@ -64,6 +64,7 @@ const fac_op fac_op_avg_pool2d = {
     .name = "avg_pool2d", .doc = "the mean of each two-dimensional window", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_infer, .ref = fac_avg_pool2d_ref,
     .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .onnx = onnx, .save = fac_pool_save, .cases = cases,
+    .define = fac_avg_pool_define,
 };
 fac_value *fac_avg_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

@@ -25,6 +25,7 @@ const fac_op fac_op_avg_pool3d = {
     .name = "avg_pool3d", .doc = "the mean of each three-dimensional window", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = fac_pool3d_table, .attrs_size = sizeof(fac_pool3d_attrs), .infer = fac_pool_infer, .ref = fac_avg_pool3d_ref,
     .grad = fac_avg_pool_grad, .cost = fac_pool_cost, .save = fac_pool_save, .cases = cases,
+    .define = fac_avg_pool_define,
 };
 fac_value *fac_avg_pool3d(fac_value *x, const int64_t kernel[3], const fac_pool3d_opts *opts) {
     fac_pool3d_attrs a = { .kernel = { kernel[0], kernel[1], kernel[2] } };

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/grad.h"
 
 #if FAC_INTERFACE
@@ -178,10 +179,38 @@ static const fac_case cases[] = {
     { "batch_norm(f16[2,3,5], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 1e-2 },
     { "batch_norm(f32[0,3,4], f32[3], f32[3], f32[3], f32[3]) epsilon=1e-5", 0.1, 2, 0 }, { 0 } };
 
+/* old momentum + own (1 - momentum) */
+static fac_value *running(fac_value *old, fac_value *own, double momentum) {
+    own = fac_grad_as(fac_reshape(own, old->type.dims), old->type.dtype);
+    return fac_add(fac_grad_times(old, momentum), fac_grad_times(own, 1 - momentum));
+}
+
+static void define(const fac_node *n, fac_value *y[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *mean = n->in[3], *var = n->in[4];
+    const int rank = x->type.dims.n;
+    fac_dims over = { .n = 1 };
+    if (rank < 2) return;
+    for (int k = 2; k < rank; k++) over.d[over.n++] = k;
+    if (a->training) {
+        fac_value *own = fac_mean(x, over, true), *centred = fac_sub(x, own);
+        fac_value *spread = fac_mean(fac_mul(centred, centred), over, true);
+        y[1] = running(mean, own, a->momentum);
+        y[2] = running(var, spread, a->momentum);
+        mean = fac_reshape(own, n->in[3]->type.dims);
+        var = fac_reshape(spread, n->in[4]->type.dims);
+    }
+    fac_value *root = fac_sqrt(fac_add(var, fac_define_number(var, a->epsilon)));
+    fac_value *hat = fac_div(fac_sub(x, fac_grad_of_channels(mean, x)),
+                             fac_grad_of_channels(root, x));
+    y[0] = fac_define_channels(hat, n->in[1], n->in[2]);
+}
+
 const fac_op fac_op_batch_norm = {
     .name = "batch_norm", .doc = "normalization of each channel by given or own statistics", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
+    .define = define,
 };
 fac_value *fac_batch_norm(fac_value *x, fac_value *scale, fac_value *bias, fac_value *mean, fac_value *var, double epsilon) {
     return fac_emit(&fac_op_batch_norm, &(attrs){ epsilon, 0, false }, 5, (fac_value *[]){ x, scale, bias, mean, var });

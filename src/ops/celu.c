@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -44,9 +45,16 @@ static const fac_case cases[] = {
     { "celu(f32[]) alpha=2", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *alpha = fac_define_number(x, ((const attrs *)n->attrs)->alpha);
+    fac_value *below = fac_mul(fac_sub(fac_exp(fac_div(x, alpha)), fac_define_number(x, 1)), alpha);
+    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
+}
+
 const fac_op fac_op_celu = {
     MAP1_OP("celu", "x, or alpha (e^(x/alpha) - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = save, .grad = grad,
+    .define = define, .steps = fac_steps_zero,
 };
 fac_value *fac_celu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_celu, &(attrs){ alpha }, 1, &x);

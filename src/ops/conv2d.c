@@ -92,6 +92,7 @@ const fac_op fac_op_conv2d = {
     .name = "conv2d", .doc = "two-dimensional convolution (cross-correlation) with zero padding", .in = fac_conv_in,
     .out = fac_ports_y, .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = fac_conv_infer,
     .ref = fac_conv2d_ref, .grad = fac_conv_grad, .cost = fac_conv_cost, .onnx = onnx, .save = fac_conv_save, .cases = cases,
+    .is = FAC_OP_RING,
 };
 fac_value *fac_conv2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv2d_opts *opts) {
     return fac_emit(&fac_op_conv2d, opts, 3, (fac_value *[]){ x, w, b });

@@ -94,6 +94,7 @@ const fac_op fac_op_conv_transpose2d = {
     .ref = fac_conv_transpose2d_ref, .grad = fac_conv_transpose_grad, .cost = fac_conv_transpose_cost, .onnx = onnx,
     .save = fac_conv_transpose_save,
     .cases = cases,
+    .is = FAC_OP_RING,
 };
 fac_value *fac_conv_transpose2d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose2d_opts *opts) {
     return fac_emit(&fac_op_conv_transpose2d, opts, 3, (fac_value *[]){ x, w, b });

@@ -37,6 +37,7 @@ const fac_op fac_op_conv_transpose3d = {
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_conv_transpose3d_opts), .infer = fac_conv_transpose_infer,
     .ref = fac_conv_transpose3d_ref, .grad = fac_conv_transpose_grad, .cost = fac_conv_transpose_cost,
     .save = fac_conv_transpose_save, .cases = cases,
+    .is = FAC_OP_RING,
 };
 fac_value *fac_conv_transpose3d(fac_value *x, fac_value *w, fac_value *b, const fac_conv_transpose3d_opts *opts) {
     return fac_emit(&fac_op_conv_transpose3d, opts, 3, (fac_value *[]){ x, w, b });

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -30,8 +31,13 @@ static const fac_case cases[] = {
     { "div(f32[0,3], f32[3])", 0, 0, 0 }, { "div(f64[], f64[])", 0.5, 4, 1e-12 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    if (fac_define_floats(n)) out[0] = fac_mul(n->in[0], fac_reciprocal(n->in[1]));
+}
+
 const fac_op fac_op_div = {
     MAP_OP("div", "x / y; integers truncate, x / 0 = 0", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
     .grad = grad,
+    .define = define,
 };
 fac_value *fac_div(fac_value *a, fac_value *b) { return fac_emit(&fac_op_div, NULL, 2, (fac_value *[]){ a, b }); }

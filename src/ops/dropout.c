@@ -100,10 +100,15 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 static const fac_case cases[] = { { "dropout(f32[3,4]) ratio=0.5", -1, 1, 0 }, { "dropout(f32[0,4])", 0, 0, 0 },
                                   { "dropout(f32[7,5], i64[]) ratio=0.3 stream=3 training", -2, 2, 1e-6 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *y[]) {
+    if (!((const attrs *)n->attrs)->training) y[0] = n->in[0];
+}
+
 const fac_op fac_op_dropout = {
     .name = "dropout", .doc = "x, of which training would drop some elements", .in = ports, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
+    .define = define,
 };
 fac_value *fac_dropout(fac_value *x, double ratio) { return fac_emit(&fac_op_dropout, &(attrs){ .ratio = ratio }, 1, &x); }
 fac_value *fac_dropout_train(fac_value *x, double ratio, fac_value *counter) {

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -32,9 +33,17 @@ static const fac_case cases[] = {
     { "elu(f32[0,3]) alpha=1.5", 0, 0, 0 }, { "elu(f32[]) alpha=1.5", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *one = fac_define_number(x, 1);
+    fac_value *below = fac_mul(fac_sub(fac_exp(x), one),
+                               fac_define_number(x, ((const attrs *)n->attrs)->alpha));
+    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
+}
+
 const fac_op fac_op_elu = {
     MAP1_OP("elu", "x, or alpha (e^x - 1) where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
+    .define = define, .steps = fac_steps_zero,
 };
 fac_value *fac_elu(fac_value *x, double alpha) {
     return fac_emit(&fac_op_elu, &(attrs){ alpha }, 1, &x);

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -19,5 +20,7 @@ static const fac_case cases[] = {
     { "erf(bf16[9])", -4, 4, 1e-2 }, { "erf(f32[0,3])", 0, 0, 0 }, { "erf(f32[])", -4, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_erf = { MAP1_OP("erf", "error function"), .grad = grad };
+const fac_op fac_op_erf = {
+    MAP1_OP("erf", "error function"), .grad = grad, .steps = fac_steps_flat,
+};
 fac_value *fac_erf(fac_value *x) { return fac_emit(&fac_op_erf, NULL, 1, &x); }

@@ -1,4 +1,5 @@
 #include <string.h>
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
@@ -38,5 +39,14 @@ static const fac_case cases[] = {
     { "gelu(f32[0,3])", 0, 0, 0 }, { "gelu(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_gelu = { MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .save = save, .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *inside = fac_div(x, fac_define_number(x, 1.41421356237309504880));
+    fac_value *twice = fac_add(fac_erf(inside), fac_define_number(x, 1));
+    out[0] = fac_mul(fac_mul(x, twice), fac_define_number(x, 0.5));
+}
+
+const fac_op fac_op_gelu = {
+    MAP1_OP("gelu", "x / 2 (1 + erf(x / sqrt 2))"), .save = save, .grad = grad, .define = define,
+        .steps = fac_steps_flat,
+};
 fac_value *fac_gelu(fac_value *x) { return fac_emit(&fac_op_gelu, NULL, 1, &x); }

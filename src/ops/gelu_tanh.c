@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/onnx_put.h"
@@ -40,6 +41,16 @@ static const fac_case cases[] = {
     { "gelu_tanh(bf16[9])", -5, 5, 1e-2 }, { "gelu_tanh(f32[0,3])", 0, 0, 0 }, { "gelu_tanh(f32[])", -5, 5, 2e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *cube = fac_mul(fac_mul(x, x), x);
+    fac_value *sum = fac_add(x, fac_mul(cube, fac_define_number(x, 0.044715)));
+    fac_value *inside = fac_mul(sum, fac_define_number(x, 0.79788456080286535588));
+    fac_value *twice = fac_add(fac_tanh(inside), fac_define_number(x, 1));
+    out[0] = fac_mul(fac_mul(x, twice), fac_define_number(x, 0.5));
+}
+
 const fac_op fac_op_gelu_tanh = { MAP1_OP("gelu_tanh", "x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"),
-    .save = save, .grad = grad };
+    .save = save, .grad = grad,
+    .define = define, .steps = fac_steps_flat,
+};
 fac_value *fac_gelu_tanh(fac_value *x) { return fac_emit(&fac_op_gelu_tanh, NULL, 1, &x); }

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/product.h"
@@ -122,11 +123,21 @@ static const fac_case cases[] = {
     { "gemm(f32[3,0], f32[0,2], f32[2])", -1, 1, 0 }, { "gemm(f16[5,7], f16[7,3], f16[3])", -1, 1, 4e-3 },
     { "gemm(i32[5,7], i32[7,3], i32[3])", -9, 9, 0 }, { "gemm(u32[5,7], u32[7,3], u32[5,3]) beta=2", 0, 9, 0 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_gemm_opts o = *(const fac_gemm_opts *)n->attrs;
+    const double alpha = o.alpha, beta = o.beta;
+    if (!fac_define_floats(n) || (alpha == 1 && (beta == 1 || !n->in[2]))) return;
+    o.alpha = o.beta = 1;
+    fac_value *y = fac_grad_times(fac_gemm(n->in[0], n->in[1], NULL, &o), alpha);
+    out[0] = fac_grad_plus(y, n->in[2] ? fac_grad_times(n->in[2], beta) : NULL);
+}
+
 extern const fac_op fac_op_gemm;
 const fac_op fac_op_gemm = {
     .name = "gemm", .doc = "alpha a b + beta c, a and b transposed at will", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(fac_gemm_opts), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
+    .define = define, .is = FAC_OP_RING,
 };
 fac_value *fac_gemm(fac_value *a, fac_value *b, fac_value *c, const fac_gemm_opts *opts) {
     return fac_emit(&fac_op_gemm, opts, 3, (fac_value *[]){ a, b, c });

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -22,7 +23,10 @@ static const fac_case cases[] = {
     { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) { out[0] = fac_less(n->in[1], n->in[0]); }
+
 const fac_op fac_op_greater = {
     MAP_OP("greater", "is x > y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
+    .define = define, .steps = fac_steps_beside,
 };
 fac_value *fac_greater(fac_value *a, fac_value *b) { return fac_emit(&fac_op_greater, NULL, 2, (fac_value *[]){ a, b }); }

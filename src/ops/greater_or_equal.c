@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -22,8 +23,13 @@ static const fac_case cases[] = {
     { "greater_or_equal(f32[0,3], f32[3])", 0, 0, 0 }, { "greater_or_equal(f64[], f64[])", -4, 4, 0 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_less_or_equal(n->in[1], n->in[0]);
+}
+
 const fac_op fac_op_greater_or_equal = {
     MAP_OP("greater_or_equal", "is x >= y?", fac_ports_num_xy, infer), .is = FAC_OP_NO_GRAD | FAC_OP_KNOWS,
+    .define = define, .steps = fac_steps_beside,
 };
 fac_value *fac_greater_or_equal(fac_value *a, fac_value *b) {
     return fac_emit(&fac_op_greater_or_equal, NULL, 2, (fac_value *[]){ a, b });

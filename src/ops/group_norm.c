@@ -5,6 +5,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/grad.h"
 #include "ops/norm.h"
 #include "ops/onnx_put.h"
@@ -148,11 +149,23 @@ static const fac_case cases[] = {
     { "group_norm(f32[2,4,5], -, -) groups=1 epsilon=0.01", -1, 1, 1e-5 },
     { "group_norm(f32[0,4,5], f32[4], f32[4]) groups=2 epsilon=1e-5", 0, 0, 0 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    const fac_dims d = x->type.dims;
+    const int64_t each = a->groups && d.d[1] > 0 ? d.d[1] / a->groups : 0;
+    if (fac_dims_count(&d) <= 0 || !each) return;
+    fac_value *apart = fac_reshape(x, fac_shape(d.d[0], a->groups, -1));
+    const fac_standard s = fac_grad_standard(apart, fac_shape(2), a->epsilon);
+    out[0] = fac_define_channels(fac_reshape(s.hat, d), n->in[1], n->in[2]);
+}
+
 const fac_op fac_op_group_norm = {
     .name = "group_norm", .doc = "normalization of each sample over groups of channels", .in = in, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save,
     .cases = cases,
+    .define = define,
 };
 fac_value *fac_group_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t groups, double epsilon) {
     return fac_emit(&fac_op_group_norm, &(attrs){ groups, epsilon }, 3, (fac_value *[]){ x, scale, bias });

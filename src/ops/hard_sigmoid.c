@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -35,9 +36,26 @@ static const fac_case cases[] = {
     { "hard_sigmoid(f32[]) slope=0.2 offset=0.5", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    fac_value *line = fac_add(fac_mul(x, fac_define_number(x, a->slope)),
+                              fac_define_number(x, a->offset));
+    out[0] = fac_clip(line, fac_define_number(x, 0), fac_define_number(x, 1));
+}
+
+static int steps(const fac_node *n, double at[]) {
+    const attrs *a = n->attrs;
+    if (!(a->slope > 0)) return 0;
+    at[0] = -a->offset / a->slope;
+    at[1] = (1 - a->offset) / a->slope;
+    return 2;
+}
+
 const fac_op fac_op_hard_sigmoid = {
     MAP1_OP("hard_sigmoid", "min(max(slope x + offset, 0), 1)"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
+    .define = define, .steps = steps,
 };
 fac_value *fac_hard_sigmoid(fac_value *x, double slope, double offset) {
     return fac_emit(&fac_op_hard_sigmoid, &(attrs){ slope, offset }, 1, &x);

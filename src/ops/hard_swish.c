@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -19,5 +20,20 @@ static const fac_case cases[] = {
     { "hard_swish(bf16[9])", -5, 5, 1e-2 }, { "hard_swish(f32[0,3])", 0, 0, 0 }, { "hard_swish(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_hard_swish = { MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *zero = fac_define_number(x, 0), *one = fac_define_number(x, 1);
+    fac_value *line = fac_add(fac_div(x, fac_define_number(x, 6)), fac_define_number(x, 0.5));
+    out[0] = fac_mul(x, fac_clip(line, zero, one));
+}
+
+static int steps(const fac_node *n, double at[]) {
+    (void)n;
+    at[0] = -3, at[1] = 3;
+    return 2;
+}
+
+const fac_op fac_op_hard_swish = {
+    MAP1_OP("hard_swish", "x min(max(x / 6 + 1/2, 0), 1)"), .grad = grad, .define = define,
+        .steps = steps,
+};
 fac_value *fac_hard_swish(fac_value *x) { return fac_emit(&fac_op_hard_swish, NULL, 1, &x); }

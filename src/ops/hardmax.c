@@ -42,7 +42,8 @@ extern const fac_op fac_op_hardmax;
 const fac_op fac_op_hardmax = {
     .name = "hardmax", .doc = "1 at the first largest element along one axis, else 0",
     .in = fac_ports_x, .out = fac_ports_y,
-    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .is = FAC_OP_NO_GRAD,
+    .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs), .is = FAC_OP_NO_GRAD
+        | FAC_OP_PICKS,
     .infer = fac_softmax_infer, .ref = ref, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
 };

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/grad.h"
 #include "ops/norm.h"
 #include "op_list.h"
@@ -89,10 +90,19 @@ static const fac_case cases[] = {
     { "instance_norm(f32[2,3,7], -, -) epsilon=0.01", -1, 1, 1e-5 },
     { "instance_norm(f32[0,3,7], f32[3], f32[3]) epsilon=1e-5", 0, 0, 0 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const fac_dims d = n->in[0]->type.dims;
+    fac_dims over = { 0 };
+    for (int k = 2; k < d.n; k++) over.d[over.n++] = k;
+    const fac_standard s = fac_grad_standard(n->in[0], over, ((const attrs *)n->attrs)->epsilon);
+    out[0] = fac_define_channels(s.hat, n->in[1], n->in[2]);
+}
+
 const fac_op fac_op_instance_norm = {
     .name = "instance_norm", .doc = "normalization of each plane of each sample", .in = in, .out = fac_ports_y, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
+    .define = define,
 };
 fac_value *fac_instance_norm(fac_value *x, fac_value *scale, fac_value *bias, double epsilon) {
     return fac_emit(&fac_op_instance_norm, &(attrs){ epsilon }, 3, (fac_value *[]){ x, scale, bias });

@@ -36,9 +36,16 @@ static const fac_case cases[] = {
     { "isinf(f32[0]) negative=1", 0, 0, 0 }, { "isinf(f16[]) positive=1 negative=1", -4, 4, 0 }, { 0 }
 };
 
+static int steps(const fac_node *n, double at[]) {
+    (void)n;
+    at[0] = -INFINITY, at[1] = INFINITY;
+    return 2;
+}
+
 const fac_op fac_op_isinf = {
     MAP_OP("isinf", "is x infinite?", fac_ports_x, infer),
     .save = save, .attrs = table, .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD,
+    .steps = steps,
 };
 fac_value *fac_isinf(fac_value *x, bool positive, bool negative) {
     return fac_emit(&fac_op_isinf, &(attrs){ positive, negative }, 1, &x);

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/lines.h"
@@ -149,10 +150,22 @@ static const fac_case cases[] = {
     { "layer_norm(f32[0,8], f32[8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
     { "layer_norm(f16[2,8], f16[8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *y[]) {
+    const attrs *a = n->attrs;
+    const int rank = n->in[0]->type.dims.n;
+    fac_dims over = { 0 };
+    for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
+    const fac_standard s = fac_grad_standard(n->in[0], over, a->epsilon);
+    y[0] = fac_define_scaled(s.hat, n->in[1], n->in[2]);
+    y[1] = fac_grad_as(s.mean, n->out[1]->type.dtype);
+    y[2] = fac_grad_as(s.inverse, n->out[2]->type.dtype);
+}
+
 const fac_op fac_op_layer_norm = {
     .name = "layer_norm", .doc = "normalization of each sample over its last dims", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
+    .define = define,
 };
 fac_value *fac_layer_norm(fac_value *x, fac_value *scale, fac_value *bias, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_layer_norm, &(attrs){ axis, epsilon, FAC_NONE }, 3, (fac_value *[]){ x, scale, bias });

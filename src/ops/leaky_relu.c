@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -30,9 +31,16 @@ static const fac_case cases[] = {
     { "leaky_relu(f32[0,3]) slope=0.01", 0, 0, 0 }, { "leaky_relu(f32[]) slope=0.01", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0];
+    fac_value *below = fac_mul(x, fac_define_number(x, ((const attrs *)n->attrs)->slope));
+    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), below, x);
+}
+
 const fac_op fac_op_leaky_relu = {
     MAP1_OP("leaky_relu", "x, or slope x where x < 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
+    .define = define, .steps = fac_steps_zero,
 };
 fac_value *fac_leaky_relu(fac_value *x, double slope) {
     return fac_emit(&fac_op_leaky_relu, &(attrs){ slope }, 1, &x);

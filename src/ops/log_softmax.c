@@ -42,12 +42,21 @@ static const fac_case cases[] = {
     { "log_softmax(f32[2,1000]) axis=-1", -90, 90, 1e-6 }, { "log_softmax(f32[3,0,2]) axis=-1", 0, 0, 0 },
     { "log_softmax(f16[2,5]) axis=1", -4, 4, 4e-3 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const fac_dims axis = fac_softmax_axis(n);
+    fac_value *x = n->in[0];
+    if (!axis.n) return;
+    fac_value *below = fac_sub(x, fac_reduce_max(x, axis, true));
+    out[0] = fac_sub(below, fac_log(fac_sum(fac_exp(below), axis, true)));
+}
+
 extern const fac_op fac_op_log_softmax;
 const fac_op fac_op_log_softmax = {
     .name = "log_softmax", .doc = "log(softmax(x)) along one axis", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = fac_softmax_table, .attrs_size = sizeof(fac_softmax_attrs),
     .infer = fac_softmax_infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain, .cases = cases,
+    .define = define,
 };
 fac_value *fac_log_softmax(fac_value *x, int64_t axis) {
     return fac_emit(&fac_op_log_softmax, &(fac_softmax_attrs){ axis }, 1, &x);

@@ -4,6 +4,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/grad.h"
 
 #if FAC_INTERFACE
@@ -84,12 +85,31 @@ static const fac_case cases[] = {
     { "lrn(f32[2,3]) size=9 alpha=1 beta=0.75 bias=1", -2, 2, 1e-5 },
     { "lrn(f32[0,3,2,2]) size=3 alpha=1 beta=0.75 bias=1", 0, 0, 0 }, { 0 } };
 
+/* The sum over a window of channels is a convolution of N,1,C,all others with ones. */
+static void define(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    const fac_dims d = x->type.dims;
+    if (fac_dims_count(&d) <= 0) return;
+    const int64_t before = (a->size - 1) / 2;
+    const fac_conv2d_opts o = { .pad = { before, 0, a->size - 1 - before, 0 } };
+    fac_value *squares = fac_reshape(fac_mul(x, x), fac_shape(d.d[0], 1, d.d[1], -1));
+    fac_value *ones = fac_expand(fac_define_number(x, 1), fac_shape(1, 1, a->size, 1));
+    fac_value *sum = fac_reshape(fac_conv2d(squares, ones, NULL, &o), d);
+    fac_value *mean = fac_mul(sum,
+                              fac_div(fac_define_number(x, a->alpha),
+                                      fac_define_number(x, (double)a->size)));
+    fac_value *base = fac_add(mean, fac_define_number(x, a->bias));
+    out[0] = fac_div(x, fac_pow(base, fac_define_number(x, a->beta)));
+}
+
 extern const fac_op fac_op_lrn;
 const fac_op fac_op_lrn = {
     .name = "lrn", .doc = "local response normalization across neighbouring channels", .in = fac_ports_x, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = fac_onnx_plain,
     .cases = cases,
+    .define = define,
 };
 fac_value *fac_lrn(fac_value *x, int64_t size, double alpha, double beta, double bias) {
     return fac_emit(&fac_op_lrn, &(attrs){ size, alpha, beta, bias }, 1, &x);

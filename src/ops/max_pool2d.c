@@ -71,6 +71,7 @@ const fac_op fac_op_max_pool2d = {
     .out = fac_max_pool_out, .attrs = fac_pool2d_table, .attrs_size = sizeof(fac_pool2d_attrs), .infer = fac_pool_infer,
     .ref = fac_max_pool2d_ref, .grad = fac_max_pool_grad, .cost = fac_pool_cost, .onnx = onnx,
     .save = fac_pool_save, .cases = cases,
+    .is = FAC_OP_PICKS,
 };
 fac_value *fac_max_pool2d(fac_value *x, int64_t kernel_height, int64_t kernel_width, const fac_pool2d_opts *opts) {
     fac_pool2d_attrs a = { .kernel = { kernel_height, kernel_width } };

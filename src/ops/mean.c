@@ -1,4 +1,6 @@
 /* The mean over axes, and with it ONNX GlobalAveragePool. */
+#include "op_list.h"
+#include "ops/define.h"
 #include "ops/grad.h"
 #include "ops/reduce.h"
 
@@ -49,10 +51,19 @@ static const fac_case cases[] = {
     { "mean(i32[3,4], i64{0})", -99, 99, 0 },         { "mean(f16[3,4], i64{-1})", -1, 1, 2e-3 },
     { "mean(f32[2,8,5,7], i64{2,3})", -1, 1, 1e-6 },  { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const int64_t from = fac_dims_count(&n->in[0]->type.dims),
+        to = fac_dims_count(&n->out[0]->type.dims);
+    if (!fac_define_floats(n) || from <= 0 || to <= 0) return;
+    fac_value *sum = fac_emit(&fac_op_sum, n->attrs, 2, n->in);
+    out[0] = fac_div(sum, fac_define_number(sum, (double)(from / to)));
+}
+
 extern const fac_op fac_op_mean;
 const fac_op fac_op_mean = {
     .name = "mean", .doc = "the mean over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out, .attrs = fac_reduce_table,
     .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost,
     .onnx = onnx, .save = save, .cases = cases,
+    .define = define,
 };
 fac_value *fac_mean(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_mean, x, axes, keep); }

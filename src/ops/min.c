@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -31,7 +32,9 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_min = {
-    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
+    MAP_OP("min", "the smaller of x and y", fac_ports_num_xy, infer), .is = FAC_OP_INPLACE
+        | FAC_OP_KNOWS | FAC_OP_PICKS,
     .save = fac_onnx_plain, .grad = grad,
+    .steps = fac_steps_beside,
 };
 fac_value *fac_min(fac_value *a, fac_value *b) { return fac_emit(&fac_op_min, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -27,5 +28,12 @@ static const fac_case cases[] = {
     { "mish(bf16[9])", -9, 9, 1e-2 }, { "mish(f32[0,3])", 0, 0, 0 }, { "mish(f32[])", -9, 9, 2e-6 }, { 0 }
 };
 
-const fac_op fac_op_mish = { MAP1_OP("mish", "x tanh(softplus(x))"), .save = save, .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_mul(n->in[0], fac_tanh(fac_softplus(n->in[0])));
+}
+
+const fac_op fac_op_mish = {
+    MAP1_OP("mish", "x tanh(softplus(x))"), .save = save, .grad = grad, .define = define,
+        .steps = fac_steps_flat,
+};
 fac_value *fac_mish(fac_value *x) { return fac_emit(&fac_op_mish, NULL, 1, &x); }

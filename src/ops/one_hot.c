@@ -76,7 +76,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_one_hot = {
     .name = "one_hot", .doc = "indices as vectors with one different element", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .onnx = onnx,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD | FAC_OP_PICKS, .infer = infer, .ref = ref,
+        .onnx = onnx,
     .save = save, .cases = cases,
 };
 fac_value *fac_one_hot(fac_value *x, fac_value *depth, fac_value *values, int axis) {

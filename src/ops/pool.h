@@ -40,6 +40,8 @@ fac_status fac_max_pool2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_max_pool3d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_avg_pool2d_ref(const fac_ref *r, fac_error *err);
 fac_status fac_avg_pool3d_ref(const fac_ref *r, fac_error *err);
+/* fac_op.define of both: a convolution with ones, divided by how many numbers each window sees. */
+void       fac_avg_pool_define(const fac_node *n, fac_value *out[]);
 /* ONNX MaxPool and AveragePool of any rank. */
 void fac_pool_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]);
 bool fac_pool_save(const fac_onnx_writer *w, const fac_node *n);

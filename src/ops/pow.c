@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/shape.h"
@@ -57,8 +58,23 @@ static const fac_case cases[] = {
     { 0 }
 };
 
+/* Small whole exponents, roots and what divides by them. */
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0];
+    double e;
+    if (!fac_define_floats(n) || n->in[1]->type.dims.n > x->type.dims.n
+        || !fac_scalar_known(n->in[1], &e)) return;
+    const double size = e < 0 ? -e : e;
+    fac_value *y = size == 0.5 ? fac_sqrt(x) : size == 1 ? x : NULL;
+    if (size == 2 || size == 3 || size == 4) y = fac_mul(x, x);
+    if (size == 3) y = fac_mul(y, x);
+    if (size == 4) y = fac_mul(y, y);
+    out[0] = y && e < 0 ? fac_reciprocal(y) : y;
+}
+
 const fac_op fac_op_pow = {
     MAP_OP("pow", "x to the power y", fac_ports_num_xy, fac_infer_broadcast), .is = FAC_OP_INPLACE,
     .save = fac_onnx_plain, .grad = grad,
+    .define = define,
 };
 fac_value *fac_pow(fac_value *a, fac_value *b) { return fac_emit(&fac_op_pow, NULL, 2, (fac_value *[]){ a, b }); }

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -29,5 +30,13 @@ static const fac_case cases[] = {
     { "prelu(f64[], f64[])", -4, 4, 1e-12 }, { 0 }
 };
 
-const fac_op fac_op_prelu = { MAP_OP("prelu", "x, or y x where x < 0", ports, infer), .is = FAC_OP_INPLACE, .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0];
+    out[0] = fac_where(fac_less(x, fac_define_number(x, 0)), fac_mul(x, n->in[1]), x);
+}
+
+const fac_op fac_op_prelu = {
+    MAP_OP("prelu", "x, or y x where x < 0", ports, infer), .is = FAC_OP_INPLACE, .grad = grad,
+        .define = define, .steps = fac_steps_zero,
+};
 fac_value *fac_prelu(fac_value *x, fac_value *slope) { return fac_emit(&fac_op_prelu, NULL, 2, (fac_value *[]){ x, slope }); }

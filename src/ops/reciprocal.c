@@ -19,5 +19,8 @@ static const fac_case cases[] = {
     { "reciprocal(f32[])", 0.1, 4, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_reciprocal = { MAP1_OP("reciprocal", "1 / x"), .grad = grad };
+const fac_op fac_op_reciprocal = {
+    MAP_OP("reciprocal", "1 / x", fac_ports_x, fac_infer_same), .is = FAC_OP_INPLACE
+        | FAC_OP_INVERSE, .grad = grad,
+};
 fac_value *fac_reciprocal(fac_value *x) { return fac_emit(&fac_op_reciprocal, NULL, 1, &x); }

@@ -53,6 +53,7 @@ const fac_op fac_op_reduce_max = {
     .name = "reduce_max", .doc = "the largest element over axes", .in = fac_reduce_any_in, .out = fac_reduce_any_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .save = save, .cases = cases,
+    .is = FAC_OP_PICKS,
 };
 fac_value *fac_reduce_max(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_max, x, axes, keep);

@@ -38,6 +38,7 @@ const fac_op fac_op_reduce_min = {
     .name = "reduce_min", .doc = "the smallest element over axes", .in = fac_reduce_any_in, .out = fac_reduce_any_out,
     .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .save = fac_reduce_save, .cases = cases,
+    .is = FAC_OP_PICKS,
 };
 fac_value *fac_reduce_min(fac_value *x, fac_dims axes, bool keep) {
     return fac_reduce_emit(&fac_op_reduce_min, x, axes, keep);

@@ -3,6 +3,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/grad.h"
 #include "ops/lines.h"
@@ -119,11 +120,23 @@ static const fac_case cases[] = {
     { "rms_norm(f32[0,8], f32[8]) axis=-1 epsilon=1e-5", 0, 0, 0 },
     { "rms_norm(f16[2,8], f16[8]) axis=-1 epsilon=1e-5", -1, 1, 1e-2 }, { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0];
+    const int rank = x->type.dims.n;
+    fac_dims over = { 0 };
+    for (int k = fac_axis(a->axis, rank ? rank : 1); k < rank; k++) over.d[over.n++] = k;
+    fac_value *squares = fac_mul(x, x), *mean = over.n ? fac_mean(squares, over, true) : squares;
+    fac_value *root = fac_sqrt(fac_add(mean, fac_define_number(x, a->epsilon)));
+    out[0] = fac_define_scaled(fac_div(x, root), n->in[1], NULL);
+}
+
 const fac_op fac_op_rms_norm = {
     .name = "rms_norm", .doc = "division of each sample by the root mean square of its last dims", .in = in, .out = fac_ports_y,
     .attrs = table, .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save,
     .cases = cases,
+    .define = define,
 };
 fac_value *fac_rms_norm(fac_value *x, fac_value *scale, int64_t axis, double epsilon) {
     return fac_emit(&fac_op_rms_norm, &(attrs){ axis, epsilon }, 2, (fac_value *[]){ x, scale });

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -38,9 +39,18 @@ static const fac_case cases[] = {
     { "selu(f32[]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *one = fac_define_number(x, 1);
+    fac_value *below = fac_mul(fac_sub(fac_exp(x), one), fac_define_number(x, a->alpha));
+    fac_value *y = fac_where(fac_greater(x, fac_define_number(x, 0)), x, below);
+    out[0] = fac_mul(y, fac_define_number(x, a->gamma));
+}
+
 const fac_op fac_op_selu = {
     MAP1_OP("selu", "gamma x, or gamma alpha (e^x - 1) where x <= 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
+    .define = define, .steps = fac_steps_zero,
 };
 fac_value *fac_selu(fac_value *x, double alpha, double gamma) {
     return fac_emit(&fac_op_selu, &(attrs){ alpha, gamma }, 1, &x);

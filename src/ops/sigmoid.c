@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -18,5 +19,7 @@ static const fac_case cases[] = {
     { "sigmoid(bf16[9])", -9, 9, 1e-2 }, { "sigmoid(f32[0,3])", 0, 0, 0 }, { "sigmoid(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_sigmoid = { MAP1_OP("sigmoid", "1 / (1 + exp(-x))"), .grad = grad };
+const fac_op fac_op_sigmoid = {
+    MAP1_OP("sigmoid", "1 / (1 + exp(-x))"), .grad = grad, .steps = fac_steps_flat,
+};
 fac_value *fac_sigmoid(fac_value *x) { return fac_emit(&fac_op_sigmoid, NULL, 1, &x); }

@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 
 #if FAC_INTERFACE
@@ -14,6 +15,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_sign = {
-    MAP_OP("sign", "-1, 0 or 1", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+    MAP_OP("sign", "-1, 0 or 1", fac_ports_num_x, fac_infer_same), .is = FAC_OP_INPLACE
+        | FAC_OP_NO_GRAD | FAC_OP_PICKS,
+    .steps = fac_steps_zero,
 };
 fac_value *fac_sign(fac_value *x) { return fac_emit(&fac_op_sign, NULL, 1, &x); }

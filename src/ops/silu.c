@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
@@ -32,5 +33,12 @@ static const fac_case cases[] = {
     { "silu(bf16[9])", -9, 9, 2e-2 }, { "silu(f32[0,3])", 0, 0, 0 }, { "silu(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_silu = { MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .save = save, .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_mul(n->in[0], fac_sigmoid(n->in[0]));
+}
+
+const fac_op fac_op_silu = {
+    MAP1_OP("silu", "x / (1 + exp(-x)): SiLU, swish"), .save = save, .grad = grad,
+        .define = define, .steps = fac_steps_flat,
+};
 fac_value *fac_silu(fac_value *x) { return fac_emit(&fac_op_silu, NULL, 1, &x); }

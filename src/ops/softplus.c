@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -15,5 +16,11 @@ static const fac_case cases[] = {
     { "softplus(bf16[9])", -20, 20, 1e-2 }, { "softplus(f32[0,3])", 0, 0, 0 }, { "softplus(f32[])", -20, 20, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_softplus = { MAP1_OP("softplus", "ln(1 + e^x)"), .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_log(fac_add(fac_exp(n->in[0]), fac_define_number(n->in[0], 1)));
+}
+
+const fac_op fac_op_softplus = {
+    MAP1_OP("softplus", "ln(1 + e^x)"), .grad = grad, .define = define, .steps = fac_steps_flat,
+};
 fac_value *fac_softplus(fac_value *x) { return fac_emit(&fac_op_softplus, NULL, 1, &x); }

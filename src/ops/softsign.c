@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -19,5 +20,12 @@ static const fac_case cases[] = {
     { "softsign(bf16[9])", -9, 9, 1e-2 }, { "softsign(f32[0,3])", 0, 0, 0 }, { "softsign(f32[])", -9, 9, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_softsign = { MAP1_OP("softsign", "x / (1 + |x|)"), .grad = grad };
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0];
+    out[0] = fac_div(x, fac_add(fac_abs(x), fac_define_number(x, 1)));
+}
+
+const fac_op fac_op_softsign = {
+    MAP1_OP("softsign", "x / (1 + |x|)"), .grad = grad, .define = define, .steps = fac_steps_zero,
+};
 fac_value *fac_softsign(fac_value *x) { return fac_emit(&fac_op_softsign, NULL, 1, &x); }

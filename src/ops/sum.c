@@ -33,5 +33,6 @@ const fac_op fac_op_sum = {
     .name = "sum", .doc = "the sum over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out, .attrs = fac_reduce_table,
     .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad, .cost = fac_reduce_cost,
     .onnx = onnx, .save = fac_reduce_save, .cases = cases,
+    .is = FAC_OP_RING,
 };
 fac_value *fac_sum(fac_value *x, fac_dims axes, bool keep) { return fac_reduce_emit(&fac_op_sum, x, axes, keep); }

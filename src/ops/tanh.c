@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -18,5 +19,7 @@ static const fac_case cases[] = {
     { "tanh(bf16[9])", -5, 5, 1e-2 }, { "tanh(f32[0,3])", 0, 0, 0 }, { "tanh(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_tanh = { MAP1_OP("tanh", "hyperbolic tangent"), .grad = grad };
+const fac_op fac_op_tanh = {
+    MAP1_OP("tanh", "hyperbolic tangent"), .grad = grad, .steps = fac_steps_flat,
+};
 fac_value *fac_tanh(fac_value *x) { return fac_emit(&fac_op_tanh, NULL, 1, &x); }

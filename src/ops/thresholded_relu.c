@@ -1,3 +1,4 @@
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -30,9 +31,20 @@ static const fac_case cases[] = {
     { "thresholded_relu(f32[0,3]) threshold=1", 0, 0, 0 }, { "thresholded_relu(f32[]) threshold=1", -4, 4, 1e-6 }, { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *least = fac_define_number(x, ((const attrs *)n->attrs)->threshold);
+    out[0] = fac_where(fac_greater(x, least), x, fac_define_number(x, 0));
+}
+
+static int steps(const fac_node *n, double at[]) {
+    at[0] = ((const attrs *)n->attrs)->threshold;
+    return 1;
+}
+
 const fac_op fac_op_thresholded_relu = {
     MAP1_OP("thresholded_relu", "x where x > threshold, else 0"), .attrs = table, .attrs_size = sizeof(attrs),
     .save = fac_onnx_plain, .grad = grad,
+    .define = define, .steps = steps,
 };
 fac_value *fac_thresholded_relu(fac_value *x, double threshold) {
     return fac_emit(&fac_op_thresholded_relu, &(attrs){ threshold }, 1, &x);

@@ -128,6 +128,7 @@ const fac_op fac_op_top_k = {
     .name = "top_k", .doc = "the k largest elements along one axis, and their indices", .in = in, .out = out, .attrs = table,
     .attrs_size = sizeof(attrs), .infer = infer, .ref = ref, .grad = grad, .cost = cost, .onnx = onnx,
     .save = save, .cases = cases,
+    .is = FAC_OP_PICKS,
 };
 fac_value *fac_top_k(fac_value *x, int64_t k, int axis, bool smallest) {
     return fac_emit(&fac_op_top_k, &(attrs){ axis, smallest }, 2, (fac_value *[]){ x, fac_ints(fac_value_graph(x), fac_shape(k)) });

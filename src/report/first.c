@@ -11,15 +11,9 @@
 static const double NEAR = 1e-3;
 enum { TRIES = 8 };             /* pairs whose numbers differ, but whose elements do not */
 
-/* What ran in exact mode, where values are integers; without error bounds in the others. */
-static const fac_graph *looked_at(const fac_trial *t, const fac_side *s) {
-    return t->o->mode == FAC_VERIFY_EXACT ? s->run : s->graph;
-}
-
-static double room_of(const fac_trial *t) { return t->o->mode == FAC_VERIFY_EXACT ? 0 : NEAR; }
-
 static bool named_alike(const fac_trial *t, fac_value *b, fac_pair *to) {
-    fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&looked_at(t, &t->a)->names, b->name) : NULL;
+    fac_value *a = b->name && b->time == FAC_RUN ? fac_table_get(&t->a.graph->names, b->name)
+        : NULL;
     if (!a || !a->node || a->time != FAC_RUN || a->type.dtype != b->type.dtype || !fac_is_float(a)) return false;
     if (!fac_dims_equal(&a->type.dims, &b->type.dims) || fac_dims_count(&a->type.dims) < 1) return false;
     *to = (fac_pair){ a, b };
@@ -29,7 +23,7 @@ static bool named_alike(const fac_trial *t, fac_value *b, fac_pair *to) {
 /* In the order of b. */
 static fac_status named_pairs(const fac_trial *t, fac_pair **out, size_t *n) {
     size_t room = 0;
-    for (const fac_node *m = looked_at(t, &t->b)->first; m; m = m->next)
+    for (const fac_node *m = t->b.graph->first; m; m = m->next)
         for (int k = 0; k < m->nout; k++) {
             fac_pair p;
             if (!named_alike(t, m->out[k], &p)) continue;
@@ -71,9 +65,9 @@ static fac_status one_value(const fac_trial *t, const fac_graph *g, const fac_va
 static fac_status differ(const fac_trial *t, const fac_pair *p, bool *yes) {
     fac_tensor *out[2] = { NULL };
     fac_difference d = { 0 };
-    const double room = room_of(t);
-    fac_status status = one_value(t, looked_at(t, &t->a), p->a, &out[0]);
-    if (!status) status = one_value(t, looked_at(t, &t->b), p->b, &out[1]);
+    const double room = NEAR;
+    fac_status status = one_value(t, t->a.graph, p->a, &out[0]);
+    if (!status) status = one_value(t, t->b.graph, p->b, &out[1]);
     if (!status) status = fac_compare(out[0], out[1], NULL, NULL, room, room, &d, t->err);
     fac_drop_tensors(out, 2);
     *yes = !status && d.count > 0;
@@ -89,9 +83,9 @@ static bool alike(const double *a, const double *b, int rank, double room) {
 
 static fac_status first_named(fac_trial *t, const fac_pair *p, size_t n, bool *found) {
     double *x[2] = { NULL };
-    const double room = t->o->mode == FAC_VERIFY_EXACT ? 0 : NEAR;
-    fac_status status = probe_side(t, looked_at(t, &t->a), p, n, false, &x[0]);
-    if (!status) status = probe_side(t, looked_at(t, &t->b), p, n, true, &x[1]);
+    const double room = NEAR;
+    fac_status status = probe_side(t, t->a.graph, p, n, false, &x[0]);
+    if (!status) status = probe_side(t, t->b.graph, p, n, true, &x[1]);
     int64_t at = 0;
     for (size_t k = 0, tries = 0; k < n && !status && !*found && tries < TRIES; k++) {
         if (!alike(x[0] + at, x[1] + at, p[k].a->type.dims.n, room)) tries++, status = differ(t, &p[k], found);
@@ -105,7 +99,7 @@ static fac_status first_named(fac_trial *t, const fac_pair *p, size_t n, bool *f
 static fac_status last_equal(fac_trial *t) {
     fac_pair *p = NULL;
     size_t n = 0;
-    fac_status status = fac_find_pairs(t, looked_at(t, &t->a), looked_at(t, &t->b), room_of(t), &p, &n);
+    fac_status status = fac_find_pairs(t, t->a.graph, t->b.graph, NEAR, &p, &n);
     if (!status && n) {
         const fac_value *v = p[n - 1].a;
         char label[200];

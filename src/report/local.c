@@ -359,7 +359,8 @@ static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t 
     if (*can) tell_segments(&l);
     t->v->segments = *can ? (int)n : 0;
     if (*can && !l.wrong && !l.unbounded)
-        fac_verdict_say(t->v, FAC_SAME, "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
+        fac_verdict_say(t->v, FAC_NO_DIFFERENCE,
+                        "%zu segments and %.0f outputs of %d run%s: within the bounds of each segment", n,
                         t->v->elements, rounds, rounds > 1 ? "s" : "");
     close_local(&l);
     return status;

@@ -26,7 +26,12 @@ typedef struct fac_trial {
     fac_tensor **in;
     fac_verdict *v;
     fac_error   *err;
-    bool         proof;             /* EXACT: unequal bits prove a difference */
+    int          prime;             /* inputs are remainders modulo this; 0: real numbers */
+    int          narrow;            /* integers may be places: below this; 0: of any size */
+    double      *at;                /* corners and jumps of the functions of both models  */
+    size_t       nat;
+    /* what input i is compared with, where it has as many elements; NULL: nothing */
+    fac_tensor **beside;
 } fac_trial;
 
 /* ---- compare.c ---- */
@@ -64,8 +69,12 @@ fac_status fac_find_first(fac_trial *t);
 fac_status fac_verify_local(fac_trial *t, int rounds, bool *can);
 
 /* ---- verify.c, for the others ---- */
-fac_status fac_trial_inputs(fac_trial *t, int round);
 fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program **out);
+/* One run on the trial's inputs, which become the types of g. */
+fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p, fac_tensor *out[]);
+/* All rounds of s->run from the first on, into s->out. */
+fac_status fac_trial_rounds(fac_trial *t, fac_side *s, int first, int rounds);
+void       fac_side_done(fac_side *s);              /* forgets what ran and its results */
 /* Runs g once on tensors of the trial's inputs; out[] has g->noutputs places, all NULL. */
 fac_status fac_trial_once(const fac_trial *t, const fac_graph *g, fac_tensor *out[]);
 void       fac_drop_tensors(fac_tensor *t[], size_t n);
@@ -74,9 +83,67 @@ void       fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format
 
 /* ---- the graphs that run ---- */
 
-/* abstract.c: g with integers for weights and ops that keep integers.  *largest: a bound of every sum that occurs in it; above
- * 2^22 sums may not be exact.  *real: an op that was left although it does not keep integers, or NULL. */
-fac_graph *fac_abstract(const fac_graph *g, double *largest, const char **real);
+/* widen.c: all floats as f32 or f64; false: there are bodies, which keep their types. */
+bool       fac_can_widen(const fac_graph *g);
+fac_graph *fac_widen(const fac_graph *g, fac_dtype to);
+
+/* canonical.c: in the smallest ops.  fac_define takes g and frees it. */
+enum { FAC_DEFINED = 8 };           /* results of a node that has such a form */
+/* How far numbers are computed before: integers alone; floats too, as exporters do, which rounds;
+ * and batch norms and factors are put into the weights before them, as simplifying does. */
+typedef enum fac_form { FAC_FORM_EXACT, FAC_FORM_FOLDED, FAC_FORM_ABSORBED, FAC_FORMS } fac_form;
+fac_graph *fac_canonical(const fac_graph *g, fac_form form);
+fac_graph *fac_define(fac_graph *g);
+
+/* abstract.c: a canonical model on whole numbers modulo a prime. lost: the first node whose sums
+ * may not be exact, or that nothing is known of; "" if there is none. */
+typedef struct fac_abstract_stat { int prime; char lost[200]; } fac_abstract_stat;
+fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat);
+
+/* ---- exact.c ---- */
+typedef enum fac_exactness { FAC_EXACT_EQUAL, FAC_EXACT_UNEQUAL, FAC_EXACT_LOST,
+                             FAC_EXACT_EMPTY } fac_exactness;
+typedef struct fac_exact {
+    fac_exactness is;
+    fac_form      form;
+    char          why[400];
+    double        elements;
+    int           rounds;
+} fac_exact;
+fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out);
+
+/* ---- data.c ---- */
+/* AGREES: within the tolerance; slight: but not within 1e-6 of f64.  UNCLEAR: f32 differs, and f64
+ * cannot be asked. */
+typedef enum fac_agreement { FAC_DATA_AGREES, FAC_DATA_DIFFERS, FAC_DATA_UNCLEAR,
+                             FAC_DATA_EMPTY } fac_agreement;
+typedef struct fac_data { fac_agreement is; bool slight, f64; int rounds; } fac_data;
+/* Fills the verdict's numbers, and why where they differ. */
+fac_status fac_verify_data(fac_trial *t, fac_data *out);
+/* Where outputs agree: whether they change alike from one input to another, in f64; says so in the
+ * verdict where not. */
+fac_status fac_verify_closer(fac_trial *t, bool *differs);
+/* Multiply-adds of one run. */
+double     fac_macs(const fac_graph *g);
+
+/* ---- inputs.c ---- */
+/* Of each kind of real inputs in turn: see there. */
+enum { FAC_INPUT_KINDS = 8 };
+fac_status  fac_trial_inputs(fac_trial *t, int round);
+const char *fac_inputs_word(int round);
+/* Collects t->at from both models. */
+fac_status  fac_trial_steps(fac_trial *t);
+
+/* ---- reach.c: which sides of corners and jumps inputs came to ---- */
+typedef struct fac_reach fac_reach;
+/* Makes the smallest and largest number before each such function the last output of g: f32 or f64.
+ * */
+fac_status fac_reach_watch(const fac_graph *g, fac_reach **out, fac_graph **watched,
+                           fac_error *err);
+void       fac_reach_look(fac_reach *r, const fac_tensor *numbers);
+/* Adds in words what was not reached, at most size bytes in all. */
+void       fac_reach_say(const fac_reach *r, const char *model, char *to, size_t size);
+void       fac_reach_free(fac_reach *r);
 
 /* bound.c: g with bounds of rounding errors as further outputs: error_at[k], of as many as g has outputs, becomes the place of
  * that of output k, or -1 where it is exact.  coarse: parameters of 16 bits stand for numbers that were rounded to them.  *unknown:

@@ -118,13 +118,13 @@ expect 1 'no product called "conv9"' "$facula" tile zoo:lenet --max-m 4 --only c
 
 # ---- verify ----
 expect 0 'the same bits' "$facula" verify zoo:lenet tiled.onnx
-expect 0 'within the bounds of each segment' "$facula" verify zoo:lenet padded.onnx --mode bound
-expect 0 'within the tolerance' "$facula" verify tiled.onnx padded.onnx --mode data --seed 3 --json
+expect 4 'within the bounds of each segment' "$facula" verify zoo:lenet padded.onnx --mode bound
+expect 4 'within the tolerance' "$facula" verify tiled.onnx padded.onnx --mode data --seed 3 --json
 "$facula" export zoo:lenet --seed 5 -o other.onnx >/dev/null
 expect 1 'different' "$facula" verify zoo:lenet other.onnx
 expect 1 'input 0' "$facula" verify zoo:lenet zoo:resnet18
 expect 2 'which two models?' "$facula" verify zoo:lenet
-expect 2 '--mode is exact' "$facula" verify zoo:lenet tiled.onnx --mode hope
+expect 2 '--mode is full' "$facula" verify zoo:lenet tiled.onnx --mode hope
 
 # ---- edit ----
 expect 2 'where to?' "$facula" edit zoo:lenet

@@ -29,7 +29,7 @@ expect 0 'opset 20' "$facula" edit later.onnx --simplify -o later2.onnx
 expect 0 'opset 18' "$facula" edit later.onnx --opset 18 -o earlier.onnx
 
 # ---- proof ----
-expect 0 'same: equal bits on integers' "$facula" edit zoo:lenet --insert identity@%2 --remove op:identity --verify -o same.onnx
+expect 0 'same: the same bits' "$facula" edit zoo:lenet --insert identity@%2 --remove op:identity --verify -o same.onnx
 expect 1 'different' "$facula" edit zoo:lenet --replace op:relu=tanh --verify -o other.onnx
 check [ ! -e other.onnx ]
 expect 0 '"verified":	"same"' "$facula" edit zoo:lenet --simplify --verify --json
