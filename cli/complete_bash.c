@@ -37,11 +37,11 @@ static void put_words_of_verbs(void) {
 }
 
 void complete_bash(void) {
-    puts("# bash completion for facula, made by `facula completion bash`");
+    out_lines("# bash completion for facula, made by `facula completion bash`");
     put_words_of_verbs();
     printf("_facula_zoo='");
     complete_zoo("");
-    puts("'\n"
+    out_lines("'\n"
          "_facula_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
          "_facula_nothing() { compopt +o default +o bashdefault 2>/dev/null; }\n"
          "# files, and zoo:NAME, which bash takes for three words\n"
@@ -67,7 +67,7 @@ void complete_bash(void) {
          "    fi\n"
          "    case $verb in");
     for (const verb *const *v = verbs; *v; v++) put_verb(*v);
-    puts("    esac\n"
+    out_lines("    esac\n"
          "}\n"
          "complete -o bashdefault -o default -F _facula facula");
 }

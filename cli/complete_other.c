@@ -29,24 +29,24 @@ static void zsh_option(const option *o) {
         if (*words) printf(":(%s)", words);
         else printf(":%s", complete_takes_file(o) ? "_files" : " ");
     }
-    puts("' \\");
+    out_lines("' \\");
 }
 
 static void zsh_verb(const verb *v) {
     printf("        %s) _arguments \\\n", v->name);
     for (const option *o = v->options; o && o->name; o++) zsh_option(o);
     printf("            '--help[what the verb does]' ");
-    if (complete_takes_verb(v)) puts("'*:verb:($_facula_verbs)' ;;");
-    else if (!strcmp(v->name, "completion")) puts("'1:shell:(bash zsh fish)' ;;");
-    else if (complete_takes_model(v)) puts("'*:model or file:_facula_model' ;;");
-    else puts("'*:file:_files' ;;");
+    if (complete_takes_verb(v)) out_lines("'*:verb:($_facula_verbs)' ;;");
+    else if (!strcmp(v->name, "completion")) out_lines("'1:shell:(bash zsh fish)' ;;");
+    else if (complete_takes_model(v)) out_lines("'*:model or file:_facula_model' ;;");
+    else out_lines("'*:file:_files' ;;");
 }
 
 void complete_zsh(void) {
-    puts("#compdef facula\n# zsh completion for facula, made by `facula completion zsh`");
+    out_lines("#compdef facula\n# zsh completion for facula, made by `facula completion zsh`");
     printf("_facula_zoo=(");
     complete_zoo("zoo\\:");
-    puts(")\n"
+    out_lines(")\n"
          "_facula_model() { _alternative \"zoo:network of the zoo:(($_facula_zoo))\" "
          "'files:file:_files'; }\n"
          "_facula() {\n"
@@ -55,16 +55,16 @@ void complete_zsh(void) {
     for (const verb *const *v = verbs; *v; v++) {
         printf("        '%s:", (*v)->name);
         put_quoted((*v)->summary, ":", "'\\''");
-        puts("'");
+        out_lines("'");
     }
-    puts("    )\n"
+    out_lines("    )\n"
          "    if (( CURRENT == 2 )); then _describe verb _facula_verbs; return; fi\n"
          "    local verb=$words[2]\n"
          "    _facula_verbs=(${_facula_verbs%%:*})\n"
          "    shift words; (( CURRENT-- ))\n"
          "    case $verb in");
     for (const verb *const *v = verbs; *v; v++) zsh_verb(*v);
-    puts("    esac\n"
+    out_lines("    esac\n"
          "}\n"
          "if [ \"$funcstack[1]\" = _facula ]; then _facula \"$@\"; else compdef _facula facula; "
          "fi");
@@ -84,7 +84,7 @@ static void fish_option(const verb *v, const option *o) {
     }
     printf(" -d '");
     put_quoted(o->help, "\\", "\\'");
-    puts("'");
+    out_lines("'");
 }
 
 static void fish_arguments(const verb *v) {
@@ -94,15 +94,15 @@ static void fish_arguments(const verb *v) {
     if (shells) printf("bash zsh fish");
     else if (complete_takes_model(v)) complete_zoo("zoo:");
     else for (const verb *const *k = verbs; *k; k++) printf("%s ", (*k)->name);
-    puts("'");
+    out_lines("'");
 }
 
 void complete_fish(void) {
-    puts("# fish completion for facula, made by `facula completion fish`");
+    out_lines("# fish completion for facula, made by `facula completion fish`");
     for (const verb *const *v = verbs; *v; v++) {
         printf("complete -c facula -n __fish_use_subcommand -f -a %s -d '", (*v)->name);
         put_quoted((*v)->summary, "\\", "\\'");
-        puts("'");
+        out_lines("'");
     }
     for (const verb *const *v = verbs; *v; v++) {
         for (const option *o = (*v)->options; o && o->name; o++) fish_option(*v, o);

@@ -41,23 +41,23 @@ static void paragraphs(const char *text) {
         char one[512];
         snprintf(one, sizeof one, "%.*s", (int)(end - line), line);
         if (!*one) {
-            puts(kept ? ".fi\n.PP" : ".PP");
+            out_lines(kept ? ".fi\n.PP" : ".PP");
             kept = false;
             continue;
         }
-        if ((*one == ' ') != kept) puts(kept ? ".fi" : ".nf");
+        if ((*one == ' ') != kept) out_lines(kept ? ".fi" : ".nf");
         kept = *one == ' ';
         put(one, true);
         putchar('\n');
     }
-    if (kept) puts(".fi");
+    if (kept) out_lines(".fi");
 }
 
 static void option_rows(const option *o) {
     if (!o) return;
     section("OPTIONS");
     for (; o->name; o++) {
-        puts(".TP");
+        out_lines(".TP");
         put_bold(o->name);
         if (o->value) {
             out_raw(" \\fI", stdout);
@@ -73,7 +73,7 @@ static void option_rows(const option *o) {
 
 static void exits(void) {
     section("EXIT STATUS");
-    puts("0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl\\-C or SIGTERM.");
+    out_lines("0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl\\-C or SIGTERM.");
 }
 
 void man_verb(const verb *v) {
@@ -83,9 +83,9 @@ void man_verb(const verb *v) {
     put(v->summary, false);
     putchar('\n');
     section("SYNOPSIS");
-    puts(".nf");
+    out_lines(".nf");
     put(v->usage, true);
-    puts("\n.fi");
+    out_lines("\n.fi");
     if (v->more) {
         section("DESCRIPTION");
         paragraphs(v->more);
@@ -95,17 +95,17 @@ void man_verb(const verb *v) {
     section("SEE ALSO");
     printf(".BR facula (1)");
     if (v->list) printf("; \\fBfacula help %s\\fR also lists names", v->name);
-    puts(".");
+    out_lines(".");
 }
 
 void man_overview(void) {
     title(NULL);
     section("NAME");
-    puts("facula \\- trains, runs, inspects and rewrites neural networks");
+    out_lines("facula \\- trains, runs, inspects and rewrites neural networks");
     section("SYNOPSIS");
-    puts(".B facula\n.I verb\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
+    out_lines(".B facula\n.I verb\n[\\fIarguments\\fR] [\\fIoptions\\fR]");
     section("DESCRIPTION");
-    puts("A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
+    out_lines("A deep\\-learning engine: one small library and this command.  Models are ONNX files, "
          "networks of the zoo (\\fBzoo:\\fINAME\\fR)\n"
          "or texts of \\fBfacula show\\fR.  Every verb has a page of its own; \\fBfacula help "
          "\\fIverb\\fR says the same.");
@@ -117,13 +117,13 @@ void man_overview(void) {
     }
     exits();
     section("ENVIRONMENT");
-    puts(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; "
+    out_lines(".TP\n\\fBFACULA_WISDOM\\fR\nthe file with measured choices of \\fBfacula tune\\fR; "
          "empty for none");
-    puts(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
+    out_lines(".TP\n\\fBFACULA_WITHOUT\\fR\npaths of a device that are to be left alone, with commas "
          "between");
-    puts(".TP\n\\fBNO_COLOR\\fR\nno colours");
+    out_lines(".TP\n\\fBNO_COLOR\\fR\nno colours");
     section("EXAMPLES");
-    puts(".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
+    out_lines(".nf\nfacula run model.onnx photo.jpg\nfacula train fashion\\-mnist \\-\\-out runs/1\n"
          "facula predict runs/1 shoe.png\nfacula summary model.onnx\n.fi");
     section("SEE ALSO");
     for (const verb *const *v = verbs; *v; v++)

@@ -59,6 +59,11 @@ int out_text(const char *text, FILE *to) {
     return ferror(to) ? EOF : 0;
 }
 
+int out_lines(const char *text) {
+    out_text(text, stdout);
+    return putc('\n', stdout) == EOF ? EOF : 0;
+}
+
 int out_line(const char *text) {
     put_plain(stdout, "%s", text, SIZE_MAX);
     return putchar('\n');

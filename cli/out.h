@@ -14,6 +14,7 @@ int out_print(FILE *to, const char *format, ...) FAC_PRINTF(2, 3);
 int out_list(FILE *to, const char *format, va_list args);
 int out_text(const char *text, FILE *to);   /* lines and tabs stay; all else is made plain */
 int out_line(const char *text);             /* one line on standard output, made plain */
+int out_lines(const char *text);            /* out_text to standard output, and the end of the line */
 int out_raw(const char *text, FILE *to);    /* as it is: what steers nothing, or is meant to */
 int out_char(int c, FILE *to);              /* one of our own characters, as it is */
 

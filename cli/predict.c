@@ -163,7 +163,6 @@ static int print_best(const job *j, const char *what, const fac_tensor *scores) 
 static int answer(job *j, const char *what) {
     fac_error err = { 0 };
     fac_tensor *x = NULL, *y[2] = { NULL, NULL };
-    int code = EXIT_OK;
     fac_status status = j->s.kind == SAMPLES_TEXTS ? text_tensor(j, what, &x, &err)
                       : j->s.kind == SAMPLES_IMAGES ? image_tensor(j, what, &x, &err) : values_tensor(j, what, &x, &err);
     if (!status) status = fac_program_run(j->program, &x, y, &err);

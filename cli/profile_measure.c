@@ -112,7 +112,7 @@ int profile_measure(profile *p, const verb *v, const job_options *o, const char 
     fac_error err = { 0 };
     int code = job_open(&p->j, v, o, what);
     if (!code && fac_device_peaks(p->j.device, &p->peaks, &err)) code = fail(&err);
-    p->peak = products_peak(&p->peaks, &p->j, o->precision);
+    if (!code) p->peak = products_peak(&p->peaks, &p->j, o->precision);
     if (!code) code = analyze(p, o);
     if (!code) code = run_all(p, seconds > 0 ? seconds : 1);
     return code ? code : collect(p);

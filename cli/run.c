@@ -135,23 +135,6 @@ static int no_scores(const job *j) {
                      dims_text(j->m.graph, &t.dims, dims, sizeof dims));
 }
 
-/* The best classes of the first output, if it has any; how many, and of how many.  An exit code. */
-static int best_classes(const job *j, best *top, long most, int *found, int64_t *n) {
-    const fac_type t = fac_tensor_type(j->out[0]);
-    fac_tensor *f = NULL;
-    fac_error err = { 0 };
-    *found = 0;
-    *n = fac_dims_count(&t.dims);
-    if (!is_row(&t)) return EXIT_OK;
-    fac_status status = fac_tensor_convert(j->out[0], FAC_F32, &f, &err);
-    float *scores = status ? NULL : malloc((size_t)*n * sizeof *scores);
-    if (!status) status = scores ? fac_tensor_read(f, scores, (size_t)*n * sizeof *scores, &err) : out_of_memory(&err);
-    if (!status) *found = best_of(scores, *n, top, (int)most);
-    free(scores);
-    fac_tensor_free(f);
-    return status ? fail(&err) : EXIT_OK;
-}
-
 static int print_values(const fac_tensor *t) {
     fac_tensor *f = NULL;
     fac_error err = { 0 };
@@ -178,7 +161,7 @@ static int report(job *j, cJSON *rows) {
     for (int i = 0; i < fac_graph_inputs(g); i++) photo |= j->in.photo[i] != NULL;
     const bool asked = option_given(&o.top) || o.labels, scores = are_scores(j->out[0], &n);
     if (asked && !scores) code = no_scores(j);
-    else if ((photo || asked) && scores) code = best_classes(j, n, (int)o.top, top, &found);
+    else if ((photo || asked) && scores && o.top) code = best_classes(j, n, (int)o.top, top, &found);
     if (code) {
         cJSON_Delete(root);
         return code;

@@ -65,7 +65,9 @@ static void nothing_falls_back(void **state) {
             const char *name = solver_of(g->last);
             if (!name && expands_to_kernels(g->last, c->problem)) name = "(expanded)";
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
-            const bool sized = strcmp((*op)->name, "nonzero");         /* its sizes are data */
+            /* sizes are data; a box is chosen by those that were chosen before */
+            static const char *const alone[] = { "nonzero", "non_max_suppression", NULL };
+            const bool sized = !fac_op_is_one_of(*op, alone);
             const bool flows = (*op)->is & FAC_OP_FLOW;                /* expanded, or cut out and run body by body */
             if (!name && sized && !flows && !((*op)->is & FAC_OP_DYNAMIC)) {
                 print_message("%s falls back to the cpu\n", c->problem);

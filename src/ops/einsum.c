@@ -35,7 +35,8 @@ typedef struct term {
 typedef struct plan {
     int nin;
     term in[OPERANDS], out;
-    int64_t size[LABELS]; /* 0: not met yet; the largest of those that broadcast */
+    bool met[LABELS];
+    int64_t size[LABELS]; /* of labels that were met; the one that dims of 1 broadcast to */
 } plan;
 
 /* ---- reading ---- */
@@ -120,15 +121,16 @@ static bool measure(fac_node *n, plan *p) {
         for (int k = 0; k < p->in[i].n; k++) {
             const int label = p->in[i].label[k];
             const int64_t d = n->in[i]->type.dims.d[k], have = p->size[label];
-            if (have == 0 || have == 1)
+            if (!p->met[label] || have == 1)
                 p->size[label] = d;
             else if (d == 1 || d == have || d < 0)
-                continue;
+                continue; /* broadcasts, or fits as far as is known */
             else if (have < 0)
                 p->size[label] = d;
             else
                 return fac_fail(n, FAC_E_SHAPE, "operand %d has %lld where another has %lld", i,
                                 (long long)d, (long long)have);
+            p->met[label] = true;
         }
     return true;
 }
@@ -192,7 +194,7 @@ static void diagonals(labelled *x) {
                     perm.d[perm.n++] = i;
                     flat.d[flat.n++] = d->d[i];
                 }
-            fac_value *lines = fac_reshape(fac_transpose(x->v, perm), flat);
+            fac_value *lines = fac_reshape_sizes(fac_transpose(x->v, perm), flat);
             x->v = fac_slice(lines, 0, 0, size * size, size + 1);
             const unsigned char label = x->t.label[j];
             drop(x, k);
@@ -261,9 +263,9 @@ static labelled join(const plan *p, labelled a, labelled b, const bool *later) {
     append(&y.t, &columns);
     fac_dims dims = { .n = y.t.n };
     for (int i = 0; i < y.t.n; i++) dims.d[i] = p->size[y.t.label[i]];
-    fac_value *x = fac_reshape_exactly(a.v, fac_ints(g, fac_shape(all, m, k)));
-    fac_value *z = fac_reshape_exactly(b.v, fac_ints(g, fac_shape(all, k, n)));
-    y.v = fac_reshape_exactly(fac_matmul(x, z), fac_ints(g, dims));
+    fac_value *x = fac_reshape_sizes(a.v, fac_shape(all, m, k));
+    fac_value *z = fac_reshape_sizes(b.v, fac_shape(all, k, n));
+    y.v = fac_reshape_sizes(fac_matmul(x, z), dims);
     return y;
 }
 

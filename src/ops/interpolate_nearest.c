@@ -1,32 +1,47 @@
-/* Resizing by nearest neighbours, of any dtype: elements move.  Expands to a gather for each axis.
+/* Resizing by nearest neighbours, of any dtype.  Expands to a gather for each axis.
  */
 #include "base/memory.h"
 #include "ops/interpolate.h"
 #include "ops/shape.h"
 
-static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
-    const fac_dims *x = &m->in[0].type.dims;
-    const int64_t *sizes = m->nin > 1 && m->in[1].type.dtype != FAC_NONE ? m->in[1].i : NULL;
+/* Where element i of y lies in x, along one axis. */
+static int64_t from(const fac_interpolate_opts *o, const fac_interpolate_axis *a, int64_t i) {
     double weight;
-    *input = 0;
-    for (int k = 0; k < x->n; k++) {
-        const fac_interpolate_axis a = fac_interpolate_axis_of(m->attrs, x, &m->out, sizes, k);
-        from[k] = to[k];
-        if (!a.same) fac_interpolate_tap(m->attrs, &a, to[k], &from[k], &weight);
+    int64_t at = i;
+    if (!a->same) fac_interpolate_tap(o, a, i, &at, &weight);
+    return at;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const fac_dims *x = &r->in[0].type.dims, *y = &r->out[0].type.dims;
+    const int64_t *sizes = r->nin > 1 ? r->in[1].i : NULL, count = fac_dims_count(y);
+    fac_interpolate_axis axes[FAC_DIMS];
+    for (int k = 0; k < x->n; k++) axes[k] = fac_interpolate_axis_of(r->attrs, x, y, sizes, k);
+    for (int64_t e = 0; e < count; e++) {
+        int64_t rest = e, at = 0, step = 1;
+        for (int k = x->n - 1; k >= 0; k--) {
+            at += step * from(r->attrs, &axes[k], rest % y->d[k]);
+            rest /= y->d[k];
+            step *= x->d[k];
+        }
+        if (r->out[0].f)
+            r->out[0].f[e] = r->in[0].f[at];
+        else
+            r->out[0].i[e] = r->in[0].i[at];
     }
-    return true;
+    return FAC_OK;
 }
 
 static fac_value *along(const fac_interpolate_opts *o, const fac_interpolate_axis *a, fac_value *x,
                         int axis) {
-    double weight;
-    int64_t *from = fac_alloc((size_t)a->out + 1, sizeof *from);
-    if (!from)
+    int64_t *list = fac_alloc((size_t)a->out + 1, sizeof *list);
+    if (!list)
         return fac_fail_graph(x->graph, FAC_E_NOMEM, "no memory for %lld indices",
                               (long long)a->out);
-    for (int64_t i = 0; i < a->out; i++) fac_interpolate_tap(o, a, i, &from[i], &weight);
-    fac_value *y = fac_gather(x, fac_ints_long(x->graph, from, (int)a->out), axis);
-    fac_release(from);
+    for (int64_t i = 0; i < a->out; i++) list[i] = from(o, a, i);
+    fac_value *y = fac_gather(x, fac_ints_long(x->graph, list, (int)a->out), axis);
+    fac_release(list);
     return y;
 }
 
@@ -73,7 +88,7 @@ const fac_op fac_op_interpolate_nearest = {
     .attrs = fac_interpolate_table,
     .attrs_size = sizeof(fac_interpolate_opts),
     .infer = fac_interpolate_infer,
-    .move = move,
+    .ref = ref,
     .expand = expand,
     .cost = fac_interpolate_cost,
     .save = fac_interpolate_save,

@@ -14,7 +14,7 @@ static const fac_attr table[] = { { "batch_axis", FAC_A_INT, offsetof(attrs, bat
                                   { "time_axis", FAC_A_INT, offsetof(attrs, time_axis), 0, 0,
                                     -FAC_DIMS, FAC_DIMS - 1, NULL, "along which they are turned" },
                                   { 0 } };
-static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "lengths", FAC_INTS, FAC_INDEX }, { 0 } };
+static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "lengths", FAC_INTS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
     const attrs *a = n->attrs;
@@ -30,16 +30,50 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
-    const attrs *a = m->attrs;
-    const fac_dims *x = &m->in[0].type.dims;
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    (void)err;
+    const attrs *a = r->attrs;
+    const fac_dims *x = &r->in[0].type.dims;
     const int batch = fac_axis(a->batch_axis, x->n), time = fac_axis(a->time_axis, x->n);
-    int64_t length = m->in[1].i[to[batch]];
-    if (length > x->d[time]) length = x->d[time];
-    for (int k = 0; k < x->n; k++) from[k] = to[k];
-    if (to[time] < length) from[time] = length - 1 - to[time];
-    *input = 0;
-    return true;
+    int64_t step = 1, count = fac_dims_count(x);
+    for (int k = time + 1; k < x->n; k++) step *= x->d[k];
+    for (int64_t e = 0; e < count; e++) {
+        int64_t rest = e, place[FAC_DIMS] = { 0 };
+        for (int k = x->n - 1; k >= 0; k--) {
+            place[k] = rest % x->d[k];
+            rest /= x->d[k];
+        }
+        const int64_t length =
+            r->in[1].i[place[batch]] < x->d[time] ? r->in[1].i[place[batch]] : x->d[time];
+        const int64_t at = place[time] < length ? e + (length - 1 - 2 * place[time]) * step : e;
+        if (r->out[0].f)
+            r->out[0].f[e] = r->in[0].f[at];
+        else
+            r->out[0].i[e] = r->in[0].i[at];
+    }
+    return FAC_OK;
+}
+
+/* Numbers along one axis of x, with 1 in place of its other dims. */
+static fac_value *along(fac_value *x, fac_value *numbers, int axis) {
+    fac_dims d = { .n = x->type.dims.n };
+    for (int k = 0; k < d.n; k++) d.d[k] = k == axis ? x->type.dims.d[axis] : 1;
+    return fac_reshape_exactly(numbers, fac_ints(x->graph, d));
+}
+
+/* An index for each element: length - 1 - t before the end of a sequence, t after it. */
+static void expand(const fac_node *n, fac_value *out[]) {
+    const attrs *a = n->attrs;
+    fac_value *x = n->in[0], *one = fac_number(n->graph, FAC_I64, 1),
+              *zero = fac_number(n->graph, FAC_I64, 0);
+    const int batch = fac_axis(a->batch_axis, x->type.dims.n),
+              time = fac_axis(a->time_axis, x->type.dims.n);
+    fac_value *size = fac_gather(fac_shape_of(x), fac_number(n->graph, FAC_I64, time), 0);
+    fac_value *t = along(x, fac_arange(zero, size, one), time);
+    fac_value *length = fac_min(along(x, fac_cast(n->in[1], FAC_I64), batch), size);
+    fac_value *turned = fac_sub(fac_sub(length, one), t);
+    fac_value *index = fac_where(fac_less(t, length), turned, t);
+    out[0] = fac_gather_elements(x, fac_expand_to(index, fac_shape_of(x)), time);
 }
 
 /* It is its own inverse. */
@@ -80,7 +114,8 @@ const fac_op fac_op_reverse_sequence = {
     .attrs = table,
     .attrs_size = sizeof(attrs),
     .infer = infer,
-    .move = move,
+    .ref = ref,
+    .expand = expand,
     .grad = grad,
     .onnx = onnx,
     .save = save,

@@ -24,7 +24,8 @@ for kind in c0 c1 bytes bidi del; do
     check "$hostile" model "$kind" "$name.onnx"
     check "$hostile" refused "$kind" "$name.refused.onnx"
     m="$name.onnx"
-    printf 'a%s\nb%s\nc%s\n' "$name" "$name" "$name" >"$name.txt"
+    line=$(printf %s "$name" | tr '\n' ' ')               # a name of a class is a line
+    printf 'a%s\nb%s\nc%s\n' "$line" "$line" "$line" >"$name.txt"
     check "$facula" run "$m" --random --output-dir out >/dev/null
     x="$name.npy"
     cp out/*.npy "$x"
@@ -33,6 +34,12 @@ for kind in c0 c1 bytes bidi del; do
     works() {
         clean "$facula" "$@"
         "$facula" "$@" >/dev/null 2>&1 || wrong "$kind: facula $*"
+    }
+    # a verdict that proves nothing has an exit code of its own
+    judges() {
+        clean "$facula" "$@"
+        "$facula" "$@" >/dev/null 2>&1
+        case $? in 0|4) ;; *) wrong "$kind: facula $*" ;; esac
     }
     works summary "$m"
     works summary "$m" --columns kind,in,out,kernel,params,macs,memory
@@ -47,8 +54,8 @@ for kind in c0 c1 bytes bidi del; do
     clean "$facula" diff "$m" "$name.2.onnx" --names --order
     works edit "$m" --simplify --bake --dry-run -o "$name.3.onnx"
     works tile "$m" --batch 4 --max-m 2 --max-n 2 --max-k 2 -o "$name.4.onnx"
-    works verify "$m" "$name.4.onnx" --batch 4 --mode bound --verbose
-    works verify "$m" "$name.2.onnx" --batch 4
+    judges verify "$m" "$name.4.onnx" --batch 4 --mode bound --verbose
+    judges verify "$m" "$name.2.onnx" --batch 4
     works activations "$m" --random --quantiles --pictures "$name.pictures" --npz "$name.npz"
     works profile "$m" --seconds 0.01 --chrome-trace "$name.trace"
     works bench "$m" --seconds 0.01 --profile --memory

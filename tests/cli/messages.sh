@@ -27,7 +27,7 @@ for picture in 'a.gif is a GIF picture' 'a.webp is a WebP picture' 'a.tif is a T
     no "$picture; facula reads PNG, JPEG, BMP and PNM: convert it" run lenet.onnx "${picture%% *}"
 done
 no 'fake.png: a GIF picture; facula reads PNG' run lenet.onnx fake.png
-no 'a.gif is a GIF picture' verify lenet.onnx lenet.onnx --mode data --inputs a.gif
+expect 5 'a.gif is a GIF picture' "$facula" verify lenet.onnx lenet.onnx --mode data --inputs a.gif
 no 'a.gif is a GIF picture' activations lenet.onnx a.gif
 expect 0 'class' "$facula" run lenet.onnx photo.dat
 no 'missing.gif: No such file' run lenet.onnx missing.gif

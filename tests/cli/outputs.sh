@@ -115,7 +115,7 @@ if [ -w /dev/full ]; then
         'profile plain.onnx --seconds 0.01' 'export plain.onnx -o 1.onnx' \
         'edit plain.onnx --simplify -o 2.onnx' 'report plain.onnx -o 3.html' \
         'report plain.onnx -o -' 'tile plain.onnx --max-m 64 --max-n 64 --max-k 64' \
-        'train toy:circle --threads 1 --epochs 1' 'plot trained' \
+        'train toy:circle --threads 1 --epochs 1 --out other --overwrite' 'plot trained' \
         'predict trained 0.1,0.2' 'evaluate trained'; do
         full "$facula" $words
         case $words in help*|show*|*' -o -'|plot*) ;; *) full "$facula" $words --json ;; esac

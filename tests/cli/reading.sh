@@ -13,7 +13,7 @@ refused() {
 }
 
 cat >m.txt <<'END'
-input x f32[2,3]
+input x f32[1,3]
 %r = relu(x)
 output y = %r
 END

@@ -25,3 +25,21 @@ int usage_text(const char *format, ...) {
     va_end(args);
     return EXIT_USAGE;
 }
+
+int usage_error(const verb *v, const char *format, ...) {
+    va_list args;
+    (void)v;
+    va_start(args, format);
+    format_only(format, args);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+fac_status out_of_memory(fac_error *err) { return err->status = FAC_E_NOMEM; }
+
+/* No verb is run. */
+const verb *const verbs[] = { NULL };
+const verb *verb_find(const char *name) {
+    (void)name;
+    return NULL;
+}

@@ -7,13 +7,6 @@
 #include "../../cli/train.h"
 #include "fuzz.h"
 
-/* train_options.c lists and checks with these; nothing here asks it to */
-const train_set train_sets[] = { { .name = NULL } };
-bool precision_parse(const char *name, numerics *out) {
-    (void)name, (void)out;
-    return true;
-}
-
 static void log_file(char *text, size_t bytes) {
     log_table t = { 0 };
     double *x, *y;
