@@ -143,6 +143,16 @@ bool fac_interpolate_by_sizes(fac_node *n, const fac_value *from, const int *axe
     return true;
 }
 
+bool fac_interpolate_makes(fac_node *n, const int *axes, int count, const fac_dims *y) {
+    const fac_dims *x = &n->in[0]->type.dims;
+    for (int k = 0; k < count; k++)
+        if (x->d[axes[k]] == 0 && y->d[axes[k]] > 0)
+            return fac_fail(n, FAC_E_SHAPE,
+                            "axis %d of size 0 has nothing to make %lld elements of", axes[k],
+                            (long long)y->d[axes[k]]);
+    return true;
+}
+
 int fac_interpolate_axes(fac_node *n, int *axes) {
     const fac_interpolate_opts *o = n->attrs;
     const int rank = n->in[0]->type.dims.n, count = o->axes.n ? o->axes.n : rank;
@@ -172,12 +182,7 @@ bool fac_interpolate_infer(fac_node *n) {
         return fac_fail(n, FAC_E_ARGUMENT, "antialias goes with linear and cubic");
     const bool fits = n->in[1] ? fac_interpolate_by_sizes(n, n->in[1], axes, count, &y.dims)
                                : fac_interpolate_by_scales(n, &o->scales, axes, count, &y.dims);
-    if (!fits) return false;
-    for (int k = 0; k < count; k++)
-        if (x->dims.d[axes[k]] == 0 && y.dims.d[axes[k]] > 0)
-            return fac_fail(n, FAC_E_SHAPE,
-                            "axis %d of size 0 has nothing to make %lld elements of", axes[k],
-                            (long long)y.dims.d[axes[k]]);
+    if (!fits || !fac_interpolate_makes(n, axes, count, &y.dims)) return false;
     n->out[0]->type = y;
     return true;
 }

@@ -19,6 +19,8 @@ bool fac_interpolate_by_scales(fac_node *n, const fac_reals *scales, const int *
                                fac_dims *y);
 bool fac_interpolate_by_sizes(fac_node *n, const fac_value *sizes, const int *axes, int count,
                               fac_dims *y);
+/* Whether no axis without elements is to give some; false after fac_fail. */
+bool fac_interpolate_makes(fac_node *n, const int *axes, int count, const fac_dims *y);
 /* The numbers of a constant list of floats, none of an absent one; false: it is computed, or too
  * long. */
 bool fac_interpolate_reals(const fac_value *v, fac_reals *to);

@@ -62,8 +62,9 @@ static bool infer(fac_node *n) {
         fits = fac_interpolate_by_scales(n, &scales, axes, count, &y.dims);
     else
         for (int k = 0; k < count; k++) y.dims.d[axes[k]] = fac_symbol(n->graph, NULL);
+    if (!fits || !fac_interpolate_makes(n, axes, count, &y.dims)) return false;
     n->out[0]->type = y;
-    return fits;
+    return true;
 }
 
 static void expand(const fac_node *n, fac_value *out[]) {

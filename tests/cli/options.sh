@@ -54,7 +54,8 @@ expect 2 '--scale: scale is a number other than 0' "$facula" run zoo:resnet18 a.
 # --batch is for models whose batch is open
 "$facula" export zoo:lenet --batch 2 -o two.onnx >/dev/null
 for verb in bench profile tune inspect summary; do
-    expect 1 '--batch 3: the batch is fixed, input x is f32[2x1x28x28]' "$facula" $verb two.onnx --batch 3; one_line
+    expect 1 '--batch 3: the batch is fixed, input x is f32[2x1x28x28]' \
+        env FACULA_WISDOM=batch.txt "$facula" $verb two.onnx --batch 3; one_line
 done
 expect 1 'the batch is fixed' "$facula" report two.onnx -o page.html --batch 3
 expect 5 'the batch is fixed' "$facula" verify two.onnx two.onnx --batch 3

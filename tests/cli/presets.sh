@@ -56,7 +56,7 @@ expect 0 'facula.preset = size=keep,interpolation=bilinear,order=bgr,range=0..25
 expect 0 'of the model' "$facula" activations said.onnx red.ppm
 expect 0 '"from":	"metadata"' "$facula" activations said.onnx red.ppm --json
 expect 4 'of the model' "$facula" verify said.onnx model.onnx --mode data --inputs red.ppm
-expect 0 '"from":	"metadata"' \
+expect 4 '"from":	"metadata"' \
     "$facula" verify said.onnx model.onnx --mode data --inputs red.ppm --json
 expect 1 'there is no preset "nope"' \
     "$facula" edit model.onnx --set-preset nope -o no.onnx; one_line

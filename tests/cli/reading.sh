@@ -30,7 +30,7 @@ printf 'a\nb\nc\n' >names
 
 label() { "$facula" run m.onnx --random --labels "$1"; }
 expect 0 'ms on cpu' label names
-refused 'is empty' "$facula" run m.onnx --random --labels nothing
+refused 'has no names' "$facula" run m.onnx --random --labels nothing
 refused 'nothing writes to this pipe' "$facula" run m.onnx --random --labels fifo
 refused 'not a regular file or a pipe' "$facula" run m.onnx --random --labels /dev/zero
 refused 'it is a folder' "$facula" run m.onnx --random --labels folder
