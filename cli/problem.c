@@ -23,8 +23,8 @@ static fac_status above_zero(fac_tensor *t, fac_error *err) {
 
 static bool is_variance(const fac_value *v) {
     const fac_use *u = v->uses;
-    return u && u->input < u->node->nports && u->node->op->in[u->input].name
-        && !strcmp(u->node->op->in[u->input].name, "var");
+    const char *port = u ? fac_port_name(u->node, u->input) : NULL;
+    return port && !strcmp(port, "var");
 }
 
 static fac_status draw(fac_value *v, uint64_t seed, uint64_t stream, fac_error *err) {
@@ -43,8 +43,9 @@ int problem_load(const char *text, bool params, uint64_t seed, fac_graph **out) 
     fac_status status = fac_problem_graph(text, params, &g, &err);
     for (int i = 0; !status && i < fac_graph_params(g); i++) {
         fac_value *v = fac_graph_param(g, i);
-        if (fac_value_type(v).dtype != FAC_TEXT) status = draw(v, seed, (uint64_t)(STREAM + i),
-            &err);
+        /* integers are indices and lengths: zeros, which fit everywhere */
+        if (fac_dtype_get(fac_value_type(v).dtype)->kind == 'f')
+            status = draw(v, seed, (uint64_t)(STREAM + i), &err);
     }
     if (status) fac_graph_free(g);
     else *out = g;

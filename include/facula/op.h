@@ -262,6 +262,9 @@ extern const fac_op *const fac_ops[];           /* built in, sorted by name; NUL
 const fac_op *fac_op_find(const char *name);    /* NULL if there is none */
 /* Is op one of those named, up to NULL? */
 bool fac_op_is_one_of(const fac_op *op, const char *const *names);
+/* The name of the port that an input belongs to, the last one's for all that are beyond it; NULL:
+ * it belongs to the epilogue, or the op has no ports. */
+const char *fac_port_name(const fac_node *n, int input);
 
 /* ---- inside an op file --------------------------------------------------------------------------------------------------- */
 

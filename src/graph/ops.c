@@ -15,6 +15,13 @@ const fac_op *fac_op_find(const char *name) {
     return NULL;
 }
 
+const char *fac_port_name(const fac_node *n, int input) {
+    const fac_port *p = n->op->in;
+    if (!p || !p->name || input < 0 || input >= n->nports) return NULL;
+    while (input-- > 0 && p[1].name) p++;
+    return p->name;
+}
+
 bool fac_op_is_one_of(const fac_op *op, const char *const *names) {
     for (; *names; names++)
         if (!strcmp(op->name, *names)) return true;

@@ -314,9 +314,28 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 static const fac_onnx_attr names[] = { { "equation", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Einsum", 12, 0, names, load, 1 }, { 0 } };
+
+/* ONNX has no "..." that stands for more dims in one operand than in another. */
+static bool even(const fac_node *n) {
+    const char *text = ((const attrs *)n->attrs)->equation;
+    int dots = -1;
+    for (int i = 0; i < n->nports; i++) {
+        const size_t length = strcspn(text, ",-");
+        int letters = 0;
+        for (size_t k = 0; k < length; k++) letters += isalpha((unsigned char)text[k]) != 0;
+        const int mine = n->in[i]->type.dims.n - letters;
+        if (memchr(text, '.', length)) {
+            if (dots >= 0 && dots != mine) return false;
+            dots = mine;
+        }
+        text += length + (text[length] == ',');
+    }
+    return true;
+}
+
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[OPERANDS];
-    if (n->nin > OPERANDS || w->opset < 12) return false;
+    if (n->nin > OPERANDS || w->opset < 12 || !even(n)) return false;
     for (int k = 0; k < n->nin; k++) ins[k] = fac_onnx_name(w, n->in[k]);
     fac_onnx_put(w, "Einsum", n->nin, ins, fac_onnx_name(w, n->out[0]));
     fac_onnx_put_text(w, "equation", ((const attrs *)n->attrs)->equation);

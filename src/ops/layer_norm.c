@@ -118,7 +118,7 @@ static const fac_onnx_attr spellings[] = { { "stash_type", "stash" }, { 0 } };
 static const fac_onnx onnx[] = {
     { "", "LayerNormalization", 17, 0, spellings, load, 2 },
     { "com.microsoft", "SkipLayerNormalization", 1, 0, fac_names_norm, fac_load_skip_layer_norm, 3 },
-    { "com.microsoft", "EmbedLayerNormalization", 1, 0, fac_names_norm, fac_load_embed_layer_norm, 7 }, { 0 } };
+    { "com.microsoft", "EmbedLayerNormalization", 1, 0, fac_names_norm, fac_load_embed_layer_norm, 1 }, { 0 } };
 /* ONNX must have a scale, and statistics in f32 or bf16. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;

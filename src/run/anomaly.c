@@ -96,12 +96,6 @@ static void part_of(const fac_node *n, fac_text *to) {
     else fac_text_add(to, "backward");
 }
 
-static const char *port_name(const fac_node *n, int i) {
-    int k = 0;
-    while (k < i && n->op->in[k + 1].name) k++;     /* a variadic port is the last one */
-    return n->op->in[k].name;
-}
-
 /* ---- the message ------------------------------------------------------------------------------------------------- */
 
 static fac_status found(const fac_plan *plan, const fac_step *s, int k, const count *c, const fac_span *in, fac_error *err) {
@@ -124,7 +118,9 @@ static fac_status found(const fac_plan *plan, const fac_step *s, int k, const co
         }
         if (!own.nan && !own.inf) continue;
         finite = false;
-        fac_text_print(&t, "; its input %s has ", n->in[i]->name ? n->in[i]->name : port_name(n, i));
+        const char *port = fac_port_name(n, i);
+        fac_text_print(&t, "; its input %s has ", n->in[i]->name ? n->in[i]->name
+                                                : port ? port : "of the epilogue");
         say(&own, &t);
     }
     fac_status status = fac_raise(err, FAC_E_ARGUMENT, "anomaly: %s%s", t.failed ? n->op->name : t.s,

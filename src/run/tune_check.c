@@ -52,8 +52,10 @@ typedef struct trial {
 /* Does the node of the problem read it as the variance of a norm?  Any other contents would make all of its results NaN. */
 static bool is_variance(const trial *t, const fac_value *v) {
     const fac_node *n = t->g->outputs[0].value->node;
-    for (int i = 0; n && n->op->in && i < n->nports && n->op->in[i].name; i++)
-        if (n->in[i] == v && strstr(n->op->in[i].name, "var")) return true;
+    for (int i = 0; n && i < n->nports; i++) {
+        const char *port = fac_port_name(n, i);
+        if (n->in[i] == v && port && strstr(port, "var")) return true;
+    }
     return false;
 }
 
