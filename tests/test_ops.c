@@ -1,15 +1,9 @@
 /* Every op of the table by its own cases: the descriptor is complete; each case builds, and the cpu device gives what the
  * reference driver gives on fresh random contents, for every element type the op takes, as parameters and as inputs, strided
  * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
-#include "random_check.h"
+#include "op_trial.h"
 #include "base/table.h"
-#include "facula/backend.h"
-#include "facula/ops.h"
-#include "facula/program.h"
-#include "graph/graph_internal.h"
 #include "passes/passes.h"
-#include "run/ref.h"
-#include "tensor/tensor_internal.h"
 
 /* ---- the descriptors ---- */
 
@@ -85,20 +79,7 @@ static fac_tensor *strided(const fac_tensor *t) {
     return out;
 }
 
-static double epsilon(fac_dtype d) {
-    return d == FAC_F16 ? 0x1p-10 : d == FAC_BF16 ? 0x1p-7 : d == FAC_F32 ? 0x1p-23 : d == FAC_F64 ? 0x1p-52 : 0;
-}
-
 /* ---- one problem ---- */
-
-typedef struct trial {
-    const char *text;
-    fac_graph  *g;
-    double      lo, hi, tolerance;
-    fac_tensor *in[OPERANDS];
-    fac_host    want[OPERANDS];         /* what the reference driver says */
-    int         nin, nout;
-} trial;
 
 /* Contents for the leaves; the reference on them.  Ops without a meaning are expanded first. */
 static void prepare(trial *t) {
@@ -131,51 +112,6 @@ static void release(trial *t) {
     for (int k = 0; k < t->nout; k++) free(t->want[k].data);
 }
 
-static void compare(const trial *t, int k, const fac_tensor *y, const char *how) {
-    fac_type type = fac_tensor_type(y);
-    const fac_host *want = &t->want[k];
-    if (type.dtype != want->type.dtype || !fac_dims_equal(&type.dims,
-        &want->type.dims)) fail_msg("%s (%s): output %d is %s with %d dims, the reference is %s with %d", t->text, how, k,
-            fac_dtype_get(type.dtype)->name,
-                                                                                type.dims.n, fac_dtype_get(want->type.dtype)->name, want->type.dims.n);
-    int64_t n = fac_dims_count(&type.dims);
-    bool real = kind(type.dtype) == 'f';
-    double tolerance = fmax(t->tolerance, 4 * epsilon(type.dtype));
-    fac_tensor *wide = NULL;
-    OK(fac_tensor_convert(y, real ? FAC_F64 : FAC_I64, &wide, &err));
-    int64_t *b = calloc((size_t)n + 1, sizeof *b);
-    fac_convert(real ? FAC_F64 : FAC_I64, b, type.dtype, want->data, (size_t)n);
-    double least = 1;                   /* 16 bits: what sums of rounded numbers leave goes with the largest of them */
-    for (int64_t e = 0; e < n && real && fac_dtype_get(type.dtype)->block_bytes == 2; e++)
-        if (isfinite(((const double *)(void *)b)[e])) least = fmax(least, fabs(((const double *)(void *)b)[e]));
-    for (int64_t e = 0; e < n; e++) {
-        if (real) {
-            double p = ((const double *)fac_tensor_data(wide))[e], q = ((const double *)(void *)b)[e];
-            bool same = isnan(p) || isnan(q) || isinf(p) || isinf(q) ? p == q || (isnan(p) && isnan(q))
-                : fabs(p - q) <= tolerance * fmax(least, fabs(q));
-            if (!same) fail_msg("%s (%s): output %d[%lld] is %.9g, the reference has %.9g", t->text, how, k, (long long)e, p, q);
-        } else if (((const int64_t *)fac_tensor_data(wide))[e] != b[e]) {
-            fail_msg("%s (%s): output %d[%lld] is %lld, the reference has %lld", t->text, how, k, (long long)e,
-                     (long long)((const int64_t *)fac_tensor_data(wide))[e], (long long)b[e]);
-        }
-    }
-    free(b);
-    fac_tensor_free(wide);
-}
-
-static void run(const trial *t, const fac_graph *g, fac_tensor *const in[], fac_program_opts opts, const char *how) {
-    fac_program *p = NULL;
-    fac_tensor *out[OPERANDS] = { 0 };
-    opts.precision = FAC_PRECISION_HIGHEST;
-    if (fac_program_new(g, device, &opts, &p, &err) || fac_program_run(p, in, out, &err)) fail_msg("%s (%s): %s", t->text,
-        how, err.text);
-    for (int k = 0; k < t->nout; k++) {
-        compare(t, k, out[k], how);
-        fac_tensor_free(out[k]);
-    }
-    fac_program_free(p);
-}
-
 /* exp(log(y)) behind the op and neg(neg(x)) before it: the op has neighbours to be fused with and to write over. */
 static fac_graph *among_others(const trial *t) {
     fac_graph *g = fac_graph_clone(t->g);
@@ -185,13 +121,6 @@ static fac_graph *among_others(const trial *t) {
     }
     if (fac_graph_check(g, &err)) fail_msg("%s among others: %s", t->text, err.text);
     return g;
-}
-
-/* The same graph with the op's own expansion in its place. */
-static bool expansion(void *self, fac_graph *to, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    if (n->op != self) return false;
-    fac_node_expand(to, n, in, out);
-    return true;
 }
 
 static void check_cost(const trial *t, const fac_op *op) {
@@ -356,84 +285,6 @@ static void every_dtype_gives_the_reference(void **state) {
     assert_true(tried > 1000);
 }
 
-/* ---- no elements ---- */
-
-/* The text with 0 in place of `size` wherever that is a dim, "f32[2,3" but not "f32{2,3"; false:
- * it stands nowhere. */
-static bool without_elements(const char *text, long size, char *out, size_t room) {
-    size_t n = 0;
-    bool inside = false, changed = false;
-    for (const char *s = text; *s;) {
-        char *end = NULL;
-        const bool dim = inside && *s >= '0' && *s <= '9';
-        const bool here = dim && strtol(s, &end, 10) == size;
-        inside = *s == '[' || (inside && *s != ']');
-        changed |= here;
-        if (here) n += (size_t)snprintf(out + n, room - n, "0");
-        else n += (size_t)snprintf(out + n, room - n, "%.*s", dim ? (int)strspn(s, "0123456789") : 1, s);
-        s += dim ? strspn(s, "0123456789") : 1;
-    }
-    return changed;
-}
-
-/* What means something gives it whatever the sizes; an error of the op itself (an index out of
- * no range, the largest of none) is one of its expansion as well. */
-static bool try_without(const fac_op *op, const fac_case *c, const char *text) {
-    trial t = { .text = text, .lo = c->lo, .hi = c->hi, .tolerance = fmax(c->tolerance, 1e-5) };
-    fac_error own = { 0 };
-    if (fac_problem_graph(text, false, &t.g, &own)) return false;
-    const bool means = fac_op_means(op) && t.g->last->op == op;
-    fac_program *p = NULL;
-    fac_tensor *out[2][OPERANDS] = { { 0 } };
-    fac_status status[2] = { FAC_OK, FAC_OK };
-    assert_true(fac_graph_inputs(t.g) <= OPERANDS && fac_graph_outputs(t.g) <= OPERANDS);
-    for (int i = 0; i < fac_graph_inputs(t.g); i++) t.in[i] = random_tensor(fac_graph_input(t.g, i)->type, t.lo, t.hi);
-    for (int k = 0; k < 2; k++) {
-        const fac_program_opts opts = { .solver = k && means ? "ref" : NULL, .precision = FAC_PRECISION_HIGHEST };
-        fac_error e = { 0 };
-        status[k] = fac_program_new(t.g, device, &opts, &p, &e);
-        if (!status[k]) status[k] = fac_program_run(p, t.in, out[k], &e);
-        const bool data = (means && status[k] == FAC_E_ARGUMENT) || strstr(e.text, "of no elements");
-        if (status[k] && !data) fail_msg("%s: %s", text, e.text);
-        fac_program_free(p);
-        p = NULL;
-    }
-    bool empty = true;                      /* an index of nothing is not looked at where nothing is made of it */
-    for (int k = 0; k < fac_graph_outputs(t.g); k++) empty &= !fac_dims_count(&fac_graph_output(t.g, k)->type.dims);
-    if (status[0] != status[1] && !empty) fail_msg("%s: %s by itself, %s else", text, fac_status_name(status[1]), fac_status_name(status[0]));
-    t.nout = status[0] || status[1] ? 0 : fac_graph_outputs(t.g);
-    for (int k = 0; k < t.nout; k++) {
-        t.want[k] = (fac_host){ fac_tensor_type(out[1][k]), (void *)(uintptr_t)fac_tensor_data(out[1][k]), NULL };
-        if (!fac_dims_equal(&t.want[k].type.dims, &fac_graph_output(t.g, k)->type.dims)) fail_msg("%s: other dims than inferred", text);
-        compare(&t, k, out[0][k], "without elements");
-    }
-    if (t.nout && means && op->expand) {
-        fac_graph *e = fac_graph_rebuild(t.g, &(fac_rebuild){ .self = (void *)(uintptr_t)op, .visit = expansion }, NULL);
-        if (fac_graph_check(e, &err)) fail_msg("%s: its expansion: %s", text, err.text);
-        run(&t, e, t.in, (fac_program_opts){ 0 }, "its expansion");
-        fac_graph_free(e);
-    }
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < OPERANDS; i++) fac_tensor_free(out[k][i]);
-    for (int i = 0; i < fac_graph_inputs(t.g); i++) fac_tensor_free(t.in[i]);
-    fac_graph_free(t.g);
-    return true;
-}
-
-/* Every case of every op with 0 in place of each of its sizes, as far as the op takes that. */
-static void every_case_takes_no_elements(void **state) {
-    (void)state;
-    int tried = 0;
-    for (const fac_op *const *p = fac_ops; *p; p++)
-        for (const fac_case *c = (*p)->cases; c && c->problem; c++)
-            for (long size = 1; size < 13; size++) {
-                char text[512];
-                if (without_elements(c->problem, size, text, sizeof text)) tried += try_without(*p, c, text);
-            }
-    print_message("%d problems without elements\n", tried);
-    assert_true(tried > 900);
-}
-
 /* ---- what is expanded ---- */
 
 /* The results of a problem, whose inputs are the same numbers each time, and how many steps make them. */
@@ -498,7 +349,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
         cmocka_unit_test(views_agree_with_moves), cmocka_unit_test(every_case_gives_the_reference),
-        cmocka_unit_test(every_case_takes_no_elements),
         cmocka_unit_test(every_dtype_gives_the_reference), cmocka_unit_test(epilogues_stay_behind_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),
     };
