@@ -12,6 +12,16 @@ static int64_t from(const fac_interpolate_opts *o, const fac_interpolate_axis *a
     return at;
 }
 
+/* Its elements are elements of x: what is blended, or comes from outside, is interpolate's. */
+static bool infer(fac_node *n) {
+    const fac_interpolate_opts *o = n->attrs;
+    if (o->mode != FAC_INTERPOLATE_NEAREST)
+        return fac_fail(n, FAC_E_ARGUMENT, "mode is not nearest");
+    if (o->coordinates == FAC_INTERPOLATE_CROP)
+        return fac_fail(n, FAC_E_ARGUMENT, "it does not crop");
+    return fac_interpolate_infer(n);
+}
+
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const fac_dims *x = &r->in[0].type.dims, *y = &r->out[0].type.dims;
@@ -87,7 +97,7 @@ const fac_op fac_op_interpolate_nearest = {
     .out = fac_ports_y,
     .attrs = fac_interpolate_table,
     .attrs_size = sizeof(fac_interpolate_opts),
-    .infer = fac_interpolate_infer,
+    .infer = infer,
     .ref = ref,
     .expand = expand,
     .cost = fac_interpolate_cost,
