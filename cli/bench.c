@@ -214,7 +214,7 @@ const verb verb_bench = {
     .name = "bench", .summary = "times a model or one problem", .usage = "facula bench MODEL|PROBLEM [options]",
         .options = options, .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}'\n"
-            "and its operands behind the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers.\n"
+            "and its operands after the first are parameters: packed once, as in a network, where optional\nresults are not made either (--inputs: neither holds).  `facula op` lists the ops,\n`facula devices` the solvers.\n"
             "--serve reads lines `BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]`, keeps a program for each, and answers\n"
             "with a line of JSON: what bench/gpu_networks.py asks in turn with PyTorch.  IN.npy becomes the input of this and\n"
             "later runs of the program; the first output of a run goes to OUT.npy." };

@@ -50,7 +50,7 @@ int options_parse(const verb *v, int argc, char **argv, list *args);
 bool option_given(const void *to);              /* the option with this target stood on the command line */
 bool option_takes(const option *o, double x);   /* a number in its range */
 
-/* "s" behind the name of what there is not one of. */
+/* "s" after the name of things, unless there is exactly one. */
 static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
 
 /* ---- words.c ---- */

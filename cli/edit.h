@@ -7,7 +7,7 @@
 typedef struct edit_context {
     list keep;                      /* --keep: nodes whose floats stay */
     bool keep_ports;
-    const ordered *rest;            /* the step at hand and those behind it: nrest */
+    const ordered *rest;            /* the step at hand and those after it: nrest */
     int   nrest, set_before;        /* steps --set that an earlier one has done already */
     int   set_counts[64];           /* how many nodes each of these changed, from the first of them */
     int   nset;

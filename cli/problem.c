@@ -6,7 +6,7 @@
 
 enum { STREAM = 1000 };         /* those of inputs are smaller */
 
-/* A variance is positive, or everything behind it is NaN. */
+/* A variance is positive, or everything after it is NaN. */
 static fac_status above_zero(fac_tensor *t, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
     const int64_t n = fac_dims_count(&type.dims);

@@ -28,7 +28,7 @@ typedef struct problem_check {
     uint64_t seed;
     double   lo, hi, tolerance;         /* of |y - reference| / max(1, |reference|) */
     double   zeros;                     /* so many elements of input 0 are 0: 0 to 1 */
-    bool     params;                    /* operands behind the first are parameters  */
+    bool     params;                    /* operands after the first are parameters  */
     bool     all_out;                   /* optional outputs are wanted too           */
     bool     past;                      /* as on a machine without caches: all that can goes past them */
     int      infinite;                  /* operand, counted from 1, with one infinite and one NaN element */

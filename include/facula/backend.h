@@ -172,7 +172,7 @@ extern const fac_backend *const fac_backends[];         /* of this build: cpu al
 /* ---- problems ------------------------------------------------------------------------------------------------------- */
 
 int fac_problem_print(const fac_problem *p, char *to, size_t size);             /* as snprintf */
-/* A graph with inputs x0, x1, ... (rank > 0 operands behind the first are parameters w1, w2, ... when `params`), the one node,
+/* A graph with inputs x0, x1, ... (rank > 0 operands after the first are parameters w1, w2, ... when `params`), the one node,
  * and its outputs y0, y1, ...: with `params`, as in a network, not the optional ones. */
 fac_status fac_problem_graph(const char *text, bool params, fac_graph **out, fac_error *err);
 
