@@ -17,6 +17,8 @@ typedef enum fac_onnx_functions {
     FAC_ONNX_INLINE, FAC_ONNX_KEEP  /* all are inlined; all stay calls                               */
 } fac_onnx_functions;
 
+struct fac_op;
+
 /* What the caller knows better than the file.  Arrays may be NULL when their count is 0. */
 typedef struct fac_onnx_opts {
     int                n;           /* inputs whose shapes are given            */
@@ -28,6 +30,8 @@ typedef struct fac_onnx_opts {
                                        inputs have no known shape, become nodes of an op "opaque"
                                        with the types that the file declares.  Such a graph can be
                                        analysed, but neither run nor saved */
+    int                nops;        /* operators of the caller's own: their spellings (fac_op.onnx) are asked before */
+    const struct fac_op *const *ops;/* the built-in ones, so they may also replace these.  See examples/custom_onnx.c */
 } fac_onnx_opts;
 
 /* Reads a model: IR 3 to current, opsets 7 to current of the default domain.  Initializers become parameters (floats) or

@@ -25,6 +25,7 @@ struct fac_record_attr {
     const double    *reals;
     const char     **texts;
     int              n;
+    const fac_tensor *tensor;
     const fac_record_graph *graph;
     fac_record_attr *next;
 };
@@ -75,8 +76,13 @@ typedef struct fac_export {
     bool               dry;             /* only asking whether it can be: nothing is recorded */
     const char        *lacking;         /* an ONNX op that has not the node's element type            */
     bool               impossible;      /* what the node reads cannot be said                 */
+    bool               trees;           /* some node is of ai.onnx.ml                         */
     bool               failed;          /* memory */
 } fac_export;
+
+/* The version of ai.onnx.ml whose operators are written. */
+enum { FAC_ONNX_ML = 4 };
+#define FAC_ONNX_ML_DOMAIN "ai.onnx.ml"
 
 static inline fac_export *fac_export_of(const fac_onnx_writer *w) { return (fac_export *)(uintptr_t)w->self; }
 

@@ -172,7 +172,7 @@ static int count_of(const fac_proto_names *names) {             /* without absen
 
 /* How many inputs must be there: what load() relies on, which no load() has to check again. */
 static int needs_of(const fac_spelling *s) {
-    const fac_port *p = s->op->in;
+    const fac_port *p = s->op ? s->op->in : NULL;
     int n = 0;
     if (s->how->needs) return s->how->needs;
     while (p && p[n].name && !(p[n].is & FAC_OPTIONAL)) n++;

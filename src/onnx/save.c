@@ -40,6 +40,9 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
     case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
     case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    case FAC_PROTO_TENSOR:
+        return ok && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body,
+                                        &(fac_encode_tensor){ .t = a->tensor });
     case FAC_PROTO_GRAPH: return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
     default:
         for (int k = 0; k < a->n && ok; k++)
@@ -140,6 +143,15 @@ static bool own_opset_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
 }
 
+static bool ml_opset_body(pb_ostream_t *s, const void *self) {
+    (void)self;
+    return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_ML_DOMAIN) && fac_encode_int(s, OPSET_VERSION, FAC_ONNX_ML);
+}
+
+static bool ml_opset(pb_ostream_t *s, const fac_export *ex, int field) {
+    return !ex->trees || fac_encode_message(s, field, ml_opset_body, NULL);
+}
+
 /* Functions have no initializers: what would be one is a Constant node. */
 static bool value_attr_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, ATTR_NAME, "value") && fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR)
@@ -164,7 +176,7 @@ static bool function_body(pb_ostream_t *s, const void *self) {
         ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
     return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex)
-        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL)
+        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) && ml_opset(s, f->ex, FUNCTION_OPSET)
         && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
@@ -219,7 +231,7 @@ static bool model_body(pb_ostream_t *s, const void *self) {
         && (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10)))
         && fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL))
         && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
-        && functions(s, ex) && metadata(s, ex);
+        && ml_opset(s, ex, MODEL_OPSET) && functions(s, ex) && metadata(s, ex);
 }
 
 /* ---- records ---- */

@@ -201,11 +201,23 @@ const char *fac_onnx_fresh(const fac_onnx_writer *w) {
 
 /* ---- nodes ---- */
 
+/* "ai.onnx.ml:Scaler": what stands before the colon; NULL: nothing does. */
+static const char *domain_in(fac_export *ex, const char **type) {
+    const char *colon = strrchr(*type, ':');
+    if (!colon) return NULL;
+    char *domain = fac_export_get(ex, (size_t)(colon - *type) + 1, 1);
+    if (domain) memcpy(domain, *type, (size_t)(colon - *type));
+    *type = colon + 1;
+    ex->trees |= domain && !strcmp(domain, FAC_ONNX_ML_DOMAIN);
+    return domain;
+}
+
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out) {
     fac_export *ex = fac_export_of(w);
     if (ex->dry && !fac_export_takes(type, ex->opset, ex->node)) ex->lacking = type;
     if (ex->dry) return "";
     while (n && !in[n - 1]) n--;
+    const char *domain = domain_in(ex, &type);
     fac_record_node *r = fac_export_get(ex, 1, sizeof *r);
     const char **names = fac_export_get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
     if (out != fac_onnx_name(w, ex->node->out[0])) label = fac_arena_print(&ex->arena, "%s.%s", label, type);
@@ -215,7 +227,7 @@ const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, cons
         return "";
     }
     for (int k = 0; k < n; k++) names[k] = in[k] ? in[k] : "";
-    *r = (fac_record_node){ .type = type, .name = fac_export_fresh(ex, &ex->labels, label), .in = names, .nin = n,
+    *r = (fac_record_node){ .type = type, .domain = domain, .name = fac_export_fresh(ex, &ex->labels, label), .in = names, .nin = n,
                             .out = { .name = out } };
     r->last_out = &r->out;
     r->last_attr = &r->attrs;
@@ -282,6 +294,19 @@ void fac_onnx_put_reals(const fac_onnx_writer *w, const char *attr, int n, const
 void fac_onnx_put_texts(const fac_onnx_writer *w, const char *attr, int n, const char *const *texts) {
     const char **copy = copied(w, n, sizeof *copy, texts);
     if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRINGS, .texts = copy, .n = n });
+}
+
+void fac_onnx_put_tensor(const fac_onnx_writer *w, const char *attr, fac_tensor *t) {
+    fac_export *ex = fac_export_of(w);
+    ex->failed |= !t;
+    if (!t) return;
+    if (ex->dry || !fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)) {
+        ex->failed |= !ex->dry;
+        fac_tensor_free(t);
+        return;
+    }
+    ex->owned[ex->nowned++] = t;
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_TENSOR, .tensor = t });
 }
 
 /* ---- by the tables ---- */

@@ -14,8 +14,9 @@ static const char *key_of(fac_arena *arena, const char *domain, const char *type
     return *domain ? fac_arena_print(arena, "%s:%s", domain, type) : type;
 }
 
-static fac_status add_op(fac_import *im, const fac_op *op, fac_error *err) {
-    for (const fac_onnx *how = op->onnx; how && how->type; how++) {
+/* op NULL: what it is read as belongs to several. */
+static fac_status add_spellings(fac_import *im, const fac_op *op, const fac_onnx *how, fac_error *err) {
+    for (; how && how->type; how++) {
         const char *key = key_of(&im->arena, how->domain, how->type);
         fac_spelling *s = fac_arena_alloc(&im->arena, 1, sizeof *s);
         if (!key || !s) return no_memory(err);
@@ -29,8 +30,17 @@ static const char *function_key(fac_arena *arena, const char *domain, const char
     return fac_arena_print(arena, "%s:%s:%s", fac_import_domain(domain), name, overload);
 }
 
+/* Those that are added last are asked first: the caller's own. */
+static fac_status add_all(fac_import *im, fac_error *err) {
+    for (const fac_op *const *op = fac_ops; *op; op++) FAC_TRY(add_spellings(im, *op, (*op)->onnx, err));
+    for (const fac_onnx *const *how = fac_onnx_readers; *how; how++) FAC_TRY(add_spellings(im, NULL, *how, err));
+    for (int k = im->opts ? im->opts->nops - 1 : -1; k >= 0; k--)
+        FAC_TRY(add_spellings(im, im->opts->ops[k], im->opts->ops[k]->onnx, err));
+    return FAC_OK;
+}
+
 fac_status fac_import_tables(fac_import *im, fac_error *err) {
-    for (const fac_op *const *op = fac_ops; *op; op++) FAC_TRY(add_op(im, *op, err));
+    FAC_TRY(add_all(im, err));
     for (size_t k = 0; k < im->model.functions.n; k++) {
         fac_proto_function *f = &im->model.functions.at[k];
         const char *key = function_key(&im->arena, f->domain, f->name, f->overload);
