@@ -22,6 +22,7 @@
 #include "facula/data.h"
 #include "facula/onnx.h"
 #include "facula/program.h"
+#include "facula/lazy.h"
 #include "facula/recompute.h"
 #include "facula/tune.h"
 #include "facula/train.h"
