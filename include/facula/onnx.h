@@ -19,6 +19,11 @@ typedef enum fac_onnx_functions {
 
 struct fac_op;
 
+/* An input that is a sequence, or an optional: how many elements it has, and their types.  It becomes an input for each, "x.0",
+ * "x.1"...; n -1: an optional that holds nothing, which becomes none.  An optional tensor is a list of one that is no
+ * `sequence`; it keeps its name. */
+typedef struct fac_onnx_sequence { const char *name; int n; const fac_type *types; bool sequence; } fac_onnx_sequence;
+
 /* What the caller knows better than the file.  Arrays may be NULL when their count is 0. */
 typedef struct fac_onnx_opts {
     int                n;           /* inputs whose shapes are given            */
@@ -30,6 +35,12 @@ typedef struct fac_onnx_opts {
                                        inputs have no known shape, become nodes of an op "opaque"
                                        with the types that the file declares.  Such a graph can be
                                        analysed, but neither run nor saved */
+    int                nlists;      /* inputs that are sequences or optionals     */
+    const fac_onnx_sequence *lists;
+    int                nfixed;      /* inputs that become constants: what is known of the contents of those that
+                                       steer a graph (trip counts, conditions, positions) may make it readable */
+    const char *const *fixed;
+    fac_tensor *const *contents;    /* copied */
     int                nops;        /* operators of the caller's own: their spellings (fac_op.onnx) are asked before */
     const struct fac_op *const *ops;/* the built-in ones, so they may also replace these.  See examples/custom_onnx.c */
 } fac_onnx_opts;

@@ -165,6 +165,7 @@ struct fac_onnx_node {
 };
 bool        fac_onnx_has(const fac_onnx_node *n, const char *attr);
 const char *fac_onnx_output(const fac_onnx_node *n, int k);     /* the name of output k in the file, "" when it has none */
+fac_value  *fac_onnx_named(const fac_onnx_node *n, const char *name);   /* a value of the file that is made before; NULL: none */
 int64_t     fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing);
 double      fac_onnx_real(const fac_onnx_node *n, const char *attr, double missing);
 const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing);

@@ -67,6 +67,12 @@ const char *fac_onnx_output(const fac_onnx_node *n, int k) {
     return (size_t)k < names->n ? names->at[k] : "";
 }
 
+fac_value *fac_onnx_named(const fac_onnx_node *n, const char *name) {
+    fac_value *v = NULL;
+    fac_error err = { 0 };
+    return fac_body_value(((const fac_import_node *)n->self)->body, name, NULL, 0, &v, &err) ? NULL : v;
+}
+
 int64_t fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing) {
     const fac_proto_attr *a = ask(n, attr, FAC_PROTO_INT);
     return a ? a->i : missing;

@@ -216,15 +216,25 @@ static fac_status scan_dtype(scan *s, const char *kind, const char *name, int64_
                 err);
 }
 
-static fac_status scan_input(scan *s, const fac_proto_value *v, fac_error *err) {
-    static const struct { int field; const char *name; } kinds[] = {
-        { FAC_PROTO_TYPE_SEQUENCE, "sequence" }, { FAC_PROTO_TYPE_MAP, "map" }, { FAC_PROTO_TYPE_OPAQUE, "opaque" },
-        { FAC_PROTO_TYPE_SPARSE, "sparse tensor" }, { FAC_PROTO_TYPE_OPTIONAL, "optional" } };
+static bool is_listed(const fac_onnx_opts *o, const char *name) {
+    for (int k = 0; o && k < o->nlists; k++)
+        if (!strcmp(o->lists[k].name, name)) return true;
+    return false;
+}
+
+/* inside: an input of a subgraph, which gets its sequences from around it. */
+static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac_error *err) {
+    static const struct { int field; const char *name; bool handed; } kinds[] = {
+        { FAC_PROTO_TYPE_SEQUENCE, "sequence", true }, { FAC_PROTO_TYPE_MAP, "map", false },
+        { FAC_PROTO_TYPE_OPAQUE, "opaque", false }, { FAC_PROTO_TYPE_SPARSE, "sparse tensor", false },
+        { FAC_PROTO_TYPE_OPTIONAL, "optional", true } };
+    if (is_listed(s->im->opts, v->name)) return FAC_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (fac_proto_has(v->type.has, kinds[k].field)) {
+        if (fac_proto_has(v->type.has, kinds[k].field) && !(inside && kinds[k].handed)) {
             fac_arena *arena = &s->im->arena;
             return miss(s, fac_arena_print(arena, "type %s", kinds[k].name),
-                        fac_arena_print(arena, "input \"%s\": type %s is not supported", v->name, kinds[k].name), err);
+                        fac_arena_print(arena, "input \"%s\": type %s is not supported%s", v->name, kinds[k].name,
+                                        kinds[k].handed ? " without its length (fac_onnx_opts.lists)" : ""), err);
         }
     return scan_dtype(s, "input", v->name, v->type.dense.type, err);
 }
@@ -238,7 +248,7 @@ static fac_status scan_all(scan *s, fac_error *err) {
 static fac_status scan_graph(scan *s, const fac_proto_graph *g, const fac_proto_opsets *opsets, int depth, fac_error *err) {
     if (g->out.n > FAC_MANY) return fac_raise(err, FAC_E_FORMAT, "a graph with %zu outputs", g->out.n);
     FAC_TRY(scan_nodes(s, &g->nodes, opsets, depth, err));
-    for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], err));
+    for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], depth > 0, err));
     for (size_t k = 0; k < g->tensors.n; k++)
         FAC_TRY(scan_dtype(s, "initializer", g->tensors.at[k].name, g->tensors.at[k].type, err));
     if (fac_proto_has(g->has, FAC_PROTO_GRAPH_SPARSE))

@@ -1,6 +1,6 @@
 /* What texts need to know of characters, by binary search in tables made from the Unicode Character Database. */
-#include "data/text_internal.h"
-#include "data/unicode_tables.h"
+#include "base/unicode.h"
+#include "base/unicode_tables.h"
 
 #define COUNT(table) (sizeof (table) / sizeof *(table))
 
@@ -43,4 +43,16 @@ uint32_t fac_unicode_lower(uint32_t c) {
     if (low == COUNT(unicode_lower)) return c;
     const unicode_run *r = &unicode_lower[low];
     return r->first <= c && (c - r->first) % r->step == 0 ? (uint32_t)((int64_t)c + r->add) : c;
+}
+
+/* The smallest letter whose small form it is. */
+uint32_t fac_unicode_upper(uint32_t c) {
+    if (c < 0x80) return c - 'a' < 26 ? c - 32 : c;
+    if (c == 0xdf) return c;                /* sharp s has no capital of one letter that texts use */
+    for (size_t k = 0; k < COUNT(unicode_lower); k++) {
+        const unicode_run *r = &unicode_lower[k];
+        const int64_t from = (int64_t)c - r->add;
+        if (from >= r->first && from <= r->last && (from - r->first) % r->step == 0) return (uint32_t)from;
+    }
+    return c;
 }
