@@ -172,11 +172,22 @@ static fac_status add_inputs(fac_body *b, fac_error *err) {
 
 /* ---- the main graph ---- */
 
+/* An initializer that is also an input, and shall be one. */
+static bool is_overridden(const fac_import *im, const char *name) {
+    const fac_proto_values *in = &im->model.graph.in;
+    bool asked = false;
+    for (int k = 0; im->opts && k < im->opts->noverridden && !asked; k++) asked = !strcmp(im->opts->overridden[k], name);
+    for (size_t k = 0; k < in->n && asked; k++)
+        if (!strcmp(in->at[k].name, name)) return true;
+    return false;
+}
+
 static fac_status add_tensors(fac_body *b, fac_error *err) {
     const fac_proto_graph *g = &b->im->model.graph;
     for (size_t k = 0; k < g->tensors.n; k++) {
         const fac_proto_tensor *t = &g->tensors.at[k];
         if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu has no name", k);
+        if (is_overridden(b->im, t->name)) continue;
         FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
     }
     return FAC_OK;

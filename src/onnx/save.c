@@ -143,13 +143,15 @@ static bool own_opset_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
 }
 
-static bool ml_opset_body(pb_ostream_t *s, const void *self) {
-    (void)self;
-    return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_ML_DOMAIN) && fac_encode_int(s, OPSET_VERSION, FAC_ONNX_ML);
+static bool other_opset_body(pb_ostream_t *s, const void *self) {
+    const fac_record_domain *d = self;
+    return fac_encode_text(s, OPSET_DOMAIN, d->name) && fac_encode_int(s, OPSET_VERSION, d->version);
 }
 
-static bool ml_opset(pb_ostream_t *s, const fac_export *ex, int field) {
-    return !ex->trees || fac_encode_message(s, field, ml_opset_body, NULL);
+static bool other_opsets(pb_ostream_t *s, const fac_export *ex, int field) {
+    bool ok = true;
+    for (int k = 0; k < ex->ndomains && ok; k++) ok = fac_encode_message(s, (uint32_t)field, other_opset_body, &ex->domains[k]);
+    return ok;
 }
 
 /* Functions have no initializers: what would be one is a Constant node. */
@@ -176,7 +178,7 @@ static bool function_body(pb_ostream_t *s, const void *self) {
         ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
     return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex)
-        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) && ml_opset(s, f->ex, FUNCTION_OPSET)
+        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) && other_opsets(s, f->ex, FUNCTION_OPSET)
         && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
@@ -231,7 +233,7 @@ static bool model_body(pb_ostream_t *s, const void *self) {
         && (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10)))
         && fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL))
         && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
-        && ml_opset(s, ex, MODEL_OPSET) && functions(s, ex) && metadata(s, ex);
+        && other_opsets(s, ex, MODEL_OPSET) && functions(s, ex) && metadata(s, ex);
 }
 
 /* ---- records ---- */

@@ -201,6 +201,25 @@ const char *fac_onnx_fresh(const fac_onnx_writer *w) {
 
 /* ---- nodes ---- */
 
+/* The version of a domain's operators that is written: that of the op's own spelling. */
+static int64_t version_of(const fac_op *op, const char *domain) {
+    enum { ML = 4 };
+    for (const fac_onnx *how = op ? op->onnx : NULL; how && how->type; how++)
+        if (!strcmp(how->domain, domain)) return how->since;
+    return strcmp(domain, "ai.onnx.ml") ? 1 : ML;
+}
+
+static void use_domain(fac_export *ex, const char *domain) {
+    const int64_t version = version_of(ex->node->op, domain);
+    for (int k = 0; k < ex->ndomains; k++) {
+        if (strcmp(ex->domains[k].name, domain)) continue;
+        if (version > ex->domains[k].version) ex->domains[k].version = version;
+        return;
+    }
+    ex->impossible |= ex->ndomains == (int)(sizeof ex->domains / sizeof *ex->domains);
+    if (!ex->impossible) ex->domains[ex->ndomains++] = (fac_record_domain){ domain, version };
+}
+
 /* "ai.onnx.ml:Scaler": what stands before the colon; NULL: nothing does. */
 static const char *domain_in(fac_export *ex, const char **type) {
     const char *colon = strrchr(*type, ':');
@@ -208,7 +227,7 @@ static const char *domain_in(fac_export *ex, const char **type) {
     char *domain = fac_export_get(ex, (size_t)(colon - *type) + 1, 1);
     if (domain) memcpy(domain, *type, (size_t)(colon - *type));
     *type = colon + 1;
-    ex->trees |= domain && !strcmp(domain, FAC_ONNX_ML_DOMAIN);
+    if (domain) use_domain(ex, domain);
     return domain;
 }
 
@@ -311,10 +330,20 @@ void fac_onnx_put_tensor(const fac_onnx_writer *w, const char *attr, fac_tensor 
 
 /* ---- by the tables ---- */
 
+/* An operator of a domain of its own has that domain's versions, of which the newest is written. */
 const fac_onnx *fac_export_spelling(const fac_op *op, int opset) {
     for (const fac_onnx *how = op->onnx; how && how->type; how++)
         if (!*how->domain && how->since <= opset && (!how->until || opset <= how->until)) return how;
+    for (const fac_onnx *how = op->onnx; how && how->type; how++)
+        if (*how->domain && !how->load && !how->until) return how;
     return NULL;
+}
+
+/* "com.example:Softcap". */
+static const char *full_type(fac_export *ex, const fac_onnx *how) {
+    const char *type = *how->domain ? fac_arena_print(&ex->arena, "%s:%s", how->domain, how->type) : how->type;
+    ex->failed |= !type;
+    return type ? type : how->type;
 }
 
 static const char *onnx_name_of(const fac_onnx *how, const char *ours) {
@@ -370,7 +399,7 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
         if (n->op->out[port + 1].name) port++;
     }
     const char *first = fac_onnx_name(w, n->out[0]);
-    fac_onnx_put(w, how->type, n->nin, in, first ? first : "");
+    fac_onnx_put(w, full_type(ex, how), n->nin, in, first ? first : "");
     for (int k = 1; k < outs; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
     for (const fac_attr *a = n->op->attrs; a && a->name; a++) put_by_table(w, a, onnx_name_of(how, a->name), n->attrs);
     return true;

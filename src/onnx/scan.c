@@ -239,9 +239,25 @@ static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac
     return scan_dtype(s, "input", v->name, v->type.dense.type, err);
 }
 
+/* Versions of one domain must agree, and none may be of a time that nobody here knows. */
+static fac_status scan_opsets(const fac_import *im, fac_error *err) {
+    const fac_proto_opsets *all = &im->model.opsets;
+    if (all->n > FAC_MANY) return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", all->n);
+    for (size_t k = 0; k < all->n; k++) {
+        const char *domain = fac_import_domain(all->at[k].domain), *shown = *domain ? domain : "ai.onnx";
+        const int64_t version = all->at[k].version, first = fac_import_opset(im, all, domain);
+        if (first != version)
+            return fac_raise(err, FAC_E_FORMAT, "the model imports opset %lld and opset %lld of domain %s", (long long)first,
+                             (long long)version, shown);
+        if (!*domain && version > FAC_ONNX_LATEST && !fac_import_lenient(im))
+            return fac_raise(err, FAC_E_UNSUPPORTED, "opset %lld of domain %s: %d is the newest one that is supported",
+                             (long long)version, shown, FAC_ONNX_LATEST);
+    }
+    return FAC_OK;
+}
+
 static fac_status scan_all(scan *s, fac_error *err) {
-    if (s->im->model.opsets.n > FAC_MANY)
-        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", s->im->model.opsets.n);
+    FAC_TRY(scan_opsets(s->im, err));
     return scan_graph(s, &s->im->model.graph, &s->im->model.opsets, 0, err);
 }
 

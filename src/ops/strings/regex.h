@@ -1,16 +1,20 @@
 /* Regular expressions in the syntax of RE2, matched against whole texts in time linear in their
  * length.
  *
- *   x* x+ x? x{n} x{n,} x{n,m}   each also with ? behind it, which changes nothing here      at
- * most 1000 times xy  x|y  (x)  (?:x)  (?P<name>x)  (?<name>x)  (?flags)  (?flags:x)   flags i, m,
- * s, U .  [abc]  [^a-z]  [[:alpha:]]  \d \D \s \S \w \W  \pL \p{Lu}... of the categories L, M and N
- * as a whole ^ $ \A \z \b \B   \a \f \n \r \t \v \123 \x7F \x{10FFFF} \Q...\E and every escaped
- * punctuation mark Not: \C, other categories and scripts; RE2 has no references back and no looking
- * around. */
+ * Repetitions:  x* x+ x? x{n} x{n,} x{n,m}, at most 1000 times; a ? behind them changes nothing here.
+ *
+ * Groups:  xy, x|y, (x), (?:x), (?P<name>x), (?<name>x), (?flags), (?flags:x) with i, m, s, U.
+ *
+ * Characters:  . [abc] [^a-z] [[:alpha:]] \d \D \s \S \w \W, \pL and its like of the categories L, M
+ * and N, \a \f \n \r \t \v \123 \x7F \x{10FFFF} \Q...\E, and every escaped punctuation mark.
+ *
+ * Places:  ^ $ \A \z \b \B.
+ *
+ * Not:  \C, other categories, scripts; RE2 has no references back and no looking around. */
 #ifndef FACULA_OPS_REGEX_H
 #define FACULA_OPS_REGEX_H
-#include "base/arena.h"
 #include <stdbool.h>
+#include "base/arena.h"
 #include "facula/status.h"
 
 typedef struct fac_regex fac_regex;

@@ -9,12 +9,14 @@
 #include "ops/strings/strings.h"
 
 #if FAC_INTERFACE
-/* y, f32 [.., width], of x [n] or [rows, n], integers or texts: for each n-gram of the pool its
- * count, at its place. pool     list of x's dtype: all 1-grams, then all 2-grams... starts   i64:
- * where the 1-grams begin in it, the 2-grams... places   i64, one for each n-gram: where its count
- * is added weights  f32, one for each; NULL: 1 Counted are n-grams of least..most elements that
- * stand 1..skip+1 apart.  IDF: the weight instead of the count, where it is not 0; TFIDF: their
- * product. */
+/* Counts of n-grams, f32 [.., width], in x [n] or [rows, n], integers or texts.
+ *
+ * The pool, a list of x's dtype, has all 1-grams, then all 2-grams and so on; starts, i64, says where
+ * each of these begins in it.  places, i64, one for each n-gram: where in y its count is added.
+ * weights, f32, one for each; NULL: 1.
+ *
+ * Counted are n-grams of least..most elements that stand 1..skip+1 apart.  IDF: the weight instead
+ * of the count, where it is not 0; TFIDF: their product. */
 typedef enum fac_tf_mode { FAC_TF, FAC_IDF, FAC_TFIDF } fac_tf_mode;
 typedef struct fac_tf_opts {
     int64_t least, most, skip, width;
@@ -86,16 +88,16 @@ typedef struct shelf {
     int64_t n;
 } shelf;
 
-typedef struct pool {
+typedef struct ngrams {
     gram *all;
     shelf *of_size;
-} pool;
+} ngrams;
 
 static fac_status bad_pool(fac_error *err) {
     return fac_raise(err, FAC_E_ARGUMENT, "tf_idf: pool, starts and places do not fit together");
 }
 
-static fac_status fill(const fac_ref *r, pool *p, fac_error *err) {
+static fac_status fill(const fac_ref *r, ngrams *p, fac_error *err) {
     const fac_tf_opts *o = r->attrs;
     const int64_t total = r->in[POOL].type.dims.d[0], sizes = r->in[STARTS].type.dims.d[0];
     const int64_t ids = r->in[PLACES].type.dims.d[0];
@@ -115,7 +117,7 @@ static fac_status fill(const fac_ref *r, pool *p, fac_error *err) {
     return id == ids ? FAC_OK : bad_pool(err);
 }
 
-static void count(const fac_ref *r, const pool *p, int64_t first, int64_t n, double *counts) {
+static void count(const fac_ref *r, const ngrams *p, int64_t first, int64_t n, double *counts) {
     const fac_tf_opts *o = r->attrs;
     for (int64_t size = o->least; size <= o->most; size++) {
         const shelf *s = &p->of_size[size];
@@ -146,7 +148,7 @@ static fac_status put(const fac_ref *r, const double *counts, double *y, fac_err
     return FAC_OK;
 }
 
-static fac_status all_rows(const fac_ref *r, const pool *p, double *counts, fac_error *err) {
+static fac_status all_rows(const fac_ref *r, const ngrams *p, double *counts, fac_error *err) {
     const fac_dims *x = &r->in[X].type.dims;
     const int64_t rows = x->n == 2 ? x->d[0] : 1, n = x->d[x->n - 1],
                   ids = r->in[PLACES].type.dims.d[0];
@@ -160,7 +162,7 @@ static fac_status all_rows(const fac_ref *r, const pool *p, double *counts, fac_
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const size_t ids = (size_t)r->in[PLACES].type.dims.d[0] + 1;
-    pool p = { fac_alloc(ids, sizeof *p.all),
+    ngrams p = { fac_alloc(ids, sizeof *p.all),
                fac_alloc((size_t)((const fac_tf_opts *)r->attrs)->most + 1, sizeof *p.of_size) };
     double *counts = fac_alloc(ids, sizeof *counts);
     fac_status status = p.all && p.of_size && counts
