@@ -76,7 +76,9 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
             double v = whole ? (double)((const int64_t *)fac_tensor_data(t))[i] : ((const double *)fac_tensor_data(t))[i];
             bool same = whole ? ((const int64_t *)fac_tensor_data(s))[i] == ((const int64_t *)fac_tensor_data(t))[i] : u == v || (isnan(u) && isnan(v));
             double e = same ? 0 : isnan(u) || isnan(v) || isinf(u) || isinf(v) ? INFINITY : fabs(u - v);
-            const bool wrong = isinf(e) || e > o.atol + o.rtol * fabs(v);       /* a bound by an infinity bounds nothing */
+            const bool wrong =
+                isinf(e) ||
+                e > o.atol + o.rtol * fabs(v); /* a bound by an infinity bounds nothing */
             if (wrong && (bad < 0 || e > worst)) {
                 bad = i;
                 p = u;
@@ -97,9 +99,20 @@ static void compare(result *r, const char *output, const fac_tensor *got, const 
 /* ---- the files of a case ---- */
 
 enum { PORTS = 256 };
-/* An input or output of the model as its first set of data has it: one tensor, or those of a sequence. */
-typedef struct port { char name[200]; fac_onnx_kind kind; int n; bool sequence, fixed; fac_tensor **tensors; } port;
-typedef struct ports { port in[PORTS], out[PORTS]; int nin, nout; bool lists, failed; } ports;
+/* An input or output of the model as its first set of data has it: one tensor, or those of a
+ * sequence. */
+typedef struct port {
+    char name[200];
+    fac_onnx_kind kind;
+    int n;
+    bool sequence, fixed;
+    fac_tensor **tensors;
+} port;
+typedef struct ports {
+    port in[PORTS], out[PORTS];
+    int nin, nout;
+    bool lists, failed;
+} ports;
 
 static void see_port(void *self, bool output, const char *name, fac_onnx_kind kind) {
     ports *p = self;
@@ -115,8 +128,10 @@ static void see_port(void *self, bool output, const char *name, fac_onnx_kind ki
 }
 
 static void empty_port(port *p) {
-    if (p->kind == FAC_ONNX_TENSOR) tensors_free(p->tensors, p->n);
-    else fac_onnx_tensors_free(p->tensors, p->n);
+    if (p->kind == FAC_ONNX_TENSOR)
+        tensors_free(p->tensors, p->n);
+    else
+        fac_onnx_tensors_free(p->tensors, p->n);
     p->tensors = NULL;
     p->n = 0;
 }
@@ -125,7 +140,8 @@ static fac_status read_file(port *p, const char *dir, const char *what, int k, f
     char path[1400];
     snprintf(path, sizeof path, "%s/%s_%d.pb", dir, what, k);
     empty_port(p);
-    if (p->kind != FAC_ONNX_TENSOR) return fac_onnx_tensors_load(path, p->kind, &p->tensors, &p->n, &p->sequence, err);
+    if (p->kind != FAC_ONNX_TENSOR)
+        return fac_onnx_tensors_load(path, p->kind, &p->tensors, &p->n, &p->sequence, err);
     p->tensors = tensors_new(1);
     if (!p->tensors) return *err = (fac_error){ FAC_E_NOMEM, "out of memory" }, FAC_E_NOMEM;
     const fac_status status = fac_onnx_tensor_load(path, &p->tensors[0], NULL, 0, err);
@@ -160,23 +176,29 @@ static int outputs_of(const fac_graph *g, const char *name) {
 static void compare_port(result *r, port *want, int count, fac_tensor *const got[]) {
     if (count != want->n) {
         r->v = FAILED;
-        snprintf(r->why, sizeof r->why, "output %s has %d elements, expected %d", want->name, count, want->n);
+        snprintf(r->why, sizeof r->why, "output %s has %d elements, expected %d", want->name, count,
+                 want->n);
         return;
     }
-    for (int k = 0; k < count && r->v == PASSED; k++) compare(r, want->name, got[k], want->tensors[k]);
+    for (int k = 0; k < count && r->v == PASSED; k++)
+        compare(r, want->name, got[k], want->tensors[k]);
 }
 
-static void compare_all(result *r, const char *dir, const fac_graph *g, ports *p, fac_tensor *const out[]) {
+static void compare_all(result *r, const char *dir, const fac_graph *g, ports *p,
+                        fac_tensor *const out[]) {
     fac_error err = { 0 };
     for (int k = 0, at = 0; k < p->nout && r->v == PASSED; k++) {
         const int count = outputs_of(g, p->out[k].name);
-        if (read_file(&p->out[k], dir, "output", k, &err)) explain(r, verdict_of(&err), &err);
-        else compare_port(r, &p->out[k], count, out + at);
+        if (read_file(&p->out[k], dir, "output", k, &err))
+            explain(r, verdict_of(&err), &err);
+        else
+            compare_port(r, &p->out[k], count, out + at);
         if (count > 0) at += count;
     }
 }
 
-static void run_set(result *r, const char *dir, const fac_graph *g, fac_device *device, ports *ports_) {
+static void run_set(result *r, const char *dir, const fac_graph *g, fac_device *device,
+                    ports *ports_) {
     fac_program *p = NULL;
     fac_error err = { 0 };
     const int n = fac_graph_inputs(g), m = fac_graph_outputs(g);
@@ -185,11 +207,13 @@ static void run_set(result *r, const char *dir, const fac_graph *g, fac_device *
     if (!in || !out) err = (fac_error){ FAC_E_NOMEM, "out of memory" };
     if (!err.status) read_inputs(ports_, dir, &err);
     for (int k = 0; k < ports_->nin && !err.status; k++)
-        for (int j = 0; j < ports_->in[k].n && !ports_->in[k].fixed && given < n; j++) in[given++] = ports_->in[k].tensors[j];
+        for (int j = 0; j < ports_->in[k].n && !ports_->in[k].fixed && given < n; j++)
+            in[given++] = ports_->in[k].tensors[j];
     if (!err.status) fac_program_new(g, device, NULL, &p, &err);
     if (!err.status) fac_program_run(p, in, out, &err);
     if (err.status) explain(r, verdict_of(&err), &err);
-    else compare_all(r, dir, g, ports_, out);
+    else
+        compare_all(r, dir, g, ports_, out);
     free(in);
     tensors_free(out, m);
     fac_program_free(p);
@@ -213,37 +237,46 @@ static fac_status reexport(fac_graph **g, fac_error *err) {
 
 /* ---- a case ---- */
 
-/* Lengths of sequences, and the contents of small integer inputs, which may steer them, are those of the first set of data. */
-static fac_status load_with_data(const char *path, const char *dir, ports *p, fac_graph **g, fac_error *err) {
+/* Lengths of sequences, and the contents of small integer inputs, which may steer them, are those
+ * of the first set of data. */
+static fac_status load_with_data(const char *path, const char *dir, ports *p, fac_graph **g,
+                                 fac_error *err) {
     enum { SMALL = 16 };
     static fac_onnx_sequence lists[PORTS];
     static fac_type types[PORTS][SMALL];
     static const char *fixed[PORTS];
     static fac_tensor *contents[PORTS];
-    fac_onnx_opts how = { .link_root = link_root, .lists = lists, .fixed = fixed, .contents = contents };
+    fac_onnx_opts how = {
+        .link_root = link_root, .lists = lists, .fixed = fixed, .contents = contents
+    };
     fac_status status = read_inputs(p, dir, err);
     for (int k = 0; k < p->nin && !status; k++) {
         port *in = &p->in[k];
         if (in->kind == FAC_ONNX_TENSOR) {
             const fac_type t = fac_tensor_type(in->tensors[0]);
-            in->fixed = strchr("ibu", fac_dtype_get(t.dtype)->kind) && t.dims.n <= 1 && fac_dims_count(&t.dims) <= SMALL;
+            in->fixed = strchr("ibu", fac_dtype_get(t.dtype)->kind) && t.dims.n <= 1 &&
+                        fac_dims_count(&t.dims) <= SMALL;
             if (!in->fixed) continue;
             contents[how.nfixed] = in->tensors[0];
             fixed[how.nfixed++] = in->name;
             continue;
         }
         for (int j = 0; j < in->n && j < SMALL; j++) types[k][j] = fac_tensor_type(in->tensors[j]);
-        lists[how.nlists++] = (fac_onnx_sequence){ in->name, in->n < SMALL ? in->n : SMALL, types[k], in->sequence };
+        lists[how.nlists++] =
+            (fac_onnx_sequence){ in->name, in->n < SMALL ? in->n : SMALL, types[k], in->sequence };
     }
     return status ? status : fac_onnx_load(path, &how, g, err);
 }
 
-static fac_status load_case(const char *path, const char *dir, ports *p, fac_graph **g, fac_error *err) {
+static fac_status load_case(const char *path, const char *dir, ports *p, fac_graph **g,
+                            fac_error *err) {
     char first[1200];
     fac_error why = { 0 };
     fac_status status = fac_onnx_load(path, &(fac_onnx_opts){ .link_root = link_root }, g, err);
     snprintf(first, sizeof first, "%s/test_data_set_0", dir);
-    if (status != FAC_E_UNSUPPORTED || !exists(first) || fac_onnx_ports(path, see_port, p, &why) || p->failed) return status;
+    if (status != FAC_E_UNSUPPORTED || !exists(first) || fac_onnx_ports(path, see_port, p, &why) ||
+        p->failed)
+        return status;
     return load_with_data(path, first, p, g, err);
 }
 

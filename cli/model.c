@@ -197,8 +197,13 @@ static int load_onnx(const char *path, sizes *s, bool look, model *m) {
         names[n] = s->at[i].name;
         dims[n++] = s->at[i].dims;
     }
-    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root, .opaque = look,
-                                 .noverridden = given, .overridden = (const char *const *)own };
+    const fac_onnx_opts opts = { .n = n,
+                                 .inputs = names,
+                                 .dims = dims,
+                                 .link_root = link_root,
+                                 .opaque = look,
+                                 .noverridden = given,
+                                 .overridden = (const char *const *)own };
     if (!code && fac_onnx_load(path, &opts, &m->graph, &err)) code = fail(&err);
     names_free(own);
     free(names);

@@ -40,8 +40,8 @@ static const char *spellings_text(const fac_onnx *how, char *to, size_t size) {
     size_t n = 0;
     *to = 0;
     for (; how && how->type && n < size; how++) {
-        n += (size_t)snprintf(to + n, size - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "",
-                              how->type, how->since);
+        n += (size_t)snprintf(to + n, size - n, "%s%s%s%s %d", n ? ", " : "", how->domain,
+                              *how->domain ? "." : "", how->type, how->since);
         if (how->until && n < size) n += (size_t)snprintf(to + n, size - n, "-%d", how->until);
     }
     return *to ? to : "-";
@@ -59,7 +59,8 @@ int op_onnx_list(void) {
         else printf("%d on\n", first);
     }
     for (const fac_onnx *const *how = fac_onnx_readers; *how; how++)
-        printf("%-18s %-44s %s\n", "(several)", spellings_text(*how, read, sizeof read), "as these");
+        printf("%-18s %-44s %s\n", "(several)", spellings_text(*how, read, sizeof read),
+               "as these");
     return EXIT_OK;
 }
 

@@ -14,7 +14,7 @@ static uint64_t seed, drawn;
 static int draw(int below) { return (int)(fac_random_bits(seed, 0, drawn++) % (uint64_t)below); }
 
 enum { FEATURES = 5, NODES = 400 };
-static fac_tree_node nodes[NODES + 64];      /* what is left when growing ends: leaves */
+static fac_tree_node nodes[NODES + 64]; /* what is left when growing ends: leaves */
 static fac_tree_weight votes[2 * NODES + 128];
 static int64_t roots[64];
 static fac_trees forest;

@@ -1,4 +1,5 @@
-/* Sequences, optionals and what else is settled while a file is read: models as bytes, what becomes of them, what is refused. */
+/* Sequences, optionals and what else is settled while a file is read: models as bytes, what becomes
+ * of them, what is refused. */
 #include <stdio.h>
 #include "facula/onnx.h"
 #include "onnx_check.h"
@@ -27,19 +28,27 @@ static bytes three(const char *type, const char *more) {
 
 static void elements_go_where_they_should(void **state) {
     static const float x[] = { 7, 8, 0, 0, 0, 0 };
-    static const float erased[] = { 7, 8, 1, 2, 3 }, last[] = { 7, 8, 1 }, put[] = { 7, 8, 7, 8, 1, 1, 2, 3 };
+    static const float erased[] = { 7, 8, 1, 2, 3 }, last[] = { 7, 8, 1 },
+                       put[] = { 7, 8, 7, 8, 1, 1, 2, 3 };
     (void)state;
     fac_device *d = NULL;
     fac_error err = { 0 };
     assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
-    const struct { const char *type, *more; const float *want; int n; } cases[] = {
-        { "SequenceErase", "one", erased, 5 }, { "SequenceErase", "", last, 3 }, { "SequenceInsert", "a,one", put, 8 } };
+    const struct {
+        const char *type, *more;
+        const float *want;
+        int n;
+    } cases[] = { { "SequenceErase", "one", erased, 5 },
+                  { "SequenceErase", "", last, 3 },
+                  { "SequenceInsert", "a,one", put, 8 } };
     for (size_t k = 0; k < 3; k++) {
         fac_graph *g = load(three(cases[k].type, cases[k].more));
         fac_program *p = NULL;
         fac_tensor *in_ = NULL, *y = NULL;
-        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, x, NULL, NULL, &in_, &err), FAC_OK);
-        if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, &in_, &y, &err)) fail_msg("%s", err.text);
+        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(2), NULL, x, NULL, NULL, &in_, &err),
+                         FAC_OK);
+        if (fac_program_new(g, d, NULL, &p, &err) || fac_program_run(p, &in_, &y, &err))
+            fail_msg("%s", err.text);
         assert_int_equal(fac_tensor_type(y).dims.d[0], cases[k].n);
         assert_memory_equal(fac_tensor_data(y), cases[k].want, (size_t)cases[k].n * sizeof(float));
         fac_tensor_free(in_);
@@ -131,7 +140,8 @@ static void initializers_may_be_inputs(void **state) {
     fac_graph_free(g);
 }
 
-/* Far more inputs and outputs than any array on a stack has room for: Concat of all, Split into as many. */
+/* Far more inputs and outputs than any array on a stack has room for: Concat of all, Split into as
+ * many. */
 static void many_inputs_and_outputs(void **state) {
     enum { MANY = 300 };
     char names[MANY * 6] = "", outs[MANY * 6] = "", name[8];
@@ -163,9 +173,12 @@ static void many_inputs_and_outputs(void **state) {
     assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
     for (int k = 0; k < MANY; k++) {
         x[k] = (float)k;
-        assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, &x[k], NULL, NULL, &from[k], &err), FAC_OK);
+        assert_int_equal(
+            fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, &x[k], NULL, NULL, &from[k], &err),
+            FAC_OK);
     }
-    if (fac_program_new(graph, d, NULL, &p, &err) || fac_program_run(p, from, to, &err)) fail_msg("%s", err.text);
+    if (fac_program_new(graph, d, NULL, &p, &err) || fac_program_run(p, from, to, &err))
+        fail_msg("%s", err.text);
     for (int k = 0; k < MANY; k++) assert_true(*(const float *)fac_tensor_data(to[k]) == (float)k);
     assert_true(*(const float *)fac_tensor_data(to[MANY]) == MANY * (MANY - 1) / 2);
     for (int k = 0; k < MANY; k++) fac_tensor_free(from[k]);
@@ -176,9 +189,11 @@ static void many_inputs_and_outputs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_go_where_they_should), cmocka_unit_test(false_positions_are_told),
-        cmocka_unit_test(sequences_are_inputs_and_outputs), cmocka_unit_test(opsets_must_agree_and_be_known),
-        cmocka_unit_test(initializers_may_be_inputs), cmocka_unit_test(many_inputs_and_outputs) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(elements_go_where_they_should),
+                                        cmocka_unit_test(false_positions_are_told),
+                                        cmocka_unit_test(sequences_are_inputs_and_outputs),
+                                        cmocka_unit_test(opsets_must_agree_and_be_known),
+                                        cmocka_unit_test(initializers_may_be_inputs),
+                                        cmocka_unit_test(many_inputs_and_outputs) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,8 @@ const char *fac_onnx_output(const fac_onnx_node *n, int k) {
 fac_value *fac_onnx_named(const fac_onnx_node *n, const char *name) {
     fac_value *v = NULL;
     fac_error err = { 0 };
-    return fac_body_value(((const fac_import_node *)n->self)->body, name, NULL, 0, &v, &err) ? NULL : v;
+    return fac_body_value(((const fac_import_node *)n->self)->body, name, NULL, 0, &v, &err) ? NULL
+                                                                                             : v;
 }
 
 int64_t fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing) {
@@ -148,16 +149,20 @@ static bool count_one(void *self, uint64_t bits, fac_bytes b) {
 }
 
 int fac_onnx_count(const fac_onnx_node *n, const char *attr) {
-    static const struct { int64_t kind; int field; fac_proto_wire wire; } lists[] = {
-        { FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS },
-        { FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S },
-        { FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS } };
+    static const struct {
+        int64_t kind;
+        int field;
+        fac_proto_wire wire;
+    } lists[] = { { FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS },
+                  { FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S },
+                  { FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS } };
     const fac_proto_attr *a = ask(n, attr, 0);
     fac_error err = { 0 };
     int count = 0;
     for (size_t k = 0; a && k < sizeof lists / sizeof *lists; k++) {
         if (fac_import_attr_kind(a) != lists[k].kind) continue;
-        if (!fac_proto_each(a->self, lists[k].field, lists[k].wire, count_one, &count, &err)) return count;
+        if (!fac_proto_each(a->self, lists[k].field, lists[k].wire, count_one, &count, &err))
+            return count;
         fac_fail_graph(graph_of(n), err.status, "attribute %s: %s", attr, err.text);
     }
     return -1;

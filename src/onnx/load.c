@@ -97,10 +97,13 @@ static const fac_onnx_sequence *list_of(const fac_onnx_opts *o, const char *name
     return NULL;
 }
 
-static bool is_sequence(const fac_proto_value *v) { return fac_proto_has(v->type.has, FAC_PROTO_TYPE_SEQUENCE); }
+static bool is_sequence(const fac_proto_value *v) {
+    return fac_proto_has(v->type.has, FAC_PROTO_TYPE_SEQUENCE);
+}
 
 /* An input for each element.  The one element of an optional tensor has its name. */
-static fac_status list_value(fac_body *b, const fac_proto_value *v, const fac_onnx_sequence *l, fac_value **out, fac_error *err) {
+static fac_status list_value(fac_body *b, const fac_proto_value *v, const fac_onnx_sequence *l,
+                             fac_value **out, fac_error *err) {
     fac_graph *g = b->im->g;
     const bool alone = !is_sequence(v) && l->n == 1 && !l->sequence;
     fac_value **all = fac_arena_alloc(&b->im->arena, l->n > 0 ? (size_t)l->n : 1, sizeof *all);
@@ -121,7 +124,8 @@ static const fac_tensor *fixed(const fac_onnx_opts *o, const char *name) {
     return NULL;
 }
 
-static fac_status fixed_value(fac_body *b, const fac_tensor *from, const char *name, fac_value **out, fac_error *err) {
+static fac_status fixed_value(fac_body *b, const fac_tensor *from, const char *name,
+                              fac_value **out, fac_error *err) {
     fac_tensor *copy = NULL;
     FAC_TRY(fac_tensor_copy_contiguous(from, &copy, err));
     *out = fac_const(b->im->g, copy);
@@ -130,7 +134,8 @@ static fac_status fixed_value(fac_body *b, const fac_tensor *from, const char *n
     return fac_graph_check(b->im->g, err);
 }
 
-static fac_status any_input(fac_body *b, const fac_proto_value *v, fac_value **out, fac_error *err) {
+static fac_status any_input(fac_body *b, const fac_proto_value *v, fac_value **out,
+                            fac_error *err) {
     const fac_onnx_sequence *list = list_of(b->im->opts, v->name);
     const fac_tensor *known = fixed(b->im->opts, v->name);
     if (list) return list_value(b, v, list, out, err);
@@ -176,7 +181,8 @@ static fac_status add_inputs(fac_body *b, fac_error *err) {
 static bool is_overridden(const fac_import *im, const char *name) {
     const fac_proto_values *in = &im->model.graph.in;
     bool asked = false;
-    for (int k = 0; im->opts && k < im->opts->noverridden && !asked; k++) asked = !strcmp(im->opts->overridden[k], name);
+    for (int k = 0; im->opts && k < im->opts->noverridden && !asked; k++)
+        asked = !strcmp(im->opts->overridden[k], name);
     for (size_t k = 0; k < in->n && asked; k++)
         if (!strcmp(in->at[k].name, name)) return true;
     return false;
@@ -200,8 +206,10 @@ static fac_status add_outputs(fac_body *b, fac_error *err) {
     for (size_t k = 0; k < out->n; k++) {
         fac_value *v;
         FAC_TRY(fac_body_value(b, out->at[k].name, NULL, 0, &v, err));
-        if (fac_is_list(v)) fac_list_output(im->g, out->at[k].name, v);
-        else fac_output(im->g, out->at[k].name, v);
+        if (fac_is_list(v))
+            fac_list_output(im->g, out->at[k].name, v);
+        else
+            fac_output(im->g, out->at[k].name, v);
         FAC_TRY(fac_graph_check(im->g, err));
     }
     return FAC_OK;
@@ -213,7 +221,7 @@ static fac_status build(fac_import *im, fac_error *err) {
     if (!status) status = add_inputs(&b, err);
     if (!status) status = fac_body_build(&b, err);
     if (!status) status = add_outputs(&b, err);
-    if (!status) fac_graph_sweep(im->g);        /* sequences are no values of a program */
+    if (!status) fac_graph_sweep(im->g); /* sequences are no values of a program */
     if (!status && im->look) status = im->look(im->look_self, &b, err);
     fac_body_close(&b);
     return status;

@@ -194,10 +194,22 @@ static fac_status check_inputs(const fac_onnx_node *n, const fac_spelling *s, fa
 
 /* Sequences go to the operators that are made for them, and to those that hand them on. */
 static bool takes_lists(const char *type) {
-    static const char *const names[] = {
-        "SequenceConstruct", "SequenceEmpty", "SequenceLength", "SequenceAt", "SequenceInsert", "SequenceErase",
-        "ConcatFromSequence", "Optional", "OptionalHasElement", "OptionalGetElement", "SequenceMap", "Loop", "If",
-        "CastMap", "DictVectorizer", NULL };
+    static const char *const names[] = { "SequenceConstruct",
+                                         "SequenceEmpty",
+                                         "SequenceLength",
+                                         "SequenceAt",
+                                         "SequenceInsert",
+                                         "SequenceErase",
+                                         "ConcatFromSequence",
+                                         "Optional",
+                                         "OptionalHasElement",
+                                         "OptionalGetElement",
+                                         "SequenceMap",
+                                         "Loop",
+                                         "If",
+                                         "CastMap",
+                                         "DictVectorizer",
+                                         NULL };
     for (const char *const *name = names; *name; name++)
         if (!strcmp(*name, type)) return true;
     return false;
@@ -206,12 +218,14 @@ static bool takes_lists(const char *type) {
 static fac_status check_lists(const fac_onnx_node *n, fac_value *const in[], fac_error *err) {
     for (int i = 0; i < n->nin; i++)
         if (fac_is_list(in[i]) && !takes_lists(n->type))
-            return fac_raise(err, FAC_E_DTYPE, "%s cannot take a sequence, which its input %d is", n->type, i);
+            return fac_raise(err, FAC_E_DTYPE, "%s cannot take a sequence, which its input %d is",
+                             n->type, i);
     return FAC_OK;
 }
 
 fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
-    if (n->in.n && fac_is_list(in[0]) && !*fac_import_domain(n->domain) && !strcmp(n->type, "Identity"))
+    if (n->in.n && fac_is_list(in[0]) && !*fac_import_domain(n->domain) &&
+        !strcmp(n->type, "Identity"))
         return out[0] = in[0], FAC_OK;
     fac_import *im = b->im;
     int64_t opset = fac_import_opset(im, b->opsets, n->domain);

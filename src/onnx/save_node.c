@@ -246,7 +246,11 @@ const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, cons
         return "";
     }
     for (int k = 0; k < n; k++) names[k] = in[k] ? in[k] : "";
-    *r = (fac_record_node){ .type = type, .domain = domain, .name = fac_export_fresh(ex, &ex->labels, label), .in = names, .nin = n,
+    *r = (fac_record_node){ .type = type,
+                            .domain = domain,
+                            .name = fac_export_fresh(ex, &ex->labels, label),
+                            .in = names,
+                            .nin = n,
                             .out = { .name = out } };
     r->last_out = &r->out;
     r->last_attr = &r->attrs;
@@ -341,7 +345,8 @@ const fac_onnx *fac_export_spelling(const fac_op *op, int opset) {
 
 /* "com.example:Softcap". */
 static const char *full_type(fac_export *ex, const fac_onnx *how) {
-    const char *type = *how->domain ? fac_arena_print(&ex->arena, "%s:%s", how->domain, how->type) : how->type;
+    const char *type =
+        *how->domain ? fac_arena_print(&ex->arena, "%s:%s", how->domain, how->type) : how->type;
     ex->failed |= !type;
     return type ? type : how->type;
 }

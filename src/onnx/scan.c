@@ -15,7 +15,8 @@ static const char *key_of(fac_arena *arena, const char *domain, const char *type
 }
 
 /* op NULL: what it is read as belongs to several. */
-static fac_status add_spellings(fac_import *im, const fac_op *op, const fac_onnx *how, fac_error *err) {
+static fac_status add_spellings(fac_import *im, const fac_op *op, const fac_onnx *how,
+                                fac_error *err) {
     for (; how && how->type; how++) {
         const char *key = key_of(&im->arena, how->domain, how->type);
         fac_spelling *s = fac_arena_alloc(&im->arena, 1, sizeof *s);
@@ -32,8 +33,10 @@ static const char *function_key(fac_arena *arena, const char *domain, const char
 
 /* Those that are added last are asked first: the caller's own. */
 static fac_status add_all(fac_import *im, fac_error *err) {
-    for (const fac_op *const *op = fac_ops; *op; op++) FAC_TRY(add_spellings(im, *op, (*op)->onnx, err));
-    for (const fac_onnx *const *how = fac_onnx_readers; *how; how++) FAC_TRY(add_spellings(im, NULL, *how, err));
+    for (const fac_op *const *op = fac_ops; *op; op++)
+        FAC_TRY(add_spellings(im, *op, (*op)->onnx, err));
+    for (const fac_onnx *const *how = fac_onnx_readers; *how; how++)
+        FAC_TRY(add_spellings(im, NULL, *how, err));
     for (int k = im->opts ? im->opts->nops - 1 : -1; k >= 0; k--)
         FAC_TRY(add_spellings(im, im->opts->ops[k], im->opts->ops[k]->onnx, err));
     return FAC_OK;
@@ -224,17 +227,25 @@ static bool is_listed(const fac_onnx_opts *o, const char *name) {
 
 /* inside: an input of a subgraph, which gets its sequences from around it. */
 static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac_error *err) {
-    static const struct { int field; const char *name; bool handed; } kinds[] = {
-        { FAC_PROTO_TYPE_SEQUENCE, "sequence", true }, { FAC_PROTO_TYPE_MAP, "map", false },
-        { FAC_PROTO_TYPE_OPAQUE, "opaque", false }, { FAC_PROTO_TYPE_SPARSE, "sparse tensor", false },
-        { FAC_PROTO_TYPE_OPTIONAL, "optional", true } };
+    static const struct {
+        int field;
+        const char *name;
+        bool handed;
+    } kinds[] = { { FAC_PROTO_TYPE_SEQUENCE, "sequence", true },
+                  { FAC_PROTO_TYPE_MAP, "map", false },
+                  { FAC_PROTO_TYPE_OPAQUE, "opaque", false },
+                  { FAC_PROTO_TYPE_SPARSE, "sparse tensor", false },
+                  { FAC_PROTO_TYPE_OPTIONAL, "optional", true } };
     if (is_listed(s->im->opts, v->name)) return FAC_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (fac_proto_has(v->type.has, kinds[k].field) && !(inside && kinds[k].handed)) {
             fac_arena *arena = &s->im->arena;
-            return miss(s, fac_arena_print(arena, "type %s", kinds[k].name),
-                        fac_arena_print(arena, "input \"%s\": type %s is not supported%s", v->name, kinds[k].name,
-                                        kinds[k].handed ? " without its length (fac_onnx_opts.lists)" : ""), err);
+            return miss(
+                s, fac_arena_print(arena, "type %s", kinds[k].name),
+                fac_arena_print(arena, "input \"%s\": type %s is not supported%s", v->name,
+                                kinds[k].name,
+                                kinds[k].handed ? " without its length (fac_onnx_opts.lists)" : ""),
+                err);
         }
     return scan_dtype(s, "input", v->name, v->type.dense.type, err);
 }
@@ -242,15 +253,19 @@ static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac
 /* Versions of one domain must agree, and none may be of a time that nobody here knows. */
 static fac_status scan_opsets(const fac_import *im, fac_error *err) {
     const fac_proto_opsets *all = &im->model.opsets;
-    if (all->n > FAC_MANY) return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", all->n);
+    if (all->n > FAC_MANY)
+        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", all->n);
     for (size_t k = 0; k < all->n; k++) {
-        const char *domain = fac_import_domain(all->at[k].domain), *shown = *domain ? domain : "ai.onnx";
+        const char *domain = fac_import_domain(all->at[k].domain),
+                   *shown = *domain ? domain : "ai.onnx";
         const int64_t version = all->at[k].version, first = fac_import_opset(im, all, domain);
         if (first != version)
-            return fac_raise(err, FAC_E_FORMAT, "the model imports opset %lld and opset %lld of domain %s", (long long)first,
-                             (long long)version, shown);
+            return fac_raise(err, FAC_E_FORMAT,
+                             "the model imports opset %lld and opset %lld of domain %s",
+                             (long long)first, (long long)version, shown);
         if (!*domain && version > FAC_ONNX_LATEST && !fac_import_lenient(im))
-            return fac_raise(err, FAC_E_UNSUPPORTED, "opset %lld of domain %s: %d is the newest one that is supported",
+            return fac_raise(err, FAC_E_UNSUPPORTED,
+                             "opset %lld of domain %s: %d is the newest one that is supported",
                              (long long)version, shown, FAC_ONNX_LATEST);
     }
     return FAC_OK;

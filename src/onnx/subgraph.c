@@ -48,7 +48,8 @@ fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_
     if (v && !b->reads) return *out = v, FAC_OK;
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph reads \"%s\", which is absent", name);
     if (fac_is_list(v))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph that data decides about reads the sequence \"%s\"", name);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a subgraph that data decides about reads the sequence \"%s\"", name);
     const int place = place_of(b->reads, v);
     fac_value *inside;
     if (v->leaf == FAC_CONST && v->tensor) inside = fac_const(b->g, v->tensor);
@@ -72,7 +73,8 @@ static fac_status put_output(fac_graph *g, const char *name, fac_value *v, fac_e
     while (v && v->node && !strcmp(v->node->op->name, "identity")) v = v->node->in[0];
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "output \"%s\" of a subgraph is absent", name);
     if (fac_is_list(v))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "output \"%s\" of a subgraph that data decides about is a sequence", name);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "output \"%s\" of a subgraph that data decides about is a sequence", name);
     fac_output(g, name, v);
     return fac_graph_check(g, err);
 }
@@ -110,12 +112,15 @@ int fac_onnx_body_outputs(const fac_onnx_node *n, const char *attr) {
 }
 
 /* Inputs that are values of the graph around. */
-static fac_status define_values(fac_body *b, const fac_proto_graph *from, int nin, fac_value *const in[], fac_error *err) {
+static fac_status define_values(fac_body *b, const fac_proto_graph *from, int nin,
+                                fac_value *const in[], fac_error *err) {
     if (from->in.n != (size_t)nin)
-        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d", from->in.n, nin);
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d",
+                         from->in.n, nin);
     for (int k = 0; k < nin; k++) {
         const fac_definition d = { .maker = FAC_MADE_OUTSIDE, .ready = true, .value = in[k] };
-        if (!*from->in.at[k].name) return fac_raise(err, FAC_E_FORMAT, "input %d of a subgraph has no name", k);
+        if (!*from->in.at[k].name)
+            return fac_raise(err, FAC_E_FORMAT, "input %d of a subgraph has no name", k);
         FAC_TRY(fac_body_define(b, from->in.at[k].name, d, err));
     }
     return FAC_OK;
@@ -187,19 +192,26 @@ fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, cons
     return NULL;
 }
 
-typedef struct place { int nin, nout; fac_value *const *in, **out; } place;
+typedef struct place {
+    int nin, nout;
+    fac_value *const *in, **out;
+} place;
 
-static fac_status build_here(fac_body *b, const fac_proto_graph *from, const place *at, fac_error *err) {
+static fac_status build_here(fac_body *b, const fac_proto_graph *from, const place *at,
+                             fac_error *err) {
     if (from->out.n < (size_t)at->nout)
-        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu outputs for %d of its node", from->out.n, at->nout);
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu outputs for %d of its node",
+                         from->out.n, at->nout);
     FAC_TRY(define_values(b, from, at->nin, at->in, err));
     FAC_TRY(define_tensors(b, from, err));
     FAC_TRY(fac_body_build(b, err));
-    for (int k = 0; k < at->nout; k++) FAC_TRY(fac_body_value(b, from->out.at[k].name, NULL, 0, &at->out[k], err));
+    for (int k = 0; k < at->nout; k++)
+        FAC_TRY(fac_body_value(b, from->out.at[k].name, NULL, 0, &at->out[k], err));
     return FAC_OK;
 }
 
-void fac_onnx_body_with(const fac_onnx_node *n, const char *attr, int nin, fac_value *const in[], int nout, fac_value *out[]) {
+void fac_onnx_body_with(const fac_onnx_node *n, const char *attr, int nin, fac_value *const in[],
+                        int nout, fac_value *out[]) {
     fac_body *around = ((const fac_import_node *)n->self)->body;
     const fac_proto_graph *from = graph_of(n, attr);
     if (!from || around->g->error.status) return;

@@ -33,9 +33,10 @@ static bool is_float(fac_dtype d) {
 
 /* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
 
-/* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the pointers NULL.
- * texts: texts are left as they lie. */
-static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill, bool texts, fac_error *err) {
+/* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the
+ * pointers NULL. texts: texts are left as they lie. */
+static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill, bool texts,
+                          fac_error *err) {
     fac_array a = { .type = h->type };
     size_t n = count_of(&h->type);
     if (h->type.dtype == FAC_NONE || !wanted || (!h->data && !h->known)) return a;
@@ -73,7 +74,8 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
         a[i] = array_of(s, &in[i], !(fac_port_flags(n, i) & FAC_SHAPE_ONLY), !dry, texts, err);
         if (!dry && !texts && in[i].type.dtype == FAC_TEXT && !a[i].f) status = FAC_E_FORMAT;
     }
-    for (int k = 0; k < n->nout; k++) a[n->nports + k] = array_of(s, &out[k], true, false, texts, err);
+    for (int k = 0; k < n->nout; k++)
+        a[n->nports + k] = array_of(s, &out[k], true, false, texts, err);
     if (!dry && !status) {
         fac_ref r = { n->attrs, n->nports, n->nout, a, a + n->nports };
         status = n->op->ref(&r, err);
@@ -251,7 +253,8 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
 
 /* Formulas are about numbers: text goes through movers, comparisons and, as the input of a cast, through parsing. */
 static bool formula_on_text(const fac_node *n) {
-    if (!n->graph || n->op->map || n->op->move || !n->op->ref || n->op->is & FAC_OP_TEXTS) return false;
+    if (!n->graph || n->op->map || n->op->move || !n->op->ref || n->op->is & FAC_OP_TEXTS)
+        return false;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k]->type.dtype == FAC_TEXT) return true;
     return false;
