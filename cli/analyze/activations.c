@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "activations.h"
-#include "inputs.h"
+#include "run/inputs.h"
 #include "kind.h"
 
 static struct {

@@ -3,7 +3,7 @@
 #define FACULA_CLI_ACTIVATIONS_H
 #include "files.h"
 #include "json.h"
-#include "photo.h"
+#include "run/photo.h"
 
 /* What becomes of each tensor besides its statistics: a picture, a part of an .npz file. */
 typedef struct keeper {

@@ -4,7 +4,7 @@
 #include "files.h"
 #include "html.h"
 #include "inspect.h"
-#include "profile.h"
+#include "measure/profile.h"
 #include "summary.h"
 
 /* What the roofline is drawn for.  peaks NULL: its caches are not known. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "json.h"
-#include "photo.h"
+#include "run/photo.h"
 #include "verdict.h"
 
 static struct {

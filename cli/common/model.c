@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "kind.h"
-#include "labels.h"
+#include "analyze/kind.h"
+#include "run/labels.h"
 
 static int size_of(const char *text, double *out) {
     char *end;

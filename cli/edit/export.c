@@ -1,7 +1,7 @@
 /* facula export: a model as an ONNX file. */
 #include "cli.h"
 #include "json.h"
-#include "problem.h"
+#include "measure/problem.h"
 
 static struct { const char *output, *weights, *memory; list shapes; long opset, batch, seed; bool json, problem; } o;
 static const option options[] = {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tile.h"
-#include "problem.h"
+#include "measure/problem.h"
 
 static struct {
     const char *output, *weights, *target, *mode, *sum, *conv, *only, *gemm, *memory;

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "json.h"
 #include "profile.h"
-#include "summary.h"
+#include "analyze/summary.h"
 
 static struct {
     job_options job;

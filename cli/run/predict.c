@@ -7,7 +7,7 @@
 #include "labels.h"
 #include "photo.h"
 #include "samples.h"
-#include "train.h"
+#include "train/train.h"
 
 enum { LONGEST_LINE = 1 << 20 };
 static long top = 5;

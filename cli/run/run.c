@@ -8,7 +8,7 @@
 #include "files.h"
 #include "inputs.h"
 #include "json.h"
-#include "kind.h"
+#include "analyze/kind.h"
 #include "labels.h"
 #include "show_photo.h"
 

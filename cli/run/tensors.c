@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "kind.h"
+#include "analyze/kind.h"
 
 bool ends_with(const char *path, const char *ending) {
     size_t n = strlen(path), m = strlen(ending);

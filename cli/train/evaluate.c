@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "json.h"
-#include "photo.h"
+#include "run/photo.h"
 #include "train.h"
 
 static struct { const char *against, *preset; } o;

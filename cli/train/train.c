@@ -1,9 +1,9 @@
 /* facula train: trains a classifier on a data set. */
 #include <string.h>
 #include "files.h"
-#include "labels.h"
-#include "photo.h"
-#include "samples.h"
+#include "run/labels.h"
+#include "run/photo.h"
+#include "run/samples.h"
 #include "train.h"
 
 static train_options *const o = &train_given;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "picture.h"
+#include "run/picture.h"
 #include "train_view.h"
 
 enum { LEAST = 16, MOST = 28, GAP = 2 };        /* columns of one picture */

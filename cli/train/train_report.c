@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "facula/view.h"
-#include "picture.h"
+#include "run/picture.h"
 #include "train_view.h"
 
 enum { CURVE_LINES = 10, CURVE_COLUMNS = 100, NAME = 12, WORST = 5, MOST_BARS = 20, BAR = 24 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "json.h"
-#include "picture.h"
+#include "run/picture.h"
 #include "train_view.h"
 
 static volatile sig_atomic_t interrupted;

@@ -1,14 +1,7 @@
 /* Moves between layouts in host memory, one run of the last dim at a time.  The planner's own means; fast reorders are solvers
  * of `identity`. */
+#include "backends/layout_copy.h"
 #include <string.h>
-#include <time.h>
-#include "run/plan.h"
-
-double fac_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int64_t place(const fac_layout *l, int rank, const int64_t *index) {
     int64_t at = l->offset;

@@ -8,7 +8,7 @@
  * by others, and what transforms write in a burst would wait for that. */
 #include <stdlib.h>
 #include <string.h>
-#include "run/plan.h"
+#include "plan/plan.h"
 
 enum { ALIGN = 64, PAGE = 4096, MANY = 2048 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "run/program_internal.h"
+#include "plan/plan.h"
 
 static int whole(const fac_plan *p, int root) { return p->roots[root].kind == FAC_ROOT_PART ? p->roots[root].index : root; }
 
@@ -35,11 +35,9 @@ static size_t list(const fac_plan *plan, const int *maker, fac_arena_part *to) {
     return n;
 }
 
-size_t fac_program_arena(fac_program *p, fac_arena_part *to, size_t max) {
+size_t fac_plan_arena(const fac_plan *plan, fac_arena_part *to, size_t max) {
     size_t n = 0;
-    pthread_mutex_lock(&p->lock);
-    const fac_plan *plan = p->last && !p->last->cut ? p->last : NULL;
-    int *maker = plan ? fac_alloc((size_t)plan->nroots + 1, sizeof *maker) : NULL;
+    int *maker = fac_alloc((size_t)plan->nroots + 1, sizeof *maker);
     fac_arena_part *all = maker && to ? fac_alloc((size_t)plan->nroots + 1, sizeof *all) : NULL;
     if (maker) {
         find_makers(plan, maker);
@@ -49,6 +47,5 @@ size_t fac_program_arena(fac_program *p, fac_arena_part *to, size_t max) {
     if (all) memcpy(to, all, (n < max ? n : max) * sizeof *to);
     fac_release(all);
     fac_release(maker);
-    pthread_mutex_unlock(&p->lock);
     return n;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "ref/ref.h"
+#include "plan/plan.h"
 
 enum { OPERANDS = 64 };
 

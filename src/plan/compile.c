@@ -5,31 +5,9 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/passes.h"
-#include "run/flow.h"
-#include "run/plan.h"
-#include "run/reach.h"
-#include "run/ref.h"
-
-fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err) {
-    enum { FEW = 32 };
-    fac_host x[FEW] = { 0 }, y[FEW] = { 0 };
-    fac_status status = FAC_OK;
-    if (!fac_ref_able(n)) return FAC_E_UNSUPPORTED;
-    for (int i = 0; i < n->nin; i++)
-        if (in[i]) x[i] = (fac_host){ fac_tensor_type(in[i]), (void *)(uintptr_t)fac_tensor_data(in[i]), n->in[i]->known };
-    for (int k = 0; k < n->nout && !status; k++) {
-        void *data = NULL;
-        status = fac_tensor_new_on(NULL, NULL, n->out[k]->type, true, &out[k], err);
-        if (!status) status = fac_tensor_begin_write(out[k], &data, err);
-        y[k] = (fac_host){ n->out[k]->type, data, NULL };
-    }
-    if (!status) status = fac_ref_node(n, x, y, NULL, err);
-    for (int k = 0; status && k < n->nout; k++) {
-        fac_tensor_free(out[k]);
-        out[k] = NULL;
-    }
-    return status;
-}
+#include "plan/plan.h"
+#include "backends/transfer.h"
+#include "ref/ref.h"
 
 static bool accept(void *self, const fac_node *n) {
     const fac_plan *plan = self;
@@ -202,8 +180,8 @@ static fac_status route(fac_plan *p, fac_error *err) {
     return FAC_OK;
 }
 
-fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
-                        const fac_program_opts *o, bool dry, fac_plan **out, fac_error *err) {
+fac_status fac_plan_begin(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
+                          const fac_program_opts *o, bool dry, fac_plan **out, fac_error *err) {
     fac_plan *p = fac_alloc(1, sizeof *p);
     if (!p) return fac_raise(err, FAC_E_NOMEM, "no memory for a plan");
     p->device = device;
@@ -225,45 +203,32 @@ fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tenso
     if (!status) p->macs = count_macs(p->graph);
     if (!status && !dry) status = slice(p, original, steers, in, err);
     if (!status) status = settle(p, o, err);
-    if (!status) status = fac_cut_new(p->graph, original, device, o, &p->cut, err);
-    if (!status && p->cut) {
-        *out = p;
-        return FAC_OK;
-    }
-    if (!status) status = rewrite(p, o, err);
-    if (!status) status = concrete(p->graph, err);
-    if (!status) status = fac_plan_relay_wishes(p, err);
-    if (!status) status = fac_plan_schedule(p, original, err);
-    if (!status) status = fac_plan_aside(p, err);
-    if (!status) status = fac_plan_relays(p, err);
-    if (!status) fac_plan_place(p);
-    if (!status) status = fac_plan_packs(p, err);
-    if (!status) status = fac_plan_make_relays(p, err);
-    if (!status) status = route(p, err);
-    if (!status && device->backend->settle) status = device->backend->settle(device, err);
-    if (status) {
-        fac_plan_free(p);
-        return status;
-    }
-    *out = p;
-    return FAC_OK;
+    if (status) fac_plan_drop(p);
+    else *out = p;
+    return status;
 }
 
-void fac_plan_free(fac_plan *p) {
-    if (!p) return;
-    if (p->device->backend->step) fac_device_sync(p->device, NULL);     /* what is submitted names the steps of this plan */
-    for (fac_frame *f = p->frames, *next; f; f = next) {
-        next = f->next;
-        fac_frame_free(p, f);
-    }
-    fac_prepared_put(p, p->prepared);
+fac_status fac_plan_finish(fac_plan *p, const fac_graph *original, const fac_program_opts *o, fac_error *err) {
+    FAC_TRY(rewrite(p, o, err));
+    FAC_TRY(concrete(p->graph, err));
+    FAC_TRY(fac_plan_relay_wishes(p, err));
+    FAC_TRY(fac_plan_schedule(p, original, err));
+    FAC_TRY(fac_plan_aside(p, err));
+    FAC_TRY(fac_plan_relays(p, err));
+    fac_plan_place(p);
+    FAC_TRY(fac_plan_packs(p, err));
+    FAC_TRY(fac_plan_make_relays(p, err));
+    FAC_TRY(route(p, err));
+    return p->device->backend->settle ? p->device->backend->settle(p->device, err) : FAC_OK;
+}
+
+void fac_plan_drop(fac_plan *p) {
     for (int i = 0; i < p->nsteps; i++) {
         const fac_step *s = &p->steps[i];
         if (s->relay && s->relay->first == i && s->relay->plan) p->device->backend->relay->done(p->device, s->relay->plan);
         if (s->kind == FAC_STEP_RUN && s->plan && s->solver->done) s->solver->done(p->device, s->plan);
         if (s->kind == FAC_STEP_PACKS && s->plan) p->device->backend->packer->done(p->device, s->plan);
     }
-    fac_cut_free(p->cut);
     fac_release(p->commands);
     fac_release(p->steps);
     fac_release(p->roots);

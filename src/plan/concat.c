@@ -13,8 +13,9 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/attr.h"
-#include "run/reach.h"
-#include "run/schedule.h"
+#include "backends/transfer.h"
+#include "ref/ref.h"
+#include "plan/schedule.h"
 
 static int axis_of(const fac_node *n) {
     return fac_axis(fac_attr_int(n, "axis", 0), n->out[0]->type.dims.n);

@@ -4,7 +4,8 @@
 #include <string.h>
 #include "backends/device.h"
 #include "base/memory.h"
-#include "run/schedule.h"
+#include "ref/ref.h"
+#include "plan/schedule.h"
 
 /* The op of each element of output k reads no other element of input i, and nothing reads input i behind that.  The reference
  * driver goes through a body node by node, so it may write one output before another one's operands were read. */

@@ -6,7 +6,7 @@
  *
  *     cost = sum over nodes of c(n, x, y)  +  a reorder for each value that is read in a form which it is not made in
  *
- * is made as small as it can be, exactly, by a minimum cut (sides.h); c is the least estimate of all solvers for these forms.
+ * is made as small as it can be, exactly, by a minimum cut (min_cut.h); c is the least estimate of all solvers for these forms.
  * The answer is a wish for each value, and the price that its maker has to beat to lay it otherwise. */
 #include <math.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/attr.h"
-#include "run/reach.h"
-#include "run/schedule.h"
-#include "run/sides.h"
+#include "plan/schedule.h"
+#include "backends/transfer.h"
+#include "plan/min_cut.h"
 
 enum { OPERANDS = 64, VIEWS = 64 };
 static const double NEVER = 1e3;            /* seconds */

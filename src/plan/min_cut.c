@@ -1,4 +1,4 @@
-/* See sides.h.  The cheapest choice is a minimum cut (Ford and Fulkerson 1956; as pairwise energies: Greig, Porteous and Seheult
+/* See min_cut.h.  The cheapest choice is a minimum cut (Ford and Fulkerson 1956; as pairwise energies: Greig, Porteous and Seheult
  * 1989): things are nodes between a source (side 0) and a sink (side 1), every cost is an edge that the choice cuts through.
  *
  *     alone   on_1: source -> thing     on_0: thing -> sink
@@ -7,7 +7,7 @@
  * The flow that saturates the cut is found by Dinic's algorithm: shortest paths first, all of one length at once. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/sides.h"
+#include "plan/min_cut.h"
 
 /* The edge against it is the one at index ^ 1. */
 typedef struct edge { int to, next; double room; } edge;

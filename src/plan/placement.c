@@ -3,8 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
-#include "run/reach.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 int fac_reads_of(const fac_value *v) {
     int n = (int)v->roots;

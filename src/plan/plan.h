@@ -2,8 +2,8 @@
  * each run borrows a frame.  Made by compile.c from a specialized graph, in this order:
  *   passes      (compile.c)   fewer and larger nodes
  *   schedule.c                a solver for each node, and where each operand lies: views, layouts, in place
- *   packs.c                   weights that the run changes, packed together
- *   aside.c                   gradients by weights beside the rest
+ *   prepack.c                   weights that the run changes, packed together
+ *   side_queue.c                   gradients by weights beside the rest
  *   relay.c                   consecutive steps in one launch, in the order of their levels
  *   arena.c                   an address for every root that needs one
  *   prepare.c                 packed parameters, made again when one was written
@@ -49,7 +49,7 @@ typedef enum fac_step_kind { FAC_STEP_RUN, FAC_STEP_PACK, FAC_STEP_PACKS } fac_s
 typedef struct fac_step {
     /* what a run reads, first and near each other: a device's driver leaves nothing of it in the caches from one step to the next */
     fac_step_kind     kind;
-    bool              aside, meet;  /* done beside the steps that follow; behind all that are (aside.c) */
+    bool              aside, meet;  /* done beside the steps that follow; behind all that are (side_queue.c) */
     bool              halo;         /* an output has zeros around its planes: written before the step */
     const fac_solver *solver;
     void             *plan;         /* the solver's, or packer's; a pack step borrows that of the step it packs for */
@@ -145,30 +145,33 @@ typedef struct fac_plan {
  * names; bound inputs become constants.  Symbols that remain are an error that names the value. */
 fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *const in[], fac_error *err);
 
-/* does.c: fills step->does for the step of a node; false: no memory. */
+/* step_ops.c: fills step->does for the step of a node; false: no memory. */
 bool fac_step_count(fac_plan *p, fac_step *s, int64_t runs);
 
 /* Absent, or there before the run. */
 static inline bool fac_early(const fac_value *v) { return !v || v->time != FAC_RUN; }
 
-/* batch.c: does every image of a batch (the first dim of all inputs) see only itself?  seen: room by value id. */
+/* slices.c: does every image of a batch (the first dim of all inputs) see only itself?  seen: room by value id. */
 bool       fac_by_image(const fac_graph *g, int64_t images, bool *seen);
-/* batch_size.c: how many images are done at once: all, or fewer when no image sees another one and near, the bytes that the cores'
+/* slice_size.c: how many images are done at once: all, or fewer when no image sees another one and near, the bytes that the cores'
  * own caches hold, are too few for what lies between two layers.  g is specialized.  after: by number of the node; how many images
  * are done at once behind it, a multiple of those before, or 0: as many. */
 int64_t    fac_batch_slice(const fac_graph *g, size_t near, int64_t *after);
 /* stages.c: the graph of so many images, with more of them behind some nodes, as after[] says; NULL when that is nowhere, or not
  * the same, or there is no memory. */
 fac_graph *fac_stages(const fac_graph *g, const int64_t *after, int64_t images);
-/* batch.c: the graph for so many images; NULL in *out when that is not the same for fewer images. */
+/* slices.c: the graph for so many images; NULL in *out when that is not the same for fewer images. */
 fac_status fac_batch_cut(const fac_graph *original, const fac_graph *whole, fac_tensor *const in[], int64_t images,
                          fac_graph **out, fac_error *err);
 
-/* compile.c: in[] as for a run.  original: the program's graph, for the order of its inputs.  dry: solvers are chosen, but make
- * nothing: a plan to look at. */
-fac_status fac_plan_new(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
-                        const fac_program_opts *opts, bool dry, fac_plan **out, fac_error *err);
-void       fac_plan_free(fac_plan *plan);
+/* compile.c: a plan up to its settled graph; in[] as for a run, original: the program's graph, for the order of its inputs.
+ * dry: solvers are chosen, but make nothing: a plan to look at.  NULL in *out after an error. */
+fac_status fac_plan_begin(const fac_graph *original, const bool *steers, fac_tensor *const in[], fac_device *device,
+                          const fac_program_opts *opts, bool dry, fac_plan **out, fac_error *err);
+/* Its steps.  A plan that is run in parts (run/cut.c) needs none. */
+fac_status fac_plan_finish(fac_plan *plan, const fac_graph *original, const fac_program_opts *opts, fac_error *err);
+/* What the two have made; frames, prepared parameters and parts are the run's (fac_plan_free). */
+void       fac_plan_drop(fac_plan *plan);
 fac_type   fac_plan_output(const fac_plan *plan, size_t i);         /* the type of a result: of all slices */
 
 fac_status fac_plan_schedule(fac_plan *plan, const fac_graph *original, fac_error *err);      /* schedule.c */
@@ -177,13 +180,13 @@ void       fac_plan_place(fac_plan *plan);                                      
 /* What a layout of the first output costs its readers: `seconds` when it is plain and blocked says that they want blocks, or when
  * it is not `layout`. */
 typedef struct fac_turn { double seconds; bool blocked; fac_layout layout; } fac_turn;
-/* packs.c, once roots have their places: the plans of steps that pack many weights. */
+/* prepack.c, once roots have their places: the plans of steps that pack many weights. */
 fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
 
-/* aside.c, before roots have places: steps that others need not wait for. */
+/* side_queue.c, before roots have places: steps that others need not wait for. */
 fac_status fac_plan_aside(fac_plan *plan, fac_error *err);
 
-/* relay_wish.c, before solvers are chosen: fills plan->relayed, on devices that have relays. */
+/* relay_choice.c, before solvers are chosen: fills plan->relayed, on devices that have relays. */
 fac_status fac_plan_relay_wishes(fac_plan *plan, fac_error *err);
 /* relay.c.  Before roots have places: which steps are a relay, and their order, where the backend has relays.  Behind
  * fac_plan_packs: the backend's plans of them. */
@@ -193,6 +196,10 @@ fac_status fac_plan_make_relays(fac_plan *plan, fac_error *err);
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts are written back.
  * NULL after an error.  The reference kernels are the last resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn, fac_offer *offer, fac_error *err);
+/* The solver that takes what no other takes: the reference kernels, on a device out of sight those of the cpu. */
+const fac_solver *fac_last_solver(const fac_device *d);
+/* cpu_fallback.c: a node of a device out of sight, solved by the cpu with copies there and back. */
+extern const fac_solver fac_solver_away;
 /* Is this a name of the solver that takes what no other takes? */
 bool fac_is_last_solver(const fac_device *d, const char *name);
 /* Whether opts.solver is one of the device's, or what does all that they leave; NULL: none was asked for. */
@@ -206,6 +213,8 @@ void   fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]);
  * whichever is less, which they are sorted by.  How many there are; those beyond max are only counted. */
 typedef struct fac_candidate { const fac_solver *solver; int variant, version; double seconds; } fac_candidate;
 int   fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int max);
+/* arena_listing.c: what lies where, as fac_program_arena says it. */
+size_t fac_plan_arena(const fac_plan *plan, fac_arena_part *to, size_t max);
 /* What wisdom calls a problem (facula/tune.h); NULL when memory is gone. */
 char *fac_problem_key(const fac_problem *p);
 /* What the best fast solver says that this node of plain operands takes, reorders not counted; INFINITY when none offers. */
@@ -214,45 +223,4 @@ double fac_solver_seconds(fac_device *device, const char *only, fac_precision pr
 double fac_step_seconds(fac_device *device, fac_precision precision, const fac_node *n, bool relayed);
 /* A fast solver would take this node of plain operands, body included: for the epilogue pass. */
 bool fac_would_solve(fac_device *device, const char *only, fac_precision precision, const fac_node *n);
-
-/* prepare.c, under the program's lock: plan->prepared is up to date afterwards, with one more reference in *out. */
-fac_status fac_prepare(fac_plan *plan, fac_prepared **out, fac_error *err);
-void       fac_prepared_put(fac_plan *plan, fac_prepared *p);       /* under the program's lock; NULL is fine */
-
-/* execute.c: in[] and out[] are memory of the program's inputs and outputs.  fac_frame_end: behind the last use of the roots. */
-fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err);
-void       fac_frame_free(const fac_plan *plan, fac_frame *f);
-fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared, const fac_span *in, const fac_span *out,
-                       bool timed, const fac_program_opts *opts, fac_error *err);
-void       fac_frame_end(const fac_plan *plan, fac_frame *f);
-/* Where the first element of a plain slot is. */
-static inline fac_span fac_span_of(const fac_frame *f, const fac_slot *slot, const fac_type *type) {
-    const fac_span s = f->roots[slot->root];
-    return (fac_span){ s.memory, s.at + (size_t)slot->layout.offset * (size_t)fac_dtype_get(type->dtype)->block_bytes };
-}
-
-/* update.c: parameters that steps write over are made our own where they are borrowed, and of a new version, so that nobody
- * prepares anything from the old one; the version is raised once more at the end.  fac_copy_updates copies to the others. */
-fac_status fac_begin_updates(const fac_plan *plan, fac_error *err);
-void       fac_end_updates(const fac_plan *plan);
-fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error *err);
-
-/* anomaly.c: an error that names the node when a step made NaN or infinity; meant: by id of a value, infinities that a constant
- * brought in, filled in as steps go by. */
-fac_status fac_anomaly(const fac_plan *plan, const fac_step *s, const fac_span *in, const fac_span *out, bool *meant,
-                       fac_error *err);
-
-/* hook.c: opts->hook, then opts->observe, called for a step that has just run.  fac_name_nodes gives every node without a name the
- * one that it is known by, so that it keeps it through all passes; false when memory is gone. */
-bool fac_name_nodes(fac_graph *g);
-fac_status fac_call_hooks(const fac_plan *plan, const fac_frame *f, const fac_step *s, const fac_program_opts *opts, fac_error *err);
-
-/* ref_solver.c: the reference driver as the last solver. */
-extern const fac_solver fac_solver_ref;
-
-/* copy.c: any layout to any other, for host memory and every dtype. */
-void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *from_layout, void *to,
-                     const fac_layout *to_layout);
-void fac_zero_halo(const fac_type *type, void *memory, const fac_layout *layout);
-double fac_now(void);
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 static const size_t most = (size_t)512 << 20;
 

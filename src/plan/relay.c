@@ -11,7 +11,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 
 /* That a step of the relay at hand reads or writes a root. */
 typedef struct use {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 
 static const double none = 1e-3;        /* seconds of what no solver of the device takes */
 

@@ -6,8 +6,7 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/attr.h"
-#include "run/reach.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 static bool unread(const fac_node *n, int i) {
     unsigned is = fac_port_flags(n, i);

@@ -1,8 +1,8 @@
-/* Internal to the scheduler: steps.c makes the parts of a plan, where.c says where values lie, in_place.c which share memory,
+/* Internal to the scheduler: steps.c makes the parts of a plan, placement.c says where values lie, in_place.c which share memory,
  * schedule.c goes through the nodes. */
 #ifndef FACULA_RUN_SCHEDULE_H
 #define FACULA_RUN_SCHEDULE_H
-#include "run/plan.h"
+#include "plan/plan.h"
 
 /* Another place where the same value lies, in another layout. */
 typedef struct fac_copy { struct fac_copy *next; fac_slot slot; } fac_copy;
@@ -43,7 +43,7 @@ fac_step    *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solv
 fac_status   fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own);
 void         fac_root_touch(fac_plan *p, int root, int step);
 
-/* ---- where.c ---- */
+/* ---- placement.c ---- */
 
 /* fac_choose with a status of its own: of two reasons, no solver and no memory, the one that it was. */
 fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer, const fac_solver **solver);
@@ -60,12 +60,12 @@ fac_status fac_slot_in(fac_scheduler *s, const fac_value *v, const fac_layout *w
 /* A step that copies v to a place that is there already. */
 fac_status fac_copy_to(fac_scheduler *s, const fac_value *v, const fac_slot *to);
 
-/* ---- view.c ---- */
+/* ---- views.c ---- */
 
 /* Layouts of all outputs of n when they are views of its first input, which is blocked; scratch: as many layouts. */
 bool fac_view_blocked(const fac_node *n, const fac_layout *x, fac_layout *out, fac_layout *scratch);
 
-/* ---- parts.c ---- */
+/* ---- concat.c ---- */
 
 /* Fills s->part, and makes the wishes of parts and wholes one. */
 void       fac_parts(fac_scheduler *s);
@@ -83,12 +83,12 @@ bool       fac_gathers(const fac_node *n);      /* images of several slices: a s
 fac_status fac_stages_begin(fac_scheduler *s);
 fac_status fac_stage_end(fac_scheduler *s, const fac_node *n);
 
-/* ---- forms.c ---- */
+/* ---- layout_choice.c ---- */
 
 /* Fills s->form for devices that have a choice. */
 fac_status fac_forms(fac_scheduler *s);
 
-/* ---- packs.c ---- */
+/* ---- prepack.c ---- */
 
 /* Steps that pack weights become few, on devices with a packer. */
 fac_status fac_merge_packs(fac_scheduler *s);

@@ -8,8 +8,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "plan/plan.h"
 
 enum { MOST = 4, READ = 1, WRITTEN = 2 };
 

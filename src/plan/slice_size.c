@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "passes/attr.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 enum { DIVISORS = 128, MOST = 1 << 16 };        /* no number up to MOST has more */
 

@@ -3,11 +3,11 @@
  * Step by step a batch goes to memory and back between any two layers; slice by slice what one layer writes is still near when
  * the next one reads it, while the weights come once for every slice.  An image of a batch must not see another one: every value of
  * the run is then *by image*, its first dim the batch, and the graph for b images says all there is to say of each slice.
- * How many: batch_size.c.  Later layers may do more at once than earlier ones: stages.c. */
+ * How many: slice_size.c.  Later layers may do more at once than earlier ones: stages.c. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/attr.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 #include "tensor/mirror.h"
 
 /* ---- does an image see only itself? ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 #include "tensor/tensor_internal.h"
 
 typedef struct bind {

@@ -1,4 +1,4 @@
-/* Stages of a sliced batch (batch.c): later steps do more images at once than earlier ones.
+/* Stages of a sliced batch (slices.c): later steps do more images at once than earlier ones.
  *
  * A step in the middle of the graph gathers images: what the nodes before it make of several slices, one behind the other, is one
  * value to the nodes behind it.  The nodes before it are a *stage*, which runs as many times as slices are gathered before the next
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/attr.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 typedef struct attrs { int64_t times; } attrs;
 

@@ -1,7 +1,7 @@
 /* The ops that a step does, as the model has them: what analyses and profiles count. */
 #include "ops/bodies.h"
 #include "ops/conv_pool.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 
 static double elements_of(const fac_value *v) {
     const int64_t n = fac_dims_count(&v->type.dims);

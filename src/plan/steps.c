@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 int fac_root_new(fac_scheduler *s, fac_root root) {
     fac_plan *p = s->plan;

@@ -1,7 +1,7 @@
 /* Views of blocked values: slices and splits of whole blocks, rows and columns. */
 #include "base/error.h"
 #include "op_list.h"
-#include "run/schedule.h"
+#include "plan/schedule.h"
 
 /* Where output k begins along one axis of x, and its step: the op's own view of a layout in which nothing but that axis has a
  * stride. */

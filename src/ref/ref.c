@@ -1,10 +1,10 @@
 /* See ref.h.  One function per way an op can have a meaning: map (ref_map.c), move, ref, body. */
-#include "run/ref.h"
+#include "ref/ref.h"
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/index.h"
-#include "run/ref_map.h"
+#include "ref/ref_map.h"
 #include "tensor/convert_text.h"
 #include "tensor/tensor_internal.h"
 

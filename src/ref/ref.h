@@ -1,8 +1,9 @@
 /* The reference driver: runs one node, or a whole graph, on contiguous host arrays.  It does element types, broadcasting and
  * wrapping once for all ops, so an op file holds nothing but its formula.  Slow and exact: floats are computed in f64,
  * integers in i64 (u64 where that differs), and rounded once when they are stored. */
-#ifndef FACULA_RUN_REF_H
-#define FACULA_RUN_REF_H
+#ifndef FACULA_REF_REF_H
+#define FACULA_REF_REF_H
+#include "facula/backend.h"
 #include "facula/op.h"
 #include "graph/graph_internal.h"
 
@@ -27,4 +28,7 @@ fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tenso
 
 /* All of a concrete graph (no symbols); in[] and out[] as its inputs and outputs.  Updates are not done. */
 fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host *out, fac_error *err);
+
+/* ref_solver.c: the driver as the last solver of a device. */
+extern const fac_solver fac_solver_ref;
 #endif

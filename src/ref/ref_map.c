@@ -1,6 +1,6 @@
 /* See ref_map.h.  The result is walked in runs; every input's run is converted to the compute type, broadcast where its
  * stride is 0, put through the op's own loop, and converted to the result's type. */
-#include "run/ref_map.h"
+#include "ref/ref_map.h"
 #include <string.h>
 #include "base/error.h"
 #include "tensor/tensor_internal.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/ref.h"
+#include "backends/layout_copy.h"
+#include "ref/ref.h"
 
 enum { FEW = 24 };
 

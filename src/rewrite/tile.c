@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "passes/attr.h"
 #include "passes/select.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 /* ---- products of two operands ---- */
 

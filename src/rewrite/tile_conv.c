@@ -6,7 +6,7 @@
  * depth channels, and they add up (as K does), so nothing is copied. */
 #include "base/memory.h"
 #include "ops/conv.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 #include "tensor/tensor_internal.h"
 
 fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const int64_t *behind) {

@@ -8,7 +8,7 @@
  * by dim: stacked behind the dim, which becomes one with it, and what is past the end cut off. */
 #include "ops/conv_transpose.h"
 #include "passes/attr.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 static int64_t modulo(int64_t a, int64_t b) { return (a % b + b) % b; }

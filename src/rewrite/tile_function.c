@@ -1,6 +1,6 @@
 /* Function mode: a tile of the result, with all that adds up along K, is the call of a function of its row of A and its column
  * of B.  Tiles of equal sizes have equal bodies and the same name, so a file holds each once. */
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 static fac_value *copy_of(fac_graph *g, const char *name, int64_t k, const fac_value *v) {
     return fac_input(g, fac_arena_print(&g->arena, "%s%lld", name, (long long)k), v->type.dtype, v->type.dims);

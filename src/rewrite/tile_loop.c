@@ -4,7 +4,7 @@
  *
  * A loop picks its tile by the number of the iteration, so operands are stacks of tiles: A [rows, along K, m, k], B [columns,
  * along K, k, n] (with the last two as they lie in memory).  Those of weights are made now. */
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 #include "tensor/tensor_internal.h"
 
 /* ---- runs of equal tiles along a dim ---- */

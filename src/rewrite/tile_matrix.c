@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 #include "tensor/tensor_internal.h"
 
 fac_tile_matrix fac_tile_operand(fac_value *v, bool turned) {

@@ -1,5 +1,5 @@
 /* One product as many: the loop over tiles of the result, and what adds up along K. */
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 /* From..to along one dim of c that belongs to tile i; a dim of one stands for all.  Whether it
  * depends on i. */

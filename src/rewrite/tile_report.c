@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 int                 fac_tiling_rows(const fac_tiling *t) { return (int)t->n; }
 const fac_tile_row *fac_tiling_row(const fac_tiling *t, int i) { return i >= 0 && (size_t)i < t->n ? &t->rows[i] : NULL; }

@@ -8,7 +8,7 @@
  *   seconds = max(work / rate, bytes / bandwidth) + tiles x overhead */
 #include <math.h>
 #include "base/error.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 /* ---- what has to be obeyed ---- */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "ops/conv_transpose.h"
 #include "passes/attr.h"
-#include "passes/tile.h"
+#include "rewrite/tile.h"
 
 enum { PHASES = 4096 };             /* strides of a transposed convolution, multiplied */
 

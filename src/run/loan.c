@@ -1,9 +1,9 @@
-/* Operands of a run on a device out of sight: see reach.h.  Nothing here waits for the device but a result that has to be brought
+/* Operands of a run on a device out of sight: see transfer.h.  Nothing here waits for the device but a result that has to be brought
  * to a part of a host tensor. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "run/loan.h"
 #include "facula/tensor.h"
-#include "run/reach.h"
 
 static size_t some(size_t bytes) { return bytes ? bytes : 1; }
 

@@ -16,7 +16,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/tune.h"
+#include "base/clock.h"
+#include "tune/tune.h"
 
 /* FASTER: of the alternations; 12 throws of a coin show one side so often in 1 of 50 cases. */
 enum { RUNS = 3, MOST_RUNS = 64, AGAIN = 2, ALTERNATIONS = 12, FASTER = 10 };

@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "run/tune.h"
+#include "ref/ref.h"
+#include "tune/tune.h"
 
 enum { TURNS = 500000, PIECE = 4096 };
 

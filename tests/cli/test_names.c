@@ -1,4 +1,4 @@
-/* cli/names.c: names of tensors as names of files, also random ones of letters that are taken for
+/* cli/common/names.c: names of tensors as names of files, also random ones of letters that are taken for
  * each other. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "fresh_seed.h"
 #undef fail                     /* the command has a function of this name */
-#include "../cli/names.c"
+#include "../../cli/common/names.c"
 #undef printf
 
 static void ordinary_names_stay(void **state) {

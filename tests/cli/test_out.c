@@ -1,4 +1,4 @@
-/* cli/out.c: formats as the C library has them, arguments made plain, streams that are checked. */
+/* cli/common/out.c: formats as the C library has them, arguments made plain, streams that are checked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #undef fail                     /* the command has a function of this name */
-#include "../cli/out.c"
+#include "../../cli/common/out.c"
 #undef printf
 #undef fprintf
 #undef fputs

@@ -1,5 +1,5 @@
 /* Every convolution and pooling solver of the cpu against the reference: random and awkward shapes, all instruction sets. */
-#include "backends/cpu/apart.h"
+#include "backends/cpu/device/shared_cache.h"
 #include "cpu_check.h"
 #include "op_list.h"
 #include "ops/conv_pool.h"

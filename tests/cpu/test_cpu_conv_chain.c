@@ -1,5 +1,5 @@
 /* The solvers of inverted residuals on their own against the reference, and the pass that makes its nodes in whole networks. */
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "net_check.h"
 
 typedef struct block {

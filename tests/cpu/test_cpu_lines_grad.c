@@ -2,7 +2,7 @@
  * into, near and past the caches. */
 #include "line_bounds.h"
 #include "problem_check.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 
 static uint64_t seed;
 static const double MOST = 2;                   /* of the magnitudes of all numbers */

@@ -1,7 +1,7 @@
 /* The solvers that mostly move memory: reorder, reduce, softmax, norm, lrn.  And the device's own memory. */
 #include "solver_check.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/streams.h"
 #include "facula/ops.h"
 #include "op_list.h"
 

@@ -1,7 +1,7 @@
 /* The solvers of products with matrices that change in every run: "linear/thin", "matmul/thin", "fused_matmul", and the kernel of
  * Adam's update in it and in groups. */
 #include "solver_check.h"
-#include "backends/cpu/chain.h"
+#include "backends/cpu/elementwise/chain.h"
 #include "facula/facula.h"
 #include "facula/ops.h"
 

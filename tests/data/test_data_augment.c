@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "data/augment.h"
+#include "data/image/augment.h"
 #include "facula/facula.h"
 #include "golden/augment.h"
 

@@ -14,7 +14,7 @@
 #include "facula/zoo.h"
 #include "allocations.h"
 #include "base/rng.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 #include "fresh_seed.h"
 
 static fac_preprocess parsed(const char *spec) {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "allocations.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "facula/io.h"
 #include "folder.h"
 

@@ -2,7 +2,7 @@
  * queries, every mode, against the same in f64 on the cpu; without a GPU their texts.  FACULA_KERNELS=DIR writes these for
  * scripts/check_ptx.sh. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/nvidia/attention.h"
+#include "backends/opencl/nvidia/attention/attention.h"
 #include "facula/facula.h"
 
 static fac_device *cpu;

@@ -2,10 +2,10 @@
  * scripts/check_ptx.sh), phases and packed weights against formulas.  Where wgmma works: the solvers on odd shapes against the
  * reference driver; FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/conv_rows.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { VARIANTS = 16 };
 

@@ -1,9 +1,9 @@
 /* conv/wgmma_grad_w.  On any machine: the texts of its kernels (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh), and
  * that every cut covers the sum and fits a unit.  Where wgmma works: all cuts on odd shapes against the reference driver, and numbers
  * far from one, which f16 holds only as they are scaled. */
-#include "backends/opencl/nvidia/grad_w.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/grad_w/grad_w.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "nv_check.h"
 
 static int setup(void **state) {

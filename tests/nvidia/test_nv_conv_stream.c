@@ -1,9 +1,9 @@
 /* conv/wgmma_stream.  On any machine: the texts of its kernels (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh),
  * and that every tile it chooses fits a unit.  Where wgmma works: all tiles on odd shapes against the reference driver. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/nvidia/conv_stream.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_stream.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 
 static fac_opencl pretended;        /* limits of a device that is not there */
 

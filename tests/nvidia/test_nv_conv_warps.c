@@ -2,9 +2,9 @@
  * how problems are cut; where mma.sync works the solver on odd shapes against the reference, every variant.  FACULA_ALL=1 tries all
  * shapes. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/conv_warps.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_warps.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { VARIANTS = 16, LOCAL_BYTES = 48 << 10 };
 

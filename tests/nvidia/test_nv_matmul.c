@@ -1,8 +1,8 @@
 /* product/wgmma: every cut of it on odd and even sizes, in every mode, from where operands lie and from images, against the
  * reference; without a GPU its texts and cuts.  FACULA_KERNELS=DIR writes the texts for scripts/check_ptx.sh. */
 #include "nv_matmul_check.h"
-#include "backends/opencl/nvidia/matmul.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/device/solvers.h"
 
 static bool has_units(void) { return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA); }
 

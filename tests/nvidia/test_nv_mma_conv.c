@@ -2,9 +2,9 @@
  * FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80) and how problems are cut; where mma.sync works the solver on odd shapes
  * against the reference.  FACULA_ALL=1 tries all shapes and variants, FACULA_FORM=0 .. 5 one form. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/conv_rows.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { VARIANTS = 12, GOOD = 1, BAD = 2 };
 

@@ -2,9 +2,9 @@
  * folder FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80); where mma.sync works all cuts on odd shapes against the
  * reference. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/mma_grad_w.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 

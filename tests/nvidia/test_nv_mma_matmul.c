@@ -3,9 +3,9 @@
  * the texts for scripts/check_ptx.sh DIR sm_80; FACULA_ALL=1 tries all,
  * FACULA_FORM=0 .. 4 a fifth of the problems. */
 #include "nv_matmul_check.h"
-#include "backends/opencl/nvidia/matmul.h"
-#include "backends/opencl/nvidia/mma.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 

@@ -1,9 +1,9 @@
 /* Convolutions that give statistics of what they make, by solvers of NVIDIA's matrix units, where these work. */
 #include "opencl_solver_check.h"
-#include "backends/cpu/attr.h"
-#include "backends/opencl/nvidia/conv_rows.h"
-#include "backends/opencl/nvidia/conv_stream.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/conv/conv_stream.h"
+#include "backends/opencl/device/solvers.h"
 
 enum { VARIANTS = 12 };
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "backends/opencl/launch.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/device/launch.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "cl_nv_common.h"

@@ -2,9 +2,9 @@
  * what solvers offer for.  Where groups can meet: every solver that relays take on odd shapes against the reference, every
  * variant, and networks in few launches against the same ones by other kernels, from several threads. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/relay.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "facula/facula.h"
 
 enum { LOCAL_BYTES = 99 << 10, LEGS = 72 };

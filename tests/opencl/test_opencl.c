@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "backends/opencl/cache.h"
-#include "backends/opencl/opencl.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/cache.h"
+#include "backends/opencl/device/opencl.h"
+#include "backends/opencl/device/probe.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "opencl_check.h"

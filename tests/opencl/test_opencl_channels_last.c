@@ -1,9 +1,9 @@
 /* Kernels whose work items take vectors of neighbours: on shapes that are whole vectors and such that are not, with channels last
  * and plain, in f32, bf16 and f16, shaped for a GPU.  Lines are held in registers, read twice, or cut into parts.  Some of the
  * problems are tried, FACULA_ALL=1 tries all.  Skipped where no driver is. */
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
-#include "backends/cpu/attr.h"
+#include "backends/cpu/device/attr.h"
 
 static int64_t number(int64_t least, int64_t most) {
     return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));

@@ -1,7 +1,7 @@
 /* Concats of the OpenCL device whose parts are written to their places, plain and with channels last: networks with branches
  * against the reference kernels; that nothing is copied where nothing needs to be.  Skipped where no driver is. */
 #include "net_check.h"
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "fresh_seed.h"
 #include "opencl_check.h"
 

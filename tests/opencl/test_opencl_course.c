@@ -2,7 +2,7 @@
  * and 512 pixels, a sprite under an identity, Laplacian and edge filter), forward and both gradients in one program of the OpenCL
  * device with its own choice of solvers, against sums in f64 at the course's 1e-5.  FACULA_OPENCL_SOLVER=name forces one where it
  * takes the problem.  Skipped where no driver is. */
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 #include "opencl_pair.h"
 #include "fresh_seed.h"
 

@@ -2,7 +2,7 @@
  * bodies, every way to cut them, against the reference driver.  Kernels are those for a GPU, wherever they run; FACULA_ALL=1
  * tries more shapes.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/quads.h"
+#include "backends/opencl/pool/quads.h"
 #include "cl_conv_depthwise.h"
 #include "cl_conv_depthwise_grad.h"
 #include "cl_pool_quads.h"

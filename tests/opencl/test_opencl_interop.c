@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "facula/facula.h"
 #include "facula/opencl.h"
 #include "opencl_check.h"

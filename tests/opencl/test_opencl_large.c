@@ -4,7 +4,8 @@
  * Rows of the inputs repeat with a short period, so the results do, too: what the reference driver makes of one period is all
  * that has to be compared with, and the device itself compares every element.  A device without memory for that does some of the
  * same with few rows, which at least tries the test; FACULA_ALL=1: all of them. */
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/launch.h"
+#include "backends/layout_copy.h"
 #include "opencl_solver_check.h"
 
 /* @: rows, a multiple of the period.  Indices, when there are any, are of rows. */

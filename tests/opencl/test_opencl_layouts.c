@@ -1,8 +1,8 @@
 /* Layouts as a decision of the whole graph, on a device that says that it is a GPU with matrix units: plans of whole networks are
  * looked at, and what can run where there is no such unit gives the cpu's answers.  Skipped where no driver is. */
 #include "opencl_pair.h"
-#include "backends/opencl/opencl.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/opencl.h"
+#include "backends/opencl/device/probe.h"
 #include "train/train_internal.h"
 
 enum { STEPS = 4096 };

@@ -2,7 +2,7 @@
  * that move between devices, memory that is short, errors that come late.  Skipped where no driver is. */
 #include <unistd.h>
 #include "opencl_pair.h"
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/launch.h"
 #include "graph/graph_internal.h"
 
 static bool away(const fac_tensor *t) { return fac_tensor_storage(t)->away; }

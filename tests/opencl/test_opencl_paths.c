@@ -1,7 +1,7 @@
 /* Paths behind probes, each forced and hidden: exchanges in subgroups under folds of lines and products of few rows, factors that
  * are halves, dot products of bytes.  Kernels are shaped for a GPU, whatever the device is.  Where a device has no such path all
  * other tests are of the plain kernels; here it is said that it is skipped. */
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
 
 /* Lines of less than a subgroup, of some, and of as many items as a group may have. */

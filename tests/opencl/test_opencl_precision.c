@@ -1,8 +1,8 @@
 /* Errors of whole networks in every precision, against the reference kernels.  Where a device has no matrix units the better
  * precision is done, and the same bounds hold.  Skipped where no driver is. */
 #include "opencl_pair.h"
-#include "backends/opencl/opencl.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/opencl.h"
+#include "backends/opencl/device/probe.h"
 #include "graph/graph_internal.h"
 
 /* Devices without matrix units get small images and no half types: PoCL compiles a network of these for half a minute. */

@@ -2,8 +2,8 @@
  * random gaps (cases of the operators: test_opencl_solvers.c).  A compiler that runs on the CPU takes its time, so only some are
  * tried; FACULA_ALL=1 tries more.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/probe.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 

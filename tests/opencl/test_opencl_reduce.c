@@ -1,7 +1,7 @@
 /* The solver "reduce" as it cuts its work for a GPU (wherever it runs) and for the device at hand: sums over the pixels of images with
  * channels last or plain, lines, columns, parts of them and what is folded of those, against the reference driver. */
 #include "opencl_solver_check.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/device/solvers.h"
 
 static const fac_case cases[] = {
     { "sum(f32[3,64,37,41], i64{0,2,3})", -1, 1, 3e-6 },         { "mean(bf16[2,24,75,33], i64{0,2,3})", -1, 1, 1e-2 },

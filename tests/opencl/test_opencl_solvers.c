@@ -2,7 +2,7 @@
  * driver.  A compiler that runs on the CPU takes its time, so one random case of each operator is tried; FACULA_ALL=1 tries all
  * (opencl_cases in CMakeLists.txt), FACULA_SHARD=i/n with it those of the i-th of n processes, FACULA_SOLVER=name one solver only,
  * -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped where no driver is. */
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
 
 static bool asked_for(const char *solver) {

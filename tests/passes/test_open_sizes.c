@@ -5,7 +5,7 @@
 #include <math.h>
 #include "edit_check.h"
 #include "passes/passes.h"
-#include "run/ref.h"
+#include "ref/ref.h"
 
 /* ---- running at given sizes ---- */
 

@@ -1,7 +1,7 @@
 /* Batches in slices: which graphs are cut, that every slice gets the same results as the whole batch, and that graphs in which
  * images meet stay whole.  Stages: where later layers do more images at once, results are the same, too. */
 #include "net_check.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 
 /* Large enough that a batch does not stay in the cores' own caches. */
 static fac_value *trunk(builder *b, fac_value *x) {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include "base/rng.h"
 #include "fresh_seed.h"
-#include "run/sides.h"
+#include "plan/min_cut.h"
 
 enum { MOST = 10, PAIRS = 24, ROUNDS = 300 };
 

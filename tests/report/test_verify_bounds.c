@@ -6,9 +6,9 @@
 #include "facula/ops.h"
 #include "facula/program.h"
 #include "passes/passes.h"
-#include "report/report.h"
-#include "report/verify.h"
-#include "run/ref.h"
+#include "report/cost/report.h"
+#include "report/verify/verify.h"
+#include "ref/ref.h"
 #include "tensor/tensor_internal.h"
 
 enum { TEXT = 1000, NAMES = 4000 };

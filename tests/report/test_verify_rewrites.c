@@ -11,7 +11,7 @@
 #include "facula/tile.h"
 #include "facula/verify.h"
 #include "passes/passes.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 enum { OF_DEFINE, OF_EXPAND, OF_ONNX, OF_SIMPLIFY, OF_REORDER, OF_TILES, OF_BOTH, REWRITES };
 static const char *const rewrite_names[] = { "smaller ops", "expanded", "exported", "simplified",

@@ -15,8 +15,9 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "graph/graph_internal.h"
-#include "run/plan.h"
-#include "run/ref.h"
+#include "plan/plan.h"
+#include "backends/layout_copy.h"
+#include "ref/ref.h"
 
 static bool check_nan;                      /* some elements of input 0 are NaN */
 static bool check_largest;                  /* relative to the largest sum of |x| |w|, not to that of the element */

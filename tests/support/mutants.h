@@ -11,8 +11,8 @@
 #include "facula/verify.h"
 #include "graph/graph_internal.h"
 #include "passes/passes.h"
-#include "report/verify.h"
-#include "run/ref.h"
+#include "report/verify/verify.h"
+#include "ref/ref.h"
 #include "tensor/tensor_internal.h"
 
 typedef enum mutation_kind { OF_ATTR, OF_OP, OF_PARAM, OF_CONST, OF_ORDER } mutation_kind;

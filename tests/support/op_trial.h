@@ -6,7 +6,7 @@
 #include "facula/ops.h"
 #include "facula/program.h"
 #include "graph/graph_internal.h"
-#include "run/ref.h"
+#include "ref/ref.h"
 #include "tensor/tensor_internal.h"
 
 typedef struct trial {

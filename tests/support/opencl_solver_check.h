@@ -11,12 +11,13 @@
 #include <string.h>
 #include <cmocka.h>
 #include "fresh_seed.h"
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/rng.h"
 #include "graph/graph_internal.h"
-#include "run/plan.h"
-#include "run/ref.h"
+#include "plan/plan.h"
+#include "ref/ref.h"
 #include "tensor/tensor_internal.h"
+#include "backends/layout_copy.h"
 #include "opencl_check.h"
 
 enum { OPERANDS = 32 };

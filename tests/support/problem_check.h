@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "fresh_seed.h"
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "facula/facula.h"

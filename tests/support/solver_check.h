@@ -13,10 +13,10 @@
 #include <string.h>
 #include <math.h>
 #include <cmocka.h>
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "base/rng.h"
 #include "graph/graph_internal.h"
-#include "run/ref.h"
+#include "ref/ref.h"
 #include "tensor/tensor_internal.h"
 
 enum { CHECK_OPERANDS = 16, CHECK_GUARD = 64, CHECK_PATTERN = 0x7B };

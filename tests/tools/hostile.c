@@ -7,7 +7,7 @@
  *                                  steered, a line begins that a name made, or bytes are no UTF-8
  *   hostile refused KIND OUT.onnx  the model with a domain that is not ours: it is refused */
 #include <stdbool.h>
-#include "onnx_writer.h"
+#include "../support/onnx_writer.h"
 
 /* What every name ends in, and what no line may begin with. */
 #define FORGED "FORGED"

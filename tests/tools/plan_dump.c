@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "backends/opencl/opencl.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/opencl.h"
+#include "backends/opencl/device/probe.h"
 #include "backends/wisdom.h"
 #include "base/error.h"
 #include "facula/facula.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 #include "run/program_internal.h"
 #include "shipped_wisdom.h"
+#include "run/run.h"
 #include "train/train_internal.h"
 
 typedef struct mode { const char *name; fac_precision precision; fac_dtype mixed; bool nvidia; } mode;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "facula/facula.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 #include "run/program_internal.h"
 #include "train/train_internal.h"
 #include "golden/batch_norm.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "backends/wisdom.h"
-#include "run/tune.h"
+#include "tune/tune.h"
 #include "tune_check.h"
 
 enum { VERSION = 3, SLOW_MS = 8, FAIR_MS = 4 };

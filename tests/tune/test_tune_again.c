@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "run/tune.h"
+#include "tune/tune.h"
 #include "tune_check.h"
 
 enum { VARIANTS = 90, QUICK = 83 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/augment.h"
+#include "data/image/augment.h"
 
 double fac_sample_draw(const fac_sample *s, fac_draw what) {
     const uint64_t i = (uint64_t)s->sample * FAC_DRAWS + (uint64_t)what;

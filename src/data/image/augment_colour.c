@@ -1,6 +1,6 @@
 /* Colour jitter, as torchvision's ColorJitter computes it, always in the order brightness, contrast, saturation, hue. */
 #include <math.h>
-#include "data/augment.h"
+#include "data/image/augment.h"
 
 static float byte(double x) { return (float)fmin(fmax(x, 0), 255); }
 

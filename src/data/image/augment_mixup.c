@@ -1,8 +1,8 @@
 /* Mixup (Zhang et al. 2018): share x_i + (1 - share) x_j, and the labels likewise; share from Beta(alpha, alpha). */
 #include <math.h>
 #include "base/rng.h"
-#include "data/augment.h"
-#include "data/dataset_internal.h"
+#include "data/image/augment.h"
+#include "data/sets/dataset_internal.h"
 
 int64_t fac_mixup_partner(const fac_dataset *d, const fac_sample *s) {
     return fac_permute(s->seed, fac_stream(s->epoch, FAC_STREAM_PARTNER), d->count, s->sample);

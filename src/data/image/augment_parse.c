@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/text.h"
-#include "data/augment.h"
+#include "data/image/augment.h"
 
 /* What a name sets when no number is given; SIDE: by the smaller side of the images. */
 enum { SIDE = -1 };

@@ -1,7 +1,7 @@
 /* EXIF orientation: a camera stores rows as its sensor reads them and notes in a TIFF tag how it was held. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 typedef struct tiff { const uint8_t *p; size_t n; bool big; } tiff;     /* big: Motorola byte order */
 

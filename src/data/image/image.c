@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 #include "facula/content.h"
 
 fac_status fac_image_new(int64_t width, int64_t height, const char *name, fac_image *image, fac_error *err) {

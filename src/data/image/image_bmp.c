@@ -1,7 +1,7 @@
 /* BMP (Windows 2 to 5, OS/2): 1, 4, 8 bit with a palette, RLE4 and RLE8, 16, 24, 32 bit with or without channel masks, rows
  * bottom up or top down.  Alpha is dropped. */
 #include "base/error.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 enum { RGB = 0, RLE8 = 1, RLE4 = 2, MASKS = 3, MASKS_ALPHA = 6 };      /* biCompression */
 

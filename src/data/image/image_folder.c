@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/dataset_internal.h"
-#include "data/image_internal.h"
+#include "data/sets/dataset_internal.h"
+#include "data/image/image_internal.h"
 
 /* Names in the arena, which owns them; sorted. */
 typedef struct names { const char **at; size_t n, room; } names;

@@ -2,7 +2,7 @@
  * are read here, because TurboJPEG does not tell: the EXIF orientation, whether the file ends too early, and the size where
  * its channels are sampled in an unusual way. */
 #include "base/error.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 #ifndef FAC_HAVE_TURBOJPEG
 

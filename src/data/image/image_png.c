@@ -1,7 +1,7 @@
 /* PNG through libpng.  Every kind ends as 8-bit RGB: palettes and 1, 2, 4 bit grey are expanded, 16 bit is rounded to 8,
  * alpha is dropped (not composed), gamma is left alone: as the classifiers' training pipelines (Pillow) saw their photos. */
 #include "base/error.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 #ifndef FAC_HAVE_PNG
 

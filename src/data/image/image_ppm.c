@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/file.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 typedef struct ppm { const fac_image_file *file; size_t at; } ppm;
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 /* Where a crop starts.  As torchvision's CenterCrop: half of what is left over, halves to even; a photo that is smaller than
  * the crop gets black borders, the odd line behind. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/image_internal.h"
+#include "data/image/image_internal.h"
 
 enum { POINT = 22 };
 

@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "data/augment.h"
-#include "data/batch.h"
-#include "data/dataset_internal.h"
+#include "data/image/augment.h"
+#include "data/sets/batch.h"
+#include "data/sets/dataset_internal.h"
 #include "tensor/tensor_internal.h"
 
 /* A Feistel network is a permutation of the numbers of 2 `half` bits whatever its round function (Luby & Rackoff 1988); walking

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 #include "tensor/pickle.h"
 
 enum { IMAGE = 3 * 32 * 32, FILES = 5 };

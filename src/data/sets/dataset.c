@@ -1,7 +1,7 @@
 /* Data sets: memory, and splitting one in two. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 #include <string.h>
 
 fac_status fac_dataset_new(fac_dataset *d, int64_t count, fac_dims item, bool floats, const char *name, fac_error *err) {

@@ -1,8 +1,8 @@
 /* Samples that are images: as photos, and all of them in another size. */
 #include <string.h>
 #include "base/error.h"
-#include "data/dataset_internal.h"
-#include "data/image_internal.h"
+#include "data/sets/dataset_internal.h"
+#include "data/image/image_internal.h"
 
 void fac_image_planes(const fac_image *image, int channels, uint8_t *to) {
     const size_t plane = (size_t)image->height * (size_t)image->width;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 
 static bool member_here(const unsigned char *p, size_t n) {
     return n > 2 && p[0] == 0x1f && p[1] == 0x8b;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/batch.h"
+#include "data/sets/batch.h"
 
 typedef struct slot { fac_batch_memory batch; fac_status status; fac_error err; } slot;
 

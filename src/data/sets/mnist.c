@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 
 typedef struct idx { fac_text path; unsigned char *memory; const unsigned char *elements; int64_t dims[3]; } idx;
 

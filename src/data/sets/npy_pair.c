@@ -1,7 +1,7 @@
 /* A data set from two arrays as NumPy saves them: samples and labels. */
 #include <string.h>
 #include "base/error.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 #include "facula/io.h"
 
 /* As what the samples of a data set are stored; FAC_NONE: not at all. */

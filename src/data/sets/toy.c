@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/rng.h"
-#include "data/dataset_internal.h"
+#include "data/sets/dataset_internal.h"
 
 static bool simple(double x, double y) { (void)y; return x < 0.5; }
 static bool diag(double x, double y) { return x + y < 0.5; }

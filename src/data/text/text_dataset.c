@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "data/dataset_internal.h"
-#include "data/text_internal.h"
+#include "data/sets/dataset_internal.h"
+#include "data/text/text_internal.h"
 
 static fac_status take_names(const fac_texts *t, fac_dataset *d, fac_error *err) {
     d->classes = t->classes;

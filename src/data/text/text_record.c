@@ -2,7 +2,7 @@
  * says: a field may stand in quotes, a quote inside is doubled, line ends inside belong to the text. */
 #include <string.h>
 #include "base/error.h"
-#include "data/text_record.h"
+#include "data/text/text_record.h"
 
 static fac_status quoted_field(fac_records *t, fac_field *f, fac_error *err) {
     const char *p = t->at + 1;

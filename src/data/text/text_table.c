@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/text_internal.h"
-#include "data/text_record.h"
+#include "data/text/text_internal.h"
+#include "data/text/text_record.h"
 #include "tensor/utf.h"
 
 enum { CLASSES = 1 << 20, SHOWN = 40 };

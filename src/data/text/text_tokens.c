@@ -1,5 +1,5 @@
 /* How a text is cut into tokens.  The input is UTF-8 that ends in a NUL; what is malformed in it counts as U+FFFD. */
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "tensor/utf.h"
 
 enum { APOSTROPHE = '\'', TYPOGRAPHIC_APOSTROPHE = 0x2019, LONGEST_CHARACTER = 4 };

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "tensor/tensor_internal.h"
 
 enum { DIMS = 1 << 16 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 
 enum { SPECIAL = 2 };                               /* <pad> and <unk> */
 

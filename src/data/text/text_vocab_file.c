@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "facula/read.h"
 
 enum { LONGEST = 256 << 20 };

@@ -1,6 +1,6 @@
 /* What texts need to know of characters, by binary search in tables made from the Unicode Character Database. */
-#include "data/text_internal.h"
-#include "data/unicode_tables.h"
+#include "data/text/text_internal.h"
+#include "data/text/unicode_tables.h"
 
 #define COUNT(table) (sizeof (table) / sizeof *(table))
 

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "passes/passes.h"
 #include "ops/flow.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 /* ---- sizes ---- */
 

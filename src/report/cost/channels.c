@@ -6,7 +6,7 @@
 #include <string.h>
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
-#include "report/channels.h"
+#include "report/cost/channels.h"
 
 enum { FAR = 64, UNKNOWN = -1 };
 

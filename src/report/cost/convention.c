@@ -6,7 +6,7 @@
  *   fvcore, thop  no bias; norms weighted */
 #include <string.h>
 #include "passes/attr.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 typedef struct facts {
     const fac_node *n;

@@ -1,5 +1,5 @@
 /* What goes from layer to layer: for drawings of a model, and for pictures of its memory over time. */
-#include "report/report.h"
+#include "report/cost/report.h"
 
 /* Nodes keep their order, and layers are some of them: found by halves.  -1: it is no layer (a shape that is known). */
 static int layer_of(const fac_analysis *a, const fac_node *n) {

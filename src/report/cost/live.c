@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 bool fac_is_unread(const fac_node *n, int i) {
     const unsigned is = fac_port_flags(n, i);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
-#include "report/modules.h"
+#include "report/cost/modules.h"
 
 enum { NAME_WIDTH = 40, COLUMN = 25, INDENT = 5, USUAL_DEPTH = 3 };
 

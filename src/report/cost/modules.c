@@ -5,7 +5,7 @@
  * what is called in a module directly (a function) is no row, but its result is that of the modules
  * around it.  A module that was said to be there and that no layer stands in (a dropout that is
  * off) has a row before the first one that was said after it. */
-#include "report/modules.h"
+#include "report/cost/modules.h"
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* The rows of a table of modules: see modules.c. */
 #ifndef FACULA_REPORT_MODULES_H
 #define FACULA_REPORT_MODULES_H
-#include "report/report.h"
+#include "report/cost/report.h"
 
 enum { FAC_MODULE_DEPTH = 32 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "passes/attr.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 const char *fac_role_name(fac_role role) {
     static const char *const names[] = { "data", "weight", "bias", "buffer", "setting" };

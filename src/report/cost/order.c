@@ -10,7 +10,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 enum { BITS = 64, STATES = 1 << 16 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
-#include "report/match.h"
+#include "report/diff/match.h"
 #include "tensor/tensor_internal.h"
 
 /* A contiguous tensor in host memory with t's contents: one more reference, or a copy. */

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 fac_status fac_diff_no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models"); }
 

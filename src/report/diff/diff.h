@@ -7,7 +7,7 @@
 #ifndef FACULA_REPORT_DIFF_H
 #define FACULA_REPORT_DIFF_H
 #include "facula/diff.h"
-#include "report/match.h"
+#include "report/diff/match.h"
 
 struct fac_differences {
     fac_arena   memory;

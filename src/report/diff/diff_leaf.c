@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 /* ---- leaves ---------------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* See diff.h. */
 #include <string.h>
 #include "base/memory.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 /* ---- attributes, as their text has them ---- */
 

@@ -1,7 +1,7 @@
 /* What two models' values have in common, and how that is said: see diff.h. */
 #include <string.h>
 #include "base/error.h"
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 void fac_say(fac_text *to, const char *what) {
     if (to->n) fac_text_add(to, "; ");

@@ -10,8 +10,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/match.h"
-#include "report/report.h"
+#include "report/diff/match.h"
+#include "report/cost/report.h"
 
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models"); }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/reduce.h"
+#include "report/reduce/reduce.h"
 
 static const char *const names[] = { "outputs", "nodes", "bypasses", "sizes", "optional inputs", "attributes", "zeros", "ones",
                                      "random weights" };

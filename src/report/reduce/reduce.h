@@ -2,7 +2,7 @@
 #ifndef FACULA_REPORT_REDUCE_H
 #define FACULA_REPORT_REDUCE_H
 #include "facula/reduce.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 typedef enum fac_step_kind {
     FAC_LESS_OUTPUTS, FAC_LESS_NODES, FAC_LESS_BYPASS, FAC_LESS_SIZES, FAC_LESS_OPTIONAL, FAC_LESS_ATTRS, FAC_LESS_ZEROS,

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "passes/attr.h"
-#include "report/reduce.h"
+#include "report/reduce/reduce.h"
 #include "tensor/tensor_internal.h"
 
 /* ---- attributes ---- */

@@ -6,9 +6,10 @@
 #include "base/memory.h"
 #include "facula/activations.h"
 #include "facula/program.h"
-#include "report/channels.h"
-#include "report/report.h"
-#include "run/plan.h"
+#include "report/cost/channels.h"
+#include "report/cost/report.h"
+#include "run/run.h"
+#include "plan/plan.h"
 
 typedef struct row {
     fac_activation a;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
-#include "report/sketch.h"
+#include "report/tensors/sketch.h"
 
 /* The upper bits of an IEEE 754 double are its sign, exponent and first mantissa bits: the cell.  Beyond the rows there are the
  * outermost cells. */

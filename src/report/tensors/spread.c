@@ -1,6 +1,6 @@
 /* What a tally's cells tell: quantiles, histograms, what integers of few bits would do to the numbers. */
 #include <math.h>
-#include "report/stats.h"
+#include "report/tensors/stats.h"
 
 static double within(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/stats.h"
+#include "report/tensors/stats.h"
 #include "tensor/tensor_internal.h"
 
 enum { BLOCK = 512, CHANNELS = 65536 };

@@ -2,7 +2,7 @@
 #ifndef FACULA_REPORT_STATS_H
 #define FACULA_REPORT_STATS_H
 #include "facula/activations.h"
-#include "report/sketch.h"
+#include "report/tensors/sketch.h"
 
 struct fac_tally {
     fac_stats  s;

@@ -14,8 +14,8 @@
 #include "facula/ops.h"
 #include "passes/attr.h"
 #include "passes/frozen.h"
-#include "report/residue.h"
-#include "report/verify.h"
+#include "report/verify/residue.h"
+#include "report/verify/verify.h"
 
 /* Up to these, sums of f32 are exact; convolutions may be computed by Winograd's transforms, which
  * add more. */

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "passes/attr.h"
 #include "passes/passes.h"
-#include "report/bound.h"
+#include "report/verify/bound.h"
 
 enum { RESULTS = 64 };
 

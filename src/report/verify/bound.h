@@ -3,7 +3,7 @@
 #define FACULA_REPORT_BOUND_H
 #include <math.h>
 #include "facula/ops.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 /* error: by id of a value of the new graph; NULL: exact.  unknown: the first op without a rule. */
 typedef struct fac_bounds { fac_value **error; const char *unknown; size_t ids; bool coarse; } fac_bounds;

@@ -10,7 +10,7 @@
  *   floor, ceil, sign ...     nothing where x is exact; else they may jump, and nothing is known */
 #include "ops/shape.h"
 #include "passes/attr.h"
-#include "report/bound.h"
+#include "report/verify/bound.h"
 
 static const struct { const char *op; double L; bool times_x; } smooth[] = {
     { "gelu", 1.13, true }, { "gelu_tanh", 1.13, true }, { "silu", 1.1, true }, { "hard_swish", 1.5, true }, { "mish", 1.1, true },

@@ -13,7 +13,7 @@
  *       e_B = alpha mean (2 |x| e_x + e_x^2) + gamma_n B,  e_y = e_x B_low^-beta + |x| (B_low^-beta - B_high^-beta) + u |y| */
 #include "ops/shape.h"
 #include "passes/attr.h"
-#include "report/bound.h"
+#include "report/verify/bound.h"
 
 /* 1 / sqrt(v + epsilon) may be off by as much as a variance that is e smaller makes it. */
 static fac_value *rate_error(fac_value *variance, fac_value *e, fac_value *epsilon, fac_value *rate) {

@@ -12,7 +12,7 @@
  *   log of sum of exp    e = max e_x + gamma_n + u |y|
  *   log_softmax          e_i = e_xi + max e_x + gamma_n + u |y| */
 #include "passes/attr.h"
-#include "report/bound.h"
+#include "report/verify/bound.h"
 
 static fac_value *rounding(fac_value *y, double units) { return times(size_of(y), units * UNIT); }
 

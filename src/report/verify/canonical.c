@@ -2,8 +2,8 @@
  * without what changes nothing.  Two ways of writing one function become one. */
 #include "base/error.h"
 #include "passes/passes.h"
-#include "report/verify.h"
-#include "run/ref.h"
+#include "report/verify/verify.h"
+#include "ref/ref.h"
 
 enum { DEEPEST = 8 };
 

@@ -1,7 +1,7 @@
 /* Two tensors, element by element, as doubles; in pieces, so that nothing of their size is allocated. */
 #include <math.h>
 #include "base/error.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
 
 enum { PIECE = 1024 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 /* multiply-adds: f64 at once; few rounds; never f64 */
 static const double SMALL = 3e7, LARGE = 1e9, MOST = 3e11;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 enum { PLACES = 7, CLASSES = 3, PRIMES = 3, INPUTS = 2 };
 static const int primes[CLASSES][PRIMES] = { { 61, 59, 53 }, { 31, 29, 23 }, { 13, 11, 7 } };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 static const double NEAR = 1e-3;
 enum { TRIES = 8 };             /* pairs whose numbers differ, but whose elements do not */

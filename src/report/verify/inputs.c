@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "passes/frozen.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 enum { STREAMS = 1 << 16, SMALL = 7, WIDE = 100, TIES = 8, EVERY = 4 };
 enum { MIXED = 1, TIED = 4 };

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 static const char CUT[] = "verify.cut.";
 static const double GROUP = 512e6, KEPT = 2e9;      /* bytes of a group's results and weights; of the first model's numbers */

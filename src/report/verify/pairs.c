@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 enum { MOST = 2048, NEAR = 32 };        /* values that are looked at; partners of one that are tried */
 

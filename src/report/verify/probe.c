@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "facula/ops.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 static const uint64_t SEED = 0x70726f6265;
 

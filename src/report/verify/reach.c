@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 enum { MOST = 512 };
 

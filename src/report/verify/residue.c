@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "base/error.h"
 #include "base/rng.h"
-#include "report/residue.h"
+#include "report/verify/residue.h"
 #include "tensor/tensor_internal.h"
 
 enum { DIGITS = 53, PIECE = 1024 };

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "passes/passes.h"
-#include "report/verify.h"
-#include "run/plan.h"
+#include "report/verify/verify.h"
+#include "plan/plan.h"
 
 const char *fac_sameness_word(fac_sameness same) {
     static const char *const words[] = { "same", "different", "cannot tell",

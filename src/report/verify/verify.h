@@ -6,7 +6,7 @@
 #include "facula/verify.h"
 #include "graph/graph_internal.h"
 #include "passes/attr.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 /* ---- one comparison ---- */
 

@@ -3,7 +3,7 @@
  * corners. */
 #include "base/error.h"
 #include "passes/attr.h"
-#include "report/verify.h"
+#include "report/verify/verify.h"
 
 static bool is_float(fac_dtype t) { return fac_dtype_get(t)->kind == 'f'; }
 

@@ -2,7 +2,7 @@
 #ifndef FACULA_CPU_ATTENTION_H
 #define FACULA_CPU_ATTENTION_H
 #include <stdbool.h>
-#include "backends/cpu/simd.h"
+#include "backends/cpu/device/simd.h"
 
 /* One block of keys of a softmax that is folded block by block.  Rows have 1 or 2 `vectors`, a query each lane.  The score
  * of a key is scale s + (bias + mask) / ln 2, and its weight 2^(score - top). */

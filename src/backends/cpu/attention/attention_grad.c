@@ -11,13 +11,13 @@
  * of a head are parts with sums of their own, which are added in order: the same bits for the same number of threads. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/attention_rows.h"
-#include "backends/cpu/attr.h"
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/attention/attention_rows.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,8 +1,8 @@
 /* Queries, keys and masks of attention: see attention_rows.h. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/attention_rows.h"
-#include "backends/cpu/attr.h"
+#include "backends/cpu/attention/attention_rows.h"
+#include "backends/cpu/device/attr.h"
 
 enum { MOST_KEYS = 1 << 24, MOST_SIZE = 1 << 20 };      /* keys that a float counts exactly; numbers of a head */
 

@@ -4,8 +4,8 @@
  * worked on with a query in each lane: arrays whose rows are `wide` floats, of which the first n mean something. */
 #ifndef FACULA_CPU_ATTENTION_ROWS_H
 #define FACULA_CPU_ATTENTION_ROWS_H
-#include "backends/cpu/attention.h"
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/attention/attention.h"
+#include "backends/cpu/device/cpu.h"
 
 /* Elements from one sequence, head and row to the next; a row is contiguous. */
 typedef struct fac_attention_place { int64_t batch, head, row; } fac_attention_place;

@@ -1,6 +1,6 @@
 /* What the solvers of conv2d share: reading the problem, packing weights. */
 #include <string.h>
-#include "backends/cpu/conv_common.h"
+#include "backends/cpu/conv/conv_common.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"
 #include "ops/conv_pool.h"

@@ -1,8 +1,8 @@
 /* What the solvers of conv2d share. */
 #ifndef FACULA_CPU_CONV_COMMON_H
 #define FACULA_CPU_CONV_COMMON_H
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/epilogue.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/elementwise/epilogue.h"
 #include "ops/conv.h"
 
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its body is unknown.

@@ -6,8 +6,8 @@
  * simd/depthwise.c, padding is the zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory: an
  * item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -22,9 +22,9 @@
  *            added to what they wrote: weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/apart.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/shared_cache.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

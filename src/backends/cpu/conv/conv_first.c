@@ -5,9 +5,9 @@
  * outputs look at, with zeros around them, into its own work memory: what another core has just written would come slowly.
  * Any kernel, stride, dilation, padding.  f32, as accurate as the textbook loop. */
 #include <limits.h>
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/padded.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/padded.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -10,9 +10,9 @@
  * outputs as NaN.  U is made in f64. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/apart.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/shared_cache.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

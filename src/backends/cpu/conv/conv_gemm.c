@@ -6,10 +6,10 @@
  * f32. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/columns.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/columns.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -5,10 +5,10 @@
  * dx, or the kernel of one output channel, whose sum goes through the images in order: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/columns.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/columns.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

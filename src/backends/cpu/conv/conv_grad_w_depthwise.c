@@ -6,8 +6,8 @@
  * Any kernel, stride, dilation, padding; f32. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

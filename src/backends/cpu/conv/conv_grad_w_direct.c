@@ -13,9 +13,9 @@
  * a bit.  Any kernel, stride, padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/padded.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/padded.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

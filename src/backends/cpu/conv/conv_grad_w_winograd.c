@@ -12,8 +12,8 @@
  * least traffic.  Every sum is made by one thread in the order of the tiles: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/winograd.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

@@ -7,11 +7,11 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/columns.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/columns.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

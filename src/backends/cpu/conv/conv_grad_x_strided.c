@@ -7,8 +7,8 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

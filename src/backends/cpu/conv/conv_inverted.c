@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/conv_inverted.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/conv/conv_inverted.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"

@@ -6,8 +6,8 @@
  *   y[l] = clip(b3[l] + sum over k of d[k] w3[l][k] + residual[l])        projection, 1 x 1 */
 #ifndef FACULA_CPU_CONV_INVERTED_H
 #define FACULA_CPU_CONV_INVERTED_H
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/padded.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/padded.h"
 
 /* One of the three convolutions: its operands by number of the problem's input, -1: absent. */
 typedef struct fac_inverted_part { const fac_node *node; fac_conv_geom g; int w, b; float lo, hi; } fac_inverted_part;

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/conv_inverted.h"
+#include "backends/cpu/conv/conv_inverted.h"
 #include "base/memory.h"
 
 /* Chunks first .. end - 1 of e's channels, and the channels that these are. */

@@ -5,7 +5,7 @@
  * first cache, where one chunk's rows are expanded and convolved at once.  The same sums in the same order as the three solvers
  * apart. */
 #include <string.h>
-#include "backends/cpu/conv_inverted.h"
+#include "backends/cpu/conv/conv_inverted.h"
 #include "base/memory.h"
 
 enum { STRIP = 4 };                         /* rows of outputs in a strip, at most */

@@ -21,9 +21,9 @@
  * as NaN.  U is made in f64 when weights are packed. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/apart.h"
-#include "backends/cpu/conv_winograd.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/shared_cache.h"
+#include "backends/cpu/conv/conv_winograd.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,7 +1,7 @@
 /* conv2d by Winograd's transforms (conv_winograd.c): its plan, and how the work is cut (conv_winograd_schedule.c). */
 #ifndef FACULA_CPU_CONV_WINOGRAD_H
 #define FACULA_CPU_CONV_WINOGRAD_H
-#include "backends/cpu/winograd.h"
+#include "backends/cpu/conv/winograd.h"
 
 typedef struct fac_winograd_plan {
     fac_conv_geom       g, whole;               /* of one group, and of all                                       */

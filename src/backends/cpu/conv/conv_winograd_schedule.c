@@ -6,7 +6,7 @@
  * lines of a tile and block of channels, which take as long to come from another core, and three times that where the cores have
  * no cache in common.  Only what no second cache holds is made once, by all threads, and shared. */
 #include <limits.h>
-#include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/conv/conv_winograd.h"
 
 /* Of the bandwidth: what a core reads from beyond its caches while it computes, measured (12 to 13 GB/s of 20). */
 static const double FAR = 0.65;

@@ -1,6 +1,6 @@
 /* Tiles and filters of Winograd's convolutions: see winograd.h. */
 #include <string.h>
-#include "backends/cpu/winograd.h"
+#include "backends/cpu/conv/winograd.h"
 
 const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m, float *copy, int64_t *row) {
     int64_t lanes = p->lanes, halo = p->halo;

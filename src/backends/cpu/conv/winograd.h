@@ -1,7 +1,7 @@
 /* What the solvers by Winograd's transforms share: the tiles of outputs, what they see of an image, the transform of filters. */
 #ifndef FACULA_CPU_WINOGRAD_H
 #define FACULA_CPU_WINOGRAD_H
-#include "backends/cpu/conv_common.h"
+#include "backends/cpu/conv/conv_common.h"
 
 enum { FAC_WINOGRAD_LANES = 16, FAC_WINOGRAD_WINDOW = 9 };      /* the most of any instruction set, of any kind */
 

@@ -2,13 +2,13 @@
  * to wait for, and two programs may run at once: the pool serves one and the other computes on its own thread. */
 #include <stdio.h>
 #include <string.h>
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 /* The best first; estimates decide between those that offer.  Behind them all stands the reference driver, which the planner
- * knows (src/run/ref.h). */
+ * knows (src/ref/ref.h). */
 static const fac_solver *const solvers[] = {
     &fac_cpu_conv_winograd_4x4, &fac_cpu_conv_winograd_2x2, &fac_cpu_conv_winograd_4x4_5x5, &fac_cpu_conv_winograd_5x5,
     &fac_cpu_conv_winograd_4x4_strided, &fac_cpu_conv_winograd_2x2_strided,

@@ -1,7 +1,7 @@
 /* Blocked images: what solvers of convolutions and pools ask of an operand. */
 #ifndef FACULA_CPU_BLOCKED_H
 #define FACULA_CPU_BLOCKED_H
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "ops/window.h"
 
 /* Leaves the layout of an N, C, H, W operand alone if it is in channel blocks of one vector with pixels next to each other and at

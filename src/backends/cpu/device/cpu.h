@@ -2,7 +2,7 @@
 #ifndef FACULA_CPU_H
 #define FACULA_CPU_H
 #include <stdatomic.h>
-#include "backends/cpu/simd.h"
+#include "backends/cpu/device/simd.h"
 #include "backends/device.h"
 #include "base/threads.h"
 #include "facula/backend.h"

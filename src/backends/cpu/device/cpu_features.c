@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "base/error.h"
 
 extern const fac_simd fac_simd_base;

@@ -2,9 +2,9 @@
  * what they pick from.  Index number e stands for the element of x at  place(e) stride + sum over loops of coordinate step. */
 #ifndef FACULA_CPU_ELEMENTS_H
 #define FACULA_CPU_ELEMENTS_H
-#include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/picks.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/picks.h"
 
 /* counted: the dim that indices count, along which x does not move on; each: indices from one coordinate to the next. */
 typedef struct fac_element_loop { int64_t count, step, each; bool counted; } fac_element_loop;

@@ -1,7 +1,7 @@
 /* The copy with zeros around: see padded.h. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/padded.h"
+#include "backends/cpu/device/padded.h"
 #include "base/memory.h"
 
 enum { MORE = 16 };                     /* floats behind a row, so that rows do not fall on the same places of a page */

@@ -1,7 +1,7 @@
 /* A plain image with the zeros that a convolution pads it with: what first layers read, whose channels are too few for blocks. */
 #ifndef FACULA_CPU_PADDED_H
 #define FACULA_CPU_PADDED_H
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "ops/conv.h"
 
 typedef struct fac_padded {

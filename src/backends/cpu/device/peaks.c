@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 

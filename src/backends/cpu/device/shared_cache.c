@@ -3,7 +3,7 @@
  *
  * A line goes to and fro between them, which takes 60 ns in a cache that both have and 300 where they have none (measured on an
  * EPYC of Zen 4).  Of more than two cores nothing has been measured, so they count as near. */
-#include "backends/cpu/apart.h"
+#include "backends/cpu/device/shared_cache.h"
 #include "base/clock.h"
 
 enum { ROUNDS = 6, SPINS = 1500, FAR = 150, GOOD = 2000000, AGAIN = 200000 };      /* FAR, GOOD, AGAIN: ns */

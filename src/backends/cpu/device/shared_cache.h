@@ -1,8 +1,8 @@
 /* How near the cores of a pool are to each other. */
 #ifndef FACULA_CPU_APART_H
 #define FACULA_CPU_APART_H
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/streams.h"
 
 /* Two cores without a cache in common, by a look every other millisecond.  A line of which both have a copy is written there at a
  * tenth of the speed of stores past the caches; in a common cache it is the other way round. */

@@ -4,7 +4,7 @@
 #define FACULA_CPU_STREAMS_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 #include "tensor/tensor_internal.h"
 
 /* Folds compute in f64 whatever the elements are, so a sum of f32 is rounded once, when it is stored.  NaN wins in MAX, MIN. */

@@ -1,7 +1,7 @@
 /* Turns an elementwise node into a chain: see chain.h.  Registers are given out in the order of the steps; the register of a
  * value is free again behind its last reader, and a loop may write over its own argument. */
 #include <string.h>
-#include "backends/cpu/chain.h"
+#include "backends/cpu/elementwise/chain.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 

@@ -3,7 +3,7 @@
  * each of which may stand in where(go, new, old).  It is the one chain that every training runs over all that it has, three
  * streams read and written, and step by step the first cache would be slower than memory. */
 #include <math.h>
-#include "backends/cpu/chain.h"
+#include "backends/cpu/elementwise/chain.h"
 #include "facula/op.h"
 
 enum { ADD, SUB, MUL, DIV, SQRT, WHERE, LOOPS };

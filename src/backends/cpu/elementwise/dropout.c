@@ -1,9 +1,9 @@
 /* dropout/f32: dropout in training.  Element i lives or dies by number i of its stream, so shares of the elements are dealt to
  * threads at will and the noise stays what src/ops/dropout.c says. */
-#include "backends/cpu/attr.h"
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"

@@ -5,10 +5,10 @@
  * innermost dim, a per-channel operand repeats every block, and the lanes behind the last channel compute garbage.
  * Exact as the reference but for the order of rounding in f32: the loops compute f32 in f32. */
 #include <string.h>
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -6,9 +6,9 @@
  * long as it is the same. */
 #ifndef FACULA_CPU_ELEMENTWISE_H
 #define FACULA_CPU_ELEMENTWISE_H
-#include "backends/cpu/chain.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/elementwise/chain.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/streams.h"
 
 enum { FAC_WALK_DIMS = FAC_DIMS + 1 };
 

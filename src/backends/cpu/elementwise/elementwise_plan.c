@@ -1,6 +1,6 @@
 /* How the operands of an elementwise node lie, and the walk over them: see elementwise.h. */
 #include <string.h>
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise/elementwise.h"
 
 enum { L1_BYTES = 24 << 10, LEAST_BLOCK = 128, MOST_BLOCK = 4096, SPAN = 512 };
 

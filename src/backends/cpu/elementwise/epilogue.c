@@ -2,7 +2,7 @@
  * which a first relu or clip is done in registers;  or  [add(_, x1)]  then  where(x2 > lo, _, 0). */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/epilogue.h"
+#include "backends/cpu/elementwise/epilogue.h"
 #include "graph/graph_internal.h"
 
 /* A constant number in the graph: what fac_number made. */

@@ -1,7 +1,7 @@
 /* The body behind a convolution or matrix product, as the tile kernel takes it. */
 #ifndef FACULA_CPU_EPILOGUE_H
 #define FACULA_CPU_EPILOGUE_H
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 
 /* y = loop[..](clip(y + residual, lo, hi)), or where(mask > mask_lo, y + residual, 0), as the gradient of a ReLU is */
 enum { FAC_EPILOGUE_LOOPS = 4, FAC_EPILOGUE_NUMBERS = 4 };

@@ -2,10 +2,10 @@
  *
  * Each node of the body is a part with a walk of its own (elementwise.h); the blocks of all parts are numbered through and shared
  * out among the threads, so that small and large tensors make even shares.  Operands lie plain. */
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"

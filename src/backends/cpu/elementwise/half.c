@@ -5,11 +5,11 @@
  * solver's own.  It is the first of the list that takes the f32 problem: offer and make, asked separately, find the same.
  * Elementwise ops and copies know halves themselves; nodes with a body are left alone, for its values have types too. */
 #include <string.h>
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"

@@ -1,10 +1,10 @@
 /* Solver "concat": every input is copied to its part of the output, whatever the layouts.  The result is in channel blocks when
  * most of what comes in is, and every part then begins with a block.  Copies move bits: exact, any element type of whole
  * bytes. */
-#include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -8,9 +8,9 @@
  * and the work is shared between threads by tiles. */
 #include <stdlib.h>
 #include <string.h>
-#include "backends/cpu/copy.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/streams.h"
 
 enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, PUT_BYTES = 256 };
 enum { TURN_LONG = 4096, TURN_LINES = 16, TURN_LARGE = 8 << 20, SECOND_CACHE = 1 << 20 };  /* elements, lines, bytes, bytes */
@@ -165,16 +165,16 @@ static void run_tile(const fac_streams *past, const char *from, int64_t from_p, 
 
 #define T u8
 #define NAME step_1
-#include "backends/cpu/copy_step.h"
+#include "backends/cpu/move/copy_step.h"
 #define T u16
 #define NAME step_2
-#include "backends/cpu/copy_step.h"
+#include "backends/cpu/move/copy_step.h"
 #define T u32
 #define NAME step_4
-#include "backends/cpu/copy_step.h"
+#include "backends/cpu/move/copy_step.h"
 #define T u64
 #define NAME step_8
-#include "backends/cpu/copy_step.h"
+#include "backends/cpu/move/copy_step.h"
 
 /* ---- running: tiles, shared between threads ---- */
 

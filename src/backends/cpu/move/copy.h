@@ -1,7 +1,7 @@
 /* Copies between any two layouts, planned once and run many times: the core of reorder, concat, slice, pad and expand. */
 #ifndef FACULA_CPU_COPY_H
 #define FACULA_CPU_COPY_H
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 
 /* A loop nest over byte strides.  The last two dims, p and q, are walked by one of three kernels, tile by tile. */
 enum { FAC_COPY_DIMS = FAC_DIMS + 4, FAC_COPY_PIECES = 9 };

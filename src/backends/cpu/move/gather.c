@@ -1,12 +1,12 @@
 /* Solver "gather": rows of a contiguous tensor picked by indices.  x [outer][size][inner], y [outer][indices][inner].  Exact, any
  * element type of whole bytes, indices of any integer type; of those out of range the first one is told. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/picks.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/picks.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

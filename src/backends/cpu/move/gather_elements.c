@@ -1,8 +1,8 @@
 /* Solver "gather_elements": one index for each element of the result.  Exact, any element type of whole bytes, indices of any integer
  * type; of those out of range the first one is told. */
-#include "backends/cpu/elements.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/elements.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

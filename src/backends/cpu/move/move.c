@@ -5,9 +5,9 @@
  * a strided window on the input, a copy.  A blocked axis of the input is kept when it is cut at whole blocks.
  * reshape: reshape, flatten, squeeze, unsqueeze: the order of elements stays, so the input is copied to contiguous memory.
  * Copies move bits: exact, any element type of whole bytes. */
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,9 +1,9 @@
 /* Solver "pad": a constant around (or, where a padding is negative, less of) a tensor.  The output is filled, then the part of x
  * that is left is copied into it.  Exact, any element type of whole bytes; the other modes are left to the reference. */
-#include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,8 +1,8 @@
 /* Solver "reorder": `identity` from one layout to another, for every element type of whole bytes.
  * A copy moves bits, so it is exact. */
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -6,9 +6,9 @@
  * bits with any number of threads.  Every index is seen by somebody; of those out of range the first one is told. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/elements.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/elements.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/scatter.h"

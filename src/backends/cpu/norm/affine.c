@@ -4,9 +4,9 @@
  * elementwise.c copy them out for every block.  f32, one rounding of the product and the sum.  Bound by memory. */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/conv_common.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/conv/conv_common.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"

@@ -14,11 +14,11 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/epilogue.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/elementwise/epilogue.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

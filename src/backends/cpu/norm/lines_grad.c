@@ -8,12 +8,12 @@
  * number of threads changes a bit. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

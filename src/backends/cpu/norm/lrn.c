@@ -3,12 +3,12 @@
  * Contiguous tensors: some hundred pixels of one channel at a time.  Channel blocks of one vector: all channels of one pixel at
  * a time.  The usual exponents 0.5, 0.75 and 1 are square roots and a division, any other is exp(-beta log(base)); base is
  * positive, as bias > 0 and alpha >= 0 are asked for.  Within 1e-6 of y. */
-#include "backends/cpu/attr.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -4,11 +4,11 @@
  * those along rows have parts of at most 128 terms of f32.  With u = 2^-24 a result is off by less
  * than 6 u of itself (exp 3, the factor 1, the product 1) and by what the sum is off: next to
  * nothing where terms differ, 65 u at worst where all are equal. */
-#include "backends/cpu/attr.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -3,8 +3,8 @@
  * Taps outside of x are left out by their numbers, not by the halo, so the input needs none.  f32; the maximum is exact, the
  * mean is a sum of at most R rows and S columns and one division. */
 #include <limits.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/pool.h"

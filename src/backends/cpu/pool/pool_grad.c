@@ -4,8 +4,8 @@
  * maxima the first in memory takes all, as the pooling itself says. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/pool_grad.h"

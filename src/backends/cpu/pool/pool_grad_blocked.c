@@ -2,8 +2,8 @@
  * time (simd/pool_grad.c); f32.  Windows overlap, so an item owns a plane of dx, which it sets to zero first. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/pool_grad.h"

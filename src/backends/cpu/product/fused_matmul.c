@@ -6,9 +6,9 @@
  * element is one sum in the order of k whatever the number of threads. */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/device/solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"

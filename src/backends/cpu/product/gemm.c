@@ -2,7 +2,7 @@
  * multiplication", TOMS 2008, with the roles of rows and columns as a convolution has them. */
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/product/gemm.h"
 
 enum {
     STEPS = 512,                        /* of the sum between two pieces of the next panel: less would be all overhead   */

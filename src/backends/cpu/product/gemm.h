@@ -6,7 +6,7 @@
  * The sum is done in slabs of at most FAC_GEMM_DEPTH, which keeps the part of b in the first two caches. */
 #ifndef FACULA_CPU_GEMM_H
 #define FACULA_CPU_GEMM_H
-#include "backends/cpu/epilogue.h"
+#include "backends/cpu/elementwise/epilogue.h"
 
 enum { FAC_GEMM_DEPTH = 512 };          /* a multiple of every vector length */
 

@@ -5,10 +5,10 @@
  * few columns, it is read where it lies.  Where all of a's batch meets one b it is one tall matrix. */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -2,7 +2,7 @@
  *     y[m][n] = alpha sum over k of a[m][k] b[k][n] + beta c[m][n],   in every matrix of a batch. */
 #ifndef FACULA_CPU_MATMUL_H
 #define FACULA_CPU_MATMUL_H
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/device/cpu.h"
 
 /* c is absent, one number for each column (or for all), for each row, for each element of y */
 typedef enum fac_matmul_c { FAC_C_NONE, FAC_C_COLUMNS, FAC_C_ROWS, FAC_C_WHOLE } fac_matmul_c;

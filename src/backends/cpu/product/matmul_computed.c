@@ -7,11 +7,11 @@
  * its own caches and behind the arithmetic of what came before. */
 #include <limits.h>
 #include <math.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* linear, gemm and matmul in one form: see matmul.h. */
-#include "backends/cpu/matmul.h"
+#include "backends/cpu/product/matmul.h"
 #include "facula/ops.h"
 
 static void linear(const fac_problem *p, fac_matmul_form *m) {

@@ -9,10 +9,10 @@
  * finite.  A b that was computed is read where it lies, if its columns lie next to each other, and in full. */
 #include <limits.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

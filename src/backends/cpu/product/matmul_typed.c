@@ -7,10 +7,10 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/copy.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/product/matmul.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

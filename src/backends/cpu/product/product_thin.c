@@ -10,10 +10,10 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

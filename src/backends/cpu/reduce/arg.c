@@ -1,9 +1,9 @@
 /* Solver "arg": arg_max and arg_min of f32 along any axis of a contiguous tensor.  Exact; NaN is above and below everything. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/cpu/blocked.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/lines.h"

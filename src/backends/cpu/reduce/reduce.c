@@ -6,10 +6,10 @@
  * not depend on the number of threads.
  * Folds run in f64: f32 results are rounded once, |error| <= 2^-24 |y| + n 2^-53 sum |x|. */
 #include <string.h>
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/reduce.h"

@@ -2,11 +2,11 @@
  *
  * All inputs are cut into chunks of a fixed size, a chunk gives a sum in f64, and those are added in order: the result does not
  * depend on the number of threads.  |error| <= 2^-24 y for an f32 result, whatever the number of elements. */
-#include "backends/cpu/copy.h"
-#include "backends/cpu/cpu.h"
-#include "backends/cpu/ranges.h"
-#include "backends/cpu/solvers.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/move/copy.h"
+#include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "backends/cpu/device/streams.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,9 +1,9 @@
 /* conv/tile and conv/vector: conv2d, conv3d and their gradients, of any stride, dilation, padding and groups, as products
  * (conv.h). Weights are packed once; where they change in the run, as a step of it. */
 #include <string.h>
-#include "backends/opencl/conv.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/conv/conv.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/table.h"
 #include "base/memory.h"

@@ -10,7 +10,7 @@
  * forward pass is one phase. */
 #ifndef FACULA_OPENCL_CONV_H
 #define FACULA_OPENCL_CONV_H
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/product/gemm.h"
 #include "ops/conv.h"
 
 typedef enum fac_cl_conv_kind { FAC_CL_FORWARD, FAC_CL_GRAD_X, FAC_CL_GRAD_W } fac_cl_conv_kind;

@@ -3,10 +3,10 @@
  * are; each group of items brings its own into local memory. */
 #include <limits.h>
 #include <stdio.h>
-#include "backends/opencl/conv.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/quads.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/conv/conv.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/pool/quads.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "ops/conv_grad.h"
 #include "op_list.h"

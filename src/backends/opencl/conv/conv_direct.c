@@ -2,8 +2,8 @@
  * Memory bound: the floor is what x and y take at the device's bandwidth. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/conv.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/conv/conv.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

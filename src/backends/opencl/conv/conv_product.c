@@ -1,6 +1,6 @@
 /* Convolutions read as products, and their tables: see conv.h. */
 #include <string.h>
-#include "backends/opencl/conv.h"
+#include "backends/opencl/conv/conv.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/conv_grad.h"

@@ -7,8 +7,8 @@
  * results gets 2x2 alone, whose error is no larger than that of the direct sum. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/solvers.h"
-#include "backends/opencl/winograd.h"
+#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"

@@ -13,8 +13,8 @@
  * results gets neither. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/solvers.h"
-#include "backends/opencl/winograd.h"
+#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

@@ -1,5 +1,5 @@
 /* See winograd.h. */
-#include "backends/opencl/winograd.h"
+#include "backends/opencl/conv/winograd.h"
 #include "base/error.h"
 #include "cl_gemm_common.h"
 #include "cl_winograd.h"

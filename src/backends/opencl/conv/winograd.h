@@ -1,7 +1,7 @@
 /* What the solvers by Winograd's transforms share (kernels/winograd.cl): conv_winograd.c and conv_winograd_grad_w.c. */
 #ifndef FACULA_OPENCL_WINOGRAD_H
 #define FACULA_OPENCL_WINOGRAD_H
-#include "backends/opencl/conv.h"
+#include "backends/opencl/conv/conv.h"
 
 enum { FAC_CL_WINOGRAD_VARIANTS = 3 };
 

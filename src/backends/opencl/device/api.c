@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "backends/opencl/api.h"
+#include "backends/opencl/device/api.h"
 #include "base/error.h"
 
 static const char *const libraries[] = {

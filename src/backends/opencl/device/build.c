@@ -1,5 +1,5 @@
 /* See build.h.  Threads are started when there is work and end when there is none. */
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"

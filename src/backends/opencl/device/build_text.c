@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "backends/opencl/build.h"
+#include "backends/opencl/device/build.h"
 #include "base/error.h"
 #include "base/file.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backends/opencl/cache.h"
+#include "backends/opencl/device/cache.h"
 #include "base/cache.h"
 #include "base/file.h"
 #include "base/memory.h"

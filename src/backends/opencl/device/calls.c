@@ -1,9 +1,9 @@
 /* Plans that are some launches, see calls.h. */
 #include <string.h>
-#include "backends/opencl/calls.h"
-#include "backends/opencl/complaint.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/device/complaint.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/probe.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_elements.h"

@@ -5,7 +5,7 @@
  * all shapes. */
 #ifndef FACULA_OPENCL_CALLS_H
 #define FACULA_OPENCL_CALLS_H
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/launch.h"
 #include "base/text.h"
 
 /* The most that a call may have while it is made; what a plan keeps is cut to what it has: the driver's work drives it out of the

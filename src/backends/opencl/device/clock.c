@@ -4,7 +4,7 @@
  * is made when somebody first watches, and takes the place of the ordinary one for as long.  The old one is waited for at each
  * change, so the order of all commands stays that of the calls.  While one run is watched no other thread may use the device. */
 #include <string.h>
-#include "backends/opencl/clock.h"
+#include "backends/opencl/device/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,7 +1,7 @@
 /* When the device did what: every command leaves an event that holds the times of the device's own clock. */
 #ifndef FACULA_OPENCL_CLOCK_H
 #define FACULA_OPENCL_CLOCK_H
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 
 /* fac_backend.watch. */
 fac_status fac_cl_watch(fac_device *d, fac_command **out, size_t *n, fac_error *err);

@@ -1,7 +1,7 @@
 /* See complaint.h.  The step's name is passed as the number that its pointer is: it lives until the next wait (fac_backend.step),
  * so the words are made then, whether anybody asks for them or not. */
 #include <stdio.h>
-#include "backends/opencl/complaint.h"
+#include "backends/opencl/device/complaint.h"
 #include "base/error.h"
 #include "ops/index.h"
 

@@ -2,7 +2,7 @@
  * to say so (kernels/index.cl), and goes on with zeros; the device is as good as before once it was told. */
 #ifndef FACULA_OPENCL_COMPLAINT_H
 #define FACULA_OPENCL_COMPLAINT_H
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 
 /* Four numbers that are zero until a kernel complains.  A kernel that may has been submitted: the next wait looks. */
 fac_status fac_cl_complaints(fac_opencl *o, fac_span *out, fac_error *err);

@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backends/opencl/clock.h"
-#include "backends/opencl/complaint.h"
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/nvidia/relay.h"
-#include "backends/opencl/peaks.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/device/clock.h"
+#include "backends/opencl/device/complaint.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/device/peaks.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,6 +1,6 @@
 /* What `facula devices` says of an OpenCL device. */
 #include <stdio.h>
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 
 static void bytes_of(size_t bytes, char *to, size_t size) {
     const struct { double unit; const char *name; } units[] = { { 1e9, "GB" }, { 1e6, "MB" }, { 1024, "KiB" } };

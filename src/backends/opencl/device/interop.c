@@ -1,5 +1,5 @@
 /* The caller's OpenCL objects and ours: see facula/opencl.h. */
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/opencl.h"

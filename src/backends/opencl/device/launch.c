@@ -3,8 +3,8 @@
  * In a chain of kernels most arguments stay as they are: the values between steps lie in one buffer, the numbers follow from the
  * plan.  Comparing them is cheaper than telling the driver. */
 #include <string.h>
-#include "backends/opencl/clock.h"
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/clock.h"
+#include "backends/opencl/device/launch.h"
 #include "base/error.h"
 #include "base/memory.h"
 

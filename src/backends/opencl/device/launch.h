@@ -1,7 +1,7 @@
 /* A kernel of a plan and its launches: what every OpenCL solver does between its text and the queue. */
 #ifndef FACULA_OPENCL_LAUNCH_H
 #define FACULA_OPENCL_LAUNCH_H
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 
 /* Its program may still be at the compiler when it is made: see build.h. */
 typedef struct fac_cl_kernel {

@@ -7,7 +7,7 @@
  * Neighbours that are free are one. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 
 static const size_t grain = 512, small_limit = (size_t)1 << 20, chunk = (size_t)2 << 20,
                     shared_limit = (size_t)10 << 20, shared = (size_t)32 << 20;

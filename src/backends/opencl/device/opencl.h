@@ -1,5 +1,5 @@
 /* The OpenCL device: one context and one in-order queue (now and then a second one: beside.c) on one device of one platform.  What no kernel takes is solved by the cpu
- * (src/run/away.c).
+ * (src/plan/cpu_fallback.c).
  *
  * Everything is submitted to the queue in the order of the calls and nothing waits but reads: so memory that is given back may be
  * given out again at once, its next writer runs behind its last reader.  A failing command breaks the queue; the error is kept
@@ -7,8 +7,8 @@
 #ifndef FACULA_OPENCL_H
 #define FACULA_OPENCL_H
 #include "backends/device.h"
-#include "backends/opencl/api.h"
-#include "backends/opencl/build.h"
+#include "backends/opencl/device/api.h"
+#include "backends/opencl/device/build.h"
 
 typedef struct fac_cl_segment fac_cl_segment;
 

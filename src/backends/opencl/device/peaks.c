@@ -1,10 +1,10 @@
 /* See peaks.h: arithmetic in registers, by multiply-adds and where they work by tensor cores; reading and copying memory;
  * launching.  Times are those of the device's clock, the best of several tries. */
 #include <time.h>
-#include "backends/opencl/clock.h"
-#include "backends/opencl/launch.h"
-#include "backends/opencl/nvidia/nvidia.h"
-#include "backends/opencl/peaks.h"
+#include "backends/opencl/device/clock.h"
+#include "backends/opencl/device/launch.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
+#include "backends/opencl/device/peaks.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"

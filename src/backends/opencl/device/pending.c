@@ -3,7 +3,7 @@
  * would make launches dearer by a third (NVIDIA), for each 16th by 2 to 4 percent; programs that are profiled wait behind each
  * step, which names it alone. */
 #include <stdio.h>
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 
 void fac_cl_pending_add(fac_opencl *o, cl_event event) {

@@ -1,8 +1,8 @@
 /* See probe.h.  Every kernel writes 64 ints, most from one work group; what is right follows from the item's number. */
 #include <stdlib.h>
 #include <string.h>
-#include "backends/opencl/cache.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/device/cache.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/memory.h"
 #include "cl_dot.h"
 #include "cl_exchange.h"

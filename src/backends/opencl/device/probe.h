@@ -2,7 +2,7 @@
  * are compared; the answer is kept in the cache on disk.  A solver with such a path asks before it offers. */
 #ifndef FACULA_OPENCL_PROBE_H
 #define FACULA_OPENCL_PROBE_H
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/text.h"
 
 typedef enum fac_cl_path {

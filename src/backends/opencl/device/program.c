@@ -1,9 +1,9 @@
 /* Programs: from the cache on disk when it has them, else from the driver's compiler. */
 #include <stdio.h>
 #include <string.h>
-#include "backends/opencl/cache.h"
-#include "backends/opencl/nvidia/nvidia.h"
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/cache.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"

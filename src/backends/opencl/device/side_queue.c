@@ -4,8 +4,8 @@
  *
  * Other threads may use the device meanwhile; they submit to the first queue. */
 #include <pthread.h>
-#include "backends/opencl/clock.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/clock.h"
+#include "backends/opencl/device/probe.h"
 #include "base/error.h"
 
 static uintptr_t self(void) { return (uintptr_t)pthread_self(); }

@@ -1,6 +1,6 @@
-/* The best first; estimates decide between those that offer.  Behind them all stands the cpu (src/run/away.c). */
+/* The best first; estimates decide between those that offer.  Behind them all stands the cpu (src/plan/cpu_fallback.c). */
 #include <stddef.h>
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/device/solvers.h"
 
 const fac_solver *const fac_cl_solvers[] = {
     &fac_cl_empty, &fac_cl_elementwise, &fac_cl_group_solver,

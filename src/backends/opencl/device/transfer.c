@@ -4,7 +4,7 @@
  * pieces of 1 MiB.  A write copies into a piece, enqueues the transfer and returns; small writes share a piece.  A large read has
  * one piece copied out by the host while the next ones are still on their way. */
 #include <string.h>
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 
 enum { PIECE = 1 << 20, SMALL = 64 << 10 };

@@ -1,10 +1,10 @@
 /* Solver "dropout": the noise of the host, bit for bit. */
 #include <math.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_dropout.h"
 

@@ -1,8 +1,8 @@
 /* Solver "elementwise", and the kernels around its expressions: see elementwise.h. */
 #include <stdio.h>
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

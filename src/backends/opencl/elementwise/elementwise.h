@@ -3,7 +3,7 @@
  * all shapes of a rank; whether an operand has neighbours along the last dim, or is the same there, is part of the text. */
 #ifndef FACULA_OPENCL_ELEMENTWISE_H
 #define FACULA_OPENCL_ELEMENTWISE_H
-#include "backends/opencl/calls.h"
+#include "backends/opencl/device/calls.h"
 #include "base/text.h"
 
 enum { FAC_CL_OPERANDS = 24 };

@@ -3,7 +3,7 @@
  * f16. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/elementwise.h"
+#include "backends/opencl/elementwise/elementwise.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 

@@ -3,8 +3,8 @@
  * Nodes that say the same of operands that lie alike (contiguous, or single numbers) are sets of one launch, as many as its
  * arguments have room for; each other node is a launch of its own. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"

@@ -1,5 +1,5 @@
 /* Copies between strided places, see copy.h. */
-#include "backends/opencl/copy.h"
+#include "backends/opencl/move/copy.h"
 #include "base/error.h"
 #include "cl_copy.h"
 

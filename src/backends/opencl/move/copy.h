@@ -1,7 +1,7 @@
 /* Copies between strided places as launches of kernels/copy.cl, for all that only moves data. */
 #ifndef FACULA_OPENCL_COPY_H
 #define FACULA_OPENCL_COPY_H
-#include "backends/opencl/calls.h"
+#include "backends/opencl/device/calls.h"
 
 /* Common dims and where both sides lie along them, in elements. */
 typedef struct fac_cl_moved {

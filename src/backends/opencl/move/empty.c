@@ -1,6 +1,6 @@
 /* Solver "empty": a node whose results have no elements needs no kernel. */
-#include "backends/opencl/solvers.h"
-#include "backends/opencl/opencl.h"
+#include "backends/opencl/device/solvers.h"
+#include "backends/opencl/device/opencl.h"
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_op *op = p->node->op;

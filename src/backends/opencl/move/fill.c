@@ -1,9 +1,9 @@
 /* Solver "fill": range, eye_like, one_hot, shape, size: what follows from shapes and a few numbers. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_fill.h"
 

@@ -1,8 +1,8 @@
 /* Solver "gather": gather, gather_elements, gather_nd on contiguous operands. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/copy.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/move/copy.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_gather.h"
 #include "cl_index.h"

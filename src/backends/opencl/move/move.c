@@ -4,8 +4,8 @@
  * index), which one question for the first element and one for its neighbour along each dim, put to the op's own index function,
  * find out.  reshape: the order of elements stays, so the input is copied to contiguous memory.  Copies move bits. */
 #include <string.h>
-#include "backends/opencl/copy.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/move/copy.h"
+#include "backends/opencl/device/solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 

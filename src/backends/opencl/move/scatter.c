@@ -2,10 +2,10 @@
  *
  * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their order without atomics. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
 #include "cl_scatter.h"

@@ -4,10 +4,10 @@
  * memory, so one kernel does all of them and every mode of padding.  pad_grad: the other way round, lists of places. */
 #include <stdint.h>
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/copy.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/move/copy.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_table.h"

@@ -5,12 +5,12 @@
  * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows from shapes alone.  With
  * channels last each operand may be a slice of another's channels, as parts of a concat and of its gradient are. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/batch_norm_problem.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/norm/batch_norm_problem.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "ops/bits.h"
 #include "cl_batch_norm.h"

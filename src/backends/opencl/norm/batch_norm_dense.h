@@ -2,9 +2,9 @@
  * are of the type computed in. */
 #ifndef FACULA_OPENCL_BATCH_NORM_DENSE_H
 #define FACULA_OPENCL_BATCH_NORM_DENSE_H
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/product/gemm.h"
 
 /* An image: channels, pixels of all images, neighbours in an access, accesses of a pixel. */
 typedef struct fac_cl_dense { int64_t channels, pixels; int near; int64_t across; } fac_cl_dense;

@@ -1,9 +1,9 @@
 /* Solver "batch_norm_pair": two batch norms of training that are added, and both their gradients, by statistics that are operands;
  * with channels last on a GPU, any float type.  See kernels/batch_norm_pair.cl. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/batch_norm_dense.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/norm/batch_norm_dense.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "ops/batch_norm_pair.h"
 #include "ops/bits.h"

@@ -1,7 +1,7 @@
 /* What the solver "batch_norm" makes of a problem: see batch_norm_problem.h. */
-#include "backends/cpu/attr.h"
-#include "backends/opencl/batch_norm_problem.h"
-#include "backends/opencl/probe.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/norm/batch_norm_problem.h"
+#include "backends/opencl/device/probe.h"
 #include "ops/batch_norm_given.h"
 
 enum { SUMMING = 256, GROUPS = 2, EACH = 8,     /* items of a group that sums, groups on a unit, accesses of an item at least, */

@@ -2,7 +2,7 @@
 #ifndef FACULA_OPENCL_BATCH_NORM_PROBLEM_H
 #define FACULA_OPENCL_BATCH_NORM_PROBLEM_H
 #include <string.h>
-#include "backends/opencl/fold.h"
+#include "backends/opencl/reduce/fold.h"
 
 typedef struct fac_cl_norm {
     fac_cl_fold f;

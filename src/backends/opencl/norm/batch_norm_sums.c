@@ -1,10 +1,10 @@
 /* Solver "batch_norm_sums": the two sums that the gradient of a batch norm begins with, by statistics that are operands; with
  * channels last on a GPU, any float type.  See kernels/batch_norm_sums.cl. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/batch_norm_dense.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/norm/batch_norm_dense.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_batch_norm_sums.h"
 #include "cl_last.h"

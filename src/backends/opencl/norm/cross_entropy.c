@@ -1,11 +1,11 @@
 /* Solvers "cross_entropy" and "cross_entropy_grad": lines of scores that lie one behind the other, and their labels, in one
  * launch each.  Where classes are not neighbours, both do what the ops expand to. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_cross_entropy.h"
 #include "cl_last.h"

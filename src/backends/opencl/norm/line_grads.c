@@ -1,11 +1,11 @@
 /* Solvers "softmax_grad", "log_softmax_grad", "layer_norm_grad" and "rms_norm_grad", for GPUs: one pass over lines that stay in
  * registers.  Longer ones, and other devices, do what the ops expand to. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_norm_grad.h"
 #include "cl_softmax_grad.h"

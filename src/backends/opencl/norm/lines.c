@@ -1,10 +1,10 @@
 /* Solvers "softmax" (and log_softmax) and "arg" (arg_max, arg_min, hardmax): what is done to each line of a tensor along one
  * axis. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_best.h"
 #include "cl_softmax.h"

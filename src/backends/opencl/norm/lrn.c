@@ -1,8 +1,8 @@
 /* Solver "lrn": local response normalization over channels. */
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_lrn.h"
 

@@ -1,10 +1,10 @@
 /* Solver "norm": layer_norm, rms_norm, group_norm, instance_norm.  All are rows of neighbours with statistics of their own; they
  * differ in what a row is and which scale and bias belong to an element. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_norm.h"
 #include "cl_team.h"

@@ -4,9 +4,9 @@
  * over the windows that it is the maximum of: no two work items add to one place, so the result is the same every time. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_pool.h"
 #include "op_list.h"

@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/quads.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/pool/quads.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "op_list.h"
 #include "ops/pool_grad.h"

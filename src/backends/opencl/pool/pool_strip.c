@@ -1,7 +1,7 @@
 /* pool/strip: pools of plain images on devices whose items have vectors of their own, strip by strip. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "ops/pool.h"
 #include "cl_pool_strip.h"

@@ -1,8 +1,8 @@
 /* Items of four channels, see quads.h. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/quads.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/pool/quads.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"

@@ -2,7 +2,7 @@
  * depthwise convolutions, pools, their gradients.  What they need of layouts, how their items are shared out, how they end. */
 #ifndef FACULA_OPENCL_QUADS_H
 #define FACULA_OPENCL_QUADS_H
-#include "backends/opencl/calls.h"
+#include "backends/opencl/device/calls.h"
 #include "ops/window.h"
 
 /* Floats of a kind that such kernels read and write. */

@@ -1,8 +1,8 @@
 /* Solver "fused_matmul": a product into the scratch by the best of the products' solvers, then one launch of the elementwise ops
  * behind it.  What the cpu gains by never storing the product, a device with memory of its own and no caches to speak of would
  * not. */
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/probe.h"
 #include "base/error.h"
 #include "tensor/tensor_internal.h"
 #include "cl_gemm_common.h"

@@ -12,7 +12,7 @@
  * Two tables of int4 then say where a pixel and a tap lie: offset in elements, and depth, row and column in the image. */
 #ifndef FACULA_OPENCL_GEMM_H
 #define FACULA_OPENCL_GEMM_H
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/launch.h"
 #include "base/text.h"
 
 enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };

@@ -1,7 +1,7 @@
 /* Products from problems: see gemm.h. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/product/gemm.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 

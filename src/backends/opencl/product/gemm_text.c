@@ -1,6 +1,6 @@
 /* The definitions in front of the kernels of products: element types, further operands, and what is done to a sum. */
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/product/gemm.h"
 #include "tensor/tensor_internal.h"
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }

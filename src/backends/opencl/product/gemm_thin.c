@@ -1,5 +1,5 @@
 /* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at once, neighbours together. */
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/product/gemm.h"
 #include "tensor/tensor_internal.h"
 
 /* LINE: items side by side, each with four columns; MANY: columns that are done in pairs, unless each has LONG terms, which give

@@ -2,7 +2,7 @@
  * there is enough to do; the estimate adds what edges, few groups and split sums cost. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/product/gemm.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 

@@ -4,9 +4,9 @@
  * All dims of y but the last are rows; those that every operand steps over evenly are one (so a batch that meets one b is one
  * tall matrix), the last that is left is M, those in front of it are the batch. */
 #include <string.h>
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"

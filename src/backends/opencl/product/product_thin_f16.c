@@ -1,8 +1,8 @@
 /* product/thin_f16: few rows times a matrix that does not change, where TF32 is allowed: the matrix is kept in f16, which has as
  * many bits as TF32, each of its columns scaled by a power of two.  Such a product is as long as the matrix' way from memory,
  * which is half as long then; the rows stay what they are, so that errors are below those of TF32's own products. */
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

@@ -1,6 +1,6 @@
 /* Sharing out folds, see fold.h. */
-#include "backends/opencl/fold.h"
-#include "backends/opencl/probe.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/probe.h"
 #include "tensor/tensor_internal.h"
 
 enum { GROUP = 256, LINES_BESIDE = 16, SHORT = 64, MANY = 32 << 10, FEW_UNITS = 8, CPU_PARTS = 16, ACCESS = 16,

@@ -2,7 +2,7 @@
  * (kernels/team.cl). */
 #ifndef FACULA_OPENCL_FOLD_H
 #define FACULA_OPENCL_FOLD_H
-#include "backends/opencl/calls.h"
+#include "backends/opencl/device/calls.h"
 
 typedef struct fac_cl_axis { int64_t d, in, out; } fac_cl_axis;         /* strides in elements; out 0: reduced */
 typedef struct fac_cl_axes { int n; fac_cl_axis a[FAC_DIMS + 1]; } fac_cl_axes;

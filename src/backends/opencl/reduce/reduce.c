@@ -4,9 +4,9 @@
  * f16 and bf16 run in f32, in blocks, so that the error of a sum grows like that of a pairwise one. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_reduce.h"
 #include "cl_team.h"

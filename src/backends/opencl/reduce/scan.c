@@ -1,9 +1,9 @@
 /* Solvers "scan" (cum_sum, cum_prod) and "top_k": lines of contiguous operands, a group of work items each. */
 #include <string.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_scan.h"
 #include "ops/lines.h"

@@ -1,9 +1,9 @@
 /* Solver "sum_square_all": the sum of the squares of many tensors, for the norm of all gradients: chunks in few launches, then
  * the sum of what they gave, in a fixed order. */
-#include "backends/opencl/calls.h"
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/fold.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/reduce/fold.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_squares.h"
 #include "cl_team.h"

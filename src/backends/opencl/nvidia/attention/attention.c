@@ -1,7 +1,7 @@
 /* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and kernels/nv_attention.cl. */
-#include "backends/cpu/attr.h"
-#include "backends/opencl/nvidia/attention.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/nvidia/attention/attention.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };

@@ -7,8 +7,8 @@
  * Heads are at most 128 wide. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
-#include "backends/opencl/calls.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 /* Where an operand of heads lies: elements from one sequence, head and row to the next; a row is contiguous. */
 typedef struct fac_nv_heads {

@@ -1,7 +1,7 @@
 /* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of scores, which are made again; see
  * attention.h and kernels/nv_attention_grad.cl. */
-#include "backends/opencl/nvidia/attention.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/attention/attention.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 
 enum { Q, K, V, Y, DY, LSE, MASK };

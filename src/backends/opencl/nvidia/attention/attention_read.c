@@ -1,7 +1,7 @@
 /* What attention and its gradient are asked for: see attention.h. */
 #include <math.h>
-#include "backends/cpu/attr.h"
-#include "backends/opencl/nvidia/attention.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/nvidia/attention/attention.h"
 
 enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
 

@@ -1,6 +1,6 @@
 /* The texts of the kernels of attention, and how they are cut: see attention.h. */
 #include <stdio.h>
-#include "backends/opencl/nvidia/attention.h"
+#include "backends/opencl/nvidia/attention/attention.h"
 #include "base/error.h"
 #include "cl_nv_attention.h"
 #include "cl_nv_attention_delta.h"

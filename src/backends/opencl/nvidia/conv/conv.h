@@ -11,9 +11,9 @@
 #ifndef FACULA_OPENCL_NVIDIA_CONV_H
 #define FACULA_OPENCL_NVIDIA_CONV_H
 #include <math.h>
-#include "backends/opencl/conv.h"
-#include "backends/opencl/nvidia/epilogue.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/conv/conv.h"
+#include "backends/opencl/nvidia/unit/epilogue.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 /* wgmma truncates when it adds: the error of a sum grows with its terms, 3.3e-6 of the largest result at 500 (3XTF32). */
 enum { FAC_NV_FEW = 4, FAC_NV_PROMOTE_TERMS = 128 };

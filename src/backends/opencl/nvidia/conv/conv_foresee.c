@@ -1,5 +1,5 @@
 /* Extras of a convolution that are on their way before they are needed: see conv.h. */
-#include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/conv/conv.h"
 #include "tensor/tensor_internal.h"
 
 enum { PIECE = 16 };            /* bytes that bulk copies are multiples of */

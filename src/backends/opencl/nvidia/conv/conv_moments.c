@@ -1,6 +1,6 @@
 /* Joining the moments and sums of parts: see conv.h and kernels/nv_moments_end.cl. */
 #include <math.h>
-#include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/conv/conv.h"
 #include "base/error.h"
 #include "cl_nv_moments_end.h"
 

@@ -1,6 +1,6 @@
 /* Weights as tiles for the matrix units, packed on the device: see conv.h. */
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/nvidia/pack.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/nvidia/unit/pack.h"
 #include "base/error.h"
 #include "base/table.h"
 #include "tensor/tensor_internal.h"

@@ -1,7 +1,7 @@
 /* Convolutions read for the matrix units: see conv.h. */
 #include <string.h>
-#include "backends/opencl/nvidia/conv.h"
-#include "backends/cpu/attr.h"
+#include "backends/opencl/nvidia/conv/conv.h"
+#include "backends/cpu/device/attr.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
 #include "ops/conv_pool.h"

@@ -1,10 +1,10 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride, dilation and padding; see
  * kernels/nv_conv_rows.cl.  Weights are packed once; where they change in the run, as a step of it.  conv/mma is the same on
  * mma.sync: kernels/nv_mma_conv.cl, cut by mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
-#include "backends/opencl/nvidia/conv_rows.h"
-#include "backends/opencl/nvidia/conv_warps.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/conv/conv_warps.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

@@ -1,8 +1,8 @@
 /* Convolutions by kernels/nv_conv_rows.cl: how they are cut into tiles, and one of them ready to run. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_ROWS_H
 #define FACULA_OPENCL_NVIDIA_CONV_ROWS_H
-#include "backends/opencl/nvidia/conv.h"
-#include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/conv/conv.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 
 /* A way to cut: columns and teams of 64 rows of a tile, bytes of a row of weights, stages, the next operand made ahead, most
  * registers (0: as many as it takes), for few channels, sums may be split; the share of the rate that it reaches. */

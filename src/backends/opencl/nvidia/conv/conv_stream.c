@@ -3,10 +3,10 @@
  * are one launch, those of others one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 behind them
  * (conv_stream_pool.c). */
 #include <stdlib.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/nvidia/conv_stream.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/nvidia/conv/conv_stream.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"

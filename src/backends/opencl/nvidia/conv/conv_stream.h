@@ -2,7 +2,7 @@
  * (kernels/nv_conv_stream.cl).  What its solver (conv_stream.c) and its choice of tiles (conv_stream_tiles.c) share. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_STREAM_H
 #define FACULA_OPENCL_NVIDIA_CONV_STREAM_H
-#include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/conv/conv.h"
 
 /* The letters of the kernel. */
 typedef struct fac_nv_stream_tile {

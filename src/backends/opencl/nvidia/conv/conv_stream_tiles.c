@@ -1,7 +1,7 @@
 /* Which tile conv/wgmma_stream takes: estimates by what a unit must do for each tile, and how evenly tiles go round.  The numbers
  * were fitted to measurements on an H200, together with those of conv_tiles.c. */
 #include <math.h>
-#include "backends/opencl/nvidia/conv_stream.h"
+#include "backends/opencl/nvidia/conv/conv_stream.h"
 
 /* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo.  Where memory is what limits, the first of
  * them is taken: it keeps most on the way. */

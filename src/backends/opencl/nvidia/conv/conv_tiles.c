@@ -7,7 +7,7 @@
  * layers, each cut in all ways. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 

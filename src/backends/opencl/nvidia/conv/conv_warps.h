@@ -2,7 +2,7 @@
  * conv_rows.c with another kernel; what is here cuts problems for it and writes its letters. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_WARPS_H
 #define FACULA_OPENCL_NVIDIA_CONV_WARPS_H
-#include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
 
 int  fac_nv_warps_variants(const fac_nv_conv *c);
 /* As fac_nv_tile_choose. */

@@ -4,7 +4,7 @@
  * DEPTH k-tiles of a warp, and as long as its bytes take on their way to the unit. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv_warps.h"
+#include "backends/opencl/nvidia/conv/conv_warps.h"
 
 enum { TAPS = 32, LOCAL_BYTES = 47 << 10 };
 

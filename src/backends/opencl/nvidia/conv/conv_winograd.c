@@ -5,9 +5,9 @@
  * Images go through in slices, so that V and M stay bounded.  Only for the default precision: errors are about 1e-5 of
  * the largest result. */
 #include <string.h>
-#include "backends/opencl/nvidia/conv_rows.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"

@@ -4,7 +4,7 @@
  * and as storing its results.  Stages are as many as local memory has room for. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv_rows.h"
+#include "backends/opencl/nvidia/conv/conv_rows.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 

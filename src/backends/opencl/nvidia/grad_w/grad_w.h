@@ -10,8 +10,8 @@
  *   BF16     bf16                                                       (tensors of 16 bits are multiplied as they are)  */
 #ifndef FACULA_OPENCL_NVIDIA_GRAD_W_H
 #define FACULA_OPENCL_NVIDIA_GRAD_W_H
-#include "backends/opencl/calls.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 #include "ops/conv.h"
 
 enum { FAC_NV_GRAD_W_VARIANTS = 36 };

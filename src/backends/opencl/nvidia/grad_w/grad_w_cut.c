@@ -1,7 +1,7 @@
 /* How gradients by weights are cut, and the text of their kernels: see grad_w.h. */
 #include <string.h>
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/nvidia/grad_w.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/nvidia/grad_w/grad_w.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
 #include "cl_nv_conv_grad_w_few.h"

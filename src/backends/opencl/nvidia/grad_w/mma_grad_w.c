@@ -1,10 +1,10 @@
 /* conv/mma_grad_w: gradients of two- and three-dimensional convolutions by their weights on mma.sync: kernels/nv_mma_grad_w.cl
  * leaves parts of the sums, which the kernel of conv/wgmma_grad_w adds (grad_w.h). */
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/nvidia/conv.h"
-#include "backends/opencl/nvidia/mma.h"
-#include "backends/opencl/nvidia/mma_grad_w.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/nvidia/conv/conv.h"
+#include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_nv_common.h"
 #include "cl_nv_mma_grad_w.h"

@@ -1,7 +1,7 @@
 /* Gradients of convolutions by their weights on mma.sync (kernels/nv_mma_grad_w.cl): how the sum is cut, and the text. */
 #ifndef FACULA_OPENCL_NVIDIA_MMA_GRAD_W_H
 #define FACULA_OPENCL_NVIDIA_MMA_GRAD_W_H
-#include "backends/opencl/nvidia/grad_w.h"
+#include "backends/opencl/nvidia/grad_w/grad_w.h"
 
 /* Rows and columns of a tile and of a warp; pixels of a step, at most 32; registers of an item, about; share of the rate. */
 typedef struct fac_mma_grad_w_kind {

@@ -1,9 +1,9 @@
 /* product/wgmma: matmul, linear and gemm of f32, bf16 and f16 on NVIDIA's wgmma; product/mma: on mma.sync.  See matmul.h. */
 #include <stddef.h>
 #include <string.h>
-#include "backends/opencl/nvidia/matmul.h"
-#include "backends/opencl/nvidia/mma.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"

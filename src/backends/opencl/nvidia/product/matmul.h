@@ -5,9 +5,9 @@
  * is copied from where it lies when its terms (of 16 bits: or its rows) are neighbours. */
 #ifndef FACULA_OPENCL_NVIDIA_MATMUL_H
 #define FACULA_OPENCL_NVIDIA_MATMUL_H
-#include "backends/opencl/gemm.h"
-#include "backends/opencl/nvidia/epilogue.h"
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/product/gemm.h"
+#include "backends/opencl/nvidia/unit/epilogue.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 /* As the kernel has them. */
 typedef enum fac_nv_from { FAC_NV_IMAGES, FAC_NV_ROWS, FAC_NV_COLUMNS } fac_nv_from;

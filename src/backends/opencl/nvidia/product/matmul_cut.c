@@ -1,8 +1,8 @@
 /* How a product is cut for wgmma, and what that costs: see matmul.h. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/nvidia/matmul.h"
-#include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 #include "tensor/tensor_internal.h"
 
 enum { ALIGN = 1024, FEW = 64, PARTS = 32 };    /* FEW: rows of y that become the short side of a tile */

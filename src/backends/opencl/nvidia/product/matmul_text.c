@@ -1,6 +1,6 @@
 /* The texts of kernels/nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/nvidia/matmul.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/nvidia/product/matmul.h"
 #include "cl_gemm_common.h"
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"

@@ -1,7 +1,7 @@
 /* Tiles of matrix products on mma.sync (kernels/nv_mma_matmul.cl): see matmul.h. */
 #include <string.h>
-#include "backends/opencl/nvidia/matmul.h"
-#include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 
 /* Bytes of a step of each row; registers of an item, about. */
 typedef struct mma_cut { fac_nv_cut c; int warp_rows, warp_columns, row, registers; } mma_cut;

@@ -5,8 +5,8 @@
  * parts. */
 #include <pthread.h>
 #include <string.h>
-#include "backends/opencl/nvidia/relay.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

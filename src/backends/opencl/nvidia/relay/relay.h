@@ -6,8 +6,8 @@
  * has its context and queue to itself (fac_nv_relays). */
 #ifndef FACULA_OPENCL_NVIDIA_RELAY_H
 #define FACULA_OPENCL_NVIDIA_RELAY_H
-#include "backends/opencl/nvidia/conv.h"
-#include "backends/opencl/quads.h"
+#include "backends/opencl/nvidia/conv/conv.h"
+#include "backends/opencl/pool/quads.h"
 
 /* WARPS: of a group, without the keeper; MOST: legs of a relay, whose table lies in local memory. */
 enum { FAC_NV_RELAY_WARPS = 8, FAC_NV_RELAY_MOST = 72 };

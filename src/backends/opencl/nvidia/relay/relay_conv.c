@@ -2,9 +2,9 @@
  * (kernels/nv_relay_conv.cl).  A linear layer is a 1 x 1 convolution of images of one pixel. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/nvidia/relay.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"

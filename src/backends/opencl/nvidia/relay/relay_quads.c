@@ -2,8 +2,8 @@
  * nv_relay_pool.cl).  The mean of whole planes is a pool with one window. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/nvidia/relay.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"

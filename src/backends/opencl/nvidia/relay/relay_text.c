@@ -1,7 +1,7 @@
 /* The text of a relay's kernel: see relay.h.  Each code is a template of its own letters, in turn defined and forgotten. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/nvidia/relay.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/nvidia/relay/relay.h"
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"
 #include "cl_nv_relay.h"

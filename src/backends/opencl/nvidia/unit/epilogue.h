@@ -15,7 +15,7 @@
  * y and extras are offset by fac_nv_ends; offsets within them stay below 2^31 elements. */
 #ifndef FACULA_OPENCL_NVIDIA_EPILOGUE_H
 #define FACULA_OPENCL_NVIDIA_EPILOGUE_H
-#include "backends/opencl/gemm.h"
+#include "backends/opencl/product/gemm.h"
 
 /* Where the element of a pixel and a channel lies: at + the coordinates times their steps, in elements.  apart: rows and columns
  * that are no multiples of it have none, the others are divided by it (0 and 1: all have). */

@@ -1,7 +1,7 @@
 /* The text of what is done to four sums: see epilogue.h. */
 #include <string.h>
-#include "backends/opencl/elementwise.h"
-#include "backends/opencl/nvidia/epilogue.h"
+#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/nvidia/unit/epilogue.h"
 #include "cl_nv_epilogue.h"
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }

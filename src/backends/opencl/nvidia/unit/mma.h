@@ -3,7 +3,7 @@
  * here says how problems are cut for these kernels and writes their texts. */
 #ifndef FACULA_OPENCL_NVIDIA_MMA_H
 #define FACULA_OPENCL_NVIDIA_MMA_H
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 /* ---- mma_tiles.c ---- */
 

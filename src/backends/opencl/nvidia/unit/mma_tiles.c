@@ -1,5 +1,5 @@
 /* What solvers on mma.sync know of the device, and the text of their tiles: see mma.h. */
-#include "backends/opencl/nvidia/mma.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 #include "cl_nv_mma_tiles.h"
 
 enum { KIB = 1024, REGISTERS = 65536, WARPS = 48 };

@@ -1,5 +1,5 @@
 /* Which arithmetic the matrix units do a product in, and how fast it is. */
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out) {
     if (t == FAC_BF16) *out = FAC_NV_BF16;

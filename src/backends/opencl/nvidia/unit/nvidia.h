@@ -2,7 +2,7 @@
  * offers, so that nothing of this is seen on other devices. */
 #ifndef FACULA_OPENCL_NVIDIA_H
 #define FACULA_OPENCL_NVIDIA_H
-#include "backends/opencl/probe.h"
+#include "backends/opencl/device/probe.h"
 #include "base/text.h"
 
 /* How a product of f32 operands is made, or of what else they are.

@@ -1,7 +1,7 @@
 /* Packing of weights (conv.h) as kernels/nv_pack.cl is told of it: by phases, one launch each, or many of many weights in one. */
 #ifndef FACULA_OPENCL_NVIDIA_PACK_H
 #define FACULA_OPENCL_NVIDIA_PACK_H
-#include "backends/opencl/nvidia/conv.h"
+#include "backends/opencl/nvidia/conv/conv.h"
 
 /* What a solver packs: for F(4 x 4, 3 x 3) the product is another one than the convolution that the weights are of. */
 typedef struct fac_nv_weights { const fac_nv_conv *weights, *product; const fac_nv_packing *k; } fac_nv_weights;

@@ -3,10 +3,10 @@
  * table that is made with the plan.
  *
  * Forms of the same weights (forward and turned) are neighbours, so that the second one finds them in the second cache. */
-#include "backends/opencl/calls.h"
-#include "backends/opencl/nvidia/pack.h"
-#include "backends/opencl/probe.h"
-#include "backends/opencl/solvers.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -9,7 +9,7 @@
  * ptxas ignores setmaxnreg unless it knows how many registers an item begins with.  A text with the mark //@alone says that each
  * of its kernels has a compute unit for itself:        .reqntid 384, 1, 1   ->   .minnctapersm 1 .reqntid 384, 1, 1 */
 #include <string.h>
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,6 +1,6 @@
 /* The functions of kernels that multiply by wgmma: one asm statement for each shape, kind and place of the operands.  They are
  * written rather than kept as text since a shape of 64 x 256 names 128 registers. */
-#include "backends/opencl/nvidia/nvidia.h"
+#include "backends/opencl/nvidia/unit/nvidia.h"
 
 static const char *const names[] = { "tf32", "bf16", "f16" };
 

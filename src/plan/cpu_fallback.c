@@ -4,8 +4,10 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "backends/transfer.h"
+#include "backends/layout_copy.h"
+#include "ref/ref.h"
+#include "plan/plan.h"
 
 typedef struct plan {
     fac_device       *cpu;
@@ -155,3 +157,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_solver_away = { .name = "cpu", .offer = offer, .make = make, .done = done, .run = run };
+
+const fac_solver *fac_last_solver(const fac_device *d) { return fac_in_sight(d) ? &fac_solver_ref : &fac_solver_away; }

@@ -1,8 +1,8 @@
-/* See reach.h. */
+/* See transfer.h. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "backends/layout_copy.h"
+#include "backends/transfer.h"
 
 static size_t element(const fac_type *type) { return (size_t)fac_dtype_get(type->dtype)->block_bytes; }
 
@@ -44,5 +44,3 @@ fac_status fac_store(fac_device *d, const fac_type *type, const void *plain, fac
     fac_release(all);
     return status;
 }
-
-const fac_solver *fac_last_solver(const fac_device *d) { return fac_in_sight(d) ? &fac_solver_ref : &fac_solver_away; }
