@@ -5,7 +5,7 @@
  *   cut.c    a plan in three parts: what comes before such nodes, these, and the rest, which is planned when the sizes are there */
 #ifndef FACULA_RUN_FLOW_H
 #define FACULA_RUN_FLOW_H
-#include "run/plan.h"
+#include "plan/plan.h"
 
 /* Runs at a cut. */
 static inline bool fac_cuts(const fac_op *op) { return op->is & FAC_OP_FLOW || op->host; }
