@@ -195,10 +195,23 @@ fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     return status;
 }
 
+static bool overlaps(const fac_tensor *a, const fac_tensor *b) {
+    const char *x = a->storage->host, *y = b->storage->host;
+    if (a->storage == b->storage) return true;
+    return x && y && x < y + b->storage->bytes && y < x + a->storage->bytes;
+}
+
+/* Does the segment read memory that it would write? */
+static bool is_read(const fac_recorder *r, const fac_tensor *to) {
+    for (size_t i = 0; i < r->nleaves; i++)
+        if (r->leaves[i]->tensor && overlaps(r->leaves[i]->tensor, to)) return true;
+    return false;
+}
+
 /* Contents that are there are copied; what is not computed yet is computed there. */
 static fac_status write_to(fac_lazy *x, fac_tensor *to, fac_error *err) {
     fac_tensor *t, *copy = NULL;
-    const bool fresh = fac_lazy_recorded(x) && !x->target;
+    const bool fresh = fac_lazy_recorded(x) && !is_read(x->made->r, to);
     if (fresh) x->target = to;
     fac_status status = fac_lazy_fetch(x, &t, err);
     x->target = NULL;
