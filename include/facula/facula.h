@@ -31,6 +31,7 @@
 #include "facula/activations.h"
 #include "facula/diff.h"
 #include "facula/tile.h"
+#include "facula/tokenizer.h"
 #include "facula/reduce.h"
 #include "facula/verify.h"
 #include "facula/edit.h"
