@@ -3,7 +3,7 @@
 
 #if FAC_INTERFACE
 /* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros behind them. */
-fac_value *fac_resize(fac_value *x, fac_value *shape);
+fac_value *fac_resize_to(fac_value *x, fac_value *shape);
 #endif
 
 extern const fac_op fac_op_resize;
@@ -38,7 +38,7 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
 }
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    dx[0] = fac_resize(dy[0], fac_shape_of(n->in[0]));
+    dx[0] = fac_resize_to(dy[0], fac_shape_of(n->in[0]));
 }
 
 static const fac_case cases[] = {
@@ -51,6 +51,6 @@ const fac_op fac_op_resize = {
     .name = "resize", .doc = "as many elements as fit under other dims, zeros behind them", .in = in, .out = fac_ports_y,
     .infer = infer, .move = move, .grad = grad, .cases = cases,
 };
-fac_value *fac_resize(fac_value *x, fac_value *shape) {
+fac_value *fac_resize_to(fac_value *x, fac_value *shape) {
     return fac_emit(&fac_op_resize, NULL, 2, (fac_value *[]){ x, shape });
 }
