@@ -11,6 +11,7 @@ enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
 
 struct fac_arena_chunk {
     fac_arena_chunk *older;
+    size_t           room;
     _Alignas(ALIGN) unsigned char data[];
 };
 
@@ -29,6 +30,7 @@ void *fac_arena_alloc(fac_arena *a, size_t n, size_t size) {
     if (own || room < bytes) room = bytes;
     fac_arena_chunk *chunk = fac_alloc(1, sizeof *chunk + room);
     if (!chunk) return NULL;
+    chunk->room = room;
     if (own) {
         chunk->older = a->chunk->older;
         a->chunk->older = chunk;
@@ -73,4 +75,19 @@ void fac_arena_free(fac_arena *a) {
         a->chunk = older;
     }
     *a = (fac_arena){ 0 };
+}
+
+void fac_arena_reset(fac_arena *a) {
+    size_t room = 0;
+    if (!a->chunk) return;
+    for (const fac_arena_chunk *c = a->chunk; c; c = c->older) room += c->room;
+    if (!a->chunk->older) {
+        memset(a->chunk->data, 0, a->used);
+        a->used = 0;
+        return;
+    }
+    fac_arena_free(a);
+    a->chunk = fac_alloc(1, sizeof *a->chunk + room);
+    if (!a->chunk) return;
+    a->chunk->room = a->room = room;
 }

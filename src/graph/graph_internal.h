@@ -51,6 +51,10 @@ struct fac_graph {
 
 /* ---- building ---- */
 
+/* As after fac_graph_new, but with the memory that it had; for a graph that nobody shares.  NULL: there
+ * was none, and g is gone. */
+fac_graph *fac_graph_clear(fac_graph *g);
+
 /* Sets the graph's error if it has none; returns poison.  fac_fail_graph also says the scope. */
 fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
 /* fac_graph_check for those who were given a finished graph: the error also says that `user` cannot

@@ -96,6 +96,9 @@ struct fac_recorder {
     size_t            ntrash, room_trash;
     /* the segment */
     fac_graph        *g;        /* NULL: nothing is recorded                               */
+    fac_graph        *spare;    /* one whose memory the next segment takes                 */
+    fac_made         *unused;   /* of one result, whose memory the next ones take          */
+    size_t            nunused;
     uint64_t          epoch;
     fac_hash          key;      /* of its leaves, at the end of its nodes, too             */
     fac_made        **pending;
@@ -129,6 +132,8 @@ void   fac_keys_clear(fac_keys *k, void (*drop)(void *value));
 /* ---- value.c ---- */
 /* nout cells, each without a user; refs 0. */
 fac_made  *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout);
+fac_made  *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout);  /* with the lock */
+void       fac_made_drop_unused(fac_recorder *r);
 void       fac_made_retain(fac_made *m);
 void       fac_made_free(fac_made *m);              /* with the lock */
 fac_lazy  *fac_lazy_use(fac_lazy *x);               /* with the lock: also of a cell without users */

@@ -37,6 +37,8 @@ void fac_recorder_free(fac_recorder *r) {
     while (r->newest) fac_family_drop(r, r->newest);
     fac_singles_drop(r);
     fac_recorder_let_go(r);
+    fac_graph_free(r->spare);
+    fac_made_drop_unused(r);
     fac_keys_free(&r->families);
     fac_keys_free(&r->singles);
     fac_keys_clear(&r->saves, fac_release);
@@ -100,6 +102,11 @@ void fac_recorder_trim(fac_recorder *r) {
     fac_recorder_hold(r);
     while (r->newest) fac_family_drop(r, r->newest);
     fac_singles_drop(r);
+    fac_made_drop_unused(r);
+    if (!r->g) {
+        fac_graph_free(r->spare);
+        r->spare = NULL;
+    }
     fac_recorder_let_go(r);
 }
 

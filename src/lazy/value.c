@@ -16,6 +16,41 @@ fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout) {
     return m;
 }
 
+enum { MOST_UNUSED = 1 << 14 };
+
+/* With the lock: from what was disposed of lately. */
+fac_made *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout) {
+    fac_made *m = nout == 1 ? r->unused : NULL;
+    if (!m) return fac_made_new(r, kind, nout);
+    r->unused = m->dead;
+    r->nunused--;
+    memset(m, 0, sizeof *m + sizeof *m->cell);
+    m->r = r;
+    m->kind = kind;
+    m->nout = 1;
+    m->cell[0].made = m;
+    return m;
+}
+
+static void recycle(fac_made *m) {
+    fac_recorder *r = m->r;
+    if (m->nout != 1 || r->nunused >= MOST_UNUSED) {
+        fac_release(m);
+        return;
+    }
+    m->dead = r->unused;
+    r->unused = m;
+    r->nunused++;
+}
+
+void fac_made_drop_unused(fac_recorder *r) {
+    for (fac_made *m; (m = r->unused);) {
+        r->unused = m->dead;
+        fac_release(m);
+    }
+    r->nunused = 0;
+}
+
 void fac_made_retain(fac_made *m) {
     atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
 }
@@ -96,7 +131,7 @@ static void dispose(fac_made *m) {
     if (m->next) fac_lazy_unassign(m);
     fac_failure_free(m->failure);
     if (m->release) fac_recorder_later(r, m, drop_release);
-    else fac_release(m);
+    else recycle(m);
 }
 
 /* Histories are long chains: one after the other, never one within the other. */
