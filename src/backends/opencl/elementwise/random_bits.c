@@ -1,7 +1,7 @@
 /* Solver "random_bits": the numbers of the host, bit for bit. */
-#include "backends/cpu/attr.h"
-#include "backends/opencl/calls.h"
-#include "backends/opencl/solvers.h"
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/device/calls.h"
+#include "backends/opencl/device/solvers.h"
 #include "base/error.h"
 #include "cl_random_bits.h"
 
