@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
 #include "graph/build.h"
 
 struct fac_scope { const char *before; fac_scope *outer; };
@@ -56,9 +57,7 @@ fac_graph *fac_graph_clear(fac_graph *g) {
     return with_poison(g);
 }
 
-void fac_graph_free(fac_graph *g) {
-    if (!g || atomic_fetch_sub(&g->sharers, 1) > 0) return;
-    drop_contents(g);
+static void drop_lists(fac_graph *g) {
     fac_release(g->inputs);
     fac_release(g->params);
     fac_release(g->consts);
@@ -69,8 +68,24 @@ void fac_graph_free(fac_graph *g) {
     fac_table_free(&g->module_places);
     fac_table_free(&g->symbol_names);
     fac_table_free(&g->names);
+}
+
+void fac_graph_free(fac_graph *g) {
+    if (!g || atomic_fetch_sub(&g->sharers, 1) > 0) return;
+    drop_contents(g);
+    drop_lists(g);
     fac_arena_free(&g->arena);
     fac_release(g);
+}
+
+void fac_graph_retire(fac_graph *g, fac_graph *heir) {
+    if (atomic_load(&g->sharers) == 0) {
+        drop_contents(g);
+        drop_lists(g);
+        fac_arena_give(&heir->arena, &g->arena);
+        fac_arena_free(&g->arena);
+        fac_release(g);
+    } else fac_graph_free(g);
 }
 
 /* ---- errors ---- */

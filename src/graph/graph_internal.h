@@ -47,6 +47,7 @@ struct fac_graph {
     fac_source    *source;              /* fac_nn_source */
     void          *source_self;
     uint64_t       seed;
+    bool           passing;             /* between passes, which may change it instead of a copy */
 };
 
 /* ---- building ---- */
@@ -118,6 +119,7 @@ bool       fac_graph_steering(const fac_graph *g, bool *steers);
  * visit NULL copies all.  leaf (may be NULL) may return a replacement for a leaf (an input with its size bound, say); a
  * replacement that is not an input makes the input disappear, so keep the count: see specialize.c.
  * Nodes whose types may turn out otherwise (fac_guess) are copied without a visit, unless visit does not judge by types.
+ * A graph that is `passing` and is copied as it is (no visit, leaf or map) is swept and comes back itself.
  * NULL only when memory is gone; other errors are the new graph's.  map (may be NULL): for each old value id its new value,
  * an array of from->ids entries owned by the new graph's arena. */
 typedef struct fac_rebuild {

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
 #include "graph/build.h"
 
 typedef struct rebuild {
@@ -263,9 +264,34 @@ static void run(rebuild *r) {
     if (!r->to->error.status && !r->how->keep_dead) fac_graph_sweep(r->to);
 }
 
+/* Is that the same graph, and nobody who would mind? */
+static bool stays(const fac_graph *g, const fac_rebuild *how, fac_value ***map) {
+    return g->passing && !how->visit && !how->leaf && !how->keep_dead && !map;
+}
+
+static void unmark(fac_value *const v[], size_t n) {
+    for (size_t i = 0; i < n; i++) v[i]->mark = NULL;
+}
+
+/* A fresh copy has no marks. */
+static fac_graph *swept(fac_graph *g) {
+    if (g->error.status) return g;
+    fac_graph_sweep(g);
+    unmark(g->inputs, g->ninputs);
+    unmark(g->params, g->nparams);
+    unmark(g->consts, g->nconsts);
+    for (fac_node *n = g->first; n; n = n->next) {
+        n->mark = NULL;
+        unmark(n->out, (size_t)n->nout);
+    }
+    return g;
+}
+
 fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map) {
+    if (stays(from, how, map)) return swept((fac_graph *)(uintptr_t)from);
     rebuild r = { .from = from, .how = how, .to = fac_graph_new() };
     if (!r.to) return NULL;
+    fac_arena_pass_on(&r.to->arena, &((fac_graph *)(uintptr_t)from)->arena);
     r.map = map ? fac_arena_alloc(&r.to->arena, from->ids, sizeof *r.map) : fac_alloc(from->ids, sizeof *r.map);
     r.live = fac_alloc(from->ids, 1);
     r.to->source = from->source;

@@ -232,7 +232,8 @@ fac_status fac_lazy_state(fac_recorder *r, fac_tensor *t, fac_lazy **out, fac_er
 fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy **out, fac_error *err) {
     FAC_TRY(check_new("fac_lazy_number", r, r, "", out, err));
     const char kind = fac_dtype_get(dtype)->kind;
-    if (!kind || kind == '0' || kind == 't' || dtype == FAC_NONE || dtype == FAC_BIT)
+    const bool number = kind == 'f' || kind == 'i' || kind == 'u' || (kind == 'b' && dtype != FAC_BIT);
+    if (!number)
         return fac_raise(err, FAC_E_DTYPE, "fac_lazy_number: %s is no type of a number",
                          fac_dtype_get(dtype)->name);
     FAC_TRY(leaf(r, FAC_MADE_NUMBER, (fac_type){ dtype, { 0 } }, NULL, out, err));
