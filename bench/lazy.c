@@ -12,7 +12,11 @@
 #include "facula/facula.h"
 
 static fac_error err;
-#define OK(call) do { if (call) { fprintf(stderr, "%s: %s\n", #call, err.text); exit(1); } } while (0)
+static void failed(const char *what) {
+    fprintf(stderr, "%s: %s\n", what, err.text);
+    exit(1);
+}
+#define OK(call) do { if (call) failed(#call); } while (0)
 
 static double now(void) {
     struct timespec t;
@@ -97,7 +101,8 @@ static fac_lazy *leaf(replay *p, fac_value *v) {
 static void collect(replay *p) {
     for (int i = 0; i < fac_graph_inputs(p->g); i++)
         if (fac_graph_input(p->g, i)->id >= p->ids) p->ids = fac_graph_input(p->g, i)->id + 1;
-    for (const fac_node *n = fac_graph_output(p->g, fac_graph_outputs(p->g) - 1)->node; n; n = n->next)
+    for (const fac_node *n = fac_graph_output(p->g,
+                                              fac_graph_outputs(p->g) - 1)->node; n; n = n->next)
         for (int k = 0; k < n->nout; k++)
             if (n->out[k]->id >= p->ids) p->ids = n->out[k]->id + 1;
     const fac_node *first = fac_graph_output(p->g, 0)->node;
@@ -127,14 +132,16 @@ static fac_lazy *record(replay *p) {
     for (size_t at = 0; at < p->nodes; at++) {
         const fac_node *n = p->node[at];
         for (int i = 0; i < n->nports; i++) in[i] = n->in[i] ? p->of[n->in[i]->id] : NULL;
-        OK(fac_record(p->r, n->op, n->attrs, n->nports, in, FAC_RECORD_NO_GRAD, n->nout, out, &err));
+        OK(fac_record(p->r, n->op, n->attrs, n->nports, in, FAC_RECORD_NO_GRAD, n->nout, out,
+                      &err));
         for (int k = 0; k < n->nout; k++) p->of[n->out[k]->id] = out[k];
     }
     for (int i = 0; i < fac_graph_params(p->g); i++) {
         const fac_value *v = fac_graph_param(p->g, i);
         if (v->next && p->of[v->id]) OK(fac_lazy_assign(p->of[v->id], p->of[v->next->id], &err));
     }
-    fac_lazy *loss = fac_lazy_retain(p->of[fac_graph_output(p->g, fac_graph_outputs(p->g) - 1)->id]);
+    fac_lazy *loss = fac_lazy_retain(p->of[fac_graph_output(p->g,
+                                                            fac_graph_outputs(p->g) - 1)->id]);
     for (size_t at = 0; at < p->nodes; at++)
         for (int k = 0; k < p->node[at]->nout; k++) {
             fac_lazy_free(p->of[p->node[at]->out[k]->id]);
@@ -160,15 +167,18 @@ static void step(fac_recorder *r, int rounds) {
         flushing = best(flushing, done - recorded);
     }
     const fac_recorder_stat s = fac_recorder_stats(r);
-    printf("a step of ResNet-18 with Adam, %zu nodes: recorded in %.3f ms (%.0f ns a node), flushed in %.2f; planned %d of %d\n",
-           p.nodes, 1e3 * recording, 1e9 * recording / (double)p.nodes, 1e3 * flushing, (int)s.planned, (int)s.flushes);
+    printf("a step of ResNet-18 with Adam, %zu nodes: recorded in %.3f ms (%.0f ns a node), "
+           "flushed in %.2f; planned %d of %d\n",
+           p.nodes, 1e3 * recording, 1e9 * recording / (double)p.nodes, 1e3 * flushing,
+           (int)s.planned, (int)s.flushes);
 }
 
 static void plan(fac_device *d, int rounds) {
     fac_graph *g = step_graph();
     fac_tensor *in[4];
     double planning = 1;
-    for (int k = 0; k < fac_graph_inputs(g); k++) in[k] = new_input(fac_value_type(fac_graph_input(g, k)));
+    for (int k = 0; k < fac_graph_inputs(g); k++)
+        in[k] = new_input(fac_value_type(fac_graph_input(g, k)));
     for (int i = 0; i < rounds; i++) {
         fac_program *p;
         const double start = now();

@@ -1,5 +1,5 @@
-/* A chain of zeroed chunks; the newest one serves, older ones only wait to be freed.  The newest also holds
- * what other arenas gave up: see spare.h. */
+/* A chain of zeroed chunks; the newest one serves, older ones only wait to be freed.  The newest
+ * also holds what other arenas gave up: see spare.h. */
 #include "base/arena.h"
 #include <stdarg.h>
 #include <stdbool.h>

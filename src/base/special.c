@@ -16,16 +16,19 @@ double fac_digamma_f64(double x) {
     double below = 0;
     for (; x < 10; x++) below += 1 / x;
     const double r = 1 / (x * x);
-    const double series = r * (1.0 / 12 - r * (1.0 / 120 - r * (1.0 / 252 - r * (1.0 / 240 - r / 132))));
+    const double higher = 1.0 / 252 - r * (1.0 / 240 - r / 132);
+    const double series = r * (1.0 / 12 - r * (1.0 / 120 - r * higher));
     return log(x) - 0.5 / x - series - below;
 }
 
 /* Giles' polynomials of w = -ln(1 - x^2), the first below 5, the second of sqrt(w). */
 static double start(double x) {
     static const double near[] = { 2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
-                                   0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941 };
+                                   0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
+                                   1.50140941 };
     static const double far[] = { -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
-                                  0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682 };
+                                  0.00573950773, -0.0076224613, 0.00943887047, 1.00167406,
+                                  2.83297682 };
     const double w = -log((1 - x) * (1 + x));
     const double *c = w < 5 ? near : far, t = w < 5 ? w - 2.5 : sqrt(w) - 3;
     double p = c[0];

@@ -4,7 +4,8 @@
 #include "base/memory.h"
 #include "lazy/lazy_internal.h"
 
-/* Before a plan is made its size is guessed by this, and states by nothing: they are the caller's. */
+/* Before a plan is made its size is guessed by this, and states by nothing: they are the
+ * caller's. */
 enum { NODE_BYTES = 2048, UNCHANGED = 2 };
 
 /* ---- what is wanted ---- */
@@ -67,7 +68,8 @@ static void classify(fac_lazy *x) {
         x->bound = false;
     }
     x->version = version;
-    if (same && !x->moved && x->seen >= UNCHANGED && fac_tensor_contiguous(x->tensor)) x->bound = true;
+    if (same && !x->moved && x->seen >= UNCHANGED
+        && fac_tensor_contiguous(x->tensor)) x->bound = true;
     x->seen++;
 }
 
@@ -78,7 +80,8 @@ static fac_hash key_of(fac_recorder *r, const fac_outputs *outs) {
     for (size_t i = 0; i < r->nleaves; i++) {
         const fac_lazy *x = r->leaves[i];
         const fac_leaf_kind role = fac_leaf_role(x);
-        h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor : (uint64_t)role);
+        h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor
+                         : (uint64_t)role);
     }
     for (size_t i = 0; i < r->nassigned; i++) {
         const fac_lazy *state = r->assigned[i];

@@ -1,5 +1,5 @@
-/* The recorder as the files of src/lazy see it.  All of it is under the recorder's lock but for what
- * is atomic and for what a value is born with. */
+/* The recorder as the files of src/lazy see it.  All of it is under the recorder's lock but for
+ * what is atomic and for what a value is born with. */
 #ifndef FACULA_LAZY_INTERNAL_H
 #define FACULA_LAZY_INTERNAL_H
 #include <pthread.h>
@@ -136,11 +136,11 @@ fac_made  *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout);  /* wi
 void       fac_made_drop_unused(fac_recorder *r);
 void       fac_made_retain(fac_made *m);
 void       fac_made_free(fac_made *m);              /* with the lock */
-fac_lazy  *fac_lazy_use(fac_lazy *x);               /* with the lock: also of a cell without users */
-void       fac_lazy_unuse(fac_lazy *x);             /* with the lock                               */
+fac_lazy  *fac_lazy_use(fac_lazy *x); /* with the lock: also of a cell without users */
+void       fac_lazy_unuse(fac_lazy *x); /* with the lock                               */
 void       fac_lazy_unassign(fac_made *state);
 void       fac_made_drain(fac_recorder *r);
-void       fac_made_forget(fac_made *m);            /* its history, which may be used up           */
+void       fac_made_forget(fac_made *m); /* its history, which may be used up           */
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err);
 fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err); /* of FAC_MADE_NUMBER      */
 void       fac_failure_free(fac_failure *f);
@@ -197,7 +197,8 @@ fac_status fac_flush_held(fac_recorder *r, fac_error *err);
 
 /* ---- compile.c ---- */
 /* One leaf of a segment, as its program takes it. */
-typedef enum fac_leaf_kind { FAC_LEAF_IS_INPUT, FAC_LEAF_IS_STATE, FAC_LEAF_IS_NUMBER, FAC_LEAF_IS_FIXED } fac_leaf_kind;
+typedef enum fac_leaf_kind { FAC_LEAF_IS_INPUT, FAC_LEAF_IS_STATE, FAC_LEAF_IS_NUMBER,
+                             FAC_LEAF_IS_FIXED } fac_leaf_kind;
 typedef struct fac_outputs {
     fac_lazy **cell;            /* the first one of its value */
     uint32_t  *of;              /* value id -> place + 1      */

@@ -44,7 +44,8 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     fac_failure_free(f);
     r->npending = 0;
     if (r->g && r->room_by_id)
-        memset(r->by_id, 0, (r->g->ids < r->room_by_id ? r->g->ids : r->room_by_id) * sizeof *r->by_id);
+        memset(r->by_id, 0, (r->g->ids < r->room_by_id ? r->g->ids
+                             : r->room_by_id) * sizeof *r->by_id);
     r->epoch++;
     for (size_t i = 0; i < r->nassigned; i++) {
         if (r->assigned[i]->made->next) fac_lazy_unassign(r->assigned[i]->made);

@@ -3,16 +3,17 @@
 #include "ops/strided.h"
 
 #if FAC_INTERFACE
-/* x, but in the window that fac_as_strided would read lies y, which is broadcast to it.  The window's elements
- * must lie in different places; x and y have one dtype. */
+/* x, but in the window that fac_as_strided would read lies y, which is broadcast to it.  The
+ * window's elements must lie in different places; x and y have one dtype. */
 fac_value *fac_as_strided_assign(fac_value *x, fac_value *y, fac_dims sizes, fac_dims strides,
                                  int64_t offset);
 #endif
 
-static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 }, { "y", FAC_NUMBERS | FAC_BOOLS, 0 }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
+                               { "y", FAC_NUMBERS | FAC_BOOLS, 0 }, { 0 } };
 
-/* Strides sorted by size: each reaches past all that is below it.  So windows of views lie, and no two elements
- * in one place. */
+/* Strides sorted by size: each reaches past all that is below it.  So windows of views lie, and
+ * no two elements in one place. */
 static bool apart(const fac_strided *w) {
     bool used[FAC_DIMS] = { false };
     int64_t reach = 0;
@@ -35,7 +36,8 @@ static bool infer(fac_node *n) {
     if (!fac_strided_check(n)) return false;
     if (x->dtype != y->dtype) return fac_fail(n, FAC_E_DTYPE, "x and y must have one dtype");
     if (!fac_broadcast(n, &w->sizes, &y->dims, &both)) return false;
-    if (!fac_dims_equal(&both, &w->sizes)) return fac_fail(n, FAC_E_SHAPE, "y does not broadcast to the window");
+    if (!fac_dims_equal(&both, &w->sizes)) return fac_fail(n, FAC_E_SHAPE,
+                                                           "y does not broadcast to the window");
     if (fac_dims_count(&w->sizes) > 0 && !apart(w))
         return fac_fail(n, FAC_E_ARGUMENT, "elements of the window may lie in one place");
     n->out[0]->type = *x;
@@ -63,8 +65,10 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_as_strided_assign = {
-    .name = "as_strided_assign", .doc = "x with a window of any strides replaced", .in = in, .out = fac_ports_y,
-    .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer, .expand = expand, .cases = cases,
+    .name = "as_strided_assign", .doc = "x with a window of any strides replaced", .in = in,
+    .out = fac_ports_y,
+    .attrs = fac_strided_table, .attrs_size = sizeof(fac_strided), .infer = infer,
+    .expand = expand, .cases = cases,
 };
 fac_value *fac_as_strided_assign(fac_value *x, fac_value *y, fac_dims sizes, fac_dims strides,
                                  int64_t offset) {

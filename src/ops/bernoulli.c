@@ -1,14 +1,16 @@
 #include "ops/random.h"
 
 #if FAC_INTERFACE
-/* bool, of p's shape: true with probability p, which is below 0 never and from 1 on always; NaN is never.
- * p: f32 f64 f16 bf16.  The same on every device.  counter, stream: see fac_random_words. */
+/* bool, of p's shape: true with probability p, which is below 0 never and from 1 on always; NaN
+ * is never. p: f32 f64 f16 bf16.  The same on every device.  counter, stream: see
+ * fac_random_words. */
 fac_value *fac_bernoulli(fac_value *p, fac_value *counter, int64_t stream);
 #endif
 
 typedef struct attrs { int64_t stream; } attrs;
 static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL, "which of the noises of a counter" }, { 0 }
+    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
+      "which of the noises of a counter" }, { 0 }
 };
 static const fac_port in[] = { { "p", FAC_FLOATS, 0 }, { "counter", FAC_INTS, 0 }, { 0 } };
 static const fac_port out[] = { { "y", FAC_BOOLS, 0 }, { 0 } };
@@ -25,7 +27,8 @@ static bool infer(fac_node *n) {
 static void expand(const fac_node *n, fac_value *y[]) {
     const fac_dtype t = n->in[0]->type.dtype, as = t == FAC_F64 ? FAC_F64 : FAC_F32;
     fac_value *p = t == as ? n->in[0] : fac_cast(n->in[0], as);
-    fac_value *bits = fac_random_words(n->in[1], ((const attrs *)n->attrs)->stream, fac_shape_of(p));
+    fac_value *bits = fac_random_words(n->in[1], ((const attrs *)n->attrs)->stream,
+                                       fac_shape_of(p));
     y[0] = fac_less(fac_random_unit(bits, as), p);
 }
 
@@ -37,7 +40,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_bernoulli = {
     .name = "bernoulli", .doc = "true with probability p", .in = in, .out = out, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand, .cases = cases,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
+    .cases = cases,
 };
 fac_value *fac_bernoulli(fac_value *p, fac_value *counter, int64_t stream) {
     return fac_emit(&fac_op_bernoulli, &(attrs){ stream }, 2, (fac_value *[]){ p, counter });

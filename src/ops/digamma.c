@@ -2,7 +2,8 @@
 #include "ops/map_grad.h"
 
 #if FAC_INTERFACE
-fac_value *fac_digamma(fac_value *x);   /* slope of ln |gamma(x)|; NaN for -1, -2..., infinite for 0 */
+/* slope of ln |gamma(x)|; NaN for -1, -2..., infinite for 0 */
+fac_value *fac_digamma(fac_value *x);
 #endif
 
 MAP1(DIGAMMA(x))

@@ -1,18 +1,21 @@
 #include "ops/random.h"
 
 #if FAC_INTERFACE
-/* i64[shape]: integers in [low, high), each as likely as any other but for (high - low) / 2^64.  low, high:
- * one number each, i64, low < high.  The same on every device.  counter, stream, shape: see fac_random_words. */
+/* i64[shape]: integers in [low, high), each as likely as any other but for (high - low) / 2^64. 
+ * low, high: one number each, i64, low < high.  The same on every device.  counter, stream,
+ * shape: see fac_random_words. */
 fac_value *fac_randint(fac_value *counter, int64_t stream, fac_value *shape, fac_value *low,
                        fac_value *high);
 #endif
 
 typedef struct attrs { int64_t stream; } attrs;
 static const fac_attr table[] = {
-    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL, "which of the noises of a counter" }, { 0 }
+    { "stream", FAC_A_INT, offsetof(attrs, stream), 0, 0, 0, 0, NULL,
+      "which of the noises of a counter" }, { 0 }
 };
 static const fac_port in[] = {
-    { "counter", FAC_INTS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { "low", FAC_INTS, 0 }, { "high", FAC_INTS, 0 }, { 0 }
+    { "counter", FAC_INTS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { "low", FAC_INTS, 0 },
+    { "high", FAC_INTS, 0 }, { 0 }
 };
 
 static bool infer(fac_node *n) {
@@ -22,7 +25,8 @@ static bool infer(fac_node *n) {
             return fac_fail(n, FAC_E_SHAPE, "%s must be one number, i64", in[i].name);
     const bool known = fac_known_numbers(n->in[2], &low) && fac_known_numbers(n->in[3], &high);
     if (known && low.v[0] >= high.v[0])
-        return fac_fail(n, FAC_E_ARGUMENT, "there is no integer from %lld up to but not including %lld",
+        return fac_fail(n, FAC_E_ARGUMENT,
+                        "there is no integer from %lld up to but not including %lld",
                         (long long)low.v[0], (long long)high.v[0]);
     return fac_random_infer(n, FAC_I64);
 }
@@ -41,10 +45,13 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_randint = {
-    .name = "randint", .doc = "random integers from low up to high", .in = in, .out = fac_ports_y, .attrs = table,
-    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand, .cases = cases,
+    .name = "randint", .doc = "random integers from low up to high", .in = in, .out = fac_ports_y,
+    .attrs = table,
+    .attrs_size = sizeof(attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
+    .cases = cases,
 };
 fac_value *fac_randint(fac_value *counter, int64_t stream, fac_value *shape, fac_value *low,
                        fac_value *high) {
-    return fac_emit(&fac_op_randint, &(attrs){ stream }, 4, (fac_value *[]){ counter, shape, low, high });
+    return fac_emit(&fac_op_randint, &(attrs){ stream }, 4,
+                    (fac_value *[]){ counter, shape, low, high });
 }

@@ -1,13 +1,16 @@
-/* Another size of a storage, as PyTorch's resize_ and NumPy's resize method: no image is scaled, see interpolate. */
+/* Another size of a storage, as PyTorch's resize_ and NumPy's resize method: no image is scaled,
+ * see interpolate. */
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros behind them. */
+/* The elements of x in row-major order under other dims, an i64[n]: as many as fit, zeros behind
+ * them. */
 fac_value *fac_resize_to(fac_value *x, fac_value *shape);
 #endif
 
 extern const fac_op fac_op_resize;
-static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
+                               { "shape", FAC_INTS, FAC_HOST }, { 0 } };
 
 static bool infer(fac_node *n) {
     fac_contents c;
@@ -48,7 +51,8 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_resize = {
-    .name = "resize", .doc = "as many elements as fit under other dims, zeros behind them", .in = in, .out = fac_ports_y,
+    .name = "resize", .doc = "as many elements as fit under other dims, zeros behind them",
+    .in = in, .out = fac_ports_y,
     .infer = infer, .move = move, .grad = grad, .cases = cases,
 };
 fac_value *fac_resize_to(fac_value *x, fac_value *shape) {

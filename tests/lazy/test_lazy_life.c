@@ -1,5 +1,5 @@
-/* The recorder's life: nothing grows, programs are bounded, threads get equal results, lost memory is an
- * error. */
+/* The recorder's life: nothing grows, programs are bounded, threads get equal results, lost
+ * memory is an error. */
 #include <malloc.h>
 #include <pthread.h>
 #include "lazy_check.h"
@@ -27,19 +27,22 @@ static void free_training(training *t) {
 
 static fac_lazy *quiet2(const char *name, fac_lazy *x, fac_lazy *y) {
     fac_lazy *z;
-    OK(fac_record(rec, fac_op_find(name), NULL, 2, (fac_lazy *[]){ x, y }, FAC_RECORD_NO_GRAD, 1, &z, &err));
+    OK(fac_record(rec, fac_op_find(name), NULL, 2, (fac_lazy *[]){ x, y }, FAC_RECORD_NO_GRAD, 1,
+                  &z, &err));
     return z;
 }
 
 /* m = 0.9 m + g;  w = w - rate m; the loss is the caller's. */
 static fac_lazy *train(training *t, int step) {
-    fac_lazy *axes, *loss = op2("matmul", t->x, t->w), *g, *rate = number(0.1 / (1 + step)), *keep = number(0.9);
+    fac_lazy *axes, *loss = op2("matmul", t->x, t->w), *g, *rate = number(0.1 / (1 + step)),
+        *keep = number(0.9);
     OK(fac_lazy_ints(rec, 2, (int64_t[]){ 0, 1 }, &axes, &err));
     then1(&loss, "tanh");
     then2(&loss, "mul", loss);
     then2(&loss, "sum", axes);
     OK(fac_lazy_backward(1, &loss, NULL, 1, &t->w, &g, 0, &err));
-    fac_lazy *m = quiet2("mul", t->m, keep), *sum = quiet2("add", m, g), *by = quiet2("mul", sum, rate);
+    fac_lazy *m = quiet2("mul", t->m, keep), *sum = quiet2("add", m, g),
+        *by = quiet2("mul", sum, rate);
     fac_lazy *w = quiet2("sub", t->w, by);
     OK(fac_lazy_assign(t->m, sum, &err));
     OK(fac_lazy_assign(t->w, w, &err));
@@ -177,9 +180,11 @@ static void *thread_main(void *arg) {
         fac_tensor *t = NULL;
         float have[3] = { 0 };
         const unsigned now = (me + i) % 3 ? 0 : FAC_RECORD_NOW;
-        good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ common, common }, now, 1, &y, &e);
+        good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ common, common }, now,
+                           1, &y, &e);
         for (int k = 0; k < me && good; k++) {
-            good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ y, common }, now, 1, &z, &e);
+            good = !fac_record(rec, fac_op_find("add"), NULL, 2, (fac_lazy *[]){ y, common }, now,
+                               1, &z, &e);
             fac_lazy_free(y);
             y = z;
         }
@@ -214,12 +219,14 @@ static void threads_agree(void **state) {
 static bool step_without_memory(training *t, float *loss) {
     fac_lazy *axes = NULL, *l = NULL, *y = NULL, *g = NULL, *w = NULL;
     fac_tensor *out = NULL;
-    const fac_op *matmul = fac_op_find("matmul"), *sum = fac_op_find("sum"), *sub = fac_op_find("sub");
+    const fac_op *matmul = fac_op_find("matmul"), *sum = fac_op_find("sum"),
+        *sub = fac_op_find("sub");
     bool ok = !fac_lazy_ints(rec, 2, (int64_t[]){ 0, 1 }, &axes, &err);
     ok = ok && !fac_record(rec, matmul, NULL, 2, (fac_lazy *[]){ t->x, t->w }, 0, 1, &y, &err);
     ok = ok && !fac_record(rec, sum, NULL, 2, (fac_lazy *[]){ y, axes }, 0, 1, &l, &err);
     ok = ok && !fac_lazy_backward(1, &l, NULL, 1, &t->w, &g, 0, &err);
-    ok = ok && !fac_record(rec, sub, NULL, 2, (fac_lazy *[]){ t->w, g }, FAC_RECORD_NO_GRAD, 1, &w, &err);
+    ok = ok && !fac_record(rec, sub, NULL, 2, (fac_lazy *[]){ t->w, g }, FAC_RECORD_NO_GRAD, 1, &w,
+                           &err);
     ok = ok && !fac_lazy_assign(t->m, w, &err);
     ok = ok && !fac_lazy_tensor(l, &out, &err) && !fac_tensor_read(out, loss, sizeof *loss, &err);
     fac_tensor_free(out);
@@ -261,7 +268,8 @@ static void lost_memory_is_an_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         LAZY_TEST(lazy_and_eager_agree), LAZY_TEST(a_loop_plans_twice), LAZY_TEST(nothing_grows),
-        LAZY_TEST(programs_are_bounded), LAZY_TEST(long_segments_are_cut), LAZY_TEST(long_histories_go),
+        LAZY_TEST(programs_are_bounded), LAZY_TEST(long_segments_are_cut),
+        LAZY_TEST(long_histories_go),
         LAZY_TEST(threads_agree), LAZY_TEST(lost_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);

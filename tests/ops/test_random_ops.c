@@ -1,5 +1,6 @@
-/* Random ops: what they are distributed like, that they are functions of (counter, stream, place) alone, and the same
- * where they are computed at once, recorded, or by a kernel of another device. */
+/* Random ops: what they are distributed like, that they are functions of (counter, stream,
+ * place) alone, and the same where they are computed at once, recorded, or by a kernel of
+ * another device. */
 #include "lazy_check.h"
 
 enum { MANY = 20000 };
@@ -17,7 +18,8 @@ static fac_lazy *counter_of(double k) {
 }
 
 /* Draws `n` numbers as f64. */
-static double *draw(const char *op, const char *attrs, double counter, int64_t n, fac_lazy *a, fac_lazy *b, unsigned flags) {
+static double *draw(const char *op, const char *attrs, double counter, int64_t n, fac_lazy *a,
+                    fac_lazy *b, unsigned flags) {
     fac_lazy *in[] = { counter_of(counter), shape_of(n), a, b }, *y;
     fac_tensor *t, *wide;
     double *x = calloc((size_t)n, sizeof *x);
@@ -42,10 +44,12 @@ static void moments(const double *x, double *mean, double *var) {
 /* Within five standard errors. */
 static void uniform_is_uniform(void **state) {
     (void)state;
-    static const char *const types[] = { "dtype=f32", "dtype=f64", "dtype=f16", "dtype=bf16 stream=4" };
+    static const char *const types[] = { "dtype=f32", "dtype=f64", "dtype=f16",
+                                         "dtype=bf16 stream=4" };
     static const double step[] = { 0x1p-24, 0x1p-53, 0x1p-11, 0x1p-8 };
     for (int k = 0; k < 4; k++) {
-        double *x = draw("random_uniform", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0), mean, var;
+        double *x = draw("random_uniform", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0),
+            mean, var;
         for (int i = 0; i < MANY; i++) {
             assert_true(x[i] >= 0 && x[i] < 1);
             assert_true(fmod(x[i], step[k]) == 0);
@@ -61,7 +65,8 @@ static void normal_is_normal(void **state) {
     (void)state;
     static const char *const types[] = { "dtype=f32", "dtype=f64 stream=9" };
     for (int k = 0; k < 2; k++) {
-        double *x = draw("random_normal", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0), mean, var;
+        double *x = draw("random_normal", types[k], (double)(seed % 1000), MANY, NULL, NULL, 0),
+            mean, var;
         int far = 0;
         for (int i = 0; i < MANY; i++) far += fabs(x[i]) > 1.959963984540054;
         moments(x, &mean, &var);
@@ -92,7 +97,8 @@ static void integers_stay_in_range(void **state) {
 static void permutations_have_each_once(void **state) {
     (void)state;
     enum { N = 501 };
-    double *x = draw("permutation", NULL, 3, N, NULL, NULL, 0), *y = draw("permutation", NULL, 4, N, NULL, NULL, 0);
+    double *x = draw("permutation", NULL, 3, N, NULL, NULL, 0),
+        *y = draw("permutation", NULL, 4, N, NULL, NULL, 0);
     bool seen[N] = { false };
     int same = 0, there = 0;
     for (int i = 0; i < N; i++) {
@@ -111,7 +117,8 @@ static void bernoulli_is_as_likely(void **state) {
     static float p[MANY];
     double want = 0, have = 0;
     for (int i = 0; i < MANY; i++) p[i] = (float)(i % 5) / 4;       /* 0, 0.25 .. 1 */
-    fac_lazy *in[] = { lazy_of(fac_shape(MANY), p), counter_of(8) }, *y = op_with("bernoulli", NULL, 2, in);
+    fac_lazy *in[] = { lazy_of(fac_shape(MANY), p), counter_of(8) },
+        *y = op_with("bernoulli", NULL, 2, in);
     static bool b[MANY];
     fac_tensor *t;
     OK(fac_lazy_tensor(y, &t, &err));
@@ -133,8 +140,10 @@ static void functions_of_counter_and_place(void **state) {
     (void)state;
     static const char *const ops[] = { "random_bits", "random_uniform", "random_normal" };
     for (int k = 0; k < 3; k++) {
-        double *a = draw(ops[k], "stream=1", 7, 100, NULL, NULL, 0), *b = draw(ops[k], "stream=1", 7, 100, NULL, NULL, FAC_RECORD_NOW);
-        double *c = draw(ops[k], "stream=1", 7, 5001, NULL, NULL, 0), *d = draw(ops[k], "stream=1", 8, 100, NULL, NULL, 0);
+        double *a = draw(ops[k], "stream=1", 7, 100, NULL, NULL, 0),
+            *b = draw(ops[k], "stream=1", 7, 100, NULL, NULL, FAC_RECORD_NOW);
+        double *c = draw(ops[k], "stream=1", 7, 5001, NULL, NULL, 0),
+            *d = draw(ops[k], "stream=1", 8, 100, NULL, NULL, 0);
         double *e = draw(ops[k], "stream=2", 7, 100, NULL, NULL, 0);
         for (int i = 0; i < 100; i++) {
             assert_true(a[i] == b[i] && a[i] == c[i]);
@@ -164,7 +173,8 @@ static void wrong_ranges(void **state) {
 #define LAZY_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LAZY_TEST(uniform_is_uniform), LAZY_TEST(normal_is_normal), LAZY_TEST(integers_stay_in_range),
+        LAZY_TEST(uniform_is_uniform), LAZY_TEST(normal_is_normal),
+            LAZY_TEST(integers_stay_in_range),
         LAZY_TEST(permutations_have_each_once), LAZY_TEST(bernoulli_is_as_likely),
         LAZY_TEST(functions_of_counter_and_place), LAZY_TEST(wrong_ranges),
     };

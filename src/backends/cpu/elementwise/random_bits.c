@@ -1,4 +1,5 @@
-/* random_bits: number i is that of its place, so shares of the elements are dealt to threads at will. */
+/* random_bits: number i is that of its place, so shares of the elements are dealt to threads at
+ * will. */
 #include "backends/cpu/device/attr.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
@@ -21,10 +22,12 @@ typedef struct job { const plan *p; uint64_t key, *y; } job;
 static void range(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     (void)thread;
-    fac_random_words_fill(j->key, (uint64_t)j->p->stream, (uint64_t)first, (size_t)(last - first), j->y + first);
+    fac_random_words_fill(j->key, (uint64_t)j->p->stream, (uint64_t)first, (size_t)(last - first),
+                          j->y + first);
 }
 
-static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work,
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work,
                       fac_error *err) {
     const plan *p = plan_;
     const char *at = (const char *)in[0].memory + in[0].at;
@@ -49,7 +52,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     if (!q) return fac_raise(err, FAC_E_NOMEM, "random_bits: no memory for a plan");
-    *q = (plan){ .counter = p->in[0].layout, .y = p->out[0].layout, .count = fac_dims_count(&p->out[0].type.dims),
+    *q = (plan){ .counter = p->in[0].layout, .y = p->out[0].layout,
+                 .count = fac_dims_count(&p->out[0].type.dims),
                  .wide = p->in[0].type.dtype == FAC_I64, .cpu = fac_cpu_of(d) };
     fac_attr_int(p->node, "stream", &q->stream);
     *out = q;
