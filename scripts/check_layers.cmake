@@ -47,7 +47,8 @@ foreach(layer ${layers})
   endforeach()
 endforeach()
 # the command, examples and bindings stand on the public headers only; the command's own folders include each other
-file(GLOB_RECURSE outside ${root}/cli/*.c ${root}/cli/*.h ${root}/examples/*.c)
+file(GLOB_RECURSE outside ${root}/cli/*.c ${root}/cli/*.h ${root}/examples/*.c
+  ${root}/python/src/*.c ${root}/python/src/*.h)
 foreach(f ${outside})
   file(STRINGS ${f} includes REGEX "^ *#include \"[a-z_]+/")
   foreach(line ${includes})

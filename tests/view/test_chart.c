@@ -52,7 +52,7 @@ static void ticks_are_sensible(void **state) {
         { NAN, INFINITY, FAC_SCALE_LINEAR, 2, true, "0 0.5 1.0" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fac_axis a = fac_axis_fit(cases[i].lo, cases[i].hi, cases[i].scale, cases[i].want, cases[i].grow);
+        fac_chart_axis a = fac_axis_fit(cases[i].lo, cases[i].hi, cases[i].scale, cases[i].want, cases[i].grow);
         char all[512] = "", one[FAC_NUMBER_TEXT];
         for (int k = 0; k < a.n; k++) {
             snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? " " : "", fac_axis_label(&a, a.tick[k], one));
@@ -62,7 +62,7 @@ static void ticks_are_sensible(void **state) {
         if (strcmp(all, cases[i].labels))
             fail_msg("%g..%g: \"%s\" instead of \"%s\"", cases[i].lo, cases[i].hi, all, cases[i].labels);
     }
-    fac_axis a = fac_axis_fit(1, 3, FAC_SCALE_LINEAR, 2, false);
+    fac_chart_axis a = fac_axis_fit(1, 3, FAC_SCALE_LINEAR, 2, false);
     assert_true(fac_axis_place(&a, 0) == 0 && fac_axis_place(&a, 9) == 1 && fac_axis_place(&a, 2) == 0.5);
     a = fac_axis_fit(0.01, 1, FAC_SCALE_LOG, 2, true);
     assert_true(fabs(fac_axis_place(&a, 0.1) - 0.5) < 1e-12 && fac_axis_place(&a, -1) == 0);

@@ -69,7 +69,7 @@ static void records_are_framed(void **state) {
     static const uint8_t want[] = {
         0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x1a, 0x0d,
         'b', 'r', 'a', 'i', 'n', '.', 'E', 'v', 'e', 'n', 't', ':', '2', 0x86, 0xbf, 0x57, 0x7a };
-    fac_message event = { 0 };
+    fac_proto event = { 0 };
     fac_text record = { 0 };
     fac_put_double(&event, 1, 1.0);
     fac_put_text(&event, 3, "brain.Event:2");
@@ -86,7 +86,7 @@ static void fields_are_encoded(void **state) {
     static const uint8_t want[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g', 0x1a, 0x03, 0x08, 0x96, 0x01,
                                     0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
                                     0x2d, 0, 0, 0x80, 0x3f, 0x32, 0x08, 0, 0, 0, 0, 0, 0, 0, 0xc0 };
-    fac_message m = { 0 }, inner = { 0 };
+    fac_proto m = { 0 }, inner = { 0 };
     fac_put_int(&m, 1, 150);
     fac_put_text(&m, 2, "testing");
     fac_put_int(&inner, 1, 150);
@@ -188,7 +188,7 @@ static void graphs_have_one_name_a_node(void **state) {
     fac_split(x, 1, 2, parts);
     fac_output(g, "x", fac_relu(parts[1]));
     OK(fac_graph_check(g, err));
-    fac_message def = { 0 };
+    fac_proto def = { 0 };
     fac_graph_def(g, &def);
     assert_false(def.failed);
     names all = { 0 };
