@@ -35,7 +35,7 @@ fac_graph *fac_graph_share(fac_graph *body) {
 static void drop_contents(fac_graph *g) {
     for (size_t i = 0; i < g->nparams; i++) fac_tensor_free(g->params[i]->tensor);
     for (size_t i = 0; i < g->nconsts; i++) fac_tensor_free(g->consts[i]->tensor);
-    for (fac_node *n = g->first; n; n = n->next)
+    for (fac_node *n = g->depth ? g->first : NULL; n; n = n->next)
         for (int k = 0; k < 2; k++) fac_graph_free(n->body[k]);
 }
 

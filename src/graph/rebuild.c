@@ -13,6 +13,7 @@ typedef struct rebuild {
     unsigned char     *live;        /* by id of a value: an output or update needs it      */
     fac_value        **in, **out;   /* of the node at hand                                 */
     size_t             room_in, room_out;
+    bool               changed;     /* something took another's place: new nodes may be dead */
     const char        *scope_from, *scope_to;   /* neighbours mostly share their scope: copied once */
 } rebuild;
 
@@ -174,6 +175,7 @@ static void put_leaf(rebuild *r, const fac_value *v) {
     if (r->to->error.status) return;
     if (!r->how->keep_dead && v->leaf != FAC_INPUT && !r->live[v->id]) return;
     fac_value *with = r->how->leaf ? r->how->leaf(r->how->self, r->to, v) : NULL;
+    r->changed |= with != NULL;
     r->map[v->id] = with ? with : copy_leaf(r->to, v);
 }
 
@@ -212,7 +214,9 @@ static bool put_node(rebuild *r, const fac_node *n) {
     }
     memset(r->out, 0, (size_t)n->nout * sizeof *r->out);
     const bool seen = r->how->visit && (r->how->blind || fac_node_guess(n) == FAC_CERTAIN);
-    if (!seen || !r->how->visit(r->how->self, to, n, r->in, r->out)) {
+    if (seen && r->how->visit(r->how->self, to, n, r->in, r->out)) {
+        r->changed = true;
+    } else {
         enter_scope(r, n->scope);
         copy(to, n, r->in, r->out, true);
     }
@@ -261,7 +265,7 @@ static void run(rebuild *r) {
     r->to->scope = NULL;
     r->to->stage = g->stage;
     if (!r->to->error.status) put_results(r);
-    if (!r->to->error.status && !r->how->keep_dead) fac_graph_sweep(r->to);
+    if (!r->to->error.status && !r->how->keep_dead && r->changed) fac_graph_sweep(r->to);
 }
 
 /* Is that the same graph, and nobody who would mind? */

@@ -63,6 +63,7 @@ struct fac_made {
     fac_graph    *body[2];
     fac_node     *node;         /* in the segment `epoch`                                  */
     uint64_t      epoch;
+    bool          pooled;       /* its memory goes back to the recorder                    */
     bool          kept;         /* the inputs and outputs that gradients read are counted  */
     bool          used_up;      /* there was a history                                     */
     uint64_t      keep_in, keep_out;
@@ -114,6 +115,7 @@ struct fac_recorder {
     size_t            bytes;
     fac_keys          singles;  /* programs of one op                                      */
     fac_keys          saves;    /* what gradients read                                     */
+    fac_keys          lifted;   /* which numbers changed in segments of this structure     */
     fac_recorder_stat stat;
 };
 

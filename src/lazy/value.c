@@ -6,13 +6,16 @@
 
 /* ---- counting ---- */
 
-fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout) {
-    fac_made *m = fac_alloc(1, sizeof *m + (size_t)nout * sizeof *m->cell);
-    if (!m) return NULL;
+static void begin(fac_made *m, fac_recorder *r, fac_made_kind kind, int nout) {
     m->r = r;
     m->kind = kind;
     m->nout = nout;
     for (int k = 0; k < nout; k++) m->cell[k].made = m;
+}
+
+fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout) {
+    fac_made *m = fac_alloc(1, sizeof *m + (size_t)nout * sizeof *m->cell);
+    if (m) begin(m, r, kind, nout);
     return m;
 }
 
@@ -21,20 +24,19 @@ enum { MOST_UNUSED = 1 << 14 };
 /* With the lock: from what was disposed of lately. */
 fac_made *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout) {
     fac_made *m = nout == 1 ? r->unused : NULL;
-    if (!m) return fac_made_new(r, kind, nout);
-    r->unused = m->dead;
-    r->nunused--;
-    memset(m, 0, sizeof *m + sizeof *m->cell);
-    m->r = r;
-    m->kind = kind;
-    m->nout = 1;
-    m->cell[0].made = m;
+    if (m) {
+        r->unused = m->dead;
+        r->nunused--;
+        memset(m, 0, sizeof *m + sizeof *m->cell);
+        begin(m, r, kind, nout);
+    } else m = fac_made_new(r, kind, nout);
+    if (m) m->pooled = nout == 1;
     return m;
 }
 
 static void recycle(fac_made *m) {
     fac_recorder *r = m->r;
-    if (m->nout != 1 || r->nunused >= MOST_UNUSED) {
+    if (!m->pooled || r->nunused >= MOST_UNUSED) {
         fac_release(m);
         return;
     }
