@@ -341,7 +341,9 @@ for op, f, lo, hi, edges in (
     unary(op, f, lo, hi, edges=edges)
 for op, f in (("atan2", np.arctan2), ("hypot", np.hypot), ("copysign", np.copysign)):
     binary(op, f, FLOATS, exact=op == "copysign")
-binary("nextafter", np.nextafter, ("f32", "f64"), exact=True)
+for t in ("f32", "f64"):
+    for x, y in ((real((3, 7), t=t), real((3, 7), t=t)), (np.array(FEW, DTYPES[t]), np.array(FEW[::-1], DTYPES[t]))):
+        case("nextafter", "", [x, y], np.nextafter(x, y))
 for t in FLOATS:
     x = np.array(EDGES, np.float64).astype(DTYPES[t])
     case("signbit", "", [x], np.signbit(x))

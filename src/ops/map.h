@@ -37,7 +37,6 @@
 #define ATAN2(y, x) _Generic((y), float: atan2f, double: atan2)(y, x)
 #define HYPOT(x, y) _Generic((x), float: hypotf, double: hypot)(x, y)
 #define COPYSIGN(x, y) _Generic((x), float: copysignf, double: copysign)(x, y)
-#define NEXTAFTER(x, y) _Generic((x), float: nextafterf, double: nextafter)(x, y)
 #define SIGNBIT(x) (COPYSIGN((T)1, x) < (T)0)
 #define TANH(x)  _Generic((x), float: fac_tanhf, double: tanh)(x)
 #define ERF(x)   _Generic((x), float: fac_erff, double: erf)(x)

@@ -1,7 +1,7 @@
 /* The recorder on a device out of sight: the same training as on the cpu, lazy and eager, and random
  * numbers bit for bit. */
-#include "lazy_check.h"
 #include "opencl_check.h"
+#include "lazy_check.h"
 
 static fac_device *cpu, *opencl;
 

@@ -24,7 +24,6 @@
 #define ATAN2(y, x) atan2(y, x)
 #define HYPOT(x, y) hypot(x, y)
 #define COPYSIGN(x, y) copysign(x, y)
-#define NEXTAFTER(x, y) nextafter(x, y)
 #define SIGNBIT(x) (copysign((T)1, x) < (T)0)
 #define TANH(x) tanh(x)
 #define ERF(x) erf(x)
