@@ -54,7 +54,10 @@ static void expand(const fac_node *n, fac_value *y[]) {
     fac_value *axis = fac_ints(n->graph, fac_shape(2));
     fac_value *p = n->in[3] ? fac_concat((fac_value *[]){ n->in[3], x }, 2, 2)
                             : fac_pad(x, more, NULL, axis, FAC_PAD_CONSTANT);
-    y[0] = fac_conv1d(p, n->in[1], n->in[2], &(fac_conv1d_opts){ .groups = w->d[0] });
+    if (!w->d[0] || !x->type.dims.d[2])
+        y[0] = x;
+    else
+        y[0] = fac_conv1d(p, n->in[1], n->in[2], &(fac_conv1d_opts){ .groups = w->d[0] });
     if (((const attrs *)n->attrs)->silu) y[0] = fac_silu(y[0]);
     y[1] = w->d[2] > 1 ? fac_slice(p, 2, -(w->d[2] - 1), INT64_MAX, 1) : fac_slice(p, 2, 0, 0, 1);
 }

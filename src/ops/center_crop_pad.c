@@ -1,4 +1,5 @@
 /* ONNX's CenterCropPad: the middle of x, or x in the middle of zeros. */
+#include "ops/constant.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -37,15 +38,21 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
-    const fac_dims *x = &m->in[0].type.dims;
+static int64_t expands(const fac_node *n) {
+    return fac_dims_known(&n->in[0]->type.dims, 0) && fac_dims_known(&n->out[0]->type.dims, 0);
+}
+
+/* Padding by less than nothing cuts. */
+static void expand(const fac_node *n, fac_value *out[]) {
+    const fac_dims *x = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
+    int64_t pads[2 * FAC_DIMS] = { 0 };
     for (int k = 0; k < x->n; k++) {
-        const int64_t less = x->d[k] - m->out.d[k];
-        from[k] = to[k] + (less >= 0 ? less / 2 : -(-less / 2));
-        if (from[k] < 0 || from[k] >= x->d[k]) return false;
+        const int64_t more = y->d[k] - x->d[k];
+        pads[k] = more / 2;
+        pads[x->n + k] = more - more / 2;
     }
-    *input = 0;
-    return true;
+    fac_value *by = fac_ints_long(n->graph, pads, 2 * x->n);
+    out[0] = fac_pad(n->in[0], by, NULL, NULL, FAC_PAD_CONSTANT);
 }
 
 /* The same the other way round: what was cut off gets nothing. */
@@ -83,7 +90,8 @@ const fac_op fac_op_center_crop_pad = {
     .attrs = table,
     .attrs_size = sizeof(attrs),
     .infer = infer,
-    .move = move,
+    .expand = expand,
+    .expands = expands,
     .grad = grad,
     .onnx = onnx,
     .save = save,

@@ -160,6 +160,10 @@ static void expand(const fac_node *n, fac_value *out[]) {
                                 "col2im: the sizes of image and block are not known");
         return;
     }
+    if (!y->d[1]) {
+        out[0] = fac_full(fac_ints(n->graph, *y), n->in[0]->type.dtype, 0);
+        return;
+    }
     fac_dims d = { .n = y->n, .d = { x->d[0], x->d[1] } };
     for (int k = 2; k < d.n; k++) d.d[k] = w[k - 2].out;
     fac_value *columns = fac_shaped(n->in[0], d);

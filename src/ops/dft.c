@@ -52,7 +52,11 @@ static int64_t size_of(fac_node *n, int axis) {
     const attrs *a = n->attrs;
     const int64_t length = length_of(n, axis);
     fac_contents c;
-    if (length == 0 || length > INT32_MAX || (length < 0 && fac_host_numbers(n, LENGTH, &c))) {
+    const bool known =
+        n->in[LENGTH] ? fac_host_numbers(n, LENGTH, &c) : n->in[0]->type.dims.d[axis] >= 0;
+    const bool none =
+        n->in[0]->type.dims.d[axis] == 0 && a->inverse && a->onesided && !n->in[LENGTH];
+    if (length == 0 || length > INT32_MAX || none || (known && length < 0)) {
         fac_fail(n, FAC_E_ARGUMENT, "a length of %lld, expected 1 to %d", (long long)length,
                  INT32_MAX);
         return 0;

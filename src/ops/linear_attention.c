@@ -62,6 +62,11 @@ static bool packs(fac_node *n, int port, int64_t heads) {
     const fac_dims *d = &n->in[port]->type.dims;
     if (d->n != 3) return fac_fail(n, FAC_E_SHAPE, "%s has %d dims, not 3", in[port].name, d->n);
     if (d->d[2] < 0) return fac_fail(n, FAC_E_SHAPE, "the size of %s must be known", in[port].name);
+    for (int k = 0; k < 2; k++) {
+        const int64_t want = n->in[Q]->type.dims.d[k];
+        if (d->d[k] >= 0 && want >= 0 && d->d[k] != want)
+            return fac_fail(n, FAC_E_SHAPE, "dim %d of %s is not that of q", k, in[port].name);
+    }
     if (d->d[2] % heads == 0) return true;
     return fac_fail(n, FAC_E_SHAPE, "%s has %lld columns for %lld heads", in[port].name,
                     (long long)d->d[2], (long long)heads);
@@ -146,7 +151,7 @@ static void answer(const fac_ref *r, const sizes *z, int64_t row, int64_t head, 
 }
 
 static double scale_of(const fac_linear_attention_opts *o, int64_t key) {
-    return o->scale != 0 ? o->scale : 1 / sqrt((double)key);
+    return o->scale != 0 ? o->scale : 1 / sqrt((double)(key > 0 ? key : 1));
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
@@ -177,7 +182,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 enum { MOST = 1024 }; /* tokens whose steps are written out */
 static int64_t expands(const fac_node *n) {
     const fac_dims *q = &n->in[Q]->type.dims;
-    return fac_dims_known(q, 0) && q->d[1] > 0 && q->d[1] <= MOST ? 40 + 16 * q->d[1] : 0;
+    return fac_dims_known(q, 0) && q->d[1] <= MOST ? 40 + 16 * q->d[1] : 0;
 }
 
 /* B,T,H D as B,T,H,D; one token is B,H,D. */
@@ -217,8 +222,9 @@ static void expand(const fac_node *n, fac_value *y[]) {
         rows[t] = fac_shaped(fac_matmul(ask, S), fac_shape(B, 1, o->q_heads * s->d[3]));
     }
     if (!rows) return;
-    y[0] = fac_grad_as(fac_grad_times(fac_concat(rows, (int)T, 1), scale_of(o, s->d[2])),
-                       n->in[Q]->type.dtype);
+    fac_value *all = T ? fac_concat(rows, (int)T, 1)
+                       : fac_full(fac_ints(n->graph, n->out[0]->type.dims), wide, 0);
+    y[0] = fac_grad_as(fac_grad_times(all, scale_of(o, s->d[2])), n->in[Q]->type.dtype);
     y[1] = fac_grad_as(S, n->out[1]->type.dtype);
     fac_release(rows);
 }

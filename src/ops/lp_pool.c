@@ -118,6 +118,10 @@ static void expand(const fac_node *n, fac_value *out[]) {
     const fac_dims *x = &n->in[0]->type.dims;
     const fac_dtype dtype = n->in[0]->type.dtype;
     fac_window w[3];
+    if (!fac_dims_count(&n->out[0]->type.dims)) {
+        out[0] = fac_full(fac_ints(n->graph, n->out[0]->type.dims), dtype, 0);
+        return;
+    }
     fac_dims planes = *x;
     planes.d[0] = x->d[0] * x->d[1];
     planes.d[1] = 1;

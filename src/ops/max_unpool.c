@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 #include "ops/constant.h"
+#include "ops/onnx_put.h"
 #include "ops/shape.h"
 #include "ops/window.h"
 
@@ -68,8 +69,11 @@ static bool infer(fac_node *n) {
     fac_contents shape;
     fac_dims own;
     if (!unpooled(n, &own)) return false;
-    if (n->in[1]->type.dims.n != x->n)
-        return fac_fail(n, FAC_E_SHAPE, "indices must have the dims of x");
+    const fac_dims *at = &n->in[1]->type.dims;
+    bool alike = at->n == x->n;
+    for (int k = 0; alike && k < x->n; k++)
+        alike = at->d[k] < 0 || x->d[k] < 0 || at->d[k] == x->d[k];
+    if (!alike) return fac_fail(n, FAC_E_SHAPE, "indices must have the dims of x");
     y.dims = own;
     if (n->in[2]) {
         const bool known = fac_known(n->in[2], &shape);
@@ -131,7 +135,9 @@ static const fac_onnx onnx[] = { { "", "MaxUnpool", 9, 0, names, load, 2 }, { 0 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_max_unpool_opts *o = n->attrs;
     if (w->opset < 9) return false;
-    const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_list_of(w, n->in[1]),
+    const char *at = fac_onnx_name(w, n->in[1]);
+    if (n->in[1]->type.dtype != FAC_I64) at = fac_onnx_cast(w, at, FAC_I64, NULL);
+    const char *ins[] = { fac_onnx_name(w, n->in[0]), at,
                           n->in[2] ? fac_onnx_list_of(w, n->in[2]) : NULL };
     fac_onnx_put(w, "MaxUnpool", 3, ins, fac_onnx_name(w, n->out[0]));
     fac_onnx_put_ints(w, "kernel_shape", o->kernel.n, o->kernel.d);

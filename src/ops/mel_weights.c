@@ -24,7 +24,7 @@ static const fac_attr table[] = { { "dtype", FAC_A_DTYPE, offsetof(attrs, dtype)
 static const fac_port in[] = { { "mels", FAC_INTS, FAC_HOST }, { "length", FAC_INTS, FAC_HOST },
                                { "rate", FAC_INTS, 0 },        { "low", FAC_FLOATS, 0 },
                                { "high", FAC_FLOATS, 0 },      { 0 } };
-static const fac_port out[] = { { "w", FAC_NUMBERS, 0 }, { 0 } };
+static const fac_port made[] = { { "w", FAC_NUMBERS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_dtype dtype = ((const attrs *)n->attrs)->dtype;
@@ -45,38 +45,51 @@ static bool infer(fac_node *n) {
 static double mel(double hz) { return 2595 * log10(1 + hz / 700); }
 static double hertz(double m) { return 700 * (pow(10, m / 2595) - 1); }
 
+/* The five numbers. */
+typedef struct scale {
+    int64_t mels, length, rate;
+    double low, high;
+} scale;
+
 /* Where triangle ends lie: corner k of mels + 2. */
-static int64_t corner(const fac_ref *r, int64_t k, int64_t mels) {
-    const double low = mel(r->in[3].f[0]), high = mel(r->in[4].f[0]);
-    const double at = hertz(low + (double)k * (high - low) / (double)(mels + 2));
-    const double bin = floor((double)(r->in[1].i[0] + 1) * at / (double)r->in[2].i[0]);
+static int64_t corner(const scale *s, int64_t k) {
+    const double low = mel(s->low), high = mel(s->high);
+    const double at = hertz(low + (double)k * (high - low) / (double)(s->mels + 2));
+    const double bin = floor((double)(s->length + 1) * at / (double)s->rate);
     return bin >= 0 && bin < 0x1p62 ? (int64_t)bin : -1;
 }
 
-static void put(const fac_array *y, int64_t row, int64_t column, double v) {
-    const int64_t at = row * y->type.dims.d[1] + column;
-    if (y->f)
-        y->f[at] = v;
-    else
-        y->i[at] = (int64_t)v;
-}
-
-static fac_status ref(const fac_ref *r, fac_error *err) {
-    const fac_array *y = &r->out[0];
-    const int64_t rows = y->type.dims.d[0], mels = y->type.dims.d[1];
-    for (int64_t k = 0; k < rows * mels; k++) put(y, k / mels, k % mels, 0);
-    for (int64_t m = 0; m < mels; m++) {
-        const int64_t a = corner(r, m, mels), b = corner(r, m + 1, mels),
-                      c = corner(r, m + 2, mels);
+/* Zeros become w [length/2 + 1, mels]. */
+static fac_status triangles(const scale *s, double *w, fac_error *err) {
+    const int64_t rows = s->length / 2 + 1;
+    for (int64_t m = 0; m < s->mels; m++) {
+        const int64_t a = corner(s, m), b = corner(s, m + 1), c = corner(s, m + 2);
         if (a < 0 || b < a || c < b || b >= rows || c > rows)
             return fac_raise(err, FAC_E_ARGUMENT,
                              "mel %lld lies over bins %lld to %lld of a spectrum of %lld",
                              (long long)m, (long long)a, (long long)c, (long long)rows);
-        if (a == b) put(y, b, m, 1);
-        for (int64_t k = a; k <= b && a < b; k++) put(y, k, m, (double)(k - a) / (double)(b - a));
-        for (int64_t k = b; k < c; k++) put(y, k, m, (double)(c - k) / (double)(c - b));
+        if (a == b) w[b * s->mels + m] = 1;
+        for (int64_t k = a; k <= b && a < b; k++)
+            w[k * s->mels + m] = (double)(k - a) / (double)(b - a);
+        for (int64_t k = b; k < c; k++) w[k * s->mels + m] = (double)(c - k) / (double)(c - b);
     }
     return FAC_OK;
+}
+
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    const scale s = { r->in[0].i[0], r->in[1].i[0], r->in[2].i[0], r->in[3].f[0], r->in[4].f[0] };
+    const int64_t count = fac_dims_count(&r->out[0].type.dims);
+    double *w = fac_alloc((size_t)count + 1, sizeof *w);
+    if (!w) return fac_raise(err, FAC_E_NOMEM, "no memory for %lld weights", (long long)count);
+    const fac_status status = triangles(&s, w, err);
+    for (int64_t k = 0; k < count; k++) {
+        if (r->out[0].f)
+            r->out[0].f[k] = w[k];
+        else
+            r->out[0].i[k] = (int64_t)w[k];
+    }
+    fac_release(w);
+    return status;
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -106,7 +119,7 @@ const fac_op fac_op_mel_weights = {
     .name = "mel_weights",
     .doc = "triangles of the mel scale over bins of a spectrum",
     .in = in,
-    .out = out,
+    .out = made,
     .attrs = table,
     .attrs_size = sizeof(attrs),
     .is = FAC_OP_NO_GRAD,

@@ -46,6 +46,7 @@ static bool infer(fac_node *n) {
     const fac_roi_align_opts *o = n->attrs;
     const fac_dims *x = &n->in[0]->type.dims, *b = &n->in[1]->type.dims, *i = &n->in[2]->type.dims;
     if (x->n != 4) return fac_fail(n, FAC_E_SHAPE, "x has %d dims, not 4", x->n);
+    if (!x->d[2] || !x->d[3]) return fac_fail(n, FAC_E_SHAPE, "images without pixels");
     if (b->n != 2 || (b->d[1] >= 0 && b->d[1] != 4))
         return fac_fail(n, FAC_E_SHAPE, "boxes must be R,4");
     if (i->n != 1 || (i->d[0] >= 0 && b->d[0] >= 0 && i->d[0] != b->d[0]))
@@ -189,7 +190,7 @@ static int64_t expands(const fac_node *n) {
     const fac_roi_align_opts *o = n->attrs;
     const fac_dims *d = &n->in[0]->type.dims;
     const bool known = fac_dims_known(d, 1) && n->in[1]->type.dims.d[0] >= 0;
-    return known && o->samples && d->d[2] && d->d[3] ? 80 : 0;
+    return known && o->samples ? 80 : 0;
 }
 
 static void expand(const fac_node *n, fac_value *out[]) {

@@ -1,6 +1,8 @@
 /* Windows of spectra: ONNX's HannWindow, HammingWindow and BlackmanWindow. */
 #include <math.h>
 #include <string.h>
+#include "base/memory.h"
+#include "ops/constant.h"
 #include "ops/shape.h"
 #include "ops/spectrum.h"
 
@@ -32,7 +34,7 @@ static const fac_attr table[] = { { "kind", FAC_A_ENUM, offsetof(attrs, kind), 0
                                     "of the window; default f32" },
                                   { 0 } };
 static const fac_port in[] = { { "size", FAC_INTS, FAC_HOST }, { 0 } };
-static const fac_port out[] = { { "y", FAC_NUMBERS, 0 }, { 0 } };
+static const fac_port made[] = { { "y", FAC_NUMBERS, 0 }, { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_dtype dtype = ((const attrs *)n->attrs)->dtype;
@@ -67,6 +69,22 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             r->out[0].i[k] = (int64_t)w;
     }
     return FAC_OK;
+}
+
+static int64_t expands(const fac_node *n) { return n->out[0]->type.dims.d[0] >= 0; }
+
+/* A constant, where its size is known. */
+static void expand(const fac_node *n, fac_value *out[]) {
+    const int64_t size = n->out[0]->type.dims.d[0];
+    double *w = fac_alloc((size_t)size + 1, sizeof *w);
+    if (!w) {
+        out[0] = fac_fail_graph(n->graph, FAC_E_NOMEM, "no memory for a window of %lld",
+                                (long long)size);
+        return;
+    }
+    for (int64_t k = 0; k < size; k++) w[k] = window_at(n->attrs, k, size);
+    out[0] = fac_constant(n->graph, n->out[0]->type.dtype, fac_shape(size), w);
+    fac_release(w);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -105,12 +123,14 @@ const fac_op fac_op_signal_window = {
     .name = "signal_window",
     .doc = "Hann, Hamming and Blackman windows",
     .in = in,
-    .out = out,
+    .out = made,
     .attrs = table,
     .attrs_size = sizeof(attrs),
     .is = FAC_OP_NO_GRAD,
     .infer = infer,
     .ref = ref,
+    .expand = expand,
+    .expands = expands,
     .onnx = onnx,
     .save = save,
     .cases = cases,
