@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "data/dataset_internal.h"
-#include "data/listing.h"
+#include "data/sets/dataset_internal.h"
+#include "data/sets/listing.h"
 #include "data/sound/sound_internal.h"
 
 /* One file, its class and its part. */
