@@ -136,7 +136,7 @@ static int one_file(const sound_run *r, const char *path, cJSON *files) {
     fac_error err = { 0 };
     fac_sound s = { 0 };
     fac_tensor *mono = NULL;
-    hearing h;
+    hearing h = { 0 };
     int code = understand(r, &h);
     if (code) return code;
     if (fac_sound_load(path, &s, &err) || fac_sound_mono(&s, h.rate, &mono, &err))

@@ -50,6 +50,7 @@ static fac_status take_other(wav *w, const chunk *c, uint64_t rest, fac_error *e
     const bool format = !strcmp(c->id, "fmt "), sizes = !strcmp(c->id, "ds64");
     if (c->size > rest)
         return format || sizes ? lie(w, c->id, "it is longer than the file", err) : FAC_OK;
+    if (format && c->size < 16) return lie(w, "fmt ", "it has less than 16 bytes", err);
     if (format && w->format.at) return lie(w, "fmt ", "there are two", err);
     if (format) w->format = *c;
     if (!sizes || !w->large) return FAC_OK;
@@ -115,7 +116,6 @@ static fac_status format_of(const wav *w, kind *k, int *channels, int *rate, uin
     static const unsigned char rest[14] = { 0, 0, 0,    0, 0x10, 0,    0x80,
                                             0, 0, 0xAA, 0, 0x38, 0x9B, 0x71 };
     const unsigned char *p = w->format.at;
-    if (w->format.size < 16) return lie(w, "fmt ", "it has less than 16 bytes", err);
     uint32_t tag = u16(p), bits = u16(p + 14);
     if (tag == 0xFFFE) {
         if (w->format.size < 40)
