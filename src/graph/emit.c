@@ -112,16 +112,17 @@ static unsigned class_of(fac_dtype dtype) {
     case 'i': case 'u': return FAC_INTS;
     case 'b': return FAC_BOOLS;
     case 't': return FAC_TEXTS;
+    case 'q': return FAC_BLOCKS;
     default: return 0;
     }
 }
 
 static const char *class_names(unsigned takes, char *to, size_t size) {
-    static const char *const name[] = { "floats", "integers", "bools", "texts" };
+    static const char *const name[] = { "floats", "integers", "bools", "texts", "blocks" };
     if (takes == FAC_ANY) return "any element type";
     size_t at = 0;
     *to = 0;
-    for (unsigned k = 0; k < 4; k++)
+    for (unsigned k = 0; k < 5; k++)
         if (takes >> k & 1 && at < size) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " or " : "", name[k]);
     return to;
 }
