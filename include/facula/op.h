@@ -255,6 +255,7 @@ enum {                              /* fac_op.is */
     FAC_OP_RING     = 128,          /* adds and multiplies: exact modulo a prime             */
     FAC_OP_PICKS    = 256,          /* compares: gives some of its numbers, sizes, 0 or 1    */
     FAC_OP_INVERSE  = 512,          /* 1 / x                                                 */
+    FAC_OP_GROWS    = 2048,         /* infinite at finite numbers only where these are large */
     FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
                                        the node (call, if, loop, scan); passes take the node for one that must be expanded */
 };
