@@ -19,6 +19,10 @@ fac_onnx_loader fac_load_fused_matmul, fac_load_fused_gemm, fac_load_fused_conv;
 /* fusions_attention.c */
 fac_onnx_loader fac_load_ms_attention, fac_load_multi_head_attention;
 
+/* The rest of them behind the projection, B,S,(D + D + E); mask, past, bias may be absent. */
+void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value *mask,
+                fac_value *past, fac_value *bias, fac_value *y[]);
+
 extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
     fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[];
 
