@@ -1,7 +1,9 @@
 /* Numbers and paths in sentences. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cli.h"
+#include "words.h"
 
 const char *loss_text(double loss, char to[24]) {
     snprintf(to, 24, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
@@ -32,4 +34,31 @@ const char *folder_name(const char *path) {
     memcpy(kept[used], path, n);
     kept[used][n] = 0;
     return kept[used++];
+}
+
+enum { LARGEST_TEXT = 64 << 20 };
+
+static int words_joined(list words, char **text, size_t *bytes) {
+    size_t room = 1, at = 0;
+    for (int k = 0; k < words.n; k++) room += strlen(words.at[k]) + 1;
+    char *to = malloc(room);
+    if (!to) return fail_text("out of memory");
+    for (int k = 0; k < words.n; k++) {
+        const size_t n = strlen(words.at[k]);
+        if (k) to[at++] = ' ';
+        memcpy(to + at, words.at[k], n);
+        at += n;
+    }
+    to[at] = 0;
+    *text = to;
+    *bytes = at;
+    return EXIT_OK;
+}
+
+int words_given(list words, const char *file, char **text, size_t *bytes) {
+    fac_error err = { 0 };
+    if (file && words.n) return usage_text("a text and --file: one of them");
+    if (!file && !(words.n == 1 && !strcmp(words.at[0], "-"))) return words_joined(words, text, bytes);
+    if (fac_read_text(file ? file : "/dev/stdin", LARGEST_TEXT, FAC_READ_FILE_OR_PIPE, text, bytes, &err)) return fail(&err);
+    return EXIT_OK;
 }

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Writes src/data/unicode_tables.h: which characters are letters, marks and numbers, and their small forms.
 
-    python scripts/unicode_tables.py > src/data/unicode_tables.h
+    pip install unicodedata2; python scripts/unicode_tables.py > src/data/unicode_tables.h
 
-From the Unicode Character Database that Python has: general categories L*, M*, N*, and the simple lower case mapping.
+From the Unicode Character Database that the package unicodedata2, else Python, has: general categories L*, M*, N*, and the simple lower case mapping.
 """
 import sys
-import unicodedata
+try:
+    import unicodedata2 as unicodedata
+except ImportError:
+    import unicodedata
 
 
 def ranges(kind):

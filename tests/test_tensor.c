@@ -21,7 +21,7 @@ static void dtypes_have_facts(void **state) {
     for (int k = FAC_F32; k < FAC_DTYPES; k++) {
         const fac_dtype_info *i = fac_dtype_get((fac_dtype)k);
         assert_int_equal(fac_dtype_find(i->name), k);
-        assert_true(i->block_bytes > 0 && i->block_elements > 0 && strchr("fiubt", i->kind));
+        assert_true(i->block_bytes > 0 && i->block_elements > 0 && strchr("fiubtq", i->kind));
     }
     assert_string_equal(fac_dtype_get(FAC_NONE)->name, "none");
     assert_string_equal(fac_dtype_get((fac_dtype)-3)->name, "none");

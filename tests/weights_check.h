@@ -25,7 +25,7 @@ static fac_error err;
 
 static char folder[] = "/tmp/facula-weights-XXXXXX";
 static char path[200];
-static const char *in_folder(const char *name) {
+static inline const char *in_folder(const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }

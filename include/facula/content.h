@@ -16,9 +16,9 @@ typedef enum fac_content_kind {
     FAC_CONTENT_PICTURE,            /* one that fac_image_load reads              */
     FAC_CONTENT_OTHER_PICTURE,      /* GIF, WebP, TIFF...                         */
     FAC_CONTENT_ARRAYS,             /* .npy, .npz                                 */
-    FAC_CONTENT_WEIGHTS,            /* .safetensors, PyTorch's .pth               */
+    FAC_CONTENT_WEIGHTS,            /* .safetensors, .gguf, PyTorch's .pth        */
     FAC_CONTENT_MODEL,              /* ONNX                                       */
-    FAC_CONTENT_OTHER_MODEL,        /* TorchScript, TensorFlow Lite, Keras, GGUF... */
+    FAC_CONTENT_OTHER_MODEL,        /* TorchScript, TensorFlow Lite, Keras...   */
     FAC_CONTENT_OTHER               /* an archive, a program, a document...       */
 } fac_content_kind;
 

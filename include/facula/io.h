@@ -1,6 +1,6 @@
 /* facula/io.h: tensors in files.
  *
- * .npy / .npz (NumPy; stored and deflated entries), .safetensors, PyTorch .pth/.pt in both containers (legacy pickle and
+ * .npy / .npz (NumPy; stored and deflated entries), .safetensors, .gguf (llama.cpp's; weights stay in their blocks), PyTorch .pth/.pt in both containers (legacy pickle and
  * zip), read by an interpreter that executes nothing and refuses any other opcode or global by name.
  * Contents are borrowed from the mapped file where the format allows it.  Writing is atomic: a new file, then a rename. */
 #ifndef FACULA_IO_H

@@ -30,6 +30,11 @@ typedef enum fac_dtype {
     FAC_BOOL,               /* one byte, 0 or 1 */
     FAC_BIT,                /* one bit an element, 64 to a word along the packed axis */
     FAC_TEXT,               /* an element is a char * of the storage's own, UTF-8; host only: a few ONNX ops; no arithmetic */
+    /* Blocks of 32 or 256 weights with scales of their own, as GGUF files hold them.  For storage:
+     * `linear` and `gather` take them as weights, fac_tensor_convert and `cast` make floats of them.
+     * A row is whole blocks. */
+    FAC_Q4_0, FAC_Q4_1, FAC_Q5_0, FAC_Q5_1, FAC_Q8_0, FAC_IQ4_NL,
+    FAC_Q2_K, FAC_Q3_K, FAC_Q4_K, FAC_Q5_K, FAC_Q6_K, FAC_IQ4_XS,
     /* What quantized models store: a byte an element in memory, packed in ONNX files.  Cast,
      * quantize_linear, dequantize_linear and what only moves data take them; there is no arithmetic. */
     FAC_F8E4M3, FAC_F8E4M3UZ, FAC_F8E5M2, FAC_F8E5M2UZ, FAC_F8E8M0, FAC_F4E2M1,
@@ -40,12 +45,12 @@ typedef enum fac_dtype {
 /* Storage facts of an element type.  Size only through this table: some types have no byte per element. */
 typedef struct fac_dtype_info {
     const char *name;                           /* "f32" */
-    char        kind;                           /* 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 't' text, 0 none */
+    char        kind;                           /* 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 't' text, 'q' blocks, 0 none */
     int         block_elements, block_bytes;    /* f32 1,4   bit 64,8   a 32-element 4-bit block 32,18 */
     int         bits;                           /* of a value: 4 of i4, though a byte holds it */
 } fac_dtype_info;
 const fac_dtype_info *fac_dtype_get(fac_dtype dtype);       /* never NULL; name "none" for what is no dtype */
-bool                  fac_dtype_is_stored(fac_dtype dtype); /* FAC_F8E4M3 and what follows it */
+bool                  fac_dtype_is_stored(fac_dtype dtype); /* FAC_F8E4M3 .. FAC_U2 */
 fac_dtype             fac_dtype_find(const char *name);     /* "f32", "i64"; FAC_NONE when there is no such type */
 
 enum { FAC_DIMS = 8 };
@@ -106,7 +111,9 @@ fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_erro
 fac_status fac_tensor_write(fac_tensor *t, const void *from, size_t bytes, fac_error *err);
 
 /* A new contiguous host tensor with t's contents as another element type.  Floats to integers truncate towards zero and
- * wrap, anything to bool is != 0, f64/f32 to f16/bf16 round to nearest even; text is parsed and printed as ONNX Cast does. */
+ * wrap, anything to bool is != 0, f64/f32 to f16/bf16 round to nearest even; text is parsed and printed as ONNX Cast does.
+ * To blocks: FAC_E_UNSUPPORTED but for FAC_Q8_0, FAC_Q4_0, FAC_Q4_1, FAC_Q5_0 and FAC_Q5_1, which are rounded as GGUF's own
+ * tools round them; FAC_E_SHAPE where a row is not whole blocks. */
 fac_status fac_tensor_convert(const fac_tensor *t, fac_dtype dtype, fac_tensor **out, fac_error *err);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static const magic magics[] = {
     MAGIC(0, "\x93NUMPY", FAC_CONTENT_ARRAYS, "a NumPy array"),
     MAGIC(4, "TFL3", FAC_CONTENT_OTHER_MODEL, "a TensorFlow Lite model"),
     MAGIC(0, "\x89HDF\r\n\x1a\n", FAC_CONTENT_OTHER_MODEL, "an HDF5 file, as Keras writes its models"),
-    MAGIC(0, "GGUF", FAC_CONTENT_OTHER_MODEL, "a GGUF model"),
+    MAGIC(0, "GGUF", FAC_CONTENT_WEIGHTS, "a GGUF model"),
     MAGIC(4, "ORTM", FAC_CONTENT_OTHER_MODEL, "a model in the format of ONNX Runtime"),
     MAGIC(0, "\x1f\x8b", FAC_CONTENT_OTHER, "a gzip file"),
     MAGIC(0, "BZh", FAC_CONTENT_OTHER, "a bzip2 file"),

@@ -5,16 +5,12 @@
 #include <string.h>
 #include "base/memory.h"
 #include "facula/ops.h"
-#include "graph/graph_internal.h"
+#include "grad/reverse.h"
 
 /* value->mark: on a path from what is asked for. */
 static char wanted;
 
-typedef struct reverse {
-    fac_graph  *g;
-    fac_value **d;              /* gradients so far, by value id */
-    size_t      room;
-} reverse;
+typedef fac_reverse reverse;
 
 static bool is_wanted(const fac_value *v) { return v && v->mark == &wanted; }
 
@@ -99,6 +95,45 @@ static bool visit(reverse *r, fac_node *n) {
         add_to(r, n->in[i], dx[i]);
     }
     return true;
+}
+
+/* ---- one node at a time ---- */
+
+static void unmark(fac_value *v) {
+    if (v) v->mark = NULL;
+}
+
+static void forget(reverse *r, const fac_value *v) {
+    if (v && v->id < r->room) r->d[v->id] = NULL;
+}
+
+/* What the node's inputs have got; a value that is two inputs gives its gradient to the first. */
+static void gather(reverse *r, const fac_node *n, fac_value *dx[]) {
+    for (int i = 0; i < n->nin; i++) {
+        dx[i] = n->in[i] ? gradient_of(r, n->in[i]) : NULL;
+        forget(r, n->in[i]);
+    }
+}
+
+bool fac_reverse_node(fac_reverse *r, fac_node *n, const bool needs[], fac_value *const dy[],
+                      fac_value *dx[]) {
+    fac_node *last = r->g->last;
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && needs[i]) n->in[i]->mark = &wanted;
+    for (int k = 0; k < n->nout; k++)
+        if (dy[k]) add_to(r, n->out[k], dy[k]);
+    const bool known = visit(r, n);
+    gather(r, n, dx);
+    for (int k = 0; k < n->nout; k++) forget(r, n->out[k]);
+    for (int i = 0; i < n->nin; i++) unmark(n->in[i]);
+    for (fac_node *m = last ? last->next : r->g->first; m; m = m->next)
+        for (int k = 0; k < m->nout; k++) unmark(m->out[k]);
+    return known;
+}
+
+void fac_reverse_end(fac_reverse *r) {
+    fac_release(r->d);
+    *r = (fac_reverse){ 0 };
 }
 
 static fac_value *zeros_like(fac_value *v) { return fac_expand_to(fac_number(v->graph, v->type.dtype, 0), fac_shape_of(v)); }

@@ -113,12 +113,13 @@ static unsigned class_of(fac_dtype dtype) {
     case 'i': case 'u': return FAC_INTS;
     case 'b': return FAC_BOOLS;
     case 't': return FAC_TEXTS;
+    case 'q': return FAC_BLOCKS;
     default: return 0;
     }
 }
 
 static const char *class_names(unsigned takes, char *to, size_t size) {
-    static const char *const name[] = { "floats", "integers", "bools", "texts",
+    static const char *const name[] = { "floats", "integers", "bools", "texts", "blocks",
                                         "small types" };
     if (takes == FAC_ANY) return "any element type";
     size_t at = 0;

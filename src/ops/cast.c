@@ -6,10 +6,11 @@
 
 #if FAC_INTERFACE
 /* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything to bool is != 0, floats
- * round to nearest even; numbers to text and back as ONNX prints them. */
+ * round to nearest even; numbers to text and back as ONNX prints them.  Weights in blocks become floats; nothing becomes blocks. */
 fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
+static const fac_port ports[] = { { "x", FAC_ANY | FAC_BLOCKS, 0 }, { 0 } };
 typedef struct attrs { fac_dtype to; bool unsaturated; int rounding; } attrs;
 enum { UP, DOWN, NEAREST };
 static const char *const roundings[] = { "up", "down", "nearest", NULL };
@@ -20,10 +21,13 @@ static const fac_attr table[] = {
     { "rounding", FAC_A_ENUM, offsetof(attrs, rounding), 0, 0, 0, 0, roundings, "to f8e8m0" }, { 0 }
 };
 
+static bool in_blocks(fac_dtype t) { return fac_dtype_get(t)->kind == 'q'; }
+
 static bool infer(fac_node *n) {
     fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
     fac_contents c;
     if (to == FAC_NONE) return fac_fail(n, FAC_E_ARGUMENT, "the attribute 'to' is missing");
+    if (in_blocks(to) && from != to) return fac_fail(n, FAC_E_DTYPE, "nothing is rounded to blocks in a graph");
     n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
     bool widens = to == FAC_I64 || to == from || (to == FAC_I32 && from != FAC_U32 && from != FAC_U64);
     if (!fac_known(n->in[0], &c)) return true;
@@ -92,7 +96,9 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     return true;
 }
 
-static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_cast(dy[0], n->in[0]->type.dtype); }
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { 
+    if (!in_blocks(n->in[0]->type.dtype)) dx[0] = fac_cast(dy[0], n->in[0]->type.dtype);
+}
 
 static void cost(const fac_node *n, fac_cost *c) {
     int64_t count = fac_dims_count(&n->out[0]->type.dims);
@@ -150,7 +156,7 @@ static const fac_case cases[] = {
 };
 
 const fac_op fac_op_cast = {
-    .name = "cast", .doc = "x as another dtype", .in = fac_ports_any_x, .out = fac_ports_y, .attrs = table,
+    .name = "cast", .doc = "x as another dtype", .in = ports, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
     .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
 };

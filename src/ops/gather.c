@@ -2,7 +2,8 @@
 
 #if FAC_INTERFACE
 /* Slices of x along an axis, picked by integers: y[a.., i.., b..] = x[a.., indices[i..], b..].  A negative index counts from
- * the end; one outside the axis is an error of the run. */
+ * the end; one outside the axis is an error of the run.  x may be weights in blocks, picked by any axis but the last: y
+ * is then in blocks, too. */
 fac_value *fac_gather(fac_value *x, fac_value *indices, int axis);
 #endif
 
@@ -11,13 +12,15 @@ static const fac_attr table[] = {
     { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS, FAC_DIMS - 1, NULL,
         "the axis of x that the indices count" }, { 0 }
 };
-static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "indices", FAC_INTS, FAC_INDEX }, { 0 } };
+static const fac_port in[] = { { "x", FAC_ANY | FAC_BLOCKS, 0 }, { "indices", FAC_INTS, FAC_INDEX }, { 0 } };
 
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type;
     const int axis = fac_axis(((const attrs *)n->attrs)->axis, x->dims.n);
     fac_dims y = { 0 };
     if (axis < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)((const attrs *)n->attrs)->axis, x->dims.n);
+    if (fac_dtype_get(x->dtype)->kind == 'q' && axis == x->dims.n - 1)
+        return fac_fail(n, FAC_E_SHAPE, "the last axis of weights in blocks cannot be picked from");
     if (x->dims.n - 1 + i->dims.n > FAC_DIMS) return fac_fail(n, FAC_E_SHAPE, "the result has more than %d dims", FAC_DIMS);
     for (int k = 0; k < axis; k++) y.d[y.n++] = x->dims.d[k];
     for (int k = 0; k < i->dims.n; k++) y.d[y.n++] = i->dims.d[k];

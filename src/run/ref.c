@@ -25,7 +25,11 @@ static void *take(scratch *s, size_t n, size_t size) {
 }
 
 static size_t count_of(const fac_type *t) { int64_t n = fac_dims_count(&t->dims); return n < 0 ? 0 : (size_t)n; }
-static bool is_float(fac_dtype d) { return fac_dtype_get(d)->kind == 'f'; }
+/* In f64: weights in blocks are numbers, too. */
+static bool is_float(fac_dtype d) {
+    const char kind = fac_dtype_get(d)->kind;
+    return kind == 'f' || kind == 'q';
+}
 
 /* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
 
@@ -98,25 +102,35 @@ static bool is_inside(const fac_dims *d, const int64_t *from) {
     return true;
 }
 
+/* Rows of blocks are moved block by block: only whole ones may be. */
+static fac_dims units(const fac_type *t) {
+    fac_dims d = t->dims;
+    if (fac_dtype_get(t->dtype)->kind == 'q' && d.n) d.d[d.n - 1] /= fac_dtype_get(t->dtype)->block_elements;
+    return d;
+}
+
 /* out[to] = in[*input][from]: bytes only, so every dtype, text included (its elements are borrowed pointers).  What is nowhere is
  * zero; of movers that pick by indices it is an error. */
 static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host *out, scratch *s, bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
-    for (int i = 0; i < n->nports; i++) a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
+    for (int i = 0; i < n->nports; i++) {
+        a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
+        a[i].type.dims = units(&in[i].type);
+    }
     fac_status status = FAC_OK;
     const bool indexed = picks(n);
     for (int k = 0; !dry && k < n->nout; k++) {
         if (!out[k].data) continue;
-        fac_move m = { n->attrs, n->nports, k, a, out[k].type.dims };
+        fac_move m = { n->attrs, n->nports, k, a, units(&out[k].type) };
         int64_t to[FAC_DIMS] = { 0 }, from[FAC_DIMS] = { 0 };
-        size_t size = (size_t)fac_dtype_get(out[k].type.dtype)->block_bytes, total = count_of(&out[k].type);
+        size_t size = (size_t)fac_dtype_get(out[k].type.dtype)->block_bytes, total = (size_t)fac_dims_count(&m.out);
         char *y = out[k].data;
         for (size_t e = 0; e < total && !status; e++, y += size) {
             int input = 0;
             if (n->op->move(&m, to, &input, from)) {
-                const fac_dims *d = &in[input].type.dims;
+                const fac_dims *d = &a[input].type.dims;
                 int64_t at = 0;
                 if (!is_inside(d, from)) {
                     status = fac_raise(err, FAC_E_SHAPE, "%s: its operands do not fit together", n->op->name);

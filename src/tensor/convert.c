@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/error.h"
+#include "tensor/blocks.h"
 #include "tensor/convert_text.h"
 #include "tensor/half.h"
 #include "tensor/small.h"
@@ -180,6 +181,23 @@ static void unpack_bits(uint8_t *to, const uint64_t *from, size_t n) {
     for (size_t i = 0; i < n; i++) to[i] = from[i / 64] >> i % 64 & 1;
 }
 
+/* By way of floats, a block at a time; n is whole blocks. */
+static void convert_blocks(fac_dtype to, void *dst, fac_dtype from, const void *src, size_t n) {
+    const fac_dtype_info *in = fac_dtype_get(from), *out = fac_dtype_get(to);
+    const char *x = src;
+    char *y = dst;
+    float block[FAC_BLOCK_MOST];
+    for (size_t at = 0; at < n; at += FAC_BLOCK_MOST) {
+        const size_t m = n - at < FAC_BLOCK_MOST ? n - at : FAC_BLOCK_MOST;
+        if (in->kind == 'q') fac_blocks_decode(from, x, block, m);
+        else fac_convert(FAC_F32, block, from, x, m);
+        if (out->kind == 'q') fac_blocks_encode(to, block, y, m);
+        else fac_convert(to, y, FAC_F32, block, m);
+        x += m / (size_t)in->block_elements * (size_t)in->block_bytes;
+        y += m / (size_t)out->block_elements * (size_t)out->block_bytes;
+    }
+}
+
 void fac_convert(fac_dtype to, void *dst, fac_dtype from, const void *src, size_t n) {
     enum { CHUNK = 512 };
     union { double f[CHUNK]; int64_t i[CHUNK]; uint8_t b[CHUNK]; } between;
@@ -187,6 +205,10 @@ void fac_convert(fac_dtype to, void *dst, fac_dtype from, const void *src, size_
         const fac_dtype_info *info = fac_dtype_get(to);
         size_t block = (size_t)info->block_elements;
         if (n) memcpy(dst, src, (n + block - 1) / block * (size_t)info->block_bytes);
+        return;
+    }
+    if (fac_dtype_get(to)->kind == 'q' || fac_dtype_get(from)->kind == 'q') {
+        convert_blocks(to, dst, from, src, n);
         return;
     }
     loop *once = to == FAC_BIT || from == FAC_BIT ? NULL : direct(to, from);
@@ -226,10 +248,27 @@ static void convert_rows(const fac_type *to, char *dst, const fac_type *from, co
         fac_convert(to->dtype, dst, from->dtype, src, (size_t)length);
 }
 
+/* Whole blocks on either side, of types that they can be made of. */
+static fac_status check_blocks(const fac_type *from, fac_dtype to, fac_error *err) {
+    const fac_dtype_info *in = fac_dtype_get(from->dtype), *out = fac_dtype_get(to);
+    const char other = in->kind == 'q' ? out->kind : in->kind;
+    const int64_t row = from->dims.n ? from->dims.d[from->dims.n - 1] : 1;
+    if (in->kind != 'q' && out->kind != 'q') return FAC_OK;
+    if (other == 't' || from->dtype == FAC_BIT || to == FAC_BIT)
+        return fac_raise(err, FAC_E_UNSUPPORTED, "%s to %s: convert to f32 first", in->name, out->name);
+    if (out->kind == 'q' && !fac_blocks_encodes(to))
+        return fac_raise(err, FAC_E_UNSUPPORTED, "nothing is rounded to blocks of %s", out->name);
+    if (row % in->block_elements || row % out->block_elements)
+        return fac_raise(err, FAC_E_SHAPE, "rows of %lld elements are not whole blocks of %s",
+                         (long long)row, out->kind == 'q' ? out->name : in->name);
+    return FAC_OK;
+}
+
 fac_status fac_tensor_convert(const fac_tensor *t, fac_dtype dtype, fac_tensor **out, fac_error *err) {
     fac_type from = t->type, to = { dtype, from.dims };
     if (!fac_dtype_get(dtype)->block_bytes) return fac_raise(err, FAC_E_ARGUMENT, "there is no element type %d", (int)dtype);
     if (dtype == from.dtype) return fac_tensor_copy_contiguous(t, out, err);
+    FAC_TRY(check_blocks(&from, dtype, err));
     fac_tensor *plain = NULL, *y = NULL;
     if (!t->contiguous || !fac_tensor_data(t)) {
         FAC_TRY(fac_tensor_copy_contiguous(t, &plain, err));

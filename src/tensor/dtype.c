@@ -19,6 +19,18 @@ static const fac_dtype_info table[FAC_DTYPES] = {
     [FAC_BOOL] = { "bool", 'b', 1, 1, 1 },
     [FAC_BIT]  = { "bit",  'b', 64, 8, 1 },
     [FAC_TEXT] = { "text", 't', 1, sizeof(char *), 0 },
+    [FAC_Q4_0] = { "q4_0", 'q', 32, 18, 0 },
+    [FAC_Q4_1] = { "q4_1", 'q', 32, 20, 0 },
+    [FAC_Q5_0] = { "q5_0", 'q', 32, 22, 0 },
+    [FAC_Q5_1] = { "q5_1", 'q', 32, 24, 0 },
+    [FAC_Q8_0] = { "q8_0", 'q', 32, 34, 0 },
+    [FAC_IQ4_NL] = { "iq4_nl", 'q', 32, 18, 0 },
+    [FAC_Q2_K] = { "q2_k", 'q', 256, 84, 0 },
+    [FAC_Q3_K] = { "q3_k", 'q', 256, 110, 0 },
+    [FAC_Q4_K] = { "q4_k", 'q', 256, 144, 0 },
+    [FAC_Q5_K] = { "q5_k", 'q', 256, 176, 0 },
+    [FAC_Q6_K] = { "q6_k", 'q', 256, 210, 0 },
+    [FAC_IQ4_XS] = { "iq4_xs", 'q', 256, 136, 0 },
     [FAC_F8E4M3]   = { "f8e4m3", 'f', 1, 1, 8 },
     [FAC_F8E4M3UZ] = { "f8e4m3uz", 'f', 1, 1, 8 },
     [FAC_F8E5M2]   = { "f8e5m2", 'f', 1, 1, 8 },
@@ -33,7 +45,7 @@ static const fac_dtype_info table[FAC_DTYPES] = {
 
 const fac_dtype_info *fac_dtype_get(fac_dtype dtype) { return &table[(unsigned)dtype < FAC_DTYPES ? dtype : FAC_NONE]; }
 
-bool fac_dtype_is_stored(fac_dtype d) { return d >= FAC_F8E4M3 && d < FAC_DTYPES; }
+bool fac_dtype_is_stored(fac_dtype d) { return d >= FAC_F8E4M3 && d <= FAC_U2; }
 
 fac_dtype fac_dtype_find(const char *name) {
     for (int k = FAC_NONE + 1; name && k < FAC_DTYPES; k++)

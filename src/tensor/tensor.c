@@ -201,6 +201,12 @@ static fac_status check_window(const fac_type *type, const int64_t *strides, int
     return FAC_OK;
 }
 
+/* Blocks of weights are read byte by byte. */
+static bool is_aligned(const void *data, fac_dtype dtype) {
+    const fac_dtype_info *i = fac_dtype_get(dtype);
+    return i->kind == 'q' || (uintptr_t)data % (size_t)i->block_bytes == 0;
+}
+
 fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides, const void *data,
                              void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err) {
     fac_type type = { dtype, dims };
@@ -213,7 +219,7 @@ fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *stri
     if (strides != plain) bytes = fac_window_bytes(&type, strides, 0);
     if (bytes == SIZE_MAX) return fac_raise(err, FAC_E_ARGUMENT, "a tensor with these strides does not fit in any memory");
     if (bytes && !data) return fac_raise(err, FAC_E_ARGUMENT, "a borrowed tensor needs data");
-    if ((uintptr_t)data % (size_t)fac_dtype_get(dtype)->block_bytes)
+    if (!is_aligned(data, dtype))
         return fac_raise(err, FAC_E_ARGUMENT, "borrowed data is not aligned for %s", fac_dtype_get(dtype)->name);
     fac_storage *s = storage_new(dtype, bytes);
     if (!s) return no_memory(&type, sizeof *s, err);
@@ -333,7 +339,7 @@ static fac_status from_file(fac_file *file, size_t at, bool big, fac_type type,
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_INTERNAL, "texts cannot be borrowed from a file");
     const char *data = (const char *)fac_file_data(file) + at;
     const int swap = big ? info->block_bytes : 1;
-    if (swap == 1 && (uintptr_t)data % (size_t)info->block_bytes == 0) {
+    if (swap == 1 && is_aligned(data, type.dtype)) {
         fac_status status = fac_tensor_borrow(type.dtype, type.dims, strides, data, release_file, file, out, err);
         if (!status) fac_file_retain(file);
         return status;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/content.h"
+#include "tensor/gguf.h"
 
 typedef struct item { const char *name; fac_tensor *tensor; } item;
 struct fac_weights {
@@ -109,6 +110,7 @@ static fac_status read_npy(fac_file *f, fac_weights *w, fac_error *err) {
 static fac_status read_any(fac_file *f, fac_weights *w, fac_error *err) {
     if (fac_zip_here(f)) return read_zip(f, w, err);
     if (begins(f, "\x93NUMPY", 6)) return read_npy(f, w, err);
+    if (fac_gguf_here(f)) return fac_gguf_read(f, w, err);
     if (fac_file_size(f) > 8 && ((const char *)fac_file_data(f))[8] == '{') return fac_safetensors_read(f, w, err);
     if (begins(f, "\x80", 1)) return fac_pth_read_legacy(f, w, err);
     const char *is = fac_content_of(fac_file_data(f), fac_file_size(f)).name;
@@ -116,7 +118,7 @@ static fac_status read_any(fac_file *f, fac_weights *w, fac_error *err) {
         return fac_raise(err, FAC_E_FORMAT,
                          "no weights, but %s: .safetensors, .npy, .npz and PyTorch's .pth are "
                          "read", is);
-    return fac_raise(err, FAC_E_FORMAT, "no weights: not .safetensors, .npy, .npz or PyTorch's .pth");
+    return fac_raise(err, FAC_E_FORMAT, "no weights: not .safetensors, .gguf, .npy, .npz or PyTorch's .pth");
 }
 
 fac_status fac_weights_parse(fac_file *file, const char *name, fac_weights **out, fac_error *err) {

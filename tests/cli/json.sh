@@ -67,6 +67,9 @@ json report zoo:lenet -o page.html
 json devices
 json version
 json activations loop.txt --random
+printf '%s' '{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel"}}' \
+    > tokenizer.json
+json tokenize tokenizer.json abba
 json reduce lenet.onnx --check true --max-runs 3 -o small.onnx
 
 # one case that passes and one that does not

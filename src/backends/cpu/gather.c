@@ -20,26 +20,33 @@ typedef struct plan {
     fac_dtype index_type;
 } plan;
 
+/* Bytes of what is moved as one: an element, or a block, of which the last dim has so many fewer. */
+static int64_t unit_of(fac_dtype t) {
+    const fac_dtype_info *i = fac_dtype_get(t);
+    return i->kind == 'q' ? i->block_bytes : (int64_t)fac_copy_size(t);
+}
+
 static bool build(const fac_problem *p, plan *g) {
     const fac_dims *d = &p->in[0].type.dims;
     int64_t axis;
     int at = fac_attr_int(p->node, "axis", &axis) ? fac_axis(axis, d->n) : -1;
     if (at < 0) return false;
     *g = (plan){ .outer = 1, .size = d->d[at], .picks = fac_dims_count(&p->in[1].type.dims), .index_type = p->in[1].type.dtype,
-                 .element = (int64_t)fac_copy_size(p->in[0].type.dtype),
+                 .element = unit_of(p->in[0].type.dtype),
                  .index_bytes = (int64_t)fac_copy_size(p->in[1].type.dtype) };
-    g->in = p->in[0].layout.offset * g->element;
-    g->out = p->out[0].layout.offset * g->element;
+    const int64_t block = fac_dtype_get(p->in[0].type.dtype)->block_elements;
+    g->in = p->in[0].layout.offset / block * g->element;
+    g->out = p->out[0].layout.offset / block * g->element;
     g->index = p->in[1].layout.offset * g->index_bytes;
     g->row = g->element;
     for (int k = 0; k < at; k++) g->outer *= d->d[k];
-    for (int k = at + 1; k < d->n; k++) g->row *= d->d[k];
+    for (int k = at + 1; k < d->n; k++) g->row *= k == d->n - 1 ? d->d[k] / block : d->d[k];
     return true;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     plan g;
-    if (fac_copy_size(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
+    if (unit_of(p->in[0].type.dtype) == 0 || p->node->body[0]) return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     for (int i = 0; i < 2; i++)
         if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims)) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);

@@ -1,0 +1,226 @@
+/* Flushing: what is wanted of a segment, its program, its run. */
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "lazy/lazy_internal.h"
+
+/* Before a plan is made its size is guessed by this, and states by nothing: they are the caller's. */
+enum { NODE_BYTES = 2048, UNCHANGED = 2 };
+
+/* ---- what is wanted ---- */
+
+static bool is_wanted(const fac_recorder *r, const fac_lazy *x) {
+    if (!x->value || x->epoch != r->epoch || x->tensor) return false;
+    return x->keeps || atomic_load(&x->users) > x->nexts;
+}
+
+/* Histories that are alive say what gradients will read. */
+static fac_status keep(fac_recorder *r, fac_error *err) {
+    for (size_t i = 0; i < r->npending; i++) {
+        fac_made *m = r->pending[i];
+        if (m && m->nin && m->kind == FAC_MADE_OP) FAC_TRY(fac_history_keep(m, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status collect(fac_recorder *r, fac_outputs *outs, fac_error *err) {
+    outs->of = fac_alloc(r->g->ids, sizeof *outs->of);
+    if (!outs->of) return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+    for (size_t i = 0; i < r->npending; i++) {
+        fac_made *m = r->pending[i];
+        for (int k = 0; m && k < m->nout; k++) {
+            fac_lazy *x = &m->cell[k];
+            if (!is_wanted(r, x) || outs->of[x->value->id]) continue;
+            if (!fac_reserve(&outs->cell, &outs->room, outs->n + 1, sizeof *outs->cell))
+                return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+            outs->cell[outs->n++] = x;
+            outs->of[x->value->id] = (uint32_t)outs->n;
+        }
+    }
+    return FAC_OK;
+}
+
+/* Both sides of each assignment are in the graph. */
+static fac_status place_assigned(fac_recorder *r, fac_error *err) {
+    fac_value *v;
+    for (size_t i = 0; i < r->nassigned; i++) {
+        fac_lazy *state = r->assigned[i];
+        state->bound = true;
+        FAC_TRY(fac_segment_leaf(state, &v, err));
+        FAC_TRY(fac_segment_leaf(state->made->next, &v, err));
+    }
+    return FAC_OK;
+}
+
+/* ---- inputs and states ---- */
+
+/* What came unchanged through two flushes is taken for a weight, and for an input again once its
+ * contents change. */
+static void classify(fac_lazy *x) {
+    if (x->made->kind == FAC_MADE_STATE) x->bound = true;
+    if (x->made->kind == FAC_MADE_STATE || !x->tensor || x->made->kind == FAC_MADE_INTS) return;
+    const uint64_t version = fac_tensor_version(x->tensor);
+    const bool same = x->seen && x->version == version;
+    if (x->seen && !same) {
+        if (x->bound) fac_family_unbind(x->made->r, x->tensor);
+        x->moved = true;
+        x->bound = false;
+    }
+    x->version = version;
+    if (same && !x->moved && x->seen >= UNCHANGED && fac_tensor_contiguous(x->tensor)) x->bound = true;
+    x->seen++;
+}
+
+static fac_hash key_of(fac_recorder *r, const fac_outputs *outs) {
+    fac_segment_fold(r);
+    fac_hash h = fac_hash_int(r->key, outs->n);
+    for (size_t i = 0; i < outs->n; i++) h = fac_hash_int(h, outs->cell[i]->value->id);
+    for (size_t i = 0; i < r->nleaves; i++) {
+        const fac_lazy *x = r->leaves[i];
+        const fac_leaf_kind role = fac_leaf_role(x);
+        h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor : (uint64_t)role);
+    }
+    for (size_t i = 0; i < r->nassigned; i++) {
+        const fac_lazy *state = r->assigned[i];
+        h = fac_hash_int(fac_hash_int(h, state->value->id), state->made->next->value->id);
+    }
+    return h;
+}
+
+/* ---- numbers ---- */
+
+static int count_numbers(const fac_recorder *r) {
+    int n = 0;
+    for (size_t i = 0; i < r->nleaves; i++) n += fac_leaf_role(r->leaves[i]) == FAC_LEAF_IS_NUMBER;
+    return n;
+}
+
+static bool same_number(double a, double b) { return !memcmp(&a, &b, sizeof a); }
+
+/* Those that are not what the program was made with are inputs from now on; true: there are new
+ * ones. */
+static bool lift(const fac_recorder *r, fac_family *f) {
+    bool any = false;
+    int k = 0;
+    for (size_t i = 0; i < r->nleaves; i++) {
+        const fac_made *m = r->leaves[i]->made;
+        if (m->kind != FAC_MADE_NUMBER) continue;
+        if (!f->program) f->number[k] = m->number;
+        else if (!f->lifted[k] && !same_number(f->number[k], m->number)) any = f->lifted[k] = true;
+        k++;
+    }
+    return any;
+}
+
+/* ---- the program and its run ---- */
+
+static void free_program(void *p) { fac_program_free(p); }
+
+static fac_status inputs_of(fac_recorder *r, const fac_family *f, fac_tensor **in, int *n,
+                            fac_error *err) {
+    int k = 0;
+    *n = 0;
+    for (size_t i = 0; i < r->nleaves; i++) {
+        fac_lazy *x = r->leaves[i];
+        const fac_leaf_kind role = fac_leaf_role(x);
+        const bool number = role == FAC_LEAF_IS_NUMBER;
+        if (number) FAC_TRY(fac_lazy_number_tensor(x, err));
+        if (role == FAC_LEAF_IS_INPUT || (number && f->lifted[k])) in[(*n)++] = x->tensor;
+        r->stat.numbers += number && f->lifted[k];
+        k += number;
+    }
+    r->stat.inputs += (uint64_t)*n;
+    r->stat.states += f->nstates;
+    return FAC_OK;
+}
+
+static fac_status plan(fac_recorder *r, fac_family *f, const fac_outputs *outs, fac_tensor **in,
+                       int *n, fac_error *err) {
+    fac_plan_stat stat = { 0 };
+    r->stat.planned++;
+    FAC_TRY(fac_compile(r, f, outs, err));
+    FAC_TRY(inputs_of(r, f, in, n, err));
+    FAC_TRY(fac_program_plan(f->program, in, &stat, err));
+    f->bytes = stat.arena + stat.packed + (size_t)r->g->nodes * NODE_BYTES;
+    r->bytes += f->bytes;
+    fac_family_shrink(r, f);
+    return FAC_OK;
+}
+
+static fac_status program_for(fac_recorder *r, const fac_outputs *outs, fac_tensor **in,
+                              fac_family **out, fac_error *err) {
+    const fac_hash key = key_of(r, outs);
+    int n;
+    fac_family *f = fac_family_find(r, key);
+    if (!f) FAC_TRY(fac_family_new(r, key, count_numbers(r), &f, err));
+    if (lift(r, f)) {
+        fac_recorder_later(r, f->program, free_program);
+        f->program = NULL;
+        r->bytes -= f->bytes;
+        f->bytes = 0;
+    }
+    *out = f;
+    if (f->program) {
+        r->stat.hits++;
+        return inputs_of(r, f, in, &n, err);
+    }
+    const fac_status status = plan(r, f, outs, in, &n, err);
+    if (status) fac_family_drop(r, f);
+    return status;
+}
+
+static void deliver(fac_recorder *r, const fac_outputs *outs, fac_tensor **result) {
+    for (size_t i = 0; i < r->npending; i++) {
+        fac_made *m = r->pending[i];
+        for (int k = 0; m && k < m->nout; k++) {
+            fac_lazy *x = &m->cell[k];
+            const uint32_t at = is_wanted(r, x) ? outs->of[x->value->id] : 0;
+            if (!at) continue;
+            x->tensor = fac_tensor_retain(result[at - 1]);
+            x->type = fac_tensor_type(x->tensor);
+        }
+    }
+    for (size_t i = 0; i < outs->n; i++) fac_tensor_free(result[i]);
+}
+
+static fac_status run(fac_recorder *r, const fac_outputs *outs, fac_error *err) {
+    enum { FEW = 64 };
+    fac_tensor *few[FEW], **in = few;
+    fac_family *f;
+    if (r->nleaves + outs->n > FEW && !(in = fac_alloc(r->nleaves + outs->n, sizeof *in)))
+        return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
+    fac_tensor **result = in + r->nleaves;
+    for (size_t i = 0; i < outs->n; i++) {
+        fac_tensor *target = outs->cell[i]->target;
+        result[i] = target ? fac_tensor_retain(target) : NULL;
+    }
+    fac_status status = program_for(r, outs, in, &f, err);
+    if (!status) status = fac_program_run(f->program, in, result, err);
+    if (!status) deliver(r, outs, result);
+    for (size_t i = 0; status && i < outs->n; i++) fac_tensor_free(outs->cell[i]->target);
+    if (in != few) fac_release(in);
+    return status;
+}
+
+static fac_status compute(fac_recorder *r, fac_outputs *outs, fac_error *err) {
+    FAC_TRY(keep(r, err));
+    FAC_TRY(place_assigned(r, err));
+    FAC_TRY(collect(r, outs, err));
+    if (!outs->n && !r->nassigned) return FAC_OK;
+    for (size_t i = 0; i < r->nleaves; i++) classify(r->leaves[i]);
+    r->stat.flushes++;
+    return run(r, outs, err);
+}
+
+fac_status fac_flush_held(fac_recorder *r, fac_error *err) {
+    if (!r->g && !r->nassigned) return FAC_OK;
+    fac_outputs outs = { 0 };
+    fac_error why = { 0 };
+    fac_status status = fac_segment_open(r, &why);
+    if (!status) status = compute(r, &outs, &why);
+    fac_segment_close(r, status ? &why : NULL);
+    fac_release(outs.cell);
+    fac_release(outs.of);
+    if (status && err) *err = why;
+    return status;
+}
