@@ -34,7 +34,7 @@ static int64_t zero_bytes(const fac_nbits_opts *o) { return (blocks_of(o) * o->b
 
 static bool has(fac_node *n, int input, int64_t count) {
     const int64_t have = n->in[input] ? fac_dims_count(&n->in[input]->type.dims) : count;
-    return have == count || fac_fail(n, FAC_E_SHAPE, "%s must have %lld numbers, not %lld",
+    return have < 0 || have == count || fac_fail(n, FAC_E_SHAPE, "%s must have %lld numbers, not %lld",
                                      in[input].name, (long long)count, (long long)have);
 }
 

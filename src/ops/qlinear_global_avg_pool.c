@@ -33,7 +33,10 @@ static bool infer(fac_node *n) {
 
 static int64_t plane_of(const fac_dims *d) {
     int64_t n = 1;
-    for (int k = 2; k < d->n; k++) n *= d->d[k];
+    for (int k = 2; k < d->n; k++) {
+        if (d->d[k] < 0) return -1;
+        n *= d->d[k];
+    }
     return n;
 }
 

@@ -22,19 +22,26 @@ typedef struct bytes { fac_value *q, *scale, *zero; int64_t axis; } bytes;
 
 static bool is_single(const fac_value *v) { return fac_dims_count(&v->type.dims) == 1; }
 
+/* Files share numbers through Identity. */
+static fac_value *source(const fac_value *v) {
+    while (v && fac_node_is(v->node, "identity")) v = v->node->in[0];
+    return (fac_value *)(uintptr_t)v;
+}
+
 static fac_value *zero_of(const fac_node *n) {
-    return n->in[2] ? n->in[2] : fac_number(n->graph, n->in[0]->type.dtype, 0);
+    return n->in[2] ? source(n->in[2]) : fac_number(n->graph, n->in[0]->type.dtype, 0);
 }
 
 /* v is dequantize_linear of such: bytes, or i32. */
 static bool opened(const fac_value *v, bytes *to) {
-    const fac_node *n = v ? v->node : NULL;
+    const fac_value *from = source(v);
+    const fac_node *n = from ? from->node : NULL;
     if (!fac_node_is(n, "dequantize_linear") || n->body[0]) return false;
     const fac_dequantize_opts *o = n->attrs;
     const fac_dtype t = n->in[0]->type.dtype;
     if (o->block || v->type.dtype != FAC_F32 || n->in[1]->type.dtype != FAC_F32) return false;
     if (!fac_is_byte(t) && t != FAC_I32) return false;
-    *to = (bytes){ n->in[0], n->in[1], zero_of(n), o->axis };
+    *to = (bytes){ source(n->in[0]), source(n->in[1]), zero_of(n), o->axis };
     return true;
 }
 
@@ -233,7 +240,8 @@ static fac_value *biased(const fac_node *n, const bytes *y) {
 
 static void fuse(fac_node *n) {
     const fac_quantize_opts *o = n->attrs;
-    const bytes y = { NULL, n->in[1], n->in[2] ? n->in[2] : fac_number(n->graph, FAC_U8, 0), 0 };
+    fac_value *zero = n->in[2] ? source(n->in[2]) : fac_number(n->graph, n->out[0]->type.dtype, 0);
+    const bytes y = { NULL, source(n->in[1]), zero, 0 };
     if (o->block || n->body[0] || !fac_is_byte(n->out[0]->type.dtype)) return;
     if (n->in[0]->type.dtype != FAC_F32 || y.scale->type.dtype != FAC_F32) return;
     if (!is_single(y.scale) || !is_single(y.zero) || y.zero->type.dtype != n->out[0]->type.dtype) return;

@@ -11,9 +11,10 @@
 #include "base/error.h"
 
 extern const fac_simd fac_simd_base;
+extern const fac_byte_kernels fac_bytes_base;
 #if defined(__x86_64__)
 extern const fac_simd fac_simd_avx2, fac_simd_avx512;
-extern const fac_byte_kernels fac_bytes_vnni;
+extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
 #endif
 
 typedef struct choice { const fac_simd *simd; bool here; } choice;
@@ -49,10 +50,13 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
 static const fac_byte_kernels *bytes_of(const fac_simd *s) {
 #if defined(__x86_64__)
     const char *wish = getenv("FACULA_BYTES");
-    const bool plain = wish && !strcmp(wish, s->bytes->name);
-    if (s->lanes == 16 && __builtin_cpu_supports("avx512vnni") && !plain) return &fac_bytes_vnni;
+    const bool plain = wish && !strcmp(wish, fac_bytes_avx512.name);
+    if (s->lanes == 16)
+        return __builtin_cpu_supports("avx512vnni") && !plain ? &fac_bytes_vnni : &fac_bytes_avx512;
+    if (s->lanes == 8) return &fac_bytes_avx2;
 #endif
-    return s->bytes;
+    (void)s;
+    return &fac_bytes_base;
 }
 
 /* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */

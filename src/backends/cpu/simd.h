@@ -300,7 +300,6 @@ typedef struct fac_simd {
     fac_dots_kernel           *dots;
     const fac_typed_kernels   *typed;
     fac_arg_kernel            *arg;
-    const struct fac_byte_kernels *bytes;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

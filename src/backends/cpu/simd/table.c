@@ -1,6 +1,5 @@
 /* The table of one instruction set. */
 #include "backends/cpu/simd/vector.h"
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/streams.h"
 #include "facula/op.h"
 
@@ -23,7 +22,6 @@ extern const fac_row_kernel FAC_SIMD(fac_row_sum);
 extern fac_dots_kernel FAC_SIMD(fac_dots);
 extern const fac_typed_kernels FAC_SIMD(fac_typed);
 extern fac_arg_kernel FAC_SIMD(fac_arg);
-extern const fac_byte_kernels FAC_SIMD(fac_bytes);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -46,5 +44,4 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .pack_rows = FAC_SIMD(fac_pack_rows), .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),
     .row_sum = &FAC_SIMD(fac_row_sum), .dots = FAC_SIMD(fac_dots), .typed = &FAC_SIMD(fac_typed), .arg = FAC_SIMD(fac_arg),
-    .bytes = &FAC_SIMD(fac_bytes),
 };
