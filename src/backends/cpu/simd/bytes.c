@@ -1,9 +1,9 @@
-/* Tiles of products of bytes: see backends/cpu/bytes.h.
+/* Tiles of products of bytes: see backends/cpu/bytes/bytes.h.
  *
  * With VNNI one instruction multiplies four pairs of bytes and adds them to a lane (vpdpbusd).
  * Elsewhere bytes are widened to 16 bits, even ones and odd ones, and vpmaddwd adds two exact products
  * each: vpmaddubsw would be half of the work, but its sums saturate at 16 bits. */
-#include "backends/cpu/bytes.h"
+#include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/simd/vector.h"
 
 #if VL == 16

@@ -1,6 +1,6 @@
-/* Elementwise loops over bytes, which compilers turn into vectors: see backends/cpu/bytes.h. */
+/* Elementwise loops over bytes, which compilers turn into vectors: see backends/cpu/bytes/bytes.h. */
 #include <math.h>
-#include "backends/cpu/bytes.h"
+#include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/simd/vector.h"
 
 /* One rounding, with an instruction or, where there is none, in f64, which holds products of these. */
