@@ -2,7 +2,7 @@
  * go of the file's pages. */
 #include <string.h>
 #include "base/error.h"
-#include "onnx/packed.h"
+#include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 
@@ -93,11 +93,11 @@ static fac_status from_flags(const fac_type *type, fac_bytes b, fac_tensor **out
 }
 
 static fac_status from_bytes(const fac_type *type, fac_file *file, fac_bytes b, fac_tensor **out, fac_error *err) {
-    size_t need = fac_packed_bytes(type);
+    size_t need = fac_onnx_small_bytes(type);
     if (b.n != need) return fac_raise(err, FAC_E_FORMAT, "%zu bytes of data where its type needs %zu", b.n, need);
     if (!need) return fac_tensor_new(NULL, type->dtype, type->dims, out, err);
     if (type->dtype == FAC_BOOL) return from_flags(type, b, out, err);
-    if (fac_packed_each(type->dtype) > 1) return fac_packed_open(type, b.p, out, err);
+    if (fac_onnx_small_each(type->dtype) > 1) return fac_onnx_small_open(type, b.p, out, err);
     return fac_tensor_from_file(file, (size_t)(b.p - (const uint8_t *)fac_file_data(file)), *type, NULL, out, err);
 }
 
@@ -153,11 +153,11 @@ static fac_status numbers(const fac_type *type, fac_file *file, const fac_proto_
 /* Packed elements are bytes, one in a number. */
 static fac_status from_numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t,
                                fac_tensor **out, fac_error *err) {
-    if (fac_packed_each(type->dtype) == 1) return numbers(type, file, t, out, err);
-    const fac_dims dims = { 1, { (int64_t)fac_packed_bytes(type) } };
+    if (fac_onnx_small_each(type->dtype) == 1) return numbers(type, file, t, out, err);
+    const fac_dims dims = { 1, { (int64_t)fac_onnx_small_bytes(type) } };
     fac_tensor *bytes;
     FAC_TRY(numbers(&(fac_type){ FAC_U8, dims }, file, t, &bytes, err));
-    fac_status status = fac_packed_open(type, fac_tensor_data(bytes), out, err);
+    fac_status status = fac_onnx_small_open(type, fac_tensor_data(bytes), out, err);
     fac_tensor_free(bytes);
     return status;
 }
@@ -212,7 +212,7 @@ fac_status fac_proto_to_tensor(fac_source_files *s, const fac_proto_tensor *t, f
     if (t->location == FAC_PROTO_EXTERNAL) {
         fac_file *file;
         fac_bytes b;
-        FAC_TRY(fac_source_external(s, t, fac_packed_bytes(&type), &file, &b, err));
+        FAC_TRY(fac_source_external(s, t, fac_onnx_small_bytes(&type), &file, &b, err));
         return from_bytes(&type, file, b, out, err);
     }
     if (t->location != 0) return fac_raise(err, FAC_E_UNSUPPORTED, "data location %lld is not known", (long long)t->location);

@@ -6,23 +6,27 @@
 #include "tensor/tensor_internal.h"
 
 #if FAC_INTERFACE
-/* x's bits read as dtype `to`, which has as many: f32 as i32, i8 as u8.  No bool, bits or texts. */
+/* x's bits read as dtype `to`, which has as many: f32 as i32, i8 as u8; a bool is a byte, 0 or
+ * 1.  No bits or texts. */
 fac_value *fac_bit_cast(fac_value *x, fac_dtype to);
 #endif
 
 typedef struct attrs { fac_dtype to; } attrs;
 static const fac_attr table[] = {
     { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 } };
-static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_SMALL, 0 }, { 0 } };
-static const fac_port out[] = { { "y", FAC_NUMBERS | FAC_SMALL, 0 }, { 0 } };
+static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS | FAC_SMALL, 0 }, { 0 } };
+static const fac_port out[] = { { "y", FAC_NUMBERS | FAC_BOOLS | FAC_SMALL, 0 }, { 0 } };
+
+/* A bool is a byte. */
+static int width(const fac_dtype_info *t) { return t->kind == 'b' ? 8 : t->bits; }
 
 static bool infer(fac_node *n) {
     const fac_dtype from = n->in[0]->type.dtype, to = ((const attrs *)n->attrs)->to;
     const fac_dtype_info *a = fac_dtype_get(from), *b = fac_dtype_get(to);
     if (to == FAC_NONE) return fac_fail(n, FAC_E_ARGUMENT, "the attribute 'to' is missing");
-    if (a->bits != b->bits || !strchr("fiu", b->kind))
-        return fac_fail(n, FAC_E_DTYPE, "%s has %d bits, %s has %d", a->name, a->bits, b->name,
-                        b->bits);
+    if (width(a) != width(b) || !strchr("fiub", b->kind))
+        return fac_fail(n, FAC_E_DTYPE, "%s has %d bits, %s has %d", a->name, width(a), b->name,
+                        width(b));
     n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
     return true;
 }
@@ -52,7 +56,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static bool view(const fac_node *n, const fac_layout *in_, fac_layout *out_) {
-    if (fac_dtype_get(n->in[0]->type.dtype)->bits < 8) return false;
+    if (fac_dtype_get(n->in[0]->type.dtype)->bits < 8 || n->out[0]->type.dtype == FAC_BOOL) return false;
     *out_ = *in_;
     return true;
 }

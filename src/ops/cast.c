@@ -49,13 +49,12 @@ static bool small_limits(fac_dtype t, double *most, double *beyond) {
     }
 }
 
-/* ONNX: saturated, infinities become the largest number of the types that have no unsigned zero. */
+/* Saturated, infinities become the largest number. */
 static double saturated(fac_dtype t, bool unsaturated, double x) {
     double most, beyond;
     if (!small_limits(t, &most, &beyond)) return x;
     if (unsaturated) return fabs(x) >= beyond ? copysign(INFINITY, x) : x;
-    const bool plain = t == FAC_F8E4M3 || t == FAC_F8E5M2;
-    return isinf(x) && plain ? copysign(most, x) : x;
+    return isinf(x) ? copysign(most, x) : x;
 }
 
 /* A power of two. */

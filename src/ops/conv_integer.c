@@ -41,23 +41,25 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return status;
 }
 
+/* ONNX has no bias here: it is added. */
+static void save_bias(const fac_onnx_writer *w, const fac_node *n, const char *sum) {
+    const int64_t axes[] = { 1, 2 };
+    const char *spread[] = { fac_onnx_name(w, n->in[FAC_QCONV_B]), fac_onnx_list(w, 2, axes) };
+    const char *b = fac_onnx_put(w, "Unsqueeze", 2, spread, NULL);
+    fac_onnx_put(w, "Add", 2, (const char *[]){ sum, b }, fac_onnx_name(w, n->out[0]));
+}
+
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]),
                           fac_onnx_name(w, n->in[X_ZERO]), fac_onnx_name(w, n->in[W_ZERO]) };
     const fac_dims *d = &n->in[1]->type.dims;
-    if (w->opset < 10 || n->in[FAC_QCONV_B]) return false;
-    fac_onnx_put(w, "ConvInteger", 4, ins, fac_onnx_name(w, n->out[0]));
+    const bool biased = n->in[FAC_QCONV_B] != NULL;
+    if (w->opset < (biased ? 13 : 10)) return false;
+    const char *y = fac_onnx_put(w, "ConvInteger", 4, ins, biased ? NULL : fac_onnx_name(w, n->out[0]));
     if (fac_dims_count(d) >= 0) fac_onnx_put_ints(w, "kernel_shape", 2, d->d + 2);
     fac_window_save(w, n);
+    if (biased) save_bias(w, n, y);
     return true;
-}
-
-/* The bias apart. */
-static int64_t expands(const fac_node *n) { return n->in[FAC_QCONV_B] ? 2 : 0; }
-static void expand(const fac_node *n, fac_value *y[]) {
-    fac_value *sum = fac_conv_integer(n->in[0], n->in[1], NULL, n->in[X_ZERO], n->in[W_ZERO],
-                                      n->attrs);
-    y[0] = fac_add(sum, fac_quant_channels(n->in[FAC_QCONV_B]));
 }
 
 static fac_value *make(fac_value *const x[], const fac_conv2d_opts *o) {
@@ -81,7 +83,7 @@ extern const fac_op fac_op_conv_integer;
 const fac_op fac_op_conv_integer = {
     .name = "conv_integer", .doc = "convolution of bytes with sums in i32", .in = in, .out = out,
     .attrs = fac_conv2d_table, .attrs_size = sizeof(fac_conv2d_opts), .infer = infer, .ref = ref,
-    .expand = expand, .expands = expands, .cost = fac_conv_cost, .onnx = onnx, .save = save,
+    .cost = fac_conv_cost, .onnx = onnx, .save = save,
     .cases = cases, .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_conv_integer(fac_value *x, fac_value *w, fac_value *b, fac_value *x_zero,

@@ -53,13 +53,6 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-static int64_t expands(const fac_node *n) {
-    const fac_dequantize_opts *o = n->attrs;
-    bool open = false;
-    for (int k = 0; k < n->in[0]->type.dims.n; k++) open |= n->in[0]->type.dims.d[k] < 0;
-    return o->block && open ? 0 : 6;
-}
-
 static void expand(const fac_node *n, fac_value *y[]) {
     const fac_dequantize_opts *o = n->attrs;
     fac_value *x = n->in[0], *zero = n->in[2];
@@ -112,7 +105,7 @@ extern const fac_op fac_op_dequantize_linear;
 const fac_op fac_op_dequantize_linear = {
     .name = "dequantize_linear", .doc = "few bits to numbers: (x - zero) scale", .in = in,
     .out = fac_ports_y, .attrs = table, .attrs_size = sizeof(fac_dequantize_opts), .infer = infer,
-    .ref = ref, .expand = expand, .expands = expands, .onnx = onnx, .save = save, .cases = cases,
+    .ref = ref, .expand = expand, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_dequantize_linear(fac_value *x, fac_value *scale, fac_value *zero,

@@ -1,4 +1,5 @@
 /* Numbers to few bits. */
+#include <stdio.h>
 #include "ops/cost.h"
 #include "ops/fusions_quant.h"
 #include "ops/quant.h"
@@ -83,29 +84,29 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     return FAC_OK;
 }
 
-/* As elementwise ops, where the arithmetic is that of f32. */
-static int64_t expands(const fac_node *n) {
+/* Of 8-bit floats. */
+static fac_value *narrowed(const fac_node *n, fac_value *x) {
     const fac_quantize_opts *o = n->attrs;
-    const bool whole = fac_dtype_get(n->out[0]->type.dtype)->kind != 'f';
-    const fac_dtype x = n->in[0]->type.dtype, s = n->in[1]->type.dtype;
-    bool open = false;
-    for (int k = 0; k < n->in[0]->type.dims.n; k++) open |= n->in[0]->type.dims.d[k] < 0;
-    return whole && (x == FAC_F32 || x == FAC_I32) && precision(o, s) == FAC_F32 && !(o->block && open)
-        ? 8 : 0;
+    char attrs[64];
+    snprintf(attrs, sizeof attrs, "to=%s%s", fac_dtype_get(n->out[0]->type.dtype)->name,
+             o->unsaturated ? " unsaturated" : "");
+    return fac_apply(n->graph, fac_op_find("cast"), attrs, 1, &x);
 }
 
 static void expand(const fac_node *n, fac_value *y[]) {
     const fac_quantize_opts *o = n->attrs;
     fac_graph *g = n->graph;
     fac_value *x = n->in[0], *zero = n->in[2];
-    const fac_dtype to = n->out[0]->type.dtype;
+    const fac_dtype to = n->out[0]->type.dtype, t = precision(o, n->in[1]->type.dtype);
+    const bool floats = fac_dtype_get(to)->kind == 'f';
     double least, most;
     fac_quant_range(to, &least, &most);
-    fac_value *s = fac_grid_spread(fac_cast(n->in[1], FAC_F32), x, o->axis, o->block);
-    fac_value *q = fac_round(fac_div(fac_cast(x, FAC_F32), s));
+    fac_value *s = fac_grid_spread(fac_cast(n->in[1], t), x, o->axis, o->block);
+    fac_value *q = fac_cast(fac_div(fac_cast(x, t), s), FAC_F32);
+    if (!floats) q = fac_round(q);
     if (zero) q = fac_add(q, fac_grid_spread(fac_cast(zero, FAC_F32), x, o->axis, o->block));
-    q = fac_clip(q, fac_number(g, FAC_F32, least), fac_number(g, FAC_F32, most));
-    y[0] = fac_cast(q, to);
+    if (!floats) q = fac_clip(q, fac_number(g, FAC_F32, least), fac_number(g, FAC_F32, most));
+    y[0] = floats ? narrowed(n, q) : fac_cast(q, to);
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
@@ -157,7 +158,7 @@ extern const fac_op fac_op_quantize_linear;
 const fac_op fac_op_quantize_linear = {
     .name = "quantize_linear", .doc = "numbers to few bits: x / scale + zero, rounded", .in = in,
     .out = out, .attrs = table, .attrs_size = sizeof(fac_quantize_opts), .infer = infer, .ref = ref,
-    .expand = expand, .expands = expands, .onnx = onnx, .save = save, .cases = cases,
+    .expand = expand, .onnx = onnx, .save = save, .cases = cases,
     .is = FAC_OP_NO_GRAD,
 };
 fac_value *fac_quantize_linear(fac_value *x, fac_value *scale, fac_value *zero,

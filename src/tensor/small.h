@@ -2,7 +2,7 @@
  *
  * To them: round to nearest, ties to even.  A finite number beyond the largest becomes the largest.
  * Infinity stays infinity where there is one, else it becomes NaN; NaN where there is none becomes
- * the largest.  E8M0 is a power of two: no sign, no zero. */
+ * -0, as in ml_dtypes.  E8M0 is a power of two: no sign, no zero. */
 #ifndef FACULA_TENSOR_SMALL_H
 #define FACULA_TENSOR_SMALL_H
 #include <math.h>
@@ -48,7 +48,7 @@ static inline uint8_t fac_small_code(fac_small f, double x) {
 
 static inline uint8_t fac_f64_to_small_float(fac_small f, double x) {
     const uint8_t sign = signbit(x) ? f.sign : 0;
-    if (isnan(x)) return f.nan < 0 ? f.largest : (uint8_t)(f.unsigned_zero ? f.nan : f.nan | sign);
+    if (isnan(x)) return f.nan < 0 ? f.sign : (uint8_t)(f.unsigned_zero ? f.nan : f.nan | sign);
     if (isinf(x)) {
         const int code = f.infinity >= 0 ? f.infinity : f.nan >= 0 ? f.nan : f.largest;
         return (uint8_t)(code | sign);

@@ -1,16 +1,16 @@
-/* See packed.h. */
-#include "onnx/packed.h"
+/* See small.h. */
+#include "onnx/small.h"
 #include <string.h>
 #include "base/error.h"
 #include "tensor/tensor_internal.h"
 
-int fac_packed_each(fac_dtype dtype) {
+int fac_onnx_small_each(fac_dtype dtype) {
     const int bits = fac_dtype_is_stored(dtype) ? fac_dtype_get(dtype)->bits : 8;
     return 8 / bits;
 }
 
-size_t fac_packed_bytes(const fac_type *type) {
-    const size_t bytes = fac_type_bytes(type), each = (size_t)fac_packed_each(type->dtype);
+size_t fac_onnx_small_bytes(const fac_type *type) {
+    const size_t bytes = fac_type_bytes(type), each = (size_t)fac_onnx_small_each(type->dtype);
     if (each == 1 || bytes == SIZE_MAX) return bytes;
     return bytes / each + (bytes % each != 0);
 }
@@ -23,7 +23,7 @@ static uint8_t held(fac_dtype dtype, unsigned code, int bits) {
 }
 
 static void unpack(const fac_type *type, const uint8_t *from, uint8_t *to) {
-    const int each = fac_packed_each(type->dtype), bits = 8 / each;
+    const int each = fac_onnx_small_each(type->dtype), bits = 8 / each;
     const int64_t n = fac_dims_count(&type->dims);
     for (int64_t k = 0; k < n; k++) {
         const unsigned code = (unsigned)from[k / each] >> (k % each * bits) & ((1u << bits) - 1);
@@ -31,7 +31,7 @@ static void unpack(const fac_type *type, const uint8_t *from, uint8_t *to) {
     }
 }
 
-fac_status fac_packed_open(const fac_type *type, const uint8_t *from, fac_tensor **out,
+fac_status fac_onnx_small_open(const fac_type *type, const uint8_t *from, fac_tensor **out,
                            fac_error *err) {
     fac_tensor *t;
     void *data;
@@ -54,8 +54,8 @@ static void pack(const uint8_t *from, int64_t n, int each, uint8_t *to) {
     }
 }
 
-fac_status fac_packed_make(const fac_tensor *t, fac_tensor **out, fac_error *err) {
-    const size_t bytes = fac_packed_bytes(&t->type);
+fac_status fac_onnx_small_pack(const fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const size_t bytes = fac_onnx_small_bytes(&t->type);
     fac_tensor *plain = NULL, *made = NULL;
     void *to = NULL;
     FAC_TRY(fac_tensor_copy_contiguous(t, &plain, err));
@@ -63,7 +63,7 @@ fac_status fac_packed_make(const fac_tensor *t, fac_tensor **out, fac_error *err
     if (!status) status = fac_tensor_begin_write(made, &to, err);
     if (!status) {
         if (bytes) memset(to, 0, bytes);
-        pack(fac_tensor_data(plain), fac_dims_count(&t->type.dims), fac_packed_each(t->type.dtype),
+        pack(fac_tensor_data(plain), fac_dims_count(&t->type.dims), fac_onnx_small_each(t->type.dtype),
              to);
         *out = made;
     } else {
