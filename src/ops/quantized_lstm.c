@@ -5,7 +5,7 @@
 
 #if FAC_INTERFACE
 /* fac_lstm with w D,4H,I and r D,4H,H of bytes, w = (w - w_zero) w_scale: x of all steps, and h of each
- * step, are made u8 with the range that they have (fac_dynamic_quantize_linear) before the product.
+ * sequence in each step, are made u8 with the range that they have before the product.
  * Scales f32, zero points of w's and r's dtypes, D or D,4H each; zero points may be NULL. */
 typedef struct fac_lstm_bytes { fac_value *w_scale, *w_zero, *r_scale, *r_zero; } fac_lstm_bytes;
 fac_value *fac_quantized_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b,
@@ -37,8 +37,26 @@ static fac_value *part(const fac_cell *cell, int port) {
     return v->type.dims.n == 2 ? fac_squeeze(v, fac_shape(0)) : fac_reshape(v, (fac_dims){ 0 });
 }
 
+/* Each sequence has a range of its own, as in ONNX Runtime when threads share out the batch: what
+ * others hold changes nothing. */
+static fac_value *product_by_rows(const fac_cell *cell, fac_value *h, fac_value *w) {
+    fac_graph *g = h->graph;
+    fac_value *zero = fac_number(g, FAC_F32, 0), *top = fac_number(g, FAC_F32, 255);
+    fac_value *least = fac_min(fac_reduce_min(h, fac_shape(1), false), zero);
+    fac_value *most = fac_max(fac_reduce_max(h, fac_shape(1), false), zero);
+    fac_value *s = fac_div(fac_sub(most, least), top);
+    s = fac_where(fac_equal(s, zero), fac_number(g, FAC_F32, 1), s);
+    fac_value *z = fac_clip(fac_round(fac_div(fac_neg(least), s)), zero, top);
+    z = fac_cast(z, FAC_U8);
+    fac_value *q = fac_quantize_linear(h, s, z, NULL);
+    fac_value *acc = fac_matmul_integer(q, fac_transpose(w, fac_shape(1, 0)), z, part(cell, R_ZERO));
+    fac_value *scale = fac_mul(fac_unsqueeze(s, fac_shape(1)), part(cell, R_SCALE));
+    return fac_mul(fac_cast(acc, FAC_F32), scale);
+}
+
 static fac_value *product(const fac_cell *cell, fac_value *x, fac_value *w, bool recurrent) {
-    const int at = recurrent ? R_SCALE : W_SCALE;
+    const int at = W_SCALE;
+    if (recurrent) return product_by_rows(cell, x, w);
     fac_value *q = fac_dynamic_quantize_linear(x);
     fac_value *acc = fac_matmul_integer(q, fac_transpose(w, fac_shape(1, 0)), fac_value_other(q, 2),
                                         part(cell, at + 1));
