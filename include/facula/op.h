@@ -74,8 +74,10 @@ struct fac_node {
 /* ---- tables of a descriptor ----------------------------------------------------------------------------------------- */
 
 enum {                              /* fac_port.takes */
-    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS, FAC_ANY = 15,
-    FAC_BLOCKS = 16                 /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS,
+    FAC_BLOCKS = 16,                /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_SMALL = 32,                 /* floats of 8 bits, anything of 4 or 2: only stored           */
+    FAC_ANY = 15 | FAC_SMALL
 };
 enum {                              /* fac_port.is */
     FAC_OPTIONAL   = 1,             /* may be absent (inputs) or unused at no cost (outputs: argmax indices, 1/sigma) */
