@@ -29,7 +29,7 @@ demo:
 SEED = $(or $(FACULA_SEED),1)
 check:
 	@sh scripts/setup.sh check
-	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON"
+	@$(MAKE) --no-print-directory quiet OPTIONS="-DFACULA_TESTS=ON -DFACULA_PYTHON=ON"
 	@cd $(BUILD) && env $(if $(filter random,$(SEED)),-u FACULA_SEED,FACULA_SEED=$(SEED)) \
 		ctest --output-on-failure --timeout 1200 -j $(JOBS)
 
@@ -45,6 +45,17 @@ bench:
 	@$(VENV)/bin/python bench/all.py --facula $(BUILD)/facula --out $(BUILD)/bench.md $(if $(ONLY),--only $(ONLY)) \
 		$(if $(LIGHT),--light $(LIGHT)) $(BENCH)
 
+# the Python package: built, installed into a virtual environment of its own, tested from there
+PYTHON ?= python3
+PYVENV ?= $(BUILD)/python-venv
+python:
+	@sh scripts/setup.sh python
+	@mkdir -p $(BUILD)
+	@[ -x $(PYVENV)/bin/pip ] || $(PYTHON) -m venv $(PYVENV)
+	@sh scripts/progress.sh $(BUILD)/python.log "building the Python package" $(PYVENV)/bin/pip install ".[test]"
+	@$(PYVENV)/bin/python -m pytest -q python/tests
+	@echo "facula is in $(PYVENV): $(PYVENV)/bin/python"
+
 install: build
 	@$(CMAKE) --install $(BUILD)
 
@@ -54,4 +65,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all build quiet demo check bench install uninstall clean
+.PHONY: all build quiet demo check python bench install uninstall clean

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What relays bring (src/run/relay.c): networks with them and without them, in turns, as one Markdown table.
+"""What relays bring (src/plan/relay.c): networks with them and without them, in turns, as one Markdown table.
 
     python bench/gpu_relay.py --facula build/facula [--batch 1] [--precision high,bf16] [--rounds 3] [NETWORK...]
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "backends/opencl/launch.h"
+#include "backends/opencl/device/launch.h"
 #include "facula/facula.h"
 
 enum { MOST = 200 };

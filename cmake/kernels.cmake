@@ -1,5 +1,5 @@
-# Every src/backends/opencl/kernels/NAME.cl becomes gen/cl_NAME.h: its text as the array fac_cl_NAME.
-file(GLOB KERNELS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/opencl/kernels/*.cl)
+# Every NAME.cl below src/backends/opencl becomes gen/cl_NAME.h: its text as the array fac_cl_NAME.
+file(GLOB_RECURSE KERNELS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/opencl/*.cl)
 foreach(f ${KERNELS})
   get_filename_component(n ${f} NAME_WE)
   facula_embed(${f} fac_cl_${n} ${CMAKE_CURRENT_BINARY_DIR}/gen/cl_${n}.h)

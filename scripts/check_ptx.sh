@@ -6,7 +6,7 @@
 # FACULA_KERNELS names a folder.  Needs clang with the NVPTX target, and ptxas of a CUDA toolkit (PTXAS=... or on the PATH).
 dir=$1 arch=${2:-sm_90a} bad=0
 ptxas=${PTXAS:-$(command -v ptxas || echo /usr/local/cuda/bin/ptxas)}
-here=$(dirname "$0")/../src/backends/opencl/kernels
+prelude=$(dirname "$0")/../src/backends/opencl/device/prelude.cl
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 cat > "$work/builtins.h" <<'END'
 #define get_local_id(d) ((size_t)((d) == 0 ? __nvvm_read_ptx_sreg_tid_x() : (d) == 1 ? __nvvm_read_ptx_sreg_tid_y() : __nvvm_read_ptx_sreg_tid_z()))
@@ -39,7 +39,7 @@ for f in "$dir"/*.cl; do
     name=$(basename "$f" .cl)
     options=$(sed -n '1s,^// *,,p' "$f" | sed 's/-cl-nv-maxrregcount=[0-9]*//; s/-cl-single-precision-constant//')
     most=$(sed -n '1s/.*-cl-nv-maxrregcount=\([0-9]*\).*/--maxrregcount=\1/p' "$f")
-    cat "$work/builtins.h" "$here/prelude.cl" "$f" > "$work/$name.cl"
+    cat "$work/builtins.h" "$prelude" "$f" > "$work/$name.cl"
     if ! clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -target nvptx64-nvidia-cuda -Xclang -target-cpu -Xclang sm_80 \
             -Xclang -target-feature -Xclang +ptx72 -O3 -cl-single-precision-constant -w $options -S -o "$work/$name.ptx" "$work/$name.cl"; then
         echo "$name: does not compile"; bad=1; continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/image.h: small image files and what Pillow makes of them, for tests/test_image.c.
+"""Writes tests/golden/image.h: small image files and what Pillow makes of them, for tests/data/test_image.c.
 
     python3 scripts/golden_image.py > tests/golden/image.h        (Pillow 13, NumPy)
 """
@@ -12,7 +12,7 @@ from PIL import Image, ImageOps, __version__
 
 
 def pattern(width, height):
-    """The same formula as pattern() in tests/test_image.c."""
+    """The same formula as pattern() in tests/data/test_image.c."""
     y, x = np.mgrid[0:height, 0:width]
     return np.stack([(x * 31 + y * 17 + x * y * 7 + c * 85) % 256 for c in range(3)], 2).astype(np.uint8)
 

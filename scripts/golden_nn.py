@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/nn.txt: independent values (torch in f64, NumPy) for convolution, pooling, products, reductions, softmax
-and normalization.  tests/test_golden_nn.c reads it.  Run it again only to add cases; the numbers are checked in.
+and normalization.  tests/ops/test_golden_nn.c reads it.  Run it again only to add cases; the numbers are checked in.
 
   op NAME TOLERANCE [ATTRIBUTES]     then its operands in order, then "end"
   in TYPE : NUMBERS                  an input

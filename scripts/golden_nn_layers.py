@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/nn_layers.txt: what PyTorch's layers give in f64, forward and backward, as digests.  tests/test_nn_layers.c
-builds the same layers.  All numbers that go in are formulas, see tests/nn_check.h; run it again only to add cases."""
+"""Writes tests/golden/nn_layers.txt: what PyTorch's layers give in f64, forward and backward, as digests.  tests/nn/test_nn_layers.c
+builds the same layers.  All numbers that go in are formulas, see tests/support/nn_check.h; run it again only to add cases."""
 import numpy as np
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ lines = ["# Written by scripts/golden_nn_layers.py: case, then tensor, product w
 
 
 def numbers(name, count):
-    """number_of() of tests/nn_check.h"""
+    """number_of() of tests/support/nn_check.h"""
     h = 0xcbf29ce484222325
     for c in name.encode():
         h = (h ^ c) * 0x100000001b3 & (1 << 64) - 1
@@ -27,7 +27,7 @@ def tensor(name, *shape):
 
 
 def first_values(module, prefix=""):
-    """first_value() of tests/nn_check.h for every parameter and running statistic"""
+    """first_value() of tests/support/nn_check.h for every parameter and running statistic"""
     with torch.no_grad():
         for name, p in [*module.named_parameters(), *module.named_buffers()]:
             full = prefix + name

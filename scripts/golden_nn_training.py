@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/nn_training.txt: loss, gradients and weights of PyTorch's steps 1, 2 and 10, as digests, for the networks
-of tests/test_nn_training.c.  scripts/check_training.py compares all elements."""
+of tests/nn/test_nn_training.c.  scripts/check_training.py compares all elements."""
 import os
 import sys
 

@@ -3,7 +3,7 @@
 
     python3 scripts/golden_table.py           # needs torch, torchvision, torchinfo, ptflops, fvcore
 
-tests/test_tables.c compares fac_analysis_table with them, line by line.  A file is torchinfo's text and then a line for each other
+tests/report/test_tables.c compares fac_analysis_table with them, line by line.  A file is torchinfo's text and then a line for each other
 counter: "ptflops N", "ptflops-modules N", "ptflops-aten N", "fvcore N".
 """
 import pathlib

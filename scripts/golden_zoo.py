@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/zoo.h: what torchvision computes with weights that tests/test_zoo.c can make as well.
+"""Writes tests/golden/zoo.h: what torchvision computes with weights that tests/nn/test_zoo.c can make as well.
 
     python3 scripts/golden_zoo.py > tests/golden/zoo.h            (PyTorch, torchvision)
 

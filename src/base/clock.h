@@ -9,4 +9,7 @@ static inline int64_t fac_now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+/* Seconds of the same clock. */
+double fac_now(void);
 #endif

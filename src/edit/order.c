@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "edit/edit.h"
 #include "graph/build.h"
-#include "report/report.h"
+#include "report/cost/report.h"
 
 /* Emits a node after all that it needs: nodes that are no layers stand where the first layer needs
  * them.  of: the node of `to` for each node of the analysis, by id. */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "edit/edit.h"
 #include "passes/passes.h"
-#include "run/ref.h"
+#include "ref/ref.h"
 
 /* One pass after the other; what went in is freed. */
 static fac_graph *then(fac_graph *g, fac_graph *made) {

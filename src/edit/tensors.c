@@ -5,7 +5,7 @@
 #include "edit/edit.h"
 #include "facula/ops.h"
 #include "passes/passes.h"
-#include "run/ref.h"
+#include "ref/ref.h"
 
 /* ---- one, or many by name ---- */
 

@@ -6,8 +6,9 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "backends/transfer.h"
+#include "run/run.h"
+#include "plan/plan.h"
 
 typedef struct count { int64_t nan, inf, of; } count;
 

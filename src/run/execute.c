@@ -2,8 +2,12 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "backends/transfer.h"
+#include "run/loan.h"
+#include "backends/layout_copy.h"
+#include "base/clock.h"
+#include "run/run.h"
+#include "plan/plan.h"
 
 fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) {
     fac_frame *f = fac_alloc(1, sizeof *f);

@@ -4,7 +4,7 @@
  *   cut.c    a plan in three parts: what comes before such nodes, these, and the rest, which is planned when the sizes are there */
 #ifndef FACULA_RUN_FLOW_H
 #define FACULA_RUN_FLOW_H
-#include "run/plan.h"
+#include "plan/plan.h"
 
 /* call, if or loop: its bodies as programs. */
 typedef struct fac_bodies {

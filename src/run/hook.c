@@ -5,8 +5,9 @@
  * Bodies of loops and branches are programs of their own (flow.c): a frame knows which ones it runs within. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "plan/plan.h"
+#include "backends/transfer.h"
+#include "run/run.h"
 #include "tensor/tensor_internal.h"
 
 struct fac_hooked {

@@ -5,9 +5,11 @@
 #include "backends/packed.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
-#include "run/ref.h"
+#include "plan/plan.h"
+#include "backends/transfer.h"
+#include "backends/layout_copy.h"
+#include "run/run.h"
+#include "ref/ref.h"
 
 /* What a value is made from: storages with their versions, and the nodes over them. */
 static fac_hash content(const fac_hash *hashes, const fac_value *v) {

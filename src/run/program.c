@@ -3,9 +3,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "run/flow.h"
-#include "run/plan.h"
+#include "plan/plan.h"
 #include "run/program_internal.h"
-#include "run/reach.h"
+#include "backends/transfer.h"
+#include "run/loan.h"
+#include "run/run.h"
 #include "tensor/tensor_internal.h"
 
 enum { PLANS = 256 };
@@ -389,4 +391,11 @@ fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_erro
     fac_graph_free(only);
     if (!status) *out = result;
     return status;
+}
+
+size_t fac_program_arena(fac_program *p, fac_arena_part *to, size_t max) {
+    pthread_mutex_lock(&p->lock);
+    const size_t n = p->last && !p->last->cut ? fac_plan_arena(p->last, to, max) : 0;
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }

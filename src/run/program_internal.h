@@ -1,7 +1,7 @@
 /* A program as src/run sees it. */
 #ifndef FACULA_RUN_PROGRAM_INTERNAL_H
 #define FACULA_RUN_PROGRAM_INTERNAL_H
-#include "run/plan.h"
+#include "plan/plan.h"
 
 struct fac_program {
     fac_device      *device;

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/backend.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "run/run.h"
+#include "plan/plan.h"
 
 static fac_status plan_of(const fac_graph *g, fac_device *d, bool *steers, fac_tensor **in, fac_support *out, fac_error *err) {
     const fac_program_opts opts = { 0 };

@@ -4,8 +4,11 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "run/plan.h"
-#include "run/reach.h"
+#include "backends/transfer.h"
+#include "run/loan.h"
+#include "backends/layout_copy.h"
+#include "run/run.h"
+#include "plan/plan.h"
 
 static fac_status no_memory(const fac_value *p, fac_error *err) {
     return fac_raise(err, FAC_E_NOMEM, "no memory to update %s", p->name);

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "text/normal.h"
 #include "text/tokenizer.h"
 

@@ -8,7 +8,7 @@
  *
  * \s+(?!\S) is a run of spaces, less its last one if something follows. */
 #include <string.h>
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "text/tokenizer.h"
 
 uint32_t fac_code_point(const char *s, size_t n, size_t *bytes) {

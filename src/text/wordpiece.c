@@ -3,7 +3,7 @@
  * than 100 characters, is unknown. */
 #include <string.h>
 #include "base/text.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "text/normal.h"
 #include "text/tokenizer.h"
 

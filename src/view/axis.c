@@ -24,7 +24,7 @@ static double nice(double x) {
     return power * (m <= 1 + tiny ? 1 : m <= 2 + tiny ? 2 : m <= 5 + tiny ? 5 : 10);
 }
 
-static void linear(fac_axis *a, int want, bool grow) {
+static void linear(fac_chart_axis *a, int want, bool grow) {
     a->step = nice((a->hi - a->lo) / want);
     double first = grow ? floor(a->lo / a->step + tiny) : ceil(a->lo / a->step - tiny);
     double last = grow ? ceil(a->hi / a->step - tiny) : floor(a->hi / a->step + tiny);
@@ -36,7 +36,7 @@ static void linear(fac_axis *a, int want, bool grow) {
 }
 
 /* Decades, and 2 and 5 between them where there is room. */
-static void logarithmic(fac_axis *a, int want, bool grow) {
+static void logarithmic(fac_chart_axis *a, int want, bool grow) {
     static const double parts[] = { 1, 2, 5 };
     double from = floor(log10(a->lo) + tiny), to = ceil(log10(a->hi) - tiny);
     int every = (int)ceil((to - from) / want), dense = 3 * (log10(a->hi) - log10(a->lo)) <= want + 1 ? 3 : 1;
@@ -56,8 +56,8 @@ static void logarithmic(fac_axis *a, int want, bool grow) {
     }
 }
 
-fac_axis fac_axis_fit(double lo, double hi, fac_scale scale, int want, bool grow) {
-    fac_axis a = { .lo = lo, .hi = hi, .scale = scale };
+fac_chart_axis fac_axis_fit(double lo, double hi, fac_scale scale, int want, bool grow) {
+    fac_chart_axis a = { .lo = lo, .hi = hi, .scale = scale };
     if (!(isfinite(lo) && isfinite(hi) && lo <= hi)) a.lo = 0, a.hi = 1;
     if (scale == FAC_SCALE_LOG && !(a.lo > 0)) a.scale = FAC_SCALE_LINEAR;
     double room = fmax(fabs(a.lo), fabs(a.hi)) * 1e-6;
@@ -71,7 +71,7 @@ fac_axis fac_axis_fit(double lo, double hi, fac_scale scale, int want, bool grow
     return a;
 }
 
-double fac_axis_place(const fac_axis *a, double x) {
+double fac_axis_place(const fac_chart_axis *a, double x) {
     double at = a->scale == FAC_SCALE_LOG ? log(fmax(x, a->lo) / a->lo) / log(a->hi / a->lo) : (x - a->lo) / (a->hi - a->lo);
     return at > 0 ? at < 1 ? at : 1 : 0;
 }
@@ -89,7 +89,7 @@ static const char *scientific(double x, double step, char to[FAC_NUMBER_TEXT]) {
     return to;
 }
 
-const char *fac_axis_label(const fac_axis *a, double x, char to[FAC_NUMBER_TEXT]) {
+const char *fac_axis_label(const fac_chart_axis *a, double x, char to[FAC_NUMBER_TEXT]) {
     static const struct { double unit; const char *name; } units[] = { { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } };
     double step = a->step ? a->step : pow(10, floor(log10(fabs(x)) + tiny)), largest = fmax(fabs(a->lo), fabs(a->hi));
     if (a->scale == FAC_SCALE_PERCENT) return fac_fixed(100 * x, decimals_of(100 * step), to);

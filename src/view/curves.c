@@ -36,7 +36,7 @@ bool fac_panel_range(const fac_panel *p, fac_range *out) {
     return r.y0 <= r.y1;
 }
 
-fac_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want) {
+fac_chart_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want) {
     double room = 0.04 * (r->y1 - r->y0), lo = r->y0, hi = r->y1;
     if (p->scale != FAC_SCALE_LOG) {
         if (!(lo >= 0 && lo < room)) lo = lo >= 0 && lo < 0.25 * hi ? 0 : lo - room;       /* 0 when it is near */
@@ -47,7 +47,7 @@ fac_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want) {
 
 /* ---- lines ---- */
 
-typedef struct frame { fac_axis x, y; fac_box box; } frame;
+typedef struct frame { fac_chart_axis x, y; fac_box box; } frame;
 
 static fac_point place(const frame *f, double x, double y) {
     return (fac_point){ f->box.x + f->box.w * fac_axis_place(&f->x, x), f->box.y + f->box.h * (1 - fac_axis_place(&f->y, y)) };

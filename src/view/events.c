@@ -104,7 +104,7 @@ fac_status fac_events_flush(fac_events *e, fac_error *err) {
 }
 
 /* Takes the message. */
-static fac_status add_event(fac_events *e, fac_message *event, fac_error *err) {
+static fac_status add_event(fac_events *e, fac_proto *event, fac_error *err) {
     fac_record_add(&e->pending, event->s, event->n);
     e->pending.failed |= event->failed;
     fac_text_free(event);
@@ -117,7 +117,7 @@ fac_status fac_events_open(const char *folder, fac_events **out, fac_error *err)
     if (!e) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for its events", folder);
     make_folder(folder);
     e->fd = open_new(e, folder);
-    fac_message first = { 0 };
+    fac_proto first = { 0 };
     fac_put_double(&first, EVENT_TIME, wall_time());
     fac_put_text(&first, EVENT_VERSION, "brain.Event:2");
     fac_status status = e->fd < 0 ? io_error(err, folder) : FAC_OK;
@@ -143,14 +143,14 @@ const char *fac_events_path(const fac_events *e) { return e->path; }
 /* ---- what is recorded ---- */
 
 /* A value with its tag; the rest of its fields follow. */
-static fac_message tagged(const char *tag) {
-    fac_message value = { 0 };
+static fac_proto tagged(const char *tag) {
+    fac_proto value = { 0 };
     fac_put_text(&value, VALUE_TAG, tag);
     return value;
 }
 
-static fac_status add_value(fac_events *e, int64_t step, fac_message *value, fac_error *err) {
-    fac_message event = { 0 }, summary = { 0 };
+static fac_status add_value(fac_events *e, int64_t step, fac_proto *value, fac_error *err) {
+    fac_proto event = { 0 }, summary = { 0 };
     fac_put_message(&summary, SUMMARY_VALUE, value);
     fac_put_double(&event, EVENT_TIME, wall_time());
     fac_put_int(&event, EVENT_STEP, step);
@@ -159,7 +159,7 @@ static fac_status add_value(fac_events *e, int64_t step, fac_message *value, fac
 }
 
 fac_status fac_events_scalar(fac_events *e, const char *tag, int64_t step, double x, fac_error *err) {
-    fac_message value = tagged(tag);
+    fac_proto value = tagged(tag);
     fac_put_float(&value, VALUE_SIMPLE, (float)x);
     return add_value(e, step, &value, err);
 }
@@ -170,7 +170,7 @@ fac_status fac_events_histogram(fac_events *e, const char *tag, int64_t step, co
     double counts[FAC_BUCKETS];
     FAC_TRY(fac_histogram_of(t, &h, err));
     for (int k = 0; k < h.buckets; k++) counts[k] = (double)h.in[k];
-    fac_message value = tagged(tag), histogram = { 0 };
+    fac_proto value = tagged(tag), histogram = { 0 };
     fac_put_double(&histogram, MIN, h.min);
     fac_put_double(&histogram, MAX, h.max);
     fac_put_double(&histogram, NUM, (double)h.count);
@@ -193,7 +193,7 @@ fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const 
     fac_text png = { 0 };
     fac_status status = fac_image_encode(image, add_bytes, &png, err);
     if (!status) {
-        fac_message value = tagged(tag), inner = { 0 };
+        fac_proto value = tagged(tag), inner = { 0 };
         fac_put_int(&inner, HEIGHT, image->height);
         fac_put_int(&inner, WIDTH, image->width);
         fac_put_int(&inner, COLOURS, RGB);
@@ -205,8 +205,8 @@ fac_status fac_events_image(fac_events *e, const char *tag, int64_t step, const 
     return status;
 }
 
-static void put_plugin(fac_message *value, const char *name, fac_message *content) {
-    fac_message metadata = { 0 }, plugin = { 0 };
+static void put_plugin(fac_proto *value, const char *name, fac_proto *content) {
+    fac_proto metadata = { 0 }, plugin = { 0 };
     fac_put_text(&plugin, PLUGIN_NAME, name);
     if (content) fac_put_message(&plugin, PLUGIN_CONTENT, content);
     fac_put_message(&metadata, METADATA_PLUGIN, &plugin);
@@ -215,7 +215,7 @@ static void put_plugin(fac_message *value, const char *name, fac_message *conten
 
 fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const char *markdown, fac_error *err) {
     enum { TYPE = 1, SHAPE = 2, STRINGS = 8, DT_STRING = 7, SHAPE_DIM = 2, DIM_SIZE = 1 };
-    fac_message value = tagged(tag), tensor = { 0 }, shape = { 0 }, dim = { 0 };
+    fac_proto value = tagged(tag), tensor = { 0 }, shape = { 0 }, dim = { 0 };
     fac_put_int(&dim, DIM_SIZE, 1);
     fac_put_message(&shape, SHAPE_DIM, &dim);
     fac_put_int(&tensor, TYPE, DT_STRING);
@@ -228,7 +228,7 @@ fac_status fac_events_text(fac_events *e, const char *tag, int64_t step, const c
 
 fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err) {
     FAC_TRY(fac_graph_usable(g, "fac_events_graph", err));
-    fac_message event = { 0 }, def = { 0 };
+    fac_proto event = { 0 }, def = { 0 };
     fac_graph_def(g, &def);
     fac_put_double(&event, EVENT_TIME, wall_time());
     fac_put_message(&event, EVENT_GRAPH, &def);
@@ -237,8 +237,8 @@ fac_status fac_events_graph(fac_events *e, const fac_graph *g, fac_error *err) {
 
 /* ---- hyperparameters: HParamsPluginData { 3 session_start_info, 4 session_end_info } ---- */
 
-static fac_status add_session(fac_events *e, const char *tag, int field, fac_message *info, fac_error *err) {
-    fac_message value = tagged(tag), data = { 0 };
+static fac_status add_session(fac_events *e, const char *tag, int field, fac_proto *info, fac_error *err) {
+    fac_proto value = tagged(tag), data = { 0 };
     fac_put_message(&data, field, info);
     put_plugin(&value, "hparams", &data);
     return add_value(e, 0, &value, err);
@@ -247,9 +247,9 @@ static fac_status add_session(fac_events *e, const char *tag, int field, fac_mes
 /* SessionStartInfo { 1 map<string, google.protobuf.Value>, 5 start_time }; Value { 2 number, 3 string } */
 fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, fac_error *err) {
     enum { HPARAMS = 1, START_TIME = 5, KEY = 1, VALUE = 2, NUMBER = 2, STRING = 3, SESSION_START = 3 };
-    fac_message info = { 0 };
+    fac_proto info = { 0 };
     for (int i = 0; i < n; i++) {
-        fac_message entry = { 0 }, value = { 0 };
+        fac_proto entry = { 0 }, value = { 0 };
         if (settings[i].text) fac_put_text(&value, STRING, settings[i].text);
         else fac_put_double(&value, NUMBER, settings[i].number);
         fac_put_text(&entry, KEY, settings[i].name);
@@ -263,7 +263,7 @@ fac_status fac_events_start(fac_events *e, int n, const fac_setting *settings, f
 /* SessionEndInfo { 1 status, 2 end_time } */
 fac_status fac_events_end(fac_events *e, bool success, fac_error *err) {
     enum { STATUS = 1, END_TIME = 2, SUCCESS = 1, FAILURE = 2, SESSION_END = 4 };
-    fac_message info = { 0 };
+    fac_proto info = { 0 };
     fac_put_int(&info, STATUS, success ? SUCCESS : FAILURE);
     fac_put_double(&info, END_TIME, wall_time());
     return add_session(e, "_hparams_/session_end_info", SESSION_END, &info, err);

@@ -16,7 +16,7 @@ enum { ATTR_LIST = 1, ATTR_S = 2, LIST_SHAPE = 7, SHAPE_DIM = 2, DIM_SIZE = 1 };
 
 typedef struct drawing {
     const fac_graph *g;
-    fac_message     *to;
+    fac_proto     *to;
     fac_arena        arena;
     fac_table        taken;         /* names that are in use */
     const char     **name;          /* by value id */
@@ -39,21 +39,21 @@ static const char *unique(drawing *d, const char *label) {
     return "";
 }
 
-static void put_attr(fac_message *node, const char *key, int field, fac_message *inner) {
-    fac_message entry = { 0 }, value = { 0 };
+static void put_attr(fac_proto *node, const char *key, int field, fac_proto *inner) {
+    fac_proto entry = { 0 }, value = { 0 };
     fac_put_message(&value, field, inner);
     fac_put_text(&entry, ENTRY_KEY, key);
     fac_put_message(&entry, ENTRY_VALUE, &value);
     fac_put_message(node, NODE_ATTR, &entry);
 }
 
-static void put_shapes(fac_message *node, int n, fac_value *const values[]) {
-    fac_message list = { 0 };
+static void put_shapes(fac_proto *node, int n, fac_value *const values[]) {
+    fac_proto list = { 0 };
     for (int i = 0; i < n; i++) {
-        fac_message shape = { 0 };
+        fac_proto shape = { 0 };
         const fac_dims *dims = &values[i]->type.dims;
         for (int k = 0; k < dims->n; k++) {
-            fac_message dim = { 0 };
+            fac_proto dim = { 0 };
             fac_put_int(&dim, DIM_SIZE, dims->d[k] < 0 ? -1 : dims->d[k]);
             fac_put_message(&shape, SHAPE_DIM, &dim);
         }
@@ -62,14 +62,14 @@ static void put_shapes(fac_message *node, int n, fac_value *const values[]) {
     put_attr(node, "_output_shapes", ATTR_LIST, &list);
 }
 
-static void put_dtype(fac_message *node, const fac_value *v) {
+static void put_dtype(fac_proto *node, const fac_value *v) {
     fac_text text = { 0 };
     fac_text_add(&text, fac_dtype_get(v->type.dtype)->name);
     put_attr(node, "dtype", ATTR_S, &text);
 }
 
 static void put_leaf(drawing *d, fac_value *v, const char *op, const char *label) {
-    fac_message node = { 0 };
+    fac_proto node = { 0 };
     d->name[v->id] = unique(d, label);
     fac_put_text(&node, NODE_NAME, d->name[v->id]);
     fac_put_text(&node, NODE_OP, op);
@@ -90,7 +90,7 @@ static void put_const(drawing *d, fac_value *v) {
 }
 
 static void put_node(drawing *d, const fac_node *n) {
-    fac_message node = { 0 };
+    fac_proto node = { 0 };
     fac_text attrs = { 0 };
     char label[512];
     const char *name = unique(d, fac_node_label(n, label, sizeof label));
@@ -112,7 +112,7 @@ static void put_node(drawing *d, const fac_node *n) {
 }
 
 static void put_output(drawing *d, const fac_graph_out *o) {
-    fac_message node = { 0 };
+    fac_proto node = { 0 };
     char label[512];
     snprintf(label, sizeof label, "output.%s", o->name);
     fac_put_text(&node, NODE_NAME, unique(d, label));
@@ -122,7 +122,7 @@ static void put_output(drawing *d, const fac_graph_out *o) {
     fac_put_message(d->to, GRAPH_NODE, &node);
 }
 
-void fac_graph_def(const fac_graph *g, fac_message *to) {
+void fac_graph_def(const fac_graph *g, fac_proto *to) {
     drawing d = { .g = g, .to = to };
     d.name = fac_arena_alloc(&d.arena, (size_t)g->ids + 1, sizeof *d.name);
     d.failed = !d.name;
@@ -132,7 +132,7 @@ void fac_graph_def(const fac_graph *g, fac_message *to) {
     for (size_t i = 0; i < g->nconsts && !d.failed; i++) put_const(&d, g->consts[i]);
     for (const fac_node *n = g->first; n && !d.failed; n = n->next) put_node(&d, n);
     for (size_t i = 0; i < g->noutputs && !d.failed; i++) put_output(&d, &g->outputs[i]);
-    fac_message versions = { 0 };
+    fac_proto versions = { 0 };
     fac_put_int(&versions, VERSIONS_PRODUCER, PRODUCER);
     fac_put_message(to, GRAPH_VERSIONS, &versions);
     to->failed |= d.failed;

@@ -5,13 +5,13 @@
 #include <stdint.h>
 #include "base/text.h"
 
-typedef fac_text fac_message;           /* { 0 } is an empty one */
+typedef fac_text fac_proto;           /* { 0 } is an empty one */
 
-void fac_put_int(fac_message *m, int field, int64_t x);                     /* every integer and enum, bool too */
-void fac_put_float(fac_message *m, int field, float x);
-void fac_put_double(fac_message *m, int field, double x);
-void fac_put_doubles(fac_message *m, int field, size_t n, const double *x); /* packed */
-void fac_put_bytes(fac_message *m, int field, const void *data, size_t n);
-void fac_put_text(fac_message *m, int field, const char *s);
-void fac_put_message(fac_message *m, int field, fac_message *inner);        /* inner is empty afterwards */
+void fac_put_int(fac_proto *m, int field, int64_t x);                     /* every integer and enum, bool too */
+void fac_put_float(fac_proto *m, int field, float x);
+void fac_put_double(fac_proto *m, int field, double x);
+void fac_put_doubles(fac_proto *m, int field, size_t n, const double *x); /* packed */
+void fac_put_bytes(fac_proto *m, int field, const void *data, size_t n);
+void fac_put_text(fac_proto *m, int field, const char *s);
+void fac_put_message(fac_proto *m, int field, fac_proto *inner);        /* inner is empty afterwards */
 #endif

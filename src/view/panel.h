@@ -18,5 +18,5 @@ void fac_panel_confusion(fac_canvas *c, const fac_panel *p, fac_box box);
 typedef struct fac_range { double x0, x1, y0, y1; } fac_range;
 bool fac_panel_range(const fac_panel *p, fac_range *out);
 /* Where the y axis goes, with room above and below. */
-fac_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want);
+fac_chart_axis fac_panel_axis(const fac_panel *p, const fac_range *r, int want);
 #endif

@@ -20,7 +20,7 @@ enum { DOTS_X = 2, DOTS_Y = 4, BRAILLE = 0x2800, LEAST = 20, MOST = 1000, NONE =
 typedef struct sheet {
     const fac_panel    *p;
     const fac_terminal *how;
-    fac_axis x, y;
+    fac_chart_axis x, y;
     int      left, columns, lines;          /* letters before the curves; cells of the curves */
     uint8_t *dots, *series;                 /* of each cell: which dots, and of which line the last one */
     fac_text out;
@@ -158,7 +158,7 @@ static void put_foot(sheet *s) {
     fac_text_add(&s->out, "\n");
 }
 
-static int widest_label(const fac_axis *a) {
+static int widest_label(const fac_chart_axis *a) {
     int most = 0;
     char text[FAC_NUMBER_TEXT];
     for (int k = 0; k < a->n; k++) {

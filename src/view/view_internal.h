@@ -11,5 +11,5 @@ uint32_t fac_crc32c_masked(const void *data, size_t bytes);
 void fac_record_add(fac_text *to, const void *payload, size_t bytes);
 
 /* GraphDef: what TensorBoard's graph page draws. */
-void fac_graph_def(const fac_graph *g, fac_message *to);
+void fac_graph_def(const fac_graph *g, fac_proto *to);
 #endif

@@ -1,7 +1,7 @@
 /* For targets that compile files of the command: errors are formatted, so that a sanitizer sees what they read, and not said. */
 #include <stdarg.h>
 #include <stdio.h>
-#include "../../cli/cli.h"
+#include "../../cli/common/cli.h"
 
 static void format_only(const char *format, va_list args) {
     char text[4096];

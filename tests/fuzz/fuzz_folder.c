@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../cli/log.h"
-#include "../../cli/samples.h"
-#include "../../cli/train.h"
+#include "../../cli/common/log.h"
+#include "../../cli/run/samples.h"
+#include "../../cli/train/train.h"
 #include "fuzz.h"
 
 static void log_file(char *text, size_t bytes) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "data/text_internal.h"
+#include "data/text/text_internal.h"
 #include "fuzz.h"
 
 static void tokens(const fac_vocab *v, const char *text) {

@@ -1,6 +1,6 @@
 /* Models to begin with: each message, each way to store a tensor, functions, some real ops with attributes. */
 #include "fuzz.h"
-#include "../onnx_writer.h"
+#include "../support/onnx_writer.h"
 
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, FUNCTIONS = 25, ATTRIBUTE = 5, F32 = 1, I64 = 7, BOOL = 9 };
 

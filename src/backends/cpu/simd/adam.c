@@ -4,7 +4,7 @@
  * (cmake/simd.cmake), so that the bits are those of the ops one by one. */
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 
 #if defined(__clang__)
 #define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")

@@ -2,7 +2,7 @@
  * for softmax" (2018) and Dao et al., "FlashAttention" (2022): when a block raises the largest score, what was summed before is
  * scaled down. */
 #include <math.h>
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention/attention.h"
 #include "backends/cpu/simd/exp2.h"
 #include "backends/cpu/simd/rows.h"
 

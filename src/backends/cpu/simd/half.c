@@ -1,7 +1,7 @@
 /* f16 and bf16 to f32 and back, as integer arithmetic without branches that the compiler makes vectors of (AVX-512 has
  * instructions for f16): the same bits as fac_convert, for NaN some NaN.  f32 to half rounds to nearest, ties to even. */
 #include "backends/cpu/simd/vector.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 
 INLINE float as_float(uint32_t u) {
     float f;

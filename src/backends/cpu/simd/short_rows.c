@@ -1,7 +1,7 @@
 /* Sums of short rows of f32 in f64, of one instruction set: a vector of parts of each row, then as many rows as a vector has
  * lanes are added across at once, each step halving what is left of a row, so that no row is folded by itself. */
 #include "backends/cpu/simd/widen.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 
 #define BOTH(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #if VL == 16

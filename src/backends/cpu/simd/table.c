@@ -1,6 +1,6 @@
 /* The table of one instruction set. */
 #include "backends/cpu/simd/vector.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 #include "facula/op.h"
 
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];

@@ -9,7 +9,7 @@
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
-#include "backends/cpu/simd.h"
+#include "backends/cpu/device/simd.h"
 
 #define FAC_JOIN_(a, b) a##_##b
 #define FAC_JOIN(a, b)  FAC_JOIN_(a, b)

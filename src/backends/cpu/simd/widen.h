@@ -2,7 +2,7 @@
 #ifndef FACULA_CPU_WIDEN_H
 #define FACULA_CPU_WIDEN_H
 #include "backends/cpu/simd/vector.h"
-#include "backends/cpu/streams.h"
+#include "backends/cpu/device/streams.h"
 
 enum { VD = VL / 2 };
 typedef double  dvec __attribute__((vector_size(VL * 4)));

@@ -1,0 +1,198 @@
+/* facula evaluate: how good a model is on the test part of a data set, and whether another model gives the same answers. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "json.h"
+#include "run/photo.h"
+#include "train.h"
+
+static struct { const char *against, *preset; } o;
+static train_options *const t = &train_given;
+
+static const option options[] = {
+    { "--data", OPTION_TEXT, &train_given.data, "DIR", "where the data set is" },
+    { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
+    LINK_ROOT_OPTION,
+    { "--against", OPTION_TEXT, &o.against, "MODEL", "another form of the model: how far its answers differ" },
+    { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set", "[1, 1048576]" },
+    { "--size", OPTION_TEXT, &train_given.size, "HxW", "images become so large, and the model's input" },
+    { "--preset", OPTION_TEXT, &o.preset, "SPEC",
+      "how the model wants its images (`facula help run`); sizes stay" },
+    DEVICE_OPTIONS(train_given.device),
+    { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
+    { 0 } };
+
+typedef struct scores { double right, loss, samples, same, difference, seconds; } scores;
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+/* -log softmax(row)[label], and the place of the largest. */
+static double row_loss(const float *row, int64_t n, int64_t label, int64_t *best) {
+    double sum = 0;
+    *best = 0;
+    for (int64_t k = 1; k < n; k++)
+        if (row[k] > row[*best]) *best = k;
+    for (int64_t k = 0; k < n; k++) sum += exp((double)row[k] - (double)row[*best]);
+    return log(sum) + (double)row[*best] - (double)row[label];
+}
+
+static fac_status logits_of(fac_program *p, fac_tensor *x, fac_tensor **out, fac_error *err) {
+    fac_tensor *y = NULL;
+    fac_status status = fac_program_run(p, &x, &y, err);
+    if (!status) status = fac_tensor_convert(y, FAC_F32, out, err);
+    fac_tensor_free(y);
+    return status;
+}
+
+/* One batch; second NULL: there is nothing to compare with. */
+static fac_status add_batch(fac_program *first, fac_program *second, fac_tensor *x, const int64_t *labels, scores *s,
+                            fac_error *err) {
+    fac_tensor *a = NULL, *b = NULL;
+    fac_status status = logits_of(first, x, &a, err);
+    if (!status && second) status = logits_of(second, x, &b, err);
+    if (!status) {
+        const fac_dims d = fac_tensor_type(a).dims;
+        const float *row = fac_tensor_data(a), *other = b ? fac_tensor_data(b) : NULL;
+        for (int64_t i = 0; i < d.d[0]; i++, row += d.d[1], other += other ? d.d[1] : 0) {
+            int64_t best, best_of_other;
+            s->loss += row_loss(row, d.d[1], labels[i], &best);
+            s->right += best == labels[i];
+            if (!other) continue;
+            row_loss(other, d.d[1], labels[i], &best_of_other);
+            s->same += best == best_of_other;
+            for (int64_t k = 0; k < d.d[1]; k++) s->difference = fmax(s->difference, fabs((double)row[k] - (double)other[k]));
+        }
+        s->samples += (double)d.d[0];
+    }
+    fac_tensor_free(a);
+    fac_tensor_free(b);
+    return status;
+}
+
+static fac_status evaluate(train_job *j, const fac_graph *other, scores *s, fac_error *err) {
+    const fac_batches order = { .size = t->batch };
+    fac_program *first = NULL, *second = NULL;
+    fac_graph *quiet = fac_graph_inference(j->m.graph);
+    fac_status status = quiet ? fac_program_new(quiet, j->dev, NULL, &first, err) : FAC_E_NOMEM;
+    if (!status && other) status = fac_program_new(other, j->dev, NULL, &second, err);
+    const double start = now();
+    const int64_t batches = fac_batches_count(&j->test, &order);
+    for (int64_t i = 0; i < batches && !status; i++) {
+        fac_tensor *x, *labels;
+        status = fac_batch(&j->test, &order, 0, i, &x, &labels, err);
+        if (status) break;
+        status = add_batch(first, second, x, fac_tensor_data(labels), s, err);
+        fac_tensor_free(x);
+        fac_tensor_free(labels);
+    }
+    s->seconds = now() - start;
+    fac_program_free(first);
+    fac_program_free(second);
+    fac_graph_free(quiet);
+    return status;
+}
+
+static int print(const scores *s, const photo_plan *plan) {
+    char loss[24];
+    const double n = s->samples > 0 ? s->samples : 1;
+    if (t->json) {
+        cJSON *root = cJSON_CreateObject();
+        json_number(root, "accuracy", s->right / n, 9);
+        json_number(root, "loss", s->loss / n, 9);
+        cJSON_AddNumberToObject(root, "samples", s->samples);
+        json_number(root, "seconds", s->seconds, 6);
+        if (o.against) {
+            cJSON_AddNumberToObject(root, "same_answers", s->same);
+            json_number(root, "largest_difference", s->difference, 6);
+        }
+        photo_plan_json(plan, root);
+        return json_print(root);
+    }
+    printf("accuracy %.2f %% (%.0f of %.0f), loss %s, %.0f samples/s\n", 100 * s->right / n,
+           s->right, s->samples,
+           loss_text(s->loss / n, loss), n / s->seconds);
+    if (o.against)
+        printf("%s: %.0f of %.0f answers are the same, the outputs differ by %.2g at most\n", o.against, s->same, s->samples,
+               s->difference);
+    photo_plan_print(plan);
+    return EXIT_OK;
+}
+
+/* A folder of `facula train`: its model, data set and weights. */
+static int open_folder(const char *folder, train_job *j) {
+    fac_error err = { 0 };
+    char path[4096];
+    fac_weights *w = NULL;
+    int code = train_recall(folder, t);
+    t->weights = NULL;
+    if (!code) code = train_defaults(t);
+    if (!code) code = train_load(t, j);
+    if (code) return code;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    fac_status status = fac_weights_load(path, &w, &err);
+    if (!status) status = fac_graph_load_weights(j->m.graph, w, NULL, NULL, &err);
+    fac_weights_free(w);
+    return status ? fail(&err) : EXIT_OK;
+}
+
+/* The model says how it wants its images; where it does not, they stay as the data set has them. */
+static int prepare_images(train_job *j, photo_plan *plan) {
+    fac_error err = { 0 };
+    const int code = photo_plan_of(&(photo_options){ .preset = o.preset }, &j->m, plan);
+    if (code) return code;
+    if (plan->from == PHOTO_GUESS) {
+        photo_plan_trained(&j->test, PHOTO_DATA, plan);
+        return EXIT_OK;
+    }
+    /* images of a data set have the model's size already, whatever the preset does to photos */
+    plan->how.resize = 0;
+    plan->how.height = (int)j->test.item.d[1];
+    plan->how.width = (int)j->test.item.d[2];
+    return fac_dataset_prepare(&j->test, &plan->how, &err) ? fail(&err) : EXIT_OK;
+}
+
+static int open_model(const char *path, const char *set, train_job *j, photo_plan *plan) {
+    if (is_folder(path)) {
+        if (o.preset)
+            return usage_error(verb_find("evaluate"),
+                               "--preset is for files and zoo models: a training knows its own");
+        t->set = set;
+        const int code = open_folder(folder_name(path), j);
+        if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
+        return code;
+    }
+    if (!set) return usage_error(verb_find("evaluate"), "on which data set?");
+    t->set = set;
+    t->model = path;
+    int code = train_defaults(t);
+    if (!code) code = train_load(t, j);
+    if (!code && j->test.bytes) code = prepare_images(j, plan);
+    return !code && j->fresh_head ? fail_text("%s: was not trained for these classes, there is nothing to evaluate", path) : code;
+}
+
+static int run(list args) {
+    static train_job j;
+    const verb *v = verb_find("evaluate");
+    fac_error err = { 0 };
+    model other = { 0 };
+    scores s = { 0 };
+    photo_plan plan = { 0 };
+    if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
+    int code = open_model(args.at[0], args.n > 1 ? args.at[1] : NULL, &j, &plan);
+    if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
+    if (!code && evaluate(&j, other.graph, &s, &err)) code = fail(&err);
+    if (!code) code = print(&s, &plan);
+    model_free(&other);
+    train_free(t, &j);
+    return code;
+}
+
+const verb verb_evaluate = {
+    .name = "evaluate", .summary = "how good a model is on the test part of a data set",
+    .usage = "facula evaluate MODEL [SET] [options]", .options = options, .run = run,
+    .more = "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
+            "SET: as for `facula train`." };

@@ -1,0 +1,33 @@
+"""facula: load, run, inspect, build and train neural networks on an engine in C.
+
+    >>> import facula as fac
+    >>> x = fac.tensor([[1., 2.], [3., 4.]], requires_grad=True)
+    >>> (x @ x).sum().backward()
+    >>> x.grad
+    tensor([[ 7., 11.],
+            [ 9., 13.]])
+"""
+from . import _facula
+from ._facula import (ArgumentError, Device, DeviceError, DtypeError, Error, FileError, FormatError, Graph, InternalError,
+                      OutOfMemoryError, ShapeError, Tensor, UnsupportedError, cache_info, set_num_threads)
+from .dtypes import (bfloat16, bool_, dtype, float16, float32, float64, get_default_dtype, int8, int16, int32, int64, promote_types,
+                     result_type, set_default_dtype, uint8, uint16, uint32, uint64)
+from . import autograd, functional, methods, ops, promote, random
+from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .functional import *  # noqa: F403
+from .functional import abs, all, any, max, min, pow, round, sum  # noqa: A004
+from .random import (Generator, bernoulli, manual_seed, multinomial, normal, rand, rand_like, randint, randn, randn_like, randperm,
+                     seed)
+from . import data, export, files, model, nn, optim, plot, tables, tools, train, zoo
+from .files import load_weights, save
+from .edit import edit
+from .export import trace
+from .model import Model, load
+from .nn import Module, Parameter
+from .train import Trainer
+from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify
+
+float = float32  # noqa: A001
+double, half, long = float64, float16, int64
+device = Device
+__version__: str = _facula.version()

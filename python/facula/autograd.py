@@ -1,0 +1,396 @@
+"""Reverse mode: from a result back to the leaves it was made from.
+
+Each recorded call is a node that knows its inputs and can say what a gradient of its results means
+for them.  `backward` visits the nodes in the reverse order of their making, adds up what comes into
+each result, and leaves the sums in `.grad` of the leaves.
+"""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import _facula
+from ._facula import Tensor, apply
+from .promote import cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode:
+    """Switches recording on or off, as a context or around a function."""
+
+    on = False
+
+    def __enter__(self) -> None:
+        self._before = getattr(self, "_before", [])
+        self._before.append(_facula.set_grad_enabled(self.on))
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        _facula.set_grad_enabled(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with type(self)():
+                return function(*args, **kwargs)
+        return inside  # type: ignore[return-value]
+
+
+class no_grad(_Mode):
+    """Nothing inside is recorded for gradients."""
+
+
+class enable_grad(_Mode):
+    """Calls inside are recorded, also within no_grad."""
+
+    on = True
+
+
+inference_mode = no_grad
+
+
+def is_grad_enabled() -> bool:
+    return _facula.is_grad_enabled()
+
+
+class set_grad_enabled(_Mode):
+    """Recording as the argument says, from now on or as a context."""
+
+    def __init__(self, mode: bool) -> None:
+        self._before = [_facula.set_grad_enabled(mode)]
+
+    def __enter__(self) -> None:
+        pass
+
+
+def _next(node: Any) -> list[Any]:
+    return [x.grad_fn for x in node.inputs if isinstance(x, Tensor) and x.grad_fn is not None and x.requires_grad]
+
+
+def _order(roots: Iterable[Any]) -> list[Any]:
+    """Nodes, each after all that read its results."""
+    seen: set[int] = set()
+    order: list[Any] = []
+    for root in roots:
+        if id(root) in seen:
+            continue
+        seen.add(id(root))
+        stack = [(root, iter(_next(root)))]
+        while stack:
+            node, rest = stack[-1]
+            child = next((c for c in rest if id(c) not in seen), None)
+            if child is None:
+                order.append(node)
+                stack.pop()
+            else:
+                seen.add(id(child))
+                stack.append((child, iter(_next(child))))
+    return order[::-1]
+
+
+def _add(a: Tensor | None, b: Tensor) -> Tensor:
+    return b if a is None else apply("add", None, 0, a, b)
+
+
+def _hooked(hooks: Sequence[Callable[[Tensor], Tensor | None]] | None, g: Tensor) -> Tensor:
+    for hook in list(hooks or ()):
+        changed = hook(g)
+        if changed is not None:
+            g = changed
+    return g
+
+
+class _Walk:
+    """One backward pass: the gradients that are on their way."""
+
+    def __init__(self, create_graph: bool, retain_graph: bool) -> None:
+        self.create, self.retain = create_graph, retain_graph
+        self.at: dict[tuple[int, int], Tensor] = {}
+        self.leaves: dict[int, tuple[Tensor, Tensor]] = {}
+        self.wanted: dict[tuple[int, int], list[int]] = {}
+        self.found: dict[int, Tensor] = {}
+
+    def give(self, x: Tensor, g: Tensor) -> None:
+        if x.grad_fn is not None:
+            key = (id(x.grad_fn), x._index)
+            self.at[key] = _add(self.at.get(key), g)
+        elif x.requires_grad:
+            before = self.leaves.get(id(x))
+            self.leaves[id(x)] = (x, _add(before[1] if before else None, g))
+
+    def visit(self, node: Any) -> None:
+        incoming: list[Tensor | None] = []
+        for k in range(node.outputs):
+            g = self.at.pop((id(node), k), None)
+            if g is not None:
+                g = _hooked((node.hooks or {}).get(k), g)
+                for place in self.wanted.get((id(node), k), ()):
+                    self.found[place] = g
+            incoming.append(g)
+        if all(g is None for g in incoming):
+            return
+        for x, g in zip(node.inputs, node.vjp(incoming, self.create)):
+            if g is not None and isinstance(x, Tensor) and x.requires_grad:
+                self.give(x, g)
+        if not self.retain:
+            node.release()
+
+
+def _seed(y: Tensor, g: Any) -> Tensor:
+    if not y.requires_grad:
+        raise RuntimeError("this tensor does not require gradients and has no history: nothing to go back through")
+    if g is None:
+        if y._count != 1:
+            raise RuntimeError(f"backward of a tensor of shape {y.shape} needs the gradient to start from;"
+                               " without one it starts from a scalar")
+        g = Tensor(1.0, dtype=y.dtype)
+        return apply("expand", None, 0, g, Tensor(list(y.shape), dtype="int64")) if y.ndim else g
+    g = g if isinstance(g, Tensor) else Tensor(g)
+    if g.shape != y.shape:
+        raise _facula.ShapeError(f"a gradient of shape {g.shape} for a tensor of shape {y.shape}")
+    return cast(g, y.dtype)
+
+
+def _run(walk: _Walk, outputs: Sequence[Tensor], grads: Sequence[Any]) -> None:
+    with _Recording(walk.create):
+        for y, g in zip(outputs, grads):
+            walk.give(y, _seed(y, g))
+        for node in _order([y.grad_fn for y in outputs if y.grad_fn is not None]):
+            walk.visit(node)
+
+
+class _Recording(_Mode):
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+
+def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retain_graph: bool | None = None,
+             create_graph: bool = False) -> None:
+    """Adds d tensors / d leaf to `.grad` of every leaf that requires one."""
+    outputs = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    grads = list(grad_tensors) if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(outputs)
+    walk = _Walk(create_graph, create_graph if retain_graph is None else retain_graph)
+    _run(walk, outputs, grads)
+    with _Recording(create_graph):
+        for x, g in walk.leaves.values():
+            g = _hooked(x._hooks, g)
+            x.grad = g if x.grad is None else _add(x.grad, g)
+
+
+def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], grad_outputs: Any = None,
+         retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False) -> tuple[Tensor | None, ...]:
+    """d outputs / d inputs, without touching `.grad`."""
+    ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    gs = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(ys)
+    walk = _Walk(create_graph, create_graph if retain_graph is None else retain_graph)
+    for i, x in enumerate(xs):
+        if x.grad_fn is not None:
+            walk.wanted.setdefault((id(x.grad_fn), x._index), []).append(i)
+    _run(walk, ys, gs)
+    result: list[Tensor | None] = []
+    for i, x in enumerate(xs):
+        g = walk.found.get(i)
+        if g is None and id(x) in walk.leaves:
+            g = _hooked(x._hooks, walk.leaves[id(x)][1])
+        if g is None and not allow_unused:
+            raise RuntimeError(f"input {i} was not used to make the outputs; allow_unused=True gives None for it")
+        result.append(g)
+    return tuple(result)
+
+
+class RemovableHandle:
+    """What register_hook gives: remove() takes the hook away again."""
+
+    def __init__(self, hooks: Any, hook: Any) -> None:
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self) -> None:
+        if isinstance(self._hooks, dict):
+            for key, value in list(self._hooks.items()):
+                if value is self._hook:
+                    del self._hooks[key]
+        elif self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.remove()
+
+
+def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Calls hook(gradient) when the gradient by x is known; what it returns takes its place."""
+    if not x.requires_grad:
+        raise RuntimeError("a hook needs a tensor that requires gradients")
+    if x.grad_fn is None:
+        if x._hooks is None:
+            x._hooks = []
+        hooks: Any = x._hooks
+    else:
+        if x.grad_fn.hooks is None:
+            x.grad_fn.hooks = {}
+        hooks = x.grad_fn.hooks.setdefault(x._index, [])
+    hooks.append(hook)
+    return RemovableHandle(hooks, hook)
+
+
+def retain_grad(x: Tensor) -> None:
+    """Keeps the gradient of a tensor that is no leaf in its `.grad`."""
+    if x.grad_fn is None or x._retains_grad:
+        return
+
+    def keep(g: Tensor) -> None:
+        x.grad = g if x.grad is None else _add(x.grad, g)
+    register_hook(x, keep)
+    x._retains_grad = True
+
+
+# ---- functions with a backward of their own ----
+
+class FunctionContext:
+    """Carries what forward saves for backward."""
+
+    def __init__(self) -> None:
+        self._saved: tuple[Any, ...] = ()
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.materialize_grads = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        return self._saved
+
+    saved_values = saved_tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        self._fixed = {id(t) for t in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.materialize_grads = value
+
+
+class _PythonNode:
+    """A node whose gradients are written in Python."""
+
+    def __init__(self, function: type[Function], context: FunctionContext, inputs: tuple[Any, ...],
+                 shapes: list[tuple[Any, Any]]) -> None:
+        self.function, self.context, self.shapes = function, context, shapes
+        self.inputs = inputs
+        self.outputs = len(shapes)
+        self.name = function.__name__
+        self.hooks: dict[int, Any] | None = None
+
+    def vjp(self, incoming: list[Tensor | None], create: bool) -> list[Tensor | None]:
+        if self.context is None:
+            raise RuntimeError(f"{self.name}: backward() went through this part of the graph already and released it:"
+                               " say retain_graph=True the first time")
+        given: list[Tensor | None] = []
+        for g, (shape, dtype) in zip(incoming, self.shapes):
+            if g is None and self.context.materialize_grads:
+                g = cast(Tensor(0.0), dtype)
+                g = apply("expand", None, 0, g, Tensor(list(shape), dtype="int64")) if shape else g
+            given.append(g)
+        with _Recording(create):
+            result = self.function.backward(self.context, *given)
+        grads = list(result) if isinstance(result, (tuple, list)) else [result]
+        if len(grads) != len(self.inputs):
+            raise RuntimeError(f"{self.name}.backward gave {len(grads)} gradients, {len(self.inputs)} were expected,"
+                               " one for each input of forward")
+        for i, (x, g) in enumerate(zip(self.inputs, grads)):
+            if isinstance(x, Tensor) and isinstance(g, Tensor) and g.shape != x.shape:
+                raise _facula.ShapeError(f"{self.name}.backward: gradient {i} has shape {g.shape}, the input {x.shape}")
+        return grads
+
+    def release(self) -> None:
+        self.context = None  # type: ignore[assignment]
+        self.inputs = ()
+
+
+class Function:
+    """A function with a backward of its own: subclass it, write both as static methods, call apply.
+
+        class Square(fac.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+            @staticmethod
+            def backward(ctx, dy):
+                x, = ctx.saved_tensors
+                return 2 * x * dy
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionContext, *inputs: Any) -> Any:
+        raise NotImplementedError("forward(ctx, ...) has to be written")
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Any) -> Any:
+        raise NotImplementedError("backward(ctx, ...) has to be written")
+
+    @classmethod
+    def apply(cls, *inputs: Any) -> Any:
+        context = FunctionContext()
+        context.needs_input_grad = tuple(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        with no_grad():
+            result = cls.forward(context, *inputs)
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        if not (is_grad_enabled() and any(context.needs_input_grad)):
+            return result
+        node = _PythonNode(cls, context, inputs, [(y.shape, y.dtype) for y in outputs])
+        fixed = getattr(context, "_fixed", set())
+        wrapped = []
+        for k, y in enumerate(outputs):
+            z = y.detach()
+            if y.dtype.is_floating_point and id(y) not in fixed:
+                z.requires_grad = True
+                z.grad_fn = node
+                z._index = k
+            wrapped.append(z)
+        return tuple(wrapped) if isinstance(result, (tuple, list)) else wrapped[0]
+
+
+# ---- checking ----
+
+def gradcheck(function: Callable[..., Any], inputs: Sequence[Tensor] | Tensor, eps: float = 1e-6, atol: float = 1e-5,
+              rtol: float = 1e-3, raise_exception: bool = True) -> bool:
+    """Compares gradients with central differences, element by element; inputs should be float64."""
+    import numpy as np
+    xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    y = function(*xs)
+    ys = list(y) if isinstance(y, (tuple, list)) else [y]
+    rng = np.random.default_rng(0)
+    weights = [Tensor(rng.standard_normal(v.shape), dtype=v.dtype) for v in ys]
+
+    def total(*values: Tensor) -> float:
+        out = function(*values)
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        return sum(float((np.asarray(o.detach()).astype(np.float64) * np.asarray(w)).sum()) for o, w in zip(outs, weights))
+
+    wrt = [x for x in xs if x.requires_grad]
+    got = grad(ys, wrt, weights, allow_unused=True)
+    for x, g in zip(wrt, got):
+        place = next(i for i, v in enumerate(xs) if v is x)
+        base = np.array(np.asarray(x.detach()), dtype=np.float64)
+        numeric = np.zeros_like(base)
+        for at in np.ndindex(base.shape):
+            two = []
+            for sign in (1, -1):
+                moved = base.copy()
+                moved[at] += sign * eps
+                values = list(xs)
+                values[place] = Tensor(moved, dtype=x.dtype, requires_grad=True)
+                two.append(total(*values))
+            numeric[at] = (two[0] - two[1]) / (2 * eps)
+        analytic = np.zeros_like(base) if g is None else np.asarray(g).astype(np.float64)
+        if not np.allclose(analytic, numeric, rtol=rtol, atol=atol):
+            if raise_exception:
+                raise AssertionError(f"the gradient by input {place} is\n{analytic}\nbut differences give\n{numeric}")
+            return False
+    return True

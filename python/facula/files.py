@@ -1,0 +1,50 @@
+"""Tensors in files: .npy, .npz, .safetensors; PyTorch's .pth can be read."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from . import _facula
+from ._facula import Tensor
+
+
+def _tensor(value: Any) -> Tensor:
+    t = value if isinstance(value, Tensor) else Tensor(value)
+    return t.detach()
+
+
+def save(what: Any, path: Any) -> None:
+    """A tensor (.npy), a dictionary of tensors or a Module (.npz, else safetensors); anything else is pickled."""
+    name = os.fspath(path)
+    if hasattr(what, "state_dict"):
+        what = what.state_dict()
+    if isinstance(what, Tensor):
+        _facula.save_weights("npy", name, {"": _tensor(what)})
+        return
+    if isinstance(what, Mapping) and all(isinstance(v, Tensor) or hasattr(v, "__array__") for v in what.values()):
+        kind = "npz" if name.endswith(".npz") else "safetensors"
+        _facula.save_weights(kind, name, {k: _tensor(v) for k, v in what.items()})
+        return
+    import pickle
+    with open(name, "wb") as file:
+        pickle.dump(what, file)
+
+
+def load_weights(path: Any) -> dict[str, Tensor]:
+    """Named tensors of a file: .npy, .npz, .safetensors, PyTorch's .pth and .pt."""
+    return _facula.load_weights(os.fspath(path))
+
+
+def load(path: Any) -> Any:
+    """What save() wrote."""
+    name = os.fspath(path)
+    try:
+        got = load_weights(name)
+    except _facula.FormatError:
+        import pickle
+        with open(name, "rb") as file:
+            return pickle.load(file)
+    if name.endswith(".npy"):
+        return next(iter(got.values()))
+    return got

@@ -1,0 +1,345 @@
+"""Methods of Tensor: the functions of facula.functional, and what only a method can be."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _facula, autograd, functional as F
+from ._facula import Tensor
+from .dtypes import dtype, find
+from .promote import cast
+
+_same = """abs absolute neg negative exp log log2 log10 log1p expm1 exp2 sqrt rsqrt square sin cos tan asin acos atan sinh
+cosh tanh asinh acosh atanh erf sigmoid relu reciprocal floor ceil round trunc sign isnan isinf isfinite logical_not
+logical_and logical_or logical_xor add sub mul div floor_divide remainder fmod pow matmul eq ne lt le gt ge maximum minimum
+clamp clip lerp equal allclose sum mean prod amax amin max min argmax argmin all any var std norm logsumexp softmax
+log_softmax cumsum cumprod reshape flatten unflatten squeeze unsqueeze permute transpose swapaxes movedim moveaxis expand
+broadcast_to tile repeat_interleave split chunk unbind flip roll tril triu take_along_dim gather scatter scatter_add
+index_select take masked_fill masked_select nonzero topk argsort sort unique mm bmm dot outer diag bitwise_and bitwise_or
+bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equal less less_equal not_equal""".split()
+
+
+def _attach(name: str, function: Any) -> None:
+    setattr(Tensor, name, function)
+
+
+for _name in _same:
+    _attach(_name, getattr(F, _name))
+_attach("view", F.reshape)
+_attach("repeat", F.tile)
+
+
+def _in_place(name: str) -> Any:
+    function = getattr(F, name)
+
+    def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if x.requires_grad and x.is_leaf and autograd.is_grad_enabled():
+            raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
+        y = function(x, *args, **kwargs)
+        if y.shape != x.shape:
+            raise _facula.ShapeError(f"{name}_: a result of shape {y.shape} cannot be written into {x.shape}")
+        return x._become(cast(y, x.dtype))
+    method.__name__ = f"{name}_"
+    method.__doc__ = f"{name}(), written into this tensor."
+    return method
+
+
+for _name in """abs neg exp log sqrt sigmoid relu reciprocal floor ceil round sign add sub mul div pow clamp masked_fill
+tril triu lerp square tanh""".split():
+    _attach(f"{_name}_", _in_place(_name))
+
+
+def _method(function: Any) -> Any:
+    _attach(function.__name__, function)
+    return function
+
+
+@_method
+def copy_(x: Tensor, other: Any) -> Tensor:
+    """Takes the elements of another one, in place."""
+    y = F.expand(cast(F.as_tensor(other, x), x.dtype), *x.shape)
+    return x._become(y if y is not other else y.detach())
+
+
+@_method
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """All elements become this number."""
+    return x._become(F.full_like(x, value))
+
+
+@_method
+def zero_(x: Tensor) -> Tensor:
+    """All elements become 0."""
+    return x._become(F.full_like(x, 0))
+
+
+@_method
+def size(x: Tensor, dim: int | None = None) -> Any:
+    """The shape, or one size of it."""
+    return x.shape if dim is None else x.shape[dim]
+
+
+@_method
+def numel(x: Tensor) -> int:
+    """How many elements."""
+    return x._count
+
+
+@_method
+def dim(x: Tensor) -> int:
+    """How many dims."""
+    return x.ndim
+
+
+@_method
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    return F.reshape(x, other.shape)
+
+
+@_method
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    return F.expand(x, *other.shape)
+
+
+@_method
+def t(x: Tensor) -> Tensor:
+    """The transposed matrix."""
+    if x.ndim > 2:
+        raise _facula.ShapeError(f"t() of shape {x.shape}: two dims at most were expected")
+    return F.transpose(x, 0, 1) if x.ndim == 2 else x
+
+
+@_method
+def clone(x: Tensor) -> Tensor:
+    """A copy of its own, through which gradients flow."""
+    return _facula.apply("identity", None, 0, x) if x.requires_grad else x.detach()._convert(None)
+
+
+@_method
+def contiguous(x: Tensor) -> Tensor:
+    """Row-major in memory."""
+    return x
+
+
+@_method
+def is_contiguous(x: Tensor) -> bool:
+    strides, step = x._strides, 1
+    for n, s in zip(reversed(x.shape), reversed(strides)):
+        if n != 1 and s != step:
+            return False
+        step *= n
+    return True
+
+
+@_method
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """Steps in elements."""
+    return x._strides if dim is None else x._strides[dim]
+
+
+@_method
+def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False) -> Tensor:
+    """Another dtype, another device, or both: x.to(fac.float64), x.to("opencl"), x.to(other)."""
+    for a in args:
+        if isinstance(a, Tensor):
+            dtype, device = a.dtype, a.device
+        elif isinstance(a, _facula.Device) or (isinstance(a, str) and a.split(":")[0] in ("cpu", "opencl")):
+            device = a
+        else:
+            dtype = a
+    y = x if dtype is None else cast(x, find(dtype))
+    if device is not None and F.as_tensor(y).device.name != _facula.Device(device).name:
+        moved = y._on(device)
+        if y.requires_grad:
+            moved.requires_grad, moved.grad_fn, moved._index = True, y.grad_fn, y._index
+        y = moved
+    return y.clone() if copy and y is x else y
+
+
+@_method
+def type(x: Tensor, dtype: Any = None) -> Any:  # noqa: A001
+    return x.dtype if dtype is None else cast(x, find(dtype))
+
+
+@_method
+def astype(x: Tensor, dtype: Any) -> Tensor:
+    return cast(x, find(dtype))
+
+
+def _caster(name: str, to_name: str) -> None:
+    def method(x: Tensor) -> Tensor:
+        return cast(x, find(to_name))
+    method.__name__ = name
+    method.__doc__ = f"As {to_name}."
+    _attach(name, method)
+
+
+for _name, _to in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"),
+                   ("long", "int64"), ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool")):
+    _caster(_name, _to)
+
+
+@_method
+def cpu(x: Tensor) -> Tensor:
+    return x.to("cpu")
+
+
+@_method
+def opencl(x: Tensor, index: int = 0) -> Tensor:
+    return x.to(f"opencl:{index}")
+
+
+@_method
+def numpy(x: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
+    """An array over the same memory."""
+    if x.requires_grad and not force:
+        raise RuntimeError("numpy() of a tensor that requires gradients: use x.detach().numpy()")
+    return np.asarray(x.detach() if force else x)
+
+
+@_method
+def __array__(x: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    if x.dtype.name == "text":
+        return np.asarray(x.tolist(), dtype=object)
+    shown = x.detach() if x.dtype.name not in ("bfloat16", "bit") else x.detach()._convert(
+        "float32" if x.dtype.name == "bfloat16" else "bool")
+    array = np.asarray(memoryview(shown))
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"an array of {dtype} cannot be had of {x.dtype} without a copy")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+@_method
+def __iter__(x: Tensor) -> Any:
+    if not x.ndim:
+        raise TypeError("a tensor without dims cannot be iterated over")
+    return iter(F.unbind(x, 0))
+
+
+@_method
+def __contains__(x: Tensor, value: Any) -> bool:
+    return bool(F.any(x == value))
+
+
+@_method
+def __format__(x: Tensor, spec: str) -> str:
+    return format(x.item(), spec) if spec and not x.ndim else repr(x) if not spec else format(repr(x), spec)
+
+
+def _revive(kind: type, data: Any, name: str, requires_grad: bool, device: str) -> Tensor:
+    x = kind(data)
+    if x.dtype.name != name:
+        x = x._convert(name)
+    x.requires_grad = requires_grad
+    return x if device.startswith("cpu") else x._on(device)
+
+
+@_method
+def __reduce_ex__(x: Tensor, protocol: int) -> Any:
+    kind = Tensor if x.grad_fn is not None else x.__class__
+    if x.dtype.name == "bfloat16":
+        data: Any = np.asarray(x.detach()._convert("float32"))
+    else:
+        data = np.array(np.asarray(x.detach()))
+    return (_revive, (kind, data, x.dtype.name, x.requires_grad and x.grad_fn is None, x.device.name))
+
+
+@_method
+def __deepcopy__(x: Tensor, memo: Any) -> Tensor:
+    if x.grad_fn is not None:
+        raise RuntimeError("only leaves can be copied deeply: detach() the others")
+    y = x.__class__(x.detach()._convert(None))
+    y.requires_grad = x.requires_grad
+    memo[id(x)] = y
+    return y
+
+
+@_method
+def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
+    """Says whether a gradient by this tensor is wanted."""
+    x.requires_grad = requires_grad
+    return x
+
+
+@_method
+def detach_(x: Tensor) -> Tensor:
+    x.grad_fn = None
+    x.requires_grad = False
+    return x
+
+
+@_method
+def backward(x: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+    """Adds d x / d leaf to `.grad` of every leaf that requires one."""
+    autograd.backward(x, gradient, retain_graph, create_graph)
+
+
+_attach("register_hook", autograd.register_hook)
+_attach("retain_grad", autograd.retain_grad)
+
+
+def _new(name: str) -> None:
+    function = getattr(F, name)
+
+    def method(x: Tensor, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        return function(*args, dtype=dtype or x.dtype, device=device or x.device)  # type: ignore[no-any-return]
+    _attach(f"new_{name}", method)
+
+
+for _name in ("zeros", "ones", "empty", "full"):
+    _new(_name)
+
+
+@_method
+def new_tensor(x: Tensor, data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    return F.tensor(data, dtype=dtype or x.dtype, device=device or x.device)
+
+
+@_method
+def is_floating_point(x: Tensor) -> bool:
+    return x.dtype.is_floating_point
+
+
+@_method
+def element_size(x: Tensor) -> int:
+    return x.dtype.itemsize
+
+
+@_method
+def apply_(x: Tensor, function: Any) -> Tensor:
+    """function(number) for each element, in place; slow."""
+    array = np.asarray(x.detach())
+    return x._become(Tensor(np.vectorize(function, otypes=[array.dtype])(array)))
+
+
+@_method
+def tensor_split(x: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ...]:
+    parts = np.array_split(np.arange(x.shape[dim]), sections)
+    return F.split(x, [len(p) for p in parts], dim)
+
+
+@_method
+def __array_namespace__(x: Tensor, *, api_version: str | None = None) -> Any:
+    import facula.array_api
+    return facula.array_api
+
+
+@_method
+def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    return x.to(device=device)
+
+
+setattr(Tensor, "T", property(lambda x: F.permute(x, list(range(x.ndim))[::-1]), doc="Dims in reverse order."))
+setattr(Tensor, "mT", property(lambda x: F.transpose(x, -1, -2), doc="The last two dims change places."))
+
+
+def _set_data(x: Tensor, y: Tensor) -> None:
+    x._become(y.detach())
+
+
+setattr(Tensor, "data", property(lambda x: x.detach(), _set_data, doc="The value without history; may be set."))
+setattr(Tensor, "__array_priority__", 1000)
+__all__ = ["dtype"]

@@ -1,0 +1,44 @@
+"""Losses as modules."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._facula import Tensor
+from . import functional as F
+from .module import Module
+
+
+class _Loss(Module):
+    function: Any = None
+
+    def __init__(self, *args: Any, reduction: str = "mean", **options: Any) -> None:
+        super().__init__()
+        self.reduction, self.args, self.options = reduction, args, options
+        for name, value in options.items():
+            if isinstance(value, Tensor):
+                self.register_buffer(name, value)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return type(self).function(*inputs, *self.args, reduction=self.reduction, **self.options)  # type: ignore[no-any-return]
+
+
+def _loss(name: str, function: Any) -> type[_Loss]:
+    return type(name, (_Loss,), {"function": staticmethod(function), "__module__": "facula.nn", "__doc__": function.__doc__})
+
+
+CrossEntropyLoss, NLLLoss = _loss("CrossEntropyLoss", F.cross_entropy), _loss("NLLLoss", F.nll_loss)
+MSELoss, L1Loss = _loss("MSELoss", F.mse_loss), _loss("L1Loss", F.l1_loss)
+SmoothL1Loss, HuberLoss = _loss("SmoothL1Loss", F.smooth_l1_loss), _loss("HuberLoss", F.huber_loss)
+BCELoss = _loss("BCELoss", F.binary_cross_entropy)
+BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits)
+KLDivLoss = _loss("KLDivLoss", F.kl_div)
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss)
+
+
+class CosineSimilarity(Module):
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return F.cosine_similarity(a, b, self.dim, self.eps)

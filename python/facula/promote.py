@@ -1,0 +1,324 @@
+"""What the operators of Python do between tensors when the C side does not know better: promotion
+of dtypes, numbers on either side, writing in place, indexing, printing."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _facula
+from .dtypes import bool_, dtype, find, get_default_dtype, int64, result_type
+from ._facula import Tensor, apply
+
+_numbers = (bool, int, float)
+
+
+def cast(x: Tensor, to: dtype) -> Tensor:
+    """x as another dtype, in a way that gradients go through."""
+    return x if x.dtype is to else apply("cast", f"to={to.short}", 0, x)
+
+
+def _operand(x: Any, like: Tensor | None) -> Any:
+    if isinstance(x, (Tensor, *_numbers)):
+        return x
+    if isinstance(x, np.generic):
+        return Tensor(np.asarray(x))
+    if isinstance(x, np.ndarray):
+        return Tensor(x)
+    return None
+
+
+def both(a: Any, b: Any) -> tuple[Any, Any, dtype] | None:
+    """Both as tensors of their common dtype; None where one of them is something else."""
+    a, b = _operand(a, None), _operand(b, None)
+    if a is None or b is None:
+        return None
+    common = result_type(a, b)
+    on = a.device if isinstance(a, Tensor) else b.device
+    ta = a if isinstance(a, Tensor) else Tensor(a, dtype=common, device=on)
+    tb = b if isinstance(b, Tensor) else Tensor(b, dtype=common, device=on)
+    return cast(ta, common), cast(tb, common), common
+
+
+def _arithmetic(op: str, on_bool: str | None = None) -> Callable[[Any, Any], Any]:
+    def function(a: Any, b: Any) -> Any:
+        pair = both(a, b)
+        if pair is None:
+            return NotImplemented
+        if pair[2] is bool_:
+            if on_bool is None:
+                raise _facula.DtypeError(f"{op}: not for two tensors of bools: cast one of them")
+            return apply(on_bool, None, 0, pair[0], pair[1])
+        return apply(op, None, 0, pair[0], pair[1])
+    return function
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """True division: integers become floats."""
+    pair = both(a, b)
+    if pair is None:
+        return NotImplemented
+    if not pair[2].is_floating_point:
+        f = get_default_dtype()
+        return apply("div", None, 0, cast(pair[0], f), cast(pair[1], f))
+    return apply("div", None, 0, pair[0], pair[1])
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    pair = both(a, b)
+    if pair is None:
+        return NotImplemented
+    x, y, common = pair
+    if common.is_floating_point:
+        return apply("floor", None, 0, apply("div", None, 0, x, y))
+    whole = apply("div", None, 0, x, y)
+    if common.kind == "u":
+        return whole
+    rest = apply("sub", None, 0, x, apply("mul", None, 0, whole, y))
+    zero = Tensor(0, dtype=common, device=x.device)
+    below = apply("xor", None, 0, apply("less", None, 0, rest, zero), apply("less", None, 0, y, zero))
+    wrong = apply("and", None, 0, below, apply("not", None, 0, apply("equal", None, 0, rest, zero)))
+    return apply("sub", None, 0, whole, cast(wrong, common))
+
+
+def _power(a: Any, b: Any) -> Any:
+    pair = both(a, b)
+    if pair is None:
+        return NotImplemented
+    x, y, common = pair
+    if common is bool_:
+        x, y = cast(x, int64), cast(y, int64)
+    return apply("pow", None, 0, x, y)
+
+
+def _compare(op: str) -> Callable[[Any, Any], Any]:
+    def function(a: Any, b: Any) -> Any:
+        pair = both(a, b)
+        if pair is None:
+            return NotImplemented
+        x, y, common = pair
+        if common is bool_ and op != "equal":
+            x, y = cast(x, find("uint8")), cast(y, find("uint8"))
+        return apply(op, None, 0, x, y)
+    return function
+
+
+def not_equal(a: Any, b: Any) -> Any:
+    pair = both(a, b)
+    if pair is None:
+        return NotImplemented
+    return apply("not", None, 0, apply("equal", None, 0, pair[0], pair[1]))
+
+
+def _bits(on_bool: str, on_int: str) -> Callable[[Any, Any], Any]:
+    def function(a: Any, b: Any) -> Any:
+        pair = both(a, b)
+        if pair is None:
+            return NotImplemented
+        return apply(on_bool if pair[2] is bool_ else on_int, None, 0, pair[0], pair[1])
+    return function
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """The product of matrices, or of stacks of them; integers are multiplied as such."""
+    if isinstance(a, _numbers) or isinstance(b, _numbers):
+        raise _facula.ShapeError("matmul: numbers are no matrices; use *")
+    pair = both(a, b)
+    if pair is None:
+        return NotImplemented
+    return apply("matmul", None, 0, pair[0], pair[1])
+
+
+def _negative(x: Tensor) -> Tensor:
+    raise _facula.DtypeError("neg: not for bools; use ~")
+
+
+def _in_place(binary: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """x op= y: the object takes the value of the result, which keeps its dtype."""
+    def function(a: Tensor, b: Any) -> Any:
+        if a.requires_grad and a.is_leaf and _facula.is_grad_enabled():
+            raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
+        y = binary(a, b)
+        if y is NotImplemented:
+            return y
+        if y.dtype is not a.dtype:
+            if y.dtype.is_floating_point and not a.dtype.is_floating_point:
+                raise _facula.DtypeError(f"a result of {y.dtype} cannot be written into {a.dtype}")
+            y = cast(y, a.dtype)
+        if y.shape != a.shape:
+            raise _facula.ShapeError(f"a result of shape {y.shape} cannot be written into {a.shape}")
+        return a._become(y)
+    return function
+
+
+# ---- indexing ----
+
+_basic = (int, slice, type(None), type(Ellipsis))
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(isinstance(p, _basic) and not isinstance(p, bool) for p in parts)
+
+
+def _expand_ellipsis(key: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
+    used = sum(p is not None and p is not Ellipsis for p in key)
+    dots = sum(p is Ellipsis for p in key)
+    if dots > 1:
+        raise IndexError("an index has at most one ellipsis ('...')")
+    if used > ndim:
+        raise IndexError(f"too many indices: {used} for {ndim} dims")
+    fill = (slice(None),) * (ndim - used)
+    if not dots:
+        return key + fill
+    at = next(i for i, p in enumerate(key) if p is Ellipsis)
+    return key[:at] + fill + key[at + 1:]
+
+
+def _basic_index(x: Tensor, key: Any) -> Tensor:
+    parts = _expand_ellipsis(key if isinstance(key, tuple) else (key,), x.ndim)
+    starts: list[int] = []
+    ends: list[int] = []
+    axes: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            shape.append(1)
+            continue
+        size = x.shape[axis]
+        if isinstance(part, int):
+            at = part + size if part < 0 else part
+            if not 0 <= at < size:
+                raise IndexError(f"index {part} is out of range for a dim of size {size} (axis {axis})")
+            begin, end, step = at, at + 1, 1
+        else:
+            begin, end, step = part.indices(size)
+            count = len(range(begin, end, step))
+            shape.append(count)
+            if step < 0 and end < 0:
+                end = -size - 1
+            if not count:
+                begin = end = 0
+                step = 1
+        if (begin, end, step) != (0, size, 1):
+            starts.append(begin)
+            ends.append(end)
+            axes.append(axis)
+            steps.append(step)
+        axis += 1
+    y = x
+    if axes:
+        y = apply("slice", None, 0, x, *(Tensor(v, dtype="int64") for v in (starts, ends, axes, steps)))
+    return y if tuple(shape) == y.shape else reshape(y, shape)
+
+
+def reshape(x: Tensor, shape: Any) -> Tensor:
+    return apply("reshape", "allowzero=1", 0, x, Tensor(list(shape), dtype="int64"))
+
+
+def _key_of(key: Any) -> Any:
+    """Tensors in an index as arrays of NumPy."""
+    if isinstance(key, tuple):
+        return tuple(_key_of(k) for k in key)
+    if isinstance(key, Tensor):
+        array = np.asarray(key.detach())
+        if array.dtype.kind not in "iub":
+            raise IndexError(f"a tensor of {key.dtype} is no index: integers and bools are")
+        return array
+    return key
+
+
+def _places(x: Tensor, key: Any) -> np.ndarray[Any, Any]:
+    """The row-major numbers of the elements that an index means."""
+    count = math.prod(x.shape)
+    return np.asarray(np.arange(count, dtype=np.int64).reshape(x.shape)[_key_of(key)])
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    if _is_basic(key):
+        return _basic_index(x, key)
+    at = _places(x, key)
+    if not at.size:
+        empty = np.zeros(at.shape, dtype=np.int64)
+        return cast(Tensor(empty), x.dtype)
+    return apply("gather", "axis=0", 0, reshape(x, [-1]), Tensor(at))
+
+
+def assigned(x: Tensor, key: Any, value: Any) -> Tensor:
+    """x with other elements at `key`: a new value."""
+    at = _places(x, key)
+    v = value if isinstance(value, Tensor) else Tensor(value, device=x.device)
+    v = cast(v, x.dtype)
+    if not at.size:
+        return x
+    lead = v.ndim - at.ndim
+    if lead > 0 and all(n == 1 for n in v.shape[:lead]):
+        v = reshape(v, v.shape[lead:])
+    if v.shape != at.shape:
+        v = apply("expand", None, 0, v, Tensor(list(at.shape), dtype="int64"))
+        if v.shape != at.shape:
+            raise _facula.ShapeError(f"a value of shape {v.shape} cannot be written to an index of shape {at.shape}")
+    flat = apply("scatter_elements", "axis=0", 0, reshape(x, [-1]), Tensor(at.reshape(-1)), reshape(v, [-1]))
+    return reshape(flat, x.shape)
+
+
+def setitem(x: Tensor, pair: tuple[Any, Any]) -> None:
+    if x.requires_grad and x.is_leaf and _facula.is_grad_enabled():
+        raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
+    x._become(assigned(x, *pair))
+
+
+# ---- printing ----
+
+def _numbers_text(x: Tensor) -> str:
+    if x.dtype.name == "text":
+        return repr(x.tolist())
+    shown = x.detach()
+    if x.dtype.name == "bfloat16":
+        shown = shown._convert("float32")
+    if x.dtype.name == "bit":
+        shown = shown._convert("bool")
+    return np.array2string(np.asarray(shown), separator=", ", prefix="tensor(")
+
+
+def text_of(x: Tensor) -> str:
+    """As PyTorch prints it."""
+    words = [_numbers_text(x)]
+    if x.dtype not in (get_default_dtype(), int64, bool_) or not math.prod(x.shape):
+        words.append(f"dtype={x.dtype!r}")
+    if not math.prod(x.shape) and x.ndim != 1:
+        words.insert(1, f"size={x.shape}")
+    if not x.device.name.startswith("cpu"):
+        words.append(f"device={x.device.name!r}")
+    if x.grad_fn is not None and x.requires_grad:
+        words.append(f"grad_fn=<{getattr(x.grad_fn, 'name', type(x.grad_fn).__name__)}>")
+    elif x.requires_grad:
+        words.append("requires_grad=True")
+    return f"tensor({', '.join(words)})"
+
+
+_add, _sub, _mul = _arithmetic("add", "or"), _arithmetic("sub"), _arithmetic("mul", "and")
+_mod = _arithmetic("mod")
+_and, _or, _xor = _bits("and", "bitwise_and"), _bits("or", "bitwise_or"), _bits("xor", "bitwise_xor")
+_left, _right = _arithmetic("shift_left"), _arithmetic("shift_right")
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    whole = _floor_divide(a, b)
+    return whole if whole is NotImplemented else (whole, _mod(a, b))
+
+
+_facula.set_fallbacks({
+    "add": _add, "sub": _sub, "mul": _mul, "div": _divide, "mod": _mod, "pow": _power, "matmul": matmul,
+    "floordiv": _floor_divide, "divmod": _divmod, "and": _and, "or": _or, "xor": _xor, "lshift": _left,
+    "rshift": _right, "neg": _negative, "iadd": _in_place(_add), "isub": _in_place(_sub), "imul": _in_place(_mul),
+    "idiv": _in_place(_divide), "imod": _in_place(_mod), "ipow": _in_place(_power), "ifloordiv": _in_place(_floor_divide),
+    "iand": _in_place(_and), "ior": _in_place(_or), "ixor": _in_place(_xor), "ilshift": _in_place(_left),
+    "irshift": _in_place(_right), "imatmul": _in_place(matmul), "less": _compare("less"),
+    "less_or_equal": _compare("less_or_equal"), "greater": _compare("greater"),
+    "greater_or_equal": _compare("greater_or_equal"), "equal": _compare("equal"), "not_equal": not_equal,
+    "getitem": getitem, "setitem": setitem, "repr": text_of})

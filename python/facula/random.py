@@ -1,0 +1,126 @@
+"""Random tensors.  Numbers come from Philox, a counter-based generator: the same seed gives the
+same numbers on every machine and every device."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ._facula import Tensor
+from .dtypes import bool_, find, get_default_dtype, int64
+from .functional import _shape_args, as_tensor
+
+
+class Generator:
+    """A stream of random numbers of its own."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._np = np.random.Generator(np.random.Philox())
+        self.manual_seed(int.from_bytes(os.urandom(7), "little") if seed is None else seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        self._seed = int(seed) % (1 << 64)
+        self._np = np.random.Generator(np.random.Philox(key=self._seed))
+        return self
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def get_state(self) -> Any:
+        return self._np.bit_generator.state
+
+    def set_state(self, state: Any) -> None:
+        self._np.bit_generator.state = state
+
+
+default_generator = Generator(0)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Starts the numbers that all functions draw from anew."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """A start that nobody knows; which one it was."""
+    default_generator.manual_seed(int.from_bytes(os.urandom(7), "little"))
+    return default_generator.initial_seed()
+
+
+def _of(generator: Generator | None) -> np.random.Generator:
+    return (generator or default_generator)._np
+
+
+def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    return Tensor(np.asarray(array), dtype=find(dtype) if dtype else get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Evenly from 0 to 1 (without 1)."""
+    return _made(_of(generator).random(_shape_args(size), dtype=np.float32 if find(dtype or get_default_dtype()).itemsize < 8
+                                       else np.float64), dtype, device, requires_grad)
+
+
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Normal, mean 0, standard deviation 1."""
+    return _made(_of(generator).standard_normal(_shape_args(size)), dtype, device, requires_grad)
+
+
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+            device: Any = None) -> Tensor:
+    """Integers from low up to, but without, high."""
+    if size is None:
+        low, high, size = 0, low, high
+    return _made(_of(generator).integers(low, high, tuple(size)), dtype or int64, device, False)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """The numbers 0 to n - 1 in random order."""
+    return _made(_of(generator).permutation(n), dtype or int64, device, False)
+
+
+def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability p, else 0."""
+    t = as_tensor(p)
+    return Tensor(_of(generator).random(t.shape) < np.asarray(t.detach()), dtype=t.dtype)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
+    """Normal with this mean and standard deviation."""
+    m, s = as_tensor(mean), as_tensor(std)
+    shape = tuple(size) or np.broadcast_shapes(m.shape, s.shape)
+    return _made(_of(generator).standard_normal(shape) * np.asarray(s.detach()) + np.asarray(m.detach()), dtype, None, False)
+
+
+def multinomial(p: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """Indices drawn with these weights, for each row."""
+    rows = np.asarray(p.detach()).astype(np.float64)
+    flat = rows.reshape(-1, rows.shape[-1])
+    drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in flat]
+    return Tensor(np.asarray(drawn).reshape(rows.shape[:-1] + (num_samples,)), dtype=int64)
+
+
+def rand_like(x: Tensor, **options: Any) -> Tensor:
+    return rand(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+
+
+def randn_like(x: Tensor, **options: Any) -> Tensor:
+    return randn(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+
+
+def _fill(name: str, draw: Any) -> None:
+    def method(x: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
+        return x._become(Tensor(np.asarray(draw(_of(generator), x, *args)), dtype=x.dtype, device=x.device))
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+_fill("uniform_", lambda g, x, low=0.0, high=1.0: g.uniform(low, high, x.shape))
+_fill("normal_", lambda g, x, mean=0.0, std=1.0: g.standard_normal(x.shape) * std + mean)
+_fill("bernoulli_", lambda g, x, p=0.5: g.random(x.shape) < p)
+_fill("random_", lambda g, x, low=0, high=2 ** 31: g.integers(low, high, x.shape))
+_fill("exponential_", lambda g, x, rate=1.0: g.exponential(1 / rate, x.shape))
+setattr(Tensor, "multinomial", multinomial)
+setattr(Tensor, "bernoulli", bernoulli)
+del bool_

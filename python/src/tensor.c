@@ -1,0 +1,326 @@
+/* Tensor: a fac_tensor with what autograd needs to know of it.  Its value never changes in place
+ * where somebody may look from an earlier time: what looks like a write gives the object another
+ * value (facula/tensor.py), unless its memory is shown outside. */
+#include "module.h"
+#include <structmember.h>
+
+PyTypeObject *py_tensor_type;
+static allocfunc alloc_tensor;
+
+static TensorObject *make(PyTypeObject *type, fac_tensor *t, DeviceObject *device) {
+    allocfunc alloc = type == py_tensor_type ? alloc_tensor : (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    TensorObject *self = (TensorObject *)alloc(type, 0);
+    if (!self) {
+        fac_tensor_free(t);
+        return NULL;
+    }
+    self->t = t;
+    self->device = device;
+    return self;
+}
+
+TensorObject *py_tensor(fac_tensor *t, DeviceObject *device) { return make(py_tensor_type, t, device); }
+
+static fac_tensor *converted(fac_tensor *t, fac_dtype dtype) {
+    if (!t || !dtype || fac_tensor_type(t).dtype == dtype) return t;
+    fac_tensor *to;
+    fac_error err;
+    fac_status status = fac_tensor_convert(t, dtype, &to, &err);
+    fac_tensor_free(t);
+    if (!status) return to;
+    py_raise(&err);
+    return NULL;
+}
+
+TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy) {
+    if (py_is_tensor(o)) {
+        TensorObject *x = (TensorObject *)o;
+        if (!copy && (!dtype || fac_tensor_type(x->t).dtype == dtype)) return (TensorObject *)Py_NewRef(o);
+        fac_tensor *t = converted(fac_tensor_retain(x->t), dtype);
+        return t ? py_tensor(t, x->device) : NULL;
+    }
+    bool number = PyFloat_Check(o) || PyLong_Check(o) || PyList_Check(o) || PyTuple_Check(o);
+    fac_tensor *t = number ? py_sequence(o, dtype) : converted(py_borrow_buffer(o, copy), dtype);
+    return t ? py_tensor(t, NULL) : NULL;
+}
+
+static PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = { "data", "dtype", "device", "requires_grad", NULL };
+    PyObject *data, *dtype = NULL, *on = NULL;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOp:Tensor", names, &data, &dtype, &on, &requires_grad))
+        return NULL;
+    fac_dtype as;
+    if (!py_dtype_from(dtype, FAC_NONE, &as)) return NULL;
+    DeviceObject *device = on && on != Py_None ? py_device_from(on) : NULL;
+    if (on && on != Py_None && !device) return NULL;
+    TensorObject *from = py_tensor_from(data, as, false);
+    if (!from) return NULL;
+    if (!device) device = from->device;
+    TensorObject *self = make(type, fac_tensor_retain(from->t), device);
+    if (self) self->requires_grad = requires_grad;
+    Py_DECREF(from);
+    return (PyObject *)self;
+}
+
+static int traverse(PyObject *o, visitproc visit, void *arg) {
+    TensorObject *self = (TensorObject *)o;
+    Py_VISIT(Py_TYPE(o));
+    Py_VISIT(self->grad);
+    Py_VISIT(self->node);
+    Py_VISIT(self->hooks);
+    return 0;
+}
+static int clear(PyObject *o) {
+    TensorObject *self = (TensorObject *)o;
+    Py_CLEAR(self->grad);
+    Py_CLEAR(self->node);
+    Py_CLEAR(self->hooks);
+    return 0;
+}
+static void dealloc(PyObject *o) {
+    TensorObject *self = (TensorObject *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    PyObject_GC_UnTrack(o);
+    if (self->weak) PyObject_ClearWeakRefs(o);
+    clear(o);
+    fac_tensor_free(self->t);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(o);
+    Py_DECREF(type);
+}
+
+/* ---- attributes ---- */
+
+static PyObject *get_shape(PyObject *o, void *none) {
+    (void)none;
+    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    return py_dims(&type.dims);
+}
+static PyObject *get_ndim(PyObject *o, void *none) {
+    (void)none;
+    return PyLong_FromLong(fac_tensor_type(((TensorObject *)o)->t).dims.n);
+}
+static PyObject *get_size(PyObject *o, void *none) {
+    (void)none;
+    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    return PyLong_FromLongLong(fac_dims_count(&type.dims));
+}
+static PyObject *get_nbytes(PyObject *o, void *none) {
+    (void)none;
+    fac_type type = fac_tensor_type(((TensorObject *)o)->t);
+    return PyLong_FromSize_t(fac_type_bytes(&type));
+}
+static PyObject *get_strides(PyObject *o, void *none) {
+    (void)none;
+    TensorObject *self = (TensorObject *)o;
+    fac_dims dims = fac_tensor_type(self->t).dims;
+    const int64_t *strides = fac_tensor_strides(self->t);
+    for (int i = 0; i < dims.n; i++) dims.d[i] = strides[i];
+    return py_dims(&dims);
+}
+static PyObject *get_dtype(PyObject *o, void *none) {
+    (void)none;
+    return py_dtype(fac_tensor_type(((TensorObject *)o)->t).dtype);
+}
+static PyObject *get_device(PyObject *o, void *none) {
+    (void)none;
+    TensorObject *self = (TensorObject *)o;
+    DeviceObject *device = self->device ? self->device : py_device_from(NULL);
+    return Py_XNewRef((PyObject *)device);
+}
+static PyObject *get_version(PyObject *o, void *none) {
+    (void)none;
+    return PyLong_FromUnsignedLongLong(fac_tensor_version(((TensorObject *)o)->t));
+}
+static PyObject *get_requires_grad(PyObject *o, void *none) {
+    (void)none;
+    return PyBool_FromLong(((TensorObject *)o)->requires_grad);
+}
+static int set_requires_grad(PyObject *o, PyObject *value, void *none) {
+    (void)none;
+    TensorObject *self = (TensorObject *)o;
+    int on = value ? PyObject_IsTrue(value) : 0;
+    if (on < 0) return -1;
+    if (on && fac_dtype_get(fac_tensor_type(self->t).dtype)->kind != 'f') {
+        PyErr_SetString(PyExc_RuntimeError, "only tensors of a floating-point dtype can require gradients");
+        return -1;
+    }
+    if (self->node && !on) {
+        PyErr_SetString(PyExc_RuntimeError, "requires_grad of a result cannot be switched off: use x.detach()");
+        return -1;
+    }
+    self->requires_grad = on;
+    return 0;
+}
+static PyObject *get_is_leaf(PyObject *o, void *none) {
+    (void)none;
+    return PyBool_FromLong(!((TensorObject *)o)->node);
+}
+static PyObject *get_object(PyObject *o, void *at) {
+    PyObject *it = *(PyObject **)((char *)o + (size_t)at);
+    return Py_NewRef(it ? it : Py_None);
+}
+static int set_object(PyObject *o, PyObject *value, void *at) {
+    PyObject **to = (PyObject **)((char *)o + (size_t)at), *old = *to;
+    *to = value && value != Py_None ? Py_NewRef(value) : NULL;
+    Py_XDECREF(old);
+    return 0;
+}
+static int set_grad(PyObject *o, PyObject *value, void *at) {
+    if (value && value != Py_None && !py_is_tensor(value)) {
+        PyErr_SetString(PyExc_TypeError, "grad is a Tensor or None");
+        return -1;
+    }
+    return set_object(o, value, at);
+}
+
+static PyGetSetDef getset[] = {
+    { "shape", get_shape, NULL, "Sizes of the dims, a tuple.", NULL },
+    { "ndim", get_ndim, NULL, "How many dims.", NULL },
+    { "nbytes", get_nbytes, NULL, "Bytes of the elements.", NULL },
+    { "_count", get_size, NULL, "How many elements.", NULL },
+    { "_strides", get_strides, NULL, "In elements.", NULL },
+    { "dtype", get_dtype, NULL, "The element type.", NULL },
+    { "device", get_device, NULL, "Where what is made of it is computed.", NULL },
+    { "_version", get_version, NULL, "Raised by every write.", NULL },
+    { "requires_grad", get_requires_grad, set_requires_grad, "Is a gradient by it wanted?", NULL },
+    { "is_leaf", get_is_leaf, NULL, "True unless a recorded operator made it.", NULL },
+    { "grad", get_object, set_grad, "The gradient that backward() has left.", (void *)offsetof(TensorObject, grad) },
+    { "grad_fn", get_object, set_object, "What made it, for backward().", (void *)offsetof(TensorObject, node) },
+    { "_hooks", get_object, set_object, "Hooks of its gradient.", (void *)offsetof(TensorObject, hooks) }, { 0 } };
+static PyMemberDef members[] = {
+    { "__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weak), READONLY, NULL },
+    { "_index", T_INT, offsetof(TensorObject, index), 0, "Which result of grad_fn." },
+    { "_retains_grad", T_BOOL, offsetof(TensorObject, retains_grad), 0, "Keeps its gradient, though no leaf." },
+    { "_readonly", T_BOOL, offsetof(TensorObject, readonly), 0, "Its memory is shown read only." }, { 0 } };
+
+/* ---- methods ---- */
+
+static PyObject *item(PyObject *o, PyObject *none) {
+    (void)none;
+    TensorObject *self = (TensorObject *)o;
+    fac_type type = fac_tensor_type(self->t);
+    if (fac_dims_count(&type.dims) == 1) {
+        PyObject *list = py_tolist(self->t);
+        while (list && PyList_Check(list)) {
+            PyObject *first = Py_NewRef(PyList_GetItem(list, 0));
+            Py_DECREF(list);
+            list = first;
+        }
+        return list;
+    }
+    PyObject *shape = py_dims(&type.dims);
+    if (shape) PyErr_Format(PyExc_ValueError, "item() of a tensor of shape %S, which has not one element", shape);
+    Py_XDECREF(shape);
+    return NULL;
+}
+static PyObject *tolist(PyObject *o, PyObject *none) {
+    (void)none;
+    return py_tolist(((TensorObject *)o)->t);
+}
+
+/* The same value without history: shares memory. */
+static PyObject *detach(PyObject *o, PyObject *none) {
+    (void)none;
+    TensorObject *self = (TensorObject *)o;
+    return (PyObject *)py_tensor(fac_tensor_retain(self->t), self->device);
+}
+
+/* self becomes what `from` is: value, history. */
+static PyObject *become(PyObject *o, PyObject *from) {
+    if (!py_is_tensor(from)) {
+        PyErr_SetString(PyExc_TypeError, "a Tensor was expected");
+        return NULL;
+    }
+    TensorObject *self = (TensorObject *)o, *with = (TensorObject *)from;
+    fac_error err;
+    if (self->exports) {                            /* who looks at this memory sees the new value */
+        fac_type type = fac_tensor_type(with->t);
+        fac_tensor *flat;
+        if (fac_tensor_convert(with->t, type.dtype, &flat, &err)) return py_raise(&err);
+        fac_status status = fac_tensor_write(self->t, fac_tensor_data(flat), fac_type_bytes(&type), &err);
+        fac_tensor_free(flat);
+        if (status) return py_raise(&err);
+    } else {
+        fac_tensor *old = self->t;
+        self->t = fac_tensor_retain(with->t);
+        fac_tensor_free(old);
+    }
+    PyObject *node = self->node;
+    self->node = Py_XNewRef(with->node);
+    Py_XDECREF(node);
+    self->index = with->index;
+    self->requires_grad |= with->requires_grad;
+    return Py_NewRef(o);
+}
+
+static PyObject *on_device(PyObject *o, PyObject *where) {
+    TensorObject *self = (TensorObject *)o;
+    DeviceObject *device = py_device_from(where);
+    return device ? (PyObject *)py_tensor(fac_tensor_retain(self->t), device) : NULL;
+}
+
+/* Another window on the same memory. */
+static PyObject *window(PyObject *o, PyObject *args) {
+    TensorObject *self = (TensorObject *)o;
+    PyObject *shape, *steps;
+    long long offset = 0;
+    fac_dims dims, strides;
+    if (!PyArg_ParseTuple(args, "OO|L:_window", &shape, &steps, &offset)) return NULL;
+    if (!py_dims_from(shape, &dims) || !py_dims_from(steps, &strides)) return NULL;
+    if (dims.n != strides.n) {
+        PyErr_SetString(PyExc_ValueError, "a stride for each dim was expected");
+        return NULL;
+    }
+    fac_tensor *t;
+    fac_error err;
+    if (fac_tensor_view(self->t, dims, strides.d, offset, &t, &err)) return py_raise(&err);
+    return (PyObject *)py_tensor(t, self->device);
+}
+
+/* A copy of its own, contiguous, of a dtype. */
+static PyObject *convert(PyObject *o, PyObject *as) {
+    TensorObject *self = (TensorObject *)o;
+    fac_dtype dtype;
+    fac_tensor *t;
+    fac_error err;
+    fac_status status;
+    if (!py_dtype_from(as, fac_tensor_type(self->t).dtype, &dtype)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = fac_tensor_convert(self->t, dtype, &t, &err);
+    Py_END_ALLOW_THREADS
+    if (status) return py_raise(&err);
+    return (PyObject *)py_tensor(t, self->device);
+}
+
+static PyMethodDef methods[] = {
+    { "item", item, METH_NOARGS, "The only element, as a number of Python's." },
+    { "tolist", tolist, METH_NOARGS, "Nested lists of numbers." },
+    { "detach", detach, METH_NOARGS, "The same memory without history: no gradient flows through." },
+    { "_become", become, METH_O, "Takes the value and the history of another one." },
+    { "_on", on_device, METH_O, "The same value for another device." },
+    { "_window", window, METH_VARARGS, "(shape, strides, offset): another window on the same memory." },
+    { "_convert", convert, METH_O, "A copy of its own, contiguous, of a dtype." },
+    { "__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+      "A capsule that other libraries read: the same memory." },
+    { "__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS, "(1, 0): host memory." }, { 0 } };
+
+int py_tensor_init(PyObject *module) {
+    PyType_Slot own[] = { { Py_tp_new, new_tensor },
+        { Py_tp_doc, "A typed array that knows how it was made: see facula.tensor()." }, { Py_tp_dealloc, dealloc }, { Py_tp_traverse, traverse },
+        { Py_tp_clear, clear }, { Py_tp_methods, methods }, { Py_tp_getset, getset }, { Py_tp_members, members },
+        { Py_bf_getbuffer, py_tensor_getbuffer }, { Py_bf_releasebuffer, py_tensor_releasebuffer } };
+    enum { OWN = sizeof own / sizeof *own };
+    PyType_Slot slots[OWN + 48];
+    int n = 0;
+    for (; n < OWN; n++) slots[n] = own[n];
+    for (const PyType_Slot *s = py_number_slots; s->slot; s++) slots[n++] = *s;
+    slots[n] = (PyType_Slot){ 0, NULL };
+    PyType_Spec spec = { "facula.Tensor", sizeof(TensorObject), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
+    py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    if (!py_tensor_type) return -1;
+    alloc_tensor = (allocfunc)PyType_GetSlot(py_tensor_type, Py_tp_alloc);
+    return PyModule_AddObjectRef(module, "Tensor", (PyObject *)py_tensor_type);
+}

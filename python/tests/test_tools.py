@@ -1,0 +1,103 @@
+"""What the command does, as objects."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import facula as fac
+
+
+def test_summary(small):
+    s = fac.summary(small)
+    assert s.totals.params == 3 * 4 * 9 + 4 + 8 + 36 * 5 + 5 and s.totals.macs > 0
+    assert "Total params: 305" in repr(s) and "<table>" in s._repr_html_() and len(s.layers) >= 4
+    net = fac.nn.Sequential(fac.nn.Linear(3, 4), fac.nn.ReLU(), fac.nn.Linear(4, 2))
+    assert fac.summary(net, (1, 3)).totals.params == 26
+    assert fac.summary(net, (1, 3), convention="thop").totals["count"] > 0
+    with pytest.raises(ValueError, match="convention"):
+        fac.summary(net, (1, 3), convention="mine")
+    with pytest.raises(ValueError, match="shape"):
+        fac.summary(net)
+
+
+def test_inspect_and_tables(small):
+    r = fac.inspect(small)
+    assert {row["op"] for row in r.ops} >= {"conv2d", "linear"} and r.inputs[0]["name"] == "x"
+    assert r.layers.where(op="conv2d")[0]["macs"] == r.layers.sorted("macs")[0]["macs"]
+    assert "conv2d" in repr(r.ops) and "<td>" in r.ops._repr_html_() and list(r.ops["op"])
+    assert r.totals.macs == sum(r.layers["macs"])
+
+
+def test_profile(small):
+    p = fac.profile(small, batch=2, runs=2)
+    assert p.ms > 0 and p.steps and abs(sum(p.steps["share"]) - 1) < 1e-6 and p.arena > 0
+
+
+def test_verify(small):
+    same = fac.verify(small, small)
+    assert same and same.same == "same"
+    w = small.parameters["0.weight"].numpy() * 2
+    other = fac.edit(small).tensor("0.weight", w)
+    different = fac.verify(small, other.graph, mode="data")
+    assert not different and different.same == "different" and different.why
+    with pytest.raises(ValueError, match="mode"):
+        fac.verify(small, small, mode="guess")
+
+
+def test_diff(small):
+    other = fac.edit(small).insert("y", "relu").graph
+    d = fac.diff(small, other)
+    assert not d.same and any(c["kind"] == "added" for c in d.changes) and fac.diff(small, small).same
+
+
+def test_edits(small, tmp_path, rng):
+    x = rng.standard_normal((1, 3, 8, 8)).astype("f4")
+    e = fac.edit(small).rename("x", "image").simplify()
+    assert e.model().inputs[0].name == "image"
+    e.save(tmp_path / "e.onnx")
+    assert np.allclose(fac.load(tmp_path / "e.onnx").run(x), small.run(x), atol=1e-5)
+    r = fac.edit(small).replace("op:relu", "clip(x0, 0, 0.5)")
+    assert r.count == 1 and "clip" in r.text()
+    assert fac.edit(small).bind("N", 2).model().inputs[0].shape[0] == 2
+    half = fac.edit(small).floats("float16", keep_ports=True)
+    assert half.report.tensors > 0 and np.allclose(half.run(x), small.run(x), atol=0.05)
+    part = fac.edit(small).extract(outputs=["y"])
+    assert np.allclose(part.run(x), small.run(x), atol=1e-6)
+    done = fac.edit(small).note("author", "me")
+    assert done.graph.notes()["author"] == "me" and "author" not in small.graph.notes()
+    with pytest.raises(fac.ArgumentError):
+        fac.edit(small).remove("nothing")
+
+
+def test_rules(small, rng):
+    e = fac.edit(small).rules("rule six\nmatch\n  y = relu(x)\nreplace\n  y = clip(x, 0, 6)\nend\n")
+    assert e.count == 1 and e.report[0]["matches"] == 1
+
+
+def test_tile(small):
+    t = fac.tile(small, 4, 4, 4)
+    assert t.model is not None and any(r["tiles"] > 1 for r in t.rows)
+    assert fac.verify(fac.edit(small).batch(1).graph, t.model, mode="data").same != "different"
+    assert fac.tile(small, 4, 4, 4, count_only=True).model is None
+
+
+def test_activations(small, rng):
+    x = rng.standard_normal((2, 3, 8, 8)).astype("f4")
+    a = fac.activations(small, x, keep=True)
+    assert len(a.rows) > 4 and a.rows[0]["op"] == "input" and abs(a.rows[0]["mean"] - x.mean()) < 1e-5
+    assert any(t.shape == (2, 4, 6, 6) for t in a.tensors.values())
+    assert len(fac.activations(small, [{"x": x}, {"x": x}]).rows) == len(a.rows)
+
+
+def test_devices():
+    d = fac.devices()
+    assert d[0]["name"].startswith("cpu") and fac.Device().memory()["now"] >= 0
+
+
+def test_the_command_comes_along():
+    import os
+    command = os.path.join(os.path.dirname(sys.executable), "facula")
+    if not os.path.exists(command):
+        pytest.skip("the package was not installed")
+    assert b"facula" in subprocess.run([command, "version"], capture_output=True, check=True).stdout

@@ -1,0 +1,101 @@
+/* What this machine is: instruction set, caches, rough speeds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include "backends/cpu/device/cpu.h"
+#include "base/error.h"
+
+extern const fac_simd fac_simd_base;
+#if defined(__x86_64__)
+extern const fac_simd fac_simd_avx2, fac_simd_avx512;
+#endif
+
+typedef struct choice { const fac_simd *simd; bool here; } choice;
+
+/* The best first; the last one always runs.  __builtin_cpu_supports looks at XCR0 too: the system must save the registers. */
+static int choices(choice to[3]) {
+    int n = 0;
+#if defined(__x86_64__)
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool wide = fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    to[n++] = (choice){ &fac_simd_avx512, wide };
+    to[n++] = (choice){ &fac_simd_avx2, fma };
+#endif
+    to[n++] = (choice){ &fac_simd_base, true };
+    return n;
+}
+
+fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *err) {
+    choice c[3];
+    int n = choices(c), from = 0;
+    if (!at_most) at_most = getenv("FACULA_ISA");
+    if (at_most) {
+        while (from < n && strcmp(c[from].simd->name, at_most) && !(from == n - 1 && !strcmp(at_most, "portable"))) from++;
+        if (from == n) return fac_raise(err, FAC_E_ARGUMENT, "instruction set \"%s\": this build has none of that name", at_most);
+    }
+    while (!c[from].here) from++;
+    *out = c[from].simd;
+    return FAC_OK;
+}
+
+/* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */
+static int unit_width(const fac_simd *s) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d, version;
+    if (s->lanes == 16 && __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && __get_cpuid(1, &version, &b, &c, &d))
+        if ((version >> 8 & 15) + (version >> 20 & 255) == 25) return 8;
+#endif
+    return s->lanes;
+}
+
+static size_t cache(int name, size_t otherwise) {
+    long n = sysconf(name);
+    return n > 0 ? (size_t)n : otherwise;
+}
+
+/* The third cache of one core.  What the C library says may be that of the whole processor: twelve caches of 32 MB are 384 MB to
+ * it, of which a core has one; the system knows, where it tells. */
+static size_t third_cache(size_t all) {
+    size_t kilobytes = 0;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+    if (f && fscanf(f, "%zuK", &kilobytes) != 1) kilobytes = 0;
+    if (f) fclose(f);
+    return kilobytes && kilobytes < all >> 10 ? kilobytes << 10 : all;
+}
+
+fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
+    FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+    c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    c->l3 = third_cache(cache(_SC_LEVEL3_CACHE_SIZE, 8 << 20));
+#else
+    c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
+#endif
+    /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that behind the fourth.  Only ratios
+     * matter: estimates are compared with each other and with those of memory-bound steps. */
+    const double threads = c->pool.threads;
+    c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * threads;
+    c->beyond = 20e9 * threads;
+    c->bandwidth = 20e9 * (threads < 4 ? threads : 3 + threads / 4);
+    return FAC_OK;
+}
+
+/* The line "model name : ..." of /proc/cpuinfo; other systems and architectures have only the caches. */
+void fac_cpu_model(const fac_cpu *c, char *to, size_t size) {
+    char line[256], name[48] = "";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && !*name && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon || colon[1] != ' ') continue;
+        colon[2 + strcspn(colon + 2, "\n")] = 0;
+        snprintf(name, sizeof name, "%.47s", colon + 2);
+    }
+    if (f) fclose(f);
+    snprintf(to, size, "%s%scaches %zu K, %zu K, %zu K", name, *name ? ", " : "", c->l1 >> 10, c->l2 >> 10, c->l3 >> 10);
+}

@@ -1,0 +1,83 @@
+/* Recognises bodies of convolutions and matrix products:  [add(_, x1)]  then any chain of elementwise ops of one operand, of
+ * which a first relu or clip is done in registers;  or  [add(_, x1)]  then  where(x2 > lo, _, 0). */
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/elementwise/epilogue.h"
+#include "graph/graph_internal.h"
+
+/* A constant number in the graph: what fac_number made. */
+static bool number(const fac_value *v, float *to) {
+    if (!v || v->leaf != FAC_CONST || !v->tensor || v->type.dtype != FAC_F32 || fac_dims_count(&v->type.dims) != 1) return false;
+    const float *data = fac_tensor_data(v->tensor);
+    if (data) *to = *data;
+    return data != NULL;
+}
+
+bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
+    *lo = -INFINITY, *hi = INFINITY;
+    if (n->op == fac_op_find("relu")) return *lo = 0, true;
+    if (n->op == fac_op_find("max")) return n->nin == 2 && number(n->in[1], lo);
+    if (n->op == fac_op_find("min")) return n->nin == 2 && number(n->in[1], hi);
+    return n->op == fac_op_find("clip") && n->nin == 3 && number(n->in[1], lo) && number(n->in[2], hi);
+}
+
+/* An elementwise op of one operand. */
+static bool add_loop(const fac_node *n, const fac_simd *simd, fac_epilogue *e) {
+    const fac_map *m = n->op->map;
+    if (!m || m->inputs != 1 || !m->f32[simd->isa] || e->loops == FAC_EPILOGUE_LOOPS ||
+        n->op->attrs_size > sizeof e->loop[0].p) return false;
+    e->loop[e->loops].f = m->f32[simd->isa];
+    if (n->op->attrs_size) memcpy(e->loop[e->loops].p, n->attrs, n->op->attrs_size);
+    e->loops++;
+    return true;
+}
+
+/* The problem's input that v of its body is, of the type of what the node itself made; -1: it is none. */
+static int operand_of(const fac_problem *p, const fac_value *v) {
+    const fac_graph *body = p->node->body[0];
+    const fac_type *own = &fac_graph_input(body, 0)->type;
+    if (v->leaf != FAC_INPUT || v->type.dtype != own->dtype || !fac_dims_equal(&v->type.dims, &own->dims)) return -1;
+    for (int k = 1; k < fac_graph_inputs(body); k++)
+        if (fac_graph_input(body, k) == v) return p->node->nports + k - 1;
+    return -1;
+}
+
+/* where(mask > lo, now, 0) */
+static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *now, fac_epilogue *e) {
+    const fac_node *test = n->in[0]->node;
+    float zero;
+    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || test->op != fac_op_find("greater")) return false;
+    e->mask = operand_of(p, test->in[0]);
+    return e->mask >= 0 && number(test->in[1], &e->mask_lo);
+}
+
+bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    return fac_cpu_epilogue_masked(p, simd, e) && e->mask < 0;
+}
+
+bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    *e = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY, .mask = -1 };
+    const fac_graph *body = p->node->body[0];
+    if (!body) return true;
+    if (fac_graph_outputs(body) != 1) return false;
+    const fac_value *now = fac_graph_input(body, 0);
+    bool clipped = false;
+    for (const fac_node *n = body->first; n; n = n->next) {
+        const fac_node *next = n->next;
+        if (n->op == fac_op_find("greater") && next && next->op == fac_op_find("where") && next->in[0] == n->out[0]) continue;
+        if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32 || e->mask >= 0) return false;
+        if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
+        float lo, hi;
+        if (n->op == fac_op_find("add") && n->nin == 2) {
+            const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
+            if (!other || other == now || clipped || e->loops || e->residual >= 0) return false;
+            if ((e->residual = operand_of(p, other)) < 0) return false;
+        } else if (n->op == fac_op_find("where")) {
+            if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
+        } else if (n->in[0] != now) return false;
+        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) e->lo = lo, e->hi = hi, clipped = true;
+        else if (!add_loop(n, simd, e)) return false;
+        now = n->out[0];
+    }
+    return fac_graph_output(body, 0) == now;
+}

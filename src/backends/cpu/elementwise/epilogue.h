@@ -1,0 +1,29 @@
+/* The body behind a convolution or matrix product, as the tile kernel takes it. */
+#ifndef FACULA_CPU_EPILOGUE_H
+#define FACULA_CPU_EPILOGUE_H
+#include "backends/cpu/device/cpu.h"
+
+/* y = loop[..](clip(y + residual, lo, hi)), or where(mask > mask_lo, y + residual, 0), as the gradient of a ReLU is */
+enum { FAC_EPILOGUE_LOOPS = 4, FAC_EPILOGUE_NUMBERS = 4 };
+typedef struct fac_epilogue {
+    int   residual;                     /* the problem's input that is added, of the output's type; -1: none */
+    float lo, hi;                       /* -INFINITY, INFINITY: no activation of this kind                   */
+    int   mask;                         /* the problem's input that masks, of the output's type; -1: none    */
+    float mask_lo;
+    int   loops;                        /* other elementwise ops of one operand, in order                    */
+    struct { fac_loop *f; double p[FAC_EPILOGUE_NUMBERS]; } loop[FAC_EPILOGUE_LOOPS];
+} fac_epilogue;
+
+/* false: the problem's body is something else.  No body: nothing to do, which is fine. */
+bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
+/* The same for those that know no masks. */
+bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
+
+/* relu(x), clip(x, lo, hi), max(x, lo), min(x, hi) with constant limits. */
+bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi);
+
+/* The loops, on n neighbouring floats that the tile has just written. */
+static inline void fac_epilogue_run(const fac_epilogue *e, float *y, size_t n) {
+    for (int i = 0; i < e->loops; i++) e->loop[i].f(n, (const void *const[]){ y }, e->loop[i].p, y);
+}
+#endif

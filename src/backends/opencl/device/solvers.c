@@ -1,0 +1,24 @@
+/* The best first; estimates decide between those that offer.  Behind them all stands the cpu (src/plan/cpu_fallback.c). */
+#include <stddef.h>
+#include "backends/opencl/device/solvers.h"
+
+const fac_solver *const fac_cl_solvers[] = {
+    &fac_cl_empty, &fac_cl_elementwise, &fac_cl_group_solver,
+    &fac_cl_copy_solver, &fac_cl_concat, &fac_cl_reshape, &fac_cl_table_solver, &fac_cl_pad_grad,
+    &fac_cl_fill_solver, &fac_cl_dropout_solver, &fac_cl_scatter_solver, &fac_cl_gather_solver,
+    &fac_cl_conv_depthwise_solver, &fac_cl_pool_quads_solver, &fac_cl_pool_strip_solver,
+    &fac_cl_pool_solver, &fac_cl_lrn_solver, &fac_cl_batch_norm_solver,
+    &fac_cl_batch_norm_pair_solver, &fac_cl_batch_norm_sums_solver, &fac_cl_norm_solver, &fac_cl_softmax_solver,
+    &fac_cl_softmax_grad_solver, &fac_cl_log_softmax_grad_solver, &fac_cl_layer_norm_grad_solver,
+    &fac_cl_rms_norm_grad_solver,
+    &fac_cl_cross_entropy_solver, &fac_cl_cross_entropy_grad_solver,
+    &fac_cl_reduce_solver, &fac_cl_arg_solver, &fac_cl_scan_solver, &fac_cl_top_k, &fac_cl_sum_square_all,
+    &fac_cl_matmul_wgmma, &fac_cl_matmul_mma, &fac_cl_matmul_dot,
+    &fac_cl_matmul_tile, &fac_cl_matmul_vector, &fac_cl_matmul_thin, &fac_cl_product_thin_f16, &fac_cl_fused_matmul,
+    &fac_cl_conv_tile, &fac_cl_conv_vector,
+    &fac_cl_conv_wgmma, &fac_cl_conv_wgmma_stream, &fac_cl_conv_wgmma_grad_w, &fac_cl_winograd_wgmma,
+    &fac_cl_conv_mma, &fac_cl_conv_mma_grad_w, &fac_cl_conv_warps,
+    &fac_cl_winograd_2x2, &fac_cl_winograd_4x4, &fac_cl_winograd_grad_w_2x2, &fac_cl_winograd_grad_w_4x4, &fac_cl_conv_direct,
+    &fac_cl_conv_relay, &fac_cl_product_relay, &fac_cl_depthwise_relay, &fac_cl_pool_relay, &fac_cl_mean_relay,
+    &fac_cl_attention_wgmma, &fac_cl_attention_grad_wgmma,
+    NULL };

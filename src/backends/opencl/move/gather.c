@@ -1,0 +1,107 @@
+/* Solver "gather": gather, gather_elements, gather_nd on contiguous operands. */
+#include <string.h>
+#include "backends/cpu/device/attr.h"
+#include "backends/opencl/move/copy.h"
+#include "backends/opencl/device/solvers.h"
+#include "base/error.h"
+#include "cl_gather.h"
+#include "cl_index.h"
+#include "ops/lines.h"
+
+enum { GROUP = 128 };
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    const fac_opencl *o = fac_opencl_of(d);
+    const char *op = p->node->op->name;
+    if (strcmp(op, "gather") && strcmp(op, "gather_elements") && strcmp(op, "gather_nd")) return false;
+    if (!fac_cl_settle_plain(o, p)) return false;
+    offer->seconds = fac_cl_price(o, p, 1);
+    return true;
+}
+
+static int64_t product(const fac_dims *d, int from, int to) {
+    int64_t n = 1;
+    for (int k = from; k < to; k++) n *= d->d[k];
+    return n;
+}
+
+/* What the kernel of this op calls a, b, c, d, and its sizes and steps. */
+typedef struct shape { int64_t number[4], size[FAC_DIMS], step[FAC_DIMS]; int dims; } shape;
+
+static void shape_of(const fac_problem *p, shape *s) {
+    const fac_dims *x = &p->in[0].type.dims, *i = &p->in[1].type.dims;
+    const fac_layout plain = fac_layout_plain(x);
+    int64_t given = 0;
+    *s = (shape){ .dims = 1 };
+    fac_attr_int(p->node, "axis", &given);
+    if (!strcmp(p->node->op->name, "gather_nd")) {
+        fac_attr_int(p->node, "batch_dims", &given);
+        const int batch = (int)given, depth = (int)i->d[i->n - 1];
+        const int64_t numbers[] = { product(x, batch + depth, x->n), product(i, batch, i->n - 1), product(x, batch, x->n),
+                                    depth };
+        memcpy(s->number, numbers, sizeof numbers);
+        s->dims = depth ? depth : 1;
+        for (int k = 0; k < depth; k++) s->size[k] = x->d[batch + k], s->step[k] = plain.stride[batch + k];
+        return;
+    }
+    const int axis = fac_axis(given, x->n);
+    if (!strcmp(p->node->op->name, "gather")) {
+        const fac_lines l = fac_lines_of(x, axis);
+        const int64_t numbers[] = { l.size, fac_dims_count(i), l.inner, 0 };
+        memcpy(s->number, numbers, sizeof numbers);
+    } else {
+        s->number[0] = axis, s->number[1] = x->d[axis];
+        s->dims = x->n;
+        for (int k = 0; k < x->n; k++) s->size[k] = i->d[k], s->step[k] = plain.stride[k];
+    }
+}
+
+/* How many neighbours a GPU picks as one larger element, up to 16 bytes of them: rows of embeddings. */
+static int64_t together(const fac_opencl *o, const fac_problem *p, size_t bytes, int64_t inner) {
+    enum { ACCESS = 16 };
+    int64_t n = 1;
+    while (o->limits.gpu && (size_t)n * 2 * bytes <= ACCESS && inner % (n * 2) == 0 && p->in[0].layout.offset % (n * 2) == 0 &&
+           p->out[0].layout.offset % (n * 2) == 0) n *= 2;
+    return n;
+}
+
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
+    const int64_t count = fac_dims_count(&p->out[0].type.dims);
+    fac_text options = { 0 };
+    fac_cl_call *c = NULL;
+    shape s;
+    if (!count) return FAC_OK;
+    shape_of(p, &s);
+    const size_t bytes = (size_t)fac_dtype_get(p->in[0].type.dtype)->block_bytes;
+    const int64_t as_one = !strcmp(p->node->op->name, "gather") ? together(o, p, bytes, s.number[2]) : 1;
+    s.number[2] /= as_one;
+    fac_text_print(&options, "-DV=1 -DT=float -DM=%s -DI=%s -DR=%d", fac_cl_bits(bytes * (size_t)as_one),
+                   fac_cl_tag(p->in[1].type.dtype), s.dims);
+    fac_cl_option_wide(p, &options);
+    fac_text source = { 0 };
+    fac_text_add(&source, fac_cl_index);
+    fac_text_add(&source, fac_cl_gather);
+    options.failed |= source.failed;
+    fac_status status = fac_cl_call_new(o, plan, source.s, &options, p->node->op->name, &c, err);
+    fac_text_free(&source);
+    fac_text_free(&options);
+    FAC_TRY(status);
+    fac_cl_call_in(c, p, 0);
+    fac_cl_call_in(c, p, 1);
+    fac_cl_call_out(c, p, 0);
+    for (int k = 0; k < 3; k += 2) c->buffer[k].size = bytes * (size_t)as_one, c->buffer[k].offset /= as_one;
+    fac_cl_call_complaint(c);
+    fac_cl_call_number(c, count / as_one);
+    for (int k = 0; k < 4; k++) fac_cl_call_number(c, s.number[k]);
+    for (int k = 0; k < s.dims; k++) fac_cl_call_number(c, s.size[k]);
+    for (int k = 0; k < s.dims; k++) fac_cl_call_number(c, s.step[k]);
+    fac_cl_call_items(c, (size_t)(count / as_one), GROUP);
+    return FAC_OK;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
+
+const fac_solver fac_cl_gather_solver = {
+    .name = "gather", .offer = offer, .make = make, .done = fac_cl_plan_done, .run = fac_cl_plan_run };

@@ -1,0 +1,197 @@
+/* The rows of a table of modules: calls of modules in the order of execution, as torchinfo's hooks
+ * see them.
+ *
+ * Layers come in their order.  A layer opens the modules on its path that are not open, each a row;
+ * what is called in a module directly (a function) is no row, but its result is that of the modules
+ * around it.  A module that was said to be there and that no layer stands in (a dropout that is
+ * off) has a row before the first one that was said after it. */
+#include "report/cost/modules.h"
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+
+typedef struct walk {
+    const fac_analysis *a;
+    fac_module_rows    *to;
+    fac_table           seen;       /* path -> anything: it has a row */
+    fac_table           used;       /* path -> anything: a layer stands in it */
+    int                 open[FAC_MODULE_DEPTH];     /* rows, by depth */
+    int nopen, said;                /* modules of the graph up to `said` have their rows */
+    int                 counts[FAC_MODULE_DEPTH + 1];
+    const fac_layer    *last;
+    fac_error          *err;
+} walk;
+
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a table of modules");
+}
+
+/* ---- paths ---- */
+
+static int depth_of(const char *path) {
+    int n = *path != 0;
+    for (; *path; path++) n += *path == '.';
+    return n;
+}
+
+/* The first `depth` components. */
+static char *ancestor(walk *w, const char *path, int depth) {
+    const char *s = path;
+    for (int k = 0; k < depth; k++) s += strcspn(s, "."), s += *s == '.' && k + 1 < depth;
+    return fac_arena_print(&w->to->memory, "%.*s", (int)(s - path), path);
+}
+
+static bool mark_used(walk *w, const char *path) {
+    for (int k = 1; k <= depth_of(path) && k <= FAC_MODULE_DEPTH; k++) {
+        const char *up = ancestor(w, path, k);
+        if (!up || !fac_table_put(&w->used, up, w)) return false;
+    }
+    return true;
+}
+
+/* ---- rows ---- */
+
+static const char *own_name(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+static double weights_of(const fac_layer *l) {
+    double n = 0;
+    for (int k = 0; k < l->nin; k++)
+        if (l->inputs[k].role == FAC_ROLE_WEIGHT || l->inputs[k].role == FAC_ROLE_BIAS)
+            n += (double)fac_dims_count(&l->inputs[k].type.dims);
+    return n;
+}
+
+static fac_status row_new(walk *w, const char *path, const fac_layer *leaf) {
+    fac_module_rows *to = w->to;
+    const int depth = depth_of(path);
+    const char *class = fac_graph_class(w->a->graph, path);
+    if (!fac_reserve(&to->at, &to->room, to->n + 1, sizeof *to->at)) return no_memory(w->err);
+    fac_module_row *r = &to->at[to->n];
+    *r = (fac_module_row){
+        .path = path, .name = own_name(path), .class = class, .depth = depth, .leaf = leaf != NULL
+    };
+    r->index = ++w->counts[depth];
+    r->again = fac_table_get(&w->seen, path) != NULL;
+    if (!class && leaf) r->class = leaf->kind;
+    if (!fac_table_put(&w->seen, path, w)) return no_memory(w->err);
+    w->open[depth - 1] = (int)to->n++;
+    w->nopen = depth;
+    return FAC_OK;
+}
+
+/* How many of the open modules lie on the path. */
+static int common(const walk *w, const char *path) {
+    int k = 0;
+    while (k < w->nopen) {
+        const char *open = w->to->at[w->open[k]].path;
+        const size_t n = strlen(open);
+        if (strncmp(open, path, n) || (path[n] && path[n] != '.')) break;
+        k++;
+    }
+    return k;
+}
+
+/* Opens what is missing of a path; leaf: the layer that the last of it is, or NULL. */
+static fac_status open_path(walk *w, const char *path, const fac_layer *leaf) {
+    const int depth = depth_of(path), there = common(w, path);
+    if (depth > FAC_MODULE_DEPTH)
+        return fac_raise(w->err, FAC_E_UNSUPPORTED, "modules are nested more than %d deep",
+                         FAC_MODULE_DEPTH);
+    w->nopen = there;
+    for (int k = there + 1; k <= depth; k++) {
+        const char *up = ancestor(w, path, k);
+        if (!up) return no_memory(w->err);
+        FAC_TRY(row_new(w, up, k == depth ? leaf : NULL));
+    }
+    return FAC_OK;
+}
+
+/* What the table says a layer gives: AdaptiveAvgPool keeps its planes, where a mean drops them. */
+static fac_type result_of(const fac_layer *l) {
+    fac_type t = l->out;
+    if (strncmp(l->kind, "AdaptiveAvgPool", 15)) return t;
+    while (t.dims.n < l->in.dims.n) t.dims.d[t.dims.n++] = 1;
+    return t;
+}
+
+static void take_result(walk *w, int rows, const fac_layer *l) {
+    for (int k = 0; k < rows; k++) {
+        fac_module_row *r = &w->to->at[w->open[k]];
+        r->out = result_of(l);
+    }
+}
+
+/* Modules that were said before `path` and in which no layer stands. */
+static fac_status say_idle(walk *w, const char *path) {
+    const fac_graph *g = w->a->graph;
+    int until = w->said;
+    while (until < fac_graph_modules(g) && (!path || strcmp(fac_graph_module(g, until), path)))
+        until++;
+    if (path && until == fac_graph_modules(g)) return FAC_OK;
+    for (; w->said < until; w->said++) {
+        const char *idle = fac_graph_module(g, w->said);
+        if (!*idle || fac_table_get(&w->used, idle) || fac_table_get(&w->seen, idle)) continue;
+        FAC_TRY(open_path(w, idle, NULL));
+        fac_module_row *r = &w->to->at[w->to->n - 1];
+        r->leaf = true;
+        if (w->last) r->out = w->last->out;
+    }
+    return FAC_OK;
+}
+
+static fac_status take_layer(walk *w, const fac_layer *l) {
+    const int depth = depth_of(l->module);
+    FAC_TRY(say_idle(w, l->module));
+    if (l->is_module) FAC_TRY(open_path(w, l->module, l));
+    else if (common(w, l->module) < depth) FAC_TRY(open_path(w, l->module, NULL));
+    take_result(w, depth, l);
+    w->last = l;
+    if (!l->is_module) return FAC_OK;
+    const double n = weights_of(l);
+    const bool again = w->to->at[w->open[depth - 1]].again;
+    for (int k = 0; k < depth; k++)
+        w->to->at[w->open[k]].params += k == depth - 1 || !again ? n : 0;
+    return FAC_OK;
+}
+
+/* What stands in a module directly, as a function with a weight of the module's own, is left over.
+ */
+static void take_leftover(walk *w, const fac_layer *l) {
+    const double n = l->params;
+    if (l->is_module || n <= 0) return;
+    for (int k = 0; k < depth_of(l->module); k++) {
+        fac_module_row *r = &w->to->at[w->open[k]];
+        r->params += n;
+        if (k + 1 == depth_of(l->module)) r->left += n;
+    }
+    w->to->left += n;
+}
+
+static fac_status walk_all(walk *w) {
+    for (int i = 0; fac_analysis_layer(w->a, i); i++)
+        if (!mark_used(w, fac_analysis_layer(w->a, i)->module)) return no_memory(w->err);
+    for (int i = 0; fac_analysis_layer(w->a, i); i++) {
+        FAC_TRY(take_layer(w, fac_analysis_layer(w->a, i)));
+        take_leftover(w, fac_analysis_layer(w->a, i));
+    }
+    return say_idle(w, NULL);
+}
+
+fac_status fac_module_rows_find(const fac_analysis *a, fac_module_rows *to, fac_error *err) {
+    walk w = { .a = a, .to = to, .err = err };
+    *to = (fac_module_rows){ 0 };
+    const fac_status status = walk_all(&w);
+    fac_table_free(&w.seen);
+    fac_table_free(&w.used);
+    if (status) fac_module_rows_free(to);
+    return status;
+}
+
+void fac_module_rows_free(fac_module_rows *r) {
+    fac_release(r->at);
+    fac_arena_free(&r->memory);
+    *r = (fac_module_rows){ 0 };
+}

@@ -1,0 +1,46 @@
+/* Two tensors, element by element, as doubles; in pieces, so that nothing of their size is allocated. */
+#include <math.h>
+#include "base/error.h"
+#include "report/verify/verify.h"
+#include "tensor/tensor_internal.h"
+
+enum { PIECE = 1024 };
+
+void fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to) {
+    const fac_dtype dtype = fac_tensor_type(t).dtype;
+    const char *data = fac_tensor_data(t);
+    fac_convert(FAC_F64, to, dtype, data + (size_t)from * (size_t)fac_dtype_get(dtype)->block_bytes, (size_t)n);
+}
+
+static void compare_one(double a, double b, double room, int64_t at, fac_difference *d) {
+    d->elements++;
+    if (a == b || (isnan(a) && isnan(b))) return;
+    const double off = fabs(a - b), ratio = room > 0 ? off / room : INFINITY;
+    if (off > d->worst || isnan(off)) d->worst = isnan(off) ? INFINITY : off;
+    if (!isfinite(room)) {
+        d->unbounded++;
+        return;
+    }
+    if (ratio > d->ratio || isnan(ratio)) d->ratio = isnan(ratio) ? INFINITY : ratio;
+    if (ratio <= 1) return;
+    if (!d->count++) d->at = at, d->a = a, d->b = b;
+}
+
+fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
+                       double atol, fac_difference *d, fac_error *err) {
+    const fac_tensor *t[4] = { a, b, ea, eb };
+    double x[4][PIECE] = { { 0 } };
+    const fac_type type = fac_tensor_type(a);
+    const int64_t n = fac_dims_count(&type.dims);
+    if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
+    for (int i = 0; i < 4; i++)
+        if (t[i] && !fac_tensor_data(t[i])) return fac_raise(err, FAC_E_NOMEM, "no memory for the results");
+    for (int64_t from = 0; from < n; from += PIECE) {
+        const int64_t count = n - from < PIECE ? n - from : PIECE;
+        for (int i = 0; i < 4; i++)
+            if (t[i]) fac_tensor_doubles(t[i], from, count, x[i]);
+        for (int64_t k = 0; k < count; k++)
+            compare_one(x[0][k], x[1][k], atol + rtol * fabs(x[1][k]) + x[2][k] + x[3][k], from + k, d);
+    }
+    return FAC_OK;
+}

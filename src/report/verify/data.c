@@ -1,0 +1,333 @@
+/* Real numbers: rounds of inputs of several kinds (inputs.c), judged by a tolerance.
+ *
+ * Small models run in f64, where rounding is no excuse.  Larger ones run in f32; a round that
+ * differs there is run once more in f64: what differs by as much again is no rounding.  A tolerance
+ * that the caller gave is his own, and f32 decides. */
+#include <math.h>
+#include <stdio.h>
+#include "base/error.h"
+#include "base/memory.h"
+#include "report/verify/verify.h"
+
+/* multiply-adds: f64 at once; few rounds; never f64 */
+static const double SMALL = 3e7, LARGE = 1e9, MOST = 3e11;
+enum { FEW_NODES = 20000, FEW_ROUNDS = 3, FEW_NUMBERS = 256, MANY_ROUNDS = 5 * FAC_INPUT_KINDS };
+
+/* rtol |b| + atol (largest |b|): of f32; of f64; of a difference that rounding weights to f32
+ * explains; and of models whose weights or constants have 16 bits. */
+typedef struct tolerance { double rtol, atol; } tolerance;
+static const tolerance single = { 1e-4, 1e-5 }, real = { 1e-4, 1e-6 }, slight = { 1e-6, 1e-7 };
+static const tolerance half = { 4e-3, 4e-3 }, brain = { 2e-2, 2e-2 };
+static const double NOISE = 1e-10;          /* of f64, where numbers of a thousand cancel */
+
+typedef struct data {
+    fac_trial   *t;
+    fac_data    *to;
+    fac_graph   *wide[2];
+    fac_reach   *reach[2];
+    fac_dtype    as;
+    bool         half, brain;           /* numbers of 16 bits */
+    bool         nonzero, varies;
+} data;
+
+static fac_side *side_of(const data *d, int i) { return i ? &d->t->b : &d->t->a; }
+
+double fac_macs(const fac_graph *g) {
+    double macs = 0;
+    for (const fac_node *n = g->first; n; n = n->next) {
+        fac_cost c = { 0 };
+        if (n->op->cost) n->op->cost(n, &c);
+        macs += c.macs;
+    }
+    return macs;
+}
+
+static bool given_tolerance(const fac_trial *t) { return t->o->rtol != 0 || t->o->atol != 0; }
+
+/* ---- running ---- */
+
+static void drop(data *d) {
+    for (int i = 0; i < 2; i++) {
+        fac_side_done(side_of(d, i));
+        fac_reach_free(d->reach[i]);
+        fac_graph_free(d->wide[i]);
+        d->reach[i] = NULL;
+        d->wide[i] = NULL;
+    }
+}
+
+static bool has(const fac_graph *g, fac_dtype type) {
+    for (const fac_node *n = g->first; n; n = n->next)
+        for (int k = 0; k < n->nin + n->nout; k++) {
+            const fac_value *v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+            if (v && v->type.dtype == type) return true;
+        }
+    return false;
+}
+
+static void find_short(data *d) {
+    d->half = has(d->t->a.graph, FAC_F16) || has(d->t->b.graph, FAC_F16);
+    d->brain = has(d->t->a.graph, FAC_BF16) || has(d->t->b.graph, FAC_BF16);
+}
+
+static fac_status make(data *d, fac_dtype as) {
+    d->as = as;
+    for (int i = 0; i < 2; i++) {
+        fac_side *s = side_of(d, i);
+        fac_error *err = d->t->err;
+        d->wide[i] = fac_can_widen(s->graph) ? fac_widen(s->graph, as) : fac_graph_clone(s->graph);
+        if (!d->wide[i]) return fac_raise(err, FAC_E_NOMEM, "no memory for a model");
+        FAC_TRY(fac_graph_check(d->wide[i], err));
+        FAC_TRY(fac_reach_watch(d->wide[i], &d->reach[i], &s->run, err));
+        FAC_TRY(fac_graph_check(s->run, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status run_both(data *d, int first, int rounds) {
+    fac_status status = FAC_OK;
+    for (int i = 0; i < 2 && !status; i++) status = fac_trial_rounds(d->t, side_of(d, i), first,
+        rounds);
+    return status;
+}
+
+/* First all of one model, then all of the other.  Integers that turn out to be places, out of range,
+ * are drawn small. */
+static fac_status run(data *d, int first, int rounds) {
+    static const int below[] = { 7, 2, 1 };
+    fac_trial *t = d->t;
+    fac_error *err = t->err, own = { 0 };
+    t->err = &own;
+    fac_status status = run_both(d, first, rounds);
+    for (int k = 0; k < 3 && status && status != FAC_E_NOMEM; k++) {
+        if (t->narrow && t->narrow <= below[k]) continue;
+        t->narrow = below[k];
+        own = (fac_error){ 0 };
+        status = run_both(d, first, rounds);
+    }
+    t->err = err;
+    return status ? fac_raise(err, status, "%s", own.text) : FAC_OK;
+}
+
+static void look_at_reach(data *d, int rounds) {
+    for (int i = 0; i < 2; i++) {
+        const fac_side *s = side_of(d, i);
+        const size_t n = s->run->noutputs;
+        for (int r = 0; r < rounds && n > s->graph->noutputs; r++) fac_reach_look(d->reach[i],
+            s->out[(size_t)r * n + n - 1]);
+    }
+}
+
+/* ---- comparing ---- */
+
+enum { PIECE = 1024 };
+
+static double largest(const fac_tensor *t) {
+    const fac_type type = fac_tensor_type(t);
+    const int64_t n = type.dtype == FAC_TEXT ? 0 : fac_dims_count(&type.dims);
+    double x[PIECE], most = 0;
+    for (int64_t from = 0; from < n; from += PIECE) {
+        const int64_t count = n - from < PIECE ? n - from : PIECE;
+        fac_tensor_doubles(t, from, count, x);
+        for (int64_t k = 0; k < count; k++)
+            if (isfinite(x[k])) most = fmax(most, fabs(x[k]));
+    }
+    return most;
+}
+
+static const fac_tensor *result(const fac_side *s, int r, size_t k) {
+    return s->out[(size_t)r * s->run->noutputs + k];
+}
+
+static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_largest,
+                         fac_difference *to) {
+    const fac_tensor *a = result(&d->t->a, r, k), *b = result(&d->t->b, r, k);
+    const double size = of_largest ? fmax(largest(a), largest(b)) : 1;
+    *to = (fac_difference){ 0 };
+    const double noise = of_largest && d->as == FAC_F64 ? NOISE : 0;
+    return fac_compare(a, b, NULL, NULL, by.rtol, by.atol * size + noise, to, d->t->err);
+}
+
+static void say(data *d, int round, size_t k, const fac_difference *x) {
+    d->t->v->round = round;
+    fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                    "output %.100s: %lld of %.0f elements differ on %s; the first is element %lld, %.9g "
+                    "against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count,
+                        x->elements,
+                    d->t->o->n ? "the given inputs" : fac_inputs_word(round), (long long)x->at,
+                        x->a, x->b);
+}
+
+static tolerance allowed(const data *d) {
+    if (given_tolerance(d->t)) return (tolerance){ fmax(d->t->o->rtol, 0), fmax(d->t->o->atol, 0) };
+    if (d->brain) return brain;
+    if (d->half) return half;
+    return d->as == FAC_F64 ? real : single;
+}
+
+/* Whether round `first + r` differs; its numbers count in the verdict. */
+static fac_status judge_round(data *d, int first, int r, bool *differs) {
+    fac_verdict *v = d->t->v;
+    *differs = false;
+    for (size_t k = 0; k < d->t->a.graph->noutputs; k++) {
+        fac_difference x, y;
+        FAC_TRY(beyond(d, r, k, allowed(d), !given_tolerance(d->t), &x));
+        if (d->as == FAC_F64) {
+            FAC_TRY(beyond(d, r, k, slight, true, &y));
+            d->to->slight |= y.count > 0;
+        }
+        v->elements += x.elements;
+        v->differing += (double)x.count;
+        if (x.worst > v->worst) v->worst = x.worst;
+        if (x.ratio > v->ratio) v->ratio = x.ratio;
+        if (x.count && !*differs) say(d, first + r, k, &x);
+        *differs |= x.count > 0;
+    }
+    return FAC_OK;
+}
+
+/* Whether the first model's results say anything. */
+static fac_status look(data *d, int r) {
+    for (size_t k = 0; k < d->t->a.graph->noutputs; k++) {
+        fac_difference x = { 0 };
+        d->nonzero |= largest(result(&d->t->a, r, k)) > 0;
+        if (!r) continue;
+        FAC_TRY(fac_compare(result(&d->t->a, 0, k), result(&d->t->a, r, k), NULL, NULL, 0, 0, &x,
+                            d->t->err));
+        d->varies |= x.count > 0;
+    }
+    return FAC_OK;
+}
+
+/* ---- all of it ---- */
+
+static bool can_be_f64(const data *d, double macs) {
+    return fac_can_widen(d->t->a.graph) && fac_can_widen(d->t->b.graph) && macs < MOST
+        && !given_tolerance(d->t);
+}
+
+/* The round in f64; d has f32 results of it that differ.  There the verdict starts anew. */
+static fac_status ask_f64(data *d, int round, bool *differs) {
+    const fac_verdict before = *d->t->v;
+    drop(d);
+    FAC_TRY(make(d, FAC_F64));
+    FAC_TRY(run(d, round, 1));
+    d->t->v->differing = 0;
+    FAC_TRY(judge_round(d, round, 0, differs));
+    if (!*differs) {
+        *d->t->v = before;
+        d->t->v->same = FAC_NO_DIFFERENCE;
+        d->t->v->differing = 0;
+    }
+    return FAC_OK;
+}
+
+static fac_status rounds_of(data *d, int rounds, double macs) {
+    const bool small = macs < SMALL && d->t->a.graph->nodes + d->t->b.graph->nodes < FEW_NODES;
+    bool differs = false;
+    d->to->f64 = small && can_be_f64(d, macs);
+    FAC_TRY(make(d, d->to->f64 ? FAC_F64 : FAC_F32));
+    FAC_TRY(run(d, 0, rounds));
+    look_at_reach(d, rounds);
+    for (int r = 0; r < rounds && !differs; r++) {
+        FAC_TRY(judge_round(d, 0, r, &differs));
+        FAC_TRY(look(d, r));
+        if (differs) d->to->rounds = r;
+    }
+    if (rounds == 1) d->varies = true;                          /* nothing to compare with */
+    for (int i = 0; i < 2; i++) fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note,
+                                              sizeof d->t->v->note);
+    if (!differs) {
+        d->to->rounds = rounds;
+        const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
+        d->to->is = empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
+        return FAC_OK;
+    }
+    if (d->to->f64 || given_tolerance(d->t)) return d->to->is = FAC_DATA_DIFFERS, FAC_OK;
+    const int round = d->to->rounds;
+    if (!can_be_f64(d, macs)) return d->to->is = fac_can_widen(d->t->a.graph) ? FAC_DATA_UNCLEAR
+        : FAC_DATA_DIFFERS, FAC_OK;
+    FAC_TRY(ask_f64(d, round, &differs));
+    d->to->is = differs ? FAC_DATA_DIFFERS : FAC_DATA_AGREES;
+    return FAC_OK;
+}
+
+/* So few that chance would miss a corner. */
+static bool few_numbers(const fac_graph *g) {
+    int64_t n = 0;
+    for (size_t i = 0; i < g->ninputs; i++) n += fac_dims_count(&g->inputs[i]->type.dims);
+    return n < FEW_NUMBERS;
+}
+
+fac_status fac_verify_data(fac_trial *t, fac_data *out) {
+    data d = { .t = t, .to = out };
+    find_short(&d);
+    const double macs = fac_macs(t->a.graph) + fac_macs(t->b.graph);
+    const int usual = macs > LARGE ? FEW_ROUNDS : few_numbers(t->a.graph) ? MANY_ROUNDS
+        : FAC_INPUT_KINDS;
+    *out = (fac_data){ FAC_DATA_AGREES, false, false, 0 };
+    fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
+    drop(&d);
+    return status;
+}
+
+/* ---- a closer look ---- In a deep network most of an output may not depend on the inputs at all:
+ * biases, and activations that are saturated.  Then what counts is how the outputs change from one
+ * input to another; a constant shift, as rounding a bias makes it, is left out. f64 keeps what f32
+ * would lose. */
+
+/* of the change; of the numbers: noise of f64 */
+static const double SHARE = 1e-3, EPSILON = 1e-12;
+
+/* Both models' change of output k from round r to round s. */
+static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
+    const fac_tensor *t[4] = { result(&d->t->a, r, k), result(&d->t->a, s, k),
+                               result(&d->t->b, r, k), result(&d->t->b, s, k) };
+    const fac_type type = fac_tensor_type(t[0]);
+    const int64_t n = type.dtype == FAC_F64 ? fac_dims_count(&type.dims) : 0;
+    double size = 0, most = 0, off = 0, by[2] = { 0 };
+    int64_t at = 0;
+    double x[4][PIECE];
+    for (int i = 0; i < 4; i++) size = fmax(size, largest(t[i]));
+    for (int64_t from = 0; from < n; from += PIECE) {
+        const int64_t count = n - from < PIECE ? n - from : PIECE;
+        for (int i = 0; i < 4; i++) fac_tensor_doubles(t[i], from, count, x[i]);
+        for (int64_t j = 0; j < count; j++) {
+            const double a = x[1][j] - x[0][j], b = x[3][j] - x[2][j], apart = fabs(a - b);
+            most = fmax(most, fmax(fabs(a), fabs(b)));
+            if (!(apart > off)) continue;
+            off = apart, at = from + j;
+            by[0] = a, by[1] = b;
+        }
+    }
+    if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;
+    *differs = true;
+    d->t->v->round = s;
+    fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                    "output %.100s: from %s to %s element %lld changes by %.9g against %.9g",
+                    d->t->a.graph->outputs[k].name, fac_inputs_word(r), fac_inputs_word(s),
+                        (long long)at, by[0], by[1]);
+    return FAC_OK;
+}
+
+static fac_status closer(data *d, bool *differs) {
+    FAC_TRY(make(d, FAC_F64));
+    FAC_TRY(run(d, 0, FEW_ROUNDS));
+    for (int r = 0; r < FEW_ROUNDS; r++)
+        for (int s = r + 1; s < FEW_ROUNDS; s++)
+            for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k,
+                differs));
+    return FAC_OK;
+}
+
+fac_status fac_verify_closer(fac_trial *t, bool *differs) {
+    fac_data none = { FAC_DATA_AGREES, false, false, 0 };
+    data d = { .t = t, .to = &none };
+    *differs = false;
+    find_short(&d);
+    if (d.half || d.brain || t->o->n
+        || !can_be_f64(&d, fac_macs(t->a.graph) + fac_macs(t->b.graph))) return FAC_OK;
+    const fac_status status = closer(&d, differs);
+    drop(&d);
+    return status;
+}
