@@ -39,7 +39,7 @@ typedef struct fac_lm_facts {
 fac_lm_facts fac_lm_about(const fac_lm *m);
 
 /* The model as a graph: ids i64[batch, N] -> logits f32[batch, N, vocabulary], without caches; for export, inspection, training.
- * Its parameters are the model's own tensors. */
+ * Its parameters are the model's own tensors.  Of an encoder: ids -> embedding f32[batch, width]. */
 fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_error *err);
 
 typedef struct fac_session fac_session;
@@ -92,6 +92,11 @@ typedef struct fac_generate_stat {
 /* Feeds the prompt to the slot, then generates.  What the slot has read before stays.  o and stat may be NULL. */
 fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *prompt, int64_t n, const fac_generate_opts *o,
                         fac_token_fn tell, void *self, fac_generate_stat *stat, fac_error *err);
+
+/* What an encoder (BERT, MiniLM) makes of n tokens: the mean over its tokens, divided by its length; width numbers.
+ * FAC_E_UNSUPPORTED: the model is no encoder.  FAC_E_ARGUMENT: no tokens, more than the context, an id that is none.
+ * One thread at a time. */
+fac_status fac_lm_embed(fac_lm *m, const int32_t *ids, int64_t n, float *to, fac_error *err);
 
 /* The mean of -log p of tokens 1 .. n - 1 given those before them, in windows of `window` tokens whose second halves count (of the
  * first one all), and its standard error.  window 0: the model's context. */

@@ -10,20 +10,9 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/ops.h"
-#include "lm/lm.h"
+#include "lm/build.h"
 
-typedef struct build {
-    fac_lm              *m;
-    const fac_lm_config *c;
-    fac_graph           *g;
-    fac_tensor *const   *caches;
-    fac_value *positions, *at, *lengths;    /* at and lengths: with caches */
-    fac_value *cos[2], *sin[2];             /* of layers that see all, of those with a window */
-    int64_t    layer;
-    fac_status status;
-    fac_error *err;
-} build;
+typedef fac_lm_building build;
 
 /* A weight as a parameter; NULL: there is none, or an error. */
 static fac_value *weight_as(build *b, const char *name, bool floats) {
@@ -49,8 +38,7 @@ static fac_value *need(build *b, fac_value *have, const char *name) {
     return NULL;
 }
 
-/* x through "stem.weight" and "stem.bias"; x itself after an error. */
-static fac_value *linear(build *b, fac_value *x, const char *stem) {
+fac_value *fac_lm_linear(build *b, fac_value *x, const char *stem) {
     char w[64], bias[64];
     snprintf(w, sizeof w, "%s.weight", stem);
     snprintf(bias, sizeof bias, "%s.bias", stem);
@@ -58,7 +46,7 @@ static fac_value *linear(build *b, fac_value *x, const char *stem) {
     return matrix ? fac_linear(x, matrix, floats(b, bias)) : x;
 }
 
-static fac_value *norm(build *b, fac_value *x, const char *stem) {
+fac_value *fac_lm_norm(build *b, fac_value *x, const char *stem) {
     char w[64], bias[64];
     snprintf(w, sizeof w, "%s.weight", stem);
     snprintf(bias, sizeof bias, "%s.bias", stem);
@@ -164,14 +152,14 @@ static fac_value *attention(build *b, fac_value *x) {
     const int64_t wide = c->heads * c->head, narrow = c->kv_heads * c->head;
     fac_value *q, *k, *v;
     if (has(b, "blk.%d.attn_qkv.weight")) {
-        fac_value *all = linear(b, x, "blk.%d.attn_qkv");
+        fac_value *all = fac_lm_linear(b, x, "blk.%d.attn_qkv");
         q = part(all, 0, wide);
         k = part(all, wide, narrow);
         v = part(all, wide + narrow, narrow);
     } else {
-        q = linear(b, x, "blk.%d.attn_q");
-        k = linear(b, x, "blk.%d.attn_k");
-        v = linear(b, x, "blk.%d.attn_v");
+        q = fac_lm_linear(b, x, "blk.%d.attn_q");
+        k = fac_lm_linear(b, x, "blk.%d.attn_k");
+        v = fac_lm_linear(b, x, "blk.%d.attn_v");
     }
     if (b->status) return x;
     q = turn(b, head_norm(b, q, "blk.%d.attn_q_norm.weight", c->heads), c->heads);
@@ -181,7 +169,7 @@ static fac_value *attention(build *b, fac_value *x) {
     const fac_attention_opts o = { .q_heads = c->heads, .scale = c->scale, .softcap = c->cap, .causal = true,
                                    .window = is_local(b) ? c->window : 0 };
     fac_value *y = fac_attention(q, k, v, NULL, NULL, NULL, b->lengths, &o);
-    return linear(b, y, "blk.%d.attn_output");
+    return fac_lm_linear(b, y, "blk.%d.attn_output");
 }
 
 /* ---- the rest of a block ---- */
@@ -192,25 +180,29 @@ static fac_value *act(const build *b, fac_value *x) {
 }
 
 static fac_value *mlp(build *b, fac_value *x) {
-    fac_value *up = linear(b, x, "blk.%d.ffn_up"), *y;
-    if (has(b, "blk.%d.ffn_gate.weight")) y = fac_mul(act(b, linear(b, x, "blk.%d.ffn_gate")), up);
+    fac_value *up = fac_lm_linear(b, x, "blk.%d.ffn_up"), *y;
+    if (has(b, "blk.%d.ffn_gate.weight")) y = fac_mul(act(b, fac_lm_linear(b, x, "blk.%d.ffn_gate")), up);
     else if (!strcmp(b->c->family, "phi3")) y = fac_mul(act(b, part(up, 0, b->c->hidden)), part(up, b->c->hidden, b->c->hidden));
     else y = act(b, up);
-    return linear(b, y, "blk.%d.ffn_down");
+    return fac_lm_linear(b, y, "blk.%d.ffn_down");
 }
 
 static fac_value *block(build *b, fac_value *h) {
-    fac_value *a = attention(b, norm(b, h, "blk.%d.attn_norm"));
-    a = norm(b, a, "blk.%d.post_attention_norm");
-    if (b->c->is & FAC_LM_PARALLEL) return fac_add(fac_add(h, a), mlp(b, norm(b, h, "blk.%d.ffn_norm")));
+    fac_value *a = attention(b, fac_lm_norm(b, h, "blk.%d.attn_norm"));
+    a = fac_lm_norm(b, a, "blk.%d.post_attention_norm");
+    if (b->c->is & FAC_LM_PARALLEL) return fac_add(fac_add(h, a), mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")));
     h = fac_add(h, a);
-    return fac_add(h, norm(b, mlp(b, norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm"));
+    return fac_add(h, fac_lm_norm(b, mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm"));
 }
 
-/* Rows of a table that may be stored in any type. */
 static fac_value *rows_of(fac_value *w, fac_value *ids) {
     fac_value *x = fac_gather(w, ids, 0);
     return fac_value_type(x).dtype == FAC_F32 ? x : fac_cast(x, FAC_F32);
+}
+
+fac_value *fac_lm_rows(build *b, const char *name, fac_value *ids) {
+    fac_value *w = need(b, weight(b, name), name);
+    return w ? rows_of(w, ids) : NULL;
 }
 
 static fac_value *logits(build *b, fac_value *h, fac_value *embed) {
@@ -221,8 +213,7 @@ static fac_value *logits(build *b, fac_value *h, fac_value *embed) {
     return fac_mul(fac_tanh(fac_div(y, cap)), cap);
 }
 
-/* Positions 0, 1, ... of a graph without caches. */
-static fac_value *counted(build *b, fac_value *ids) {
+fac_value *fac_lm_counted(build *b, fac_value *ids) {
     fac_value *shape = fac_shape_of(ids), *n = fac_squeeze(fac_slice(shape, 0, 1, 2, 1), fac_shape(0));
     fac_value *steps = fac_arange(fac_number(b->g, FAC_I64, 0), n, fac_number(b->g, FAC_I64, 1));
     return fac_expand_to(steps, shape);
@@ -232,7 +223,7 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     fac_graph *g = b->g;
     const int64_t n = fac_symbol(g, "N"), width = b->c->width;
     fac_value *ids = fac_input(g, "ids", FAC_I64, fac_shape(batch, n)), *rows = NULL;
-    b->positions = b->caches ? fac_input(g, "positions", FAC_I64, fac_shape(batch, n)) : counted(b, ids);
+    b->positions = b->caches ? fac_input(g, "positions", FAC_I64, fac_shape(batch, n)) : fac_lm_counted(b, ids);
     if (b->caches) {
         b->at = fac_input(g, "at", FAC_I64, fac_shape(batch));
         b->lengths = fac_input(g, "lengths", FAC_I64, fac_shape(batch));
@@ -244,8 +235,8 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     fac_value *h = rows_of(embed, ids);
     if (b->c->is & FAC_LM_SCALED) h = fac_mul(h, fac_number(g, FAC_F32, (double)(float)sqrt((double)width)));
     if (b->c->is & FAC_LM_LEARNED) {
-        fac_value *table_ = need(b, weight(b, "position_embd.weight"), "position_embd.weight");
-        if (table_) h = fac_add(h, rows_of(table_, b->positions));
+        fac_value *places = fac_lm_rows(b, "position_embd.weight", b->positions);
+        if (places) h = fac_add(h, places);
     }
     for (b->layer = 0; b->layer < b->c->layers && !b->status; b->layer++) {
         char name[32];
@@ -256,13 +247,14 @@ static void whole(build *b, int64_t batch, int64_t positions) {
     }
     b->layer = 0;
     if (rows) h = fac_gather(fac_reshape(h, fac_shape(-1, width)), rows, 0);
-    fac_output(g, "logits", logits(b, norm(b, h, "output_norm"), embed));
+    fac_output(g, "logits", logits(b, fac_lm_norm(b, h, "output_norm"), embed));
 }
 
 fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches, fac_graph **out, fac_error *err) {
     build b = { .m = m, .c = &m->c, .g = fac_graph_new(), .caches = caches, .err = err };
     if (!b.g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
-    whole(&b, batch, capacity);
+    if (m->c.is & FAC_LM_ENCODER) fac_lm_encoder(&b, batch);
+    else whole(&b, batch, capacity);
     if (!b.status) b.status = fac_graph_check(b.g, err);
     if (b.status) fac_graph_free(b.g);
     else *out = b.g;

@@ -15,11 +15,12 @@ static const struct { const char *gguf, *hf; unsigned is, gguf_is, hf_is; int64_
     { "phi3", "phi3", 0, 0, 0, 0 },
     { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TURNED, 0 },
     { "gptneox", "gpt_neox", FAC_LM_LAYER_NORM | FAC_LM_GELU_ERF, 0, FAC_LM_PER_HEAD, 0 },
+    { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0, 0 },
     { "gemma2", "gemma2", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 2 },
     { "gemma3", "gemma3_text", FAC_LM_GELU_TANH | FAC_LM_SCALED, 0, FAC_LM_PLUS_ONE, 6 },
 };
 enum { FAMILIES = sizeof families / sizeof *families };
-static const char known[] = "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neox, gemma2 and gemma3 are known";
+static const char known[] = "llama, mistral, qwen2, qwen3, phi3, gpt2, gpt_neox, gemma2, gemma3 and bert are known";
 
 /* What cannot be, whatever the file says. */
 static fac_status check(const fac_lm_config *c, fac_error *err) {

@@ -19,6 +19,7 @@ enum {                                      /* fac_lm_config.is */
     FAC_LM_PLUS_ONE   = 128,                /* norms are stored less 1                     */
     FAC_LM_TURNED     = 256,                /* matrices are stored [in, out]               */
     FAC_LM_PER_HEAD   = 512,                /* rows of qkv lie by heads                    */
+    FAC_LM_ENCODER    = 1024,               /* gives an embedding of a text, and writes none */
 };
 
 typedef struct fac_lm_config {
@@ -44,6 +45,7 @@ struct fac_lm {
     size_t        nown, room_own;
     int64_t       context;
     int           slots;
+    fac_program  *encoder;                  /* of fac_lm_embed, made when first asked for */
 };
 
 /* ---- config.c: hyperparameters ---- */

@@ -26,6 +26,13 @@ static fac_tensor *find(const fac_lm *m, const char *name) {
     return NULL;
 }
 
+/* With a module's name in front, as models with heads have it. */
+static fac_tensor *find_under(const fac_lm *m, const char *module, const char *name) {
+    char full[300];
+    snprintf(full, sizeof full, "%s%s", module, name);
+    return find(m, full);
+}
+
 static const char *why_not(const fac_lm *m, const char *name) {
     for (size_t k = 0; k < m->nfiles; k++)
         if (fac_weights_why(m->files[k], name)) return fac_weights_why(m->files[k], name);
@@ -100,6 +107,7 @@ fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool f
     const char *theirs = m->name(m, canonical, layer, name);
     fac_tensor *t = theirs ? find(m, theirs) : NULL;
     if (!t && theirs && !strncmp(theirs, "transformer.", 12)) t = find(m, theirs + 12);
+    if (!t && theirs && m->c.is & FAC_LM_ENCODER) t = find_under(m, "bert.", theirs);
     if (!t) {
         const char *why = theirs ? why_not(m, theirs) : NULL;
         return why ? fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s", theirs, why) : FAC_OK;
@@ -270,6 +278,7 @@ void fac_lm_free(fac_lm *m) {
     for (size_t k = 0; k < m->nfiles; k++) fac_weights_free(m->files[k]);
     fac_release(m->own);
     fac_release(m->files);
+    fac_program_free(m->encoder);
     fac_table_free(&m->made);
     fac_arena_free(&m->arena);
     fac_release(m);

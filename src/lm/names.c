@@ -32,9 +32,19 @@ static const row neox[] = {
     { "blk.%d.ffn_up", "gpt_neox.layers.%d.mlp.dense_h_to_4h" }, { "blk.%d.ffn_down", "gpt_neox.layers.%d.mlp.dense_4h_to_h" },
     { 0 } };
 
+static const row bert[] = {
+    { "token_embd", "embeddings.word_embeddings" }, { "position_embd", "embeddings.position_embeddings" },
+    { "token_types", "embeddings.token_type_embeddings" }, { "token_embd_norm", "embeddings.LayerNorm" },
+    { "blk.%d.attn_q", "encoder.layer.%d.attention.self.query" }, { "blk.%d.attn_k", "encoder.layer.%d.attention.self.key" },
+    { "blk.%d.attn_v", "encoder.layer.%d.attention.self.value" },
+    { "blk.%d.attn_output", "encoder.layer.%d.attention.output.dense" },
+    { "blk.%d.attn_output_norm", "encoder.layer.%d.attention.output.LayerNorm" },
+    { "blk.%d.ffn_up", "encoder.layer.%d.intermediate.dense" }, { "blk.%d.ffn_down", "encoder.layer.%d.output.dense" },
+    { "blk.%d.layer_output_norm", "encoder.layer.%d.output.LayerNorm" }, { 0 } };
+
 static const struct { const char *family; const row *first, *then; } tables[] = {
     { "llama", llama, NULL }, { "qwen2", llama, NULL }, { "qwen3", llama, NULL }, { "phi3", phi3, llama }, { "gpt2", gpt2, NULL },
-    { "gptneox", neox, NULL }, { "gemma2", gemma, llama }, { "gemma3", gemma, llama },
+    { "gptneox", neox, NULL }, { "bert", bert, NULL }, { "gemma2", gemma, llama }, { "gemma3", gemma, llama },
 };
 
 /* `name` with the layer for "%d". */

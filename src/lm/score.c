@@ -54,6 +54,7 @@ fac_status fac_lm_perplexity(fac_lm *m, const int32_t *ids, int64_t n, int64_t w
     if (!window) window = m->context;
     if (window < 2 || window > m->context)
         return fac_raise(err, FAC_E_ARGUMENT, "a window of %lld tokens: 2 to %lld", (long long)window, (long long)m->context);
+    if (m->c.is & FAC_LM_ENCODER) return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text", m->c.family);
     if (n < 2) return fac_raise(err, FAC_E_ARGUMENT, "a text of %lld tokens: at least 2", (long long)n);
     for (int64_t k = 0; k < n; k++)
         if (ids[k] < 0 || ids[k] >= m->c.vocabulary)

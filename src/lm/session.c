@@ -111,6 +111,7 @@ static fac_status make_inputs(fac_session *s, fac_error *err) {
 }
 
 fac_status fac_session_new(fac_lm *m, fac_session **out, fac_error *err) {
+    if (m->c.is & FAC_LM_ENCODER) return fac_raise(err, FAC_E_UNSUPPORTED, "%s gives embeddings, and writes no text", m->c.family);
     fac_session *s = fac_alloc(1, sizeof *s);
     if (!s) return fac_raise(err, FAC_E_NOMEM, "no memory for a session");
     s->m = m;

@@ -312,6 +312,27 @@ static void chat_of_smollm2(void **state) {
     fac_tokenizer_free(t);
 }
 
+/* By transformers, mean over tokens, length 1. */
+static void minilm(void **state) {
+    (void)state;
+    static const float want[] = { 0.138559f, -0.013198f, 0.045585f, 0.019555f, 0.086439f };
+    static const int32_t ids[] = { 101, 1996, 4248, 2829, 4419, 2987, 1005, 1056, 5376, 2058, 7668, 1012, 102 };
+    char folder[1000];
+    float x[384];
+    fac_lm *m;
+    fac_session *s;
+    if (!real("models/all-MiniLM-L6-v2", folder)) return;
+    OK(fac_lm_load(folder, cpu, NULL, &m, &err));
+    OK(fac_lm_embed(m, ids, 13, x, &err));
+    double length = 0;
+    for (int k = 0; k < 384; k++) length += (double)x[k] * (double)x[k];
+    assert_true(fabs(length - 1) < 1e-5);
+    for (int k = 0; k < 5; k++)
+        if (!(fabsf(x[k] - want[k]) < 1e-5f)) fail_msg("number %d is %g, not %g", k, (double)x[k], (double)want[k]);
+    assert_int_equal(fac_session_new(m, &s, &err), FAC_E_UNSUPPORTED);
+    fac_lm_free(m);
+}
+
 static int start(void **state) {
     (void)state;
     seed = fresh_seed();
@@ -330,7 +351,7 @@ int main(void) {
         cmocka_unit_test(the_best_token), cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
         cmocka_unit_test(text_comes_in_whole_characters), cmocka_unit_test(caches_change_nothing),
         cmocka_unit_test(slots_do_not_see_each_other), cmocka_unit_test(what_cannot_be_is_said), cmocka_unit_test(stories),
-        cmocka_unit_test(smollm2), cmocka_unit_test(chat_of_smollm2),
+        cmocka_unit_test(smollm2), cmocka_unit_test(chat_of_smollm2), cmocka_unit_test(minilm),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -74,7 +74,7 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes) {
     (void)self, (void)id;
     memcpy(plain, text, bytes);
     plain[bytes] = 0;
-    fputs(plain, stdout);
+    out_text(plain, stdout);
     fflush(stdout);
     return !interrupted;
 }
@@ -131,7 +131,7 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     fac_generate_stat stat;
     kept all = { 0 };
     const fac_generate_opts how = lm_how();
-    if (!lm_given.json) fputs(prompt, stdout);
+    if (!lm_given.json) out_text(prompt, stdout);
     lm_catch();
     const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how, lm_given.json ? keep : lm_tell, &all, &stat, &err);
     int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
