@@ -98,6 +98,11 @@ fac_status fac_generate(fac_session *s, const fac_tokenizer *t, const int32_t *p
  * One thread at a time. */
 fac_status fac_lm_embed(fac_lm *m, const int32_t *ids, int64_t n, float *to, fac_error *err);
 
+/* Writes a model and its tokenizer as a GGUF file, its matrices in the type that `scheme` names (fac_lm_scheme): "q8_0", "q4_0"...
+ * Tables of tokens get q8_0 where others get fewer bits; what has one dim stays f32.  The file appears whole or not at all. */
+fac_status  fac_lm_quantize(const char *path, const char *scheme, const char *out, fac_error *err);
+const char *fac_lm_scheme(int i);                                       /* NULL after the last one */
+
 /* The mean of -log p of tokens 1 .. n - 1 given those before them, in windows of `window` tokens whose second halves count (of the
  * first one all), and its standard error.  window 0: the model's context. */
 typedef struct fac_perplexity { double nll, error, perplexity; int64_t tokens; } fac_perplexity;

@@ -59,6 +59,8 @@ const char *fac_lm_name_hf(const fac_lm *m, const char *canonical, int64_t layer
 /* ---- model.c ---- */
 /* By GGUF's name, "%d" is the layer: as a matrix of `linear` (stored types), or as f32.  *out NULL: there is none. */
 fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool as_floats, fac_tensor **out, fac_error *err);
+/* Without files yet, for fac_lm_free; NULL: no memory. */
+fac_lm *fac_lm_empty(void);
 fac_status fac_lm_read_llama2c(fac_lm *m, fac_file *f, fac_error *err);
 
 /* ---- block.c: the graph ---- */

@@ -260,8 +260,10 @@ static fac_status settle(fac_lm *m, fac_error *err) {
     return FAC_OK;
 }
 
+fac_lm *fac_lm_empty(void) { return fac_alloc(1, sizeof(fac_lm)); }
+
 fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *opts, fac_lm **out, fac_error *err) {
-    fac_lm *m = fac_alloc(1, sizeof *m);
+    fac_lm *m = fac_lm_empty();
     if (!m) return no_memory(err);
     m->device = device;
     if (opts) m->opts = *opts;

@@ -288,6 +288,35 @@ static void smollm2(void **state) {
     }
 }
 
+/* Written again in 8 bits, it counts on as before, and its tokens are the same. */
+static void quantizing(void **state) {
+    (void)state;
+    static const int32_t count[] = { 33, 28, 216, 34, 28, 216, 35, 28, 216, 36, 28, 216, 37, 28 };
+    static const int32_t counted[] = { 216, 38, 28, 216, 39, 28, 216, 40, 28, 216 };
+    char file[1000], out[64];
+    fac_lm *m;
+    fac_session *s;
+    fac_tokenizer *t;
+    if (!real("models/SmolLM2-135M-Instruct.Q4_1.gguf", file)) return;
+    snprintf(out, sizeof out, "/tmp/facula-lm-%d.gguf", (int)getpid());
+    assert_int_equal(fac_lm_quantize(file, "q9", out, &err), FAC_E_ARGUMENT);
+    OK(fac_lm_quantize(file, "q8_0", out, &err));
+    OK(fac_lm_load(out, cpu, NULL, &m, &err));
+    assert_string_equal(fac_lm_about(m).weights, "q8_0");
+    OK(fac_session_new(m, &s, &err));
+    greedy(s, count, 14, counted, 10);
+    fac_session_free(s);
+    fac_lm_free(m);
+    OK(fac_tokenizer_load(out, &t, &err));
+    int32_t ids[20];
+    static const int32_t want[] = { 57, 5248, 1326, 982, 637, 67 };
+    assert_int_equal(fac_tokenizer_encode(t, "I'm don't 'S", 12, 0, ids, 20), 6);
+    assert_memory_equal(ids, want, sizeof want);
+    assert_string_equal(fac_chat_format(t), "chatml");
+    fac_tokenizer_free(t);
+    unlink(out);
+}
+
 static void chat_of_smollm2(void **state) {
     (void)state;
     char file[1000];
@@ -351,7 +380,7 @@ int main(void) {
         cmocka_unit_test(the_best_token), cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
         cmocka_unit_test(text_comes_in_whole_characters), cmocka_unit_test(caches_change_nothing),
         cmocka_unit_test(slots_do_not_see_each_other), cmocka_unit_test(what_cannot_be_is_said), cmocka_unit_test(stories),
-        cmocka_unit_test(smollm2), cmocka_unit_test(chat_of_smollm2), cmocka_unit_test(minilm),
+        cmocka_unit_test(smollm2), cmocka_unit_test(quantizing), cmocka_unit_test(chat_of_smollm2), cmocka_unit_test(minilm),
     };
     return cmocka_run_group_tests(tests, start, end);
 }
