@@ -243,23 +243,6 @@ typedef struct fac_dots {
 } fac_dots;
 typedef void fac_dots_kernel(const fac_dots *t);
 
-/* A row of x, of whole blocks of 32, rounded for products with weights in blocks: K numbers of 8 bits, then for each block its
- * scale d = largest / 127 and d times the sum of its numbers, f32. */
-static inline size_t fac_block_x_bytes(int64_t K) { return ((size_t)K + (size_t)K / 4 + 63) / 64 * 64; }
-void fac_block_x_round(const float *x, int64_t K, char *to);
-/* y[j y_row + i] = sum over k of w[i][k] x[j][k], i < rows, j < m, rows of w in blocks w_row bytes apart, rows of x as above. */
-typedef struct fac_block_rows {
-    const char *w, *x;
-    int64_t     w_row, x_row, rows, K, m;
-    float      *y;
-    int64_t     y_row;
-} fac_block_rows;
-/* Of one type of blocks; decode: K numbers as f32. */
-typedef struct fac_block_dots {
-    void (*run)(const fac_block_rows *t);
-    void (*decode)(const char *w, float *to, int64_t K);
-} fac_block_dots;
-
 /* y[i][j] = (add: y[i][j] +) sum over k < depth of a[i][k] b[k][j] for `rows` rows and two vectors of columns, in elements of one
  * type; a lies as [k / FAC_TYPED_CHUNK][i][k % FAC_TYPED_CHUNK], b has no gaps.  Integers wrap. */
 enum { FAC_TYPED_CHUNK = 8 };
@@ -317,7 +300,6 @@ typedef struct fac_simd {
     fac_dots_kernel           *dots;
     const fac_typed_kernels   *typed;
     fac_arg_kernel            *arg;
-    const fac_block_dots      *block_dots;  /* [FAC_DTYPES]; run NULL: there is none */
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/block_dots.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/device/ranges.h"
 #include "backends/cpu/device/solvers.h"
@@ -30,7 +31,16 @@ typedef struct plan {
     const fac_block_dots *dots;
 } plan;
 
-static const fac_block_dots *dots_of(const fac_simd *s, fac_dtype t) { return s->block_dots[t].run ? &s->block_dots[t] : NULL; }
+/* Those of the device's instruction set; NULL: the type has none. */
+static const fac_block_dots *dots_of(const fac_simd *s, fac_dtype t) {
+    const fac_block_dots *of = fac_block_dots_base;
+#if defined(__x86_64__)
+    if (s->isa == FAC_ISA_AVX2) of = fac_block_dots_avx2;
+    if (s->isa == FAC_ISA_AVX512) of = fac_block_dots_avx512;
+#endif
+    (void)s;
+    return of[t].run ? &of[t] : NULL;
+}
 
 /* To the nearest, in units of the largest / 127. */
 void fac_block_x_round(const float *x, int64_t K, char *to) {

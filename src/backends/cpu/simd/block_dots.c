@@ -1,4 +1,4 @@
-/* Products of weights in blocks of 32 with rows of 8-bit numbers: see fac_block_rows in simd.h.
+/* Products of weights in blocks of 32 with rows of 8-bit numbers: see product/block_dots.h.
  *
  * All types are w = d u + m with u of 0..255: q4_0 m = -8 d, q4_1 its own m, q8_0 u = q + 128, m = -128 d.  So
  *     sum of w x = d dx sum(u xq) + m (dx sum xq)
@@ -7,7 +7,7 @@
  * taken as signed numbers by their magnitudes. */
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
-#include "facula/tensor.h"
+#include "backends/cpu/product/block_dots.h"
 #include "tensor/half.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -251,7 +251,6 @@ static void decode_q8_0(const char *w, float *to, int64_t K) {
     }
 }
 
-extern const fac_block_dots FAC_SIMD(fac_block_dots)[];
 const fac_block_dots FAC_SIMD(fac_block_dots)[FAC_DTYPES] = {
     [FAC_Q4_0] = { run_q4_0, decode_q4_0 },
     [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
