@@ -104,6 +104,9 @@ static int64_t whole(const cJSON *o, const char *a, const char *b, int64_t missi
 static fac_status scaling(const cJSON *root, fac_lm_config *c, fac_error *err) {
     const cJSON *s = get(root, "rope_scaling");
     if (!s || cJSON_IsNull(s)) s = get(root, "rope_parameters");
+    c->local_base = real(get(s, "sliding_attention"), "rope_theta", NULL, c->local_base);
+    if (get(s, "full_attention")) s = get(s, "full_attention");
+    c->rotary = (int64_t)((double)c->rotary * real(s, "partial_rotary_factor", NULL, 1));
     const char *type = cJSON_GetStringValue(get(s, "rope_type"));
     if (!type) type = cJSON_GetStringValue(get(s, "type"));
     c->base = real(s, "rope_theta", NULL, real(root, "rope_theta", "rotary_emb_base", 10000));
