@@ -32,7 +32,7 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_max_pool_grad_blocked, &fac_cpu_avg_pool_grad_blocked,
     &fac_cpu_batch_norm_blocked, &fac_cpu_batch_norm_grad_blocked, &fac_cpu_batch_norm_act_grad_blocked,
     &fac_cpu_batch_norm_train, &fac_cpu_batch_norm_grad,
-    &fac_cpu_dropout,
+    &fac_cpu_dropout, &fac_cpu_random_bits,
     &fac_cpu_reorder, &fac_cpu_affine, &fac_cpu_fused, &fac_cpu_group, &fac_cpu_sum_square_all, &fac_cpu_reduce, &fac_cpu_softmax,
     &fac_cpu_arg,
     &fac_cpu_norm, &fac_cpu_softmax_grad, &fac_cpu_log_softmax_grad, &fac_cpu_layer_norm_grad, &fac_cpu_rms_norm_grad, &fac_cpu_lrn,

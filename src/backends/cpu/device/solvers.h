@@ -25,7 +25,7 @@ extern const fac_solver fac_cpu_conv2d_grad_x, fac_cpu_conv2d_grad_w, fac_cpu_co
                         fac_cpu_max_pool_grad_blocked, fac_cpu_avg_pool_grad_blocked,
                         fac_cpu_batch_norm_blocked, fac_cpu_batch_norm_grad_blocked, fac_cpu_batch_norm_act_grad_blocked,
                         fac_cpu_batch_norm_train,
-                        fac_cpu_batch_norm_grad, fac_cpu_dropout;
+                        fac_cpu_batch_norm_grad, fac_cpu_dropout, fac_cpu_random_bits;
 extern const fac_solver fac_cpu_linear_computed, fac_cpu_matmul_computed, fac_cpu_gemm_computed;
 extern const fac_solver fac_cpu_linear_thin, fac_cpu_matmul_thin, fac_cpu_fused_matmul;
 extern const fac_solver fac_cpu_fused, fac_cpu_reorder, fac_cpu_reduce, fac_cpu_softmax, fac_cpu_norm, fac_cpu_lrn,
