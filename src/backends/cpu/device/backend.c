@@ -17,6 +17,7 @@ static const fac_solver *const solvers[] = {
     &fac_cpu_conv_direct, &fac_cpu_conv_first, &fac_cpu_conv_first_winograd,
     &fac_cpu_conv_depthwise, &fac_cpu_conv_grouped, &fac_cpu_conv_inverted, &fac_cpu_conv_inverted_channels,
     &fac_cpu_conv2d_gemm, &fac_cpu_conv3d_gemm,
+    &fac_cpu_cache_write, &fac_cpu_rotary, &fac_cpu_linear_blocks,
     &fac_cpu_linear_thin, &fac_cpu_matmul_thin, &fac_cpu_fused_matmul,
     &fac_cpu_linear_row, &fac_cpu_matmul_row, &fac_cpu_gemm_row, &fac_cpu_typed,
     &fac_cpu_linear_computed, &fac_cpu_matmul_computed, &fac_cpu_gemm_computed,
