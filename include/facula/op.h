@@ -74,8 +74,10 @@ struct fac_node {
 /* ---- tables of a descriptor ----------------------------------------------------------------------------------------- */
 
 enum {                              /* fac_port.takes */
-    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS, FAC_ANY = 15,
-    FAC_BLOCKS = 16                 /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS,
+    FAC_BLOCKS = 16,                /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_SMALL = 32,                 /* floats of 8 bits, anything of 4 or 2: only stored           */
+    FAC_ANY = 15 | FAC_SMALL
 };
 enum {                              /* fac_port.is */
     FAC_OPTIONAL   = 1,             /* may be absent (inputs) or unused at no cost (outputs: argmax indices, 1/sigma) */
@@ -258,12 +260,14 @@ enum {                              /* fac_op.is */
     FAC_OP_NO_GRAD  = 1,            /* says so on purpose                                                          */
     FAC_OP_DYNAMIC  = 2,            /* its output shape is known only after it ran (nonzero, nms, if)              */
     FAC_OP_INPLACE  = 4,            /* may write output 0 over an input of the same type that died there           */
+    FAC_OP_PARTS    = 2048,         /* output 0 is input 0 with parts replaced: it may be written over input 0, and only there */
     FAC_OP_BARRIER  = 8,            /* never folded, merged or moved across a stage (all_reduce)                   */
     FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
     FAC_OP_BODIES   = 32,           /* its bodies are its meaning (if, loop, fused), not an epilogue               */
     FAC_OP_RING     = 128,          /* adds and multiplies: exact modulo a prime             */
     FAC_OP_PICKS    = 256,          /* compares: gives some of its numbers, sizes, 0 or 1    */
     FAC_OP_INVERSE  = 512,          /* 1 / x                                                 */
+    FAC_OP_GROWS    = 2048,         /* infinite at finite numbers only where these are large */
     FAC_OP_TEXTS    = 1024,         /* ref reads and gives texts as they are (fac_array.t)   */
     FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
                                        the node (call, if, loop, scan); passes take the node for one that must be expanded */

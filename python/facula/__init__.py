@@ -22,10 +22,11 @@ from . import data, export, files, model, nn, optim, plot, tables, tools, train,
 from .files import load_weights, save
 from .edit import edit
 from .export import trace
+from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter
 from .train import Trainer
-from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify
+from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify  # type: ignore[assignment]
 
 float = float32  # noqa: A001
 double, half, long = float64, float16, int64

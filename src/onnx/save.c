@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "facula/version.h"
 #include "onnx/export.h"
+#include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
@@ -303,9 +304,9 @@ static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error
     bool fits = true;
     if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
     for (fac_record_tensor *t = ex->tensors; t && fits; t = t->next)
-        fits = fac_size_add(total, fac_type_bytes(&t->is.t->type), &total);
+        fits = fac_size_add(total, fac_onnx_small_bytes(&t->is.t->type), &total);
     for (fac_record_tensor *t = ex->tensors; t && fits && total > inside; t = t->next) {
-        size_t bytes = fac_type_bytes(&t->is.t->type);
+        size_t bytes = fac_onnx_small_bytes(&t->is.t->type);
         if (bytes < SMALLEST || t->is.t->type.dtype == FAC_TEXT) continue;
         t->is.file = file;
         t->is.at = at = (at + PAGE - 1) / PAGE * PAGE;
@@ -322,8 +323,8 @@ static fac_status put_data(const fac_export *ex, fac_writer *to, fac_error *err)
     for (const fac_record_tensor *t = ex->tensors; t; t = t->next) {
         if (!t->is.file) continue;
         FAC_TRY(fac_writer_put(to, zeros, t->is.at - at, err));
-        FAC_TRY(fac_tensor_put(t->is.t, to, err));
-        at = t->is.at + fac_type_bytes(&t->is.t->type);
+        FAC_TRY(fac_encode_data(t->is.t, to, err));
+        at = t->is.at + fac_onnx_small_bytes(&t->is.t->type);
     }
     return FAC_OK;
 }
