@@ -89,6 +89,16 @@ fac_status fac_tensor_new(fac_device *device, fac_dtype dtype, fac_dims dims, fa
 fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides, const void *data,
                              void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err);
 
+/* The same, but the memory is written as well: by fac_tensor_write, as the output of a run, as a
+ * parameter that a program updates.  The caller sees what was written once the call returned, on a
+ * device of its own after fac_tensor_data or fac_tensor_read of the tensor.  The caller tells of its
+ * own writes by fac_tensor_touch, and must not write while a program reads.  FAC_TEXT is refused. */
+fac_status fac_tensor_lend(fac_dtype dtype, fac_dims dims, const int64_t *strides, void *data,
+                           void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err);
+/* The memory below t has other contents now: its version is raised, so that packed weights and copies
+ * on devices are made anew.  Not for a tensor whose newest contents are on a device: read it first. */
+void       fac_tensor_touch(fac_tensor *t);
+
 /* Another window on the same storage, offset in elements from t's first; fails if it would reach outside the storage. */
 fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out, fac_error *err);
 

@@ -41,6 +41,9 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
     case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
     case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    case FAC_PROTO_TENSOR:
+        return ok && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body,
+                                        &(fac_encode_tensor){ .t = a->tensor });
     case FAC_PROTO_GRAPH: return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
     default:
         for (int k = 0; k < a->n && ok; k++)
@@ -141,6 +144,19 @@ static bool own_opset_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
 }
 
+static bool other_opset_body(pb_ostream_t *s, const void *self) {
+    const fac_record_domain *d = self;
+    return fac_encode_text(s, OPSET_DOMAIN, d->name) &&
+           fac_encode_int(s, OPSET_VERSION, d->version);
+}
+
+static bool other_opsets(pb_ostream_t *s, const fac_export *ex, int field) {
+    bool ok = true;
+    for (int k = 0; k < ex->ndomains && ok; k++)
+        ok = fac_encode_message(s, (uint32_t)field, other_opset_body, &ex->domains[k]);
+    return ok;
+}
+
 /* Functions have no initializers: what would be one is a Constant node. */
 static bool value_attr_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, ATTR_NAME, "value") && fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR)
@@ -164,9 +180,10 @@ static bool function_body(pb_ostream_t *s, const void *self) {
     for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
-    return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex)
-        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL)
-        && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
+    return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex) &&
+           fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) &&
+           other_opsets(s, f->ex, FUNCTION_OPSET) &&
+           fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
 static bool functions(pb_ostream_t *s, const fac_export *ex) {
@@ -214,13 +231,15 @@ static bool model_body(pb_ostream_t *s, const void *self) {
     const fac_onnx_save_opts *o = ex->opts;
     const char *producer = said(ex, o->producer, FAC_NOTE_PRODUCER, NULL), *version = fac_graph_note(ex->g, FAC_NOTE_VERSION);
     const char *of_producer = o->producer ? NULL : producer ? fac_graph_note(ex->g, FAC_NOTE_PRODUCER_VERSION) : FACULA_VERSION;
-    return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) && fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula")
-        && fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer)
-        && fac_encode_text(s, MODEL_DOMAIN, fac_graph_note(ex->g, FAC_NOTE_DOMAIN))
-        && (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10)))
-        && fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL))
-        && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
-        && functions(s, ex) && metadata(s, ex);
+    return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) &&
+           fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula") &&
+           fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer) &&
+           fac_encode_text(s, MODEL_DOMAIN, fac_graph_note(ex->g, FAC_NOTE_DOMAIN)) &&
+           (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10))) &&
+           fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL)) &&
+           fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) &&
+           fac_encode_message(s, MODEL_OPSET, opset_body, ex) && other_opsets(s, ex, MODEL_OPSET) &&
+           functions(s, ex) && metadata(s, ex);
 }
 
 /* ---- records ---- */

@@ -67,7 +67,7 @@ static void nothing_falls_back(void **state) {
             if (getenv("FACULA_VERBOSE")) printf("%-20s %-20s %s\n", (*op)->name, name ? name : "cpu", c->problem);
             /* sizes are data; a box is chosen by those that were chosen before; pixels of a box and
              * pivots are data; weights of mels are made once */
-            static const char *const alone[] = { "nonzero", "non_max_suppression", "max_roi_pool", "det",
+            static const char *const alone[] = { "nextafter", "nonzero", "non_max_suppression", "max_roi_pool", "det",
                                                  "mel_weights",
                                                  NULL };
             const bool sized = !fac_op_is_one_of(*op, alone);
