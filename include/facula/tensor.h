@@ -35,6 +35,10 @@ typedef enum fac_dtype {
      * A row is whole blocks. */
     FAC_Q4_0, FAC_Q4_1, FAC_Q5_0, FAC_Q5_1, FAC_Q8_0, FAC_IQ4_NL,
     FAC_Q2_K, FAC_Q3_K, FAC_Q4_K, FAC_Q5_K, FAC_Q6_K, FAC_IQ4_XS,
+    /* What quantized models store: a byte an element in memory, packed in ONNX files.  Cast,
+     * quantize_linear, dequantize_linear and what only moves data take them; there is no arithmetic. */
+    FAC_F8E4M3, FAC_F8E4M3UZ, FAC_F8E5M2, FAC_F8E5M2UZ, FAC_F8E8M0, FAC_F4E2M1,
+    FAC_I4, FAC_U4, FAC_I2, FAC_U2,
     FAC_DTYPES
 } fac_dtype;
 
@@ -43,8 +47,10 @@ typedef struct fac_dtype_info {
     const char *name;                           /* "f32" */
     char        kind;                           /* 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 't' text, 'q' blocks, 0 none */
     int         block_elements, block_bytes;    /* f32 1,4   bit 64,8   a 32-element 4-bit block 32,18 */
+    int         bits;                           /* of a value: 4 of i4, though a byte holds it */
 } fac_dtype_info;
 const fac_dtype_info *fac_dtype_get(fac_dtype dtype);       /* never NULL; name "none" for what is no dtype */
+bool                  fac_dtype_is_stored(fac_dtype dtype); /* FAC_F8E4M3 .. FAC_U2 */
 fac_dtype             fac_dtype_find(const char *name);     /* "f32", "i64"; FAC_NONE when there is no such type */
 
 enum { FAC_DIMS = 8 };

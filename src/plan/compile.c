@@ -85,6 +85,8 @@ static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
 
 /* Expansions may bring constants and constants may settle expansions, so these go round twice. */
 static fac_status settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
+        FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));
