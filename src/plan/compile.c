@@ -3,6 +3,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
+#include "graph/build.h"
 #include "op_list.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
@@ -42,9 +44,23 @@ static bool accept_as_used(void *self, const fac_node *n) {
 /* Replaces plan->graph by the result of a pass. */
 static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
-    fac_graph_free(plan->graph);
+    if (next != plan->graph) fac_graph_retire(plan->graph, next);
     plan->graph = next;
+    next->passing = true;
     return fac_graph_check(next, err);
+}
+
+/* Others may read the graph from now on, and its passes were the last for a while. */
+static void rest(fac_plan *plan) {
+    plan->graph->passing = false;
+    fac_arena_drop_spare(&plan->graph->arena);
+}
+
+/* Drops what fusing left dead, and its memory. */
+static fac_status compact(fac_plan *plan, fac_error *err) {
+    FAC_TRY(take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err));
+    rest(plan);
+    return FAC_OK;
 }
 
 /* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
@@ -69,10 +85,13 @@ static fac_accept *kept(const fac_plan *plan, const fac_program_opts *o) {
 
 /* Expansions may bring constants and constants may settle expansions, so these go round twice. */
 static fac_status settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
+        FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));
     }
+    rest(plan);
     return FAC_OK;
 }
 
@@ -105,7 +124,8 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
         FAC_TRY(take(plan, fac_pass_joins(plan->graph), err));
     }
     FAC_TRY(take(plan, fac_pass_chains(plan->graph), err));
-    return take(plan, fac_graph_rebuild(plan->graph, &(fac_rebuild){ 0 }, NULL), err);     /* drops what fusing left dead */
+    rest(plan);
+    return compact(plan, err);
 }
 
 /* What the steps have to do, whatever passes and solvers make of it. */

@@ -138,6 +138,6 @@ bash try.bash facula run zoo : '' >offered
 check test "$(grep -c . offered)" -gt 5
 completes 'zoo:lenet' facula summary zoo:le; offers 1
 completes 'zoo:' facula summary zo
-completes 'edit evaluate export' facula help e; offers 3
+completes 'edit embed evaluate export' facula help e; offers 4
 completes 'bash zsh fish' facula completion ''; offers 3
 finish

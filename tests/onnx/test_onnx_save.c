@@ -32,6 +32,9 @@ static bool has_spelling(const fac_op *op) {
 
 /* What is said at no opset although its op can be, or expands: noise, and what expands to the gradient of a convolution. */
 static bool exempt(const fac_op *op, const char *problem) {
+    static const char *const noise[] = { "random_uniform", "random_normal", "bernoulli", "randint",
+                                         "permutation", NULL };
+    if (fac_op_is_one_of(op, noise)) return true;
     return (!strcmp(op->name, "dropout") && strstr(problem, "training")) || !strcmp(op->name, "conv2d_grad_x_norm");
 }
 
