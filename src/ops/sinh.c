@@ -15,5 +15,7 @@ static const fac_case cases[] = {
     { "sinh(bf16[9])", -5, 5, 1e-2 }, { "sinh(f32[0,3])", 0, 0, 0 }, { "sinh(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_sinh = { MAP1_OP("sinh", "hyperbolic sine"), .grad = grad };
+const fac_op fac_op_sinh = { MAP1_OP("sinh", "hyperbolic sine"), .grad = grad,
+    .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_MONOTONE },
+};
 fac_value *fac_sinh(fac_value *x) { return fac_emit(&fac_op_sinh, NULL, 1, &x); }

@@ -15,16 +15,16 @@ static bool accept(void *self, const fac_node *n) {
 }
 
 /* Only solvers of this op: "matmul/thin" of "matmul". */
-static bool is_of(const char *solver, const char *op) {
-    const size_t n = strlen(op);
-    return !strncmp(solver, op, n) && (!solver[n] || solver[n] == '/');
+static bool is_of(const char *solver, const fac_op *op) {
+    const size_t n = strlen(op->name);
+    return !strncmp(solver, op->name, n) && (!solver[n] || solver[n] == '/');
 }
 
 /* A solver asked for by name is worth any price. */
 static double price(void *self, const fac_node *n) {
     const fac_plan *plan = self;
     const double seconds = fac_solver_seconds(plan->device, plan->only, plan->precision, n);
-    return plan->only && is_of(plan->only, n->op->name) && seconds < INFINITY ? 0 : seconds;
+    return plan->only && is_of(plan->only, n->op) && seconds < INFINITY ? 0 : seconds;
 }
 
 /* The same, with no outputs but the first and those that somebody reads. */
@@ -50,7 +50,7 @@ static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
 /* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
 static bool accept_as_asked(void *self, const fac_node *n) {
     const fac_plan *plan = self;
-    if (plan->only && fac_op_means(n->op) && (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op->name)))
+    if (plan->only && fac_op_means(n->op) && (fac_is_last_solver(plan->device, plan->only) || is_of(plan->only, n->op)))
         return true;
     return accept_as_used(self, n);
 }
@@ -88,7 +88,7 @@ static fac_status rewrite(fac_plan *plan, const fac_program_opts *o, fac_error *
     if (!fuse) return FAC_OK;
     FAC_TRY(take(plan, fac_pass_batch_norm(plan->graph), err));
     FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
-    if (!plan->only || is_of(plan->only, "fused_conv"))             /* a solver of convolutions finds them all */
+    if (!plan->only || is_of(plan->only, &fac_op_fused_conv))             /* a solver of convolutions finds them all */
         FAC_TRY(take(plan, fac_pass_conv_chains(plan->graph, price, plan), err));
     FAC_TRY(take(plan, fac_pass_weight_casts(plan->graph, accept, plan), err));
     FAC_TRY(take(plan, fac_pass_updates(plan->graph, accept, plan), err));

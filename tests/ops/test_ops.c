@@ -3,6 +3,7 @@
  * and contiguous, fused or not, in place or not; and what has a meaning and an expansion means the same by both. */
 #include "op_trial.h"
 #include "base/table.h"
+#include "op_list.h"
 #include "passes/passes.h"
 
 /* ---- the descriptors ---- */
@@ -233,8 +234,8 @@ static void views_agree_with_moves(void **state) {
                 strncmp(c->problem, "cast", 4))
                 fail_msg("%s is no view of a contiguous input", c->problem);
             views += view_agrees(n, &plain, c->problem) + view_agrees(n, &odd, c->problem) + view_agrees(n, &still, c->problem);
-            if (d->n == 4) assert_true(!strcmp(n->op->name, "identity") || !strcmp(n->op->name, "stop")
-                || !strcmp(n->op->name, "cast") ||
+            if (d->n == 4) assert_true(FAC_IS(n, identity) || FAC_IS(n, stop)
+                || FAC_IS(n, cast) ||
                                        !n->op->view(n, &(fac_layout){ .block = 8, .axis = 1 }, &odd));
             fac_graph_free(g);
         }
