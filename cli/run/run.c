@@ -10,6 +10,7 @@
 #include "json.h"
 #include "analyze/kind.h"
 #include "labels.h"
+#include "run_sound.h"
 #include "show_photo.h"
 
 static struct {
@@ -332,6 +333,10 @@ static int work(job *j, list args) {
     if (code) return code;
     if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
     const list files = { args.at + 1, args.n - 1 };
+    if (files.n && is_sound(files.at[0])) {
+        const sound_run how_heard = { &j->m, j->device, j->program, &j->names, o.labels, (int)o.top, o.json };
+        return run_sounds(&how_heard, files);
+    }
     if (!many_photos(j, files)) {
         code = once(j, files, NULL);
     } else {
@@ -361,11 +366,12 @@ static int run(list args) {
 }
 
 const verb verb_run = {
-    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|TENSOR...] [options]",
+    .name = "run", .summary = "runs a model on photos or on tensors", .usage = "facula run MODEL [PHOTO|SOUND|TENSOR...] [options]",
         .options = options,
     .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  Files after it are its inputs in order; a model with one\n"
             "input takes any number of photos, one run each.  For a photo the five best classes are printed.  Size, layout and type\n"
-            "of a photo follow the model's input where it says them.  DIR/NAME.npy: signs that file\n"
+            "of a photo follow the model's input where it says them.  A sound (WAV, and by libsndfile FLAC, Ogg, MP3)\n"
+            "is heard in windows as long as the model's input, at the rate that the model's metadata say.  DIR/NAME.npy: signs that file\n"
             "systems forbid become _, and where two outputs would meet in one file, one of them gets a\n"
             "number after its name.",
     .list = photo_presets, .run = run };

@@ -13,7 +13,8 @@ static train_options *const o = &train_given;
 static int describe(const train_job *j, fac_graph *g) {
     photo_plan plan;
     fac_graph_set_note(g, FAC_NOTE_PRESET, NULL);
-    const int code = labels_note(g, j->train.classes, j->train.class_names);
+    int code = labels_note(g, j->train.classes, j->train.class_names);
+    if (!code && sound_is_set(o->set)) code = sound_note(o, g);
     if (code || !j->train.bytes) return code;
     photo_plan_trained(&j->train, PHOTO_TRAINING, &plan);
     return photo_note(g, &plan.how);

@@ -6,6 +6,9 @@
 
 /* The options of a training; 0 and NULL mean the default, of the data set or of all. */
 typedef struct train_options {
+    const char *hold_out;
+    long   rate, mels;
+    double seconds;
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard, *precision, *glove;
     long   epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
     double lr, momentum, weight_decay, label_smoothing, clip, clip_value, ema, gamma;
@@ -62,6 +65,12 @@ int  text_data(train_options *o, fac_dataset *train, fac_dataset *test);
 bool text_is_model(const char *name);
 bool text_any_length(const char *name);                 /* the network takes sentences of any length */
 int  text_model(const train_options *o, const fac_dataset *like, int dim, model *out);     /* dim of the vectors; 0: the usual */
+
+/* The same for sounds. */
+bool sound_is_set(const char *set);
+int  sound_data(train_options *o, fac_dataset *train, fac_dataset *test);
+int  sound_model(const train_options *o, const fac_dataset *like, model *out);
+int  sound_note(const train_options *o, fac_graph *g);  /* the rate, for those who use the model */
 
 /* DIR/run.json: written, and read back where options were not given.  o is train_given. */
 char *train_about(const train_options *o, const fac_device *device);    /* its text, of malloc; NULL: no memory */

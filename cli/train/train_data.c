@@ -14,6 +14,10 @@ const train_set train_sets[] = {
       "one-cycle", "crop,flip", 20, 32, 3e-3 },
     { "sst2", "sentences of film reviews, bad or good, 6,920 + 872: train.tsv and dev.tsv of the Stanford Sentiment Treebank",
       NULL, "text-cnn", "cosine", NULL, 5, 50, 2e-3 },
+    { "spoken-digits", "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing", NULL, "sound-cnn",
+      "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
+    { "sound-folder", "a folder of sounds for each class; a tenth of the recordings is for testing", NULL, "sound-cnn",
+      "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
     { "toy:NAME", "50 points: simple, diag, split, xor, circle, spiral", NULL, "mlp", "one-cycle", NULL, 500, 25, 5e-3 },
     { .name = NULL },
 };
@@ -87,9 +91,10 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
     fac_error err = { 0 };
     int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64, width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
-    if (o->size && (!strcmp(o->set, "sst2") || is_toy(o->set)))
+    if (o->size && (!strcmp(o->set, "sst2") || sound_is_set(o->set) || is_toy(o->set)))
         return usage_error(verb_find("train"), "--size is that of images, %s has none", o->set);
     if (!strcmp(o->set, "sst2")) return text_data(o, train, test);
+    if (sound_is_set(o->set)) return sound_data(o, train, test);
     if (o->size) {
         const int64_t most = 16384;
         if (!dims_parse(o->size, &size) || size.n != 2 || size.d[0] < 1 || size.d[1] < 1 || size.d[0] > most || size.d[1] > most)

@@ -81,6 +81,7 @@ static int build(const train_options *o, const fac_dataset *like, int net, model
 int train_model(const train_options *o, const fac_dataset *like, model *out) {
     const int net = find(o->model);
     *out = (model){ 0 };
+    if (sound_is_set(o->set)) return like ? sound_model(o, like, out) : EXIT_OK;
     if (!like) return net < NETS ? EXIT_OK : model_load(o->model, o->weights, NULL, o->seed, out);
     return net < NETS ? build(o, like, net, out) : EXIT_OK;
 }

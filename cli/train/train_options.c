@@ -33,6 +33,11 @@ const option train_rows[] = {
     { "--size", OPTION_TEXT, &O.size, "HxW", "images become so large, and the model's input; image-folder: default the model's,\n"
       "                             else 64x64" },
     { "--glove", OPTION_TEXT, &O.glove, "FILE", "texts: vectors of words to begin with, as text (GloVe)" },
+    { "--rate", OPTION_INT, &O.rate, "HZ", "sounds: samples a second; default by data set", "[1000, 192000]" },
+    { "--seconds", OPTION_REAL, &O.seconds, "X", "sounds: length of a sample; default by data set", "(0, 600]" },
+    { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default by data set", "[8, 1024]" },
+    { "--hold-out", OPTION_TEXT, &O.hold_out, "NAME", "sounds: recordings with this word in their names are for testing, such as a\n"
+      "                             speaker" },
     { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
     { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N", "epochs between looks at the test set; default 1", OPTION_COUNT },
@@ -74,6 +79,9 @@ void train_list(void) {
            "  cutout=PIXELS   a square of this side becomes 0 (a quarter of the side)\n"
            "  erase=PART      in this part of the images a random rectangle becomes 0 (0.5)\n"
            "  mixup=ALPHA     images and labels are mixed with others, by shares from Beta(ALPHA, ALPHA) (0.2)\n"
+           "  shift=PART      waveforms are turned around by up to this part of their length (0.1)\n"
+           "  gain=DB         waveforms become louder or softer by up to so many dB (6)\n"
+           "  noise=PART      waveforms get white noise of up to this part of their loudness (0.05)\n"
            "  none            nothing of it\n");
     printf("\ndata sets and their defaults (optimizer adam):\n");
     for (const train_set *s = train_sets; s->name; s++)

@@ -73,9 +73,12 @@ typedef struct fac_augment {
     double erase;                   /* in this part of the images a rectangle becomes 0 (Zhong et al. 2017) */
     double mixup;                   /* alpha: each sample is mixed with another one (Zhang et al. 2018); labels become
                                        probabilities, f32 [n, classes].  Also of samples that are no images */
+    double shift;                   /* waveforms: turned around by up to this part of their length to either side */
+    double gain;                    /* waveforms: louder or softer by up to so many dB */
+    double noise;                   /* waveforms: white noise of up to this part of their own loudness (rms) */
 } fac_augment;
 
-/* "crop,flip,resize,rotate,colour,brightness,contrast,saturation,hue,cutout,erase,mixup", any of them, each with a number if
+/* "crop,flip,resize,rotate,colour,brightness,contrast,saturation,hue,cutout,erase,mixup,shift,gain,noise", any of them, each with a number if
  * it is not to be the usual one: "crop=4,flip,mixup=0.2"; or "none".  item: of the data set, for sizes in pixels. */
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out, fac_error *err);
 

@@ -20,6 +20,7 @@
 #include "facula/image.h"
 #include "facula/classes.h"
 #include "facula/data.h"
+#include "facula/sound.h"
 #include "facula/onnx.h"
 #include "facula/program.h"
 #include "facula/lazy.h"

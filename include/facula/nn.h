@@ -114,6 +114,40 @@ typedef struct fac_nn_embedding_opts {
 } fac_nn_embedding_opts;
 fac_value *fac_nn_embedding(fac_value *ids, const char *name, int64_t count, int features, const fac_nn_embedding_opts *opts);
 
+/* ---- sounds: waveforms B,samples of f32 ------------------------------------------------------------------------------------- */
+
+typedef enum fac_nn_loudness {
+    FAC_LOUDNESS_LOG,               /* ln(power + 1e-6) */
+    FAC_LOUDNESS_DB,                /* 10 log10(max(power, 1e-10)), not below the largest of the clip minus top_db */
+    FAC_LOUDNESS_POWER,
+    FAC_LOUDNESS_MAGNITUDE          /* the root of it */
+} fac_nn_loudness;
+typedef struct fac_nn_spectrogram_opts {
+    int    rate;                    /* samples a second; for mels */
+    int    length, hop;             /* of a frame, and between frames, in samples; hop 0 = length / 4 */
+    int    window;                  /* samples of the window, which lies in the middle of a frame; 0 = length */
+    int    mels;                    /* 0: all length/2 + 1 frequencies */
+    double low, high;               /* of the mels, in Hz; high 0 = rate / 2 */
+    bool   slaney_scale;            /* librosa's scale of mels, else HTK's */
+    bool   slaney_norm;             /* triangles of equal area, else of equal height */
+    int    loudness;                /* fac_nn_loudness */
+    double top_db;                  /* 0 = 80 */
+    bool   no_center;               /* frames begin at sample 0; else their middles do, and the ends are mirrored */
+    bool   zeros;                   /* instead of mirrored: as librosa */
+    bool   normalize;               /* each clip has mean 0 and deviation 1 */
+} fac_nn_spectrogram_opts;
+/* Power of short-time spectra with a periodic Hann window: B,1,mels,frames.  The basis and the mels are constants, so a saved model
+ * takes waveforms.  FAC_E_ARGUMENT when a mel lies between two frequencies and would always be 0. */
+fac_value *fac_nn_spectrogram(fac_value *x, const fac_nn_spectrogram_opts *opts);
+/* The first `count` cepstral coefficients of a mel spectrogram in dB (loudness is that): B,count,frames. */
+fac_value *fac_nn_mfcc(fac_value *x, int count, const fac_nn_spectrogram_opts *opts);
+/* Weights of the mels for a spectrum of length/2 + 1 frequencies, f64 [mels, length/2 + 1], a new tensor. */
+fac_status fac_nn_mel_weights(const fac_nn_spectrogram_opts *opts, fac_tensor **out, fac_error *err);
+/* B,samples at another rate, as fac_resample (sound.h) with its better quality; fast: the other one.  Samples are known. */
+fac_value *fac_nn_resample(fac_value *x, int from, int to, bool fast);
+/* x[n] - coefficient x[n-1], x[0] as it is.  0 = 0.97. */
+fac_value *fac_nn_preemphasis(fac_value *x, double coefficient);
+
 /* ---- normalization, dropout, activations with parameters --------------------------------------------------------------------- */
 
 /* Inference form: y = (x - running_mean) / sqrt(running_var + eps) * weight + bias, per channel.  eps 0 = 1e-5. */

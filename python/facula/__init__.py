@@ -25,7 +25,7 @@ from .export import trace
 from .model import Model, load
 from .nn import Module, Parameter
 from .train import Trainer
-from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify
+from .tools import activations, devices, diff, inspect, profile, report, summary, tile, verify  # type: ignore[assignment]
 
 float = float32  # noqa: A001
 double, half, long = float64, float16, int64

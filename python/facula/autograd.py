@@ -344,7 +344,7 @@ class Function:
         if not (is_grad_enabled() and any(context.needs_input_grad)):
             return result
         node = _PythonNode(cls, context, inputs, [(y.shape, y.dtype) for y in outputs])
-        fixed = getattr(context, "_fixed", set())
+        fixed: set[int] = getattr(context, "_fixed", set())
         wrapped = []
         for k, y in enumerate(outputs):
             z = y.detach()

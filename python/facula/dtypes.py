@@ -47,14 +47,18 @@ class dtype:
         return self.kind in "fi"
 
 
-_rows = [
-    ("none", "none", "n", 0), ("f32", "float32", "f", 4), ("f64", "float64", "f", 8),
-    ("f16", "float16", "f", 2), ("bf16", "bfloat16", "f", 2), ("i8", "int8", "i", 1),
-    ("i16", "int16", "i", 2), ("i32", "int32", "i", 4), ("i64", "int64", "i", 8),
-    ("u8", "uint8", "u", 1), ("u16", "uint16", "u", 2), ("u32", "uint32", "u", 4),
-    ("u64", "uint64", "u", 8), ("bool", "bool", "b", 1), ("bit", "bit", "b", 0),
-    ("text", "text", "t", 0)]
-_all = [dtype(code, *row) for code, row in enumerate(_rows)]
+_kinds = {"f": "float", "i": "int", "u": "uint", "b": "bool", "t": "text"}
+
+
+def _long(short: str, kind: str) -> str:
+    """"f32" is "float32", as NumPy has it; types of blocks keep facula's names."""
+    if short in ("bf16", "bool", "bit", "text"):
+        return "bfloat16" if short == "bf16" else short
+    return _kinds[kind] + short[1:] if short[1:].isdigit() and kind in "fiu" else short
+
+
+_all = [dtype(code, short, _long(short, kind), kind, size if elements == 1 else 0)
+        for code, (short, kind, elements, size) in enumerate(_facula.dtype_rows())]
 _facula.set_dtypes(_all)
 _by_name = {d.name: d for d in _all} | {d.short: d for d in _all}
 

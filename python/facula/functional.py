@@ -212,7 +212,7 @@ def _binary(dunder: str, name: str) -> Any:
     def function(x: Any, y: Any) -> Tensor:
         a = x if isinstance(x, Tensor) or isinstance(y, Tensor) else as_tensor(x)
         result = getattr(operator, dunder)(a, y)
-        return result  # type: ignore[no-any-return]
+        return result
     import operator
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The operator {dunder} with broadcasting and promotion."
@@ -801,7 +801,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = True
 
 def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """The different elements, sorted."""
-    got = np.unique(np.asarray(x.detach()), return_inverse=return_inverse, return_counts=return_counts)
+    got: Any = np.unique(np.asarray(x.detach()), return_inverse=return_inverse, return_counts=return_counts)  # type: ignore[call-overload]
     return tuple(Tensor(np.ascontiguousarray(g)) for g in got) if isinstance(got, tuple) else Tensor(got)
 
 
@@ -823,14 +823,14 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices."""
     if a.ndim != 2 or b.ndim != 2:
         raise _facula.ShapeError(f"mm of shapes {a.shape} and {b.shape}: two matrices were expected")
-    return matmul(a, b)  # type: ignore[no-any-return]
+    return matmul(a, b)
 
 
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """Products of as many matrices."""
     if a.ndim != 3 or b.ndim != 3:
         raise _facula.ShapeError(f"bmm of shapes {a.shape} and {b.shape}: three dims each were expected")
-    return matmul(a, b)  # type: ignore[no-any-return]
+    return matmul(a, b)
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
@@ -928,7 +928,7 @@ def eye(n: int, m: int | None = None, *, k: int = 0, dtype: Any = None, device: 
 
 
 def meshgrid(*tensors: Tensor, indexing: str = "ij") -> list[Tensor]:
-    grids = np.meshgrid(*[np.asarray(t.detach()) for t in tensors], indexing=indexing)  # type: ignore[arg-type]
+    grids: Any = np.meshgrid(*[np.asarray(t.detach()) for t in tensors], indexing=indexing)  # type: ignore[call-overload,arg-type]
     return [Tensor(np.ascontiguousarray(g), dtype=t.dtype) for g, t in zip(grids, tensors)]
 
 

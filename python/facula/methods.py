@@ -157,9 +157,12 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
     return y.clone() if copy and y is x else y
 
 
-@_method
-def type(x: Tensor, dtype: Any = None) -> Any:  # noqa: A001
+def _type(x: Tensor, dtype: Any = None) -> Any:
+    """The dtype, or the tensor as another one."""
     return x.dtype if dtype is None else cast(x, find(dtype))
+
+
+_attach("type", _type)
 
 
 @_method
@@ -285,7 +288,7 @@ def _new(name: str) -> None:
     function = getattr(F, name)
 
     def method(x: Tensor, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        return function(*args, dtype=dtype or x.dtype, device=device or x.device)  # type: ignore[no-any-return]
+        return function(*args, dtype=dtype or x.dtype, device=device or x.device)
     _attach(f"new_{name}", method)
 
 
@@ -319,12 +322,6 @@ def apply_(x: Tensor, function: Any) -> Tensor:
 def tensor_split(x: Tensor, sections: int, dim: int = 0) -> tuple[Tensor, ...]:
     parts = np.array_split(np.arange(x.shape[dim]), sections)
     return F.split(x, [len(p) for p in parts], dim)
-
-
-@_method
-def __array_namespace__(x: Tensor, *, api_version: str | None = None) -> Any:
-    import facula.array_api
-    return facula.array_api
 
 
 @_method

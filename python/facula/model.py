@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ class Port(NamedTuple):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-class Prediction(NamedTuple):
+@dataclass(frozen=True)
+class Prediction:
     """One class that a classifier found."""
 
     index: int

@@ -20,6 +20,19 @@ PyObject *py_set_dtypes(PyObject *module, PyObject *list) {
     Py_RETURN_NONE;
 }
 
+/* [(name, kind, elements of a block, bytes of a block)], in the order of their codes. */
+PyObject *py_dtype_rows(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    PyObject *list = PyList_New(FAC_DTYPES);
+    for (int i = 0; list && i < FAC_DTYPES; i++) {
+        const fac_dtype_info *d = fac_dtype_get((fac_dtype)i);
+        PyObject *row = Py_BuildValue("(sCii)", d->name, d->kind, d->block_elements, d->block_bytes);
+        if (!row) Py_CLEAR(list);
+        else PyList_SetItem(list, i, row);
+    }
+    return list;
+}
+
 PyObject *py_dtype(fac_dtype dtype) {
     PyObject *o = dtype < FAC_DTYPES ? objects[dtype] : NULL;
     return o ? Py_NewRef(o) : PyUnicode_FromString(fac_dtype_get(dtype)->name);

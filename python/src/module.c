@@ -9,6 +9,7 @@ static PyObject *version(PyObject *module, PyObject *none) {
 static PyMethodDef functions[] = {
     { "apply", (PyCFunction)(void (*)(void))py_apply, METH_FASTCALL, "(operator, attributes or None, results or 0, inputs...)" },
     { "ops", py_ops, METH_NOARGS, "The operators as data." },
+    { "dtype_rows", py_dtype_rows, METH_NOARGS, "Element types: name, kind, elements and bytes of a block." },
     { "set_dtypes", py_set_dtypes, METH_O, "The objects that stand for element types." },
     { "set_fallbacks", py_set_fallbacks, METH_O, "Functions for what operators do not do themselves." },
     { "from_dlpack", py_from_dlpack, METH_O, "A tensor over the memory of another library's." },

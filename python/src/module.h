@@ -3,6 +3,7 @@
 #ifndef FACULA_PYTHON_MODULE_H
 #define FACULA_PYTHON_MODULE_H
 
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ extern PyObject *py_error;
 
 /* The objects that Python has for element types, by fac_dtype; set once by facula/dtypes.py. */
 PyObject   *py_set_dtypes(PyObject *module, PyObject *list);
+PyObject   *py_dtype_rows(PyObject *module, PyObject *none);
 PyObject   *py_dtype(fac_dtype dtype);
 /* From such an object, a name ("f32", "float32"), or None, which is `missing`.  false: an exception. */
 bool        py_dtype_from(PyObject *o, fac_dtype missing, fac_dtype *out);

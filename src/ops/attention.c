@@ -316,6 +316,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 }
 
 static const fac_onnx onnx[] = { { "", "Attention", 23, 0, NULL, load, 0 },
+    { "ai.onnx.preview", "FlexAttention", 1, 0, fac_names_flex_attention, fac_load_flex_attention, 3 },
     { "com.microsoft", "Attention", 1, 0, fac_names_ms_attention, fac_load_ms_attention, 2 },
     { "com.microsoft", "MultiHeadAttention", 1, 0, fac_names_ms_attention, fac_load_multi_head_attention, 1 }, { 0 } };
 /* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */

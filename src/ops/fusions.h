@@ -1,6 +1,6 @@
-/* The fused operators of ONNX Runtime's optimizer (domain com.microsoft, and what it puts into the
- * default domain), read as the ops that they are made of.  Each op file names those that belong to
- * it in its table of spellings. */
+/* Operators that are read as the ops that they are made of: the fused ones of ONNX Runtime's
+ * optimizer (domain com.microsoft, and what it puts into the default domain), some of ONNX's own,
+ * and those of old files.  Each op file names those that belong to it in its table of spellings. */
 #ifndef FACULA_OPS_FUSIONS_H
 #define FACULA_OPS_FUSIONS_H
 #include "facula/op.h"
@@ -18,9 +18,16 @@ fac_onnx_loader fac_load_bias_gelu, fac_load_fast_gelu, fac_load_quick_gelu;
 fac_onnx_loader fac_load_fused_matmul, fac_load_fused_gemm, fac_load_fused_conv;
 /* fusions_attention.c */
 fac_onnx_loader fac_load_ms_attention, fac_load_multi_head_attention;
+/* fusions_flex.c, fusions_cache.c */
+fac_onnx_loader fac_load_flex_attention, fac_load_tensor_scatter;
+/* fusions_old.c */
+fac_onnx_loader fac_load_affine, fac_load_scale, fac_load_scaled_tanh, fac_load_parametric_softplus,
+    fac_load_image_scaler, fac_load_crop;
 
 extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
-    fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[];
+    fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[],
+    fac_names_flex_attention[], fac_names_tensor_scatter[], fac_names_affine[], fac_names_scale[],
+    fac_names_image_scaler[], fac_names_crop[];
 
 /* ONNX's Conv and Gemm, for those that are fused with more. */
 fac_onnx_loader fac_conv_load, fac_gemm_load;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/constant.h"
 #include "ops/cost.h"
 #include "ops/interpolate.h"
 #include "ops/shape.h"
@@ -251,18 +252,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 /* ---- as products ---- */
 
-/* Of f64 numbers, in the type of x. */
 static fac_value *constant(fac_value *x, fac_dims dims, const double *numbers) {
-    fac_tensor *wide = NULL, *t = NULL;
-    fac_error err = { 0 };
-    fac_status s = fac_tensor_new(NULL, FAC_F64, dims, &wide, &err);
-    if (!s)
-        s = fac_tensor_write(wide, numbers, (size_t)fac_dims_count(&dims) * sizeof *numbers, &err);
-    if (!s) s = fac_tensor_convert(wide, x->type.dtype, &t, &err);
-    fac_value *v = s ? fac_fail_graph(x->graph, s, "%s", err.text) : fac_const(x->graph, t);
-    fac_tensor_free(wide);
-    fac_tensor_free(t);
-    return v;
+    return fac_constant(x->graph, x->type.dtype, dims, numbers);
 }
 
 /* matrix [out, in] of an axis, and outside[out]: what is added. */

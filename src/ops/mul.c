@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 
@@ -20,7 +21,10 @@ static bool symbols(fac_graph *g, const fac_item *x, fac_item *y) {
 }
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, symbols); }
 
-static const fac_onnx onnx[] = { { "", "Mul", 7, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Mul", 7, 0, NULL, NULL, 0 },
+                                 { "", "Scale", 1, 0, fac_names_scale, fac_load_scale, 1 },
+                                 { "", "Affine", 1, 0, fac_names_affine, fac_load_affine, 1 },
+                                 { "", "ImageScaler", 1, 0, fac_names_image_scaler, fac_load_image_scaler, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "mul(f32[2,3], f32[3])", -4, 4, 1e-6 }, { "mul(f32[2,4,3,5], f32[2,4,1,1])", -4, 4, 1e-6 },
     { "mul(i64[2,3], i64[2,1])", -99, 99, 0 }, { "mul(i16[300], i16[300])", -32768, 32767, 0 },

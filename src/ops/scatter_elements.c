@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/index.h"
 #include "ops/scatter.h"
 
@@ -72,7 +73,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { "reduction", NULL }, { 0 } };
 static const fac_onnx onnx[] = {
-    { "", "ScatterElements", 11, 0, names, load, 0 }, { "", "Scatter", 9, 10, names, load, 0 }, { 0 } };
+    { "", "ScatterElements", 11, 0, names, load, 0 }, { "", "Scatter", 9, 10, names, load, 0 },
+    { "", "TensorScatter", 24, 0, fac_names_tensor_scatter, fac_load_tensor_scatter, 2 }, { 0 } };
 static const fac_case cases[] = {
     { "scatter_elements(f32[5,3], i64[2,3], f32[2,3])", -5, 4, 1e-6 },
     { "scatter_elements(f32[3,5,2], i64[3,4,1], f32[3,4,1]) axis=1 reduction=add", -5, 4, 1e-6 },

@@ -19,7 +19,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
     out[0] = alpha == 1 ? fac_silu(x) : fac_mul(x, fac_sigmoid(fac_mul(x, fac_number(g, fac_value_type(x).dtype, alpha))));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load, 0 },
+/* A gate's: swish of one input times the other. */
+static void load_gated(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    fac_value *gate;
+    load(n, g, in, &gate);
+    out[0] = fac_mul(gate, in[1]);
+}
+static const fac_onnx onnx[] = { { "", "Swish", 24, 0, names, load, 0 }, { "", "SwiGLU", 28, 0, names, load_gated, 2 },
                                  { "com.microsoft", "QuickGelu", 1, 0, fac_names_quick_gelu, fac_load_quick_gelu, 0 }, { 0 } };
 /* Before opset 24: x sigmoid(x). */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include "ops/fusions.h"
 #include "ops/shape.h"
 #include "ops/slice.h"
 
@@ -150,7 +151,8 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
     out[0] = fac_emit(&fac_op_slice, NULL, 4, list);
 }
 static const fac_onnx_attr names[] = { { "starts", NULL }, { "ends", NULL }, { "axes", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL, 0 }, { "", "Slice", 1, 9, names, load_old, 1 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL, 0 }, { "", "Slice", 1, 9, names, load_old, 1 },
+    { "", "Crop", 1, 0, fac_names_crop, fac_load_crop, 1 }, { 0 } };
 static const fac_case cases[] = {
     { "slice(f32[5,6], i64{1}, i64{4}, i64{0})", -4, 4, 0 },
     { "slice(f32[5,6], i64{0,5}, i64{5,0}, i64{0,1}, i64{2,-2})", -4, 4, 0 },

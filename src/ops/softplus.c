@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
@@ -10,7 +11,8 @@ MAP1((x > (T)0 ? x : (T)0) + LOG1P(EXP(-ABS(x))))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) { dx[0] = fac_mul(dy[0], fac_sigmoid(n->in[0])); }
 
-static const fac_onnx onnx[] = { { "", "Softplus", 6, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Softplus", 6, 0, NULL, NULL, 0 },
+    { "", "ParametricSoftplus", 1, 0, fac_names_affine, fac_load_parametric_softplus, 0 }, { 0 } };
 static const fac_case cases[] = {
     { "softplus(f32[2,37])", -20, 20, 1e-6 }, { "softplus(f64[5])", -20, 20, 1e-12 }, { "softplus(f16[9])", -20, 20, 2e-3 },
     { "softplus(bf16[9])", -20, 20, 1e-2 }, { "softplus(f32[0,3])", 0, 0, 0 }, { "softplus(f32[])", -20, 20, 1e-6 }, { 0 }

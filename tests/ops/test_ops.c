@@ -28,6 +28,20 @@ static void descriptors_are_complete(void **state) {
     }
 }
 
+/* Ops with float results say how they round, or that no rule knows; `verify` takes nothing for exact by mistake. */
+static void floats_say_how_they_round(void **state) {
+    (void)state;
+    for (const fac_op *const *p = fac_ops; *p; p++) {
+        const fac_rounding *r = &(*p)->rounding;
+        bool floats = false;
+        for (const fac_port *o = (*p)->out; o && o->name; o++) floats |= (o->takes & FAC_FLOATS) != 0;
+        if (floats && r->rule == FAC_ROUND_UNSAID) fail_msg("%s does not say how it rounds", (*p)->name);
+        if (r->rule >= FAC_ROUNDS) fail_msg("%s: rounding %d", (*p)->name, (int)r->rule);
+        if ((r->rule == FAC_ROUND_SMOOTH) != (r->slope > 0)) fail_msg("%s: slope %g", (*p)->name, r->slope);
+        if (r->times_x && r->rule != FAC_ROUND_SMOOTH) fail_msg("%s: times_x without a slope", (*p)->name);
+    }
+}
+
 /* No two ops may claim one ONNX operator of one opset. */
 static void onnx_names_are_unique(void **state) {
     (void)state;
@@ -348,7 +362,7 @@ static int open_device(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
+        cmocka_unit_test(descriptors_are_complete), cmocka_unit_test(floats_say_how_they_round), cmocka_unit_test(onnx_names_are_unique), cmocka_unit_test(cases_have_edges),
         cmocka_unit_test(views_agree_with_moves), cmocka_unit_test(every_case_gives_the_reference),
         cmocka_unit_test(every_dtype_gives_the_reference), cmocka_unit_test(epilogues_stay_behind_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),

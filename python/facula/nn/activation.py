@@ -18,7 +18,7 @@ class _Plain(Module):
         super().__init__()
 
     def forward(self, x: Tensor) -> Tensor:
-        return type(self).function(x)  # type: ignore[no-any-return]
+        return type(self).function(x)
 
 
 def _plain(name: str, function: Any) -> type[_Plain]:
@@ -47,7 +47,7 @@ class _Option(Module):
         self.value = self.usual if value is None else value
 
     def forward(self, x: Tensor) -> Tensor:
-        return type(self).function(x, self.value)  # type: ignore[no-any-return]
+        return type(self).function(x, self.value)
 
     def extra_repr(self) -> str:
         return f"{self.option}={self.value!r}"

@@ -117,7 +117,7 @@ def _max_pool(n: int) -> Any:
 def _avg_pool(n: int) -> Any:
     def function(input: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> Tensor:
-        return _pool("avg_pool", n, input, kernel_size, stride, padding, 1, ceil_mode, 0, count_include_pad)  # type: ignore[no-any-return]
+        return _pool("avg_pool", n, input, kernel_size, stride, padding, 1, ceil_mode, 0, count_include_pad)
     function.__name__ = f"avg_pool{n}d"
     function.__doc__ = "The mean of each window."
     return function
@@ -129,11 +129,11 @@ avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool(1), _avg_pool(2), _avg_pool(3)
 
 def _adaptive(n: int, x: Tensor, output_size: Any, largest: bool) -> Tensor:
     sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
-    sizes = [x.shape[x.ndim - n + i] if s is None else s for i, s in enumerate(sizes)]
-    if all(s == 1 for s in sizes):
+    full: list[int] = [x.shape[x.ndim - n + i] if s is None else int(s) for i, s in enumerate(sizes)]
+    if all(s == 1 for s in full):
         dims = list(range(x.ndim - n, x.ndim))
         return T.amax(x, dims, True) if largest else T.mean(x, dims, True)
-    for i, out in enumerate(sizes):
+    for i, out in enumerate(full):
         dim = x.ndim - n + i
         size = x.shape[dim]
         parts = [x[(slice(None),) * dim + (slice(k * size // out, -(-(k + 1) * size // out)),)] for k in range(out)]
@@ -275,11 +275,11 @@ def logsigmoid(x: Tensor) -> Tensor:
 
 
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
-    return T.where(x > threshold, x, Tensor(value, dtype=x.dtype))  # type: ignore[no-any-return]
+    return T.where(x > threshold, x, Tensor(value, dtype=x.dtype))
 
 
 def tanhshrink(x: Tensor) -> Tensor:
-    return x - tanh(x)  # type: ignore[no-any-return]
+    return x - tanh(x)
 
 
 def softmin(x: Tensor, dim: int = -1) -> Tensor:
@@ -303,7 +303,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     return apply("dropout", f"ratio={p} training=1", 0, x, counter)
 
 
-def _dropout_planes(x: Tensor, p: float, training: bool) -> Tensor:
+def _dropout_planes(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     if not training or p == 0:
         return x
     return x * dropout(T.ones(x.shape[0], x.shape[1], *[1] * (x.ndim - 2), dtype=x.dtype), p, True)
@@ -357,7 +357,7 @@ def unfold(x: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, 
     x = pad(x, (pw, pw, ph, ph)) if ph or pw else x
     h, w = ((x.shape[2] - dh * (kh - 1) - 1) // sh + 1, (x.shape[3] - dw * (kw - 1) - 1) // sw + 1)
     rows = [x[:, :, i * dh:i * dh + sh * (h - 1) + 1:sh, j * dw:j * dw + sw * (w - 1) + 1:sw] for i in range(kh) for j in range(kw)]
-    return T.stack(rows, 2).reshape(x.shape[0], x.shape[1] * kh * kw, h * w)  # type: ignore[no-any-return]
+    return T.stack(rows, 2).reshape(x.shape[0], x.shape[1] * kh * kw, h * w)
 
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
@@ -403,7 +403,7 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_ind
         share = share * apply("gather", "axis=0", 0, weight, safe)
     losses = picked * share
     if reduction == "mean":
-        return T.sum(losses) / T.sum(share)  # type: ignore[no-any-return]
+        return T.sum(losses) / T.sum(share)
     return _reduced(losses, reduction)
 
 
@@ -417,7 +417,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
         if weight is not None:
             t = t * weight.reshape([1, -1] + [1] * (x.ndim - 2))
         losses = -T.sum(t * log_p, 1 if x.ndim > 1 else 0)
-        return T.sum(losses) / losses._count if reduction == "mean" else _reduced(losses, reduction)  # type: ignore[no-any-return]
+        return T.sum(losses) / losses._count if reduction == "mean" else _reduced(losses, reduction)
     if x.ndim == 1:
         return cross_entropy(x.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
     if weight is None and reduction in ("mean", "sum", "none"):
@@ -429,7 +429,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
     spread = -T.sum(log_softmax(x, 1) * weight.reshape([1, -1] + [1] * (x.ndim - 2)), 1)  # type: ignore[union-attr]
     share = apply("gather", "axis=0", 0, weight, cast(target, int64))
     smooth = T.sum(spread) / T.sum(share) if reduction == "mean" else _reduced(spread, reduction)
-    return loss * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])  # type: ignore[no-any-return]
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -475,16 +475,14 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool 
     else:
         zero = T.zeros_like(target)
         losses = T.where(target > 0, target * (T.log(T.where(target > 0, target, T.ones_like(target))) - x), zero)
-    return T.sum(losses) / x.shape[0] if reduction == "batchmean" else _reduced(losses, reduction)  # type: ignore[no-any-return]
+    return T.sum(losses) / x.shape[0] if reduction == "batchmean" else _reduced(losses, reduction)
 
 
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))  # type: ignore[no-any-return]
+    return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))
 
 
 def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     return _reduced(T.where(target == 1, x, T.maximum(margin - x, 0.0)), reduction)
 
 
-__all__ = [n for n in dict(globals()) if not n.startswith("_") and n not in ("annotations", "math", "Sequence", "Any", "T", "apply",
-           "cast", "int64", "default_generator", "Size", "Tensor")]

@@ -42,7 +42,7 @@ def ones_(t: Tensor) -> Tensor:
 
 
 def eye_(t: Tensor) -> Tensor:
-    return _put(t, np.eye(*t.shape))
+    return _put(t, np.eye(t.shape[0], t.shape[1]))
 
 
 def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:

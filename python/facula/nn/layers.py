@@ -89,7 +89,7 @@ class _Conv(Module):
             around = [p for k in reversed(padding) for p in (k, k)]
             x, padding = F.pad(x, around, self.padding_mode), 0
         function = getattr(F, f"conv{self.dims}d")
-        return function(x, self.weight, self._parameters["bias"], self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+        return function(x, self.weight, self._parameters["bias"], self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
@@ -125,7 +125,7 @@ class _ConvTranspose(_Conv):
 
     def forward(self, x: Tensor) -> Tensor:
         function = getattr(F, f"conv_transpose{self.dims}d")
-        return function(x, self.weight, self._parameters["bias"], self.stride, self.padding, self.output_padding, self.groups,  # type: ignore[no-any-return]
+        return function(x, self.weight, self._parameters["bias"], self.stride, self.padding, self.output_padding, self.groups,
                         self.dilation)
 
 
@@ -264,7 +264,7 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
-        e = cls(*embeddings.shape, padding_idx=padding_idx)
+        e = cls(embeddings.shape[0], embeddings.shape[1], padding_idx)
         e.weight = Parameter(embeddings, not freeze)
         return e
 
@@ -323,7 +323,7 @@ class _Adaptive(Module):
         self.output_size = output_size
 
     def forward(self, x: Tensor) -> Tensor:
-        return getattr(F, self.function)(x, self.output_size)  # type: ignore[no-any-return]
+        return getattr(F, self.function)(x, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"

@@ -19,7 +19,7 @@ class _Loss(Module):
                 self.register_buffer(name, value)
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        return type(self).function(*inputs, *self.args, reduction=self.reduction, **self.options)  # type: ignore[no-any-return]
+        return type(self).function(*inputs, *self.args, reduction=self.reduction, **self.options)
 
 
 def _loss(name: str, function: Any) -> type[_Loss]:

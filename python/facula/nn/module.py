@@ -140,7 +140,7 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._parameters[name]  # type: ignore[no-any-return]
+        return self.get_submodule(path)._parameters[name]
 
     # -- running
 

@@ -153,17 +153,17 @@ class TransformerEncoderLayer(Module):
 
     def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool) -> Tensor:
         y, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=causal)
-        return self.dropout1(y)  # type: ignore[no-any-return]
+        return self.dropout1(y)
 
     def _feed(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
     def forward(self, x: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
         if self.norm_first:
             x = x + self._attend(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
-            return x + self._feed(self.norm2(x))  # type: ignore[no-any-return]
+            return x + self._feed(self.norm2(x))
         x = self.norm1(x + self._attend(x, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._feed(x))  # type: ignore[no-any-return]
+        return self.norm2(x + self._feed(x))
 
 
 class TransformerEncoder(Module):
@@ -178,7 +178,7 @@ class TransformerEncoder(Module):
     def forward(self, x: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
         for layer in self.layers:
             x = layer(x, mask, src_key_padding_mask, is_causal)
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+        return x if self.norm is None else self.norm(x)
 
 
 __all__ = ["RNN", "LSTM", "GRU", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "Parameter"]

@@ -178,18 +178,23 @@ fac_status fac_augment_check(const fac_augment *a, const fac_dataset *d, fac_err
     const struct { const char *name; double x, most; } ranges[] = {
         { "crop", a->crop, 1 << 20 }, { "resize", a->scale, 1 }, { "resize ratio", a->ratio, 100 }, { "rotate", a->rotate, 180 },
         { "brightness", a->brightness, 100 }, { "contrast", a->contrast, 100 }, { "saturation", a->saturation, 100 },
-        { "hue", a->hue, 0.5 }, { "cutout", a->cutout, 1 << 20 }, { "erase", a->erase, 1 }, { "mixup", a->mixup, 1000 } };
-    bool images = a->flip, mixes = a->mixup > 0;
+        { "hue", a->hue, 0.5 }, { "cutout", a->cutout, 1 << 20 }, { "erase", a->erase, 1 }, { "mixup", a->mixup, 1000 },
+        { "shift", a->shift, 1 }, { "gain", a->gain, 60 }, { "noise", a->noise, 100 } };
+    enum { IMAGES = 11 };               /* of these are for images, the others for waveforms */
+    bool images = a->flip, mixes = a->mixup > 0, sounds = false;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (!(ranges[i].x >= 0 && ranges[i].x <= ranges[i].most))
             return fac_raise(err, FAC_E_ARGUMENT, "augmentation: %s is %g, it must be 0 to %g", ranges[i].name, ranges[i].x,
                              ranges[i].most);
-        if (ranges[i].x > 0 && strcmp(ranges[i].name, "mixup")) images = true;
+        if (ranges[i].x > 0 && i < IMAGES && strcmp(ranges[i].name, "mixup")) images = true;
+        if (ranges[i].x > 0 && i >= IMAGES) sounds = true;
     }
     if (a->ratio > 0 && a->ratio < 1)
         return fac_raise(err, FAC_E_ARGUMENT, "augmentation: resize ratio is %g, it must be at least 1", a->ratio);
     if (images && (!d->bytes || d->item.n != 3))
         return fac_raise(err, FAC_E_ARGUMENT, "augmentation is for images; of other numbers only mixup can be made");
+    if (sounds && (!d->values || d->item.n != 1))
+        return fac_raise(err, FAC_E_ARGUMENT, "augmentation: shift, gain and noise are for waveforms");
     if (mixes && !d->bytes && !d->values) return fac_raise(err, FAC_E_ARGUMENT, "mixup: texts cannot be mixed");
     if (mixes && d->classes < 1)
         return fac_raise(err, FAC_E_ARGUMENT, "mixup: the data set does not say how many classes it has");

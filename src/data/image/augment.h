@@ -7,11 +7,15 @@
 enum { FAC_STREAM_ORDER, FAC_STREAM_AUGMENT, FAC_STREAM_PARTNER, FAC_STREAM_MIXUP, FAC_STREAM_MIXUP_NORMAL, FAC_STREAMS };
 static inline uint64_t fac_stream(int64_t epoch, int what) { return (uint64_t)epoch * FAC_STREAMS + (uint64_t)what; }
 
+/* Noise has a stream for each sample, counted from the other end. */
+static inline uint64_t fac_noise_stream(int64_t epoch) { return UINT64_MAX - (uint64_t)epoch; }
+
 /* Every choice has a number of its own, so that leaving one kind of augmentation out changes no other. */
 typedef enum fac_draw {
     FAC_DRAW_DOWN, FAC_DRAW_RIGHT, FAC_DRAW_FLIP, FAC_DRAW_AREA, FAC_DRAW_SHAPE, FAC_DRAW_TOP, FAC_DRAW_LEFT, FAC_DRAW_ANGLE,
     FAC_DRAW_BRIGHTNESS, FAC_DRAW_CONTRAST, FAC_DRAW_SATURATION, FAC_DRAW_HUE, FAC_DRAW_CUT_Y, FAC_DRAW_CUT_X,
-    FAC_DRAW_ERASE, FAC_DRAW_ERASE_AREA, FAC_DRAW_ERASE_SHAPE, FAC_DRAW_ERASE_TOP, FAC_DRAW_ERASE_LEFT, FAC_DRAWS = 32
+    FAC_DRAW_ERASE, FAC_DRAW_ERASE_AREA, FAC_DRAW_ERASE_SHAPE, FAC_DRAW_ERASE_TOP, FAC_DRAW_ERASE_LEFT,
+    FAC_DRAW_SHIFT, FAC_DRAW_GAIN, FAC_DRAW_NOISE, FAC_DRAWS = 32
 } fac_draw;
 
 /* One sample of one epoch; draw gives its numbers, uniform in [0, 1). */
@@ -29,6 +33,9 @@ void fac_augment_image(const fac_dataset *d, const fac_byte_tables *t, const fac
 
 /* Brightness, contrast, saturation and hue of an image of planes 0..255, in place. */
 void fac_augment_colour(const fac_augment *a, const fac_sample *s, int64_t channels, int64_t plane, float *x);
+
+/* A waveform of n samples: shifted, louder or softer, with noise. */
+void fac_augment_sound(const fac_augment *a, const fac_sample *s, int64_t n, const float *from, float *to);
 
 /* How much of a mixture is the sample itself: Beta(alpha, alpha). */
 double fac_mixup_share(double alpha, const fac_sample *s);

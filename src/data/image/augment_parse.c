@@ -22,6 +22,10 @@ static void set_cutout(fac_augment *a, double x) { a->cutout = (int)x; }
 static void set_erase(fac_augment *a, double x) { a->erase = x; }
 static void set_mixup(fac_augment *a, double x) { a->mixup = x; }
 
+static void set_shift(fac_augment *a, double x) { a->shift = x; }
+static void set_gain(fac_augment *a, double x) { a->gain = x; }
+static void set_noise(fac_augment *a, double x) { a->noise = x; }
+
 static const struct kind {
     const char *name;
     void      (*set)(fac_augment *a, double x);
@@ -35,6 +39,8 @@ static const struct kind {
     { "contrast", set_contrast, 0.4, 0, false, 100 },           { "saturation", set_saturation, 0.4, 0, false, 100 },
     { "hue", set_hue, 0.1, 0, false, 0.5 },                     { "cutout", set_cutout, SIDE, 1.0 / 4, true, 1 << 20 },
     { "erase", set_erase, 0.5, 0, false, 1 },                   { "mixup", set_mixup, 0.2, 0, false, 1000 },
+    { "shift", set_shift, 0.1, 0, false, 1 },                   { "gain", set_gain, 6, 0, false, 60 },
+    { "noise", set_noise, 0.05, 0, false, 100 },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -1,18 +1,14 @@
 /* A data set from a folder of folders of photos, as torchvision's ImageFolder: class 0 is the first folder by name. */
-#include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <strings.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/sets/dataset_internal.h"
 #include "data/image/image_internal.h"
+#include "data/sets/dataset_internal.h"
+#include "data/sets/listing.h"
 
-/* Names in the arena, which owns them; sorted. */
-typedef struct names { const char **at; size_t n, room; } names;
-
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+typedef fac_names names;
 
 static bool is_photo(const char *name) {
     static const char *const ends[] = { ".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", NULL };
@@ -22,23 +18,9 @@ static bool is_photo(const char *name) {
     return false;
 }
 
-/* What is in a folder: folders, or photos; hidden ones are left out. */
+/* What is in a folder: folders, or photos. */
 static fac_status look(const char *folder, bool folders, fac_arena *arena, names *out, fac_error *err) {
-    DIR *dir = opendir(folder);
-    if (!dir) return fac_raise(err, FAC_E_IO, "%s: is no folder that can be read", folder);
-    fac_status status = FAC_OK;
-    for (struct dirent *e; !status && (e = readdir(dir));) {
-        struct stat s;
-        if (e->d_name[0] == '.') continue;
-        const char *path = fac_arena_print(arena, "%s/%s", folder, e->d_name);
-        if (!path || !fac_reserve(&out->at, &out->room, out->n + 1, sizeof *out->at))
-            status = fac_raise(err, FAC_E_NOMEM, "%s: no memory for its list", folder);
-        else if (!stat(path, &s) && (folders ? S_ISDIR(s.st_mode) : S_ISREG(s.st_mode) && is_photo(path)))
-            out->at[out->n++] = path;
-    }
-    closedir(dir);
-    if (out->n) qsort(out->at, out->n, sizeof *out->at, by_name);
-    return status;
+    return fac_list_folder(folder, folders ? NULL : is_photo, arena, out, err);
 }
 
 /* A folder of parts of the data set, such as train and val, that hold the folders of the classes: one of them is meant. */

@@ -1,0 +1,104 @@
+/* facula train: sounds.  The spectrogram is part of the network, so the model takes waveforms. */
+#include <string.h>
+#include "facula/sound.h"
+#include "train.h"
+
+/* What is not given: of the digits, and of folders. */
+static const struct {
+    const char *set;
+    int rate, mels;
+    double seconds;
+} sets[] = {
+    { "spoken-digits", 8000, 40, 1 },
+    { "sound-folder", 16000, 64, 2 },
+};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static int find(const char *set) {
+    int k = 0;
+    while (k < SETS && (!set || strcmp(sets[k].set, set))) k++;
+    return k;
+}
+
+bool sound_is_set(const char *set) { return find(set) < SETS; }
+
+static int rate_of(const train_options *o) {
+    return o->rate ? (int)o->rate : sets[find(o->set)].rate;
+}
+
+int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
+    fac_error err = { 0 };
+    const int set = find(o->set);
+    const fac_sounds_opts opts = { .rate = rate_of(o),
+                                   .seconds = o->seconds > 0 ? o->seconds : sets[set].seconds,
+                                   .seed = (uint64_t)o->seed,
+                                   .hold_out = o->hold_out,
+                                   .digits = set == 0,
+                                   .zeros = set == 0 };
+    return fac_dataset_sounds(o->data, &opts, train, test, &err) ? fail(&err) : EXIT_OK;
+}
+
+/* Frames of 32 ms, rounded up to a power of two, every 10 ms. */
+static fac_value *picture(const train_options *o, fac_value *wave) {
+    const int rate = rate_of(o);
+    fac_nn_spectrogram_opts s = {
+        .rate = rate, .length = 64, .hop = rate / 100, .normalize = true
+    };
+    while (s.length < rate * 0.032) s.length *= 2;
+    s.mels = o->mels ? (int)o->mels : sets[find(o->set)].mels;
+    return fac_nn_spectrogram(wave, &s);
+}
+
+static fac_value *block(fac_value *x, const char *name, int channels, int height, int width) {
+    char norm[32];
+    snprintf(norm, sizeof norm, "%s.bn", name);
+    const fac_nn_conv2d_opts o = { .pad = 1, .no_bias = true };
+    x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, 3, &o), norm, 0));
+    return fac_max_pool2d(x, height, width, NULL);
+}
+
+/* Time is averaged to about three places; frequency must not be: a voice is known by it. */
+static fac_value *network(fac_value *x, int classes) {
+    x = block(x, "conv1", 16, 2, 4);
+    x = block(x, "conv2", 32, 2, 2);
+    x = block(x, "conv3", 64, 2, 2);
+    const int64_t time = fac_value_type(x).dims.d[3];
+    if (time > 3) x = fac_avg_pool2d(x, 1, time / 3, NULL);
+    return fac_nn_linear(fac_nn_dropout(fac_flatten(x, 1), 0.3), "fc", classes);
+}
+
+/* Networks for photos see three equal channels. */
+static fac_value *built(const train_options *o, fac_value *wave, int classes) {
+    fac_value *x = picture(o, wave);
+    const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
+    if (!strcmp(o->model, "sound-cnn")) return network(x, classes);
+    return zoo ? zoo->build(fac_concat((fac_value *[]){ x, x, x }, 3, 1)) : NULL;
+}
+
+int sound_model(const train_options *o, const fac_dataset *like, model *out) {
+    fac_error err = { 0 };
+    if (o->weights)
+        return fail_text("--weights goes with photos; continue a training with --resume");
+    fac_graph *g = fac_graph_new();
+    if (!g) return fail_text("out of memory");
+    fac_nn_seed(g, (uint64_t)o->seed);
+    fac_value *wave = fac_input(g, "wave", FAC_F32, fac_shape(fac_symbol(g, "N"), like->item.d[0]));
+    fac_value *logits = built(o, wave, like->classes);
+    if (logits) fac_output(g, "logits", logits);
+    const fac_status status = fac_graph_check(g, &err);
+    if (status || !logits) {
+        fac_graph_free(g);
+        return status ? fail(&err)
+                      : usage_error(verb_find("train"), "%s takes --model sound-cnn or zoo:NAME",
+                                    o->set);
+    }
+    out->graph = g;
+    return EXIT_OK;
+}
+
+int sound_note(const train_options *o, fac_graph *g) {
+    char text[32];
+    snprintf(text, sizeof text, "%d", rate_of(o));
+    fac_graph_set_note(g, FAC_NOTE_RATE, text);
+    return EXIT_OK;
+}
