@@ -328,5 +328,39 @@ for t in ("f32", "i64"):
     z = torch.nn.functional.pixel_unshuffle(torch.tensor(y), 2).numpy()
     case("space_to_depth", "block=2 channels_first", [y], z)
 
+# ---- special functions, signs, windows: a generator of their own, so that what stands above stays as it is ----
+
+rng = np.random.default_rng(23)
+NEAR = [v for v in EDGES if abs(v) not in (1e30, 88.0)]
+for op, f, lo, hi, edges in (
+        ("log1p", np.log1p, -0.9, 9, SAFE), ("expm1", np.expm1, -4, 4, SAFE), ("log2", np.log2, 0.01, 50, EDGES),
+        ("log10", np.log10, 0.01, 50, EDGES), ("exp2", np.exp2, -9, 9, NEAR), ("trunc", np.trunc, -9, 9, EDGES),
+        ("erfc", torched(torch.special.erfc), -4, 4, NEAR), ("erfinv", torched(torch.special.erfinv), -0.99, 0.99, NEAR),
+        ("lgamma", torched(torch.special.gammaln), 0.1, 20, [0.0, 0.5, 1.0, 2.0, -0.5, -2.5, math.inf, math.nan]),
+        ("digamma", torched(torch.special.digamma), 0.1, 20, [0.5, 2.0, -0.5, -2.5, math.inf, math.nan])):
+    unary(op, f, lo, hi, edges=edges)
+for op, f in (("atan2", np.arctan2), ("hypot", np.hypot), ("copysign", np.copysign)):
+    binary(op, f, FLOATS, exact=op == "copysign")
+for t in ("f32", "f64"):
+    for x, y in ((real((3, 7), t=t), real((3, 7), t=t)), (np.array(FEW, DTYPES[t]), np.array(FEW[::-1], DTYPES[t]))):
+        case("nextafter", "", [x, y], np.nextafter(x, y))
+for t in FLOATS:
+    x = np.array(EDGES, np.float64).astype(DTYPES[t])
+    case("signbit", "", [x], np.signbit(x))
+for t in ("f32", "i64"):
+    x = moved((4, 5), t)
+    lines_of = np.lib.stride_tricks.as_strided
+    for sizes, strides, offset in (((3, 2), (5, 2), 1), ((4, 3), (2, 1), 0), ((2, 2), (0, 3), 7), ((5, 4), (1, 5), 0)):
+        flat = np.ascontiguousarray(x).ravel()[offset:]
+        y = lines_of(flat, sizes, [k * x.itemsize for k in strides]).copy()
+        said = f"sizes={sizes[0]},{sizes[1]} strides={strides[0]},{strides[1]} offset={offset}"
+        case("as_strided", said, [x], y)
+    new = moved((3, 2), t)
+    z = x.copy()
+    lines_of(z.ravel()[1:], (3, 2), [5 * x.itemsize, 2 * x.itemsize])[:] = new
+    case("as_strided_assign", "sizes=3,2 strides=5,2 offset=1", [x, new], z)
+    for dims in ((7,), (5, 5), (2, 2, 5), (0,)):
+        case("resize", "", [x, Host(dims)], np.resize(np.concatenate([x.ravel(), np.zeros(9, x.dtype)]), dims))
+
 with open("tests/golden/ops.txt", "w") as f: f.write("\n".join(lines) + "\n")
 print(sum(k.startswith("op ") for k in lines), "cases")

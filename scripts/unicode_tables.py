@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/data/text/unicode_tables.h: which characters are letters, marks and numbers, and their small forms.
+"""Writes src/base/unicode_tables.h: which characters are letters, marks and numbers, and their small forms.
 
-    pip install unicodedata2; python scripts/unicode_tables.py > src/data/text/unicode_tables.h
+    pip install unicodedata2; python scripts/unicode_tables.py > src/base/unicode_tables.h
 
 From the Unicode Character Database that the package unicodedata2, else Python, has: general categories L*, M*, N*, and the simple lower case mapping.
 """

@@ -249,6 +249,7 @@ static int work(list args, double (*of)(const fac_stats *s), fac_channels channe
     keeper k = { .pictures = o.pictures };
     const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL, &k, channels };
     int code = device_open(&o.device, &device);
+    inputs_given = &o.input.named;
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &m);
     if (!code && o.pictures && mkdir(o.pictures, 0777) && errno != EEXIST) code = fail_text("%s: cannot be made", o.pictures);
     if (!code && o.npz && fac_npz_open(o.npz, &k.npz, &err)) code = fail(&err);

@@ -79,6 +79,7 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
     cJSON_AddStringToObject(root, "mode", o.mode ? o.mode : "full");
     cJSON_AddStringToObject(root, "why", v->why);
     cJSON_AddStringToObject(root, "not_reached", v->note);
+    cJSON_AddStringToObject(root, "overflow", v->outgrown);
     cJSON_AddNumberToObject(root, "round", v->same == FAC_DIFFERENT ? v->round : -1);
     cJSON_AddStringToObject(root, "first_difference", v->first);
     json_number(root, "first_differing", v->first_differing, 17);
@@ -105,6 +106,7 @@ static int report(job *j, const fac_verdict *v) {
     if (v->same != FAC_DIFFERENT && v->worst > 0)
         printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
     if (v->same != FAC_SAME && *v->note) printf("not reached: %s\n", v->note);
+    if (*v->outgrown) printf("overflow: %s\n", v->outgrown);
     if (*v->first && v->first_differing > 0)
         printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first, v->first_differing, v->first_elements);
     if (*v->last) printf("equal up to %s\n", v->last);

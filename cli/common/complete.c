@@ -45,9 +45,18 @@ bool complete_takes_model(const verb *v) {
 }
 bool complete_takes_verb(const verb *v) { return !strcmp(v->name, "help"); }
 
-void complete_zoo(const char *before) {
-    for (const fac_zoo *z = fac_zoo_models; z->name; z++)
-        printf("%s%s%s", z == fac_zoo_models ? "" : " ", before, z->name);
+void complete_escaped(const char *text, const char *special) {
+    for (const char *c = text; *c; c++) {
+        if (strchr(special, *c)) putchar('\\');
+        out_char(*c, stdout);
+    }
+}
+
+void complete_zoo(const char *before, const char *special) {
+    for (const fac_zoo *z = fac_zoo_models; z->name; z++) {
+        printf("%s%s", z == fac_zoo_models ? "" : " ", before);
+        complete_escaped(z->name, special);
+    }
 }
 
 static int run(list args) {

@@ -9,8 +9,10 @@ bool complete_takes_file(const option *o);              /* a file or a folder */
 const char *complete_words(const option *o, char *to, size_t size);
 bool complete_takes_model(const verb *v);               /* arguments may be zoo:NAME */
 bool complete_takes_verb(const verb *v);                /* facula help VERB */
+/* Text with a backslash before each character among `special`. */
+void complete_escaped(const char *text, const char *special);
 /* the names of the zoo, `before` and a blank before each */
-void complete_zoo(const char *before);
+void complete_zoo(const char *before, const char *special);
 
 void complete_bash(void);
 void complete_zsh(void);

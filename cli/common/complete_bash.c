@@ -40,7 +40,7 @@ void complete_bash(void) {
     out_lines("# bash completion for facula, made by `facula completion bash`");
     put_words_of_verbs();
     printf("_facula_zoo='");
-    complete_zoo("");
+    complete_zoo("", "");
     out_lines("'\n"
          "_facula_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
          "_facula_nothing() { compopt +o default +o bashdefault 2>/dev/null; }\n"

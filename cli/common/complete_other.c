@@ -44,11 +44,14 @@ static void zsh_verb(const verb *v) {
 
 void complete_zsh(void) {
     out_lines("#compdef facula\n# zsh completion for facula, made by `facula completion zsh`");
-    printf("_facula_zoo=(");
-    complete_zoo("zoo\\:");
-    out_lines(")\n"
-         "_facula_model() { _alternative \"zoo:network of the zoo:(($_facula_zoo))\" "
-         "'files:file:_files'; }\n"
+    printf("_facula_zoo='");                /* split where it is used: names may hold a ? */
+    complete_zoo("zoo:", "");
+    out_lines("'\n"
+         "_facula_model() {\n"
+         "    local -a zoo\n"
+         "    zoo=(${=_facula_zoo})\n"
+         "    _alternative 'zoo:network of the zoo:compadd -a zoo' 'files:file:_files'\n"
+         "}\n"
          "_facula() {\n"
          "    local -a _facula_verbs\n"
          "    _facula_verbs=(");
@@ -88,11 +91,12 @@ static void fish_option(const verb *v, const option *o) {
 }
 
 static void fish_arguments(const verb *v) {
-    const bool shells = !strcmp(v->name, "completion");
-    if (!complete_takes_model(v) && !complete_takes_verb(v) && !shells) return;
-    printf("complete -c facula -n '__fish_seen_subcommand_from %s' -a '", v->name);
+    const bool shells = !strcmp(v->name, "completion"), words = shells || complete_takes_verb(v);
+    if (!complete_takes_model(v) && !words) return;
+    printf("complete -c facula -n '__fish_seen_subcommand_from %s'%s -a '", v->name,
+           words ? " -f" : "");
     if (shells) printf("bash zsh fish");
-    else if (complete_takes_model(v)) complete_zoo("zoo:");
+    else if (complete_takes_model(v)) complete_zoo("zoo:", "?");        /* no pattern of files */
     else for (const verb *const *k = verbs; *k; k++) printf("%s ", (*k)->name);
     out_lines("'");
 }
@@ -108,4 +112,5 @@ void complete_fish(void) {
         for (const option *o = (*v)->options; o && o->name; o++) fish_option(*v, o);
         fish_arguments(*v);
     }
+    out_lines("complete -c facula -l help -d 'what the verb does'");
 }

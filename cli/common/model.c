@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "analyze/kind.h"
+#include "run/inputs.h"
 #include "run/labels.h"
 
 static int size_of(const char *text, double *out) {
@@ -166,20 +167,45 @@ static int load_text(const char *path, model *m) {
 }
 
 const char *link_root;
+const list *inputs_given;
+
+/* The names of "NAME=FILE"; NULL without memory. */
+static char **names_given(int *n) {
+    char **names = calloc(inputs_given ? (size_t)inputs_given->n + 1 : 1, sizeof *names);
+    for (*n = 0; names && inputs_given && *n < inputs_given->n; ++*n) {
+        const char *text = inputs_given->at[*n];
+        if (!(names[*n] = strndup(text, strcspn(text, "=")))) break;
+    }
+    return names;
+}
+
+static void names_free(char **names) {
+    for (char **name = names; name && *name; name++) free(*name);
+    free(names);
+}
 
 /* Sizes by name are known while the file is read: nodes that compute shapes become constants. */
 static int load_onnx(const char *path, sizes *s, bool look, model *m) {
     fac_error err = { 0 };
     const char **names = malloc(((size_t)s->n + 1) * sizeof *names);
     fac_dims *dims = malloc(((size_t)s->n + 1) * sizeof *dims);
-    int n = 0, code = names && dims ? EXIT_OK : fail_text("out of memory");
+    int n = 0, given = 0;
+    char **own = names_given(&given);
+    int code = names && dims && own ? EXIT_OK : fail_text("out of memory");
     for (int i = 0; i < s->n && !code; i++) {
         if (!s->at[i].name) continue;
         names[n] = s->at[i].name;
         dims[n++] = s->at[i].dims;
     }
-    const fac_onnx_opts opts = { .n = n, .inputs = names, .dims = dims, .link_root = link_root, .opaque = look };
+    const fac_onnx_opts opts = { .n = n,
+                                 .inputs = names,
+                                 .dims = dims,
+                                 .link_root = link_root,
+                                 .opaque = look,
+                                 .noverridden = given,
+                                 .overridden = (const char *const *)own };
     if (!code && fac_onnx_load(path, &opts, &m->graph, &err)) code = fail(&err);
+    names_free(own);
     free(names);
     free(dims);
     return code;

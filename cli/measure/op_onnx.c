@@ -35,24 +35,32 @@ int op_first_opset(const fac_op *op, int *written, int *cases) {
     return first;
 }
 
+/* "Conv 1, ai.onnx.ml.Scaler 1": the spellings, each with its opsets. */
+static const char *spellings_text(const fac_onnx *how, char *to, size_t size) {
+    size_t n = 0;
+    *to = 0;
+    for (; how && how->type && n < size; how++) {
+        n += (size_t)snprintf(to + n, size - n, "%s%s%s%s %d", n ? ", " : "", how->domain,
+                              *how->domain ? "." : "", how->type, how->since);
+        if (how->until && n < size) n += (size_t)snprintf(to + n, size - n, "-%d", how->until);
+    }
+    return *to ? to : "-";
+}
+
 int op_onnx_list(void) {
+    char read[400];
     printf("%-18s %-44s %s\n", "op", "read from", "written");
     for (const fac_op *const *o = fac_ops; *o; o++) {
-        char read[200] = "";
         int written, cases, first = op_first_opset(*o, &written, &cases);
         if (first < 0) return EXIT_FAILED;
-        for (const fac_onnx *how = (*o)->onnx; how && how->type; how++) {
-            size_t n = strlen(read);
-            snprintf(read + n, sizeof read - n, "%s%s%s%s %d", n ? ", " : "", how->domain, *how->domain ? "." : "", how->type,
-                     how->since);
-            n = strlen(read);
-            if (how->until) snprintf(read + n, sizeof read - n, "-%d", how->until);
-        }
-        printf("%-18s %-44s ", (*o)->name, *read ? read : "-");
+        printf("%-18s %-44s ", (*o)->name, spellings_text((*o)->onnx, read, sizeof read));
         if (!written) puts("no");
         else if (written < cases) printf("%d on; %d of %d cases\n", first, written, cases);
         else printf("%d on\n", first);
     }
+    for (const fac_onnx *const *how = fac_onnx_readers; *how; how++)
+        printf("%-18s %-44s %s\n", "(several)", spellings_text(*how, read, sizeof read),
+               "as these");
     return EXIT_OK;
 }
 

@@ -16,6 +16,10 @@ typedef struct input_options {
     { "--seed", OPTION_INT, &(o).seed, "S", "of random inputs and weights" }, \
     PHOTO_OPTIONS((o).photo)
 
+/* What --input gives: a name that the file has as an initializer and as an input is an input then.  Set before a model is loaded;
+ * NULL: nothing is given. */
+extern const list *inputs_given;
+
 typedef struct inputs {
     fac_tensor **tensor;                /* in the order of the graph's inputs */
     const char **photo;                 /* the file that it came from, if it was a photo */

@@ -325,6 +325,7 @@ static int work(job *j, list args) {
     numerics how;
     int code = precision_read(verb_find("run"), o.precision, &how);
     if (!code) code = device_open(&o.device, &j->device);
+    inputs_given = &o.input.named;
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
     if (!code) code = precision_apply(&how, &j->m.graph);
     opts.precision = how.products;

@@ -34,6 +34,7 @@
 #include "facula/diff.h"
 #include "facula/tile.h"
 #include "facula/tokenizer.h"
+#include "facula/lm.h"
 #include "facula/reduce.h"
 #include "facula/verify.h"
 #include "facula/edit.h"

@@ -101,7 +101,9 @@ void         *fac_lazy_user(const fac_lazy *x);
 /* Contents, after a flush if need be; one reference is the caller's.  Of a state: its own tensor,
  * which the next assignment writes to. */
 fac_status fac_lazy_tensor(fac_lazy *x, fac_tensor **out, fac_error *err);
-/* Computes x into memory of the caller: `to` has x's type and is contiguous; see fac_tensor_lend. */
+/* Computes x into memory of the caller: `to` has x's type and is contiguous; see fac_tensor_lend.
+ * x may share `to` afterwards, so whoever writes there changes x, too.  The memory may be that of
+ * values which x is made from. */
 fac_status fac_lazy_write(fac_lazy *x, fac_tensor *to, fac_error *err);
 /* From now on the state is `next`, of the same type.  Whatever was recorded before sees the old
  * contents.  Nothing is remembered for gradients. */

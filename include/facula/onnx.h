@@ -17,6 +17,13 @@ typedef enum fac_onnx_functions {
     FAC_ONNX_INLINE, FAC_ONNX_KEEP  /* all are inlined; all stay calls                               */
 } fac_onnx_functions;
 
+struct fac_op;
+
+/* An input that is a sequence, or an optional: how many elements it has, and their types.  It becomes an input for each, "x.0",
+ * "x.1"...; n -1: an optional that holds nothing, which becomes none.  An optional tensor is a list of one that is no
+ * `sequence`; it keeps its name. */
+typedef struct fac_onnx_sequence { const char *name; int n; const fac_type *types; bool sequence; } fac_onnx_sequence;
+
 /* What the caller knows better than the file.  Arrays may be NULL when their count is 0. */
 typedef struct fac_onnx_opts {
     int                n;           /* inputs whose shapes are given            */
@@ -28,9 +35,22 @@ typedef struct fac_onnx_opts {
                                        inputs have no known shape, become nodes of an op "opaque"
                                        with the types that the file declares.  Such a graph can be
                                        analysed, but neither run nor saved */
+    int                noverridden; /* initializers that the file also lists as inputs, and that shall be
+                                       inputs: others keep their contents. Names of others are ignored */
+    const char *const *overridden;
+    int                nlists;      /* inputs that are sequences or optionals     */
+    const fac_onnx_sequence *lists;
+    int                nfixed;      /* inputs that become constants: what is known of the contents of those that
+                                       steer a graph (trip counts, conditions, positions) may make it readable */
+    const char *const *fixed;
+    fac_tensor *const *contents;    /* copied */
+    int                nops;        /* operators of the caller's own: their spellings (fac_op.onnx) are asked before */
+    const struct fac_op *const *ops;/* the built-in ones, so they may also replace these.  See examples/custom_onnx.c */
 } fac_onnx_opts;
 
-/* Reads a model: IR 3 to current, opsets 7 to current of the default domain.  Initializers become parameters (floats) or
+enum { FAC_ONNX_LATEST = 28 };       /* the newest opset that is read: operators may mean other things later */
+
+/* Reads a model: IR 3 to current, opsets 7 to FAC_ONNX_LATEST of the default domain.  Initializers become parameters (floats) or
  * constants; they borrow the mapped file, so it must not change while the graph or its tensors live.  opts may be NULL.
  * External data are files in the model's folder.  Links out of it are refused, but for those of a Hugging Face cache, where the
  * model and its data are links into one folder `blobs`, and those below opts->link_root.
@@ -44,6 +64,12 @@ typedef struct fac_onnx_about {
     char    producer[128], opsets[256];     /* "ai.onnx 17, com.microsoft 1" */
 } fac_onnx_about;
 fac_status fac_onnx_read_about(const char *path, fac_onnx_about *out, fac_error *err);
+
+/* What kind of value each input and output of the model is, in their order: read without building its graph.  Initializers that
+ * are also inputs are left out. */
+typedef enum fac_onnx_kind { FAC_ONNX_TENSOR, FAC_ONNX_SEQUENCE, FAC_ONNX_OPTIONAL, FAC_ONNX_OTHER } fac_onnx_kind;
+fac_status fac_onnx_ports(const char *path, void (*see)(void *self, bool output, const char *name, fac_onnx_kind kind),
+                          void *self, fac_error *err);
 
 /* Which files beside the model hold its initializers: `see` gets each location, relative to the
  * model's folder, as often as it is named.  Nothing but the model itself is opened. */
@@ -83,7 +109,7 @@ typedef struct fac_onnx_said {      /* an attribute */
 
 /* Whose operator it is. */
 typedef enum fac_onnx_whose {
-    FAC_ONNX_KNOWN,                 /* ours, at this opset */
+    FAC_ONNX_KNOWN,                  /* ours, at this opset */
     FAC_ONNX_FUNCTION,              /* a function of the file */
     FAC_ONNX_NOT_OURS,              /* ONNX's, or one whose attributes or types we do not know */
     FAC_ONNX_UNKNOWN                /* of a domain or name that is not ONNX's */
@@ -151,6 +177,12 @@ fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_sa
 
 /* A file with one TensorProto.  name (may be NULL) receives its name, at most size bytes. */
 fac_status fac_onnx_tensor_load(const char *path, fac_tensor **out, char *name, size_t size, fac_error *err);
+/* A file with one SequenceProto, or (kind FAC_ONNX_OPTIONAL) one OptionalProto, as ONNX's test suites keep them: *n tensors,
+ * each the caller's, in an array that fac_onnx_tensors_free frees.  *n is -1 for an optional that holds nothing; *sequence: it
+ * holds a sequence. */
+fac_status fac_onnx_tensors_load(const char *path, fac_onnx_kind kind, fac_tensor ***out, int *n, bool *sequence,
+                                 fac_error *err);
+void       fac_onnx_tensors_free(fac_tensor **tensors, int n);
 fac_status fac_onnx_tensor_save(const fac_tensor *t, const char *name, const char *path, fac_error *err);
 
 #ifdef __cplusplus

@@ -74,8 +74,10 @@ struct fac_node {
 /* ---- tables of a descriptor ----------------------------------------------------------------------------------------- */
 
 enum {                              /* fac_port.takes */
-    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS, FAC_ANY = 15,
-    FAC_BLOCKS = 16                 /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_FLOATS = 1, FAC_INTS = 2, FAC_BOOLS = 4, FAC_TEXTS = 8, FAC_NUMBERS = FAC_FLOATS | FAC_INTS,
+    FAC_BLOCKS = 16,                /* weights in blocks (FAC_Q4_0 ...): only where a port says so */
+    FAC_SMALL = 32,                 /* floats of 8 bits, anything of 4 or 2: only stored           */
+    FAC_ANY = 15 | FAC_SMALL
 };
 enum {                              /* fac_port.is */
     FAC_OPTIONAL   = 1,             /* may be absent (inputs) or unused at no cost (outputs: argmax indices, 1/sigma) */
@@ -121,7 +123,8 @@ typedef struct fac_array {
     fac_type type;                  /* the dtype is the one outside               */
     double  *f;                     /* floats                                     */
     int64_t *i;                     /* integers and bool; u64 by bit pattern      */
-} fac_array;                        /* an absent input or unused output: f and i NULL, dtype FAC_NONE */
+    const char **t;                 /* texts, of ops that are FAC_OP_TEXTS: those of a result are borrowed from inputs */
+} fac_array;                        /* an absent input or unused output: f, i and t NULL, dtype FAC_NONE */
 typedef struct fac_ref { const void *attrs; int nin, nout; const fac_array *in; fac_array *out; } fac_ref;
 
 /* What a mover sees: dims of everything, contents only of FAC_INDEX and FAC_HOST inputs (as .i). */
@@ -163,10 +166,13 @@ struct fac_onnx_node {
     const void *self;               /* the importer's */
 };
 bool        fac_onnx_has(const fac_onnx_node *n, const char *attr);
+const char *fac_onnx_output(const fac_onnx_node *n, int k);     /* the name of output k in the file, "" when it has none */
+fac_value  *fac_onnx_named(const fac_onnx_node *n, const char *name);   /* a value of the file that is made before; NULL: none */
 int64_t     fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing);
 double      fac_onnx_real(const fac_onnx_node *n, const char *attr, double missing);
 const char *fac_onnx_text(const fac_onnx_node *n, const char *attr, const char *missing);
 fac_dims    fac_onnx_ints(const fac_onnx_node *n, const char *attr);        /* n = 0 when absent; at most FAC_DIMS */
+int         fac_onnx_count(const fac_onnx_node *n, const char *attr);   /* elements of a list; -1 absent */
 int         fac_onnx_ints_long(const fac_onnx_node *n, const char *attr, int64_t *to, int max);   /* how many; -1 absent */
 int         fac_onnx_reals(const fac_onnx_node *n, const char *attr, double *to, int max);
 int         fac_onnx_texts(const fac_onnx_node *n, const char *attr, const char **to, int max);   /* the graph keeps them */
@@ -190,7 +196,8 @@ const char *fac_onnx_number(const fac_onnx_writer *w, fac_dtype dtype, double x)
 const char *fac_onnx_full(const fac_onnx_writer *w, fac_dtype dtype, fac_dims dims, double x);      /* full of one number */
 const char *fac_onnx_list(const fac_onnx_writer *w, int n, const int64_t *numbers);                 /* a constant i64[n] */
 const char *fac_onnx_reals_list(const fac_onnx_writer *w, int n, const double *numbers);            /* a constant f32[n] */
-/* Puts an ONNX node; in[n] may have NULLs.  out NULL: a new name.  Returns the name of its first output. */
+/* Puts an ONNX node; in[n] may have NULLs.  out NULL: a new name.  Returns the name of its first output.
+ * type: "Conv", or with a domain in front, "ai.onnx.ml:Scaler". */
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out);
 /* Of the node that was put last: a further output, and attributes. */
 void        fac_onnx_put_out(const fac_onnx_writer *w, const char *out);
@@ -271,6 +278,10 @@ struct fac_op {
     /* out[to] = in[*input][from], or zero when it returns false. */
     bool (*move)(const fac_move *m, const int64_t *to, int *input, int64_t *from);
     fac_status (*ref)(const fac_ref *r, fac_error *err);
+    /* For what no plan can foresee: texts that are made, sizes that only the contents tell.  It runs at a cut, on tensors in
+     * host memory, NULL where an input is absent, and makes those of out[], of which it owns none after an error.  infer
+     * gives open sizes symbols. */
+    fac_status (*host)(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
     /* Simpler ops that mean the same: meaning, gradient and kernels of an op that has none of its own; of one with a meaning,
      * what runs where no kernel takes it.  n has no epilogue. */
     void (*expand)(const fac_node *n, fac_value *out[]);
@@ -305,6 +316,7 @@ enum {                              /* fac_op.is */
     FAC_OP_NO_GRAD  = 1,            /* says so on purpose                                                          */
     FAC_OP_DYNAMIC  = 2,            /* its output shape is known only after it ran (nonzero, nms, if)              */
     FAC_OP_INPLACE  = 4,            /* may write output 0 over an input of the same type that died there           */
+    FAC_OP_PARTS    = 2048,         /* output 0 is input 0 with parts replaced: it may be written over input 0, and only there */
     FAC_OP_BARRIER  = 8,            /* never folded, merged or moved across a stage (all_reduce)                   */
     FAC_OP_KNOWS    = 16,           /* its infer sets known contents: run it again when more is known              */
     FAC_OP_BODIES   = 32,           /* its bodies are its meaning (if, loop, fused), not an epilogue               */
@@ -312,11 +324,16 @@ enum {                              /* fac_op.is */
     FAC_OP_PICKS    = 256,          /* compares: gives some of its numbers, sizes, 0 or 1    */
     FAC_OP_INVERSE  = 512,          /* 1 / x                                                 */
     FAC_OP_OPAQUE   = 1 << 15,      /* an operator of a file that nobody here knows          */
+    FAC_OP_GROWS    = 4096,         /* infinite at finite numbers only where these are large */
+    FAC_OP_TEXTS    = 1024,         /* ref reads and gives texts as they are (fac_array.t)   */
     FAC_OP_FLOW     = 64            /* with FAC_OP_BODIES: they are graphs of their own, each with an input for each input of
                                        the node (call, if, loop, scan); passes take the node for one that must be expanded */
 };
 
 extern const fac_op *const fac_ops[];           /* built in, sorted by name; NULL-terminated */
+/* ONNX operators that are read as several ops, so that they belong to none: lists of spellings with a load(), each ended by
+ * { 0 }.  NULL-terminated. */
+extern const fac_onnx *const fac_onnx_readers[];
 const fac_op *fac_op_find(const char *name);    /* NULL if there is none */
 /* Is op one of these, up to NULL? */
 bool fac_op_is_one_of(const fac_op *op, const fac_op *const *ops);

@@ -35,6 +35,10 @@ typedef enum fac_dtype {
      * A row is whole blocks. */
     FAC_Q4_0, FAC_Q4_1, FAC_Q5_0, FAC_Q5_1, FAC_Q8_0, FAC_IQ4_NL,
     FAC_Q2_K, FAC_Q3_K, FAC_Q4_K, FAC_Q5_K, FAC_Q6_K, FAC_IQ4_XS,
+    /* What quantized models store: a byte an element in memory, packed in ONNX files.  Cast,
+     * quantize_linear, dequantize_linear and what only moves data take them; there is no arithmetic. */
+    FAC_F8E4M3, FAC_F8E4M3UZ, FAC_F8E5M2, FAC_F8E5M2UZ, FAC_F8E8M0, FAC_F4E2M1,
+    FAC_I4, FAC_U4, FAC_I2, FAC_U2,
     FAC_DTYPES
 } fac_dtype;
 
@@ -43,8 +47,10 @@ typedef struct fac_dtype_info {
     const char *name;                           /* "f32" */
     char        kind;                           /* 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 't' text, 'q' blocks, 0 none */
     int         block_elements, block_bytes;    /* f32 1,4   bit 64,8   a 32-element 4-bit block 32,18 */
+    int         bits;                           /* of a value: 4 of i4, though a byte holds it */
 } fac_dtype_info;
 const fac_dtype_info *fac_dtype_get(fac_dtype dtype);       /* never NULL; name "none" for what is no dtype */
+bool                  fac_dtype_is_stored(fac_dtype dtype); /* FAC_F8E4M3 .. FAC_U2 */
 fac_dtype             fac_dtype_find(const char *name);     /* "f32", "i64"; FAC_NONE when there is no such type */
 
 enum { FAC_DIMS = 8 };
@@ -82,6 +88,16 @@ fac_status fac_tensor_new(fac_device *device, fac_dtype dtype, fac_dims dims, fa
  * When it fails release is not called. */
 fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *strides, const void *data,
                              void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err);
+
+/* The same, but the memory is written as well: by fac_tensor_write, as the output of a run, as a
+ * parameter that a program updates.  The caller sees what was written once the call returned, on a
+ * device of its own after fac_tensor_data or fac_tensor_read of the tensor.  The caller tells of its
+ * own writes by fac_tensor_touch, and must not write while a program reads.  FAC_TEXT is refused. */
+fac_status fac_tensor_lend(fac_dtype dtype, fac_dims dims, const int64_t *strides, void *data,
+                           void (*release)(void *owner), void *owner, fac_tensor **out, fac_error *err);
+/* The memory below t has other contents now: its version is raised, so that packed weights and copies
+ * on devices are made anew.  Not for a tensor whose newest contents are on a device: read it first. */
+void       fac_tensor_touch(fac_tensor *t);
 
 /* Another window on the same storage, offset in elements from t's first; fails if it would reach outside the storage. */
 fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides, int64_t offset, fac_tensor **out, fac_error *err);

@@ -69,6 +69,7 @@ typedef struct fac_verdict {
     fac_sameness same;
     char   why[400];                /* in words: what differs, where, by how much; or what could not be judged */
     char   note[400];               /* what inputs did not reach, or "" */
+    char   outgrown[300];           /* which inputs say nothing, since numbers overflow, or "" */
     char   first[200];              /* the first value in b's order that both have and that differs; "" if none was found */
     char   last[200];               /* where first is "": the last value that both have with equal contents, if one was found */
     double first_differing, first_elements;     /* how many of first's elements differ, of how many */

@@ -12,4 +12,6 @@ char *fac_arena_text(fac_arena *a, const char *s);          /* a copy; NULL for 
 const char **fac_arena_texts(fac_arena *a, const char *const *s, size_t n);     /* copies of n; NULL: no memory */
 char *fac_arena_print(fac_arena *a, const char *format, ...) FAC_PRINTF(2, 3);
 void  fac_arena_free(fac_arena *a);
+/* Gives up all contents, but keeps memory for as much again, in one piece. */
+void  fac_arena_reset(fac_arena *a);
 #endif

@@ -51,7 +51,7 @@ uint64_t fac_random_bits(uint64_t seed, uint64_t stream, uint64_t i) {
 
 double fac_random_uniform(uint64_t seed, uint64_t stream, uint64_t i) { return unit(fac_random_bits(seed, stream, i)); }
 
-void fac_random_uniforms(uint64_t seed, uint64_t stream, uint64_t i, size_t n, double *to) {
+void fac_random_words_fill(uint64_t seed, uint64_t stream, uint64_t i, size_t n, uint64_t *to) {
     uint32_t words[4][LANES];
     for (size_t done = 0; done < n;) {
         const uint64_t first = i + done;
@@ -59,9 +59,19 @@ void fac_random_uniforms(uint64_t seed, uint64_t stream, uint64_t i, size_t n, d
         philox_lanes(seed, stream, first / 2, words);
         for (size_t k = skip; k < skip + take; k++) {
             const uint32_t low = words[2 * (k % 2)][k / 2], high = words[2 * (k % 2) + 1][k / 2];
-            to[done + k - skip] = unit(low | (uint64_t)high << 32);
+            to[done + k - skip] = low | (uint64_t)high << 32;
         }
         done += take;
+    }
+}
+
+void fac_random_uniforms(uint64_t seed, uint64_t stream, uint64_t i, size_t n, double *to) {
+    enum { CHUNK = 8 * LANES };
+    uint64_t bits[CHUNK];
+    for (size_t done = 0; done < n; done += CHUNK) {
+        const size_t take = n - done < CHUNK ? n - done : CHUNK;
+        fac_random_words_fill(seed, stream, i + done, take, bits);
+        for (size_t k = 0; k < take; k++) to[done + k] = unit(bits[k]);
     }
 }
 

@@ -39,6 +39,9 @@ fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type 
 /* A constant i64[n] whose contents are symbols as well as numbers. */
 fac_value *fac_symbols_const(fac_graph *g, const fac_contents *c);
 
+/* Frees g, whose memory serves the next graph that is made of `heir`. */
+void      fac_graph_retire(fac_graph *g, fac_graph *heir);
+
 /* v and everything made from it is computed at `time` at the earliest. */
 void      fac_time_raise(fac_value *v, fac_time time);
 

@@ -108,6 +108,7 @@ static fac_node *node_alloc(fac_graph *g, const fac_emission *e, int ports, bool
 }
 
 static unsigned class_of(fac_dtype dtype) {
+    if (fac_dtype_is_stored(dtype)) return FAC_SMALL;
     switch (fac_dtype_get(dtype)->kind) {
     case 'f': return FAC_FLOATS;
     case 'i': case 'u': return FAC_INTS;
@@ -119,11 +120,12 @@ static unsigned class_of(fac_dtype dtype) {
 }
 
 static const char *class_names(unsigned takes, char *to, size_t size) {
-    static const char *const name[] = { "floats", "integers", "bools", "texts", "blocks" };
+    static const char *const name[] = { "floats", "integers", "bools", "texts", "blocks",
+                                        "small types" };
     if (takes == FAC_ANY) return "any element type";
     size_t at = 0;
     *to = 0;
-    for (unsigned k = 0; k < 5; k++)
+    for (unsigned k = 0; k < sizeof name / sizeof *name; k++)
         if (takes >> k & 1 && at < size) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? " or " : "", name[k]);
     return to;
 }

@@ -4,18 +4,16 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
 #include "graph/build.h"
 
 struct fac_scope { const char *before; fac_scope *outer; };
 
-fac_graph *fac_graph_new(void) {
-    fac_graph *g = fac_alloc(1, sizeof *g);
-    if (!g) return NULL;
-    /* Made first, so that there is a value to return when memory is gone later. */
+/* Made first, so that there is a value to return when memory is gone later. */
+static fac_graph *with_poison(fac_graph *g) {
     g->poison = fac_arena_alloc(&g->arena, 1, sizeof *g->poison);
     if (!g->poison) {
-        fac_arena_free(&g->arena);
-        fac_release(g);
+        fac_graph_free(g);
         return NULL;
     }
     g->poison->leaf = FAC_POISON;
@@ -24,17 +22,42 @@ fac_graph *fac_graph_new(void) {
     return g;
 }
 
+fac_graph *fac_graph_new(void) {
+    fac_graph *g = fac_alloc(1, sizeof *g);
+    return g ? with_poison(g) : NULL;
+}
+
 fac_graph *fac_graph_share(fac_graph *body) {
     atomic_fetch_add(&body->sharers, 1);
     return body;
 }
 
-void fac_graph_free(fac_graph *g) {
-    if (!g || atomic_fetch_sub(&g->sharers, 1) > 0) return;
+static void drop_contents(fac_graph *g) {
     for (size_t i = 0; i < g->nparams; i++) fac_tensor_free(g->params[i]->tensor);
     for (size_t i = 0; i < g->nconsts; i++) fac_tensor_free(g->consts[i]->tensor);
-    for (fac_node *n = g->first; n; n = n->next)
+    for (fac_node *n = g->depth ? g->first : NULL; n; n = n->next)
         for (int k = 0; k < 2; k++) fac_graph_free(n->body[k]);
+}
+
+/* Lists and the arena stay as they are; tables of names go. */
+fac_graph *fac_graph_clear(fac_graph *g) {
+    drop_contents(g);
+    fac_table_free(&g->module_places);
+    fac_table_free(&g->symbol_names);
+    fac_table_free(&g->names);
+    fac_graph was = *g;
+    fac_arena_reset(&was.arena);
+    *g = (fac_graph){
+        .arena = was.arena, .inputs = was.inputs, .room_inputs = was.room_inputs, .params = was.params,
+        .room_params = was.room_params, .consts = was.consts, .room_consts = was.room_consts,
+        .outputs = was.outputs, .room_outputs = was.room_outputs, .symbols = was.symbols,
+        .room_symbols = was.room_symbols, .notes = was.notes, .room_notes = was.room_notes,
+        .modules = was.modules, .room_modules = was.room_modules,
+    };
+    return with_poison(g);
+}
+
+static void drop_lists(fac_graph *g) {
     fac_release(g->inputs);
     fac_release(g->params);
     fac_release(g->consts);
@@ -45,8 +68,24 @@ void fac_graph_free(fac_graph *g) {
     fac_table_free(&g->module_places);
     fac_table_free(&g->symbol_names);
     fac_table_free(&g->names);
+}
+
+void fac_graph_free(fac_graph *g) {
+    if (!g || atomic_fetch_sub(&g->sharers, 1) > 0) return;
+    drop_contents(g);
+    drop_lists(g);
     fac_arena_free(&g->arena);
     fac_release(g);
+}
+
+void fac_graph_retire(fac_graph *g, fac_graph *heir) {
+    if (atomic_load(&g->sharers) == 0) {
+        drop_contents(g);
+        drop_lists(g);
+        fac_arena_give(&heir->arena, &g->arena);
+        fac_arena_free(&g->arena);
+        fac_release(g);
+    } else fac_graph_free(g);
 }
 
 /* ---- errors ---- */

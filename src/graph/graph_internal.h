@@ -47,9 +47,14 @@ struct fac_graph {
     fac_source    *source;              /* fac_nn_source */
     void          *source_self;
     uint64_t       seed;
+    bool           passing;             /* between passes, which may change it instead of a copy */
 };
 
 /* ---- building ---- */
+
+/* As after fac_graph_new, but with the memory that it had; for a graph that nobody shares.  NULL: there
+ * was none, and g is gone. */
+fac_graph *fac_graph_clear(fac_graph *g);
 
 /* Sets the graph's error if it has none; returns poison.  fac_fail_graph also says the scope. */
 fac_value *fac_graph_raise(fac_graph *g, fac_status status, const char *format, ...) FAC_PRINTF(3, 4);
@@ -114,6 +119,7 @@ bool       fac_graph_steering(const fac_graph *g, bool *steers);
  * visit NULL copies all.  leaf (may be NULL) may return a replacement for a leaf (an input with its size bound, say); a
  * replacement that is not an input makes the input disappear, so keep the count: see specialize.c.
  * Nodes whose types may turn out otherwise (fac_guess) are copied without a visit, unless visit does not judge by types.
+ * A graph that is `passing` and is copied as it is (no visit, leaf or map) is swept and comes back itself.
  * NULL only when memory is gone; other errors are the new graph's.  map (may be NULL): for each old value id its new value,
  * an array of from->ids entries owned by the new graph's arena. */
 typedef struct fac_rebuild {

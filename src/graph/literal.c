@@ -101,7 +101,7 @@ typedef struct elements {
 
 static bool in_range(fac_dtype dtype, int64_t x) {
     const fac_dtype_info *info = fac_dtype_get(dtype);
-    const int bits = info->block_bytes * 8;
+    const int bits = info->bits;
     if (info->kind == 'b') return x == 0 || x == 1;
     if (bits == 64) return true;
     const int64_t low = info->kind == 'u' ? 0 : -((int64_t)1 << (bits - 1));

@@ -14,6 +14,10 @@ fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, cons
 /* The nodes of the subgraph, which has no inputs, as if they stood where node n is; out[k]
  * becomes its output k.  Errors are the graph's. */
 void fac_onnx_body_here(const fac_onnx_node *n, const char *attr, int nout, fac_value *out[]);
+/* The same of a subgraph with inputs, which are these values: lists as well. */
+void fac_onnx_body_with(const fac_onnx_node *n, const char *attr, int nin, fac_value *const in[], int nout, fac_value *out[]);
+/* How many outputs the subgraph has; -1 after an error of the graph. */
+int fac_onnx_body_outputs(const fac_onnx_node *n, const char *attr);
 /* Adds the inputs that a body lacks because another one read more: `formal` own ones and all of outer. */
 void fac_onnx_body_complete(fac_graph *body, int formal, const fac_onnx_outer *outer);
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
 #include "graph/build.h"
 
 typedef struct rebuild {
@@ -12,6 +13,7 @@ typedef struct rebuild {
     unsigned char     *live;        /* by id of a value: an output or update needs it      */
     fac_value        **in, **out;   /* of the node at hand                                 */
     size_t             room_in, room_out;
+    bool               changed;     /* something took another's place: new nodes may be dead */
     const char        *scope_from, *scope_to;   /* neighbours mostly share their scope: copied once */
 } rebuild;
 
@@ -173,6 +175,7 @@ static void put_leaf(rebuild *r, const fac_value *v) {
     if (r->to->error.status) return;
     if (!r->how->keep_dead && v->leaf != FAC_INPUT && !r->live[v->id]) return;
     fac_value *with = r->how->leaf ? r->how->leaf(r->how->self, r->to, v) : NULL;
+    r->changed |= with != NULL;
     r->map[v->id] = with ? with : copy_leaf(r->to, v);
 }
 
@@ -211,7 +214,9 @@ static bool put_node(rebuild *r, const fac_node *n) {
     }
     memset(r->out, 0, (size_t)n->nout * sizeof *r->out);
     const bool seen = r->how->visit && (r->how->blind || fac_node_guess(n) == FAC_CERTAIN);
-    if (!seen || !r->how->visit(r->how->self, to, n, r->in, r->out)) {
+    if (seen && r->how->visit(r->how->self, to, n, r->in, r->out)) {
+        r->changed = true;
+    } else {
         enter_scope(r, n->scope);
         copy(to, n, r->in, r->out, true);
     }
@@ -260,12 +265,37 @@ static void run(rebuild *r) {
     r->to->scope = NULL;
     r->to->stage = g->stage;
     if (!r->to->error.status) put_results(r);
-    if (!r->to->error.status && !r->how->keep_dead) fac_graph_sweep(r->to);
+    if (!r->to->error.status && !r->how->keep_dead && r->changed) fac_graph_sweep(r->to);
+}
+
+/* Is that the same graph, and nobody who would mind? */
+static bool stays(const fac_graph *g, const fac_rebuild *how, fac_value ***map) {
+    return g->passing && !how->visit && !how->leaf && !how->keep_dead && !map;
+}
+
+static void unmark(fac_value *const v[], size_t n) {
+    for (size_t i = 0; i < n; i++) v[i]->mark = NULL;
+}
+
+/* A fresh copy has no marks. */
+static fac_graph *swept(fac_graph *g) {
+    if (g->error.status) return g;
+    fac_graph_sweep(g);
+    unmark(g->inputs, g->ninputs);
+    unmark(g->params, g->nparams);
+    unmark(g->consts, g->nconsts);
+    for (fac_node *n = g->first; n; n = n->next) {
+        n->mark = NULL;
+        unmark(n->out, (size_t)n->nout);
+    }
+    return g;
 }
 
 fac_graph *fac_graph_rebuild(const fac_graph *from, const fac_rebuild *how, fac_value ***map) {
+    if (stays(from, how, map)) return swept((fac_graph *)(uintptr_t)from);
     rebuild r = { .from = from, .how = how, .to = fac_graph_new() };
     if (!r.to) return NULL;
+    fac_arena_pass_on(&r.to->arena, &((fac_graph *)(uintptr_t)from)->arena);
     r.map = map ? fac_arena_alloc(&r.to->arena, from->ids, sizeof *r.map) : fac_alloc(from->ids, sizeof *r.map);
     r.live = fac_alloc(from->ids, 1);
     r.to->source = from->source;

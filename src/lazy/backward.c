@@ -29,9 +29,13 @@ static fac_hash key_of(const void *p) {
     return (fac_hash){ (x >> 4) * 0x9e3779b97f4a7c15u >> 20, x };
 }
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for gradients"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for gradients");
+}
 
-static place *place_of(const walk *w, const fac_lazy *x) { return fac_keys_get(&w->places, key_of(x)); }
+static place *place_of(const walk *w, const fac_lazy *x) {
+    return fac_keys_get(&w->places, key_of(x));
+}
 
 static fac_status place_for(walk *w, fac_lazy *x, place **out, fac_error *err) {
     place *p = place_of(w, x);
@@ -152,7 +156,8 @@ static fac_status remember(walk *w, const fac_node *skip, fac_node *before, fac_
     return FAC_OK;
 }
 
-static fac_status take_all(walk *w, fac_made *m, const bool needs[], fac_value *const dx[], fac_error *err) {
+static fac_status take_all(walk *w, fac_made *m, const bool needs[], fac_value *const dx[],
+                           fac_error *err) {
     for (int i = 0; i < m->nin; i++) {
         fac_lazy *d;
         if (!dx[i] || !needs[i]) continue;
@@ -205,9 +210,13 @@ static fac_status through_custom(walk *w, fac_made *m, const bool needs[], fac_l
         if (!dx[i]) continue;
         const fac_lazy *x = m->nin ? m->in[i] : NULL;
         if (!status && x && dx[i]->made->r != w->r)
-            status = fac_raise(err, FAC_E_ARGUMENT, "a custom gradient belongs to another recorder");
-        if (!status && x && (dx[i]->type.dtype != x->type.dtype || !fac_dims_equal(&dx[i]->type.dims, &x->type.dims)))
-            status = fac_raise(err, FAC_E_SHAPE, "the custom gradient of input %d has another type than the input", i);
+            status = fac_raise(err, FAC_E_ARGUMENT,
+                               "a custom gradient belongs to another recorder");
+        if (!status && x && (dx[i]->type.dtype != x->type.dtype
+                             || !fac_dims_equal(&dx[i]->type.dims, &x->type.dims)))
+            status = fac_raise(err, FAC_E_SHAPE,
+                               "the custom gradient of input %d has another type than the input",
+                               i);
         if (!status && x && needs[i]) status = add_gradient(w, m->in[i], dx[i], err);
         else fac_lazy_unuse(dx[i]);
     }
@@ -264,11 +273,15 @@ static fac_status check_result(const fac_lazy *y, const fac_lazy *dy, int k, fac
     if (!y->requires)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_backward: y[%d] requires no gradient", k);
     if (y->made->used_up)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_backward: the history of y[%d] was used up; keep it (FAC_BACKWARD_KEEP)", k);
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "fac_lazy_backward: the history of y[%d] was used up; "
+                         "keep it (FAC_BACKWARD_KEEP)", k);
     if (!dy && y->type.dims.n)
-        return fac_raise(err, FAC_E_SHAPE, "fac_lazy_backward: y[%d] is no scalar, so it needs a weight", k);
+        return fac_raise(err, FAC_E_SHAPE,
+                         "fac_lazy_backward: y[%d] is no scalar, so it needs a weight", k);
     if (dy && (dy->type.dtype != y->type.dtype || !fac_dims_equal(&dy->type.dims, &y->type.dims)))
-        return fac_raise(err, FAC_E_SHAPE, "fac_lazy_backward: dy[%d] has another type than y[%d]", k, k);
+        return fac_raise(err, FAC_E_SHAPE, "fac_lazy_backward: dy[%d] has another type than y[%d]",
+                         k, k);
     return FAC_OK;
 }
 
@@ -278,7 +291,9 @@ static fac_status check_whole(const walk *w, fac_error *err) {
         const fac_made *m = w->made[at];
         for (int i = 0; i < m->nin; i++)
             if (m->in[i] && m->in[i]->requires && m->in[i]->made->used_up)
-                return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_backward: a part of the history was used up; keep it (FAC_BACKWARD_KEEP)");
+                return fac_raise(err, FAC_E_ARGUMENT,
+                                 "fac_lazy_backward: a part of the history was used up; "
+                                 "keep it (FAC_BACKWARD_KEEP)");
     }
     return FAC_OK;
 }
@@ -308,7 +323,8 @@ static fac_status check_call(int ny, fac_lazy *const y[], fac_lazy *const dy[], 
         const fac_lazy *v = k < ny ? y[k] : x[k - ny];
         if (!v) return fac_raise(err, FAC_E_ARGUMENT, "%s: a value is NULL", who);
         if (v->made->r != y[0]->made->r)
-            return fac_raise(err, FAC_E_ARGUMENT, "%s: the values belong to different recorders", who);
+            return fac_raise(err, FAC_E_ARGUMENT, "%s: the values belong to different recorders",
+                             who);
     }
     for (int k = 0; dy && k < ny; k++)
         if (dy[k] && dy[k]->made->r != y[0]->made->r)
@@ -317,7 +333,8 @@ static fac_status check_call(int ny, fac_lazy *const y[], fac_lazy *const dy[], 
 }
 
 fac_status fac_lazy_backward(int ny, fac_lazy *const y[], fac_lazy *const dy[], int n,
-                             fac_lazy *const x[], fac_lazy *grads[], unsigned flags, fac_error *err) {
+                             fac_lazy *const x[], fac_lazy *grads[], unsigned flags,
+                             fac_error *err) {
     FAC_TRY(check_call(ny, y, dy, n, x, grads, err));
     fac_recorder *r = y[0]->made->r;
     walk w = { .r = r, .flags = flags };
@@ -371,9 +388,11 @@ size_t fac_lazy_leaves(int ny, fac_lazy *const y[], size_t most, fac_lazy *leave
 fac_status fac_lazy_require(fac_lazy *x, bool requires, fac_error *err) {
     if (!x) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_require: the value is NULL");
     if (!fac_lazy_is_leaf(x))
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_require: this value is the result of an op: detach it first");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "fac_lazy_require: this value is the result of an op: detach it first");
     if (requires && fac_dtype_get(x->type.dtype)->kind != 'f')
-        return fac_raise(err, FAC_E_DTYPE, "fac_lazy_require: %s has no gradients", fac_dtype_get(x->type.dtype)->name);
+        return fac_raise(err, FAC_E_DTYPE, "fac_lazy_require: %s has no gradients",
+                         fac_dtype_get(x->type.dtype)->name);
     x->requires = requires;
     return FAC_OK;
 }

@@ -56,7 +56,8 @@ static fac_status note_states(fac_family *f, const fac_recorder *r, fac_error *e
     f->states = fac_alloc(r->nleaves + 1, sizeof *f->states);
     if (!f->states) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
     for (size_t i = 0; i < r->nleaves; i++)
-        if (fac_leaf_role(r->leaves[i]) == FAC_LEAF_IS_STATE) f->states[f->nstates++] = r->leaves[i]->tensor;
+        if (fac_leaf_role(r->leaves[i]) == FAC_LEAF_IS_STATE)
+            f->states[f->nstates++] = r->leaves[i]->tensor;
     return FAC_OK;
 }
 
@@ -65,7 +66,8 @@ fac_status fac_compile(fac_recorder *r, fac_family *f, const fac_outputs *outs, 
     fac_value **map = NULL;
     const fac_program_opts opts = { .precision = r->opts.precision };
     FAC_TRY(note_states(f, r, err));
-    fac_graph *g = fac_graph_rebuild(r->g, &(fac_rebuild){ .self = &m, .leaf = make_leaf, .keep_dead = true },
+    fac_graph *g = fac_graph_rebuild(r->g, &(fac_rebuild){ .self = &m, .leaf = make_leaf,
+                                                           .keep_dead = true },
                                      &map);
     if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", r->g->nodes);
     if (!g->error.status) name_results(g, r, map, outs);

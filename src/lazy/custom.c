@@ -3,7 +3,9 @@
 #include "base/memory.h"
 #include "lazy/lazy_internal.h"
 
-static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a value"); }
+static fac_status no_memory(fac_error *err) {
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
+}
 
 /* x has the contents of y, there or recorded. */
 static fac_status share(fac_lazy *x, fac_lazy *y, fac_error *err) {
@@ -65,7 +67,8 @@ static fac_status detach(fac_lazy *y, fac_lazy **out, fac_error *err) {
 }
 
 fac_status fac_lazy_detach(fac_lazy *x, fac_lazy **out, fac_error *err) {
-    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_detach: %s is NULL", x ? "out" : "the value");
+    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_detach: %s is NULL", x ? "out"
+                                     : "the value");
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
     const fac_status status = detach(x, out, err);
@@ -74,13 +77,15 @@ fac_status fac_lazy_detach(fac_lazy *x, fac_lazy **out, fac_error *err) {
 }
 
 static fac_status record_custom(fac_recorder *r, int n, fac_lazy *const in[], int nout,
-                                fac_lazy *const y[], fac_lazy *out[], fac_made **made, fac_error *err) {
+                                fac_lazy *const y[], fac_lazy *out[], fac_made **made,
+                                fac_error *err) {
     fac_made *m = fac_made_new(r, FAC_MADE_CUSTOM, nout);
     if (!m) return no_memory(err);
     m->serial = ++r->serials;
     fac_status status = FAC_OK;
     for (int k = 0; k < nout && !status; k++) status = share(&m->cell[k], y[k], err);
-    if (!status && fac_history_wanted(n, in, 0)) status = fac_history_note(m, NULL, NULL, NULL, n, in, err);
+    if (!status && fac_history_wanted(n, in, 0)) status = fac_history_note(m, NULL, NULL, NULL, n,
+            in, err);
     if (!status) status = list(m, err);
     if (status) {
         fac_made_forget(m);
@@ -99,13 +104,16 @@ fac_status fac_record_custom(fac_recorder *r, int n, fac_lazy *const in[], int n
                              fac_lazy *const y[], fac_lazy_grad *grad, void (*release)(void *self),
                              void *self, fac_lazy *out[], fac_error *err) {
     if (!r || !grad || n < 0 || nout < 1 || (n && !in) || !y || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: %d inputs, %d results, %s", n, nout,
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: %d inputs, %d results, %s", n,
+                         nout,
                          r && grad ? "or a list is NULL" : "the recorder or the gradient is NULL");
     for (int i = 0; i < n + nout; i++) {
         const fac_lazy *x = i < n ? in[i] : y[i - n];
-        if (i >= n && !x) return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: y[%d] is NULL", i - n);
+        if (i >= n && !x) return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: y[%d] is NULL",
+                                           i - n);
         if (x && x->made->r != r)
-            return fac_raise(err, FAC_E_ARGUMENT, "fac_record_custom: a value belongs to another recorder");
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "fac_record_custom: a value belongs to another recorder");
     }
     fac_made *m;
     fac_recorder_hold(r);

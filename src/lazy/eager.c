@@ -37,7 +37,8 @@ static fac_hash key_of(const fac_op *op, const void *attrs, int n, fac_lazy *con
     for (int i = 0; i < n; i++) {
         const fac_lazy *x = in[i];
         const fac_type *t = x ? &x->type : NULL;
-        h = fac_hash_int(h, t ? (uint64_t)t->dtype << 8 | (uint64_t)t->dims.n << 1 | is_constant(x) : UINT64_MAX);
+        h = fac_hash_int(h, t ? (uint64_t)t->dtype << 8 | (uint64_t)t->dims.n << 1 | is_constant(x)
+                         : UINT64_MAX);
         for (int k = 0; t && k < t->dims.n; k++) h = fac_hash_int(h, (uint64_t)t->dims.d[k]);
         if (is_constant(x)) h = fac_hash_bytes(h, fac_tensor_data(x->tensor), fac_type_bytes(t));
     }
@@ -59,7 +60,8 @@ static bool is_given(int k, int nout, uint64_t kept) {
 }
 
 static fac_status build(fac_recorder *r, const fac_op *op, const void *attrs, int n,
-                        fac_lazy *const in[], int nout, uint64_t kept, fac_single *s, fac_error *err) {
+                        fac_lazy *const in[], int nout, uint64_t kept, fac_single *s,
+                        fac_error *err) {
     const fac_program_opts opts = { .precision = r->opts.precision };
     fac_graph *g = fac_graph_new();
     fac_value **v = g ? fac_arena_alloc(&g->arena, (size_t)n + 1, sizeof *v) : NULL;
@@ -95,7 +97,8 @@ static fac_status single_for(fac_recorder *r, const fac_op *op, const void *attr
         *out = s;
         return FAC_OK;
     }
-    if (!(s = fac_alloc(1, sizeof *s))) return fac_raise(err, FAC_E_NOMEM, "no memory for a program");
+    if (!(s = fac_alloc(1, sizeof *s))) return fac_raise(err, FAC_E_NOMEM,
+                                                         "no memory for a program");
     atomic_init(&s->refs, 1);
     const fac_status status = build(r, op, attrs, n, in, nout, kept, s, err);
     if (status) {

@@ -4,7 +4,8 @@
 #include "base/memory.h"
 #include "lazy/lazy_internal.h"
 
-/* Before a plan is made its size is guessed by this, and states by nothing: they are the caller's. */
+/* Before a plan is made its size is guessed by this, and states by nothing: they are the
+ * caller's. */
 enum { NODE_BYTES = 2048, UNCHANGED = 2 };
 
 /* ---- what is wanted ---- */
@@ -67,18 +68,25 @@ static void classify(fac_lazy *x) {
         x->bound = false;
     }
     x->version = version;
-    if (same && !x->moved && x->seen >= UNCHANGED && fac_tensor_contiguous(x->tensor)) x->bound = true;
+    if (same && !x->moved && x->seen >= UNCHANGED
+        && fac_tensor_contiguous(x->tensor)) x->bound = true;
     x->seen++;
 }
 
-static fac_hash key_of(fac_recorder *r, const fac_outputs *outs) {
+/* What is computed, but not of which states. */
+static fac_hash structure_of(fac_recorder *r, const fac_outputs *outs) {
     fac_segment_fold(r);
     fac_hash h = fac_hash_int(r->key, outs->n);
     for (size_t i = 0; i < outs->n; i++) h = fac_hash_int(h, outs->cell[i]->value->id);
+    return h;
+}
+
+static fac_hash key_of(const fac_recorder *r, fac_hash h) {
     for (size_t i = 0; i < r->nleaves; i++) {
         const fac_lazy *x = r->leaves[i];
         const fac_leaf_kind role = fac_leaf_role(x);
-        h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor : (uint64_t)role);
+        h = fac_hash_int(h, role == FAC_LEAF_IS_STATE ? (uint64_t)(uintptr_t)x->tensor
+                         : (uint64_t)role);
     }
     for (size_t i = 0; i < r->nassigned; i++) {
         const fac_lazy *state = r->assigned[i];
@@ -99,17 +107,31 @@ static bool same_number(double a, double b) { return !memcmp(&a, &b, sizeof a); 
 
 /* Those that are not what the program was made with are inputs from now on; true: there are new
  * ones. */
-static bool lift(const fac_recorder *r, fac_family *f) {
+static bool lift(const fac_recorder *r, fac_family *f, bool *lifted) {
     bool any = false;
     int k = 0;
     for (size_t i = 0; i < r->nleaves; i++) {
         const fac_made *m = r->leaves[i]->made;
         if (m->kind != FAC_MADE_NUMBER) continue;
         if (!f->program) f->number[k] = m->number;
-        else if (!f->lifted[k] && !same_number(f->number[k], m->number)) any = f->lifted[k] = true;
+        else if (!f->lifted[k] && !same_number(f->number[k], m->number))
+            any = lifted[k] = true;
         k++;
     }
+    for (int i = 0; i < k && (any || !f->program); i++) f->lifted[i] = lifted[i];
     return any;
+}
+
+/* Which numbers changed so far, whatever programs there are. */
+static fac_status lifted_of(fac_recorder *r, fac_hash structure, bool **out, fac_error *err) {
+    enum { MOST = 4096 };
+    *out = fac_keys_get(&r->lifted, structure);
+    if (*out) return FAC_OK;
+    if (r->lifted.n >= MOST) fac_keys_clear(&r->lifted, fac_release);
+    *out = fac_alloc((size_t)count_numbers(r) + 1, sizeof **out);
+    if (*out && fac_keys_put(&r->lifted, structure, *out)) return FAC_OK;
+    fac_release(*out);
+    return fac_raise(err, FAC_E_NOMEM, "no memory for a flush");
 }
 
 /* ---- the program and its run ---- */
@@ -149,11 +171,13 @@ static fac_status plan(fac_recorder *r, fac_family *f, const fac_outputs *outs, 
 
 static fac_status program_for(fac_recorder *r, const fac_outputs *outs, fac_tensor **in,
                               fac_family **out, fac_error *err) {
-    const fac_hash key = key_of(r, outs);
+    const fac_hash structure = structure_of(r, outs), key = key_of(r, structure);
+    bool *lifted;
     int n;
+    FAC_TRY(lifted_of(r, structure, &lifted, err));
     fac_family *f = fac_family_find(r, key);
     if (!f) FAC_TRY(fac_family_new(r, key, count_numbers(r), &f, err));
-    if (lift(r, f)) {
+    if (lift(r, f, lifted)) {
         fac_recorder_later(r, f->program, free_program);
         f->program = NULL;
         r->bytes -= f->bytes;

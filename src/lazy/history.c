@@ -56,7 +56,8 @@ static uint64_t assigned_of(const fac_lazy *x) {
 
 fac_status fac_history_note(fac_made *m, const fac_op *op, const void *attrs, const fac_node *node,
                             int nin, fac_lazy *const in[], fac_error *err) {
-    const size_t texts = op ? text_bytes(op, attrs) : 0, own = op ? (op->attrs_size + 7) / 8 * 8 : 0;
+    const size_t texts = op ? text_bytes(op, attrs) : 0, own = op ? (op->attrs_size + 7) / 8 * 8
+        : 0;
     char *block = fac_alloc((size_t)nin * (sizeof *m->in + sizeof *m->versions) + own + texts, 1);
     if (!block) return fac_raise(err, FAC_E_NOMEM, "no memory for a history");
     m->in = (fac_lazy **)(void *)block;
@@ -92,7 +93,8 @@ static fac_hash saves_key(const fac_made *m) {
         const fac_lazy *x = m->in[i];
         h = fac_hash_int(h, !x ? 0 : (uint64_t)x->type.dtype << 8 | (uint64_t)needs_gradient(x) << 4
                                    | (uint64_t)x->type.dims.n << 16 | 1);
-        for (int k = 0; x && k < x->type.dims.n; k++) h = fac_hash_int(h, (uint64_t)x->type.dims.d[k]);
+        for (int k = 0; x && k < x->type.dims.n; k++) h = fac_hash_int(h,
+                (uint64_t)x->type.dims.d[k]);
         if (!x || x->made->kind != FAC_MADE_INTS || fac_type_bytes(&x->type) > 128) continue;
         h = fac_hash_bytes(h, fac_tensor_data(x->tensor), fac_type_bytes(&x->type));
     }
@@ -241,9 +243,11 @@ static fac_status check_lost(const fac_made *m, const fac_node *n, fac_error *er
     for (int i = 0; i < m->nin; i++) {
         if (!m->in[i] || has_contents(m, i) || !is_read(n->in[i], n)) continue;
         if (assigned_of(m->in[i]) != m->versions[i])
-            return fac_raise(err, FAC_E_ARGUMENT, "the gradient of %s reads input %d, a state that was assigned since",
+            return fac_raise(err, FAC_E_ARGUMENT,
+                             "the gradient of %s reads input %d, a state that was assigned since",
                              m->op->name, i);
-        return fac_raise(err, FAC_E_INTERNAL, "the gradient of %s reads input %d, which was not kept", m->op->name, i);
+        return fac_raise(err, FAC_E_INTERNAL,
+                         "the gradient of %s reads input %d, which was not kept", m->op->name, i);
     }
     return FAC_OK;
 }
@@ -252,7 +256,8 @@ static fac_status check_lost(const fac_made *m, const fac_node *n, fac_error *er
 static fac_status check_complete(const fac_made *m, fac_error *err) {
     for (int i = 0; i < m->nin; i++)
         if (m->in[i] && !has_contents(m, i))
-            return fac_raise(err, FAC_E_INTERNAL, "the gradient of %s reads a result that was not kept",
+            return fac_raise(err, FAC_E_INTERNAL,
+                             "the gradient of %s reads a result that was not kept",
                              m->op->name);
     return FAC_OK;
 }

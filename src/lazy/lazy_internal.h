@@ -1,5 +1,5 @@
-/* The recorder as the files of src/lazy see it.  All of it is under the recorder's lock but for what
- * is atomic and for what a value is born with. */
+/* The recorder as the files of src/lazy see it.  All of it is under the recorder's lock but for
+ * what is atomic and for what a value is born with. */
 #ifndef FACULA_LAZY_INTERNAL_H
 #define FACULA_LAZY_INTERNAL_H
 #include <pthread.h>
@@ -63,6 +63,7 @@ struct fac_made {
     fac_graph    *body[2];
     fac_node     *node;         /* in the segment `epoch`                                  */
     uint64_t      epoch;
+    bool          pooled;       /* its memory goes back to the recorder                    */
     bool          kept;         /* the inputs and outputs that gradients read are counted  */
     bool          used_up;      /* there was a history                                     */
     uint64_t      keep_in, keep_out;
@@ -96,6 +97,9 @@ struct fac_recorder {
     size_t            ntrash, room_trash;
     /* the segment */
     fac_graph        *g;        /* NULL: nothing is recorded                               */
+    fac_graph        *spare;    /* one whose memory the next segment takes                 */
+    fac_made         *unused;   /* of one result, whose memory the next ones take          */
+    size_t            nunused;
     uint64_t          epoch;
     fac_hash          key;      /* of its leaves, at the end of its nodes, too             */
     fac_made        **pending;
@@ -111,6 +115,7 @@ struct fac_recorder {
     size_t            bytes;
     fac_keys          singles;  /* programs of one op                                      */
     fac_keys          saves;    /* what gradients read                                     */
+    fac_keys          lifted;   /* which numbers changed in segments of this structure     */
     fac_recorder_stat stat;
 };
 
@@ -129,13 +134,15 @@ void   fac_keys_clear(fac_keys *k, void (*drop)(void *value));
 /* ---- value.c ---- */
 /* nout cells, each without a user; refs 0. */
 fac_made  *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout);
+fac_made  *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout);  /* with the lock */
+void       fac_made_drop_unused(fac_recorder *r);
 void       fac_made_retain(fac_made *m);
 void       fac_made_free(fac_made *m);              /* with the lock */
-fac_lazy  *fac_lazy_use(fac_lazy *x);               /* with the lock: also of a cell without users */
-void       fac_lazy_unuse(fac_lazy *x);             /* with the lock                               */
+fac_lazy  *fac_lazy_use(fac_lazy *x); /* with the lock: also of a cell without users */
+void       fac_lazy_unuse(fac_lazy *x); /* with the lock                               */
 void       fac_lazy_unassign(fac_made *state);
 void       fac_made_drain(fac_recorder *r);
-void       fac_made_forget(fac_made *m);            /* its history, which may be used up           */
+void       fac_made_forget(fac_made *m); /* its history, which may be used up           */
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err);
 fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err); /* of FAC_MADE_NUMBER      */
 void       fac_failure_free(fac_failure *f);
@@ -192,7 +199,8 @@ fac_status fac_flush_held(fac_recorder *r, fac_error *err);
 
 /* ---- compile.c ---- */
 /* One leaf of a segment, as its program takes it. */
-typedef enum fac_leaf_kind { FAC_LEAF_IS_INPUT, FAC_LEAF_IS_STATE, FAC_LEAF_IS_NUMBER, FAC_LEAF_IS_FIXED } fac_leaf_kind;
+typedef enum fac_leaf_kind { FAC_LEAF_IS_INPUT, FAC_LEAF_IS_STATE, FAC_LEAF_IS_NUMBER,
+                             FAC_LEAF_IS_FIXED } fac_leaf_kind;
 typedef struct fac_outputs {
     fac_lazy **cell;            /* the first one of its value */
     uint32_t  *of;              /* value id -> place + 1      */

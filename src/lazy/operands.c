@@ -10,7 +10,8 @@ fac_status fac_operands_check(const fac_recorder *r, const char *who, int n, fac
         return fac_raise(err, FAC_E_ARGUMENT, "%s: %d inputs, %d results", who, n, nout);
     for (int i = 0; i < n; i++)
         if (in[i] && in[i]->made->r != r)
-            return fac_raise(err, FAC_E_ARGUMENT, "%s: input %d belongs to another recorder", who, i);
+            return fac_raise(err, FAC_E_ARGUMENT, "%s: input %d belongs to another recorder", who,
+                             i);
     return FAC_OK;
 }
 

@@ -38,7 +38,8 @@ static fac_status record(fac_recorder *r, const fac_op *op, const void *attrs, i
         fac_value *y = fac_emit_body(r->g, op, attrs, n, n, o.value, NULL, NULL);
         if (r->g->error.status) status = fac_segment_error(r, err);
         else if (nout > y->node->nout)
-            status = fac_raise(err, FAC_E_ARGUMENT, "%s has %d results, %d were asked for", op->name,
+            status = fac_raise(err, FAC_E_ARGUMENT, "%s has %d results, %d were asked for",
+                               op->name,
                                y->node->nout, nout);
         else status = fac_segment_adopt(r, y->node, n, o.cell, flags, &m, err);
     }
@@ -88,7 +89,8 @@ fac_status fac_record_text(fac_recorder *r, const fac_op *op, const char *attrs,
 
 /* ---- builders ---- */
 
-/* The nodes behind `before` get cells, those with a history theirs, and the builder's values users. */
+/* The nodes behind `before` get cells, those with a history theirs, and the builder's values
+ * users. */
 static fac_status adopt_built(fac_recorder *r, fac_node *before, unsigned flags, int nout,
                               fac_value *const y[], fac_lazy *out[], fac_error *err) {
     const size_t first = r->npending;
@@ -160,7 +162,8 @@ static fac_status frozen(fac_lazy *x, fac_lazy **out, fac_error *err) {
     while (x->made->kind == FAC_MADE_ALIAS) x = x->made->in[0];
     if (x->made->next) x = x->made->next;
     else if (x->made->kind == FAC_MADE_STATE)
-        return record(x->made->r, &fac_op_identity, NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out, err);
+        return record(x->made->r, &fac_op_identity, NULL, 1, &x, FAC_RECORD_NO_GRAD, 1, out,
+                      err);
     *out = fac_lazy_use(x);
     return FAC_OK;
 }
@@ -181,14 +184,16 @@ static fac_status assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
 
 fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     if (!state || !next)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: %s is NULL", state ? "next" : "the state");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: %s is NULL", state ? "next"
+                         : "the state");
     if (state->made->kind == FAC_MADE_ALIAS) state = state->made->in[0];
     if (state->made->kind != FAC_MADE_STATE)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: this value is no state");
     if (next->made->r != state->made->r)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_assign: next belongs to another recorder");
     if (!same_type(&state->type, &next->type))
-        return fac_raise(err, FAC_E_SHAPE, "fac_lazy_assign: the state and next have different types");
+        return fac_raise(err, FAC_E_SHAPE,
+                         "fac_lazy_assign: the state and next have different types");
     fac_recorder *r = state->made->r;
     fac_recorder_hold(r);
     const fac_status status = assign(state, next, err);
@@ -196,10 +201,23 @@ fac_status fac_lazy_assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     return status;
 }
 
+static bool overlaps(const fac_tensor *a, const fac_tensor *b) {
+    const char *x = a->storage->host, *y = b->storage->host;
+    if (a->storage == b->storage) return true;
+    return x && y && x < y + b->storage->bytes && y < x + a->storage->bytes;
+}
+
+/* Does the segment read memory that it would write? */
+static bool is_read(const fac_recorder *r, const fac_tensor *to) {
+    for (size_t i = 0; i < r->nleaves; i++)
+        if (r->leaves[i]->tensor && overlaps(r->leaves[i]->tensor, to)) return true;
+    return false;
+}
+
 /* Contents that are there are copied; what is not computed yet is computed there. */
 static fac_status write_to(fac_lazy *x, fac_tensor *to, fac_error *err) {
     fac_tensor *t, *copy = NULL;
-    const bool fresh = fac_lazy_recorded(x) && !x->target;
+    const bool fresh = fac_lazy_recorded(x) && !is_read(x->made->r, to);
     if (fresh) x->target = to;
     fac_status status = fac_lazy_fetch(x, &t, err);
     x->target = NULL;
@@ -213,10 +231,13 @@ static fac_status write_to(fac_lazy *x, fac_tensor *to, fac_error *err) {
 
 fac_status fac_lazy_write(fac_lazy *x, fac_tensor *to, fac_error *err) {
     if (!x || !to)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_write: %s is NULL", x ? "the tensor" : "the value");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_write: %s is NULL", x ? "the tensor"
+                         : "the value");
     const fac_type type = fac_tensor_type(to);
     if (!same_type(&x->type, &type) || !fac_tensor_contiguous(to))
-        return fac_raise(err, FAC_E_SHAPE, "fac_lazy_write: the tensor has another type than the value, or is not contiguous");
+        return fac_raise(err, FAC_E_SHAPE,
+                         "fac_lazy_write: the tensor has another type than the value, "
+                         "or is not contiguous");
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
     const fac_status status = write_to(x, to, err);

@@ -10,9 +10,11 @@ enum { MOST_NODES = 20000 };
 fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, fac_recorder **out,
                             fac_error *err) {
     if (!device || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: %s is NULL", device ? "out" : "the device");
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: %s is NULL", device ? "out"
+                         : "the device");
     if (opts && opts->most_nodes < 0)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: most_nodes is %d", opts->most_nodes);
+        return fac_raise(err, FAC_E_ARGUMENT, "fac_recorder_new: most_nodes is %d",
+                         opts->most_nodes);
     fac_recorder *r = fac_alloc(1, sizeof *r);
     if (r && pthread_mutex_init(&r->lock, NULL)) {
         fac_release(r);
@@ -37,9 +39,12 @@ void fac_recorder_free(fac_recorder *r) {
     while (r->newest) fac_family_drop(r, r->newest);
     fac_singles_drop(r);
     fac_recorder_let_go(r);
+    fac_graph_free(r->spare);
+    fac_made_drop_unused(r);
     fac_keys_free(&r->families);
     fac_keys_free(&r->singles);
     fac_keys_clear(&r->saves, fac_release);
+    fac_keys_clear(&r->lifted, fac_release);
     fac_release(r->trash);
     fac_release(r->pending);
     fac_release(r->leaves);
@@ -100,6 +105,11 @@ void fac_recorder_trim(fac_recorder *r) {
     fac_recorder_hold(r);
     while (r->newest) fac_family_drop(r, r->newest);
     fac_singles_drop(r);
+    fac_made_drop_unused(r);
+    if (!r->g) {
+        fac_graph_free(r->spare);
+        r->spare = NULL;
+    }
     fac_recorder_let_go(r);
 }
 

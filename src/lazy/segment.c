@@ -5,11 +5,12 @@
 #include "graph/build.h"
 #include "lazy/lazy_internal.h"
 
-static void free_graph(void *g) { fac_graph_free(g); }
+static void free_tensor(void *t) { fac_tensor_free(t); }
 
 fac_status fac_segment_open(fac_recorder *r, fac_error *err) {
     if (r->g) return FAC_OK;
-    r->g = fac_graph_new();
+    r->g = r->spare ? fac_graph_clear(r->spare) : fac_graph_new();
+    r->spare = NULL;
     if (!r->g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph");
     r->key = fac_hash_start(31);
     return FAC_OK;
@@ -43,7 +44,8 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     fac_failure_free(f);
     r->npending = 0;
     if (r->g && r->room_by_id)
-        memset(r->by_id, 0, (r->g->ids < r->room_by_id ? r->g->ids : r->room_by_id) * sizeof *r->by_id);
+        memset(r->by_id, 0, (r->g->ids < r->room_by_id ? r->g->ids
+                             : r->room_by_id) * sizeof *r->by_id);
     r->epoch++;
     for (size_t i = 0; i < r->nassigned; i++) {
         if (r->assigned[i]->made->next) fac_lazy_unassign(r->assigned[i]->made);
@@ -51,7 +53,11 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     }
     for (size_t i = 0; i < r->nleaves; i++) fac_lazy_unuse(r->leaves[i]);
     r->nassigned = r->nleaves = 0;
-    fac_recorder_later(r, r->g, free_graph);
+    for (size_t i = 0; r->g && i < r->g->nconsts; i++) {
+        fac_recorder_later(r, r->g->consts[i]->tensor, free_tensor);
+        r->g->consts[i]->tensor = NULL;
+    }
+    r->spare = r->g;
     r->g = NULL;
 }
 
@@ -113,7 +119,11 @@ fac_status fac_segment_value(fac_lazy *x, fac_value **out, fac_error *err) {
 /* ---- the key ---- */
 
 static fac_hash fold(fac_hash h, const fac_node *n) {
-    h = fac_node_hash(h, n);
+    h = fac_hash_int(h, (uint64_t)(uintptr_t)n->op);
+    h = fac_hash_int(h, (uint64_t)n->nin << 32 | (uint64_t)n->nports << 16 | (uint64_t)n->nout);
+    if (n->op->attrs_size) h = fac_attrs_hash(h, n->op, n->attrs);
+    for (int k = 0; k < 2; k++)
+        if (n->body[k]) h = fac_hash_join(h, fac_graph_hash(n->body[k]));
     for (int i = 0; i < n->nin; i++) {
         const fac_value *v = n->in[i];
         if (v && v->leaf == FAC_CONST) h = fac_const_hash(h, v);
@@ -185,7 +195,7 @@ static void undo(fac_made *m) {
 
 fac_status fac_segment_adopt(fac_recorder *r, fac_node *n, int nin, fac_lazy *const in[],
                              unsigned flags, fac_made **out, fac_error *err) {
-    fac_made *m = fac_made_new(r, FAC_MADE_OP, n->nout);
+    fac_made *m = fac_made_again(r, FAC_MADE_OP, n->nout);
     if (!m || !fac_reserve(&r->pending, &r->room_pending, r->npending + 1, sizeof *r->pending)) {
         fac_release(m);
         return fac_raise(err, FAC_E_NOMEM, "no memory for a value");

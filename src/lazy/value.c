@@ -6,14 +6,51 @@
 
 /* ---- counting ---- */
 
-fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout) {
-    fac_made *m = fac_alloc(1, sizeof *m + (size_t)nout * sizeof *m->cell);
-    if (!m) return NULL;
+static void begin(fac_made *m, fac_recorder *r, fac_made_kind kind, int nout) {
     m->r = r;
     m->kind = kind;
     m->nout = nout;
     for (int k = 0; k < nout; k++) m->cell[k].made = m;
+}
+
+fac_made *fac_made_new(fac_recorder *r, fac_made_kind kind, int nout) {
+    fac_made *m = fac_alloc(1, sizeof *m + (size_t)nout * sizeof *m->cell);
+    if (m) begin(m, r, kind, nout);
     return m;
+}
+
+enum { MOST_UNUSED = 1 << 14 };
+
+/* With the lock: from what was disposed of lately. */
+fac_made *fac_made_again(fac_recorder *r, fac_made_kind kind, int nout) {
+    fac_made *m = nout == 1 ? r->unused : NULL;
+    if (m) {
+        r->unused = m->dead;
+        r->nunused--;
+        memset(m, 0, sizeof *m + sizeof *m->cell);
+        begin(m, r, kind, nout);
+    } else m = fac_made_new(r, kind, nout);
+    if (m) m->pooled = nout == 1;
+    return m;
+}
+
+static void recycle(fac_made *m) {
+    fac_recorder *r = m->r;
+    if (!m->pooled || r->nunused >= MOST_UNUSED) {
+        fac_release(m);
+        return;
+    }
+    m->dead = r->unused;
+    r->unused = m;
+    r->nunused++;
+}
+
+void fac_made_drop_unused(fac_recorder *r) {
+    for (fac_made *m; (m = r->unused);) {
+        r->unused = m->dead;
+        fac_release(m);
+    }
+    r->nunused = 0;
 }
 
 void fac_made_retain(fac_made *m) {
@@ -96,7 +133,7 @@ static void dispose(fac_made *m) {
     if (m->next) fac_lazy_unassign(m);
     fac_failure_free(m->failure);
     if (m->release) fac_recorder_later(r, m, drop_release);
-    else fac_release(m);
+    else recycle(m);
 }
 
 /* Histories are long chains: one after the other, never one within the other. */
@@ -137,7 +174,8 @@ fac_lazy *fac_lazy_retain(fac_lazy *x) {
 
 /* Nothing here but a tensor: nobody else can reach it. */
 static bool is_simple(const fac_made *m) {
-    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->failure && m->kind != FAC_MADE_STATE
+    return !atomic_load(&m->pending) && !m->nin && !m->next && !m->failure
+        && m->kind != FAC_MADE_STATE
         && !m->release && !m->cell[0].value;
 }
 
@@ -163,13 +201,16 @@ void fac_lazy_free(fac_lazy *x) {
 
 /* ---- leaves ---- */
 
-static fac_status check_new(const char *who, const fac_recorder *r, const void *given, const char *what,
+static fac_status check_new(const char *who, const fac_recorder *r, const void *given,
+                            const char *what,
                             fac_lazy **out, fac_error *err) {
     if (r && given && out) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "%s: %s is NULL", who, !r ? "the recorder" : given ? "out" : what);
+    return fac_raise(err, FAC_E_ARGUMENT, "%s: %s is NULL", who, !r ? "the recorder" : given
+                     ? "out" : what);
 }
 
-static fac_status leaf(fac_recorder *r, fac_made_kind kind, fac_type type, fac_tensor *t, fac_lazy **out,
+static fac_status leaf(fac_recorder *r, fac_made_kind kind, fac_type type, fac_tensor *t,
+                       fac_lazy **out,
                        fac_error *err) {
     fac_made *m = fac_made_new(r, kind, 1);
     if (!m) return fac_raise(err, FAC_E_NOMEM, "no memory for a value");
@@ -194,10 +235,13 @@ fac_status fac_lazy_state(fac_recorder *r, fac_tensor *t, fac_lazy **out, fac_er
     return leaf(r, FAC_MADE_STATE, fac_tensor_type(t), t, out, err);
 }
 
-fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy **out, fac_error *err) {
+fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy **out,
+                           fac_error *err) {
     FAC_TRY(check_new("fac_lazy_number", r, r, "", out, err));
     const char kind = fac_dtype_get(dtype)->kind;
-    if (!kind || kind == '0' || kind == 't' || dtype == FAC_NONE || dtype == FAC_BIT)
+    const bool number = kind == 'f' || kind == 'i' || kind == 'u'
+        || (kind == 'b' && dtype != FAC_BIT);
+    if (!number)
         return fac_raise(err, FAC_E_DTYPE, "fac_lazy_number: %s is no type of a number",
                          fac_dtype_get(dtype)->name);
     FAC_TRY(leaf(r, FAC_MADE_NUMBER, (fac_type){ dtype, { 0 } }, NULL, out, err));
@@ -205,8 +249,10 @@ fac_status fac_lazy_number(fac_recorder *r, fac_dtype dtype, double x, fac_lazy 
     return FAC_OK;
 }
 
-fac_status fac_lazy_ints(fac_recorder *r, int n, const int64_t *numbers, fac_lazy **out, fac_error *err) {
-    FAC_TRY(check_new("fac_lazy_ints", r, n ? (const void *)numbers : (const void *)r, "the list", out, err));
+fac_status fac_lazy_ints(fac_recorder *r, int n, const int64_t *numbers, fac_lazy **out,
+                         fac_error *err) {
+    FAC_TRY(check_new("fac_lazy_ints", r, n ? (const void *)numbers : (const void *)r, "the list",
+                      out, err));
     if (n < 0) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_ints: %d numbers", n);
     fac_tensor *t;
     FAC_TRY(fac_tensor_new(NULL, FAC_I64, fac_shape(n), &t, err));
@@ -235,7 +281,8 @@ bool fac_lazy_pending(const fac_lazy *x) {
 
 fac_status fac_lazy_lost(const fac_lazy *x, fac_error *err) {
     const fac_failure *f = x->made->failure;
-    if (f) return fac_raise(err, f->error.status, "this value was not computed: %.400s", f->error.text);
+    if (f) return fac_raise(err, f->error.status, "this value was not computed: %.400s",
+                            f->error.text);
     return fac_raise(err, FAC_E_ARGUMENT, "the contents of this value were let go");
 }
 
@@ -244,7 +291,8 @@ fac_status fac_lazy_number_tensor(fac_lazy *x, fac_error *err) {
     fac_tensor *wide = NULL, *t = NULL;
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, (fac_dims){ 0 }, &wide, err));
     fac_status status = fac_tensor_write(wide, &x->made->number, sizeof x->made->number, err);
-    if (!status && x->type.dtype != FAC_F64) status = fac_tensor_convert(wide, x->type.dtype, &t, err);
+    if (!status && x->type.dtype != FAC_F64) status = fac_tensor_convert(wide, x->type.dtype, &t,
+            err);
     if (!status) x->tensor = t ? t : wide;
     if (status || t) fac_tensor_free(wide);
     return status;
@@ -263,7 +311,8 @@ fac_status fac_lazy_fetch(fac_lazy *x, fac_tensor **out, fac_error *err) {
 }
 
 fac_status fac_lazy_tensor(fac_lazy *x, fac_tensor **out, fac_error *err) {
-    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_tensor: %s is NULL", x ? "out" : "the value");
+    if (!x || !out) return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_tensor: %s is NULL", x ? "out"
+                                     : "the value");
     fac_recorder *r = x->made->r;
     fac_recorder_hold(r);
     fac_tensor *t;

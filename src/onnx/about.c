@@ -62,3 +62,42 @@ fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char 
     fac_source_close(&files);
     return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
 }
+
+/* ---- its ports ---- */
+
+static fac_onnx_kind kind_of(const fac_proto_type *t) {
+    if (fac_proto_has(t->has, FAC_PROTO_TYPE_SEQUENCE)) return FAC_ONNX_SEQUENCE;
+    if (fac_proto_has(t->has, FAC_PROTO_TYPE_OPTIONAL)) return FAC_ONNX_OPTIONAL;
+    return fac_proto_has(t->has, FAC_PROTO_TYPE_DENSE) || !t->has ? FAC_ONNX_TENSOR
+                                                                  : FAC_ONNX_OTHER;
+}
+
+static bool is_stored(const fac_proto_graph *g, const char *name) {
+    for (size_t k = 0; k < g->tensors.n; k++)
+        if (!strcmp(g->tensors.at[k].name, name)) return true;
+    return false;
+}
+
+static void see_ports(const fac_proto_graph *g,
+                      void (*see)(void *, bool, const char *, fac_onnx_kind), void *self) {
+    for (size_t k = 0; k < g->in.n; k++)
+        if (!is_stored(g, g->in.at[k].name))
+            see(self, false, g->in.at[k].name, kind_of(&g->in.at[k].type));
+    for (size_t k = 0; k < g->out.n; k++)
+        see(self, true, g->out.at[k].name, kind_of(&g->out.at[k].type));
+}
+
+fac_status fac_onnx_ports(const char *path,
+                          void (*see)(void *self, bool output, const char *name,
+                                      fac_onnx_kind kind),
+                          void *self, fac_error *err) {
+    fac_source_files files;
+    fac_arena arena = { 0 };
+    fac_proto_model m;
+    FAC_TRY(fac_source_open(path, &files, err));
+    const fac_status status = fac_proto_read_model(fac_source_bytes(&files), &arena, &m, err);
+    if (!status) see_ports(&m.graph, see, self);
+    fac_arena_free(&arena);
+    fac_source_close(&files);
+    return status ? fac_raise_in(err, status, "%s", path) : FAC_OK;
+}

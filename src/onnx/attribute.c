@@ -1,4 +1,5 @@
 /* The attributes of a node, as load() functions ask for them. */
+#include <limits.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -60,6 +61,18 @@ static fac_graph *graph_of(const fac_onnx_node *n) { return ((const fac_import_n
 /* ---- reading ---- */
 
 bool fac_onnx_has(const fac_onnx_node *n, const char *attr) { return ask(n, attr, 0) != NULL; }
+
+const char *fac_onnx_output(const fac_onnx_node *n, int k) {
+    const fac_proto_names *names = &((const fac_import_node *)n->self)->proto->out;
+    return (size_t)k < names->n ? names->at[k] : "";
+}
+
+fac_value *fac_onnx_named(const fac_onnx_node *n, const char *name) {
+    fac_value *v = NULL;
+    fac_error err = { 0 };
+    return fac_body_value(((const fac_import_node *)n->self)->body, name, NULL, 0, &v, &err) ? NULL
+                                                                                             : v;
+}
 
 int64_t fac_onnx_int(const fac_onnx_node *n, const char *attr, int64_t missing) {
     const fac_proto_attr *a = ask(n, attr, FAC_PROTO_INT);
@@ -127,6 +140,31 @@ static int read_list(const fac_onnx_node *n, const char *attr, int64_t kind, int
     if (status) fac_fail_graph(graph_of(n), status, "attribute %s: %s", attr, err.text);
     else if (l.n > l.max) fac_fail_graph(graph_of(n), FAC_E_UNSUPPORTED, "attribute %s has more than %d elements", attr, max);
     else if (!graph_of(n)->error.status) return (int)l.n;
+    return -1;
+}
+
+static bool count_one(void *self, uint64_t bits, fac_bytes b) {
+    (void)bits, (void)b;
+    return ++*(int *)self < INT_MAX;
+}
+
+int fac_onnx_count(const fac_onnx_node *n, const char *attr) {
+    static const struct {
+        int64_t kind;
+        int field;
+        fac_proto_wire wire;
+    } lists[] = { { FAC_PROTO_INTS, FAC_PROTO_ATTR_INTS, FAC_PROTO_VARINTS },
+                  { FAC_PROTO_FLOATS, FAC_PROTO_ATTR_FLOATS, FAC_PROTO_FIXED32S },
+                  { FAC_PROTO_STRINGS, FAC_PROTO_ATTR_TEXTS, FAC_PROTO_WINDOWS } };
+    const fac_proto_attr *a = ask(n, attr, 0);
+    fac_error err = { 0 };
+    int count = 0;
+    for (size_t k = 0; a && k < sizeof lists / sizeof *lists; k++) {
+        if (fac_import_attr_kind(a) != lists[k].kind) continue;
+        if (!fac_proto_each(a->self, lists[k].field, lists[k].wire, count_one, &count, &err))
+            return count;
+        fac_fail_graph(graph_of(n), err.status, "attribute %s: %s", attr, err.text);
+    }
     return -1;
 }
 

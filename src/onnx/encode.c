@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
@@ -71,12 +72,22 @@ static bool encode_texts(pb_ostream_t *s, const fac_tensor *t) {
     return ok;
 }
 
+/* Puts the contents as they lie in a file. */
+fac_status fac_encode_data(const fac_tensor *t, fac_writer *to, fac_error *err) {
+    if (fac_onnx_small_each(t->type.dtype) == 1) return fac_tensor_put(t, to, err);
+    fac_tensor *packed;
+    FAC_TRY(fac_onnx_small_pack(t, &packed, err));
+    fac_status status = fac_tensor_put(packed, to, err);
+    fac_tensor_free(packed);
+    return status;
+}
+
 static bool encode_raw(pb_ostream_t *s, const fac_tensor *t) {
-    size_t n = fac_type_bytes(&t->type);
+    size_t n = fac_onnx_small_bytes(&t->type);
     if (!encode_length(s, FAC_PROTO_TENSOR_RAW, n)) return false;
     if (!counts(s)) {
         fac_sink *sink = s->state;
-        sink->status = fac_tensor_put(t, sink->to, sink->err);
+        sink->status = fac_encode_data(t, sink->to, sink->err);
         if (sink->status) return false;
     }
     s->bytes_written += n;
@@ -93,7 +104,7 @@ static bool pair_body(pb_ostream_t *s, const void *self) {
 static bool encode_place(pb_ostream_t *s, const fac_encode_tensor *e) {
     char at[24], length[24];
     snprintf(at, sizeof at, "%zu", e->at);
-    snprintf(length, sizeof length, "%zu", fac_type_bytes(&e->t->type));
+    snprintf(length, sizeof length, "%zu", fac_onnx_small_bytes(&e->t->type));
     const pair pairs[] = { { "location", e->file }, { "offset", at }, { "length", length } };
     bool ok = true;
     for (int k = 0; k < 3 && ok; k++) ok = fac_encode_message(s, FAC_PROTO_TENSOR_EXTERNAL, pair_body, &pairs[k]);

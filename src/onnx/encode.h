@@ -28,4 +28,5 @@ typedef struct fac_encode_tensor {
     size_t            at;
 } fac_encode_tensor;
 bool fac_encode_tensor_body(pb_ostream_t *s, const void *self);
+fac_status fac_encode_data(const fac_tensor *t, fac_writer *to, fac_error *err);
 #endif

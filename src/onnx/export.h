@@ -25,6 +25,7 @@ struct fac_record_attr {
     const double    *reals;
     const char     **texts;
     int              n;
+    const fac_tensor *tensor;
     const fac_record_graph *graph;
     fac_record_attr *next;
 };
@@ -56,6 +57,8 @@ struct fac_record_graph {
     fac_record_graph  *next;            /* of functions */
 };
 
+typedef struct fac_record_domain { const char *name; int64_t version; } fac_record_domain;
+
 typedef struct fac_export {
     const fac_onnx_save_opts *opts;     /* never NULL */
     int                opset;
@@ -75,8 +78,11 @@ typedef struct fac_export {
     bool               dry;             /* only asking whether it can be: nothing is recorded */
     const char        *lacking;         /* an ONNX op that has not the node's element type            */
     bool               impossible;      /* what the node reads cannot be said                 */
+    fac_record_domain  domains[16];     /* other than the default one, whose operators are written */
+    int                ndomains;
     bool               failed;          /* memory */
 } fac_export;
+
 
 static inline fac_export *fac_export_of(const fac_onnx_writer *w) { return (fac_export *)(uintptr_t)w->self; }
 

@@ -6,9 +6,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "facula/content.h"
+#include "graph/list.h"
 #include "onnx/import.h"
 #include "onnx/load.h"
 #include "onnx/opaque.h"
+#include "tensor/tensor_internal.h"
 
 /* ---- inputs ---- */
 
@@ -89,11 +91,62 @@ static fac_status input_value(fac_body *b, const fac_proto_value *v, fac_value *
     return fac_graph_check(im->g, err);
 }
 
+static const fac_onnx_sequence *list_of(const fac_onnx_opts *o, const char *name) {
+    for (int k = 0; o && k < o->nlists; k++)
+        if (!strcmp(o->lists[k].name, name)) return &o->lists[k];
+    return NULL;
+}
+
+static bool is_sequence(const fac_proto_value *v) {
+    return fac_proto_has(v->type.has, FAC_PROTO_TYPE_SEQUENCE);
+}
+
+/* An input for each element.  The one element of an optional tensor has its name. */
+static fac_status list_value(fac_body *b, const fac_proto_value *v, const fac_onnx_sequence *l,
+                             fac_value **out, fac_error *err) {
+    fac_graph *g = b->im->g;
+    const bool alone = !is_sequence(v) && l->n == 1 && !l->sequence;
+    fac_value **all = fac_arena_alloc(&b->im->arena, l->n > 0 ? (size_t)l->n : 1, sizeof *all);
+    if (!all) return no_memory(err);
+    for (int k = 0; k < l->n; k++) {
+        const char *name = alone ? v->name : fac_arena_print(&b->im->arena, "%s.%d", v->name, k);
+        if (!name) return no_memory(err);
+        all[k] = fac_input(g, name, l->types[k].dtype, l->types[k].dims);
+    }
+    *out = l->n < 0 ? fac_list_nothing(g) : alone ? all[0] : fac_list_new(g, l->n, all);
+    return fac_graph_check(g, err);
+}
+
+/* The contents that an input has for good. */
+static const fac_tensor *fixed(const fac_onnx_opts *o, const char *name) {
+    for (int k = 0; o && k < o->nfixed; k++)
+        if (!strcmp(o->fixed[k], name)) return o->contents[k];
+    return NULL;
+}
+
+static fac_status fixed_value(fac_body *b, const fac_tensor *from, const char *name,
+                              fac_value **out, fac_error *err) {
+    fac_tensor *copy = NULL;
+    FAC_TRY(fac_tensor_copy_contiguous(from, &copy, err));
+    *out = fac_const(b->im->g, copy);
+    fac_value_name_set(*out, name);
+    fac_tensor_free(copy);
+    return fac_graph_check(b->im->g, err);
+}
+
+static fac_status any_input(fac_body *b, const fac_proto_value *v, fac_value **out,
+                            fac_error *err) {
+    const fac_onnx_sequence *list = list_of(b->im->opts, v->name);
+    const fac_tensor *known = fixed(b->im->opts, v->name);
+    if (list) return list_value(b, v, list, out, err);
+    return known ? fixed_value(b, known, v->name, out, err) : input_value(b, v, out, err);
+}
+
 static fac_status add_input(fac_body *b, const fac_proto_value *v, fac_error *err) {
     const fac_import *im = b->im;
     fac_value *made = NULL;
     FAC_TRY(fac_body_define(b, v->name, (fac_definition){ .maker = FAC_MADE_OUTSIDE, .ready = true }, err));
-    fac_status status = input_value(b, v, &made, err);
+    fac_status status = any_input(b, v, &made, err);
     if (status && status != FAC_E_NOMEM && fac_import_lenient(im))
         status = fac_import_opaque_input(b, v, &made, err);
     fac_definition *d = fac_table_get(&b->names, v->name);
@@ -124,11 +177,23 @@ static fac_status add_inputs(fac_body *b, fac_error *err) {
 
 /* ---- the main graph ---- */
 
+/* An initializer that is also an input, and shall be one. */
+static bool is_overridden(const fac_import *im, const char *name) {
+    const fac_proto_values *in = &im->model.graph.in;
+    bool asked = false;
+    for (int k = 0; im->opts && k < im->opts->noverridden && !asked; k++)
+        asked = !strcmp(im->opts->overridden[k], name);
+    for (size_t k = 0; k < in->n && asked; k++)
+        if (!strcmp(in->at[k].name, name)) return true;
+    return false;
+}
+
 static fac_status add_tensors(fac_body *b, fac_error *err) {
     const fac_proto_graph *g = &b->im->model.graph;
     for (size_t k = 0; k < g->tensors.n; k++) {
         const fac_proto_tensor *t = &g->tensors.at[k];
         if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu has no name", k);
+        if (is_overridden(b->im, t->name)) continue;
         FAC_TRY(fac_body_define(b, t->name, (fac_definition){ .maker = FAC_MADE_BY_TENSOR, .tensor = t }, err));
     }
     return FAC_OK;
@@ -141,7 +206,10 @@ static fac_status add_outputs(fac_body *b, fac_error *err) {
     for (size_t k = 0; k < out->n; k++) {
         fac_value *v;
         FAC_TRY(fac_body_value(b, out->at[k].name, NULL, 0, &v, err));
-        fac_output(im->g, out->at[k].name, v);
+        if (fac_is_list(v))
+            fac_list_output(im->g, out->at[k].name, v);
+        else
+            fac_output(im->g, out->at[k].name, v);
         FAC_TRY(fac_graph_check(im->g, err));
     }
     return FAC_OK;
@@ -153,6 +221,7 @@ static fac_status build(fac_import *im, fac_error *err) {
     if (!status) status = add_inputs(&b, err);
     if (!status) status = fac_body_build(&b, err);
     if (!status) status = add_outputs(&b, err);
+    if (!status) fac_graph_sweep(im->g); /* sequences are no values of a program */
     if (!status && im->look) status = im->look(im->look_self, &b, err);
     fac_body_close(&b);
     return status;

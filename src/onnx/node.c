@@ -1,6 +1,7 @@
 /* One node that is an op: through the tables of the op's descriptor, or through its load(). */
 #include <string.h>
 #include "base/error.h"
+#include "graph/list.h"
 #include "onnx/import.h"
 
 enum { LONG = 64 };             /* numbers of an attribute that fills an array */
@@ -172,7 +173,7 @@ static int count_of(const fac_proto_names *names) {             /* without absen
 
 /* How many inputs must be there: what load() relies on, which no load() has to check again. */
 static int needs_of(const fac_spelling *s) {
-    const fac_port *p = s->op->in;
+    const fac_port *p = s->op ? s->op->in : NULL;
     int n = 0;
     if (s->how->needs) return s->how->needs;
     while (p && p[n].name && !(p[n].is & FAC_OPTIONAL)) n++;
@@ -191,7 +192,41 @@ static fac_status check_inputs(const fac_onnx_node *n, const fac_spelling *s, fa
     return FAC_OK;
 }
 
+/* Sequences go to the operators that are made for them, and to those that hand them on. */
+static bool takes_lists(const char *type) {
+    static const char *const names[] = { "SequenceConstruct",
+                                         "SequenceEmpty",
+                                         "SequenceLength",
+                                         "SequenceAt",
+                                         "SequenceInsert",
+                                         "SequenceErase",
+                                         "ConcatFromSequence",
+                                         "Optional",
+                                         "OptionalHasElement",
+                                         "OptionalGetElement",
+                                         "SequenceMap",
+                                         "Loop",
+                                         "If",
+                                         "CastMap",
+                                         "DictVectorizer",
+                                         NULL };
+    for (const char *const *name = names; *name; name++)
+        if (!strcmp(*name, type)) return true;
+    return false;
+}
+
+static fac_status check_lists(const fac_onnx_node *n, fac_value *const in[], fac_error *err) {
+    for (int i = 0; i < n->nin; i++)
+        if (fac_is_list(in[i]) && !takes_lists(n->type))
+            return fac_raise(err, FAC_E_DTYPE, "%s cannot take a sequence, which its input %d is",
+                             n->type, i);
+    return FAC_OK;
+}
+
 fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const in[], fac_value *out[], fac_error *err) {
+    if (n->in.n && fac_is_list(in[0]) && !*fac_import_domain(n->domain) &&
+        !strcmp(n->type, "Identity"))
+        return out[0] = in[0], FAC_OK;
     fac_import *im = b->im;
     int64_t opset = fac_import_opset(im, b->opsets, n->domain);
     const fac_spelling *s = fac_import_spelling(im, n, opset);
@@ -204,6 +239,7 @@ fac_status fac_import_op(fac_body *b, const fac_proto_node *n, fac_value *const 
     if (!s) return fac_import_unsupported(im, n, opset, err);
     if (!self.asked) return fac_raise(err, FAC_E_NOMEM, "no memory for a node");
     FAC_TRY(check_inputs(&self.pub, s, in, err));
+    FAC_TRY(check_lists(&self.pub, in, err));
     FAC_TRY(check_ranks(&self.pub, s, in, err));
     if (!s->how->load) load_by_tables(&self.pub, b->g, s, in, out);
     else {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "facula/version.h"
 #include "onnx/export.h"
+#include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
@@ -40,6 +41,9 @@ static bool attr_body(pb_ostream_t *s, const void *self) {
     case FAC_PROTO_INT: return ok && fac_encode_int(s, FAC_PROTO_ATTR_I, a->i);
     case FAC_PROTO_FLOAT: return ok && fac_encode_real(s, FAC_PROTO_ATTR_F, a->f);
     case FAC_PROTO_STRING: return ok && fac_encode_text(s, FAC_PROTO_ATTR_S, a->text);
+    case FAC_PROTO_TENSOR:
+        return ok && fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body,
+                                        &(fac_encode_tensor){ .t = a->tensor });
     case FAC_PROTO_GRAPH: return ok && fac_encode_message(s, FAC_PROTO_ATTR_G, subgraph_body, a->graph);
     default:
         for (int k = 0; k < a->n && ok; k++)
@@ -140,6 +144,19 @@ static bool own_opset_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, OPSET_DOMAIN, FAC_ONNX_FUNCTIONS) && fac_encode_int(s, OPSET_VERSION, 1);
 }
 
+static bool other_opset_body(pb_ostream_t *s, const void *self) {
+    const fac_record_domain *d = self;
+    return fac_encode_text(s, OPSET_DOMAIN, d->name) &&
+           fac_encode_int(s, OPSET_VERSION, d->version);
+}
+
+static bool other_opsets(pb_ostream_t *s, const fac_export *ex, int field) {
+    bool ok = true;
+    for (int k = 0; k < ex->ndomains && ok; k++)
+        ok = fac_encode_message(s, (uint32_t)field, other_opset_body, &ex->domains[k]);
+    return ok;
+}
+
 /* Functions have no initializers: what would be one is a Constant node. */
 static bool value_attr_body(pb_ostream_t *s, const void *self) {
     return fac_encode_text(s, ATTR_NAME, "value") && fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR)
@@ -163,9 +180,10 @@ static bool function_body(pb_ostream_t *s, const void *self) {
     for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
         ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next) ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
-    return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex)
-        && fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL)
-        && fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
+    return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex) &&
+           fac_encode_message(s, FUNCTION_OPSET, own_opset_body, NULL) &&
+           other_opsets(s, f->ex, FUNCTION_OPSET) &&
+           fac_encode_text(s, FUNCTION_DOMAIN, FAC_ONNX_FUNCTIONS);
 }
 
 static bool functions(pb_ostream_t *s, const fac_export *ex) {
@@ -213,13 +231,15 @@ static bool model_body(pb_ostream_t *s, const void *self) {
     const fac_onnx_save_opts *o = ex->opts;
     const char *producer = said(ex, o->producer, FAC_NOTE_PRODUCER, NULL), *version = fac_graph_note(ex->g, FAC_NOTE_VERSION);
     const char *of_producer = o->producer ? NULL : producer ? fac_graph_note(ex->g, FAC_NOTE_PRODUCER_VERSION) : FACULA_VERSION;
-    return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) && fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula")
-        && fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer)
-        && fac_encode_text(s, MODEL_DOMAIN, fac_graph_note(ex->g, FAC_NOTE_DOMAIN))
-        && (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10)))
-        && fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL))
-        && fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) && fac_encode_message(s, MODEL_OPSET, opset_body, ex)
-        && functions(s, ex) && metadata(s, ex);
+    return fac_encode_int(s, MODEL_IR, ir_of(ex->opset)) &&
+           fac_encode_text(s, MODEL_PRODUCER, producer ? producer : "facula") &&
+           fac_encode_text(s, MODEL_PRODUCER_VERSION, of_producer) &&
+           fac_encode_text(s, MODEL_DOMAIN, fac_graph_note(ex->g, FAC_NOTE_DOMAIN)) &&
+           (!version || fac_encode_int(s, MODEL_VERSION, strtoll(version, NULL, 10))) &&
+           fac_encode_text(s, MODEL_DOC, said(ex, o->doc, FAC_NOTE_DOC, NULL)) &&
+           fac_encode_message(s, FAC_PROTO_MODEL_GRAPH, graph_body, ex) &&
+           fac_encode_message(s, MODEL_OPSET, opset_body, ex) && other_opsets(s, ex, MODEL_OPSET) &&
+           functions(s, ex) && metadata(s, ex);
 }
 
 /* ---- records ---- */
@@ -284,9 +304,9 @@ static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error
     bool fits = true;
     if (!file) return fac_raise(err, FAC_E_NOMEM, "no memory for a name");
     for (fac_record_tensor *t = ex->tensors; t && fits; t = t->next)
-        fits = fac_size_add(total, fac_type_bytes(&t->is.t->type), &total);
+        fits = fac_size_add(total, fac_onnx_small_bytes(&t->is.t->type), &total);
     for (fac_record_tensor *t = ex->tensors; t && fits && total > inside; t = t->next) {
-        size_t bytes = fac_type_bytes(&t->is.t->type);
+        size_t bytes = fac_onnx_small_bytes(&t->is.t->type);
         if (bytes < SMALLEST || t->is.t->type.dtype == FAC_TEXT) continue;
         t->is.file = file;
         t->is.at = at = (at + PAGE - 1) / PAGE * PAGE;
@@ -303,8 +323,8 @@ static fac_status put_data(const fac_export *ex, fac_writer *to, fac_error *err)
     for (const fac_record_tensor *t = ex->tensors; t; t = t->next) {
         if (!t->is.file) continue;
         FAC_TRY(fac_writer_put(to, zeros, t->is.at - at, err));
-        FAC_TRY(fac_tensor_put(t->is.t, to, err));
-        at = t->is.at + fac_type_bytes(&t->is.t->type);
+        FAC_TRY(fac_encode_data(t->is.t, to, err));
+        at = t->is.at + fac_onnx_small_bytes(&t->is.t->type);
     }
     return FAC_OK;
 }

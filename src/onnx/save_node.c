@@ -202,11 +202,42 @@ const char *fac_onnx_fresh(const fac_onnx_writer *w) {
 
 /* ---- nodes ---- */
 
+/* The version of a domain's operators that is written: that of the op's own spelling. */
+static int64_t version_of(const fac_op *op, const char *domain) {
+    enum { ML = 4 };
+    for (const fac_onnx *how = op ? op->onnx : NULL; how && how->type; how++)
+        if (!strcmp(how->domain, domain)) return how->since;
+    return strcmp(domain, "ai.onnx.ml") ? 1 : ML;
+}
+
+static void use_domain(fac_export *ex, const char *domain) {
+    const int64_t version = version_of(ex->node->op, domain);
+    for (int k = 0; k < ex->ndomains; k++) {
+        if (strcmp(ex->domains[k].name, domain)) continue;
+        if (version > ex->domains[k].version) ex->domains[k].version = version;
+        return;
+    }
+    ex->impossible |= ex->ndomains == (int)(sizeof ex->domains / sizeof *ex->domains);
+    if (!ex->impossible) ex->domains[ex->ndomains++] = (fac_record_domain){ domain, version };
+}
+
+/* "ai.onnx.ml:Scaler": what stands before the colon; NULL: nothing does. */
+static const char *domain_in(fac_export *ex, const char **type) {
+    const char *colon = strrchr(*type, ':');
+    if (!colon) return NULL;
+    char *domain = fac_export_get(ex, (size_t)(colon - *type) + 1, 1);
+    if (domain) memcpy(domain, *type, (size_t)(colon - *type));
+    *type = colon + 1;
+    if (domain) use_domain(ex, domain);
+    return domain;
+}
+
 const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, const char *const in[], const char *out) {
     fac_export *ex = fac_export_of(w);
     if (ex->dry && !fac_export_takes(type, ex->opset, ex->node)) ex->lacking = type;
     if (ex->dry) return "";
     while (n && !in[n - 1]) n--;
+    const char *domain = domain_in(ex, &type);
     fac_record_node *r = fac_export_get(ex, 1, sizeof *r);
     const char **names = fac_export_get(ex, (size_t)n, sizeof *names), *label = fac_export_label(ex, ex->node);
     if (out != fac_onnx_name(w, ex->node->out[0])) label = fac_arena_print(&ex->arena, "%s.%s", label, type);
@@ -216,7 +247,11 @@ const char *fac_onnx_put(const fac_onnx_writer *w, const char *type, int n, cons
         return "";
     }
     for (int k = 0; k < n; k++) names[k] = in[k] ? in[k] : "";
-    *r = (fac_record_node){ .type = type, .name = fac_export_fresh(ex, &ex->labels, label), .in = names, .nin = n,
+    *r = (fac_record_node){ .type = type,
+                            .domain = domain,
+                            .name = fac_export_fresh(ex, &ex->labels, label),
+                            .in = names,
+                            .nin = n,
                             .out = { .name = out } };
     r->last_out = &r->out;
     r->last_attr = &r->attrs;
@@ -285,12 +320,36 @@ void fac_onnx_put_texts(const fac_onnx_writer *w, const char *attr, int n, const
     if (copy) put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_STRINGS, .texts = copy, .n = n });
 }
 
+void fac_onnx_put_tensor(const fac_onnx_writer *w, const char *attr, fac_tensor *t) {
+    fac_export *ex = fac_export_of(w);
+    ex->failed |= !t;
+    if (!t) return;
+    if (ex->dry || !fac_reserve(&ex->owned, &ex->room_owned, ex->nowned + 1, sizeof *ex->owned)) {
+        ex->failed |= !ex->dry;
+        fac_tensor_free(t);
+        return;
+    }
+    ex->owned[ex->nowned++] = t;
+    put_attr(w, (fac_record_attr){ .name = attr, .kind = FAC_PROTO_TENSOR, .tensor = t });
+}
+
 /* ---- by the tables ---- */
 
+/* An operator of a domain of its own has that domain's versions, of which the newest is written. */
 const fac_onnx *fac_export_spelling(const fac_op *op, int opset) {
     for (const fac_onnx *how = op->onnx; how && how->type; how++)
         if (!*how->domain && how->since <= opset && (!how->until || opset <= how->until)) return how;
+    for (const fac_onnx *how = op->onnx; how && how->type; how++)
+        if (*how->domain && !how->load && !how->until) return how;
     return NULL;
+}
+
+/* "com.example:Softcap". */
+static const char *full_type(fac_export *ex, const fac_onnx *how) {
+    const char *type =
+        *how->domain ? fac_arena_print(&ex->arena, "%s:%s", how->domain, how->type) : how->type;
+    ex->failed |= !type;
+    return type ? type : how->type;
 }
 
 static const char *onnx_name_of(const fac_onnx *how, const char *ours) {
@@ -346,7 +405,7 @@ bool fac_onnx_plain(const fac_onnx_writer *w, const fac_node *n) {
         if (n->op->out[port + 1].name) port++;
     }
     const char *first = fac_onnx_name(w, n->out[0]);
-    fac_onnx_put(w, how->type, n->nin, in, first ? first : "");
+    fac_onnx_put(w, full_type(ex, how), n->nin, in, first ? first : "");
     for (int k = 1; k < outs; k++) fac_onnx_put_out(w, fac_onnx_name(w, n->out[k]));
     for (const fac_attr *a = n->op->attrs; a && a->name; a++) put_by_table(w, a, onnx_name_of(how, a->name), n->attrs);
     return true;

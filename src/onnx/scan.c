@@ -14,8 +14,10 @@ static const char *key_of(fac_arena *arena, const char *domain, const char *type
     return *domain ? fac_arena_print(arena, "%s:%s", domain, type) : type;
 }
 
-static fac_status add_op(fac_import *im, const fac_op *op, fac_error *err) {
-    for (const fac_onnx *how = op->onnx; how && how->type; how++) {
+/* op NULL: what it is read as belongs to several. */
+static fac_status add_spellings(fac_import *im, const fac_op *op, const fac_onnx *how,
+                                fac_error *err) {
+    for (; how && how->type; how++) {
         const char *key = key_of(&im->arena, how->domain, how->type);
         fac_spelling *s = fac_arena_alloc(&im->arena, 1, sizeof *s);
         if (!key || !s) return no_memory(err);
@@ -29,8 +31,19 @@ static const char *function_key(fac_arena *arena, const char *domain, const char
     return fac_arena_print(arena, "%s:%s:%s", fac_import_domain(domain), name, overload);
 }
 
+/* Those that are added last are asked first: the caller's own. */
+static fac_status add_all(fac_import *im, fac_error *err) {
+    for (const fac_op *const *op = fac_ops; *op; op++)
+        FAC_TRY(add_spellings(im, *op, (*op)->onnx, err));
+    for (const fac_onnx *const *how = fac_onnx_readers; *how; how++)
+        FAC_TRY(add_spellings(im, NULL, *how, err));
+    for (int k = im->opts ? im->opts->nops - 1 : -1; k >= 0; k--)
+        FAC_TRY(add_spellings(im, im->opts->ops[k], im->opts->ops[k]->onnx, err));
+    return FAC_OK;
+}
+
 fac_status fac_import_tables(fac_import *im, fac_error *err) {
-    for (const fac_op *const *op = fac_ops; *op; op++) FAC_TRY(add_op(im, *op, err));
+    FAC_TRY(add_all(im, err));
     for (size_t k = 0; k < im->model.functions.n; k++) {
         fac_proto_function *f = &im->model.functions.at[k];
         const char *key = function_key(&im->arena, f->domain, f->name, f->overload);
@@ -206,29 +219,67 @@ static fac_status scan_dtype(scan *s, const char *kind, const char *name, int64_
                 err);
 }
 
-static fac_status scan_input(scan *s, const fac_proto_value *v, fac_error *err) {
-    static const struct { int field; const char *name; } kinds[] = {
-        { FAC_PROTO_TYPE_SEQUENCE, "sequence" }, { FAC_PROTO_TYPE_MAP, "map" }, { FAC_PROTO_TYPE_OPAQUE, "opaque" },
-        { FAC_PROTO_TYPE_SPARSE, "sparse tensor" }, { FAC_PROTO_TYPE_OPTIONAL, "optional" } };
+static bool is_listed(const fac_onnx_opts *o, const char *name) {
+    for (int k = 0; o && k < o->nlists; k++)
+        if (!strcmp(o->lists[k].name, name)) return true;
+    return false;
+}
+
+/* inside: an input of a subgraph, which gets its sequences from around it. */
+static fac_status scan_input(scan *s, const fac_proto_value *v, bool inside, fac_error *err) {
+    static const struct {
+        int field;
+        const char *name;
+        bool handed;
+    } kinds[] = { { FAC_PROTO_TYPE_SEQUENCE, "sequence", true },
+                  { FAC_PROTO_TYPE_MAP, "map", false },
+                  { FAC_PROTO_TYPE_OPAQUE, "opaque", false },
+                  { FAC_PROTO_TYPE_SPARSE, "sparse tensor", false },
+                  { FAC_PROTO_TYPE_OPTIONAL, "optional", true } };
+    if (is_listed(s->im->opts, v->name)) return FAC_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (fac_proto_has(v->type.has, kinds[k].field)) {
+        if (fac_proto_has(v->type.has, kinds[k].field) && !(inside && kinds[k].handed)) {
             fac_arena *arena = &s->im->arena;
-            return miss(s, fac_arena_print(arena, "type %s", kinds[k].name),
-                        fac_arena_print(arena, "input \"%s\": type %s is not supported", v->name, kinds[k].name), err);
+            return miss(
+                s, fac_arena_print(arena, "type %s", kinds[k].name),
+                fac_arena_print(arena, "input \"%s\": type %s is not supported%s", v->name,
+                                kinds[k].name,
+                                kinds[k].handed ? " without its length (fac_onnx_opts.lists)" : ""),
+                err);
         }
     return scan_dtype(s, "input", v->name, v->type.dense.type, err);
 }
 
+/* Versions of one domain must agree, and none may be of a time that nobody here knows. */
+static fac_status scan_opsets(const fac_import *im, fac_error *err) {
+    const fac_proto_opsets *all = &im->model.opsets;
+    if (all->n > FAC_MANY)
+        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", all->n);
+    for (size_t k = 0; k < all->n; k++) {
+        const char *domain = fac_import_domain(all->at[k].domain),
+                   *shown = *domain ? domain : "ai.onnx";
+        const int64_t version = all->at[k].version, first = fac_import_opset(im, all, domain);
+        if (first != version)
+            return fac_raise(err, FAC_E_FORMAT,
+                             "the model imports opset %lld and opset %lld of domain %s",
+                             (long long)first, (long long)version, shown);
+        if (!*domain && version > FAC_ONNX_LATEST && !fac_import_lenient(im))
+            return fac_raise(err, FAC_E_UNSUPPORTED,
+                             "opset %lld of domain %s: %d is the newest one that is supported",
+                             (long long)version, shown, FAC_ONNX_LATEST);
+    }
+    return FAC_OK;
+}
+
 static fac_status scan_all(scan *s, fac_error *err) {
-    if (s->im->model.opsets.n > FAC_MANY)
-        return fac_raise(err, FAC_E_FORMAT, "the model imports %zu opsets", s->im->model.opsets.n);
+    FAC_TRY(scan_opsets(s->im, err));
     return scan_graph(s, &s->im->model.graph, &s->im->model.opsets, 0, err);
 }
 
 static fac_status scan_graph(scan *s, const fac_proto_graph *g, const fac_proto_opsets *opsets, int depth, fac_error *err) {
     if (g->out.n > FAC_MANY) return fac_raise(err, FAC_E_FORMAT, "a graph with %zu outputs", g->out.n);
     FAC_TRY(scan_nodes(s, &g->nodes, opsets, depth, err));
-    for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], err));
+    for (size_t k = 0; k < g->in.n; k++) FAC_TRY(scan_input(s, &g->in.at[k], depth > 0, err));
     for (size_t k = 0; k < g->tensors.n; k++)
         FAC_TRY(scan_dtype(s, "initializer", g->tensors.at[k].name, g->tensors.at[k].type, err));
     if (fac_proto_has(g->has, FAC_PROTO_GRAPH_SPARSE))

@@ -7,6 +7,7 @@
 #include "graph/build.h"
 #include "onnx/import.h"
 #include "op_list.h"
+#include "graph/list.h"
 
 static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a subgraph"); }
 
@@ -47,6 +48,9 @@ fac_status fac_import_outer(fac_body *b, const char *name, fac_value **out, fac_
     FAC_TRY(fac_body_value(b->around, name, NULL, 0, &v, err));
     if (v && !b->reads) return *out = v, FAC_OK;
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "a subgraph reads \"%s\", which is absent", name);
+    if (fac_is_list(v))
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "a subgraph that data decides about reads the sequence \"%s\"", name);
     const int place = place_of(b->reads, v);
     fac_value *inside;
     if (v->leaf == FAC_CONST && v->tensor) inside = fac_const(b->g, v->tensor);
@@ -69,6 +73,9 @@ void fac_onnx_body_complete(fac_graph *body, int formal, const fac_onnx_outer *o
 static fac_status put_output(fac_graph *g, const char *name, fac_value *v, fac_error *err) {
     while (v && v->node && FAC_IS(v->node, identity)) v = v->node->in[0];
     if (!v) return fac_raise(err, FAC_E_UNSUPPORTED, "output \"%s\" of a subgraph is absent", name);
+    if (fac_is_list(v))
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "output \"%s\" of a subgraph that data decides about is a sequence", name);
     fac_output(g, name, v);
     return fac_graph_check(g, err);
 }
@@ -100,6 +107,26 @@ int fac_onnx_body_inputs(const fac_onnx_node *n, const char *attr) {
     return -1;
 }
 
+int fac_onnx_body_outputs(const fac_onnx_node *n, const char *attr) {
+    const fac_proto_graph *g = graph_of(n, attr);
+    return g && g->out.n <= FAC_MANY ? (int)g->out.n : -1;
+}
+
+/* Inputs that are values of the graph around. */
+static fac_status define_values(fac_body *b, const fac_proto_graph *from, int nin,
+                                fac_value *const in[], fac_error *err) {
+    if (from->in.n != (size_t)nin)
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d",
+                         from->in.n, nin);
+    for (int k = 0; k < nin; k++) {
+        const fac_definition d = { .maker = FAC_MADE_OUTSIDE, .ready = true, .value = in[k] };
+        if (!*from->in.at[k].name)
+            return fac_raise(err, FAC_E_FORMAT, "input %d of a subgraph has no name", k);
+        FAC_TRY(fac_body_define(b, from->in.at[k].name, d, err));
+    }
+    return FAC_OK;
+}
+
 static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
     if (from->in.n != (size_t)nin)
         return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu inputs; it must have %d", from->in.n, nin);
@@ -118,11 +145,10 @@ static fac_status define_inputs(fac_body *b, const fac_proto_graph *from, int ni
     return FAC_OK;
 }
 
-static fac_status define_all(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
+static fac_status define_tensors(fac_body *b, const fac_proto_graph *from, fac_error *err) {
     if (b->depth > FAC_BODY_DEPTH)
         return fac_raise(err, FAC_E_UNSUPPORTED, "subgraphs are nested more than %d deep", FAC_BODY_DEPTH);
     if (!from->out.n) return fac_raise(err, FAC_E_FORMAT, "a subgraph has no outputs");
-    FAC_TRY(define_inputs(b, from, nin, in, err));
     for (size_t k = 0; k < from->tensors.n; k++) {
         const fac_proto_tensor *t = &from->tensors.at[k];
         if (!*t->name) return fac_raise(err, FAC_E_FORMAT, "initializer %zu of a subgraph has no name", k);
@@ -132,7 +158,8 @@ static fac_status define_all(fac_body *b, const fac_proto_graph *from, int nin, 
 }
 
 static fac_status build(fac_body *b, const fac_proto_graph *from, int nin, const fac_type *in, fac_error *err) {
-    FAC_TRY(define_all(b, from, nin, in, err));
+    FAC_TRY(define_inputs(b, from, nin, in, err));
+    FAC_TRY(define_tensors(b, from, err));
     fac_onnx_body_complete(b->g, nin, b->reads);
     FAC_TRY(fac_graph_check(b->g, err));            /* else inputs are missing that are counted on */
     FAC_TRY(fac_body_build(b, err));
@@ -166,25 +193,39 @@ fac_graph *fac_onnx_body(const fac_onnx_node *n, const char *attr, int nin, cons
     return NULL;
 }
 
-static fac_status build_here(fac_body *b, const fac_proto_graph *from, int nout, fac_value *out[], fac_error *err) {
-    if (from->out.n < (size_t)nout)
-        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu outputs for %d of its node", from->out.n, nout);
-    FAC_TRY(define_all(b, from, 0, NULL, err));
+typedef struct place {
+    int nin, nout;
+    fac_value *const *in, **out;
+} place;
+
+static fac_status build_here(fac_body *b, const fac_proto_graph *from, const place *at,
+                             fac_error *err) {
+    if (from->out.n < (size_t)at->nout)
+        return fac_raise(err, FAC_E_FORMAT, "a subgraph with %zu outputs for %d of its node",
+                         from->out.n, at->nout);
+    FAC_TRY(define_values(b, from, at->nin, at->in, err));
+    FAC_TRY(define_tensors(b, from, err));
     FAC_TRY(fac_body_build(b, err));
-    for (int k = 0; k < nout; k++) FAC_TRY(fac_body_value(b, from->out.at[k].name, NULL, 0, &out[k], err));
+    for (int k = 0; k < at->nout; k++)
+        FAC_TRY(fac_body_value(b, from->out.at[k].name, NULL, 0, &at->out[k], err));
     return FAC_OK;
 }
 
-void fac_onnx_body_here(const fac_onnx_node *n, const char *attr, int nout, fac_value *out[]) {
+void fac_onnx_body_with(const fac_onnx_node *n, const char *attr, int nin, fac_value *const in[],
+                        int nout, fac_value *out[]) {
     fac_body *around = ((const fac_import_node *)n->self)->body;
     const fac_proto_graph *from = graph_of(n, attr);
     if (!from || around->g->error.status) return;
     fac_body b = { around->im, &from->nodes, around->opsets, around->function, around->call, around->outer, around->depth + 1,
                    { 0 }, around->g, around, NULL };
     fac_error err = { 0 };
-    fac_status status = build_here(&b, from, nout, out, &err);
+    fac_status status = build_here(&b, from, &(place){ nin, nout, in, out }, &err);
     fac_body_close(&b);
     if (status) fac_fail_graph(around->g, status, "%s: %s", attr, err.text);
+}
+
+void fac_onnx_body_here(const fac_onnx_node *n, const char *attr, int nout, fac_value *out[]) {
+    fac_onnx_body_with(n, attr, 0, NULL, nout, out);
 }
 
 /* ---- functions ---- */

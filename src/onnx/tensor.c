@@ -2,6 +2,7 @@
  * go of the file's pages. */
 #include <string.h>
 #include "base/error.h"
+#include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 
@@ -11,9 +12,9 @@ static const struct { fac_dtype dtype; const char *name; } types[] = {
     { FAC_NONE, "undefined" }, { FAC_F32, "float" }, { FAC_U8, "uint8" }, { FAC_I8, "int8" }, { FAC_U16, "uint16" },
     { FAC_I16, "int16" }, { FAC_I32, "int32" }, { FAC_I64, "int64" }, { FAC_TEXT, "string" }, { FAC_BOOL, "bool" },
     { FAC_F16, "float16" }, { FAC_F64, "double" }, { FAC_U32, "uint32" }, { FAC_U64, "uint64" }, { FAC_NONE, "complex64" },
-    { FAC_NONE, "complex128" }, { FAC_BF16, "bfloat16" }, { FAC_NONE, "float8e4m3fn" }, { FAC_NONE, "float8e4m3fnuz" },
-    { FAC_NONE, "float8e5m2" }, { FAC_NONE, "float8e5m2fnuz" }, { FAC_NONE, "uint4" }, { FAC_NONE, "int4" },
-    { FAC_NONE, "float4e2m1" }, { FAC_NONE, "float8e8m0" }, { FAC_NONE, "uint2" }, { FAC_NONE, "int2" } };
+    { FAC_NONE, "complex128" }, { FAC_BF16, "bfloat16" }, { FAC_F8E4M3, "float8e4m3fn" }, { FAC_F8E4M3UZ, "float8e4m3fnuz" },
+    { FAC_F8E5M2, "float8e5m2" }, { FAC_F8E5M2UZ, "float8e5m2fnuz" }, { FAC_U4, "uint4" }, { FAC_I4, "int4" },
+    { FAC_F4E2M1, "float4e2m1" }, { FAC_F8E8M0, "float8e8m0" }, { FAC_U2, "uint2" }, { FAC_I2, "int2" } };
 enum { TYPES = sizeof types / sizeof *types };
 
 fac_dtype   fac_proto_dtype(int64_t type) { return type >= 0 && type < TYPES ? types[type].dtype : FAC_NONE; }
@@ -92,10 +93,11 @@ static fac_status from_flags(const fac_type *type, fac_bytes b, fac_tensor **out
 }
 
 static fac_status from_bytes(const fac_type *type, fac_file *file, fac_bytes b, fac_tensor **out, fac_error *err) {
-    size_t need = fac_type_bytes(type);
+    size_t need = fac_onnx_small_bytes(type);
     if (b.n != need) return fac_raise(err, FAC_E_FORMAT, "%zu bytes of data where its type needs %zu", b.n, need);
     if (!need) return fac_tensor_new(NULL, type->dtype, type->dims, out, err);
     if (type->dtype == FAC_BOOL) return from_flags(type, b, out, err);
+    if (fac_onnx_small_each(type->dtype) > 1) return fac_onnx_small_open(type, b.p, out, err);
     return fac_tensor_from_file(file, (size_t)(b.p - (const uint8_t *)fac_file_data(file)), *type, NULL, out, err);
 }
 
@@ -127,7 +129,7 @@ static fac_status wrong_count(size_t got, size_t need, fac_error *err) {
                      got > need ? need : got, need);
 }
 
-static fac_status from_numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t, fac_tensor **out,
+static fac_status numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t, fac_tensor **out,
                                fac_error *err) {
     size_t count = (size_t)fac_dims_count(&type->dims);
     int field = 0;
@@ -145,6 +147,18 @@ static fac_status from_numbers(const fac_type *type, fac_file *file, const fac_p
     if (!status && s.n != count) status = wrong_count(s.n, count, err);
     if (status) fac_tensor_free(made);
     else *out = made;
+    return status;
+}
+
+/* Packed elements are bytes, one in a number. */
+static fac_status from_numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t,
+                               fac_tensor **out, fac_error *err) {
+    if (fac_onnx_small_each(type->dtype) == 1) return numbers(type, file, t, out, err);
+    const fac_dims dims = { 1, { (int64_t)fac_onnx_small_bytes(type) } };
+    fac_tensor *bytes;
+    FAC_TRY(numbers(&(fac_type){ FAC_U8, dims }, file, t, &bytes, err));
+    fac_status status = fac_onnx_small_open(type, fac_tensor_data(bytes), out, err);
+    fac_tensor_free(bytes);
     return status;
 }
 
@@ -198,7 +212,7 @@ fac_status fac_proto_to_tensor(fac_source_files *s, const fac_proto_tensor *t, f
     if (t->location == FAC_PROTO_EXTERNAL) {
         fac_file *file;
         fac_bytes b;
-        FAC_TRY(fac_source_external(s, t, fac_type_bytes(&type), &file, &b, err));
+        FAC_TRY(fac_source_external(s, t, fac_onnx_small_bytes(&type), &file, &b, err));
         return from_bytes(&type, file, b, out, err);
     }
     if (t->location != 0) return fac_raise(err, FAC_E_UNSUPPORTED, "data location %lld is not known", (long long)t->location);

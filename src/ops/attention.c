@@ -22,6 +22,7 @@ typedef struct fac_attention_opts {
     bool      causal;               /* query i sees keys 0..i, counted from the end of the past */
     int       scores;               /* fac_attention_scores */
     fac_dtype precision;            /* of the softmax; FAC_NONE: that of q */
+    int64_t   window;               /* > 0: with causal, a query sees at most so many keys, itself and those before it */
 } fac_attention_opts;
 
 /* y = softmax(scale q k^T + mask) v for every head.  Q queries, T keys behind P earlier ones, H heads of q, G of k and v, each
@@ -47,7 +48,8 @@ static const fac_attr table[] = {
     { "softcap", FAC_A_REAL, AT(softcap), 0, 0, 0, 0, NULL, "limit of the scores" },
     { "causal", FAC_A_FLAG, AT(causal), 0, 0, 0, 0, NULL, "no query sees what follows it" },
     { "scores", FAC_A_ENUM, AT(scores), 0, 0, 0, 0, stages, "what the output scores shows" },
-    { "precision", FAC_A_DTYPE, AT(precision), 0, 0, 0, 0, NULL, "of the softmax" }, { 0 } };
+    { "precision", FAC_A_DTYPE, AT(precision), 0, 0, 0, 0, NULL, "of the softmax" },
+    { "window", FAC_A_INT, AT(window), 0, 0, 0, INT_MAX, NULL, "with causal: how many keys a query sees at most; 0: all" }, { 0 } };
 #undef AT
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS, INPUTS };
 static const fac_port in[] = {
@@ -122,6 +124,7 @@ static bool infer(fac_node *n) {
     if (!past_rows(n, PAST_KEY, &k, &past) || !past_rows(n, PAST_VALUE, &v, &past_v)) return false;
     if (!n->in[PAST_KEY] != !n->in[PAST_VALUE] || differ(past, past_v))
         return fac_fail(n, FAC_E_ARGUMENT, "past_key and past_value belong together");
+    if (o->window && !o->causal) return fac_fail(n, FAC_E_ARGUMENT, "a window is for causal attention");
     if (n->in[LENGTHS] && (n->in[PAST_KEY] || n->in[LENGTHS]->type.dims.n != 1 || differ(n->in[LENGTHS]->type.dims.d[0], q.d[0])))
         return fac_fail(n, FAC_E_ARGUMENT, "lengths must have one number for each sequence, and excludes a past");
     const int64_t rows = fac_size_sum(n->graph, past, k.d[2]);
@@ -175,6 +178,7 @@ static fac_value *structure(const fac_attention_masks *m, fac_value *q, fac_valu
         if (m->past) i = fac_add(i, size_of(m->past, 2));
         if (lengths) i = fac_add(i, fac_sub(lengths, size_of(q, 2)));
         seen = fac_less_or_equal(j, i);
+        if (m->window > 0) seen = both(seen, fac_less(fac_sub(i, fac_number(i->graph, FAC_I64, (double)m->window)), j));
     }
     return lengths ? both(seen, fac_less(j, lengths)) : seen;
 }
@@ -256,7 +260,7 @@ static void expand(const fac_node *n, fac_value *y[]) {
     fac_value *s = stage[FAC_SCORES_PRODUCT];
     if (o->softcap > 0) s = fac_mul(fac_tanh(fac_div(s, number(s, o->softcap))), number(s, o->softcap));
     stage[FAC_SCORES_CAPPED] = s;
-    const fac_attention_masks masks = { o->causal, n->in[MASK], n->in[PAST_KEY], n->in[LENGTHS] };
+    const fac_attention_masks masks = { o->causal, n->in[MASK], n->in[PAST_KEY], n->in[LENGTHS], o->window };
     fac_value *bias = fac_attention_bias(&masks, q, k, &dead);
     stage[FAC_SCORES_MASKED] = bias ? fac_add(s, bias) : s;
     stage[FAC_SCORES_SOFTMAX] = probabilities(stage[FAC_SCORES_MASKED], dead, o->precision);
@@ -273,7 +277,7 @@ static bool grads(const fac_node *n, fac_value *const dy[]) {
         if (dy[k]) return false;
     if (n->in[MASK] && (fac_needs(n, MASK) || differ(n->in[MASK]->type.dims.d[n->in[MASK]->type.dims.n - 1],
                                                      n->out[3]->type.dims.d[3]))) return false;
-    return !n->in[PAST_KEY] && !n->in[LENGTHS] && o->softcap <= 0 && o->precision == FAC_NONE;
+    return !o->window && !n->in[PAST_KEY] && !n->in[LENGTHS] && o->softcap <= 0 && o->precision == FAC_NONE;
 }
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
@@ -325,7 +329,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims *mask = n->in[MASK] ? &n->in[MASK]->type.dims : NULL;
     const bool short_mask = mask && differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[INPUTS], *outs[4];
-    if (fac_onnx_name(w, n->out[4])) return false;
+    if (fac_onnx_name(w, n->out[4]) || o->window) return false;
     if (w->opset < 23 || ((short_mask || n->in[LENGTHS]) && w->opset < 24)) return false;
     for (int k = 0; k < INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);
     for (int k = 0; k < 4; k++) outs[k] = fac_onnx_name(w, n->out[k]);
@@ -349,6 +353,8 @@ static const fac_case cases[] = {
     { "attention(f32[1,2,2,3], f32[1,2,2,3], f32[1,2,2,3], -, f32[1,2,3,3], f32[1,2,3,3]) causal scores=softmax", -1, 1, 1e-5 },
     { "attention(f32[3,2,3,2], f32[3,1,4,2], f32[3,1,4,2], bool[3,2,3,4], -, -, i64[3]) causal scores=capped", -1, 4, 1e-5 },
     { "attention(f32[2,1,3,4], f32[2,1,5,4], f32[2,1,5,4], -, -, -, i64[2]) precision=f64", -1, 5, 1e-5 },
+    { "attention(f32[2,4,5,3], f32[2,2,7,3], f32[2,2,7,3], -, -, -, i64[2]) causal window=2", 5, 8, 1e-5 },
+    { "attention(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3]) causal window=3", -1, 1, 1e-5 },
     { "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])", -1, 1, 0 }, { 0 } };
 
 const fac_op fac_op_attention = {

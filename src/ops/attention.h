@@ -15,7 +15,7 @@ bool fac_attention_fits(fac_node *n, const fac_dims *q, const fac_dims *k, const
 bool fac_attention_mask_fits(fac_node *n, const fac_value *mask, const fac_dims *scores);
 
 /* Which keys a query sees; all but `causal` may be absent. */
-typedef struct fac_attention_masks { bool causal; fac_value *mask, *past, *lengths; } fac_attention_masks;
+typedef struct fac_attention_masks { bool causal; fac_value *mask, *past, *lengths; int64_t window; } fac_attention_masks;
 /* What is added to the scores of q and keys (B, heads, rows, size), NULL when nothing is; *dead: queries that see no key, NULL
  * when there can be none.  The two are decided by masks alone, so that a score of infinity cannot revive a masked key. */
 fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys, fac_value **dead);

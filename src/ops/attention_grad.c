@@ -70,7 +70,7 @@ static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *q = fac_attention_heads(n->in[Q], o->q_heads), *k = fac_attention_heads(n->in[K], o->kv_heads);
     fac_value *v = fac_attention_heads(n->in[V], o->kv_heads), *dy = fac_attention_heads(n->in[DY], o->q_heads), *dead;
     fac_value *y = fac_attention_heads(n->in[Y], o->q_heads), *lse = fac_unsqueeze(n->in[LSE], fac_shape(-1));
-    const fac_attention_masks masks = { o->causal, n->in[MASK], NULL, NULL };
+    const fac_attention_masks masks = { o->causal, n->in[MASK], NULL, NULL, 0 };
     const fac_dtype dtype = q->type.dtype;
     const int64_t groups = k->type.dims.d[1];
     fac_value *scores = fac_attention_product(fac_attention_scaled(q, o->scale), fac_grad_swap(k));

@@ -1,3 +1,5 @@
+#include <math.h>
+#include <string.h>
 #include "ops/known.h"
 #include "facula/ops.h"
 #include "tensor/tensor_internal.h"
@@ -9,9 +11,14 @@ fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
 static const fac_port ports[] = { { "x", FAC_ANY | FAC_BLOCKS, 0 }, { 0 } };
-typedef struct attrs { fac_dtype to; } attrs;
+typedef struct attrs { fac_dtype to; bool unsaturated; int rounding; } attrs;
+enum { UP, DOWN, NEAREST };
+static const char *const roundings[] = { "up", "down", "nearest", NULL };
 static const fac_attr table[] = {
-    { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" }, { 0 }
+    { "to", FAC_A_DTYPE, offsetof(attrs, to), 0, 0, 0, 0, NULL, "the dtype of the result" },
+    { "unsaturated", FAC_A_FLAG, offsetof(attrs, unsaturated), 0, 0, 0, 0, NULL,
+      "8-bit floats: what is too large becomes infinity or NaN" },
+    { "rounding", FAC_A_ENUM, offsetof(attrs, rounding), 0, 0, 0, 0, roundings, "to f8e8m0" }, { 0 }
 };
 
 static bool in_blocks(fac_dtype t) { return fac_dtype_get(t)->kind == 'q'; }
@@ -32,6 +39,33 @@ static bool infer(fac_node *n) {
     return fac_knows_items(n, &c);
 }
 
+/* The largest number, and from where on numbers are beyond it. */
+static bool small_limits(fac_dtype t, double *most, double *beyond) {
+    switch (t) {
+    case FAC_F8E4M3:   *most = 448, *beyond = 464; return true;
+    case FAC_F8E4M3UZ: *most = 240, *beyond = 248; return true;
+    case FAC_F8E5M2: case FAC_F8E5M2UZ: *most = 57344, *beyond = 61440; return true;
+    default: return false;
+    }
+}
+
+/* Saturated, infinities become the largest number. */
+static double saturated(fac_dtype t, bool unsaturated, double x) {
+    double most, beyond;
+    if (!small_limits(t, &most, &beyond)) return x;
+    if (unsaturated) return fabs(x) >= beyond ? copysign(INFINITY, x) : x;
+    return isinf(x) ? copysign(most, x) : x;
+}
+
+/* A power of two. */
+static double power(int rounding, double x) {
+    int e;
+    if (!(x > 0) || isinf(x)) return x;
+    const double half = frexp(x, &e);
+    if (half == 0.5 || rounding == DOWN || (rounding == NEAREST && half < 0.75)) e--;
+    return ldexp(1, e);
+}
+
 /* Between the two types that the reference driver computes in; what it converts before and after does the rest. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_array *x = &r->in[0];
@@ -39,8 +73,15 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t n = fac_dims_count(&x->type.dims);
     const fac_dtype from = x->f ? FAC_F64 : x->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
     const fac_dtype to = y->f ? FAC_F64 : y->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
+    const attrs *a = r->attrs;
     (void)err;
-    if (y->type.dtype == FAC_BOOL && x->f) {
+    if (y->f && fac_dtype_is_stored(y->type.dtype)) {
+        for (int64_t i = 0; i < n; i++) {
+            const double v = x->f ? x->f[i] : (double)x->i[i];
+            y->f[i] = y->type.dtype == FAC_F8E8M0 ? power(a->rounding, v)
+                                                  : saturated(y->type.dtype, a->unsaturated, v);
+        }
+    } else if (y->type.dtype == FAC_BOOL && x->f) {
         for (int64_t i = 0; i < n; i++) y->i[i] = x->f[i] != 0;
     } else {
         fac_convert(to, y->f ? (void *)y->f : (void *)y->i, from, x->f ? (const void *)x->f : (const void *)x->i, (size_t)n);
@@ -64,25 +105,59 @@ static void cost(const fac_node *n, fac_cost *c) {
     *c = (fac_cost){ 0, count > 0 ? (double)count : 0, in == SIZE_MAX ? 0 : (double)in, out == SIZE_MAX ? 0 : (double)out };
 }
 
-static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
-    (void)n, (void)g;
-    out[0] = fac_cast(in[0], fac_value_type(in[1]).dtype);
+extern const fac_op fac_op_cast;
+/* saturate and round_mode are about 8-bit floats; elsewhere they mean nothing and are left out. */
+static fac_value *loaded(const fac_onnx_node *n, fac_graph *g, fac_value *x, fac_dtype to) {
+    const char *how = fac_onnx_text(n, "round_mode", "up");
+    attrs a = { .to = to };
+    double most, beyond;
+    if (small_limits(to, &most, &beyond)) a.unsaturated = !fac_onnx_int(n, "saturate", 1);
+    if (to == FAC_F8E8M0) {
+        while (roundings[a.rounding] && strcmp(roundings[a.rounding], how)) a.rounding++;
+        if (!roundings[a.rounding])
+            return fac_fail_graph(g, FAC_E_FORMAT, "Cast: round_mode \"%s\"", how);
+    }
+    return fac_emit(&fac_op_cast, &a, 1, &x);
 }
-/* saturate and round_mode are about 8-bit floats. */
-static const fac_onnx_attr names[] = { { "saturate", NULL }, { "round_mode", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, NULL, 0 }, { "", "CastLike", 15, 0, names, load_like, 2 }, { 0 } };
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    out[0] = loaded(n, g, in[0], fac_onnx_dtype(n, "to", FAC_NONE));
+}
+static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
+    out[0] = loaded(n, g, in[0], fac_value_type(in[1]).dtype);
+}
+static const fac_onnx_attr names[] = { { "to", NULL }, { "saturate", NULL }, { "round_mode", NULL }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, load, 0 }, { "", "CastLike", 15, 0, names, load_like, 2 }, { 0 } };
+static bool save(const fac_onnx_writer *w, const fac_node *n) {
+    const attrs *a = n->attrs;
+    const fac_dtype from = n->in[0]->type.dtype;
+    const bool four = fac_dtype_get(a->to)->bits == 4 || fac_dtype_get(from)->bits == 4;
+    const bool two = fac_dtype_get(a->to)->bits == 2 || fac_dtype_get(from)->bits == 2;
+    const bool small = fac_dtype_is_stored(a->to) || fac_dtype_is_stored(from);
+    if (w->opset < (two ? 25 : four ? 23 : small ? 19 : 6)) return false;
+    if (a->to == FAC_F8E8M0 && w->opset < 24) return false;
+    fac_onnx_put(w, "Cast", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },
+                 fac_onnx_name(w, n->out[0]));
+    fac_onnx_put_dtype(w, "to", a->to);
+    if (a->unsaturated) fac_onnx_put_int(w, "saturate", 0);
+    if (a->to == FAC_F8E8M0) fac_onnx_put_text(w, "round_mode", roundings[a->rounding]);
+    return true;
+}
 static const fac_case cases[] = {
     { "cast(f32[2,30]) to=f16", -4, 4, 1e-3 }, { "cast(f16[9]) to=f32", -4, 4, 0 }, { "cast(f32[9]) to=bf16", -4, 4, 1e-2 },
     { "cast(f32[30]) to=i64", -9, 9, 0 }, { "cast(f64[30]) to=u8", -300, 300, 0 }, { "cast(i64[30]) to=f32", -99, 99, 0 },
     { "cast(f32[30]) to=bool", -1, 1, 0 }, { "cast(bool[30]) to=f32", 0, 1, 0 }, { "cast(i64[30]) to=i8", -999, 999, 0 },
     { "cast(i32[30]) to=u64", -9, 9, 0 }, { "cast(f32[9]) to=f32", -4, 4, 0 }, { "cast(f32[0,3]) to=i32", 0, 0, 0 },
-    { "cast(u8[]) to=f64", 0, 255, 0 }, { 0 }
+    { "cast(u8[]) to=f64", 0, 255, 0 }, { "cast(f32[99]) to=f8e4m3", -600, 600, 0.1 },
+    { "cast(f16[99]) to=f8e5m2uz unsaturated", -600, 600, 0.2 }, { "cast(f8e4m3uz[9]) to=f32", -9, 9, 0 },
+    { "cast(f32[9]) to=i4", -8, 7, 0 }, { "cast(u2[9]) to=i64", 0, 3, 0 },
+    { "cast(f32[9]) to=f4e2m1", -9, 9, 0.5 }, { "cast(f32[9]) to=f8e8m0 rounding=nearest", 1, 9, 1 },
+    { 0 }
 };
 
 const fac_op fac_op_cast = {
     .name = "cast", .doc = "x as another dtype", .in = ports, .out = fac_ports_y, .attrs = table,
         .attrs_size = sizeof(attrs),
-    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .grad = grad, .cases = cases,
+    .is = FAC_OP_KNOWS, .infer = infer, .ref = ref, .view = view, .cost = cost, .onnx = onnx, .save = save, .grad = grad, .cases = cases,
     .rounding = { FAC_ROUND_MOVES },
 };
-fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ to }, 1, &x); }
+fac_value *fac_cast(fac_value *x, fac_dtype to) { return fac_emit(&fac_op_cast, &(attrs){ .to = to }, 1, &x); }

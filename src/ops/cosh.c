@@ -15,7 +15,9 @@ static const fac_case cases[] = {
     { "cosh(bf16[9])", -5, 5, 1e-2 }, { "cosh(f32[0,3])", 0, 0, 0 }, { "cosh(f32[])", -5, 5, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_cosh = { MAP1_OP("cosh", "hyperbolic cosine"), .grad = grad,
+const fac_op fac_op_cosh = {
+    MAP_OP("cosh", "hyperbolic cosine", fac_ports_x, fac_infer_same),
+    .is = FAC_OP_INPLACE | FAC_OP_GROWS, .grad = grad,
     .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_COSH },
 };
 fac_value *fac_cosh(fac_value *x) { return fac_emit(&fac_op_cosh, NULL, 1, &x); }

@@ -62,15 +62,33 @@ static bool constant(const fac_value *v, double missing, double *to) {
     return good;
 }
 
+/* Training in a run: x mask / (1 - ratio), where a run may still say that it is none.  The mask is
+ * that of ONNX's reference. */
+static void load_training(const fac_onnx_node *n, fac_value *const in[], fac_value *training,
+                          fac_value *y[]) {
+    fac_value *x = in[0];
+    fac_graph *g = fac_value_graph(x);
+    const fac_dtype dtype = x->type.dtype;
+    fac_value *ratio = n->nin > 1 && in[1] ? fac_cast(in[1], FAC_F64) : fac_number(g, FAC_F64, 0.5);
+    fac_value *noise = fac_uniform_mt(fac_shape_of(x), fac_onnx_int(n, "seed", 0));
+    fac_value *off = fac_not(fac_cast(training, FAC_BOOL)),
+              *mask = fac_or(fac_greater_or_equal(noise, ratio), off);
+    fac_value *scale = fac_reciprocal(fac_sub(fac_number(g, FAC_F64, 1), ratio));
+    scale = fac_cast(fac_where(off, fac_number(g, FAC_F64, 1), scale), dtype);
+    y[0] = fac_where(mask, fac_mul(x, scale), fac_number(g, dtype, 0));
+    y[1] = mask;
+}
+
 /* opset 7 and 10: an attribute, inference only (the mask of 7 has x's dtype); since 12: inputs ratio and training_mode. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *y[]) {
+    (void)g;
     double ratio = fac_onnx_real(n, "ratio", 0.5), training = 0;
     if (n->opset >= 12) {
         bool known = constant(n->nin > 2 ? in[2] : NULL, 0, &training);
         if (!known || training) {
             bool none = constant(n->nin > 1 ? in[1] : NULL, 0.5, &ratio) && ratio == 0;
             if (!none) {
-                y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Dropout: training_mode must be constant and off, or ratio 0");
+                load_training(n, in, in[2], y);
                 return;
             }
         } else constant(n->nin > 1 ? in[1] : NULL, 0.5, &ratio);

@@ -15,7 +15,9 @@ static const fac_case cases[] = {
     { "exp(bf16[9])", -10, 10, 1e-2 }, { "exp(f32[0,3])", 0, 0, 0 }, { "exp(f32[])", -10, 10, 1e-6 }, { 0 }
 };
 
-const fac_op fac_op_exp = { MAP1_OP("exp", "e^x"), .grad = grad,
+const fac_op fac_op_exp = {
+    MAP_OP("exp", "e^x", fac_ports_x, fac_infer_same),
+    .is = FAC_OP_INPLACE | FAC_OP_GROWS, .grad = grad,
     .mixed = FAC_MIXED_SENSITIVE, .rounding = { FAC_ROUND_MONOTONE },
 };
 fac_value *fac_exp(fac_value *x) { return fac_emit(&fac_op_exp, NULL, 1, &x); }

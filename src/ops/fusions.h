@@ -24,6 +24,10 @@ fac_onnx_loader fac_load_flex_attention, fac_load_tensor_scatter;
 fac_onnx_loader fac_load_affine, fac_load_scale, fac_load_scaled_tanh, fac_load_parametric_softplus,
     fac_load_image_scaler, fac_load_crop;
 
+/* The rest of them behind the projection, B,S,(D + D + E); mask, past, bias may be absent. */
+void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value *mask,
+                fac_value *past, fac_value *bias, fac_value *y[]);
+
 extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
     fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[],
     fac_names_flex_attention[], fac_names_tensor_scatter[], fac_names_affine[], fac_names_scale[],

@@ -87,35 +87,30 @@ static bool refused(const fac_onnx_node *n, fac_graph *g, fac_value *y[]) {
     return true;
 }
 
-/* x B,S,N times weights N,(D + D + E) plus bias, in three. */
-static bool projected(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
-                      fac_value *qkv[3]) {
+/* B,S,(D + D + E) in three. */
+static bool in_three(const fac_onnx_node *n, fac_graph *g, fac_value *y, fac_value *qkv[3]) {
     fac_dims sizes = fac_onnx_ints(n, "qkv_hidden_sizes");
-    const int64_t all = x[1]->type.dims.d[1];
+    const int64_t all = y->type.dims.n == 3 ? y->type.dims.d[2] : -1;
     if (sizes.n == 0 && all > 0 && all % 3 == 0) sizes = fac_shape(all / 3, all / 3, all / 3);
     if (sizes.n != 3 || sizes.d[0] + sizes.d[1] + sizes.d[2] != all) {
         fac_fail_graph(g, FAC_E_FORMAT, "Attention: weights with %lld columns are not three parts",
                        (long long)all);
         return false;
     }
-    fac_value *y = plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));
     for (int64_t k = 0, at = 0; k < 3; at += sizes.d[k++])
         qkv[k] = fac_slice(y, 2, at, at + sizes.d[k], 1);
     return true;
 }
 
-/* Inputs x, weights, bias, mask, past 2,B,H,P,D, a bias of scores; outputs y and present, both
- * 2,B,H,P + S,D. */
-void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
-                           fac_value *y[]) {
-    fac_value *qkv[3], *mask = fac_load_in(n, x, 3), *past = fac_load_in(n, x, 4),
-                       *bias = fac_load_in(n, x, 5);
+void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value *mask,
+                fac_value *past, fac_value *bias, fac_value *y[]) {
+    fac_value *qkv[3];
     const int64_t heads = fac_onnx_int(n, "num_heads", 0);
-    const fac_dtype t = x[0]->type.dtype;
+    const fac_dtype t = all->type.dtype;
     const fac_dims first = fac_shape(0);
     const fac_attention_opts o = options(n);
     if (refused(n, g, y)) return;
-    if (!projected(n, g, x, qkv)) {
+    if (!in_three(n, g, all, qkv)) {
         y[0] = fac_fail_graph(g, FAC_E_FORMAT, "Attention");
         return;
     }
@@ -131,6 +126,14 @@ void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *cons
               *value = past ? fac_value_other(z, 2) : qkv[2];
     y[1] =
         fac_concat((fac_value *[]){ fac_unsqueeze(key, first), fac_unsqueeze(value, first) }, 2, 0);
+}
+
+/* Inputs x B,S,N, weights N,(D + D + E), bias, mask, past 2,B,H,P,D, a bias of scores; outputs y and
+ * present, both 2,B,H,P + S,D. */
+void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
+                           fac_value *y[]) {
+    fac_value *all = plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));
+    fac_attend(n, g, all, fac_load_in(n, x, 3), fac_load_in(n, x, 4), fac_load_in(n, x, 5), y);
 }
 
 /* Inputs q, k, v, bias of all three, key_padding_mask, a bias of scores, past_key, past_value;

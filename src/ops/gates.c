@@ -143,8 +143,8 @@ bool fac_cell_infer(fac_node *n, const fac_cell_kind *kind) {
     const fac_recurrent_opts *o = n->attrs;
     const fac_dims *x = &n->in[0]->type.dims, *w = &n->in[FAC_CELL_W]->type.dims, *r = &n->in[FAC_CELL_R]->type.dims;
     if (x->n != 3 || w->n != 3 || r->n != 3) return fac_fail(n, FAC_E_SHAPE, "x, w and r must have three dims");
-    for (int k = 1; k < n->nin; k++)
-        if (n->in[k] && k != FAC_CELL_LENGTHS && n->in[k]->type.dtype != n->in[0]->type.dtype)
+    for (int k = 1; k < n->nin && k < FAC_CELL_INPUTS; k++)
+        if (n->in[k] && k != FAC_CELL_LENGTHS && !(kind->product && (k == FAC_CELL_W || k == FAC_CELL_R)) && n->in[k]->type.dtype != n->in[0]->type.dtype)
             return fac_fail(n, FAC_E_DTYPE, "all but lengths must have one dtype");
     const int directions = fac_cell_directions(o);
     const int64_t hidden = r->d[2];

@@ -9,19 +9,23 @@
 
 #if FAC_INTERFACE
 /* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];   x ...,I   w O,I   b O or NULL   y ...,O.  f32 f64 f16 bf16.
- * w may be weights in blocks (FAC_Q8_0 ...): then x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's
+ * w may be f16 or bf16 where x is f32, and weights in blocks (FAC_Q8_0 ...): of those x may be rounded to 8 bits in blocks of 32 by kernels, unless the program's
  * precision is highest. */
 fac_value *fac_linear(fac_value *x, fac_value *w, fac_value *b);
 #endif
 
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 }, { "w", FAC_FLOATS | FAC_BLOCKS, 0 }, { "b", FAC_FLOATS, FAC_OPTIONAL }, { 0 } };
 
-static bool in_blocks(const fac_value *w) { return fac_dtype_get(w->type.dtype)->kind == 'q'; }
+/* Weights that are kept smaller than what is computed: in blocks, or halves where x is f32. */
+static bool is_stored(fac_dtype w, fac_dtype x) {
+    return fac_dtype_get(w)->kind == 'q' || (x == FAC_F32 && (w == FAC_F16 || w == FAC_BF16));
+}
+static bool in_blocks(const fac_node *n) { return is_stored(n->in[1]->type.dtype, n->in[0]->type.dtype); }
 
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *w = &n->in[1]->type, *b = n->in[2] ? &n->in[2]->type : NULL;
     if (x->dims.n < 1 || w->dims.n != 2) return fac_fail(n, FAC_E_SHAPE, "x must have at least one dim and w two");
-    if ((x->dtype != w->dtype && !in_blocks(n->in[1])) || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
+    if ((x->dtype != w->dtype && !in_blocks(n)) || (b && b->dtype != x->dtype)) return fac_fail(n, FAC_E_DTYPE, "x, w and b must have one dtype");
     int64_t i = x->dims.d[x->dims.n - 1], o = w->dims.d[0];
     if (i >= 0 && w->dims.d[1] >= 0 && i != w->dims.d[1])
         return fac_fail(n, FAC_E_SHAPE, "w takes %lld features, x has %lld", (long long)w->dims.d[1], (long long)i);
@@ -55,7 +59,7 @@ static void cost(const fac_node *n, fac_cost *to) {
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     int last = n->in[0]->type.dims.n - 1;
     fac_value *rows = last == 1 ? dy[0] : fac_flatten(dy[0], last);
-    fac_value *w = in_blocks(n->in[1]) ? fac_cast(n->in[1], dy[0]->type.dtype) : n->in[1];
+    fac_value *w = in_blocks(n) ? fac_cast(n->in[1], dy[0]->type.dtype) : n->in[1];
     if (fac_needs(n, 0)) dx[0] = fac_matmul(dy[0], w);
     if (fac_needs(n, 1)) dx[1] = fac_matmul(fac_grad_swap(rows), last == 1 ? n->in[0] : fac_flatten(n->in[0], last));
     if (fac_needs(n, 2)) dx[2] = fac_sum(rows, fac_shape(0), false);
@@ -63,7 +67,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 /* Rows are ONNX's Gemm; more dims a product with the transpose. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    if (in_blocks(n->in[1])) return false;
+    if (in_blocks(n)) return false;
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]), fac_onnx_name(w, n->in[2]) };
     const char *y = fac_onnx_name(w, n->out[0]);
     if (n->in[0]->type.dims.n == 2) {

@@ -11,6 +11,7 @@
 #include "ops/cost.h"
 #include "ops/flow.h"
 #include "ops/loop.h"
+#include "ops/sequence/loop_lists.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -214,6 +215,10 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     if (formal < 0) return;
     if (carried < 0 || n->nin > formal) {
         fac_fail_graph(g, FAC_E_FORMAT, "Loop has %d inputs, its body %d", n->nin, formal);
+        return;
+    }
+    if (fac_loop_has_lists(n, ins)) {
+        fac_loop_lists(n, g, ins, y, formal);
         return;
     }
     fac_type *types = fac_arena_alloc(&g->arena, (size_t)formal, sizeof *types);

@@ -27,10 +27,10 @@ static const int places[2][GATES] = { { 0, 1, 2, 3 }, { 0, 3, 1, 2 } };        /
 /* z + p c, where there are a peephole and a cell. */
 static fac_value *peep(fac_value *z, fac_value *p, fac_value *c) { return p && c ? fac_add(z, fac_mul(p, c)) : z; }
 
-static void step(const fac_cell *cell, fac_value *xw, fac_cell_state *s) {
+void fac_lstm_step(const fac_cell *cell, fac_value *xw, fac_cell_state *s) {
     const int *at = places[cell->opts->torch_gates];
     fac_value *z[GATES], *p[PEEPHOLES] = { NULL }, *c = s->c;
-    fac_cell_split(cell, s->h ? fac_add(xw, fac_linear(s->h, cell->r, NULL)) : xw, 1, z);
+    fac_cell_split(cell, s->h ? fac_add(xw, fac_cell_times(cell, s->h)) : xw, 1, z);
     if (cell->peephole) fac_split(cell->peephole, 0, PEEPHOLES, p);
 
     fac_value *i = fac_cell_gate(cell, 0, peep(z[at[IN]], p[IN], c));
@@ -43,7 +43,7 @@ static void step(const fac_cell *cell, fac_value *xw, fac_cell_state *s) {
 }
 
 static bool infer(fac_node *n) { return fac_cell_infer(n, &kind); }
-static void expand(const fac_node *n, fac_value *y[]) { fac_cell_expand(n, &kind, step, y); }
+static void expand(const fac_node *n, fac_value *y[]) { fac_cell_expand(n, &kind, fac_lstm_step, y); }
 static void cost(const fac_node *n, fac_cost *to) { fac_cell_cost(n, to, &kind); }
 
 extern const fac_op fac_op_lstm;

@@ -15,6 +15,7 @@
 #ifndef FACULA_OPS_MAP_H
 #define FACULA_OPS_MAP_H
 #include "base/mathf.h"
+#include "base/special.h"
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/known.h"
@@ -25,6 +26,18 @@
 #define EXPM1(x) _Generic((x), float: fac_expm1f, double: expm1)(x)
 #define LOG(x)   _Generic((x), float: fac_logf, double: log)(x)
 #define LOG1P(x) _Generic((x), float: fac_log1pf, double: log1p)(x)
+#define LOG2(x)  _Generic((x), float: log2f, double: log2)(x)
+#define LOG10(x) _Generic((x), float: log10f, double: log10)(x)
+#define EXP2(x)  _Generic((x), float: exp2f, double: exp2)(x)
+#define ERFC(x)  _Generic((x), float: erfcf, double: erfc)(x)
+#define ERFINV(x) _Generic((x), float: fac_erfinv_f32, double: fac_erfinv_f64)(x)
+#define LGAMMA(x) _Generic((x), float: fac_lgamma_f32, double: fac_lgamma_f64)(x)
+#define DIGAMMA(x) _Generic((x), float: fac_digamma_f32, double: fac_digamma_f64)(x)
+#define TRUNC(x) _Generic((x), float: truncf, double: trunc)(x)
+#define ATAN2(y, x) _Generic((y), float: atan2f, double: atan2)(y, x)
+#define HYPOT(x, y) _Generic((x), float: hypotf, double: hypot)(x, y)
+#define COPYSIGN(x, y) _Generic((x), float: copysignf, double: copysign)(x, y)
+#define SIGNBIT(x) (COPYSIGN((T)1, x) < (T)0)
 #define TANH(x)  _Generic((x), float: fac_tanhf, double: tanh)(x)
 #define ERF(x)   _Generic((x), float: fac_erff, double: erf)(x)
 #define SIGMOID(x) _Generic((x), float: fac_sigmoidf, double: fac_sigmoid_f64)(x)

@@ -20,12 +20,12 @@ static inline bool fac_below(const fac_array *x, int64_t a, int64_t b) {
 /* The identities of max and min over integers; floats have the infinities. */
 static inline int64_t fac_int_lowest(fac_dtype dtype) {
     const fac_dtype_info *t = fac_dtype_get(dtype);
-    return t->kind == 'i' ? (int64_t)(UINT64_MAX << (8 * t->block_bytes - 1)) : 0;
+    return t->kind == 'i' ? (int64_t)(UINT64_MAX << (t->bits - 1)) : 0;
 }
 static inline int64_t fac_int_highest(fac_dtype dtype) {
     const fac_dtype_info *t = fac_dtype_get(dtype);
     if (t->kind == 'b') return 1;
-    uint64_t all = UINT64_MAX >> (64 - 8 * t->block_bytes);
+    uint64_t all = UINT64_MAX >> (64 - t->bits);
     return (int64_t)(t->kind == 'i' ? all >> 1 : all);
 }
 #endif

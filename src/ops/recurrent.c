@@ -1,5 +1,6 @@
 /* A recurrent layer unrolled: the input of all steps is projected by one product, the rest is a chain of cells. */
 #include "base/memory.h"
+#include "ops/grad.h"
 #include "ops/recurrent.h"
 
 /* Gradients follow at most 256 operands, so long lists are cut and joined in two steps. */
@@ -27,6 +28,15 @@ static fac_value *join(fac_value *const x[], int n, int axis) {
 }
 
 void fac_cell_split(const fac_cell *cell, fac_value *v, int axis, fac_value *gate[]) { fac_split(v, axis, cell->gates, gate); }
+
+static fac_value *product(const fac_cell *cell, fac_value *x, fac_value *w, bool recurrent) {
+    if (cell->kind->product) return cell->kind->product(cell, x, w, recurrent);
+    return fac_linear(x, w, NULL);
+}
+
+fac_value *fac_cell_times(const fac_cell *cell, fac_value *h) {
+    return product(cell, h, cell->r, true);
+}
 
 /* Part d of an operand with a dim for the directions; NULL stays. */
 static fac_value *of_direction(fac_value *v, int axis, int d, int directions) {
@@ -93,14 +103,17 @@ static void run(const layer *l, int d, fac_value *y[], fac_cell_state *last) {
         if (k != FAC_CELL_LENGTHS)
             in[k] = of_direction(in[k], o->batch_first && (k == FAC_CELL_H0 || k == FAC_CELL_C0), d, l->directions);
 
-    fac_cell cell = { .opts = o, .gates = l->kind->gates, .hidden = l->n->out[0]->type.dims.d[3], .r = in[FAC_CELL_R],
+    fac_cell cell = { .opts = o, .kind = l->kind, .node = l->n, .direction = d,
+                      .directions = l->directions, .gates = l->kind->gates, .hidden = l->n->out[0]->type.dims.d[3], .r = in[FAC_CELL_R],
                       .peephole = in[FAC_CELL_P] };
     fac_cell_activations(o, l->kind, d, cell.act);
     const bool behind = l->kind->candidate && o->linear_before_reset;
     if (l->kind->candidate && !behind)
         fac_split_sizes(cell.r, 0, fac_ints(l->n->graph, fac_shape((cell.gates - 1) * cell.hidden, cell.hidden)), cell.r_part);
     fac_value *b = input_bias(in[FAC_CELL_B], behind, &cell.recurrent_bias);
-    cut(fac_linear(l->x, in[FAC_CELL_W], b), 0, l->steps, y);       /* y[t] is xw of step t until the step is made */
+    fac_value *xw = l->kind->product ? fac_grad_plus(product(&cell, l->x, in[FAC_CELL_W], false), b)
+                                     : fac_linear(l->x, in[FAC_CELL_W], b);
+    cut(xw, 0, l->steps, y);            /* y[t] is xw of step t until the step is made */
 
     const bool backward = o->direction == FAC_REVERSE || d == 1;
     *last = unroll(&cell, l->step, y, l->steps, backward, in[FAC_CELL_LENGTHS],

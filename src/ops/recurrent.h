@@ -14,8 +14,12 @@ typedef struct fac_activation { int kind; double alpha, beta; } fac_activation;
 
 /* One direction of a layer while it is unrolled.  G gates, H hidden features; weights are split by gate only where a cell
  * multiplies by one of them alone. */
+struct fac_cell_kind;
 typedef struct fac_cell {
     const fac_recurrent_opts *opts;
+    const struct fac_cell_kind *kind;
+    const fac_node *node;
+    int            direction, directions;
     int            gates;
     int64_t        hidden;
     fac_value     *r;                       /* [G H, H] */
@@ -31,12 +35,17 @@ typedef struct fac_cell_state { fac_value *h, *c; } fac_cell_state;
 /* Makes the new state of the old one; xw [B, G H]: x W^T + b of this step. */
 typedef void fac_cell_step(const fac_cell *cell, fac_value *xw, fac_cell_state *s);
 
+/* x times the transposed w or r of the cell's direction. */
+typedef fac_value *fac_cell_product(const fac_cell *cell, fac_value *x, fac_value *w,
+                                    bool recurrent);
+
 /* What an op file says of its cell. */
 typedef struct fac_cell_kind {
     int         gates, activations;         /* an activation for each direction */
     const char *usual;                      /* activations when none are named */
     bool        cell_state;                 /* c beside h */
     bool        candidate;                  /* the last gate of r may be multiplied by another vector than the others */
+    fac_cell_product *product;              /* NULL: fac_linear */
 } fac_cell_kind;
 
 /* ---- gates.c ---- */
@@ -66,8 +75,11 @@ bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_k
     { "clip", FAC_A_REAL, FAC_CELL_AT(clip), 0, 0, 0, 0, NULL, "limit of what enters a gate" }, \
     { "activations", FAC_A_TEXT, FAC_CELL_AT(activations), 0, 0, 0, 0, NULL, "for each direction, \"Tanh LeakyRelu:0.1\"" }
 
+fac_cell_step fac_lstm_step;        /* lstm.c */
+
 /* ---- recurrent.c ---- */
 void fac_cell_expand(const fac_node *n, const fac_cell_kind *kind, fac_cell_step *step, fac_value *out[]);
+fac_value *fac_cell_times(const fac_cell *cell, fac_value *h);      /* h r^T */
 /* v [..., G H] cut into its gates. */
 void fac_cell_split(const fac_cell *cell, fac_value *v, int axis, fac_value *gate[]);
 #endif

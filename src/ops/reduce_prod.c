@@ -38,7 +38,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_reduce_prod = {
     .name = "reduce_prod", .doc = "the product over axes", .in = fac_reduce_num_in, .out = fac_reduce_num_out,
-    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .infer = fac_reduce_infer, .ref = ref, .grad = grad,
+    .attrs = fac_reduce_table, .attrs_size = sizeof(fac_reduce_attrs), .is = FAC_OP_GROWS,
+    .infer = fac_reduce_infer, .ref = ref, .grad = grad,
     .cost = fac_reduce_cost, .onnx = onnx, .save = fac_reduce_save, .cases = cases,
     .rounding = { FAC_ROUND_NONE },
 };

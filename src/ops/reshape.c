@@ -44,9 +44,16 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
     return true;
 }
 
+static int64_t count(fac_graph *g, const fac_dims *d) {
+    int64_t all = 1;
+    for (int k = 0; k < d->n; k++) all = fac_size_product(g, all, d->d[k]);
+    return all;
+}
+
 /* A size that turns out to be 0 means "copy", which gives other dims when another one may be 0,
- * too: [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0. */
-static bool may_copy(const fac_dims *x, const fac_contents *c) {
+ * too: [N,-1] of x[6,N] is [N,6], but [6,0] where N is 0.  So it does where nothing says that x has
+ * as many elements: [N,6] of x[2,6] is [2,6] where N is 0. */
+static bool may_copy(fac_graph *g, const fac_dims *x, const fac_dims *y, const fac_contents *c) {
     int maybe = 0;
     bool other = false;
     for (int k = 0; k < c->n; k++) {
@@ -54,7 +61,7 @@ static bool may_copy(const fac_dims *x, const fac_contents *c) {
         maybe += symbol || c->v[k] <= 0;
         other |= symbol && k < x->n && c->v[k] != x->d[k];
     }
-    return other && maybe > 1;
+    return other && (maybe > 1 || count(g, x) != count(g, y));
 }
 
 static bool infer(fac_node *n) {
@@ -87,7 +94,7 @@ static bool infer(fac_node *n) {
             }
         }
         if (open >= 0 && !quotient(n, left, others, &y.d[open])) return false;
-        if (!allowzero && may_copy(x, &c)) n->out[0]->guess = FAC_ASSUMED;
+        if (!allowzero && may_copy(n->graph, x, &y, &c)) n->out[0]->guess = FAC_ASSUMED;
     }
     int64_t a = fac_dims_count(x), b = fac_dims_count(&y);
     if (a >= 0 && b >= 0 && a != b)

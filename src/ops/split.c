@@ -112,7 +112,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const bool ranked = n->in[0]->guess != FAC_RANKLESS;
     const int axis = ranked ? fac_axis(a->axis, n->in[0]->type.dims.n) : 0;
     int64_t sizes[FAC_KNOWN];
-    bool known = ranked && n->nout <= FAC_KNOWN, even = true;
+    bool known = n->in[0]->guess == FAC_CERTAIN && n->nout <= FAC_KNOWN, even = true;
     for (int k = 0; k < n->nout && known; k++) {
         sizes[k] = n->out[k]->type.dims.d[axis];
         known = sizes[k] >= 0;

@@ -19,6 +19,9 @@ fac_graph *fac_pass_open(const fac_graph *g, bool loops);
  * that are larger than what they are made of (ConstantOfShape weights), and nothing behind a FAC_OP_BARRIER. */
 fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate);
 
+/* Floats between dequantize_linear and quantize_linear become ops on bytes.  May change results by a unit. */
+fac_graph *fac_pass_quantized(const fac_graph *g);
+
 /* Equal nodes with equal inputs become one. */
 fac_graph *fac_pass_cse(const fac_graph *g);
 

@@ -12,6 +12,7 @@
  * driver goes through a body node by node, so it may write one output before another one's operands were read. */
 static bool element_by_element(const fac_node *n, const fac_solver *solver, int i, int k) {
     if (solver == &fac_solver_ref && n->nout > 1) return false;
+    if (n->op->is & FAC_OP_PARTS) return i == 0 && k == 0;
     if (!FAC_IS(n, group)) return n->op->is & FAC_OP_INPLACE;
     const fac_graph *body = n->body[0];         /* its nodes run in any order, so one of them must have both */
     const fac_node *maker = body->outputs[k].value->node;
@@ -39,7 +40,7 @@ static bool may_write(const fac_node *n, const fac_step *step, int root, int k) 
 
 static int over_input(const fac_scheduler *s, const fac_node *n, const fac_step *step, int k) {
     const fac_operand *y = &step->problem->out[k];
-    if (!(n->op->is & FAC_OP_INPLACE)) return -1;
+    if (!(n->op->is & (FAC_OP_INPLACE | FAC_OP_PARTS))) return -1;
     for (int i = 0; i < n->nin; i++) {
         int root = step->in[i].root;
         if (!n->in[i] || root < 0 || root != s->at[n->in[i]->id].slot.root) continue;

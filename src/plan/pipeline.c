@@ -4,7 +4,9 @@
 #include "backends/transfer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/spare.h"
 #include "facula/passes.h"
+#include "graph/build.h"
 #include "op_list.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
@@ -43,9 +45,16 @@ static bool accept_as_used(void *self, const fac_node *n) {
 /* Replaces plan->graph by the result of a pass. */
 static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
     if (!next) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
-    fac_graph_free(plan->graph);
+    if (next != plan->graph) fac_graph_retire(plan->graph, next);
     plan->graph = next;
+    next->passing = true;
     return fac_graph_check(next, err);
+}
+
+/* Others may read the graph from now on, and its passes were the last for a while. */
+static void rest(fac_plan *plan) {
+    plan->graph->passing = false;
+    fac_arena_drop_spare(&plan->graph->arena);
 }
 
 /* What has a formula stays for who asked for formulas, or for a solver of this op, which says itself that it cannot. */
@@ -145,16 +154,23 @@ static fac_graph *run(const pass *p, fac_plan *plan, const fac_program_opts *o) 
 
 /* Expansions may bring constants and constants may settle expansions, so these go round twice. */
 fac_status fac_plan_settle(fac_plan *plan, const fac_program_opts *o, fac_error *err) {
+    if (!plan->observed && !o->no_fuse && !o->hook && !o->observe)
+        FAC_TRY(take(plan, fac_pass_quantized(plan->graph), err));
     for (int round = 0; round < 2; round++) {
         FAC_TRY(take(plan, fac_pass_fold(plan->graph, fac_ref_evaluate), err));
         FAC_TRY(take(plan, fac_pass_expand(plan->graph, kept(plan, o), plan), err));
     }
+    rest(plan);
     return FAC_OK;
 }
 
 fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many, fac_error *err) {
-    for (int k = 0; k < PASSES && k < many; k++)
-        if (applies(&passes[k], plan, o)) FAC_TRY(take(plan, run(&passes[k], plan, o), err));
+    for (int k = 0; k < PASSES && k < many; k++) {
+        if (!applies(&passes[k], plan, o)) continue;
+        if (passes[k].plain == sweep) rest(plan);           /* what is left is compact */
+        FAC_TRY(take(plan, run(&passes[k], plan, o), err));
+    }
+    rest(plan);
     return FAC_OK;
 }
 

@@ -33,11 +33,17 @@ static bool is_float(fac_dtype d) {
 
 /* ---- arrays in the compute type ----------------------------------------------------------------------------------------- */
 
-/* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the pointers NULL. */
-static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill, fac_error *err) {
+/* The array of an operand; contents converted when `fill`.  Sizes only (s->memory NULL) leaves the
+ * pointers NULL. texts: texts are left as they lie. */
+static fac_array array_of(scratch *s, const fac_host *h, bool wanted, bool fill, bool texts,
+                          fac_error *err) {
     fac_array a = { .type = h->type };
     size_t n = count_of(&h->type);
     if (h->type.dtype == FAC_NONE || !wanted || (!h->data && !h->known)) return a;
+    if (texts && h->type.dtype == FAC_TEXT) {
+        a.t = h->data;
+        return a;
+    }
     void *p = take(s, n ? n : 1, 8);
     if (!p) return a;
     if (is_float(h->type.dtype) || h->type.dtype == FAC_TEXT) a.f = p;
@@ -63,16 +69,18 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
     size_t need = (size_t)n->nports + (size_t)n->nout;
     if (need > FEW && !(a = fac_alloc(need, sizeof *a))) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
     fac_status status = FAC_OK;
+    const bool texts = n->op->is & FAC_OP_TEXTS;
     for (int i = 0; i < n->nports; i++) {
-        a[i] = array_of(s, &in[i], !(fac_port_flags(n, i) & FAC_SHAPE_ONLY), !dry, err);
-        if (!dry && in[i].type.dtype == FAC_TEXT && !a[i].f) status = FAC_E_FORMAT;
+        a[i] = array_of(s, &in[i], !(fac_port_flags(n, i) & FAC_SHAPE_ONLY), !dry, texts, err);
+        if (!dry && !texts && in[i].type.dtype == FAC_TEXT && !a[i].f) status = FAC_E_FORMAT;
     }
-    for (int k = 0; k < n->nout; k++) a[n->nports + k] = array_of(s, &out[k], true, false, err);
+    for (int k = 0; k < n->nout; k++)
+        a[n->nports + k] = array_of(s, &out[k], true, false, texts, err);
     if (!dry && !status) {
         fac_ref r = { n->attrs, n->nports, n->nout, a, a + n->nports };
         status = n->op->ref(&r, err);
         for (int k = 0; !status && k < n->nout; k++)
-            if (out[k].data) {
+            if (out[k].data && !(texts && out[k].type.dtype == FAC_TEXT)) {
                 const fac_array *y = &a[n->nports + k];
                 fac_convert(out[k].type.dtype, out[k].data, y->f ? FAC_F64 : FAC_I64, y->f ? (void *)y->f : (void *)y->i,
                             count_of(&out[k].type));
@@ -116,7 +124,7 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
         return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
     for (int i = 0; i < n->nports; i++) {
-        a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, err);
+        a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, false, err);
         a[i].type.dims = units(&in[i].type);
     }
     fac_status status = FAC_OK;
@@ -245,7 +253,8 @@ static fac_status run_any(const fac_node *n, const fac_host *in, const fac_host 
 
 /* Formulas are about numbers: text goes through movers, comparisons and, as the input of a cast, through parsing. */
 static bool formula_on_text(const fac_node *n) {
-    if (!n->graph || n->op->map || n->op->move || !n->op->ref) return false;
+    if (!n->graph || n->op->map || n->op->move || !n->op->ref || n->op->is & FAC_OP_TEXTS)
+        return false;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k]->type.dtype == FAC_TEXT) return true;
     return false;

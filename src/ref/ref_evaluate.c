@@ -17,6 +17,10 @@ fac_status fac_ref_evaluate(const fac_node *n, fac_tensor *const in[], fac_tenso
         y[k] = (fac_host){ n->out[k]->type, data, NULL };
     }
     if (!status) status = fac_ref_node(n, x, y, NULL, err);
+    for (int k = 0; k < n->nout && !status; k++) /* texts are borrowed from inputs */
+        if (n->out[k]->type.dtype == FAC_TEXT && fac_type_bytes(&n->out[k]->type))
+            status = fac_tensor_write(out[k], fac_tensor_data(out[k]),
+                                      fac_type_bytes(&n->out[k]->type), err);
     for (int k = 0; status && k < n->nout; k++) {
         fac_tensor_free(out[k]);
         out[k] = NULL;

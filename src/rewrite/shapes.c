@@ -5,6 +5,7 @@
  * Unsqueeze and Concat that exporters write for a batch of open size are read by nobody any more.  Lists of sizes that are still
  * read come from the shape of an input, one node each.  Preserves every bit. */
 #include <stdio.h>
+#include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
 #include "ops/shape.h"
@@ -31,6 +32,20 @@ static bool is_flat(const fac_node *n) {
     return FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
 }
 
+/* Whether -1 is a whole number: what a run would refuse is left to the run.  Dims that are copied
+ * cancel: an empty x[N] has no elements for [N,6,K] either. */
+static bool divides(const fac_dims *x, const fac_dims *list) {
+    size_t count = 1, rest = 1;
+    for (int k = 0; k < x->n; k++) {
+        const bool copied = k < list->n && list->d[k] == 0;
+        if (!copied && x->d[k] < 0) return true;                /* as many as a run says */
+        if (!copied && !fac_size_mul(count, (size_t)x->d[k], &count)) return false;
+    }
+    for (int k = 0; k < list->n; k++)
+        if (list->d[k] > 0 && !fac_size_mul(rest, (size_t)list->d[k], &rest)) return false;
+    return count % rest == 0;
+}
+
 /* The shape operand that gives dims y to a value of dims x. */
 static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
     bool open = false, empty = false;
@@ -51,7 +66,7 @@ static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
         if (list->d[k] > count / rest) return false;
         rest *= list->d[k];
     }
-    if (open && count > 0 && count % rest) return false;
+    if (open && !divides(x, list)) return false;
     return !(open && empty);            /* beside 0 elements -1 could be any size */
 }
 

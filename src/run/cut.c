@@ -65,7 +65,7 @@ static bool waits_for_contents(const fac_node *n) {
 /* Sorts the nodes; *found: there is something to cut. */
 static fac_status sort(cutter *s, bool *found) {
     for (const fac_node *n = s->g->first; n; n = n->next) {
-        const bool bodies = n->op->is & FAC_OP_FLOW, late = is_late(s, n), open = open_size(n);
+        const bool bodies = fac_cuts(n->op), late = is_late(s, n), open = open_size(n);
         if (!bodies && !late && !open) continue;
         if (!bodies && !late && !waits_for_contents(n)) {
             char label[200];

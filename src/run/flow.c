@@ -13,6 +13,7 @@
 fac_status fac_bodies_new(const fac_node *n, fac_device *device, const fac_program_opts *opts, fac_bodies *out, fac_error *err) {
     char label[200];
     *out = (fac_bodies){ .n = n, .device = device };
+    if (n->op->host) return FAC_OK;
     if (n->op != &fac_op_call && n->op != &fac_op_if && n->op != &fac_op_loop)
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s cannot run before it is expanded",
                          fac_node_label(n, label, sizeof label), n->op->name);
@@ -210,6 +211,7 @@ static fac_status whole_loop(const fac_bodies *b, fac_tensor *const in[], fac_te
 /* ---- any ---- */
 
 static fac_status run_one(const fac_bodies *b, fac_tensor *const in[], fac_tensor *out[], const fac_within *at, fac_error *err) {
+    if (b->n->op->host) return fac_host_op_run(b->n, in, out, err);
     if (b->n->op == &fac_op_loop) return whole_loop(b, in, out, at, err);
     int64_t cond = 1;
     if (b->n->op == &fac_op_if) FAC_TRY(read_number(in[0], &cond, err));

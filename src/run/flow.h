@@ -1,12 +1,18 @@
 /* Where a run finds out what the plan could not know: bodies that run as often as data says, and sizes that data makes.
  *
  *   flow.c   one node with bodies, run by programs of them
+ *   host_op.c  one node whose op works on tensors of the host
  *   cut.c    a plan in three parts: what comes before such nodes, these, and the rest, which is planned when the sizes are there */
 #ifndef FACULA_RUN_FLOW_H
 #define FACULA_RUN_FLOW_H
 #include "plan/plan.h"
 
-/* call, if or loop: its bodies as programs. */
+/* Runs at a cut. */
+static inline bool fac_cuts(const fac_op *op) { return op->is & FAC_OP_FLOW || op->host; }
+/* in[], out[]: as for fac_op.host, wherever the inputs lie. */
+fac_status fac_host_op_run(const fac_node *n, fac_tensor *const in[], fac_tensor *out[], fac_error *err);
+
+/* call, if or loop: its bodies as programs; or an op of the host, which has none. */
 typedef struct fac_bodies {
     const fac_node *n;
     fac_device     *device;

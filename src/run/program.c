@@ -273,6 +273,17 @@ static bool is_written(const fac_plan *plan, const fac_tensor *t) {
     return false;
 }
 
+/* Texts that a plan makes are borrowed from what it read: a result keeps copies. */
+static fac_status own_texts(const run *r, fac_tensor *const given[], size_t n, fac_error *err) {
+    for (size_t i = 0; i < n; i++) {
+        fac_tensor *t = given[i] ? given[i] : r->out[i];
+        const fac_type type = fac_tensor_type(t);
+        const size_t bytes = type.dtype == FAC_TEXT ? fac_type_bytes(&type) : 0;
+        if (bytes) FAC_TRY(fac_tensor_write(t, fac_tensor_data(t), bytes, err));
+    }
+    return FAC_OK;
+}
+
 static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,
                            fac_error *err) {
     const fac_graph *g = p->graph;
@@ -287,7 +298,8 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     if (p->updates) FAC_TRY(fac_begin_updates(r->plan, err));
     fac_status status = fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
     if (p->updates) fac_end_updates(r->plan);
-    return !status && r->plan->copied_bytes ? fac_copy_updates(r->plan, r->frame, err) : status;
+    if (!status && r->plan->copied_bytes) status = fac_copy_updates(r->plan, r->frame, err);
+    return status ? status : own_texts(r, out, g->noutputs, err);
 }
 
 fac_status fac_program_run_within(fac_program *p, fac_tensor *const in[], fac_tensor *out[], const fac_within *within,

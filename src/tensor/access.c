@@ -79,7 +79,7 @@ fac_status fac_tensor_read(const fac_tensor *t, void *to, size_t bytes, fac_erro
 
 /* Borrowed memory becomes a copy of our own; every tensor on the storage sees it. */
 static fac_status own(fac_storage *s, fac_error *err) {
-    if (!s->borrowed) return FAC_OK;
+    if (!s->borrowed || s->lent) return FAC_OK;
     fac_arena texts = { 0 };
     void *copy = fac_alloc_aligned(s->bytes);
     bool done = copy && (s->dtype != FAC_TEXT || copy_texts(&texts, s->bytes / sizeof(char *), copy, s->host));
@@ -104,6 +104,8 @@ fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err) {
     if (data) *data = (void *)(uintptr_t)fac_tensor_data(t);
     return FAC_OK;
 }
+
+void fac_tensor_touch(fac_tensor *t) { atomic_fetch_add(&t->storage->version, 1); }
 
 /* A write to the whole storage drops the texts that were there; a write to a part keeps them all. */
 static fac_status write_texts(fac_tensor *t, const void *from, size_t n, fac_error *err) {

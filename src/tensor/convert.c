@@ -9,6 +9,7 @@
 #include "tensor/blocks.h"
 #include "tensor/convert_text.h"
 #include "tensor/half.h"
+#include "tensor/small.h"
 #include "tensor/tensor_internal.h"
 
 /* Towards zero, modulo 2^64; NaN and infinity give 0. */
@@ -102,6 +103,46 @@ static int64_t wrap(double x) {
 #define T uint64_t
 #include "tensor/convert_integer.h"
 
+#define SMALL_INT(x) wrap((double)AS_FLOAT(x))
+#define NAME f8e4m3
+#define FORMAT FAC_SMALL_E4M3
+#include "tensor/convert_small.h"
+#define NAME f8e4m3uz
+#define FORMAT FAC_SMALL_E4M3UZ
+#include "tensor/convert_small.h"
+#define NAME f8e5m2
+#define FORMAT FAC_SMALL_E5M2
+#include "tensor/convert_small.h"
+#define NAME f8e5m2uz
+#define FORMAT FAC_SMALL_E5M2UZ
+#include "tensor/convert_small.h"
+#define NAME f8e8m0
+#define FORMAT FAC_SMALL_E8M0
+#include "tensor/convert_small.h"
+#define NAME f4e2m1
+#define FORMAT FAC_SMALL_E2M1
+#include "tensor/convert_small.h"
+
+/* The low bits, as a two's complement number or not. */
+#define LOW(x, bits) ((uint64_t)(x) & ((1u << (bits)) - 1))
+#define SIGNED(x, bits) ((int8_t)((int)(LOW(x, bits) ^ (1u << ((bits) - 1))) - (1 << ((bits) - 1))))
+#define NAME i4
+#define T int8_t
+#define FEW(x) SIGNED(x, 4)
+#include "tensor/convert_few.h"
+#define NAME u4
+#define T uint8_t
+#define FEW(x) ((uint8_t)LOW(x, 4))
+#include "tensor/convert_few.h"
+#define NAME i2
+#define T int8_t
+#define FEW(x) SIGNED(x, 2)
+#include "tensor/convert_few.h"
+#define NAME u2
+#define T uint8_t
+#define FEW(x) ((uint8_t)LOW(x, 2))
+#include "tensor/convert_few.h"
+
 typedef void loop(void *to, const void *from, size_t n);
 typedef struct loops { loop *to_f32, *to_f64, *to_i64, *from_f32, *from_f64, *from_i64; } loops;
 #define LOOPS(name) { name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, name##_from_f64, name##_from_i64 }
@@ -109,6 +150,9 @@ static const loops table[FAC_DTYPES] = {
     [FAC_F32] = LOOPS(f32), [FAC_F64] = LOOPS(f64), [FAC_F16] = LOOPS(f16), [FAC_BF16] = LOOPS(bf16), [FAC_I8] = LOOPS(i8),
     [FAC_I16] = LOOPS(i16), [FAC_I32] = LOOPS(i32), [FAC_I64] = LOOPS(i64), [FAC_U8] = LOOPS(u8), [FAC_U16] = LOOPS(u16),
     [FAC_U32] = LOOPS(u32), [FAC_U64] = LOOPS(u64), [FAC_BOOL] = LOOPS(flag),
+    [FAC_F8E4M3] = LOOPS(f8e4m3), [FAC_F8E4M3UZ] = LOOPS(f8e4m3uz), [FAC_F8E5M2] = LOOPS(f8e5m2),
+    [FAC_F8E5M2UZ] = LOOPS(f8e5m2uz), [FAC_F8E8M0] = LOOPS(f8e8m0), [FAC_F4E2M1] = LOOPS(f4e2m1),
+    [FAC_I4] = LOOPS(i4), [FAC_U4] = LOOPS(u4), [FAC_I2] = LOOPS(i2), [FAC_U2] = LOOPS(u2),
 };
 
 static loop *direct(fac_dtype to, fac_dtype from) {

@@ -16,7 +16,7 @@ enum { PREFIX = 8, LARGEST_HEADER = 100 * 1000 * 1000 };
 static const struct { const char *name; fac_dtype dtype; } names[] = {
     { "F32", FAC_F32 }, { "F64", FAC_F64 }, { "F16", FAC_F16 }, { "BF16", FAC_BF16 }, { "I8", FAC_I8 }, { "I16", FAC_I16 },
     { "I32", FAC_I32 }, { "I64", FAC_I64 }, { "U8", FAC_U8 }, { "U16", FAC_U16 }, { "U32", FAC_U32 }, { "U64", FAC_U64 },
-    { "BOOL", FAC_BOOL },
+    { "BOOL", FAC_BOOL }, { "F8_E4M3", FAC_F8E4M3 }, { "F8_E5M2", FAC_F8E5M2 }, { "F8_E8M0", FAC_F8E8M0 },
 };
 enum { NAMES = sizeof names / sizeof *names };
 

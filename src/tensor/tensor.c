@@ -30,6 +30,7 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    if (s->lent && atomic_load(&s->away)) fac_storage_home(s, NULL);    /* its owner may look later */
     fac_storage_drop_mirrors(s);
     fac_storage_drop_late(s);
     if (s->borrowed) {
@@ -230,6 +231,15 @@ fac_status fac_tensor_borrow(fac_dtype dtype, fac_dims dims, const int64_t *stri
     s->release = release;                                   /* from here on it is ours */
     s->owner = owner;
     *out = t;
+    return FAC_OK;
+}
+
+fac_status fac_tensor_lend(fac_dtype dtype, fac_dims dims, const int64_t *strides, void *data,
+                           void (*release)(void *owner), void *owner, fac_tensor **out,
+                           fac_error *err) {
+    if (dtype == FAC_TEXT) return fac_raise(err, FAC_E_DTYPE, "memory of texts cannot be lent");
+    FAC_TRY(fac_tensor_borrow(dtype, dims, strides, data, release, owner, out, err));
+    (*out)->storage->lent = true;
     return FAC_OK;
 }
 

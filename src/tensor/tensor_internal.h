@@ -41,7 +41,8 @@ typedef struct fac_storage {
     size_t                bytes;
     fac_dtype             dtype;        /* of the tensor it was made for                                         */
     fac_late              late;         /* make NULL: nothing is left to be made                                 */
-    bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy     */
+    bool                  borrowed;     /* host memory of somebody else, never written: a write makes a copy...  */
+    bool                  lent;         /* ...but where that somebody lets us write                              */
     void                (*release)(void *owner);
     void                 *owner;
     fac_arena             texts;        /* FAC_TEXT: what the elements point to                                  */

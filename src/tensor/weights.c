@@ -66,6 +66,8 @@ fac_status fac_weights_skip(fac_weights *w, const char *name, size_t length, con
     return FAC_OK;
 }
 
+fac_weights *fac_weights_new(void) { return fac_alloc(1, sizeof(fac_weights)); }
+
 void fac_weights_free(fac_weights *w) {
     if (!w) return;
     for (size_t i = 0; i < w->n; i++) fac_tensor_free(w->items[i].tensor);

@@ -10,6 +10,9 @@
 /* What fac_weights_load does with a file; `name` leads its errors.  The tensors retain the file. */
 fac_status fac_weights_parse(fac_file *file, const char *name, fac_weights **out, fac_error *err);
 
+/* Without tensors yet; NULL: no memory. */
+fac_weights *fac_weights_new(void);
+
 /* Adds a tensor and takes the caller's reference to it, also when it fails: FAC_E_FORMAT for a name that is there already or
  * is longer than FAC_NAME.  The bound keeps a small file from asking for much memory by nesting long names. */
 enum { FAC_NAME = 1023 };

@@ -70,6 +70,12 @@ json activations loop.txt --random
 printf '%s' '{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel"}}' \
     > tokenizer.json
 json tokenize tokenizer.json abba
+# a language model of one layer, as llama2.c writes them: 259 + 3 tokens, zeros
+{ printf '\004\000\000\000\004\000\000\000\001\000\000\000\001\000\000\000\001\000\000\000\003\000\000\000\020\000\000\000'
+  head -c $(((3 * 4 + 4 + 4 * 16 + 4 + 3 * 16 + 4 + 16 * 4) * 4)) /dev/zero; } >model.bin
+json generate model.bin ab --tokenizer tokenizer.json -n 2
+printf 'abbaab' >text.txt
+json perplexity model.bin text.txt --tokenizer tokenizer.json
 json reduce lenet.onnx --check true --max-runs 3 -o small.onnx
 
 # one case that passes and one that does not

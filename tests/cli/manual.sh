@@ -1,7 +1,8 @@
 #!/bin/sh
 # Pages of the manual and completions of shells are whole: every verb, every option.
 # usage: manual.sh FACULA
-. "$(dirname "$0")/expect.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/expect.sh"
 
 verbs=$("$facula" help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 # options VERB: as its help lists them
@@ -53,8 +54,48 @@ if command -v man >/dev/null && command -v groff >/dev/null; then
     holds plain "--set 'conv1 stride=2,2 pad=1,1,1,1'"
 fi
 
-if command -v zsh >/dev/null; then check zsh -n zsh; fi
-if command -v fish >/dev/null; then check fish -n fish; fi
+# offered: what the shell offered, a word a line
+missing() {
+    for word in $2; do
+        checks=$((checks + 1))
+        grep -qxF -- "$word" offered || wrong "$1: no $word, but $(tr '\n' ' ' <offered)"
+    done
+}
+# loads_and_completes SHELL: its script is loaded by the shell itself, which then completes lines
+loads_and_completes() {
+    while IFS='|' read -r count line words; do
+        ask_$1 "$line" || wrong "$1 completing '$line': exit $?"
+        [ ! -s said ] || wrong "$1: $(cat said)"
+        missing "$1 completing '$line'" "$words"
+        checks=$((checks + 1))
+        [ "$(grep -c . offered)" -eq "$count" ] || wrong "$1 completing '$line' offers $count"
+    done <<END
+$(echo "$verbs" | wc -l)|facula |run train completion
+2|facula re|report reduce
+3|facula run --p|--preset --picture --precision
+2|facula run model.onnx --preset c|caffe cifar10
+2|facula run --layout |nchw nhwc
+1|facula summary zoo:le|zoo:lenet
+2|facula summary zoo:goo|zoo:googlenet zoo:googlenet?transform_input
+3|facula help e|edit evaluate export
+3|facula completion |bash zsh fish
+$(($(options train | grep -c ^--) + 1))|facula train --|$(options train | grep ^--) --help
+END
+}
+
+ask_zsh() { zsh -f "$here/complete.zsh" zsh "$1" >offered 2>said </dev/null; }
+ask_fish() {
+    fish --no-config -c 'source ./fish; complete -C $argv[1]' "$1" 2>said </dev/null |
+        cut -f1 >offered
+}
+for shell in zsh fish; do
+    if command -v $shell >/dev/null; then
+        check $shell -n $shell
+        loads_and_completes $shell
+    else
+        echo "skipped: no $shell here"
+    fi
+done
 if ! command -v bash >/dev/null; then finish; fi
 check bash -n bash
 # completes 'WORDS THAT MUST BE OFFERED' WORD...: the last one is being typed

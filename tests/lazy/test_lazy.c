@@ -1,5 +1,5 @@
-/* The recorder: nothing is computed before somebody looks, segments are found again, states, numbers,
- * outputs in the caller's memory, errors. */
+/* The recorder: nothing is computed before somebody looks, segments are found again, states,
+ * numbers, outputs in the caller's memory, errors. */
 #include "lazy_check.h"
 #include "op_list.h"
 
@@ -124,7 +124,7 @@ static void weights_are_found(void **state) {
     assert_int_equal(fac_recorder_stats(rec).planned, 2);
     fac_lazy_free(w);
     fac_tensor_free(t);
-    assert_int_equal(fac_recorder_stats(rec).programs, 1);      /* that which was bound to it went */
+    assert_int_equal(fac_recorder_stats(rec).programs, 1); /* that which was bound to it went */
 }
 
 static void places(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]) {
@@ -153,7 +153,8 @@ static void steered_by_data(void **state) {
 
 static void writes_where_it_is_told(void **state) {
     (void)state;
-    fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }), *y = op1("neg", x), *z = op1("neg", y);
+    fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }), *y = op1("neg", x),
+        *z = op1("neg", y);
     fac_tensor *to;
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3), &to, &err));
     OK(fac_lazy_write(y, to, &err));
@@ -173,18 +174,22 @@ static void writes_where_it_is_told(void **state) {
 
 static void wrong_ops_change_nothing(void **state) {
     (void)state;
-    fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }), *w = lazy_of(fac_shape(2), (float[]){ 1, 2 }), *y;
+    fac_lazy *x = lazy_of(fac_shape(3), (float[]){ 1, 2, 3 }),
+        *w = lazy_of(fac_shape(2), (float[]){ 1, 2 }), *y;
     fac_lazy *z = op1("neg", x);
     const fac_op *add = &fac_op_add;
-    assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, 0, 1, &y, &err), FAC_E_SHAPE);
+    assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, 0, 1, &y, &err),
+                     FAC_E_SHAPE);
     assert_non_null(strstr(err.text, "f32[3]"));
     assert_int_equal(fac_record(rec, add, NULL, 1, &z, 0, 1, &y, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_record(rec, NULL, NULL, 1, &z, 0, 1, &y, &err), FAC_E_ARGUMENT);
     assert_int_equal(fac_record_text(rec, add, "no=3", 1, &z, 0, 1, &y, &err), FAC_E_FORMAT);
-    assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, FAC_RECORD_NOW, 1, &y, &err), FAC_E_SHAPE);
+    assert_int_equal(fac_record(rec, add, NULL, 2, (fac_lazy *[]){ z, w }, FAC_RECORD_NOW, 1, &y,
+                                &err), FAC_E_SHAPE);
     fac_recorder *other;
     OK(fac_recorder_new(device, NULL, &other, &err));
-    assert_int_equal(fac_record(other, add, NULL, 2, (fac_lazy *[]){ x, x }, 0, 1, &y, &err), FAC_E_ARGUMENT);
+    assert_int_equal(fac_record(other, add, NULL, 2, (fac_lazy *[]){ x, x }, 0, 1, &y, &err),
+                     FAC_E_ARGUMENT);
     fac_recorder_free(other);
     assert_floats(z, (float[]){ -1, -2, -3 }, 3, 0);
     fac_lazy_free(x);

@@ -33,6 +33,9 @@ static bool has_spelling(const fac_op *op) {
 
 /* What is said at no opset although its op can be, or expands: noise, and what expands to the gradient of a convolution. */
 static bool exempt(const fac_op *op, const char *problem) {
+    static const fac_op *const noise[] = { &fac_op_random_uniform, &fac_op_random_normal, &fac_op_bernoulli, &fac_op_randint,
+                                         &fac_op_permutation, NULL };
+    if (fac_op_is_one_of(op, noise)) return true;
     return (op == &fac_op_dropout && strstr(problem, "training")) || op == &fac_op_conv2d_grad_x_norm;
 }
 

@@ -17,7 +17,8 @@ static void descriptors_are_complete(void **state) {
         if (fac_op_find(op->name) != op) fail_msg("%s is not found by its name", op->name);
         bool bodies = op->is & FAC_OP_BODIES;
         if (!op->infer || !op->out || !ports(op->out)) fail_msg("%s has no results", op->name);
-        if (!bodies && !op->map && !op->move && !op->ref && !op->expand) fail_msg("%s has no meaning", op->name);
+        if (!bodies && !op->map && !op->move && !op->ref && !op->host && !op->expand)
+            fail_msg("%s has no meaning", op->name);
         if (op->map && ports(op->in) != op->map->inputs) fail_msg("%s: its expression has other inputs than the op", op->name);
         if (op->map && !op->map->f32[0] != !op->map->f64[0]) fail_msg("%s has one float loop only", op->name);
         if (!op->cases || !op->cases->problem) fail_msg("%s has no case", op->name);

@@ -1,5 +1,6 @@
 /* The judge is judged: a model in tiles is the same in every mode, and each of many mutants of it (slices off by one, tiles
  * exchanged, a partial product lost, a bias added twice, a remainder dropped) is caught by the exact mode. */
+#include <math.h>
 #include "device_check.h"
 #include "base/rng.h"
 #include "facula/edit.h"
@@ -348,6 +349,17 @@ static fac_graph *line_model(const char *line) {
     return read_text(text);
 }
 
+/* nonzero counts: the second operand is how many there are. */
+static fac_graph *counted_model(const char *lines) {
+    char text[400];
+    const char *of = strstr(lines, "nonzero(") + 8;
+    snprintf(text, sizeof text,
+             "input x f32[2,6,4]\n%.*sc = cast(%.1s) to=bool\nn = cast(c) to=i64\nk = sum(n, -)\n"
+             "y = nonzero(%.1s, k)\noutput z = y\n",
+             (int)(strstr(lines, "y = nonzero") - lines), lines, of, of);
+    return read_text(text);
+}
+
 typedef struct two { const char *a, *b; fac_sameness same; } two;
 
 static void functions_are_told_apart(void **state) {
@@ -377,6 +389,11 @@ static void functions_are_told_apart(void **state) {
         { "a = mul(x, 3)\nb = mul(x, 5)\ny = add(a, b)", "y = mul(x, 8)", FAC_SAME },
         { "y = tanh(x)", "a = mul(x, 2)\ns = sigmoid(a)\nb = mul(s, 2)\ny = sub(b, 1)",
           FAC_NO_DIFFERENCE },
+        { "y = softplus(x)", "e = exp(x)\na = add(e, 1)\ny = log(a)", FAC_SAME },
+        { "e = exp(x)\na = add(e, 1)\ny = log(a)", "y = softplus(x)", FAC_SAME },
+        { "y = reciprocal(x)", "y = clip(x, -3, 3)", FAC_DIFFERENT },
+        { "e = exp(x)\ny = mul(e, 2)", "y = exp(x)", FAC_DIFFERENT },
+        { "y = elu(x) alpha=0.1", "y = elu(x) alpha=0.10000000149011612", FAC_SAME },
         { "y = mul(x, 0)", "y = sub(x, x)", FAC_CANNOT_TELL } };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         fac_graph *a = line_model(pairs[k].a), *b = line_model(pairs[k].b);
@@ -397,6 +414,39 @@ static void what_was_not_reached_is_said(void **state) {
     OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
     assert_int_equal(v.same, FAC_NO_DIFFERENCE);
     assert_non_null(strstr(v.note, "never got a number below 0"));
+    fac_graph_free(a), fac_graph_free(b);
+}
+
+/* How many indices there are is data: results of other sizes differ, those of the same agree. */
+static void sizes_that_data_decides(void **state) {
+    (void)state;
+    static const char POSITIVE[] = "p = relu(x)\ny = nonzero(p)",
+        MIRRORED[] = "m = neg(x)\nq = neg(m)\np = relu(q)\ny = nonzero(p)",
+        NEGATIVE[] = "m = neg(x)\np = relu(m)\ny = nonzero(p)",
+        ALL[] = "y = nonzero(x)";
+    const struct { const char *a, *b; bool differ; } pairs[] = {
+        { POSITIVE, MIRRORED, false }, { POSITIVE, NEGATIVE, true }, { ALL, POSITIVE, true } };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        fac_graph *a = counted_model(pairs[k].a), *b = counted_model(pairs[k].b);
+        fac_verdict v = { 0 };
+        OK(fac_verify(a, b, device, &(fac_verify_opts){ .seed = seed }, &v, &err));
+        assert_int_equal(v.same == FAC_DIFFERENT, pairs[k].differ);
+        if (k == 2) assert_non_null(strstr(v.why, "other sizes"));
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
+/* Inputs that overflow are named, and are none that tell models apart. */
+static void what_overflows_says_nothing(void **state) {
+    (void)state;
+    fac_graph *a = line_model("e = exp(x)\na = add(e, 1)\ny = log(a)"),
+        *b = line_model("y = softplus(x)");
+    fac_verdict v = { 0 };
+    const fac_verify_opts opts = { .mode = FAC_VERIFY_DATA, .seed = seed };
+    OK(fac_verify(a, b, device, &opts, &v, &err));
+    assert_int_equal(v.same, FAC_NO_DIFFERENCE);
+    assert_non_null(strstr(v.outgrown, " of A outgrows its type on inputs "));
+    assert_true(isfinite(v.worst));
     fac_graph_free(a), fac_graph_free(b);
 }
 
@@ -424,6 +474,7 @@ int main(void) {
         cmocka_unit_test(weights_of_16_bits), cmocka_unit_test(given_inputs_say_the_sizes),
         cmocka_unit_test(what_cannot_be_judged),
         cmocka_unit_test(functions_are_told_apart), cmocka_unit_test(what_was_not_reached_is_said),
-        cmocka_unit_test(zeros_prove_nothing) };
+        cmocka_unit_test(zeros_prove_nothing), cmocka_unit_test(sizes_that_data_decides),
+        cmocka_unit_test(what_overflows_says_nothing) };
     return cmocka_run_group_tests_name("verify", tests, open_device, close_device);
 }

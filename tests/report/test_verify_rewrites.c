@@ -61,6 +61,19 @@ static fac_graph *rewritten(const fac_graph *g, int how, int mode) {
     return to;
 }
 
+/* A release build shows it, too: cmocka's messages go to standard error. */
+static void show_graph(const char *title, const fac_graph *g) {
+    print_message("%s:\n", title);
+    if (fac_graph_write(g, stderr, &err)) print_message("(%s)\n", err.text);
+}
+
+static void show_wrong(const char *name, int how, const fac_graph *g, const fac_graph *other,
+                       const fac_verdict *v) {
+    print_message("WRONG    %s, %s: %s\n", name, rewrite_names[how], v->why);
+    show_graph("before", g);
+    show_graph("after", other);
+}
+
 static void try_one(tally *t, const char *name, const fac_graph *g, int how, int mode) {
     fac_graph *other = rewritten(g, how, mode);
     fac_verdict v = { 0 };
@@ -74,8 +87,7 @@ static void try_one(tally *t, const char *name, const fac_graph *g, int how, int
         t->same_of[how] += v.same == FAC_SAME;
         t->different += v.same == FAC_DIFFERENT;
         t->other += v.same != FAC_SAME && v.same != FAC_DIFFERENT;
-        if (v.same == FAC_DIFFERENT) print_message("WRONG    %s, %s: %s\n", name,
-                                                   rewrite_names[how], v.why);
+        if (v.same == FAC_DIFFERENT) show_wrong(name, how, g, other, &v);
         else if (v.same != FAC_SAME && getenv("FACULA_ALL"))
             print_message("unproved %s, %s: %s: %.160s\n", name, rewrite_names[how],
                           fac_sameness_word(v.same), v.why);

@@ -200,6 +200,63 @@ static void every_pair_keeps_small_integers(void **state) {
         }
 }
 
+/* The nearest code, the even one of two, by looking at all. */
+static void check_codes(fac_dtype dtype, int codes) {
+    double value[256], most = 0;
+    for (int c = 0; c < codes; c++) {
+        const uint8_t code = (uint8_t)c;
+        fac_convert(FAC_F64, &value[c], dtype, &code, 1);
+        if (isfinite(value[c]) && value[c] > most) most = value[c];
+    }
+    for (int i = 0; i < 3000; i++) {
+        const double x = (i % 2 ? -1 : 1) * most * 1.2 * exp2(-14.0 * (double)draw(1000) / 1000);
+        const double within = fabs(x) > most ? copysign(most, x) : x;
+        double best = INFINITY, got;
+        uint8_t code;
+        fac_convert(dtype, &code, FAC_F64, &x, 1);
+        fac_convert(FAC_F64, &got, dtype, &code, 1);
+        for (int c = 0; c < codes; c++)
+            if (isfinite(value[c])) best = fmin(best, fabs(value[c] - within));
+        if (fabs(got - within) != best)
+            fail_msg("%s: %.17g became %.17g, %g is nearer", fac_dtype_get(dtype)->name, x, got, best);
+    }
+    for (int c = 0; c < codes; c++) {
+        uint8_t code;
+        if (isnan(value[c])) continue;
+        fac_convert(dtype, &code, FAC_F64, &value[c], 1);
+        assert_int_equal(code, c);
+    }
+}
+
+static int64_t to_integer(fac_dtype dtype, fac_dtype from, const void *x);
+static void floats_of_a_byte_are_rounded(void **state) {
+    (void)state;
+    static const fac_dtype types[] = { FAC_F8E4M3, FAC_F8E4M3UZ, FAC_F8E5M2, FAC_F8E5M2UZ, FAC_F4E2M1 };
+    static const double largest[] = { 448, 240, 57344, 57344, 6 };
+    for (int k = 0; k < 5; k++) {
+        const double huge = 1e9;
+        double back;
+        uint8_t code;
+        check_codes(types[k], k < 4 ? 256 : 16);
+        fac_convert(types[k], &code, FAC_F64, &huge, 1);
+        fac_convert(FAC_F64, &back, types[k], &code, 1);
+        assert_true(back == largest[k]);
+    }
+}
+
+static void integers_of_few_bits_wrap(void **state) {
+    (void)state;
+    static const struct { fac_dtype dtype; int bits; bool sign; } of[] = {
+        { FAC_I4, 4, true }, { FAC_U4, 4, false }, { FAC_I2, 2, true }, { FAC_U2, 2, false } };
+    for (int k = 0; k < 4; k++)
+        for (int x = -40; x < 40; x++) {
+            const int size = 1 << of[k].bits, low = ((x % size) + size) % size;
+            const int want = of[k].sign && low >= size / 2 ? low - size : low;
+            const int64_t from = x;
+            assert_int_equal(to_integer(of[k].dtype, FAC_I64, &from), want);
+        }
+}
+
 static int64_t to_integer(fac_dtype dtype, fac_dtype from, const void *x) {
     int64_t i;
     union { double align; unsigned char bytes[8]; } y;
@@ -274,7 +331,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_copied), cmocka_unit_test(numbers_print_as_in_python), cmocka_unit_test(texts_parse),
         cmocka_unit_test(f16_is_rounded_to_even), cmocka_unit_test(bf16_is_rounded_to_even),
-        cmocka_unit_test(every_pair_keeps_small_integers), cmocka_unit_test(floats_truncate_and_wrap),
+        cmocka_unit_test(every_pair_keeps_small_integers),
+        cmocka_unit_test(floats_of_a_byte_are_rounded), cmocka_unit_test(integers_of_few_bits_wrap), cmocka_unit_test(floats_truncate_and_wrap),
         cmocka_unit_test(bits_are_packed_by_row),
     };
     seed = fresh_seed();

@@ -153,7 +153,8 @@ static int make_tensors(const char *names[MANY], fac_tensor *t[MANY], bool texts
     static char labels[MANY][40];
     int n = 0;
     for (int k = FAC_F32; k < FAC_DTYPES; k++) {
-        if (k == FAC_BIT || (k == FAC_TEXT && !texts) || fac_dtype_get((fac_dtype)k)->kind == 'q') continue;
+        if (k == FAC_BIT || (k == FAC_TEXT && !texts) || fac_dtype_get((fac_dtype)k)->kind == 'q'
+            || fac_dtype_is_stored((fac_dtype)k)) continue;
         fac_tensor *base = random_tensor((fac_dtype)k, fac_shape(4, 6));
         OK(fac_tensor_view(base, fac_shape(6, 2), (int64_t[]){ 1, 12 }, 0, &t[n + 1], &err));
         t[n] = base;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/table.h"
+#include "base/unicode.h"
 #include "facula/data.h"
 
 struct fac_texts_memory { fac_arena arena; const char **text; int64_t *labels; };
@@ -14,14 +15,6 @@ fac_status fac_texts_scan(const char *data, size_t bytes, const char *name, cons
 fac_status fac_vocab_parse(const char *data, size_t bytes, const char *name, fac_vocab **out, fac_error *err);
 fac_status fac_vectors_parse(const fac_vocab *v, const char *data, size_t bytes, const char *name, uint64_t seed,
                              fac_tensor **out, int64_t *found, fac_error *err);
-
-/* ---- characters (Unicode general categories) ---- */
-
-bool     fac_unicode_is_letter(uint32_t c);         /* L */
-bool     fac_unicode_is_mark(uint32_t c);           /* M: accents that stand behind their letter */
-bool     fac_unicode_is_number(uint32_t c);         /* N */
-bool     fac_unicode_is_space(uint32_t c);          /* White_Space */
-uint32_t fac_unicode_lower(uint32_t c);             /* the simple mapping */
 
 /* ---- tokens ---- */
 

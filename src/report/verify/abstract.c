@@ -127,19 +127,6 @@ static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const 
 
 /* ---- functions ---- */
 
-/* Attributes as f32: files keep them so. */
-static fac_hash attr_hash(fac_hash h, const fac_node *n) {
-    for (const fac_attr *a = n->op->attrs; a && a->name; a++)
-        for (int k = 0; k < (a->count ? a->count : 1) && a->kind == FAC_A_REAL; k++) {
-            const float x = (float)((const double *)(const void *)((const char *)n->attrs
-                + a->at))[k];
-            h = fac_hash_bytes(h, &x, sizeof x);
-        }
-    for (const fac_attr *a = n->op->attrs; a && a->name; a++)
-        if (a->kind != FAC_A_REAL) return fac_attrs_hash(h, n->op, n->attrs);
-    return h;
-}
-
 static fac_value *table(fac_graph *g, const float *x, int p) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
@@ -165,7 +152,8 @@ static fac_value *function(modular *m, fac_value *x, fac_hash key) {
 
 /* A table of each operand that is not known, and one of the sum of these. */
 static void stand_in(modular *m, const fac_node *n, fac_value *const in[], fac_value *out[]) {
-    fac_hash key = attr_hash(fac_hash_text(fac_hash_start((uint64_t)m->p), n->op->name), n);
+    fac_hash key = fac_attrs_hash(fac_hash_text(fac_hash_start((uint64_t)m->p), n->op->name),
+                                  n->op, n->attrs);
     fac_value *sum = NULL;
     double known;
     for (int i = 0; i < n->nin; i++)

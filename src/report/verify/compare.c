@@ -1,5 +1,6 @@
 /* Two tensors, element by element, as doubles; in pieces, so that nothing of their size is allocated. */
 #include <math.h>
+#include <stdio.h>
 #include "base/error.h"
 #include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
@@ -26,21 +27,44 @@ static void compare_one(double a, double b, double room, int64_t at, fac_differe
     if (!d->count++) d->at = at, d->a = a, d->b = b;
 }
 
+static void print_sizes(const fac_dims *d, char *to, size_t size) {
+    size_t used = (size_t)snprintf(to, size, "[");
+    for (int k = 0; k < d->n && used < size; k++)
+        used += (size_t)snprintf(to + used, size - used, "%s%lld", k ? "," : "", (long long)d->d[k]);
+    if (used < size) snprintf(to + used, size - used, "]");
+}
+
+/* Sizes may follow from data. */
+static bool other_sizes(const fac_dims *a, const fac_dims *b, fac_difference *d) {
+    char x[36], y[36];
+    if (fac_dims_equal(a, b)) return false;
+    print_sizes(a, x, sizeof x);
+    print_sizes(b, y, sizeof y);
+    if (!*d->sizes) snprintf(d->sizes, sizeof d->sizes, "%s against %s", x, y);
+    d->count++;
+    d->elements++;
+    d->worst = d->ratio = INFINITY;
+    return true;
+}
+
 fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
                        double atol, fac_difference *d, fac_error *err) {
     const fac_tensor *t[4] = { a, b, ea, eb };
     double x[4][PIECE] = { { 0 } };
-    const fac_type type = fac_tensor_type(a);
+    const fac_type type = fac_tensor_type(a), other = fac_tensor_type(b);
     const int64_t n = fac_dims_count(&type.dims);
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
     for (int i = 0; i < 4; i++)
         if (t[i] && !fac_tensor_data(t[i])) return fac_raise(err, FAC_E_NOMEM, "no memory for the results");
+    if (other_sizes(&type.dims, &other.dims, d)) return FAC_OK;
     for (int64_t from = 0; from < n; from += PIECE) {
         const int64_t count = n - from < PIECE ? n - from : PIECE;
         for (int i = 0; i < 4; i++)
             if (t[i]) fac_tensor_doubles(t[i], from, count, x[i]);
-        for (int64_t k = 0; k < count; k++)
-            compare_one(x[0][k], x[1][k], atol + rtol * fabs(x[1][k]) + x[2][k] + x[3][k], from + k, d);
+        for (int64_t k = 0; k < count; k++) {
+            const double size = isfinite(x[1][k]) ? fabs(x[1][k]) : 0;
+            compare_one(x[0][k], x[1][k], atol + rtol * size + x[2][k] + x[3][k], from + k, d);
+        }
     }
     return FAC_OK;
 }

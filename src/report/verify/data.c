@@ -148,14 +148,21 @@ static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_l
     return fac_compare(a, b, NULL, NULL, by.rtol, by.atol * size + noise, to, d->t->err);
 }
 
+static const char *inputs_word(const data *d, int round) {
+    return d->t->o->n ? "the given inputs" : fac_inputs_word(round);
+}
+
 static void say(data *d, int round, size_t k, const fac_difference *x) {
+    const char *name = d->t->a.graph->outputs[k].name, *on = inputs_word(d, round);
     d->t->v->round = round;
-    fac_verdict_say(d->t->v, FAC_DIFFERENT,
-                    "output %.100s: %lld of %.0f elements differ on %s; the first is element %lld, %.9g "
-                    "against %.9g", d->t->a.graph->outputs[k].name, (long long)x->count,
-                        x->elements,
-                    d->t->o->n ? "the given inputs" : fac_inputs_word(round), (long long)x->at,
-                        x->a, x->b);
+    if (*x->sizes)
+        fac_verdict_say(d->t->v, FAC_DIFFERENT, "output %.100s: other sizes on %s: %s", name, on,
+                        x->sizes);
+    else
+        fac_verdict_say(d->t->v, FAC_DIFFERENT,
+                        "output %.100s: %lld of %.0f elements differ on %s; the first is element "
+                        "%lld, %.9g against %.9g", name, (long long)x->count, x->elements, on,
+                        (long long)x->at, x->a, x->b);
 }
 
 static tolerance allowed(const data *d) {
@@ -206,49 +213,92 @@ static bool can_be_f64(const data *d, double macs) {
         && !given_tolerance(d->t);
 }
 
-/* The round in f64; d has f32 results of it that differ.  There the verdict starts anew. */
-static fac_status ask_f64(data *d, int round, bool *differs) {
+/* Takes back what a round added to the verdict: it says nothing. */
+static void take_back(data *d, const fac_verdict *before, bool was_slight) {
+    *d->t->v = *before;
+    d->to->slight = was_slight;
+}
+
+/* The first round that says nothing, since numbers outgrew their type, is named. */
+static void note_overflow(data *d, int round, int side, const char *node) {
+    fac_verdict *v = d->t->v;
+    if (d->to->outgrown++) return;
+    snprintf(v->outgrown, sizeof v->outgrown,
+             "%.100s of %s outgrows its type on %s, which say nothing of the functions", node,
+             side ? "B" : "A", inputs_word(d, round));
+}
+
+/* Numbers that outgrew their type in one of the models: what differs then is no difference of the
+ * functions.  Inputs and tolerances that the caller gave are his own affair. */
+static fac_status excuse(data *d, int round, const fac_verdict *before, bool was_slight,
+                         bool *differs) {
+    char node[120] = "";
+    if (!*differs || d->t->o->n || given_tolerance(d->t)) return FAC_OK;
+    FAC_TRY(fac_trial_inputs(d->t, round));
+    for (int i = 0; i < 2 && !*node; i++) {
+        FAC_TRY(fac_find_overflow(d->t, d->wide[i], node, sizeof node));
+        if (!*node) continue;
+        take_back(d, before, was_slight);
+        note_overflow(d, round, i, node);
+        *differs = false;
+    }
+    return FAC_OK;
+}
+
+/* A round of results that are there, in the type that decides. */
+static fac_status decide(data *d, int first, int r, bool *differs) {
     const fac_verdict before = *d->t->v;
+    const bool slight_before = d->to->slight;
+    FAC_TRY(judge_round(d, first, r, differs));
+    return excuse(d, first + r, &before, slight_before, differs);
+}
+
+/* The round in f64; its f32 results differ. */
+static fac_status ask_f64(data *d, int round, bool *differs) {
     drop(d);
     FAC_TRY(make(d, FAC_F64));
     FAC_TRY(run(d, round, 1));
-    d->t->v->differing = 0;
-    FAC_TRY(judge_round(d, round, 0, differs));
-    if (!*differs) {
-        *d->t->v = before;
-        d->t->v->same = FAC_NO_DIFFERENCE;
-        d->t->v->differing = 0;
+    return decide(d, round, 0, differs);
+}
+
+/* All rounds, up to the first that differs.  doubtful: where f32 differs, which f64 is asked of. */
+static fac_status judge_all(data *d, int rounds, bool final, int doubtful[FEW_ROUNDS], int *count,
+                            bool *differs) {
+    for (int r = 0; r < rounds && !*differs; r++) {
+        const fac_verdict before = *d->t->v;
+        bool apart = false;
+        FAC_TRY(look(d, r));
+        FAC_TRY(final ? decide(d, 0, r, differs) : judge_round(d, 0, r, &apart));
+        d->to->rounds = r + 1;
+        if (!apart) continue;
+        if (*count < FEW_ROUNDS) doubtful[(*count)++] = r;
+        take_back(d, &before, d->to->slight);
     }
     return FAC_OK;
 }
 
 static fac_status rounds_of(data *d, int rounds, double macs) {
     const bool small = macs < SMALL && d->t->a.graph->nodes + d->t->b.graph->nodes < FEW_NODES;
+    const bool can = can_be_f64(d, macs);
+    int doubtful[FEW_ROUNDS], count = 0;
     bool differs = false;
-    d->to->f64 = small && can_be_f64(d, macs);
+    d->to->f64 = small && can;
     FAC_TRY(make(d, d->to->f64 ? FAC_F64 : FAC_F32));
     FAC_TRY(run(d, 0, rounds));
     look_at_reach(d, rounds);
-    for (int r = 0; r < rounds && !differs; r++) {
-        FAC_TRY(judge_round(d, 0, r, &differs));
-        FAC_TRY(look(d, r));
-        if (differs) d->to->rounds = r;
-    }
-    if (rounds == 1) d->varies = true;                          /* nothing to compare with */
     for (int i = 0; i < 2; i++) fac_reach_say(d->reach[i], i ? "B" : "A", d->t->v->note,
                                               sizeof d->t->v->note);
-    if (!differs) {
-        d->to->rounds = rounds;
-        const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
-        d->to->is = empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
-        return FAC_OK;
+    FAC_TRY(judge_all(d, rounds, d->to->f64 || !can, doubtful, &count, &differs));
+    if (rounds == 1) d->varies = true;                          /* nothing to compare with */
+    const bool decided = d->to->f64 || given_tolerance(d->t) || !fac_can_widen(d->t->a.graph);
+    if (differs) return d->to->is = decided ? FAC_DATA_DIFFERS : FAC_DATA_UNCLEAR, FAC_OK;
+    for (int k = 0; k < count && !differs; k++) FAC_TRY(ask_f64(d, doubtful[k], &differs));
+    const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
+    d->to->is = differs ? FAC_DATA_DIFFERS : empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
+    if (!differs && d->to->outgrown == d->to->rounds) {
+        fac_verdict_say(d->t->v, FAC_CANNOT_TELL, "numbers outgrow their type on all inputs");
+        d->to->is = FAC_DATA_UNCLEAR;
     }
-    if (d->to->f64 || given_tolerance(d->t)) return d->to->is = FAC_DATA_DIFFERS, FAC_OK;
-    const int round = d->to->rounds;
-    if (!can_be_f64(d, macs)) return d->to->is = fac_can_widen(d->t->a.graph) ? FAC_DATA_UNCLEAR
-        : FAC_DATA_DIFFERS, FAC_OK;
-    FAC_TRY(ask_f64(d, round, &differs));
-    d->to->is = differs ? FAC_DATA_DIFFERS : FAC_DATA_AGREES;
     return FAC_OK;
 }
 
@@ -265,7 +315,7 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
     const double macs = fac_macs(t->a.graph) + fac_macs(t->b.graph);
     const int usual = macs > LARGE ? FEW_ROUNDS : few_numbers(t->a.graph) ? MANY_ROUNDS
         : FAC_INPUT_KINDS;
-    *out = (fac_data){ FAC_DATA_AGREES, false, false, 0 };
+    *out = (fac_data){ .is = FAC_DATA_AGREES };
     fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
     drop(&d);
     return status;
@@ -279,12 +329,22 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
 /* of the change; of the numbers: noise of f64 */
 static const double SHARE = 1e-3, EPSILON = 1e-12;
 
+/* Sizes may follow from data. */
+static bool all_alike(const fac_tensor *const t[4]) {
+    const fac_type type = fac_tensor_type(t[0]);
+    for (int i = 1; i < 4; i++) {
+        const fac_type other = fac_tensor_type(t[i]);
+        if (!fac_dims_equal(&type.dims, &other.dims)) return false;
+    }
+    return true;
+}
+
 /* Both models' change of output k from round r to round s. */
 static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
     const fac_tensor *t[4] = { result(&d->t->a, r, k), result(&d->t->a, s, k),
                                result(&d->t->b, r, k), result(&d->t->b, s, k) };
     const fac_type type = fac_tensor_type(t[0]);
-    const int64_t n = type.dtype == FAC_F64 ? fac_dims_count(&type.dims) : 0;
+    const int64_t n = type.dtype == FAC_F64 && all_alike(t) ? fac_dims_count(&type.dims) : 0;
     double size = 0, most = 0, off = 0, by[2] = { 0 };
     int64_t at = 0;
     double x[4][PIECE];
@@ -310,18 +370,34 @@ static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
     return FAC_OK;
 }
 
+static fac_status changes(data *d, int r, int s, bool *differs) {
+    for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k, differs));
+    return FAC_OK;
+}
+
+/* Whether numbers of a round outgrow their type, in one of the models. */
+static fac_status outgrows(data *d, int round, bool *yes) {
+    char node[120] = "";
+    FAC_TRY(fac_trial_inputs(d->t, round));
+    for (int i = 0; i < 2 && !*node; i++)
+        FAC_TRY(fac_find_overflow(d->t, d->wide[i], node, sizeof node));
+    *yes = *node;
+    return FAC_OK;
+}
+
 static fac_status closer(data *d, bool *differs) {
+    bool out[FEW_ROUNDS];
     FAC_TRY(make(d, FAC_F64));
     FAC_TRY(run(d, 0, FEW_ROUNDS));
+    for (int r = 0; r < FEW_ROUNDS; r++) FAC_TRY(outgrows(d, r, &out[r]));
     for (int r = 0; r < FEW_ROUNDS; r++)
         for (int s = r + 1; s < FEW_ROUNDS; s++)
-            for (size_t k = 0; k < d->t->a.graph->noutputs; k++) FAC_TRY(change(d, r, s, k,
-                differs));
+            if (!out[r] && !out[s]) FAC_TRY(changes(d, r, s, differs));
     return FAC_OK;
 }
 
 fac_status fac_verify_closer(fac_trial *t, bool *differs) {
-    fac_data none = { FAC_DATA_AGREES, false, false, 0 };
+    fac_data none = { .is = FAC_DATA_AGREES };
     data d = { .t = t, .to = &none };
     *differs = false;
     find_short(&d);

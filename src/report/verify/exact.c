@@ -61,9 +61,11 @@ static fac_status compare(work *w, int inputs, size_t k) {
     w->to->elements += d.elements;
     if (!d.count || w->to->is == FAC_EXACT_UNEQUAL) return FAC_OK;
     w->to->is = FAC_EXACT_UNEQUAL;
-    snprintf(w->to->why, sizeof w->to->why,
-             "output %.150s: %lld of %.0f remainders modulo %d differ", a->graph->outputs[k].name,
-             (long long)d.count, d.elements, w->t->prime);
+    if (*d.sizes) snprintf(w->to->why, sizeof w->to->why, "output %.150s: other sizes, %s",
+                           a->graph->outputs[k].name, d.sizes);
+    else snprintf(w->to->why, sizeof w->to->why,
+                  "output %.150s: %lld of %.0f remainders modulo %d differ",
+                  a->graph->outputs[k].name, (long long)d.count, d.elements, w->t->prime);
     return FAC_OK;
 }
 
@@ -74,7 +76,8 @@ static fac_status look(work *w, size_t k) {
     double x[1024];
     FAC_TRY(fac_compare(a->out[k], a->out[a->run->noutputs + k], NULL, NULL, 0, 0, &d, w->t->err));
     w->varies |= d.count > 0;
-    const int64_t n = d.elements < 1024 ? (int64_t)d.elements : 1024;
+    const fac_type type = fac_tensor_type(a->out[k]);
+    const int64_t all = fac_dims_count(&type.dims), n = all < 1024 ? all : 1024;
     fac_tensor_doubles(a->out[k], 0, n, x);
     for (int64_t i = 0; i < n; i++) w->nonzero |= x[i] != 0;
     w->nonzero |= d.count > 0;
@@ -93,8 +96,8 @@ static fac_status one_round(work *w, int round) {
 
 static bool other_sizes(const work *w) {
     for (size_t k = 0; k < w->t->a.run->noutputs; k++)
-        if (!fac_dims_equal(&w->t->a.run->outputs[k].value->type.dims,
-                            &w->t->b.run->outputs[k].value->type.dims)) return true;
+        if (!fac_may_be_alike(w->t->a.run->outputs[k].value, w->t->b.run->outputs[k].value))
+            return true;
     return false;
 }
 

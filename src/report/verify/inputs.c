@@ -124,7 +124,12 @@ fac_status fac_trial_inputs(fac_trial *t, int round) {
 
 enum { MOST = 64, FEW = 16 };
 
+/* What is beyond all numbers that models make (the largest f32, as a mask) is no corner of theirs:
+ * inputs of its size would overflow. */
+static const double BEYOND = 1e15;
+
 static void add(fac_trial *t, double x) {
+    if (fabs(x) > BEYOND && isfinite(x)) return;
     for (size_t k = 0; k < t->nat; k++)
         if (t->at[k] == x || (isnan(x) && isnan(t->at[k]))) return;
     if (t->nat < MOST) t->at[t->nat++] = x;

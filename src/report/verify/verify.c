@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "passes/passes.h"
 #include "report/verify/verify.h"
-#include "plan/plan.h"
 
 const char *fac_sameness_word(fac_sameness same) {
     static const char *const words[] = { "same", "different", "cannot tell",
@@ -28,10 +26,21 @@ void fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...)
 
 /* ---- do they fit together? ---- */
 
+/* Sizes that a run decides are compared when it is over. */
+bool fac_may_be_alike(const fac_value *x, const fac_value *y) {
+    const fac_dims *a = &x->type.dims, *b = &y->type.dims;
+    if (x->guess != FAC_CERTAIN || y->guess != FAC_CERTAIN) return true;
+    if (a->n != b->n) return false;
+    for (int k = 0; k < a->n; k++)
+        if (a->d[k] >= 0 && b->d[k] >= 0 && a->d[k] != b->d[k]) return false;
+    return true;
+}
+
 /* The same sizes, and the same element type or two kinds of floats. */
-static bool fits(const fac_type *x, const fac_type *y) {
-    const bool floats = fac_dtype_get(x->dtype)->kind == 'f' && fac_dtype_get(y->dtype)->kind == 'f';
-    return fac_dims_equal(&x->dims, &y->dims) && (x->dtype == y->dtype || floats);
+static bool fits(const fac_value *x, const fac_value *y) {
+    const fac_dtype a = x->type.dtype, b = y->type.dtype;
+    const bool floats = fac_dtype_get(a)->kind == 'f' && fac_dtype_get(b)->kind == 'f';
+    return fac_may_be_alike(x, y) && (a == b || floats);
 }
 
 static bool same_ports(const fac_trial *t) {
@@ -40,11 +49,11 @@ static bool same_ports(const fac_trial *t) {
         return fac_verdict_say(t->v, FAC_DIFFERENT, "%zu inputs and %zu outputs against %zu and %zu", a->ninputs, a->noutputs,
                                b->ninputs, b->noutputs), false;
     for (size_t i = 0; i < a->ninputs; i++)
-        if (!fits(&a->inputs[i]->type, &b->inputs[i]->type))
+        if (!fits(a->inputs[i], b->inputs[i]))
             return fac_verdict_say(t->v, FAC_DIFFERENT, "input %zu, %s against %s: another type or size", i, a->inputs[i]->name,
                                    b->inputs[i]->name), false;
     for (size_t i = 0; i < a->noutputs; i++)
-        if (!fits(&a->outputs[i].value->type, &b->outputs[i].value->type))
+        if (!fits(a->outputs[i].value, b->outputs[i].value))
             return fac_verdict_say(t->v, FAC_DIFFERENT, "output %zu, %s against %s: another type or size", i, a->outputs[i].name,
                                    b->outputs[i].name), false;
     return true;
@@ -128,6 +137,16 @@ static fac_status compare_output(const fac_trial *t, int round, size_t k, fac_di
                            t->err);
 }
 
+static void say_output(fac_verdict *v, const char *name, const fac_difference *d) {
+    if (*d->sizes)
+        fac_verdict_say(v, FAC_DIFFERENT, "output %.150s: other sizes, %s", name, d->sizes);
+    else
+        fac_verdict_say(v, FAC_DIFFERENT,
+                        "output %.150s: %lld of %.0f elements differ; the first is element %lld, "
+                        "%.9g against %.9g", name, (long long)d->count, d->elements,
+                        (long long)d->at, d->a, d->b);
+}
+
 static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *unbounded) {
     for (size_t k = 0; k < t->a.graph->noutputs; k++) {
         fac_difference d = { 0 };
@@ -143,10 +162,7 @@ static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *un
         if (!d.count || *differs) continue;
         *differs = true;
         t->v->round = round;
-        fac_verdict_say(t->v, FAC_DIFFERENT,
-                        "output %s: %lld of %.0f elements differ; the first is element %lld, %.9g against "
-                        "%.9g", t->a.graph->outputs[k].name, (long long)d.count, d.elements,
-                            (long long)d.at, d.a, d.b);
+        say_output(t->v, t->a.graph->outputs[k].name, &d);
     }
     return FAC_OK;
 }
@@ -319,36 +335,11 @@ static fac_status check_inputs(const fac_trial *t) {
     return FAC_OK;
 }
 
-/* Open sizes are those of the inputs that are given, else the batch. */
-static fac_status sized(const fac_trial *t, const fac_graph *g, fac_graph **out) {
-    fac_graph *quiet = fac_graph_inference(g), *to = NULL;
-    fac_status status = quiet ? fac_graph_check(quiet, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
-    if (!status && t->o->n && (size_t)t->o->n == quiet->ninputs) {
-        bool *steers = fac_alloc(quiet->ninputs + 1, sizeof *steers);
-        to = steers ? fac_specialize(quiet, steers, t->o->inputs, t->err) : NULL;
-        if (!to) status = t->err->status ? t->err->status : fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
-        fac_release(steers);
-    } else if (!status && !(to = fac_pass_sizes(quiet, t->o->batch))) {
-        status = fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
-    }
-    if (!status) status = fac_graph_check(to, t->err);
-    if (!status) {                          /* integers, and bounds, go through what functions and attention are made of */
-        fac_graph *closed = to;
-        to = fac_pass_open(closed, true);
-        fac_graph_free(closed);
-        status = to ? fac_graph_check(to, t->err) : fac_raise(t->err, FAC_E_NOMEM, "no memory for a model");
-    }
-    fac_graph_free(quiet);
-    if (status) fac_graph_free(to);
-    else *out = to;
-    return status;
-}
-
 enum { BOUND_ROUNDS = 3 };
 
 static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
-    FAC_TRY(sized(t, a, &t->a.graph));
-    FAC_TRY(sized(t, b, &t->b.graph));
+    FAC_TRY(fac_trial_ready(t, a, &t->a.graph));
+    FAC_TRY(fac_trial_ready(t, b, &t->b.graph));
     if (!same_ports(t)) return FAC_OK;
     FAC_TRY(check_inputs(t));
     t->in = fac_alloc(t->a.graph->ninputs + 1, sizeof *t->in);

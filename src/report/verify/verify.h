@@ -37,15 +37,28 @@ typedef struct fac_trial {
 
 /* ---- compare.c ---- */
 
-/* unbounded: differences that no finite bound says anything of; they are not in count. */
-typedef struct fac_difference { int64_t at, count, unbounded; double a, b, worst, ratio, elements; } fac_difference;
+/* unbounded: differences that no finite bound says anything of; they are not in count.  sizes: the
+ * tensors have other sizes, in words, which counts as one difference; "": the same. */
+typedef struct fac_difference {
+    int64_t at, count, unbounded;
+    double a, b, worst, ratio, elements;
+    char sizes[80];
+} fac_difference;
 /* Numbers below the smallest normal one may become 0 on one of two ways: so far two results may be apart for that alone. */
 static const double FAC_UNDERFLOW = 0x1p-100;
-/* |a - b| <= atol + rtol |b| + ea + eb, element by element, added to what *d has; ea and eb may be NULL. */
+/* |a - b| <= atol + rtol |b| + ea + eb, element by element, added to what *d has; ea and eb may be
+ * NULL.  An infinite number is equal to itself alone. */
 fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea, const fac_tensor *eb, double rtol,
                        double atol, fac_difference *d, fac_error *err);
 /* The numbers of a tensor from element `from` on as doubles. */
 void       fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to);
+
+/* ---- ready.c: the graph of one side, as it was given, made ready to be compared ---- */
+fac_status fac_trial_ready(const fac_trial *t, const fac_graph *g, fac_graph **out);
+
+/* ---- overflow.c ---- */
+/* Runs g on the trial's inputs; what: the first node whose numbers outgrew their type, or "". */
+fac_status fac_find_overflow(const fac_trial *t, const fac_graph *g, char *what, size_t size);
 
 /* ---- probe.c: values known by a few numbers ---- */
 
@@ -70,6 +83,7 @@ fac_status fac_find_first(fac_trial *t);
 fac_status fac_verify_local(fac_trial *t, int rounds, bool *can);
 
 /* ---- verify.c, for the others ---- */
+bool       fac_may_be_alike(const fac_value *x, const fac_value *y);    /* of the same sizes */
 fac_status fac_trial_program(const fac_trial *t, const fac_graph *g, fac_program **out);
 /* One run on the trial's inputs, which become the types of g. */
 fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p, fac_tensor *out[]);
@@ -118,7 +132,8 @@ fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out);
  * cannot be asked. */
 typedef enum fac_agreement { FAC_DATA_AGREES, FAC_DATA_DIFFERS, FAC_DATA_UNCLEAR,
                              FAC_DATA_EMPTY } fac_agreement;
-typedef struct fac_data { fac_agreement is; bool slight, f64; int rounds; } fac_data;
+/* outgrown: rounds that say nothing: see overflow.c. */
+typedef struct fac_data { fac_agreement is; bool slight, f64; int rounds, outgrown; } fac_data;
 /* Fills the verdict's numbers, and why where they differ. */
 fac_status fac_verify_data(fac_trial *t, fac_data *out);
 /* Where outputs agree: whether they change alike from one input to another, in f64; says so in the

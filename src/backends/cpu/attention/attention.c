@@ -81,7 +81,9 @@ static void plan_join(const fac_attention_shape *a, const fac_problem *p, int i,
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *cpu = fac_cpu_of(d);
     plan a = { .joined = 0 };
-    if (p->node->body[0] || p->out[3].type.dtype != FAC_NONE || p->out[0].type.dtype != FAC_F32) return false;
+    int64_t window = 0;
+    fac_attr_get_int(p->node, "window", &window);
+    if (window || p->node->body[0] || p->out[3].type.dtype != FAC_NONE || p->out[0].type.dtype != FAC_F32) return false;
     for (int i = Q; i <= PAST_VALUE; i++) {
         const bool flags = i == MASK && p->in[i].type.dtype == FAC_BOOL;
         if (!flags && !same_type(&p->in[i], FAC_F32)) return false;

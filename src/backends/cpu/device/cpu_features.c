@@ -6,12 +6,15 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/device/cpu.h"
 #include "base/error.h"
 
 extern const fac_simd fac_simd_base;
+extern const fac_byte_kernels fac_bytes_base;
 #if defined(__x86_64__)
 extern const fac_simd fac_simd_avx2, fac_simd_avx512;
+extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
 #endif
 
 typedef struct choice { const fac_simd *simd; bool here; } choice;
@@ -43,6 +46,19 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
     return FAC_OK;
 }
 
+/* Products of bytes: FACULA_BYTES=widened takes those that every processor of this set has. */
+static const fac_byte_kernels *bytes_of(const fac_simd *s) {
+#if defined(__x86_64__)
+    const char *wish = getenv("FACULA_BYTES");
+    const bool plain = wish && !strcmp(wish, fac_bytes_avx512.name);
+    if (s->lanes == 16)
+        return __builtin_cpu_supports("avx512vnni") && !plain ? &fac_bytes_vnni : &fac_bytes_avx512;
+    if (s->lanes == 8) return &fac_bytes_avx2;
+#endif
+    (void)s;
+    return &fac_bytes_base;
+}
+
 /* Floats that one unit multiplies in a cycle: a vector; but AMD's processors of family 25 do 512 bits as two halves. */
 static int unit_width(const fac_simd *s) {
 #if defined(__x86_64__)
@@ -70,6 +86,7 @@ static size_t third_cache(size_t all) {
 
 fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     FAC_TRY(fac_cpu_simd(isa, &c->simd, err));
+    c->bytes = bytes_of(c->simd);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     c->l1 = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);

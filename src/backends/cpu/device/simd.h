@@ -261,6 +261,17 @@ typedef struct fac_typed_kernels { fac_typed_kernel *f64, *u32, *u64; } fac_type
 typedef struct fac_arg_lines { const float *x; int64_t stride, n, lines; bool least, last; int64_t *to; } fac_arg_lines;
 typedef void fac_arg_kernel(const fac_arg_lines *t);
 
+/* Walks down decision trees, FAC_TREE_LANES at once, whose tables src/ops/ml/tree.h describes: lane k begins at node at[k] with
+ * the features at x + row[k], and ends with its leaf there.  false: a walk left the tables, or does not end. */
+enum { FAC_TREE_LANES = 16 };
+typedef struct fac_tree_walk {
+    const int32_t *features, *next;
+    const float   *splits, *x;
+    int32_t        nodes, columns;
+    int32_t        row[FAC_TREE_LANES], at[FAC_TREE_LANES];
+} fac_tree_walk;
+typedef bool fac_tree_kernel(fac_tree_walk *t);
+
 /* to[j][i] = from[i][j] */
 typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows, int64_t columns);
 
@@ -300,6 +311,7 @@ typedef struct fac_simd {
     fac_dots_kernel           *dots;
     const fac_typed_kernels   *typed;
     fac_arg_kernel            *arg;
+    fac_tree_kernel           *trees;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable"; NULL: any), and of which

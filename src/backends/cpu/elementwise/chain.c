@@ -24,7 +24,9 @@ static fac_dtype natural(fac_dtype t) {
     return kind_of(t) == 'f' ? FAC_F32 : FAC_I64;
 }
 
-static bool computable(fac_dtype t) { return strchr("fiub", kind_of(t)) && kind_of(t) && t != FAC_BIT; }
+static bool computable(fac_dtype t) {
+    return strchr("fiub", kind_of(t)) && kind_of(t) && t != FAC_BIT && !fac_dtype_is_stored(t);
+}
 
 static int put_source(builder *b, const void *key, int input, fac_dtype dtype, fac_dtype as, uint64_t constant) {
     fac_chain *c = b->c;

@@ -13,6 +13,18 @@
 #define EXPM1(x) expm1(x)
 #define LOG(x) log(x)
 #define LOG1P(x) log1p(x)
+#define LOG2(x) log2(x)
+#define LOG10(x) log10(x)
+#define EXP2(x) exp2(x)
+#define ERFC(x) erfc(x)
+#define ERFINV(x) FAC_CAT(fac_erfinv_, T)(x)
+#define LGAMMA(x) lgamma(x)
+#define DIGAMMA(x) FAC_CAT(fac_digamma_, T)(x)
+#define TRUNC(x) trunc(x)
+#define ATAN2(y, x) atan2(y, x)
+#define HYPOT(x, y) hypot(x, y)
+#define COPYSIGN(x, y) copysign(x, y)
+#define SIGNBIT(x) (copysign((T)1, x) < (T)0)
 #define TANH(x) tanh(x)
 #define ERF(x) erf(x)
 #define SIGMOID(x) ((T)1 / ((T)1 + exp(-(x))))
@@ -61,6 +73,46 @@
 FAC_REAL(float)
 #ifdef FAC_FP64
 FAC_REAL(double)
+#endif
+
+/* As in src/base/special.c.  STEPS of Halley's method: none are needed in float. */
+constant float fac_erfinv_near[] = { 2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f,
+    0.00021858087f, -0.00125372503f, -0.00417768164f, 0.246640727f, 1.50140941f };
+constant float fac_erfinv_far[] = { -0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f,
+    0.00573950773f, -0.0076224613f, 0.00943887047f, 1.00167406f, 2.83297682f };
+#define FAC_SPECIAL(T, STEPS) \
+    static inline T fac_erfinv_##T(T x) { \
+        if (!(fabs(x) < (T)1)) return fabs(x) == (T)1 ? copysign((T)INFINITY, x) : (T)NAN; \
+        const T w = -log(((T)1 - x) * ((T)1 + x)); \
+        const bool near = w < (T)5; \
+        const T t = near ? w - (T)2.5 : sqrt(w) - (T)3; \
+        T y = near ? fac_erfinv_near[0] : fac_erfinv_far[0]; \
+        for (int k = 1; k < 9; k++) y = y * t + (near ? fac_erfinv_near[k] : fac_erfinv_far[k]); \
+        y *= x; \
+        for (int k = 0; k < STEPS; k++) { \
+            const T off = fabs(x) < (T)0.5 ? erf(y) - x : x > 0 ? ((T)1 - x) - erfc(y) : erfc(-y) - ((T)1 + x); \
+            const T u = off / ((T)1.12837916709551257390 * exp(-y * y)); \
+            y -= u / ((T)1 + y * u); \
+        } \
+        return y; \
+    } \
+    static inline T fac_digamma_##T(T x) { \
+        T mirrored = 0; \
+        if (x == 0) return copysign((T)INFINITY, -x); \
+        if (x < 0) { \
+            const T part = x - floor(x); \
+            if (part == 0) return (T)NAN; \
+            mirrored = (T)3.14159265358979323846 / tan((T)3.14159265358979323846 * part); \
+            x = (T)1 - x; \
+        } \
+        for (; x < (T)10; x += (T)1) mirrored += (T)1 / x; \
+        const T r = (T)1 / (x * x); \
+        const T series = r * ((T)1 / (T)12 - r * ((T)1 / (T)120 - r * ((T)1 / (T)252 - r * ((T)1 / (T)240 - r / (T)132)))); \
+        return log(x) - (T)0.5 / x - series - mirrored; \
+    }
+FAC_SPECIAL(float, 0)
+#ifdef FAC_FP64
+FAC_SPECIAL(double, 2)
 #endif
 
 /* As fast as the device can; numbers that are not normal may come out as zero. */

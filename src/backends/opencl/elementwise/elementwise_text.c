@@ -20,7 +20,9 @@ typedef struct writer {
 } writer;
 
 static char kind_of(fac_dtype t) { return fac_dtype_get(t)->kind; }
-static bool computable(fac_dtype t) { return t != FAC_NONE && t != FAC_BIT && strchr("fiub", kind_of(t)) && kind_of(t); }
+static bool computable(fac_dtype t) {
+    return t != FAC_NONE && t != FAC_BIT && !fac_dtype_is_stored(t) && strchr("fiub", kind_of(t)) && kind_of(t);
+}
 
 static fac_dtype natural(fac_dtype t) {
     if (t == FAC_F64 || t == FAC_U64) return t;

@@ -14,6 +14,9 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
     double softcap = 0;
     fac_attr_get_real(p->node, "softcap", &softcap);
+    int64_t window = 0;
+    fac_attr_get_int(p->node, "window", &window);
+    if (window) return false;
     if (softcap > 0 || (precision && *precision == FAC_F64)) return false;
     for (int i = PAST_KEY; i <= LENGTHS; i++)
         if (p->in[i].type.dtype != FAC_NONE) return false;

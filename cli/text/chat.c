@@ -1,0 +1,184 @@
+/* facula chat: a conversation with a language model. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "generate.h"
+
+static struct { const char *system, *format; } o;
+static const option options[] = {
+    { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
+    { "--chat-template", OPTION_TEXT, &o.format, "NAME", "format of the turns, instead of what the file's template is recognized as" },
+    LM_OPTIONS,
+    { 0 }
+};
+
+static const char commands[] = "/clear forgets the conversation, /system TEXT begins one anew with that text,\n"
+                               "/regenerate answers again, /quit or the end of the input ends it";
+
+/* The conversation: roles are constants, texts are its own. */
+typedef struct talk {
+    lm_open_model *m;
+    fac_message   *said;
+    int            n, room;
+    char          *answer;                      /* while it is written */
+    size_t         bytes, answer_room;
+    int32_t       *read;                        /* what the slot has read */
+    int64_t        nread;
+    bool           lost;
+} talk;
+
+static int say(talk *t, const char *role, const char *text) {
+    if (t->n == t->room) {
+        fac_message *more = realloc(t->said, (size_t)(t->room = 2 * t->room + 8) * sizeof *more);
+        if (!more) return fail_text("out of memory");
+        t->said = more;
+    }
+    char *copy = strdup(text);
+    if (!copy) return fail_text("out of memory");
+    t->said[t->n++] = (fac_message){ role, copy };
+    return EXIT_OK;
+}
+
+static void forget(talk *t, int from) {
+    while (t->n > from) free((char *)(uintptr_t)t->said[--t->n].text);
+}
+
+static int begin(talk *t, const char *system) {
+    forget(t, 0);
+    return system ? say(t, "system", system) : EXIT_OK;
+}
+
+/* ---- an answer ---- */
+
+static bool tell(void *self, int32_t id, const char *text, size_t bytes) {
+    talk *t = self;
+    if (t->bytes + bytes + 1 > t->answer_room) {
+        char *more = realloc(t->answer, 2 * (t->bytes + bytes) + 256);
+        if (!more) return !(t->lost = true);
+        t->answer = more;
+        t->answer_room = 2 * (t->bytes + bytes) + 256;
+    }
+    memcpy(t->answer + t->bytes, text, bytes);
+    t->bytes += bytes;
+    t->answer[t->bytes] = 0;
+    return lm_tell(NULL, id, text, bytes);
+}
+
+/* The slot keeps what both conversations begin with, one token less than all so that there is something to read. */
+static fac_status rewind_to(talk *t, const int32_t *ids, int64_t n, int64_t *kept, fac_error *err) {
+    int64_t k = 0;
+    while (k < n - 1 && k < t->nread && ids[k] == t->read[k]) k++;
+    *kept = k;
+    return fac_session_cut(t->m->session, 0, k, err);
+}
+
+static int write_answer(talk *t, const int32_t *ids, int64_t n) {
+    fac_error err = { 0 };
+    fac_generate_stat stat;
+    const fac_generate_opts how = lm_how();
+    int64_t kept;
+    t->bytes = 0;
+    if (rewind_to(t, ids, n, &kept, &err)) return fail(&err);
+    memcpy(t->read, ids, (size_t)n * sizeof *ids);
+    t->nread = n;
+    lm_catch();
+    if (fac_generate(t->m->session, t->m->tokens, ids + kept, n - kept, &how, tell, t, &stat, &err)) return fail(&err);
+    out_char('\n', stdout);
+    if (t->lost) return fail_text("out of memory");
+    if (lm_given.stats) lm_stats(t->m, &stat);
+    if (stat.finish == FAC_FINISH_CONTEXT) fprintf(stderr, "the context is full: /clear begins anew\n");
+    return EXIT_OK;
+}
+
+static int answer(talk *t) {
+    fac_error err = { 0 };
+    int32_t *ids;
+    int64_t n;
+    if (fac_chat_encode(t->m->tokens, o.format, t->n, t->said, true, &ids, &n, &err)) return fail(&err);
+    const int64_t room = fac_lm_about(t->m->lm).context;
+    int code = EXIT_OK;
+    if (n >= room) fprintf(stderr, "the conversation has %lld tokens, the context %lld: /clear begins anew\n", (long long)n, (long long)room);
+    else code = write_answer(t, ids, n);
+    fac_chat_free(ids);
+    if (!code && n < room) code = say(t, "assistant", t->bytes ? t->answer : "");
+    return code;
+}
+
+/* ---- lines ---- */
+
+static int again(talk *t) {
+    if (t->n && !strcmp(t->said[t->n - 1].role, "assistant")) forget(t, t->n - 1);
+    if (!t->n || strcmp(t->said[t->n - 1].role, "user")) {
+        fprintf(stderr, "nothing was asked yet\n");
+        return EXIT_OK;
+    }
+    lm_given.seed++;
+    return answer(t);
+}
+
+/* -1: it is over */
+static int line(talk *t, const char *s) {
+    if (!strcmp(s, "/quit") || !strcmp(s, "/exit")) return -1;
+    if (!strcmp(s, "/clear")) return begin(t, o.system);
+    if (!strncmp(s, "/system ", 8)) return begin(t, s + 8);
+    if (!strcmp(s, "/regenerate")) return again(t);
+    if (*s == '/') {
+        fprintf(stderr, "%s\n", commands);
+        return EXIT_OK;
+    }
+    if (!*s) return EXIT_OK;
+    const int code = say(t, "user", s);
+    return code ? code : answer(t);
+}
+
+static int converse(talk *t) {
+    const bool shown = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    char *s = NULL;
+    size_t room = 0;
+    int code = begin(t, o.system);
+    while (!code) {
+        if (shown) printf("> ");
+        fflush(stdout);
+        const ssize_t n = getline(&s, &room, stdin);
+        if (n < 0) break;
+        if (n && s[n - 1] == '\n') s[n - 1] = 0;
+        code = line(t, s);
+    }
+    free(s);
+    return code < 0 ? EXIT_OK : code;
+}
+
+static int chat(list args) {
+    lm_open_model m = { 0 };
+    talk t = { .m = &m };
+    if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
+    if (lm_given.json) return usage_error(verb_find("chat"), "--json: `facula generate` has it");
+    int code = lm_open(args.at[0], &m);
+    if (!code && !o.format && !fac_chat_format(m.tokens))
+        code = usage_error(verb_find("chat"), "%s has no chat template that is known: --chat-template names a format", args.at[0]);
+    if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read))) code = fail_text("out of memory");
+    if (!code) code = converse(&t);
+    forget(&t, 0);
+    free(t.said);
+    free(t.answer);
+    free(t.read);
+    lm_close(&m);
+    return code;
+}
+
+static void formats(void) {
+    printf("formats:");
+    for (int k = 0; fac_chat_format_name(k); k++) printf(" %s", fac_chat_format_name(k));
+    printf("\n");
+}
+
+const verb verb_chat = {
+    .name = "chat",
+    .summary = "a conversation with a language model",
+    .usage = "facula chat MODEL [options]",
+    .options = options,
+    .run = chat,
+    .list = formats,
+    .more = "A line is a message; /clear forgets the conversation, /system TEXT begins one anew with that\n"
+            "text, /regenerate answers again, /quit ends it.  Ctrl-C stops the answer, a second one the program.",
+};

@@ -1,0 +1,183 @@
+/* facula generate: a text that a language model goes on with. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "generate.h"
+#include "json.h"
+#include "words.h"
+
+lm_options lm_given = { .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05, .repeat = 1, .last = 64 };
+static struct { bool special; const char *file; } o;
+
+static const option options[] = {
+    { "--file", OPTION_TEXT, &o.file, "FILE", "the prompt is the text of a file" },
+    { "--special", OPTION_FLAG, &o.special, NULL, "control tokens that stand in the prompt count as such" },
+    LM_OPTIONS,
+    { 0 }
+};
+
+/* ---- Ctrl-C stops the answer ---- */
+
+static volatile sig_atomic_t interrupted;
+static void on_signal(int signal_) { interrupted = signal_; }
+
+void lm_catch(void) {
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    interrupted = 0;
+    sigaction(SIGINT, &a, NULL);
+}
+bool lm_interrupted(void) { return interrupted; }
+
+/* ---- loading ---- */
+
+int lm_open(const char *path, lm_open_model *to) {
+    fac_error err = { 0 };
+    numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
+    const double begin = now();
+    int code = precision_read(verb_find("generate"), lm_given.precision, &precision);
+    if (!code) code = device_open(&lm_given.on, &to->device);
+    if (code) return code;
+    const fac_lm_opts opts = { .context = lm_given.context, .precision = precision.products };
+    if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err)
+        || fac_lm_load(path, to->device, &opts, &to->lm, &err) || fac_session_new(to->lm, &to->session, &err))
+        code = fail(&err);
+    to->load_seconds = now() - begin;
+    return code;
+}
+
+void lm_close(lm_open_model *m) {
+    fac_session_free(m->session);
+    fac_lm_free(m->lm);
+    fac_tokenizer_free(m->tokens);
+    fac_device_free(m->device);
+}
+
+fac_generate_opts lm_how(void) {
+    const lm_options *g = &lm_given;
+    return (fac_generate_opts){
+        .sampler = { .repeat = g->repeat, .presence = g->presence, .frequency = g->frequency, .last = (int)g->last,
+                     .top_k = (int)g->top_k, .top_p = g->top_p, .min_p = g->min_p, .temperature = g->temperature,
+                     .seed = (uint64_t)g->seed },
+        .tokens = g->tokens, .stop = g->stop.at, .nstop = g->stop.n, .ignore_end = g->ignore_end };
+}
+
+/* ---- telling ---- */
+
+const char *lm_finish(fac_finish f) {
+    static const char *const names[] = { "end", "stop", "length", "context", "interrupted" };
+    return names[f];
+}
+
+/* Of others: what steers a terminal is not shown. */
+bool lm_tell(void *self, int32_t id, const char *text, size_t bytes) {
+    char plain[1024];
+    (void)self, (void)id;
+    memcpy(plain, text, bytes);
+    plain[bytes] = 0;
+    out_text(plain, stdout);
+    fflush(stdout);
+    return !interrupted;
+}
+
+void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
+    const fac_lm_facts f = fac_lm_about(m->lm);
+    char weights[32], caches[32];
+    fprintf(stderr, "model      %s, %s, %s of weights; loaded in %.2f s\n", f.architecture, f.weights,
+            bytes_text(f.bytes, weights, sizeof weights), m->load_seconds);
+    fprintf(stderr, "arithmetic %s\n", f.rounds ? "activations rounded to 8 bits for weights in blocks (--precision highest: f32)" : "f32");
+    fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt, (double)s->prompt / s->prompt_seconds);
+    fprintf(stderr, "answer     %lld tokens, %.1f tok/s, ended by %s\n", (long long)s->generated,
+            s->seconds > 0 ? (double)s->generated / s->seconds : 0, lm_finish(s->finish));
+    fprintf(stderr, "caches     %s\n", bytes_text((double)fac_session_about(m->session).cache_bytes, caches, sizeof caches));
+}
+
+typedef struct kept { char *s; size_t n, room; bool lost; } kept;
+
+static bool keep(void *self, int32_t id, const char *text, size_t bytes) {
+    kept *k = self;
+    (void)id;
+    if (k->n + bytes + 1 > k->room) {
+        char *wide = realloc(k->s, 2 * (k->n + bytes) + 256);
+        if (!wide) return !(k->lost = true);
+        k->s = wide;
+        k->room = 2 * (k->n + bytes) + 256;
+    }
+    memcpy(k->s + k->n, text, bytes);
+    k->n += bytes;
+    k->s[k->n] = 0;
+    return !interrupted;
+}
+
+static int print_json(const lm_open_model *m, const kept *k, const fac_generate_stat *s) {
+    const fac_lm_facts f = fac_lm_about(m->lm);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "text", k->s ? k->s : "");
+    cJSON_AddStringToObject(root, "finish", lm_finish(s->finish));
+    cJSON_AddNumberToObject(root, "prompt_tokens", (double)s->prompt);
+    cJSON_AddNumberToObject(root, "tokens", (double)s->generated);
+    json_number(root, "prompt_seconds", s->prompt_seconds, 6);
+    json_number(root, "seconds", s->seconds, 6);
+    json_number(root, "load_seconds", m->load_seconds, 6);
+    cJSON_AddStringToObject(root, "architecture", f.architecture);
+    cJSON_AddStringToObject(root, "weights", f.weights);
+    json_number(root, "weight_bytes", f.bytes, 17);
+    cJSON_AddNumberToObject(root, "cache_bytes", (double)fac_session_about(m->session).cache_bytes);
+    cJSON_AddBoolToObject(root, "rounded", f.rounds);
+    return json_print(root);
+}
+
+static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *prompt) {
+    fac_error err = { 0 };
+    fac_generate_stat stat;
+    kept all = { 0 };
+    const fac_generate_opts how = lm_how();
+    if (!lm_given.json) out_text(prompt, stdout);
+    lm_catch();
+    const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how, lm_given.json ? keep : lm_tell, &all, &stat, &err);
+    int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
+    if (!code && lm_given.json) code = print_json(m, &all, &stat);
+    if (!code && !lm_given.json) out_char('\n', stdout);
+    if (!code && lm_given.stats) lm_stats(m, &stat);
+    free(all.s);
+    return code ? code : interrupted ? 130 : EXIT_OK;
+}
+
+static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
+    const unsigned flags = FAC_TEXT_BOS | (o.special ? FAC_TEXT_SPECIAL : 0u);
+    const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, flags, NULL, 0);
+    if (n == -1) return fail_text("the prompt is no UTF-8");
+    if (!n) return fail_text("an empty prompt: this model has no token that begins a text");
+    int32_t *ids = n < 0 ? NULL : malloc((size_t)n * sizeof *ids);
+    if (!ids || fac_tokenizer_encode(m->tokens, text, bytes, flags, ids, n) != n) {
+        free(ids);
+        return fail_text("out of memory");
+    }
+    const int code = answer(m, ids, n, text);
+    free(ids);
+    return code;
+}
+
+static int generate(list args) {
+    lm_open_model m = { 0 };
+    char *text;
+    size_t bytes;
+    if (!args.n) return usage_error(verb_find("generate"), "which model?");
+    int code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
+    if (code) return code;
+    code = lm_open(args.at[0], &m);
+    if (!code) code = with_prompt(&m, text, bytes);
+    lm_close(&m);
+    free(text);
+    return code;
+}
+
+const verb verb_generate = {
+    .name = "generate",
+    .summary = "a text that a language model goes on with",
+    .usage = "facula generate MODEL [PROMPT...] [options]",
+    .options = options,
+    .run = generate,
+    .more = "MODEL is a .gguf, a folder with config.json, weights and tokenizer.json, or a .bin of llama2.c\n"
+            "(with --tokenizer).  The same seed gives the same text; --temp 0 always takes the most probable\n"
+            "token.  Ctrl-C stops the answer.",
+};

@@ -1,0 +1,53 @@
+/* What the verbs of language models share. */
+#ifndef FACULA_CLI_GENERATE_H
+#define FACULA_CLI_GENERATE_H
+#include "cli.h"
+#include "facula/lm.h"
+
+typedef struct lm_options {
+    device_options on;
+    double      temperature, top_p, min_p, repeat, presence, frequency;
+    long        top_k, last, seed, tokens, context;
+    list        stop;
+    bool        json, stats, ignore_end;
+    const char *precision, *tokenizer;
+} lm_options;
+extern lm_options lm_given;
+
+#define LM_OPTIONS \
+    { "-n", OPTION_INT, &lm_given.tokens, "N", "tokens of an answer at most; 0: until the model ends it", OPTION_TALLY }, \
+    { "--predict", OPTION_INT, &lm_given.tokens, "N", "the same", OPTION_TALLY }, \
+    { "--temp", OPTION_REAL, &lm_given.temperature, "T", "temperature; 0: always the most probable token (0.8)", "[0, 100]" }, \
+    { "--top-k", OPTION_INT, &lm_given.top_k, "K", "only the K most probable tokens; 0: all (40)", OPTION_TALLY }, \
+    { "--top-p", OPTION_REAL, &lm_given.top_p, "P", "the least set of them that adds up to P (0.95)", "[0, 1]" }, \
+    { "--min-p", OPTION_REAL, &lm_given.min_p, "P", "those at least P times as probable as the first (0.05)", "[0, 1]" }, \
+    { "--repeat-penalty", OPTION_REAL, &lm_given.repeat, "R", "of tokens that were there (1: none)", "(0, 100]" }, \
+    { "--repeat-last-n", OPTION_INT, &lm_given.last, "N", "how far penalties look back (64)", OPTION_COUNT }, \
+    { "--presence-penalty", OPTION_REAL, &lm_given.presence, "P", "taken from logits of tokens that were there" }, \
+    { "--frequency-penalty", OPTION_REAL, &lm_given.frequency, "P", "the same, for each time" }, \
+    { "--stop", OPTION_LIST, &lm_given.stop, "TEXT", "ends the answer, and is not shown; may be given again" }, \
+    { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY }, \
+    { "--ctx-size", OPTION_INT, &lm_given.context, "N", "tokens of the context; default: the model's, at most 4096", OPTION_TALLY }, \
+    { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL, "go on after the model's own end" }, \
+    { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
+    { "--precision", OPTION_TEXT, &lm_given.precision, "NAME", "highest: weights in blocks meet f32, not 8-bit activations" }, \
+    { "--stats", OPTION_FLAG, &lm_given.stats, NULL, "tokens a second and memory, to standard error" }, \
+    { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" }, \
+    DEVICE_OPTIONS(lm_given.on)
+
+typedef struct lm_open_model {
+    fac_device    *device;
+    fac_tokenizer *tokens;
+    fac_lm        *lm;
+    fac_session   *session;
+    double         load_seconds;
+} lm_open_model;
+int  lm_open(const char *path, lm_open_model *to);      /* an exit code; lm_close in any case */
+void lm_close(lm_open_model *m);
+fac_generate_opts lm_how(void);
+const char *lm_finish(fac_finish f);
+bool lm_tell(void *self, int32_t id, const char *text, size_t bytes);      /* to standard output */
+void lm_stats(const lm_open_model *m, const fac_generate_stat *s);
+void lm_catch(void);                                    /* the next Ctrl-C stops the answer, one more the program */
+bool lm_interrupted(void);
+#endif

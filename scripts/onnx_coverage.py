@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Writes docs/onnx/coverage.md: which ONNX operators are read, and how many of ONNX's backend tests pass.
+
+    scripts/onnx_coverage.py build/facula DIR [--opencl] [-o docs/onnx/coverage.md]
+
+DIR has backend-test folders, such as those of ONNX's repository.  Cases that the installed package `onnx` generates beyond them,
+and its opset-6 folders (pytorch-converted, pytorch-operator), are counted as well; without the package the page says so.
+--check: exit code 1 if a case fails, or if fewer pass than the page says."""
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def generated(folder, known):
+    """Writes the package's own node cases that are not known; returns how many."""
+    import numpy as np
+    import onnx
+    import warnings
+    from onnx import numpy_helper
+    from onnx.backend.test.case.node import collect_testcases
+    warnings.simplefilter("ignore")
+    count = 0
+
+    def message(x, info):
+        if isinstance(x, onnx.TensorProto):
+            return x
+        kind = info.type.WhichOneof("value")
+        if kind == "optional_type":
+            return numpy_helper.from_optional(x)
+        if kind == "sequence_type":
+            return numpy_helper.from_list(x)
+        return numpy_helper.from_array(np.asarray(x))
+
+    for case in collect_testcases():
+        if case.name in known or case.model is None:
+            continue
+        home = os.path.join(folder, case.name)
+        os.makedirs(home)
+        onnx.save(case.model, os.path.join(home, "model.onnx"))
+        for k, (ins, outs) in enumerate(case.data_sets):
+            place = os.path.join(home, "test_data_set_%d" % k)
+            os.makedirs(place)
+            for what, values, infos in (("input", ins, case.model.graph.input), ("output", outs, case.model.graph.output)):
+                for i, x in enumerate(values):
+                    with open(os.path.join(place, "%s_%d.pb" % (what, i)), "wb") as f:
+                        f.write(message(x, infos[i]).SerializeToString())
+        count += 1
+    return count
+
+
+def run(binary, folder, *more):
+    out = subprocess.run([binary, "conformance", folder, "--json", *more], capture_output=True, text=True)
+    if not out.stdout.strip():
+        sys.exit("facula conformance %s: %s" % (folder, out.stderr.strip()))
+    return {c["name"]: c for c in json.loads(out.stdout)["cases"]}
+
+
+def models(folder):
+    for home, _, files in os.walk(folder):
+        if "model.onnx" in files:
+            yield os.path.basename(home), os.path.join(home, "model.onnx")
+
+
+def operators(path):
+    """The operators of a model, with their domains."""
+    import onnx
+    m = onnx.load(path, load_external_data=False)
+    found = set()
+
+    def walk(graph):
+        for n in graph.node:
+            found.add(("%s." % n.domain if n.domain not in ("", "ai.onnx") else "") + n.op_type)
+            for a in n.attribute:
+                if a.type == onnx.AttributeProto.GRAPH:
+                    walk(a.g)
+
+    walk(m.graph)
+    return found - {"Constant"} or found
+
+
+def spellings(binary):
+    """operator -> (opsets, how it is written)"""
+    text = subprocess.run([binary, "op", "--onnx"], capture_output=True, text=True, check=True).stdout
+    read = {}
+    for line in text.splitlines()[1:]:
+        name, rest = line[:18].strip(), line[19:]
+        m = re.match(r"(.*?)\s{1,}(no|as these|\d+ on.*)$", rest)
+        if not m or m.group(1).strip() == "-":
+            continue
+        for one in m.group(1).split(", "):
+            op, _, opsets = one.strip().rpartition(" ")
+            had = read.get(op)
+            read[op] = ("%s, %s" % (opsets, had[0]) if had else opsets, m.group(2))
+    return read
+
+
+def schemas():
+    """Every operator that the package knows, with its newest version; functions and all."""
+    import onnx
+    newest = {}
+    for s in onnx.defs.get_all_schemas():
+        domain = "" if s.domain in ("", "ai.onnx") else s.domain + "."
+        newest[domain + s.name] = max(newest.get(domain + s.name, 0), s.since_version)
+    return newest
+
+
+def share(cases, results):
+    got = [results[c] for c in cases if c in results]
+    passed = sum(r["result"] == "passed" for r in got)
+    failed = sum(r["result"] == "failed" for r in got)
+    return "%d of %d%s" % (passed, len(got), ", %d fail" % failed if failed else "") if got else "-"
+
+
+def refused(cases, results):
+    why = collections.Counter()
+    for c in cases:
+        r = results.get(c)
+        if r and r["result"] == "unsupported":
+            text = re.sub(r'^.*?model\.onnx: ', "", r["why"])
+            text = re.sub(r'^(node|input|output) "[^"]*": ', "", text)
+            why[re.sub(r"\s+", " ", text)[:90]] += 1
+    return "; ".join("%s (%d)" % (t.replace("|", "\\|"), n) for t, n in why.most_common(2))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("binary")
+    p.add_argument("folder")
+    p.add_argument("--opencl", action="store_true", help="on the first OpenCL device too")
+    p.add_argument("-o", "--output")
+    p.add_argument("--check", metavar="PAGE")
+    a = p.parse_args()
+    ways = [("CPU", []), ("after export", ["--reexport"])] + ([("OpenCL", ["--device", "opencl"])] if a.opencl else [])
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [("backend tests of the folder", a.folder)]
+        try:
+            import onnx
+            known = {name for name, _ in models(a.folder)}
+            new = os.path.join(scratch, "generated")
+            os.mkdir(new)
+            folders.append(("cases that onnx %s generates beyond these" % onnx.__version__, new)) if generated(new, known) else None
+            data = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
+            for name in ("pytorch-converted", "pytorch-operator"):
+                if os.path.isdir(os.path.join(data, name)):
+                    folders.append((name + " of the package (opset 6)", os.path.join(data, name)))
+        except ImportError:
+            sys.exit("the package onnx says which operators there are: pip install onnx")
+        results = {way: {} for way, _ in ways}
+        totals, by_op = [], collections.defaultdict(list)
+        for title, folder in folders:
+            row = [title]
+            for way, more in ways:
+                found = run(a.binary, folder, *more)
+                results[way].update(found)
+                row.append(found)
+            totals.append(row)
+            for name, path in models(folder):
+                for op in operators(path):
+                    by_op[op].append(name)
+    if a.check:
+        failed = [c for c, r in results["CPU"].items() if r["result"] == "failed"]
+        passed = sum(r["result"] == "passed" for r in results["CPU"].values())
+        said = int(re.search(r"\| all \| \d+ \| (\d+)", open(a.check).read()).group(1))
+        print("%d cases pass, the page says %d; %d fail" % (passed, said, len(failed)), *failed[:9])
+        return 1 if failed or passed < said else 0
+    page = page_of(a.binary, totals, ways, results, by_op)
+    if a.output:
+        with open(a.output, "w") as f:
+            f.write(page)
+    else:
+        print(page, end="")
+    return 0
+
+
+def page_of(binary, totals, ways, results, by_op):
+    out = ["# ONNX operators", "",
+           "Made by `scripts/onnx_coverage.py` from a run; not kept by hand. [ONNX.md](../ONNX.md) explains.", "",
+           "| cases | in all | " + " | ".join(way for way, _ in ways) + " |",
+           "| --- | --- |" + " --- |" * len(ways)]
+    sums = [0] * (len(ways) + 1)
+    for title, *runs in totals:
+        counts = [len(runs[0])] + [sum(c["result"] == "passed" for c in r.values()) for r in runs]
+        sums = [x + y for x, y in zip(sums, counts)]
+        out.append("| %s | %s |" % (title, " | ".join(map(str, counts))))
+    out.append("| all | %s |" % " | ".join(map(str, sums)))
+    failed = sorted({c for r in results.values() for c, x in r.items() if x["result"] == "failed"})
+    out += ["", "Failed: %s." % (", ".join("`%s`" % c for c in failed) if failed else "none"), "",
+            "Opsets: those from which on an operator is read, `a-b` up to b; `-`: it is not. Cases: those in which it is.", ""]
+    read, newest = spellings(binary), schemas()
+    for domain in sorted({op.rpartition(".")[0] for op in set(read) | set(newest)}):
+        ops = sorted(op for op in set(read) | set(newest) if op.rpartition(".")[0] == domain)
+        out += ["## %s" % (domain or "ai.onnx"), "",
+                "| operator | opsets | " + " | ".join(way for way, _ in ways) + " | refused |",
+                "| --- | --- |" + " --- |" * (len(ways) + 1)]
+        for op in ops:
+            cases = by_op.get(op, [])
+            out.append("| %s | %s | %s | %s |" % (op.rpartition(".")[2], read.get(op, ("-", ""))[0],
+                                                 " | ".join(share(cases, results[way]) for way, _ in ways),
+                                                 refused(cases, results["CPU"])))
+        out.append("")
+    return "\n".join(out[:-1]) + "\n"
+
+
+sys.exit(main())

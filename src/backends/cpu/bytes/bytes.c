@@ -1,0 +1,375 @@
+/* See bytes.h.  The sum that is wanted, sum (x - x_zero)(w - w_zero) + b, is
+ *   sum x w - x_zero sum w + b  -  w_zero (sum x - n x_zero)
+ * with the second and third term a number for each channel, computed before the tiles; the last one is
+ * there only where w_zero is not 0, which weights of real models never have. */
+#include <limits.h>
+#include <string.h>
+#include "backends/cpu/bytes/bytes.h"
+#include "backends/cpu/device/cpu.h"
+
+enum { STRIPS = 8, LINE = 64 };
+
+static size_t lines(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* ---- what is decided beforehand ---- */
+
+/* Whether the kernel can read x where it lies. */
+static bool in_place(const fac_byte_product *p) {
+    const bool padded = p->pad[0] || p->pad[1] || (p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] >= p->H
+                        || (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] >= p->W;
+    const bool whole = p->depthwise ? p->x.group == 1 && p->groups % 16 == 0
+                                    : p->x.channel == 1 && p->C % 4 == 0;
+    return !padded && !p->x_signed && whole;
+}
+
+static void stage(fac_byte_product *p) {
+    p->staged = !in_place(p);
+    p->channels = p->depthwise ? 1 : up(p->C, 4) * 4;
+    p->height = (p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] + 1;
+    p->width = (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] + 1;
+    if (p->height < p->H + p->pad[0]) p->height = p->H + p->pad[0];
+    if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
+}
+
+/* Output channels with those that fill up vectors: of all groups, or of a depthwise convolution, whose
+ * channels lie side by side. */
+static int64_t outputs_of(const fac_byte_product *p) {
+    const int64_t width = 2 * p->kernels->lanes;
+    return p->depthwise ? up(p->groups, width) * width : p->groups * p->panels * width;
+}
+
+/* Strides of x as the kernel sees it. */
+typedef struct seen { int64_t group, image, row, column; } seen;
+static seen seen_of(const fac_byte_product *p) {
+    if (!p->staged) return (seen){ p->x.group, p->x.image, p->x.row, p->x.column };
+    const int64_t pixel = p->groups * p->channels;
+    const int64_t column = p->depthwise ? up(pixel, 16) * 16 : pixel;
+    return (seen){ p->channels, p->height * p->width * column, p->width * column, column };
+}
+
+static void choose_kernel(const fac_cpu *c, fac_byte_product *p) {
+    p->cpu = c;
+    p->kernels = c->bytes;
+    const int width = 2 * p->kernels->lanes;
+    const bool along = p->groups == 1 && p->dilation[1] == 1 && seen_of(p).column == p->channels;
+    p->kernel_R = (int)p->R;
+    p->kernel_S = along ? 1 : (int)p->S;
+    p->quads = (int)(p->channels * (along ? p->S : 1) / 4);
+    p->panels = up(p->K, width);
+    p->panel = p->R * p->S * p->channels * width;
+}
+
+/* Rows of y that follow each other in memory are one. */
+static void cut_strips(fac_byte_product *p) {
+    const seen x = seen_of(p);
+    p->rows = p->P;
+    p->columns = p->Q;
+    const bool flat = p->R == 1 && p->S == 1 && p->y.row == p->Q * p->y.column
+                      && x.row * p->stride[0] == p->Q * x.column * p->stride[1];
+    if (flat) {
+        p->rows = 1;
+        p->columns = p->P * p->Q;
+    }
+    p->run = least(p->columns, p->kernels->run);
+    p->strips = p->rows * up(p->columns, p->run);
+}
+
+bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
+    const double most = (double)INT_MAX;
+    stage(p);
+    choose_kernel(c, p);
+    cut_strips(p);
+    const double x = (double)(p->images * p->groups) * (double)(p->H * p->W) * (double)p->C;
+    const double w = (double)(p->groups * p->panels) * (double)p->panel;
+    if ((double)p->channels * (double)(p->R * p->S) > most || w > most
+        || (double)(p->images * p->groups) * (double)p->strips > most) return false;
+    p->by_panel = w > x && p->groups * p->panels >= c->pool.threads;
+    const size_t outputs = (size_t)outputs_of(p);
+    p->stage = p->staged ? lines((size_t)(p->images * seen_of(p).image) + 64) : 0;
+    p->sums = lines((size_t)(p->groups * p->images * p->P * p->Q) * sizeof(int32_t));
+    p->numbers = 3 * lines(outputs * sizeof(int32_t));
+    if (p->depthwise) p->sums = (size_t)(p->R * p->S) * outputs * sizeof(int32_t);
+    return true;
+}
+
+size_t fac_byte_work(const fac_byte_product *p) { return p->numbers + p->sums + p->stage; }
+
+double fac_byte_seconds(const fac_byte_product *p) {
+    const double outputs = (double)(p->groups * p->images) * (double)(p->P * p->Q);
+    const double terms = (double)(p->R * p->S * p->channels);
+    const double width = (double)(p->panels * 2 * p->kernels->lanes);
+    const double share = p->depthwise ? 0.4 : p->kernels->share;
+    const double work = 2 * outputs * (p->depthwise ? terms : (terms + 8) * width);
+    const double bytes = outputs * (double)p->K * (p->bytes ? 1 : 4) + (double)p->stage;
+    return fac_cpu_seconds(p->cpu, work, share, bytes);
+}
+
+/* ---- weights ---- */
+
+static int weight(const fac_byte_product *p, const void *w, int64_t at) {
+    return p->w_signed ? ((const int8_t *)w)[at] : ((const uint8_t *)w)[at] - 128;
+}
+
+size_t fac_byte_packed(const fac_byte_product *p) {
+    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
+    if (p->depthwise) return (size_t)(p->R * p->S) * sums + sums;
+    return lines((size_t)(p->groups * p->panels * p->panel)) + sums;
+}
+
+static int32_t *sums_in(const fac_byte_product *p, void *packed) {
+    const size_t all = fac_byte_packed(p);
+    const size_t sums = (size_t)outputs_of(p) * sizeof(int32_t);
+    return (int32_t *)(void *)((char *)packed + (all - sums));
+}
+
+/* One output channel. */
+static void pack_channel(const fac_byte_product *p, const void *w, int64_t group, int64_t k,
+                         int8_t *panel, int32_t *sum) {
+    const int lanes = p->kernels->lanes;
+    const int64_t in_panel = k % (2 * lanes);
+    int8_t *to = panel + in_panel / lanes * (4 * lanes) + in_panel % lanes * 4;
+    const int64_t base = group * p->w.group + k * p->w.k;
+    for (int64_t r = 0; r < p->R; r++)
+        for (int64_t s = 0; s < p->S; s++)
+            for (int64_t c = 0; c < p->C; c++) {
+                const int v = weight(p, w, base + r * p->w.r + s * p->w.s + c * p->w.c);
+                const int64_t term = (r * p->S + s) * p->channels + c;
+                to[term / 4 * (8 * lanes) + term % 4] = (int8_t)v;
+                *sum += v;
+            }
+}
+
+/* Depthwise: [tap][channel], 32 bits each. */
+static void pack_depthwise(const fac_byte_product *p, const void *w, int32_t *to, int32_t *sum) {
+    const int64_t width = outputs_of(p);
+    for (int64_t g = 0; g < p->groups; g++)
+        for (int64_t t = 0; t < p->R * p->S; t++) {
+            const int v = weight(p, w, g * p->w.group + t / p->S * p->w.r + t % p->S * p->w.s);
+            to[t * width + g] = v;
+            sum[g] += v;
+        }
+}
+
+void fac_byte_pack(const fac_byte_product *p, const void *w, void *to) {
+    const int64_t width = 2 * p->kernels->lanes;
+    int32_t *sum = sums_in(p, to);
+    memset(to, 0, fac_byte_packed(p));
+    if (p->depthwise) {
+        pack_depthwise(p, w, to, sum);
+        return;
+    }
+    for (int64_t g = 0; g < p->groups; g++)
+        for (int64_t k = 0; k < p->K; k++) {
+            int8_t *panel = (int8_t *)to + (g * p->panels + k / width) * p->panel;
+            pack_channel(p, w, g, k, panel, sum + g * p->panels * width + k);
+        }
+}
+
+/* ---- a run ---- */
+
+typedef struct job {
+    const fac_byte_product *p;
+    const fac_byte_data    *d;
+    const uint8_t *x;               /* as the kernel sees it */
+    uint8_t       *stage;
+    int32_t       *bias, *zero, *sums;
+    const int32_t *taps;            /* of a depthwise convolution: weights */
+    float         *factor;
+    int            x_zero;          /* of u8 */
+    int32_t        y_zero;
+    bool           zeros;           /* some w_zero is not 0 */
+    float          lo, hi;
+} job;
+
+static int byte_of(const void *v, bool sign, int64_t at) {
+    if (!v) return 0;
+    return sign ? ((const int8_t *)v)[at] : ((const uint8_t *)v)[at];
+}
+
+/* Bias, factor and zero point of each output channel. */
+static void numbers(job *j) {
+    const fac_byte_product *p = j->p;
+    const fac_byte_data *d = j->d;
+    const int64_t width = p->panels * 2 * p->kernels->lanes, K = p->depthwise ? 1 : p->K;
+    const int32_t *sum = sums_in(p, (void *)(uintptr_t)d->packed);
+    const int shift = p->w_signed ? 0 : 128;
+    for (int64_t g = 0; g < p->groups; g++)
+        for (int64_t k = 0; k < K; k++) {
+            /* Of depthwise groups all outputs lie side by side. */
+            const int64_t at = p->depthwise ? g : g * width + k, n = g * p->K + k;
+            const int64_t z = d->w_zeros > 1 ? n % d->w_zeros : 0, s = d->w_scales > 1 ? n % d->w_scales : 0;
+            const int32_t terms = (int32_t)(p->R * p->S * p->C);
+            const uint32_t zero = (uint32_t)(byte_of(d->w_zero, p->w_signed, z) - (d->w_zero ? shift : 0));
+            j->zero[at] = d->w_zero ? (int32_t)zero : -shift;
+            j->zeros |= j->zero[at] != 0;
+            uint32_t b = d->bias ? (uint32_t)d->bias[n % d->biases] : 0;
+            b -= (uint32_t)j->x_zero * (uint32_t)sum[at];
+            b += (uint32_t)terms * (uint32_t)j->x_zero * (uint32_t)j->zero[at];
+            j->bias[at] = (int32_t)b;
+            if (p->bytes) j->factor[at] = d->x_scale[0] * d->w_scale[s] / d->y_scale[0];
+        }
+}
+
+/* One row of the padded image. */
+static void stage_row(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_byte_product *p = j->p;
+    const seen v = seen_of(p);
+    const int64_t image = i / p->height, row = i % p->height, from = row - p->pad[0];
+    const uint8_t flip = p->x_signed ? 128 : 0;
+    uint8_t *to = j->stage + image * v.image + row * v.row;
+    (void)thread;
+    memset(to, j->x_zero, (size_t)v.row);
+    if (from < 0 || from >= p->H) return;
+    const uint8_t *x = (const uint8_t *)j->d->x + image * p->x.image + from * p->x.row;
+    const int64_t columns = least(p->W, p->width - p->pad[1]);
+    to += p->pad[1] * v.column;
+    if (p->x.channel == 1 && p->groups == 1) {
+        for (int64_t q = 0; q < columns; q++) {
+            const uint8_t *a = x + q * p->x.column;
+            uint8_t *b = to + q * v.column;
+            for (int64_t c = 0; c < p->C; c++) b[c] = a[c] ^ flip;
+        }
+        return;
+    }
+    for (int64_t g = 0; g < p->groups; g++)
+        for (int64_t c = 0; c < p->C; c++) {
+            const uint8_t *a = x + g * p->x.group + c * p->x.channel;
+            uint8_t *b = to + g * v.group + c;
+            for (int64_t q = 0; q < columns; q++) b[q * v.column] = a[q * p->x.column] ^ flip;
+        }
+}
+
+/* Weights of a depthwise convolution less their zero points, in the scratch that sums would have. */
+static void less_zeros(job *j) {
+    const fac_byte_product *p = j->p;
+    const int32_t *from = j->d->packed;
+    const int64_t width = outputs_of(p);
+    for (int64_t t = 0; t < p->R * p->S; t++)
+        for (int64_t g = 0; g < p->groups; g++)
+            j->sums[t * width + g] = from[t * width + g] - j->zero[g];
+    j->taps = j->sums;
+}
+
+/* The sum of what each output of one row sees. */
+static void sum_row(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_byte_product *p = j->p;
+    const seen v = seen_of(p);
+    const int64_t row = i % p->P, image = i / p->P % p->images, g = i / p->P / p->images;
+    (void)thread;
+    for (int64_t q = 0; q < p->Q; q++) {
+        const uint8_t *x = j->x + g * v.group + image * v.image + row * p->stride[0] * v.row
+                           + q * p->stride[1] * v.column;
+        int32_t sum = 0;
+        for (int64_t r = 0; r < p->R; r++)
+            for (int64_t s = 0; s < p->S; s++)
+                for (int64_t c = 0; c < p->C; c++)
+                    sum += x[r * p->dilation[0] * v.row + s * p->dilation[1] * v.column + c];
+        j->sums[i * p->Q + q] = sum;
+    }
+}
+
+static size_t size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
+
+/* Where strip `at` of a group begins: its first pixel in x and y, and its number among sums. */
+typedef struct place { const uint8_t *x; char *y; int64_t sum; } place;
+static place place_of(const job *j, int64_t group, int64_t at) {
+    const fac_byte_product *p = j->p;
+    const seen v = seen_of(p);
+    const int64_t across = up(p->columns, p->run), image = at / p->strips, in_image = at % p->strips;
+    const int64_t row = in_image / across;
+    const int64_t q = least(in_image % across * p->run, p->columns - p->run);
+    const int64_t x = group * v.group + image * v.image + row * p->stride[0] * v.row
+                      + q * p->stride[1] * v.column;
+    const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row + q * p->y.column;
+    return (place){ j->x + x, (char *)j->d->y + y * (int64_t)size_of(p),
+                    (group * p->images + image) * p->P * p->Q + row * p->columns + q };
+}
+
+/* Strips first..last-1 of one panel. */
+static void panel_of(const job *j, int64_t group, int64_t panel, int64_t first, int64_t last) {
+    const fac_byte_product *p = j->p;
+    const seen v = seen_of(p);
+    const int64_t width = 2 * p->kernels->lanes, at = (group * p->panels + panel) * width;
+    fac_byte_tile t = {
+        .x_pixel = p->stride[1] * v.column, .x_row = p->dilation[0] * v.row,
+        .x_column = p->dilation[1] * v.column, .n = (int)p->run, .R = p->kernel_R, .S = p->kernel_S,
+        .quads = p->quads, .bias = j->bias + at, .zero = j->zeros ? j->zero + at : NULL,
+        .w = (const int8_t *)j->d->packed + (group * p->panels + panel) * p->panel,
+        .factor = p->bytes ? j->factor + at : NULL, .lo = j->lo, .hi = j->hi, .y_zero = j->y_zero,
+        .y_pixel = p->y.column * (int64_t)size_of(p),
+        .columns = (int)least(width, p->K - panel * width) };
+    for (int64_t s = first; s < last; s += 2) {
+        const place a = place_of(j, group, s), b = place_of(j, group, s + 1 < last ? s + 1 : s);
+        const int64_t shift = panel * width * (int64_t)size_of(p);
+        t.x0 = a.x;
+        t.y0 = a.y + shift;
+        t.sum0 = j->sums + a.sum;
+        t.x1 = s + 1 < last ? b.x : NULL;
+        t.y1 = b.y + shift;
+        t.sum1 = j->sums + b.sum;
+        p->kernels->tile(&t);
+    }
+}
+
+static void by_panel(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_byte_product *p = j->p;
+    (void)thread;
+    panel_of(j, i / p->panels, i % p->panels, 0, p->images * p->strips);
+}
+
+static void by_strips(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_byte_product *p = j->p;
+    const int64_t all = p->images * p->strips, blocks = up(all, STRIPS), group = i / blocks;
+    const int64_t first = i % blocks * STRIPS;
+    (void)thread;
+    for (int64_t panel = 0; panel < p->panels; panel++)
+        panel_of(j, group, panel, first, least(first + STRIPS, all));
+}
+
+static void depthwise_row(void *arg, int i, int thread) {
+    const job *j = arg;
+    const fac_byte_product *p = j->p;
+    const seen v = seen_of(p);
+    const int64_t image = i / p->P, row = i % p->P;
+    const fac_byte_row t = {
+        .x = j->x + image * v.image + row * p->stride[0] * v.row,
+        .x_pixel = p->stride[1] * v.column, .x_row = p->dilation[0] * v.row,
+        .x_column = p->dilation[1] * v.column, .R = (int)p->R, .S = (int)p->S,
+        .channels = (int)p->groups, .w = j->taps,
+        .w_tap = outputs_of(p), .bias = j->bias,
+        .factor = p->bytes ? j->factor : NULL, .lo = j->lo, .hi = j->hi, .y_zero = j->y_zero,
+        .y = (char *)j->d->y + (image * p->y.image + row * p->y.row) * (int64_t)size_of(p),
+        .y_pixel = p->y.column * (int64_t)size_of(p), .pixels = p->Q };
+    (void)thread;
+    p->kernels->row(&t);
+}
+
+void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
+    const fac_pool *pool = &p->cpu->pool;
+    char *work = d->work;
+    const size_t part = p->numbers / 3;
+    job j = { .p = p, .d = d, .bias = (int32_t *)(void *)work,
+              .zero = (int32_t *)(void *)(work + part), .factor = (float *)(void *)(work + 2 * part),
+              .sums = (int32_t *)(void *)(work + p->numbers),
+              .stage = (uint8_t *)work + p->numbers + p->sums };
+    memset(work, 0, p->numbers);
+    j.x_zero = byte_of(d->x_zero, p->x_signed, 0) + (p->x_signed ? 128 : 0);
+    j.y_zero = byte_of(d->y_zero, p->y_signed, 0);
+    j.lo = (float)((p->y_signed ? -128 : 0) - j.y_zero);
+    j.hi = (float)((p->y_signed ? 127 : 255) - j.y_zero);
+    j.x = p->staged ? j.stage : d->x;
+    numbers(&j);
+    if (p->staged) fac_parallel(pool, (int)(p->images * p->height), stage_row, &j);
+    j.taps = d->packed;
+    if (j.zeros && p->depthwise) less_zeros(&j);
+    else if (j.zeros) fac_parallel(pool, (int)(p->groups * p->images * p->P), sum_row, &j);
+    if (p->depthwise) fac_parallel(pool, (int)(p->images * p->P), depthwise_row, &j);
+    else if (p->by_panel) fac_parallel(pool, (int)(p->groups * p->panels), by_panel, &j);
+    else fac_parallel(pool, (int)(p->groups * up(p->images * p->strips, STRIPS)), by_strips, &j);
+}

@@ -1,0 +1,205 @@
+/* linear/blocks: a linear layer whose weights stay as small as they are stored: in blocks of a few bits, or as f16 and bf16.
+ *
+ * Weights are read where they lie, most often in the mapped file: there is no packed copy, and a run takes as long as it takes to
+ * read them.  With few rows of x, each of them is rounded to 8 bits in blocks of 32 and the products are those of integers
+ * (simd/block_dots.c), for types that have such kernels and unless the program wants the highest precision.  Else some rows of
+ * weights at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix product for many. */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include "backends/cpu/device/blocked.h"
+#include "backends/cpu/product/block_dots.h"
+#include "backends/cpu/product/gemm.h"
+#include "backends/cpu/device/ranges.h"
+#include "backends/cpu/device/solvers.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "op_list.h"
+#include "tensor/blocks.h"
+#include "tensor/tensor_internal.h"
+
+enum { FEW = 6, ROUNDED_MOST = 16, DEPTH = 512 };
+
+typedef struct plan {
+    const fac_cpu *cpu;
+    fac_epilogue   e;
+    fac_layout     x, y, b, r;
+    fac_dtype      type;
+    int64_t        M, N, K, slab, slabs;        /* rows of weights that become f32 together */
+    int64_t        row_bytes;
+    size_t         x_bytes, per_thread;         /* of scratch */
+    bool           bias, rounded, direct;
+    const fac_block_dots *dots;
+} plan;
+
+/* Those of the device's instruction set; NULL: the type has none. */
+static const fac_block_dots *dots_of(const fac_simd *s, fac_dtype t) {
+    const fac_block_dots *of = fac_block_dots_base;
+#if defined(__x86_64__)
+    if (s->isa == FAC_ISA_AVX2) of = fac_block_dots_avx2;
+    if (s->isa == FAC_ISA_AVX512) of = fac_block_dots_avx512;
+#endif
+    (void)s;
+    return of[t].run ? &of[t] : NULL;
+}
+
+/* To the nearest, in units of the largest / 127. */
+void fac_block_x_round(const float *x, int64_t K, char *to) {
+    float *d = (float *)(to + K), *sums = d + K / 32;
+    for (int64_t b = 0; b < K / 32; b++, x += 32, to += 32) {
+        float most = 0;
+        int sum = 0;
+        for (int k = 0; k < 32; k++) most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
+        const float by = most > 0 ? 127 / most : 0;
+        for (int k = 0; k < 32; k++) {
+            const int q = (int)lrintf(x[k] * by);
+            to[k] = (char)q;
+            sum += q;
+        }
+        d[b] = most / 127;
+        sums[b] = d[b] * (float)sum;
+    }
+}
+
+static bool stored(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16 || fac_dtype_get(t)->kind == 'q'; }
+
+static bool settle(plan *p, const fac_problem *q) {
+    const fac_operand *x = &q->in[0], *w = &q->in[1], *b = &q->in[2];
+    const fac_simd *s = p->cpu->simd;
+    const int64_t rows = fac_dims_count(&x->type.dims);
+    if (x->type.dtype != FAC_F32 || !stored(w->type.dtype) || q->nout != 1 || rows <= 0) return false;
+    p->type = w->type.dtype;
+    p->N = w->type.dims.d[0];
+    p->K = w->type.dims.d[1];
+    if (p->N <= 0 || p->K <= 0 || !fac_cpu_epilogue(q, s, &p->e)) return false;
+    p->M = rows / p->K;
+    p->bias = b->type.dtype != FAC_NONE;
+    const fac_dtype_info *t = fac_dtype_get(p->type);
+    p->row_bytes = p->K / t->block_elements * t->block_bytes;
+    p->dots = dots_of(s, p->type);
+    p->rounded = p->dots && p->M <= ROUNDED_MOST && q->precision != FAC_PRECISION_HIGHEST && p->K % 32 == 0;
+    const int64_t fit = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / p->K, wide = 2 * s->lanes;
+    p->slab = fit < wide ? wide : fit > 128 ? 128 : fit / wide * wide;
+    if (p->M <= FEW) p->slab = wide;
+    p->slabs = (p->N + p->slab - 1) / p->slab;
+    p->direct = p->K % s->lanes == 0;
+    p->x_bytes = p->rounded ? (size_t)p->M * fac_block_x_bytes(p->K) : 0;
+    const size_t both = fac_gemm_both_floats(s, fac_gemm_tiles(s, p->M), DEPTH, p->direct);
+    p->per_thread = p->rounded ? 0 : ((size_t)(p->slab * p->K) + both + 64) * sizeof(float);
+    return p->slabs < INT_MAX && p->K < INT_MAX / 8 && p->M < INT_MAX / 8;
+}
+
+static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
+    plan p = { .cpu = fac_cpu_of(d) };
+    if (!settle(&p, q)) return false;
+    for (int i = 0; i < 3; i++)
+        if (q->in[i].type.dtype) fac_want_plain(&q->in[i]);
+    fac_want_plain(&q->out[0]);
+    if (p.e.residual >= 0) fac_want_plain(&q->in[p.e.residual]);
+    o->work = p.x_bytes + p.per_thread * (size_t)p.cpu->pool.threads + 64;
+    o->seconds = 1e-6 + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth)
+               + 2 * (double)p.M * (double)p.N * (double)p.K / p.cpu->flops;
+    return true;
+}
+
+static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_error *err) {
+    plan *p = fac_alloc(1, sizeof *p);
+    if (!p) return fac_raise(err, FAC_E_NOMEM, "linear/blocks: no memory for a plan");
+    p->cpu = fac_cpu_of(d);
+    settle(p, q);
+    p->x = q->in[0].layout;
+    p->b = q->in[2].layout;
+    p->y = q->out[0].layout;
+    if (p->e.residual >= 0) p->r = q->in[p->e.residual].layout;
+    *out = p;
+    return FAC_OK;
+}
+
+static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
+
+/* ---- running ---- */
+
+typedef struct job {
+    const plan *p;
+    const float *x, *b, *r;
+    const char *w;
+    float *y;
+    char *rounded, *work;
+} job;
+
+/* What comes after the products, for columns first .. first + n - 1 of all rows. */
+static void finish(const job *j, int64_t first, int64_t n) {
+    const plan *p = j->p;
+    for (int64_t m = 0; m < p->M; m++) {
+        float *y = j->y + m * p->N + first;
+        for (int64_t k = 0; k < n; k++) {
+            float v = y[k] + (j->b ? j->b[first + k] : 0) + (j->r ? j->r[m * p->N + first + k] : 0);
+            v = v < p->e.lo ? p->e.lo : v;
+            y[k] = v > p->e.hi ? p->e.hi : v;
+        }
+        fac_epilogue_run(&p->e, y, (size_t)n);
+    }
+}
+
+static void by_integers(void *arg, int64_t first, int64_t last, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    (void)thread;
+    const fac_block_rows t = { .w = j->w + first * p->row_bytes, .w_row = p->row_bytes, .rows = last - first, .K = p->K,
+                               .x = j->rounded, .x_row = (int64_t)fac_block_x_bytes(p->K), .m = p->M, .y = j->y + first,
+                               .y_row = p->N };
+    p->dots->run(&t);
+    finish(j, first, last - first);
+}
+
+/* A slab of weights as f32, rows one after the other. */
+static void decode(const plan *p, const char *w, int64_t rows, float *to) {
+    for (int64_t k = 0; k < rows; k++, w += p->row_bytes, to += p->K) {
+        if (p->dots && p->dots->decode) p->dots->decode(w, to, p->K);
+        else fac_convert(FAC_F32, to, p->type, w, (size_t)p->K);
+    }
+}
+
+static void by_floats(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const fac_simd *s = p->cpu->simd;
+    const int64_t first = i * p->slab, rows = p->N - first < p->slab ? p->N - first : p->slab;
+    float *slab = (float *)(j->work + (size_t)thread * p->per_thread);
+    decode(p, j->w + first * p->row_bytes, rows, slab);
+    if (p->M <= FEW) {
+        float sums[FEW * 128];
+        s->dots(&(fac_dots){ slab, j->x, p->K, p->K, p->K, rows, p->M, sums, p->M });
+        for (int64_t k = 0; k < rows; k++)
+            for (int64_t m = 0; m < p->M; m++) j->y[m * p->N + first + k] = sums[k * p->M + m];
+    } else {
+        static const fac_epilogue none = { .residual = -1, .lo = -__builtin_inff(), .hi = __builtin_inff() };
+        const fac_gemm_job g = { .simd = s, .M = p->M, .N = rows, .K = p->K, .y = j->y + first, .y_row = p->N, .e = &none };
+        const fac_gemm_block all = { .t1 = fac_gemm_tiles(s, p->M), .p1 = fac_gemm_panels(s, rows) };
+        fac_gemm_both(&g, all, (fac_gemm_matrix){ j->x, p->K, 1 }, (fac_gemm_matrix){ slab, 1, p->K }, 1, DEPTH, p->direct,
+                      slab + p->slab * p->K);
+    }
+    finish(j, first, rows);
+}
+
+static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out, fac_span work, fac_error *err) {
+    const plan *p = plan_;
+    const fac_pool *pool = &p->cpu->pool;
+    (void)d, (void)err;
+    char *scratch = (char *)fac_span_packed(work);
+    job j = { .p = p, .x = fac_span_floats(in[0], &p->x), .b = p->bias ? fac_span_floats(in[2], &p->b) : NULL,
+              .r = p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL,
+              .w = (const char *)in[1].memory + in[1].at, .y = fac_span_floats(out[0], &p->y), .rounded = scratch,
+              .work = scratch };
+    if (!p->rounded) {
+        fac_parallel(pool, (int)p->slabs, by_floats, &j);
+        return FAC_OK;
+    }
+    for (int64_t m = 0; m < p->M; m++) fac_block_x_round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
+    const int64_t shares = p->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
+    fac_parallel_ranges(pool, p->N, (int)shares, by_integers, &j);
+    return FAC_OK;
+}
+
+const fac_solver fac_cpu_linear_blocks = {
+    .name = "linear/blocks", .op = &fac_op_linear, .offer = offer, .make = make, .done = done, .run = run };

@@ -1,0 +1,258 @@
+/* Products of weights in blocks of 32 with rows of 8-bit numbers: see product/block_dots.h.
+ *
+ * All types are w = d u + m with u of 0..255: q4_0 m = -8 d, q4_1 its own m, q8_0 u = q + 128, m = -128 d.  So
+ *     sum of w x = d dx sum(u xq) + m (dx sum xq)
+ * where the second sums belong to x alone.  u xq are added in 32 bits: vpdpbusd takes 64 of them at a time, two blocks, whose
+ * sums lie in the halves of a vector; without it products of pairs are added in 16 bits, which 8-bit u would overflow: those are
+ * taken as signed numbers by their magnitudes. */
+#include <string.h>
+#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/product/block_dots.h"
+#include "tensor/half.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+enum type { TYPE_Q4_0, TYPE_Q4_1, TYPE_Q8_0 };
+enum { PART = 128 };                        /* blocks whose scales are gathered together */
+
+INLINE int bytes_of(const enum type t) { return t == TYPE_Q4_0 ? 18 : t == TYPE_Q4_1 ? 20 : 34; }
+INLINE int head_of(const enum type t) { return t == TYPE_Q4_1 ? 4 : 2; }
+
+INLINE uint16_t half_at(const char *p) {
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return h;
+}
+
+/* d of n blocks, and the sum of their m times those of x. */
+INLINE float scales(const enum type t, const char *w, int n, const float *sums, float *d) {
+    uint16_t halves[PART];
+    float total = 0, m[PART];
+    for (int b = 0; b < n; b++) halves[b] = half_at(w + b * bytes_of(t));
+    for (int b = 0; b < n; b++) d[b] = fac_f16_to_f32(halves[b]);
+    if (t == TYPE_Q4_1) {
+        for (int b = 0; b < n; b++) halves[b] = half_at(w + b * bytes_of(t) + 2);
+        for (int b = 0; b < n; b++) m[b] = fac_f16_to_f32(halves[b]);
+        for (int b = 0; b < n; b++) total += m[b] * sums[b];
+        return total;
+    }
+    for (int b = 0; b < n; b++) total += d[b] * sums[b];
+    return t == TYPE_Q4_0 ? -8 * total : -128 * total;
+}
+
+#if defined(__AVX512F__)
+
+/* Blocks at a and b as one vector of u. */
+INLINE __m512i pair_of(const enum type t, const char *a, const char *b) {
+    if (t == TYPE_Q8_0) {
+        const __m256i low = _mm256_loadu_si256((const __m256i *)a), high = _mm256_loadu_si256((const __m256i *)b);
+        return _mm512_xor_si512(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), _mm512_set1_epi8(-128));
+    }
+    const __m128i x = _mm_loadu_si128((const __m128i *)a), y = _mm_loadu_si128((const __m128i *)b);
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(y), _mm_srli_epi16(y, 4), 1);
+    return _mm512_and_si512(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), _mm512_set1_epi8(15));
+}
+
+/* Sums of u x in 32 bits. */
+INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x) {
+    if (vnni) {
+        __m512i sum = _mm512_setzero_si512();
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(u), "v"(x));
+        return sum;
+    }
+    const __m512i ones = _mm512_set1_epi16(1);
+    if (t != TYPE_Q8_0) return _mm512_madd_epi16(_mm512_maddubs_epi16(u, x), ones);
+    const __m512i even = _mm512_and_si512(u, _mm512_set1_epi16(255)), odd = _mm512_srli_epi16(u, 8);
+    const __m512i first = _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8), second = _mm512_srai_epi16(x, 8);
+    return _mm512_add_epi32(_mm512_madd_epi16(even, first), _mm512_madd_epi16(odd, second));
+}
+
+/* d and dx of two blocks, eight times each. */
+INLINE __m512 pair_scale(const float *d, const float *dx) {
+    const __m128 both = _mm_mul_ps(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)d)),
+                                   _mm_castpd_ps(_mm_load_sd((const double *)(const void *)dx)));
+    const __m512i halves = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    return _mm512_permutexvar_ps(halves, _mm512_castps128_ps512(both));
+}
+
+/* n blocks of a row of w with m rows of x. */
+INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
+                 const float *const *dx, __m512 *sum) {
+    const int bytes = bytes_of(t);
+    w += head_of(t);
+    for (int b = 0; b + 2 <= n; b += 2) {
+        const __m512i u = pair_of(t, w + b * bytes, w + (b + 1) * bytes);
+        for (int j = 0; j < m; j++) {
+            const __m512i p = products(t, vnni, u, _mm512_loadu_si512(x[j] + 32 * b));
+            sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p), pair_scale(d + b, dx[j] + b), sum[j]);
+        }
+    }
+    if (n % 2 == 0) return;
+    const __m512i u = pair_of(t, w + (n - 1) * bytes, w + (n - 1) * bytes);
+    for (int j = 0; j < m; j++) {
+        const __m512i last = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(x[j] + 32 * (n - 1))));
+        const __m512i p = products(t, vnni, u, _mm512_inserti64x4(last, _mm256_setzero_si256(), 1));
+        sum[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(p), _mm512_set1_ps(d[n - 1] * dx[j][n - 1]), sum[j]);
+    }
+}
+typedef __m512 sums;
+INLINE sums none(void) { return _mm512_setzero_ps(); }
+INLINE float total(sums v) { return _mm512_reduce_add_ps(v); }
+
+#elif defined(__AVX2__)
+
+INLINE __m256i block_of(const enum type t, const char *a) {
+    if (t == TYPE_Q8_0) return _mm256_loadu_si256((const __m256i *)a);
+    const __m128i x = _mm_loadu_si128((const __m128i *)a);
+    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1), _mm256_set1_epi8(15));
+}
+
+/* q8_0 by magnitudes: the products are those of q, not of q + 128. */
+INLINE __m256i products(const enum type t, __m256i u, __m256i x) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    if (t != TYPE_Q8_0) return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), ones);
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(u), _mm256_sign_epi8(x, u)), ones);
+}
+
+INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
+                 const float *const *dx, __m256 *sum) {
+    const int bytes = bytes_of(t);
+    (void)vnni;
+    w += head_of(t);
+    for (int b = 0; b < n; b++) {
+        const __m256i u = block_of(t, w + b * bytes);
+        for (int j = 0; j < m; j++) {
+            const __m256i p = products(t, u, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));
+            sum[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(p), _mm256_set1_ps(d[b] * dx[j][b]), sum[j]);
+        }
+    }
+}
+typedef __m256 sums;
+INLINE sums none(void) { return _mm256_setzero_ps(); }
+INLINE float total(sums v) {
+    float all = 0;
+    for (int k = 0; k < 8; k++) all += v[k];
+    return all;
+}
+
+#else
+
+INLINE int signed_at(const enum type t, const char *w, int k) {
+    if (t == TYPE_Q8_0) return (signed char)w[k];
+    return k < 16 ? w[k] & 15 : (unsigned char)w[k - 16] >> 4;
+}
+
+/* q8_0 as it is, not q + 128. */
+INLINE void part(const enum type t, const bool vnni, const int m, const char *w, int n, const float *d, const char *const *x,
+                 const float *const *dx, float *sum) {
+    (void)vnni;
+    for (int b = 0; b < n; b++) {
+        const char *q = w + b * bytes_of(t) + head_of(t);
+        for (int j = 0; j < m; j++) {
+            int p = 0;
+            for (int k = 0; k < 32; k++) p += signed_at(t, q, k) * (signed char)x[j][32 * b + k];
+            sum[j] += d[b] * dx[j][b] * (float)p;
+        }
+    }
+}
+typedef float sums;
+INLINE sums none(void) { return 0; }
+INLINE float total(sums v) { return v; }
+
+#endif
+
+/* Without 512 bits q8_0 has no shift by 128, so nothing is to be taken away. */
+#if defined(__AVX512F__)
+enum { SHIFTED = 1 };
+#else
+enum { SHIFTED = 0 };
+#endif
+
+INLINE void row(const enum type t, const bool vnni, const int m, const fac_block_rows *r, const char *w, const char *x, float *y) {
+    const int blocks = (int)(r->K / 32), bytes = bytes_of(t);
+    sums sum[4];
+    float rest[4] = { 0 };
+    for (int j = 0; j < m; j++) sum[j] = none();
+    for (int b = 0; b < blocks; b += PART) {
+        const int n = blocks - b < PART ? blocks - b : PART;
+        const char *q[4];
+        const float *dx[4];
+        float d[PART];
+        for (int j = 0; j < m; j++) {
+            const float *facts = (const float *)(const void *)(x + j * r->x_row + r->K);
+            q[j] = x + j * r->x_row + 32 * b;
+            dx[j] = facts + b;
+            const float below = scales(t, w + b * bytes, n, facts + blocks + b, d);
+            rest[j] += t == TYPE_Q8_0 && !SHIFTED ? 0 : below;
+        }
+        part(t, vnni, m, w + b * bytes, n, d, q, dx, sum);
+    }
+    for (int j = 0; j < m; j++) y[j * r->y_row] = total(sum[j]) + rest[j];
+}
+
+INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {
+    for (int64_t j = 0; j < r->m; j += 4) {
+        const int64_t left = r->m - j;
+        const char *x = r->x + j * r->x_row;
+        for (int64_t i = 0; i < r->rows; i++) {
+            const char *w = r->w + i * r->w_row;
+            float *y = r->y + j * r->y_row + i;
+            if (left >= 4) row(t, vnni, 4, r, w, x, y);
+            else if (left == 3) row(t, vnni, 3, r, w, x, y);
+            else if (left == 2) row(t, vnni, 2, r, w, x, y);
+            else row(t, vnni, 1, r, w, x, y);
+        }
+    }
+}
+
+static bool has_vnni(void) {
+#if defined(__AVX512F__)
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
+#define RUN(name, type) \
+    static void name(const fac_block_rows *r) { \
+        if (has_vnni()) rows(type, true, r); \
+        else rows(type, false, r); \
+    }
+RUN(run_q4_0, TYPE_Q4_0)
+RUN(run_q4_1, TYPE_Q4_1)
+RUN(run_q8_0, TYPE_Q8_0)
+
+/* ---- as f32 ---- */
+
+static void decode_q4_0(const char *w, float *to, int64_t K) {
+    for (int64_t b = 0; b < K / 32; b++, w += 18, to += 32) {
+        const float d = fac_f16_to_f32(half_at(w));
+        const unsigned char *q = (const unsigned char *)w + 2;
+        for (int k = 0; k < 16; k++) to[k] = d * (float)((q[k] & 15) - 8);
+        for (int k = 0; k < 16; k++) to[k + 16] = d * (float)((q[k] >> 4) - 8);
+    }
+}
+
+static void decode_q4_1(const char *w, float *to, int64_t K) {
+    for (int64_t b = 0; b < K / 32; b++, w += 20, to += 32) {
+        const float d = fac_f16_to_f32(half_at(w)), m = fac_f16_to_f32(half_at(w + 2));
+        const unsigned char *q = (const unsigned char *)w + 4;
+        for (int k = 0; k < 16; k++) to[k] = d * (float)(q[k] & 15) + m;
+        for (int k = 0; k < 16; k++) to[k + 16] = d * (float)(q[k] >> 4) + m;
+    }
+}
+
+static void decode_q8_0(const char *w, float *to, int64_t K) {
+    for (int64_t b = 0; b < K / 32; b++, w += 34, to += 32) {
+        const float d = fac_f16_to_f32(half_at(w));
+        for (int k = 0; k < 32; k++) to[k] = d * (float)(signed char)w[2 + k];
+    }
+}
+
+const fac_block_dots FAC_SIMD(fac_block_dots)[FAC_DTYPES] = {
+    [FAC_Q4_0] = { run_q4_0, decode_q4_0 },
+    [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
+    [FAC_Q8_0] = { run_q8_0, decode_q8_0 },
+};

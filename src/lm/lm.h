@@ -1,0 +1,86 @@
+/* Between the files of language models. */
+#ifndef FACULA_LM_LM_H
+#define FACULA_LM_LM_H
+#include "base/arena.h"
+#include "base/table.h"
+#include "facula/graph.h"
+#include "facula/io.h"
+#include "facula/lm.h"
+#include "tensor/gguf.h"
+
+enum {                                      /* fac_lm_config.is */
+    FAC_LM_LAYER_NORM = 1,                  /* with mean and bias, not root mean squares   */
+    FAC_LM_LEARNED    = 2,                  /* positions are vectors that are added        */
+    FAC_LM_NEIGHBOURS = 4,                  /* rotary pairs are neighbours                 */
+    FAC_LM_PARALLEL   = 8,                  /* h += att(n1 h) + mlp(n2 h)                  */
+    FAC_LM_GELU_TANH  = 16,                 /* instead of silu                             */
+    FAC_LM_GELU_ERF   = 32,
+    FAC_LM_SCALED     = 64,                 /* embeddings times sqrt(width)                */
+    FAC_LM_PLUS_ONE   = 128,                /* norms are stored less 1                     */
+    FAC_LM_TURNED     = 256,                /* matrices are stored [in, out]               */
+    FAC_LM_PER_HEAD   = 512,                /* rows of qkv lie by heads                    */
+    FAC_LM_ENCODER    = 1024,               /* gives an embedding of a text, and writes none */
+};
+
+typedef struct fac_lm_config {
+    const char *family;                     /* "llama" */
+    unsigned    is;
+    int64_t     layers, width, heads, kv_heads, head, hidden, vocabulary, context, rotary;     /* rotary: elements of a head */
+    double      eps, base, local_base, factor;     /* local_base: of layers with a window; factor: positions are divided */
+    double      cap, last_cap, scale;       /* softcaps of scores and logits; of scores, 0: 1 / sqrt(head) */
+    int64_t     window, global_every;       /* every so many-th layer sees all; 0: all have the window    */
+    double      low, high, original;        /* Llama 3's scaling, with factor; original 0: none */
+} fac_lm_config;
+
+struct fac_lm {
+    fac_arena     arena;
+    fac_device   *device;
+    fac_lm_opts   opts;
+    fac_lm_config c;
+    const char  *(*name)(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);      /* in the file */
+    fac_weights **files;
+    size_t        nfiles;
+    fac_table     made;                     /* tensors that were turned or converted, by canonical name */
+    fac_tensor  **own;
+    size_t        nown, room_own;
+    int64_t       context;
+    int           slots;
+    fac_program  *encoder;                  /* of fac_lm_embed, made when first asked for */
+};
+
+/* ---- config.c: hyperparameters ---- */
+fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_error *err);
+fac_status fac_lm_config_json(const char *text, size_t bytes, fac_lm_config *c, fac_error *err);
+
+/* ---- names.c ---- */
+const char *fac_lm_name_gguf(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);
+const char *fac_lm_name_hf(const fac_lm *m, const char *canonical, int64_t layer, char to[256]);
+
+/* ---- model.c ---- */
+/* By GGUF's name, "%d" is the layer: as a matrix of `linear` (stored types), or as f32.  *out NULL: there is none. */
+fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool as_floats, fac_tensor **out, fac_error *err);
+/* Without files yet, for fac_lm_free; NULL: no memory. */
+fac_lm *fac_lm_empty(void);
+fac_status fac_lm_read_llama2c(fac_lm *m, fac_file *f, fac_error *err);
+
+/* ---- block.c: the graph ---- */
+/* caches: keys and values of each layer, 2 x layers tensors; NULL: without.  Inputs ids, positions, at, lengths, rows with them;
+ * ids alone without. */
+fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *const *caches, fac_graph **out, fac_error *err);
+
+/* ---- session.c ---- */
+fac_lm_facts fac_session_facts(const fac_session *s);           /* of its model */
+int64_t fac_session_past(const fac_session *s, int slot, int32_t *to);     /* what a slot was fed; how many */
+
+/* ---- stream.c: text that may be shown ---- */
+typedef struct fac_stream {
+    char  *held;                            /* bytes that are no whole character yet, or may begin a stop text */
+    size_t n, room;
+    const char *const *stop;
+    int    nstop;
+} fac_stream;
+/* Adds bytes; how many of `held` may be told now; *stopped: a stop text follows them.  SIZE_MAX: no memory. */
+size_t fac_stream_add(fac_stream *s, const char *bytes, size_t n, bool *stopped);
+void   fac_stream_take(fac_stream *s, size_t n);        /* these were told */
+void   fac_stream_end(fac_stream *s);                   /* what is no UTF-8 becomes U+FFFD */
+#endif

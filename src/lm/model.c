@@ -1,0 +1,315 @@
+/* Loading a model: which files, their weights, and what of them must be turned before `linear` takes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cjson/cJSON.h>
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "facula/read.h"
+#include "lm/lm.h"
+#include "tensor/tensor_internal.h"
+#include "tensor/weights.h"
+
+enum { USUAL_CONTEXT = 4096, LARGEST_CONFIG = 1 << 24, MOST_SLOTS = 256, MOST_FILES = 1000 };
+
+static fac_status no_memory(fac_error *err) { return fac_raise(err, FAC_E_NOMEM, "no memory for a language model"); }
+
+/* ---- one weight ---- */
+
+static fac_tensor *find(const fac_lm *m, const char *name) {
+    for (size_t k = 0; k < m->nfiles; k++) {
+        fac_tensor *t = fac_weights_find(m->files[k], name);
+        if (t) return t;
+    }
+    return NULL;
+}
+
+/* With a module's name in front, as models with heads have it. */
+static fac_tensor *find_under(const fac_lm *m, const char *module, const char *name) {
+    char full[300];
+    snprintf(full, sizeof full, "%s%s", module, name);
+    return find(m, full);
+}
+
+static const char *why_not(const fac_lm *m, const char *name) {
+    for (size_t k = 0; k < m->nfiles; k++)
+        if (fac_weights_why(m->files[k], name)) return fac_weights_why(m->files[k], name);
+    return NULL;
+}
+
+/* [in, out] as [out, in]. */
+static fac_status transposed(fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const fac_dims d = fac_tensor_type(t).dims;
+    fac_tensor *view;
+    FAC_TRY(fac_tensor_view(t, fac_shape(d.d[1], d.d[0]), (int64_t[]){ 1, d.d[1] }, 0, &view, err));
+    const fac_status status = fac_tensor_copy_contiguous(view, out, err);
+    fac_tensor_free(view);
+    return status;
+}
+
+/* Rows (head, q k v, D) as (q k v, head, D), of a matrix or of a bias. */
+static fac_status by_kind(const fac_lm *m, fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const fac_dims d = fac_tensor_type(t).dims;
+    const int64_t width = d.n > 1 ? d.d[1] : 1, D = m->c.head, H = m->c.heads;
+    fac_tensor *view, *copy;
+    if (d.d[0] != 3 * H * D) return fac_raise(err, FAC_E_FORMAT, "query_key_value of %lld rows", (long long)d.d[0]);
+    FAC_TRY(fac_tensor_view(t, fac_shape(3, H, D, width), (int64_t[]){ D * width, 3 * D * width, width, 1 }, 0, &view, err));
+    fac_status status = fac_tensor_copy_contiguous(view, &copy, err);
+    fac_tensor_free(view);
+    if (status) return status;
+    status = fac_tensor_view(copy, d, NULL, 0, out, err);
+    fac_tensor_free(copy);
+    return status;
+}
+
+static fac_status plus_one(fac_tensor *t, fac_tensor **out, fac_error *err) {
+    FAC_TRY(fac_tensor_convert(t, FAC_F32, out, err));
+    const fac_type type = fac_tensor_type(*out);
+    float *x = fac_tensor_storage(*out)->host;
+    for (int64_t k = 0; k < fac_dims_count(&type.dims); k++) x[k] += 1;
+    return FAC_OK;
+}
+
+static bool ends(const char *s, const char *with) {
+    const size_t n = strlen(s), m = strlen(with);
+    return n >= m && !strcmp(s + n - m, with);
+}
+
+/* As `linear` and the norms take it: *out is a new reference. */
+static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t, fac_tensor **out, fac_error *err) {
+    const fac_type type = fac_tensor_type(t);
+    const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"), qkv = strstr(canonical, "attn_qkv");
+    if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE) return plus_one(t, out, err);
+    if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7)) return transposed(t, out, err);
+    if (qkv && m->c.is & FAC_LM_PER_HEAD) return by_kind(m, t, out, err);
+    if ((floats && type.dtype != FAC_F32) || type.dtype == FAC_F64) return fac_tensor_convert(t, FAC_F32, out, err);
+    *out = fac_tensor_retain(t);
+    return FAC_OK;
+}
+
+static fac_status keep(fac_lm *m, const char *key, fac_tensor *t, fac_error *err) {
+    char *copy = fac_arena_text(&m->arena, key);
+    if (!copy || !fac_reserve(&m->own, &m->room_own, m->nown + 1, sizeof *m->own) || !fac_table_put(&m->made, copy, t)) {
+        fac_tensor_free(t);
+        return no_memory(err);
+    }
+    m->own[m->nown++] = t;
+    return FAC_OK;
+}
+
+fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool floats, fac_tensor **out, fac_error *err) {
+    char key[256], name[256];
+    *out = NULL;
+    fac_lm_name_gguf(m, canonical, layer, key);
+    if ((*out = fac_table_get(&m->made, key))) return FAC_OK;
+    const char *theirs = m->name(m, canonical, layer, name);
+    fac_tensor *t = theirs ? find(m, theirs) : NULL;
+    if (!t && theirs && !strncmp(theirs, "transformer.", 12)) t = find(m, theirs + 12);
+    if (!t && theirs && m->c.is & FAC_LM_ENCODER) t = find_under(m, "bert.", theirs);
+    if (!t) {
+        const char *why = theirs ? why_not(m, theirs) : NULL;
+        return why ? fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s", theirs, why) : FAC_OK;
+    }
+    fac_tensor *made;
+    const fac_status status = turn(m, canonical, floats, t, &made, err);
+    if (status) return fac_raise_in(err, status, "%s", theirs);
+    FAC_TRY(keep(m, key, made, err));
+    *out = made;
+    return FAC_OK;
+}
+
+/* ---- files ---- */
+
+static fac_status add_file(fac_lm *m, const char *path, fac_error *err) {
+    fac_weights **more = fac_resize(m->files, m->nfiles + 1, sizeof *more);
+    if (!more) return no_memory(err);
+    m->files = more;
+    FAC_TRY(fac_weights_load(path, &m->files[m->nfiles], err));
+    m->nfiles++;
+    return FAC_OK;
+}
+
+/* "X-00001-of-00003.gguf": the others. */
+static fac_status add_parts(fac_lm *m, const char *path, int64_t parts, fac_error *err) {
+    char other[4096];
+    const size_t n = strlen(path), tail = sizeof "-00001-of-00003.gguf" - 1;
+    if (parts > MOST_FILES || n < tail || n >= sizeof other)
+        return fac_raise(err, FAC_E_FORMAT, "%s: one of %lld parts, but not called X-00001-of-0000N.gguf", path, (long long)parts);
+    for (int64_t k = 1; k <= parts; k++) {
+        snprintf(other, sizeof other, "%.*s-%05d-of-%05d.gguf", (int)(n - tail), path, (int)k, (int)parts);
+        FAC_TRY(add_file(m, other, err));
+    }
+    return FAC_OK;
+}
+
+static fac_status load_gguf(fac_lm *m, fac_file *f, const char *path, fac_error *err) {
+    fac_gguf *g;
+    FAC_TRY(fac_gguf_open(f, &g, err));
+    fac_status status = fac_lm_config_gguf(g, &m->c, &m->arena, err);
+    const int64_t parts = fac_gguf_int(g, "split.count", 1);
+    fac_gguf_free(g);
+    m->name = fac_lm_name_gguf;
+    if (status) return fac_raise_in(err, status, "%s", path);
+    return parts > 1 ? add_parts(m, path, parts, err) : add_file(m, path, err);
+}
+
+static fac_status join(char to[4096], const char *folder, const char *name, fac_error *err) {
+    const int n = snprintf(to, 4096, "%s/%s", folder, name);
+    return n > 0 && n < 4096 ? FAC_OK : fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", folder);
+}
+
+static bool is_there(const char *path) {
+    struct stat s;
+    return !stat(path, &s);
+}
+
+/* Each file of weight_map once; names with a slash are not ours to follow. */
+static fac_status add_shards(fac_lm *m, const char *folder, const cJSON *map, fac_error *err) {
+    fac_table seen = { 0 };
+    char path[4096];
+    fac_status status = FAC_OK;
+    const cJSON *k;
+    cJSON_ArrayForEach(k, map) {
+        const char *name = cJSON_GetStringValue(k);
+        if (status || !name || fac_table_get(&seen, name)) continue;
+        if (strchr(name, '/')) status = fac_raise(err, FAC_E_FORMAT, "weight_map names a file \"%.60s\"", name);
+        if (!status && !fac_table_put(&seen, name, m)) status = no_memory(err);
+        if (!status) status = join(path, folder, name, err);
+        if (!status) status = add_file(m, path, err);
+    }
+    fac_table_free(&seen);
+    return status;
+}
+
+static fac_status read_index(fac_lm *m, const char *folder, const char *path, fac_error *err) {
+    char *text;
+    size_t bytes;
+    FAC_TRY(fac_read_text(path, LARGEST_CONFIG, FAC_READ_FILE, &text, &bytes, err));
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    fac_read_free(text);
+    const cJSON *map = cJSON_GetObjectItemCaseSensitive(root, "weight_map");
+    fac_status status = cJSON_IsObject(map) ? add_shards(m, folder, map, err)
+                                            : fac_raise(err, FAC_E_FORMAT, "%s: there is no weight_map", path);
+    cJSON_Delete(root);
+    return status;
+}
+
+static fac_status add_weights(fac_lm *m, const char *folder, fac_error *err) {
+    static const char *const single[] = { "model.safetensors", "pytorch_model.bin" };
+    static const char *const index[] = { "model.safetensors.index.json", "pytorch_model.bin.index.json" };
+    char path[4096];
+    for (int k = 0; k < 2; k++) {
+        FAC_TRY(join(path, folder, single[k], err));
+        if (is_there(path)) return add_file(m, path, err);
+        FAC_TRY(join(path, folder, index[k], err));
+        if (is_there(path)) return read_index(m, folder, path, err);
+    }
+    return fac_raise(err, FAC_E_IO, "%s: a folder without model.safetensors or pytorch_model.bin", folder);
+}
+
+static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
+    char path[4096], *text;
+    size_t bytes;
+    FAC_TRY(join(path, folder, "config.json", err));
+    FAC_TRY(fac_read_text(path, LARGEST_CONFIG, FAC_READ_FILE, &text, &bytes, err));
+    const fac_status status = fac_lm_config_json(text, bytes, &m->c, err);
+    fac_read_free(text);
+    if (status) return fac_raise_in(err, status, "%s", folder);
+    m->name = fac_lm_name_hf;
+    return add_weights(m, folder, err);
+}
+
+static fac_status load_file(fac_lm *m, const char *path, fac_error *err) {
+    fac_file *f;
+    FAC_TRY(fac_file_map(path, &f, err));
+    fac_status status;
+    if (fac_gguf_here(f)) status = load_gguf(m, f, path, err);
+    else {
+        m->name = fac_lm_name_gguf;
+        status = fac_lm_read_llama2c(m, f, err);
+        if (status) fac_raise_in(err, status, "%s", path);
+    }
+    fac_file_free(f);
+    return status;
+}
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+/* The shape of the table says what no key does. */
+static fac_status settle(fac_lm *m, fac_error *err) {
+    fac_tensor *t;
+    FAC_TRY(fac_lm_weight(m, "token_embd.weight", 0, false, &t, err));
+    if (!t) return fac_raise(err, FAC_E_FORMAT, "a model without token_embd.weight");
+    const fac_dims d = fac_tensor_type(t).dims;
+    if (d.n != 2 || d.d[1] != m->c.width)
+        return fac_raise(err, FAC_E_FORMAT, "token_embd.weight: %d dims, %lld numbers a token, expected %lld", d.n,
+                         (long long)(d.n ? d.d[d.n - 1] : 0), (long long)m->c.width);
+    m->c.vocabulary = d.d[0];
+    m->context = m->c.context < USUAL_CONTEXT ? m->c.context : USUAL_CONTEXT;
+    if (m->opts.context > m->c.context)
+        return fac_raise(err, FAC_E_ARGUMENT, "a context of %lld tokens: the model was made for %lld", (long long)m->opts.context,
+                         (long long)m->c.context);
+    if (m->opts.context > 0) m->context = m->opts.context;
+    m->slots = m->opts.slots > 0 ? m->opts.slots : 1;
+    if (m->slots > MOST_SLOTS) return fac_raise(err, FAC_E_ARGUMENT, "%d slots: at most %d", m->slots, MOST_SLOTS);
+    return FAC_OK;
+}
+
+fac_lm *fac_lm_empty(void) { return fac_alloc(1, sizeof(fac_lm)); }
+
+fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *opts, fac_lm **out, fac_error *err) {
+    fac_lm *m = fac_lm_empty();
+    if (!m) return no_memory(err);
+    m->device = device;
+    if (opts) m->opts = *opts;
+    fac_status status = is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
+    if (!status && (status = settle(m, err))) fac_raise_in(err, status, "%s", path);
+    if (status) fac_lm_free(m);
+    else *out = m;
+    return status;
+}
+
+void fac_lm_free(fac_lm *m) {
+    if (!m) return;
+    for (size_t k = 0; k < m->nown; k++) fac_tensor_free(m->own[k]);
+    for (size_t k = 0; k < m->nfiles; k++) fac_weights_free(m->files[k]);
+    fac_release(m->own);
+    fac_release(m->files);
+    fac_program_free(m->encoder);
+    fac_table_free(&m->made);
+    fac_arena_free(&m->arena);
+    fac_release(m);
+}
+
+/* ---- facts ---- */
+
+fac_lm_facts fac_lm_about(const fac_lm *m) {
+    const fac_lm_config *c = &m->c;
+    fac_lm_facts f = { .architecture = c->family, .layers = c->layers, .width = c->width, .heads = c->heads,
+                       .kv_heads = c->kv_heads, .head_size = c->head, .hidden = c->hidden, .vocabulary = c->vocabulary,
+                       .trained_context = c->context, .context = m->context };
+    double of[FAC_DTYPES] = { 0 };
+    int most = FAC_F32;
+    for (size_t k = 0; k < m->nfiles; k++)
+        for (int i = 0; i < fac_weights_count(m->files[k]); i++) {
+            const fac_type t = fac_tensor_type(fac_weights_tensor(m->files[k], i));
+            f.params += (double)fac_dims_count(&t.dims);
+            f.bytes += (double)fac_type_bytes(&t);
+            of[t.dtype] += (double)fac_dims_count(&t.dims);
+        }
+    for (int k = 1; k < FAC_DTYPES; k++)
+        if (of[k] > of[most]) most = k;
+    f.weights = fac_dtype_get((fac_dtype)most)->name;
+    const bool blocks = most == FAC_Q8_0 || most == FAC_Q4_0 || most == FAC_Q4_1;
+    f.rounds = blocks && m->opts.precision != FAC_PRECISION_HIGHEST;
+    return f;
+}
+
+fac_status fac_lm_graph(const fac_lm *m, int64_t batch, fac_graph **out, fac_error *err) {
+    return fac_lm_build((fac_lm *)(uintptr_t)m, batch, m->context, NULL, out, err);
+}

@@ -1,0 +1,117 @@
+/* The next token from logits: penalties, top-k, top-p, min-p, temperature, a draw. */
+#include <math.h>
+#include <stdlib.h>
+#include "base/memory.h"
+#include "base/rng.h"
+#include "lm/lm.h"
+
+typedef struct candidate { float logit; int32_t id; double p; } candidate;
+
+static int by_logit(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool is_better(const candidate *a, const candidate *b) { return by_logit(a, b) < 0; }
+
+/* ---- penalties ---- */
+
+static void punish(const fac_sampler *s, candidate *c, int count) {
+    const double repeat = s->repeat > 0 ? s->repeat : 1;
+    c->logit = (float)(c->logit > 0 ? (double)c->logit / repeat : (double)c->logit * repeat);
+    c->logit -= (float)(s->presence + s->frequency * count);
+}
+
+static void penalties(const fac_sampler *s, candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+    const int64_t last = s->last > 0 ? s->last : 64, from = n > last ? n - last : 0;
+    if ((s->repeat <= 0 || s->repeat == 1) && s->presence == 0 && s->frequency == 0) return;
+    for (int64_t k = from; k < n; k++) {
+        int count = 0;
+        bool before = false;
+        for (int64_t j = from; j < n; j++) {
+            count += past[j] == past[k];
+            before |= j < k && past[j] == past[k];
+        }
+        if (!before && past[k] >= 0 && past[k] < vocabulary) punish(s, &c[past[k]], count);
+    }
+}
+
+/* ---- who is left ---- */
+
+/* The k best come first, in order: a heap whose root is the worst of them. */
+static int64_t best_of(candidate *c, int64_t n, int64_t k) {
+    if (k <= 0 || k >= n) {
+        qsort(c, (size_t)n, sizeof *c, by_logit);
+        return n;
+    }
+    qsort(c, (size_t)k, sizeof *c, by_logit);
+    for (int64_t i = k; i < n; i++) {
+        if (!is_better(&c[i], &c[k - 1])) continue;
+        const candidate one = c[i];
+        int64_t at = k - 1;
+        for (; at > 0 && is_better(&one, &c[at - 1]); at--) c[at] = c[at - 1];
+        c[at] = one;
+    }
+    return k;
+}
+
+static void probabilities(candidate *c, int64_t n, double temperature) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += c[k].p = exp(((double)c[k].logit - (double)c[0].logit) / temperature);
+    for (int64_t k = 0; k < n; k++) c[k].p /= sum;
+}
+
+/* The least set that adds up to p; always one. */
+static int64_t top_p(const candidate *c, int64_t n, double p) {
+    double sum = 0;
+    if (p <= 0 || p >= 1) return n;
+    for (int64_t k = 0; k < n; k++)
+        if ((sum += c[k].p) >= p) return k + 1;
+    return n;
+}
+
+static int64_t min_p(const candidate *c, int64_t n, double p) {
+    int64_t k = 1;
+    if (p <= 0) return n;
+    while (k < n && c[k].p >= p * c[0].p) k++;
+    return k;
+}
+
+static int32_t draw(const fac_sampler *s, const candidate *c, int64_t n, int64_t position) {
+    double u = fac_random_uniform(s->seed, 1, (uint64_t)position);
+    for (int64_t k = 0; k < n; k++)
+        if ((u -= c[k].p) < 0) return c[k].id;
+    return c[n - 1].id;
+}
+
+static double log_of(const float *logits, int64_t n, int32_t id) {
+    double most = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < n; k++) most = (double)logits[k] > most ? (double)logits[k] : most;
+    for (int64_t k = 0; k < n; k++) sum += exp((double)logits[k] - most);
+    return (double)logits[id] - most - log(sum);
+}
+
+static int32_t choose(const fac_sampler *s, candidate *c, int64_t vocabulary, const int32_t *past, int64_t n) {
+    penalties(s, c, vocabulary, past, n);
+    if (!(s->temperature > 0)) {
+        best_of(c, vocabulary, 1);
+        return c[0].id;
+    }
+    int64_t left = best_of(c, vocabulary, s->top_k);
+    probabilities(c, left, 1);
+    left = top_p(c, left, s->top_p);
+    left = min_p(c, left, s->min_p);
+    probabilities(c, left, s->temperature);
+    return draw(s, c, left, n);
+}
+
+int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary, const int32_t *past, int64_t n, double *logprob) {
+    candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
+    if (!c) return -1;
+    for (int64_t k = 0; k < vocabulary; k++) c[k] = (candidate){ logits[k], (int32_t)k, 0 };
+    const int32_t id = choose(s, c, vocabulary, past, n);
+    fac_release(c);
+    if (logprob) *logprob = log_of(logits, vocabulary, id);
+    return id;
+}

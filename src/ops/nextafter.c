@@ -1,0 +1,54 @@
+#include <math.h>
+#include "ops/cost.h"
+#include "ops/shape.h"
+
+#if FAC_INTERFACE
+/* The next number of the type after a in the direction of b; f32 and f64.  NumPy broadcasting,
+ * one dtype. */
+fac_value *fac_nextafter(fac_value *a, fac_value *b);
+#endif
+
+static bool infer(fac_node *n) {
+    const fac_type *x = &n->in[0]->type, *y = &n->in[1]->type;
+    if (x->dtype != FAC_F32 && x->dtype != FAC_F64)
+        return fac_fail(n, FAC_E_DTYPE, "x is %s, it takes f32 and f64",
+                        fac_dtype_get(x->dtype)->name);
+    if (y->dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "x and y must have one dtype");
+    if (!fac_dims_equal(&x->dims, &y->dims)) return fac_fail(n, FAC_E_SHAPE,
+                                                             "x and y must have equal dims");
+    return fac_infer_same(n);
+}
+
+/* Neighbours are those of the type: an expression of doubles, as maps are, would not find them. */
+static fac_status ref(const fac_ref *r, fac_error *err) {
+    const double *x = r->in[0].f, *y = r->in[1].f;
+    const int64_t n = fac_dims_count(&r->out[0].type.dims);
+    const bool narrow = r->in[0].type.dtype == FAC_F32;
+    (void)err;
+    for (int64_t i = 0; i < n; i++)
+        r->out[0].f[i] = narrow ? (double)nextafterf((float)x[i], (float)y[i])
+        : nextafter(x[i], y[i]);
+    return FAC_OK;
+}
+
+static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 1, to); }
+
+static const fac_case cases[] = {
+    { "nextafter(f32[2,30], f32[2,30])", -4, 4, 0 }, { "nextafter(f64[5], f64[5])", -4, 4, 0 },
+    { "nextafter(f32[0,3], f32[0,3])", 0, 0, 0 }, { "nextafter(f32[], f32[])", -4, 4, 0 }, { 0 }
+};
+
+const fac_op fac_op_nextafter = {
+    .name = "nextafter", .doc = "the next number after x towards y", .in = fac_ports_xy,
+    .out = fac_ports_y,
+    .is = FAC_OP_NO_GRAD, .infer = infer, .ref = ref, .cost = cost, .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
+fac_value *fac_nextafter(fac_value *a, fac_value *b) {
+    const fac_dims x = fac_value_type(a).dims, y = fac_value_type(b).dims;
+    if (!fac_dims_equal(&x, &y)) {
+        a = fac_expand_to(a, fac_shape_of(b));
+        b = fac_expand_to(b, fac_shape_of(a));
+    }
+    return fac_emit(&fac_op_nextafter, NULL, 2, (fac_value *[]){ a, b });
+}

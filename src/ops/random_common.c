@@ -1,0 +1,48 @@
+/* See random.h. */
+#include "ops/random.h"
+#include "ops/shape.h"
+
+const fac_port fac_random_ports[] = {
+    { "counter", FAC_INTS, 0 }, { "shape", FAC_INTS, FAC_HOST }, { 0 }
+};
+
+bool fac_random_infer(fac_node *n, fac_dtype dtype) {
+    fac_contents c;
+    fac_type *y = &n->out[0]->type;
+    const fac_type *counter = &n->in[0]->type;
+    if (counter->dims.n || (counter->dtype != FAC_I64 && counter->dtype != FAC_I32))
+        return fac_fail(n, FAC_E_SHAPE, "the counter must be a scalar, i32 or i64");
+    *y = (fac_type){ dtype, { fac_host_length(n->in[1]), { 0 } } };
+    if (y->dims.n < 0 || y->dims.n > FAC_DIMS)
+        return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims", FAC_DIMS);
+    const bool known = fac_known(n->in[1], &c);
+    for (int k = 0; k < y->dims.n; k++) {
+        y->dims.d[k] = known ? c.v[k] : fac_symbol(n->graph, NULL);
+        if (known && c.v[k] < 0 && !(c.symbolic >> k & 1))
+            return fac_fail(n, FAC_E_ARGUMENT, "dim %d is %lld", k, (long long)c.v[k]);
+    }
+    return true;
+}
+
+fac_value *fac_random_noise(const fac_node *n, int64_t stream) {
+    return fac_random_words(n->in[0], stream, n->in[1]);
+}
+
+static fac_value *word(const fac_value *like, uint64_t x) {
+    fac_graph *g = fac_value_graph(like);
+    fac_tensor *t = NULL;
+    fac_error err = { 0 };
+    fac_status s = fac_tensor_new(NULL, FAC_U64, (fac_dims){ 0 }, &t, &err);
+    if (!s) s = fac_tensor_write(t, &x, sizeof x, &err);
+    fac_value *v = s ? fac_fail_graph(g, s, "%s", err.text) : fac_const(g, t);
+    fac_tensor_free(t);
+    return v;
+}
+
+fac_value *fac_random_unit(fac_value *bits, fac_dtype dtype) {
+    const int kept = dtype == FAC_F64 ? 53 : dtype == FAC_F32 ? 24 : dtype == FAC_F16 ? 11 : 8;
+    fac_value *whole = fac_cast(fac_shift_right(bits, word(bits, (uint64_t)(64 - kept))), dtype);
+    double scale = 1;
+    for (int k = 0; k < kept; k++) scale /= 2;
+    return fac_mul(whole, fac_number(fac_value_graph(bits), dtype, scale));
+}

@@ -1,0 +1,57 @@
+#include "ops/random.h"
+
+#if FAC_INTERFACE
+/* Normal numbers of mean 0 and variance 1 (Box and Muller, 1958), of two noises.  The same on
+ * every device but for rounding.  counter, stream, shape: see fac_random_words. */
+fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype);
+#endif
+
+static const fac_attr table[] = {
+    { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0, 0, 0, NULL,
+      "which of the noises of a counter" },
+    { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0, 0, 0, NULL,
+      "floats; f32 when it is not said" }, { 0 }
+};
+
+static fac_dtype type_of(const fac_node *n) {
+    const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
+    return t == FAC_NONE ? FAC_F32 : t;
+}
+
+static bool infer(fac_node *n) {
+    if (fac_dtype_get(type_of(n))->kind != 'f')
+        return fac_fail(n, FAC_E_DTYPE, "%s is no type of floats", fac_dtype_get(type_of(n))->name);
+    return fac_random_infer(n, type_of(n));
+}
+
+/* sqrt(-2 ln u) cos(2 pi v), u in (0, 1].  16 bits are too few for u: they are made from f32. */
+static void expand(const fac_node *n, fac_value *out[]) {
+    const fac_dtype as = type_of(n) == FAC_F64 ? FAC_F64 : FAC_F32;
+    const int64_t stream = ((const fac_random_attrs *)n->attrs)->stream;
+    fac_graph *g = fac_value_graph(n->in[0]);
+    fac_value *u = fac_sub(fac_number(g, as, 1), fac_random_unit(fac_random_noise(n, stream), as));
+    fac_value *v = fac_random_unit(fac_random_noise(n, fac_random_second(stream)), as);
+    fac_value *length = fac_sqrt(fac_mul(fac_log(u), fac_number(g, as, -2)));
+    fac_value *y = fac_mul(length, fac_cos(fac_mul(v, fac_number(g, as, 6.28318530717958647693))));
+    out[0] = as == type_of(n) ? y : fac_cast(y, type_of(n));
+}
+
+static const fac_case cases[] = {
+    { "random_normal(i64[], i64{3,37})", -9, 9, 4e-6 },
+    { "random_normal(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 1e-11 },
+    { "random_normal(i64[], i64{9}) dtype=f16", 0, 9, 8e-3 },
+    { "random_normal(i64[], i64{9}) dtype=bf16", 0, 9, 4e-2 },
+    { "random_normal(i64[], i64{0,3})", 0, 9, 0 }, { 0 }
+};
+
+const fac_op fac_op_random_normal = {
+    .name = "random_normal", .doc = "random numbers of a normal distribution",
+    .in = fac_random_ports, .out = fac_ports_y, .attrs = table,
+    .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
+    .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
+fac_value *fac_normal(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {
+    return fac_emit(&fac_op_random_normal, &(fac_random_attrs){ stream, dtype }, 2,
+                    (fac_value *[]){ counter, shape });
+}

@@ -1,0 +1,51 @@
+#include "ops/random.h"
+
+#if FAC_INTERFACE
+/* Numbers in [0, 1), each multiple of 2^-24 (f64: 2^-53, f16: 2^-11, bf16: 2^-8) as likely as
+ * any other; bit for bit the same on every device.  counter, stream, shape: see
+ * fac_random_words. */
+fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype);
+#endif
+
+static const fac_attr table[] = {
+    { "stream", FAC_A_INT, offsetof(fac_random_attrs, stream), 0, 0, 0, 0, NULL,
+      "which of the noises of a counter" },
+    { "dtype", FAC_A_DTYPE, offsetof(fac_random_attrs, dtype), 0, 0, 0, 0, NULL,
+      "floats; f32 when it is not said" }, { 0 }
+};
+
+static fac_dtype type_of(const fac_node *n) {
+    const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
+    return t == FAC_NONE ? FAC_F32 : t;
+}
+
+static bool infer(fac_node *n) {
+    if (fac_dtype_get(type_of(n))->kind != 'f')
+        return fac_fail(n, FAC_E_DTYPE, "%s is no type of floats", fac_dtype_get(type_of(n))->name);
+    return fac_random_infer(n, type_of(n));
+}
+
+static void expand(const fac_node *n, fac_value *out[]) {
+    const int64_t stream = ((const fac_random_attrs *)n->attrs)->stream;
+    out[0] = fac_random_unit(fac_random_noise(n, stream), type_of(n));
+}
+
+static const fac_case cases[] = {
+    { "random_uniform(i64[], i64{3,37})", -9, 9, 0 },
+    { "random_uniform(i32[], i64{5}) stream=3 dtype=f64", 0, 99, 0 },
+    { "random_uniform(i64[], i64{9}) dtype=f16", 0, 9, 0 },
+    { "random_uniform(i64[], i64{9}) dtype=bf16", 0, 9, 0 },
+    { "random_uniform(i64[], i64{0,3})", 0, 9, 0 }, { 0 }
+};
+
+const fac_op fac_op_random_uniform = {
+    .name = "random_uniform", .doc = "random numbers in [0, 1)", .in = fac_random_ports,
+    .out = fac_ports_y, .attrs = table,
+    .attrs_size = sizeof(fac_random_attrs), .is = FAC_OP_NO_GRAD, .infer = infer, .expand = expand,
+    .cases = cases,
+    .rounding = { FAC_ROUND_NONE },
+};
+fac_value *fac_uniform(fac_value *counter, int64_t stream, fac_value *shape, fac_dtype dtype) {
+    return fac_emit(&fac_op_random_uniform, &(fac_random_attrs){ stream, dtype }, 2,
+                    (fac_value *[]){ counter, shape });
+}
